@@ -1,0 +1,99 @@
+//! A figure that never travels without its interval.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A value with its confidence interval. The functions of this module only ever build one with
+/// finite numbers and `low <= value <= high`.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Debug)]
+pub struct Estimate {
+    /// Point estimate, in the unit of the samples (or a plain ratio).
+    pub value: f64,
+    /// Lower end of the interval, same unit.
+    pub low: f64,
+    /// Upper end of the interval, same unit.
+    pub high: f64,
+    /// Confidence level of the interval, between 0 and 1 (0.95 for 95 %).
+    pub confidence: f64,
+    /// Number of independent samples (blocks) behind it.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// The one door through which estimates leave the module: `None` for anything not finite.
+    /// Rounding may put an end one ulp on the wrong side of the value; that is mended here.
+    pub(super) fn bounded(value: f64, ends: (f64, f64), confidence: f64, n: usize) -> Option<Self> {
+        let finite = [value, ends.0, ends.1, confidence]
+            .iter()
+            .all(|v| v.is_finite());
+        finite.then(|| Self {
+            value,
+            low: ends.0.min(value),
+            high: ends.1.max(value),
+            confidence,
+            n,
+        })
+    }
+
+    /// The wider side of the interval over the size of the value; 0.02 means "to 2 %".
+    /// Infinite where the value is 0, so that such an estimate never counts as narrow.
+    #[must_use]
+    pub fn half_width_ratio(&self) -> f64 {
+        let half = (self.high - self.value).max(self.value - self.low);
+        let ratio = half / self.value.abs();
+        if ratio.is_nan() { f64::INFINITY } else { ratio }
+    }
+}
+
+/// True when every estimate is known to the wanted relative half width (0.02 for 2 %): the rule
+/// for stopping. It looks at width only; stopping on significance would make the verdicts wrong.
+/// No estimate at all is not a settled table.
+#[must_use]
+pub fn settled_width(estimates: &[Estimate], half_width: f64) -> bool {
+    !estimates.is_empty() && estimates.iter().all(|e| e.half_width_ratio() <= half_width)
+}
+
+/// The significance level 1 − confidence, if the confidence is one.
+pub(super) fn alpha(confidence: f64) -> Option<f64> {
+    (confidence > 0.0 && confidence < 1.0).then_some(1.0 - confidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate {
+            value,
+            low,
+            high,
+            confidence: 0.95,
+            n: 10,
+        }
+    }
+
+    #[test]
+    fn half_width_takes_the_wider_side() {
+        assert!((estimate(10.0, 9.0, 12.0).half_width_ratio() - 0.2).abs() < 1e-12);
+        assert!((estimate(-10.0, -13.0, -9.0).half_width_ratio() - 0.3).abs() < 1e-12);
+        assert_eq!(estimate(0.0, 0.0, 0.0).half_width_ratio(), f64::INFINITY);
+        assert_eq!(estimate(0.0, -1.0, 1.0).half_width_ratio(), f64::INFINITY);
+    }
+
+    #[test]
+    fn settled_when_all_are() {
+        let narrow = estimate(10.0, 9.9, 10.1);
+        let wide = estimate(10.0, 9.0, 11.0);
+        assert!(settled_width(std::slice::from_ref(&narrow), 0.02));
+        assert!(!settled_width(&[narrow, wide], 0.02));
+        assert!(!settled_width(&[], 0.02));
+    }
+
+    #[test]
+    fn nothing_that_is_not_finite_gets_out() {
+        assert!(Estimate::bounded(f64::NAN, (0.0, 1.0), 0.95, 2).is_none());
+        assert!(Estimate::bounded(1.0, (f64::NEG_INFINITY, 1.0), 0.95, 2).is_none());
+        let mended = Estimate::bounded(1.0, (1.5, 2.0), 0.95, 2).unwrap();
+        assert_eq!((mended.low, mended.high), (1.0, 2.0));
+    }
+}
