@@ -1,0 +1,307 @@
+//! Comparisons and the three verdicts.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::distribution::{t_quantile, t_two_sided};
+use super::estimate::{Estimate, alpha};
+use super::fdr::benjamini_hochberg;
+use super::interval::exp_student;
+use super::moments::{log_ratios, mean, sd};
+use super::power::{detectable, detectable_noncentrality};
+
+/// The power at which [`Judged::smallest_detectable`] is stated.
+pub const POWER: f64 = 0.8;
+
+/// One path against another, paired within blocks.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Debug)]
+pub struct Comparison {
+    /// a/b with its interval, as [`super::paired_ratio`] gives it; `ratio.n` is the number of blocks.
+    pub ratio: Estimate,
+    /// Two-sided p-value of the paired t test on ln(a/b), null hypothesis: the ratio is 1.
+    pub p: f64,
+    /// Standard deviation of ln(a_i/b_i) over blocks (divisor n − 1); 0.03 is about 3 %.
+    pub sd_log: f64,
+}
+
+/// What a comparison shows.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The two differ.
+    Different,
+    /// The two are the same within the margin declared beforehand.
+    Equivalent,
+    /// Neither is shown.
+    Inconclusive,
+}
+
+/// A comparison with its verdict.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Debug)]
+pub struct Judged {
+    /// a/b with its interval.
+    pub ratio: Estimate,
+    /// What that shows.
+    pub verdict: Verdict,
+    /// The smallest |ratio − 1| this many blocks with this spread could have shown with 80 %
+    /// power in a table of this size. Infinite, `null` in JSON, where they could show nothing.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub smallest_detectable: f64,
+}
+
+/// JSON has no infinity; `serde_json` writes it as `null`.
+fn null_is_infinite<'de, D: Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(input)?.unwrap_or(f64::INFINITY))
+}
+
+/// Compares `a` with `b`, taken in the same blocks. `None` as for [`super::paired_ratio`]: fewer
+/// than 2 blocks, unequal lengths, or a value not above 0.
+///
+/// Blocks that all show one and the same ratio leave no spread to test against: p is then 1 if
+/// that ratio is 1, and 0 if it is not.
+#[must_use]
+pub fn compare(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
+    let logs = log_ratios(a, b)?;
+    let ratio = exp_student(&logs, confidence)?;
+    let (centre, sd_log) = (mean(&logs)?, sd(&logs)?);
+    let n = logs.len() as f64;
+    let p = if sd_log > 0.0 {
+        t_two_sided(centre / (sd_log / n.sqrt()), n - 1.0)?
+    } else if centre == 0.0 {
+        1.0
+    } else {
+        0.0
+    };
+    Some(Comparison { ratio, p, sd_log })
+}
+
+/// Judges all the comparisons of one table together; the answers come in the table's order and
+/// do not depend on it. With α = 1 − `confidence`:
+///
+/// - *equivalent*: both one-sided tests at α say the ratio is inside 1/(1 + `margin`) to
+///   1 + `margin`, that is, the interval of confidence 1 − 2α lies inside (Schuirmann 1987). The
+///   margin is the smallest difference that matters, declared before measuring, so this is asked
+///   first: a difference that is significant yet surely smaller than the margin is *equivalent*.
+///   Each claim of equivalence stands by itself at α; only differences are counted over the table.
+/// - *different*: rejected by Benjamini and Hochberg at rate α over all p-values of the table.
+/// - *inconclusive*: neither.
+///
+/// `smallest_detectable` is stated at level α/m for m comparisons: a lone difference among
+/// equals must pass that level to survive Benjamini and Hochberg. It is computed from the spread
+/// seen, which may by chance be smaller than the true one. A `confidence` that is none makes
+/// everything inconclusive.
+#[must_use]
+pub fn judge(table: &[Comparison], margin: f64, confidence: f64) -> Vec<Judged> {
+    let alpha = alpha(confidence);
+    let p: Vec<f64> = table.iter().map(|c| c.p).collect();
+    let rejected = benjamini_hochberg(&p, alpha.unwrap_or(-1.0));
+    let table_confidence = 1.0 - alpha.unwrap_or(0.0) / table.len().max(1) as f64;
+    let mut noncentralities = HashMap::new();
+    table
+        .iter()
+        .zip(rejected)
+        .map(|(c, rejected)| {
+            let verdict = if alpha.is_some_and(|alpha| equivalent(c, margin, alpha)) {
+                Verdict::Equivalent
+            } else if rejected {
+                Verdict::Different
+            } else {
+                Verdict::Inconclusive
+            };
+            let n = c.ratio.n;
+            let noncentrality = *noncentralities
+                .entry(n)
+                .or_insert_with(|| detectable_noncentrality(n, table_confidence, POWER));
+            let smallest_detectable = detectable(c.sd_log, n, noncentrality);
+            Judged {
+                ratio: c.ratio.clone(),
+                verdict,
+                smallest_detectable,
+            }
+        })
+        .collect()
+}
+
+/// Two one-sided tests at `alpha`, as the interval that is equal to them.
+fn equivalent(c: &Comparison, margin: f64, alpha: f64) -> bool {
+    let n = c.ratio.n;
+    if n < 2 {
+        return false;
+    }
+    let Some(t) = t_quantile(1.0 - alpha, (n - 1) as f64) else {
+        return false;
+    };
+    let half = t.max(0.0) * c.sd_log / (n as f64).sqrt();
+    // NaN from a comparison made by hand fails the test below.
+    c.ratio.value.ln().abs() + half <= margin.ln_1p()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn logs_to_pairs(d: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        (
+            d.iter().map(|d| 1000.0 * d.exp()).collect(),
+            vec![1000.0; d.len()],
+        )
+    }
+
+    fn comparison(d: &[f64]) -> Comparison {
+        let (a, b) = logs_to_pairs(d);
+        compare(&a, &b, 0.95).unwrap()
+    }
+
+    fn verdict(d: &[f64]) -> Verdict {
+        judge(&[comparison(d)], 0.02, 0.95)[0].verdict
+    }
+
+    const SPREAD: [f64; 10] = [-1.5, -1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0, 1.5];
+
+    fn around(centre: f64, scale: f64) -> Vec<f64> {
+        SPREAD.iter().map(|s| centre + scale * s).collect()
+    }
+
+    /// Student's sleep data (1908): t = 4.0621 with 9 degrees of freedom, p = 0.002833.
+    #[test]
+    fn student_sleep_p() {
+        let c = comparison(&[1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]);
+        assert!((c.p - 0.002_833).abs() < 1e-6, "{}", c.p);
+        assert!((c.sd_log - 1.229_995).abs() < 1e-6);
+    }
+
+    #[test]
+    fn three_verdicts() {
+        assert_eq!(verdict(&around(0.05, 0.01)), Verdict::Different);
+        assert_eq!(verdict(&around(0.002, 0.01)), Verdict::Equivalent);
+        assert_eq!(verdict(&around(0.02, 0.05)), Verdict::Inconclusive);
+        // Significant, yet surely below the margin: the margin was declared first.
+        let small = around(0.01, 0.002);
+        assert!(comparison(&small).p < 1e-4);
+        assert_eq!(verdict(&small), Verdict::Equivalent);
+    }
+
+    /// Schuirmann (1987): the rule on the 1 − 2α interval is the pair of one-sided t tests.
+    #[test]
+    fn interval_rule_is_two_one_sided_tests() {
+        for step in 0..60 {
+            let c = comparison(&around(f64::from(step) * 0.0005, 0.012));
+            let se = c.sd_log / 10.0_f64.sqrt();
+            let below = (0.02_f64.ln_1p() - c.ratio.value.ln()) / se;
+            let above = (c.ratio.value.ln() + 0.02_f64.ln_1p()) / se;
+            let both = [below, above]
+                .iter()
+                .all(|t| *t > 0.0 && t_two_sided(*t, 9.0).unwrap() / 2.0 <= 0.05);
+            assert_eq!(equivalent(&c, 0.02, 0.05), both, "step {step}");
+        }
+    }
+
+    /// A p-value of 0.03 is a difference alone and none among twenty equals.
+    #[test]
+    fn the_whole_table_counts() {
+        let mut c = comparison(&around(0.03, 0.04));
+        c.p = 0.03;
+        assert_eq!(
+            judge(std::slice::from_ref(&c), 0.02, 0.95)[0].verdict,
+            Verdict::Different
+        );
+        let mut table = vec![c];
+        table.extend((0..19).map(|_| comparison(&around(0.0, 0.04))));
+        let judged = judge(&table, 0.02, 0.95);
+        assert_eq!(judged[0].verdict, Verdict::Inconclusive);
+        let alone = judge(&table[..1], 0.02, 0.95)[0].smallest_detectable;
+        assert!(judged[0].smallest_detectable > alone);
+    }
+
+    #[test]
+    fn no_spread() {
+        let same = comparison(&[0.0; 8]);
+        assert_eq!((same.p, same.sd_log), (1.0, 0.0));
+        let judged = judge(&[same], 0.02, 0.95);
+        assert_eq!(
+            (judged[0].verdict, judged[0].smallest_detectable),
+            (Verdict::Equivalent, 0.0)
+        );
+        let doubled = compare(&[2.0; 8], &[1.0; 8], 0.95).unwrap();
+        assert_eq!(doubled.p, 0.0);
+        assert_eq!(judge(&[doubled], 0.02, 0.95)[0].verdict, Verdict::Different);
+    }
+
+    #[test]
+    fn garbage_is_inconclusive() {
+        assert_eq!(compare(&[1.0], &[1.0], 0.95), None);
+        assert_eq!(compare(&[1.0, 0.0], &[1.0, 1.0], 0.95), None);
+        assert_eq!(compare(&[], &[], 0.95), None);
+        let estimate = |n| Estimate {
+            value: 1.0,
+            low: 1.0,
+            high: 1.0,
+            confidence: 0.95,
+            n,
+        };
+        let one = Comparison {
+            ratio: estimate(1),
+            p: 1.0,
+            sd_log: 0.0,
+        };
+        let nan = Comparison {
+            ratio: estimate(8),
+            p: f64::NAN,
+            sd_log: f64::NAN,
+        };
+        for judged in judge(&[one, nan], 0.02, 0.95) {
+            assert_eq!(judged.verdict, Verdict::Inconclusive);
+            assert_eq!(judged.smallest_detectable, f64::INFINITY);
+        }
+        let fine = comparison(&around(0.05, 0.01));
+        let judged = judge(&[fine], 0.02, f64::NAN);
+        assert_eq!(judged[0].verdict, Verdict::Inconclusive);
+        assert_eq!(judged[0].smallest_detectable, f64::INFINITY);
+        assert!(judge(&[], 0.02, 0.95).is_empty());
+    }
+
+    #[test]
+    fn survives_json() {
+        let mut judged = judge(&[comparison(&around(0.05, 0.01))], 0.02, 0.95).remove(0);
+        judged.smallest_detectable = f64::INFINITY;
+        let text = serde_json::to_string(&judged).unwrap();
+        assert!(text.contains("\"verdict\":\"different\""), "{text}");
+        let back: Judged = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (back.verdict, back.smallest_detectable),
+            (Verdict::Different, f64::INFINITY)
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn order_of_the_table_does_not_matter(
+            rows in prop::collection::vec((-0.05..0.05_f64, 0.001..0.05_f64), 1..12),
+            turn in 0..12_usize,
+        ) {
+            let table: Vec<Comparison> =
+                rows.iter().map(|(c, s)| comparison(&around(*c, *s))).collect();
+            let mut turned = table.clone();
+            turned.rotate_left(turn % table.len());
+            let mut expected = judge(&table, 0.02, 0.95);
+            expected.rotate_left(turn % table.len());
+            prop_assert_eq!(judge(&turned, 0.02, 0.95), expected);
+        }
+
+        #[test]
+        fn swapping_the_paths_keeps_p_and_verdict(
+            pairs in prop::collection::vec((0.1..10.0_f64, 0.1..10.0_f64), 2..12),
+        ) {
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+            let (one, other) = (compare(&a, &b, 0.95).unwrap(), compare(&b, &a, 0.95).unwrap());
+            prop_assert!((one.p - other.p).abs() < 1e-9);
+            let judged = [judge(&[one], 0.02, 0.95).remove(0), judge(&[other], 0.02, 0.95).remove(0)];
+            prop_assert_eq!(judged[0].verdict, judged[1].verdict);
+        }
+    }
+}
