@@ -7,29 +7,37 @@
 //! The replicate everywhere is one fresh lab (a block); samples taken inside one run of a flow are
 //! correlated and must be reduced to one number first.
 
+mod autocorrelation;
 mod binomial;
 mod bootstrap;
 mod distribution;
 mod estimate;
 mod fdr;
 mod interval;
+mod modes;
 mod moments;
 mod power;
 mod ratio;
 mod samples;
+mod settling;
 mod slope;
 mod stopping;
+mod synthetic;
 mod verdict;
 
+pub use autocorrelation::{Dependence, dependence, drift, lag1_autocorrelation};
 pub use binomial::binomial_interval;
 pub use bootstrap::{LEAST as BOOTSTRAP_LEAST, bootstrap_mean, bootstrap_ratio};
 pub use estimate::{Estimate, settled_width};
 pub use fdr::{adjusted_p, benjamini_hochberg};
 pub use interval::{log_mean_interval, mean_interval};
+pub use modes::two_modes;
 pub use moments::{geometric_mean, mean, sd};
 pub use power::smallest_detectable;
 pub use ratio::{paired_ratio, ratio_of_sums, unpaired_ratio};
 pub use samples::{NotFinite, Samples};
+pub use settling::unsettled;
 pub use slope::linear_slope;
 pub use stopping::{enough_for_quantile, looks};
+pub use synthetic::Synthetic;
 pub use verdict::{Comparison, Judged, POWER, Verdict, compare, judge};

@@ -1,0 +1,111 @@
+//! A window that never settles.
+
+use super::moments::mean;
+
+/// Change between the halves of a window below which it does not matter.
+const PRACTICAL: f64 = 0.05;
+
+/// Standard errors of the difference of the halves from which a change is clear. Simulated: for
+/// 6 to 100 slices of noise whose neighbours correlate by 0.3 it is passed in some 0.5 % of
+/// windows, for independent noise in fewer.
+const CLEAR: f64 = 5.2;
+
+/// Whether the counts of a window's equal-length slices, in order, show a trend or a change of
+/// level: the halves differ by more than 5 % of the mean, and clearly. A window with fewer than 6
+/// slices cannot show it and is never called unsettled; one holding NaN or an infinity always is.
+///
+/// Noise is estimated from successive differences (von Neumann 1941), which a trend or a step in
+/// the window hardly touches, whereas the ordinary standard deviation swallows the very change
+/// that is looked for. With an odd number of slices the middle one belongs to neither half.
+#[must_use]
+pub fn unsettled(slices: &[f64]) -> bool {
+    if slices.iter().any(|v| !v.is_finite()) {
+        return true;
+    }
+    let n = slices.len();
+    if n < 6 {
+        return false;
+    }
+    let half = n / 2;
+    let (Some(first), Some(second), Some(whole)) = (
+        mean(&slices[..half]),
+        mean(&slices[n - half..]),
+        mean(slices),
+    ) else {
+        return true;
+    };
+    let change = (second - first).abs();
+    let squares: f64 = slices.windows(2).map(|w| (w[1] - w[0]).powi(2)).sum();
+    let noise = (squares / (2 * (n - 1)) as f64).sqrt();
+    let standard_error = noise * (2.0 / half as f64).sqrt();
+    change > PRACTICAL * whole.abs() && change > CLEAR * standard_error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::synthetic::{Synthetic, normal};
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn stationary_noise_is_settled() {
+        let runs = 2000;
+        for n in [6, 8, 10, 16, 20, 50, 100] {
+            for rho in [0.0, 0.3] {
+                let kind = Synthetic::Autoregressive {
+                    mean: 1000.0,
+                    sd: 100.0,
+                    rho,
+                };
+                let mut rng = ChaCha8Rng::seed_from_u64(n as u64);
+                let seen = (0..runs)
+                    .filter(|_| unsettled(&kind.draw(n, &mut rng)))
+                    .count();
+                assert!(seen * 100 <= runs, "n {n} rho {rho}: {seen} of {runs}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_and_trends_are_found() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        for _ in 0..200 {
+            let mut noise = || 1.0 + 0.01 * normal(&mut rng);
+            let step: Vec<f64> = (0..20)
+                .map(|i| if i < 10 { 100.0 } else { 110.0 } * noise())
+                .collect();
+            let trend: Vec<f64> = (0..20).map(|i| (100.0 + f64::from(i)) * noise()).collect();
+            assert!(unsettled(&step) && unsettled(&trend));
+        }
+        let noiseless: Vec<f64> = (0..10).map(|i| 100.0 + 3.0 * f64::from(i)).collect();
+        assert!(unsettled(&noiseless));
+        assert!(unsettled(&[
+            0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 5.0, 5.0, 5.0, 5.0
+        ]));
+    }
+
+    #[test]
+    fn small_or_unclear_changes_are_not() {
+        let small: Vec<f64> = (0..20)
+            .map(|i| if i < 10 { 100.0 } else { 104.0 })
+            .collect();
+        assert!(!unsettled(&small));
+        assert!(!unsettled(&[0.0; 10]));
+        assert!(!unsettled(&[]));
+        assert!(!unsettled(&[1.0, 9.0]));
+        assert!(unsettled(&[1.0, f64::NAN]));
+    }
+
+    proptest! {
+        #[test]
+        fn unit_and_direction_do_not_matter(
+            x in prop::collection::vec(1.0..2.0_f64, 0..40),
+            power in -10..10_i32,
+        ) {
+            let scaled: Vec<f64> = x.iter().map(|v| v * 2.0_f64.powi(power)).collect();
+            prop_assert_eq!(unsettled(&scaled), unsettled(&x));
+        }
+    }
+}
