@@ -1,0 +1,187 @@
+//! How often the intervals hold the truth, by simulation: experiment V7 of the method.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use super::autocorrelation::dependence;
+use super::interval::{log_mean_interval, mean_interval};
+use super::samples::Samples;
+use super::synthetic::Synthetic;
+
+/// Counts of a coverage experiment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Runs whose interval held the true value.
+    pub covered: u64,
+    /// Runs that raised the warning that blocks are not independent.
+    pub warned: u64,
+    /// Runs in which at least one of the two held: what the promise counts.
+    pub covered_or_warned: u64,
+    /// All runs.
+    pub runs: u64,
+}
+
+impl Coverage {
+    /// Share of runs whose interval held the truth or which warned; 0 without runs.
+    #[must_use]
+    pub fn promised(&self) -> f64 {
+        self.covered_or_warned as f64 / self.runs.max(1) as f64
+    }
+}
+
+/// Draws `runs` series of `n` values and asks the product's own functions for a 95 % interval:
+/// [`log_mean_interval`] of the geometric mean for lognormal series, [`mean_interval`] of the
+/// mean for the others; and [`dependence`] for a warning. The same seed gives the same counts. A
+/// run without an interval (n < 2) counts as not covered.
+#[must_use]
+pub fn simulate_coverage(kind: Synthetic, n: usize, runs: usize, seed: u64) -> Coverage {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut counts = Coverage::default();
+    for _ in 0..runs {
+        let x = kind.draw(n, &mut rng);
+        let warned = dependence(&x).is_some();
+        let interval = Samples::try_from(x).ok().and_then(|x| match kind {
+            Synthetic::LogNormal { .. } => log_mean_interval(&x, 0.95),
+            Synthetic::Normal { .. } | Synthetic::Autoregressive { .. } => mean_interval(&x, 0.95),
+        });
+        let truth = match kind {
+            Synthetic::LogNormal { median, .. } => median,
+            Synthetic::Normal { mean, .. } | Synthetic::Autoregressive { mean, .. } => mean,
+        };
+        let covered = interval.is_some_and(|e| e.low <= truth && truth <= e.high);
+        counts.runs += 1;
+        counts.covered += u64::from(covered);
+        counts.warned += u64::from(warned);
+        counts.covered_or_warned += u64::from(covered || warned);
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{bootstrap_mean, ratio_of_sums, unpaired_ratio};
+
+    #[test]
+    fn independent_samples_are_covered() {
+        for n in [3, 8, 10, 40] {
+            for kind in [
+                Synthetic::Normal {
+                    mean: 100.0,
+                    sd: 10.0,
+                },
+                Synthetic::LogNormal {
+                    median: 100.0,
+                    sigma: 0.5,
+                },
+            ] {
+                let c = simulate_coverage(kind, n, 1500, 42);
+                assert!(c.covered * 100 >= 93 * c.runs, "{kind:?} n {n}: {c:?}");
+                assert!(c.covered * 100 <= 97 * c.runs, "{kind:?} n {n}: {c:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn correlated_samples_are_covered_or_warned_about() {
+        for n in [20, 40] {
+            for rho in [0.0, 0.2, 0.3, 0.5, 0.9] {
+                let kind = Synthetic::Autoregressive {
+                    mean: 100.0,
+                    sd: 10.0,
+                    rho,
+                };
+                let c = simulate_coverage(kind, n, 2000, 42);
+                assert!(c.promised() >= 0.93, "n {n} rho {rho}: {c:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_warning_is_not_always_on() {
+        let kind = Synthetic::Normal {
+            mean: 100.0,
+            sd: 10.0,
+        };
+        for (n, share) in [(20, 0.25), (40, 0.14), (80, 0.08)] {
+            let c = simulate_coverage(kind, n, 1000, 42);
+            assert!((c.warned as f64) < share * c.runs as f64, "n {n}: {c:?}");
+        }
+    }
+
+    #[test]
+    fn same_seed_same_counts() {
+        let kind = Synthetic::Autoregressive {
+            mean: 1.0,
+            sd: 1.0,
+            rho: 0.5,
+        };
+        assert_eq!(
+            simulate_coverage(kind, 10, 50, 1),
+            simulate_coverage(kind, 10, 50, 1)
+        );
+        assert_eq!(simulate_coverage(kind, 0, 2, 1).covered, 0);
+    }
+
+    /// Service demand of blocks that did different amounts of work, true demand 2.
+    #[test]
+    fn ratio_of_sums_covers() {
+        let mut rng = ChaCha8Rng::seed_from_u64(8);
+        let covered = (0..1500)
+            .filter(|_| {
+                let den = Synthetic::LogNormal {
+                    median: 1e6,
+                    sigma: 0.1,
+                }
+                .draw(10, &mut rng);
+                let noise = Synthetic::Normal { mean: 2.0, sd: 0.1 }.draw(10, &mut rng);
+                let num: Vec<f64> = den.iter().zip(&noise).map(|(d, e)| d * e).collect();
+                let e = ratio_of_sums(&num, &den, 0.95).expect("positive sums");
+                e.low <= 2.0 && 2.0 <= e.high
+            })
+            .count();
+        assert!((1395..=1455).contains(&covered), "{covered} of 1500");
+    }
+
+    #[test]
+    fn fieller_covers() {
+        let mut rng = ChaCha8Rng::seed_from_u64(9);
+        let covered = (0..1500)
+            .filter(|_| {
+                let a = Synthetic::Normal {
+                    mean: 200.0,
+                    sd: 30.0,
+                }
+                .draw(8, &mut rng);
+                let b = Synthetic::Normal {
+                    mean: 100.0,
+                    sd: 5.0,
+                }
+                .draw(12, &mut rng);
+                let e = unpaired_ratio(&a, &b, 0.95).expect("means clear of 0");
+                e.low <= 2.0 && 2.0 <= e.high
+            })
+            .count();
+        assert!((1395..=1455).contains(&covered), "{covered} of 1500");
+    }
+
+    /// Lognormal with sigma 0.5, true arithmetic mean exp(σ²/2): the case for the bootstrap.
+    #[test]
+    fn bootstrap_covers_a_skewed_mean() {
+        let mut rng = ChaCha8Rng::seed_from_u64(10);
+        let truth = 0.125_f64.exp();
+        let covered = (0..300)
+            .filter(|seed| {
+                let x = Synthetic::LogNormal {
+                    median: 1.0,
+                    sigma: 0.5,
+                }
+                .draw(12, &mut rng);
+                let x = Samples::try_from(x).expect("finite");
+                let e = bootstrap_mean(&x, 0.95, 399, *seed).expect("enough samples");
+                e.low <= truth && truth <= e.high
+            })
+            .count();
+        assert!(covered * 100 >= 91 * 300, "{covered} of 300");
+    }
+}
