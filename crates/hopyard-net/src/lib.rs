@@ -1,1 +1,47 @@
 //! Kernel plumbing without policy: what Linux offers to make, change and read network objects.
+//!
+//! A [`NetNs`] is an owned network namespace, a [`Handle`] everything one does inside it: links,
+//! addresses, routes, shaping, counters, offloads and sysctls. The rest are the neighbours of
+//! measuring: control groups, clocks, CPU sets and nftables rule sets.
+//!
+//! Everything is synchronous. All raw system calls of the workspace live in this crate. Nothing here
+//! decides what to build, and nothing here touches the caller's own namespace unless it is asked to
+//! by a [`Handle`] on [`NetNs::current`].
+
+mod address;
+mod attrs;
+mod cgroup;
+mod clock;
+mod cpu;
+mod error;
+mod ethtool;
+mod exec;
+mod handle;
+mod ifreq;
+mod ipv6;
+mod kind;
+mod link;
+mod mounts;
+mod netns;
+mod nft;
+mod offload;
+mod probe;
+mod rtnl;
+mod shape;
+mod stats;
+mod sysctl;
+
+pub use cgroup::Cgroup;
+pub use clock::{monotonic_ns, process_cpu_ns, sleep_until_monotonic_ns, thread_cpu_ns};
+pub use cpu::{current_affinity, online_cpus, pin_current_thread};
+pub use error::{Error, Result};
+pub use exec::enter_for_exec;
+pub use handle::Handle;
+pub use kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};
+pub use link::Link;
+pub use netns::{BoundNs, NetNs, unbind};
+pub use nft::{NftCounter, apply_ruleset, nft_counters};
+pub use offload::{Offload, OffloadState, Offloads};
+pub use probe::{KINDS, probe_kind, probe_shaping};
+pub use shape::Shape;
+pub use stats::{DeviceStats, QdiscStats};

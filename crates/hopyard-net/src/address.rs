@@ -1,0 +1,154 @@
+//! Addresses, routes and neighbours.
+
+use std::net::IpAddr;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use crate::error::{Error, Result};
+use crate::handle::{Handle, refused};
+
+impl Handle {
+    /// Gives a device an address; the route to its prefix comes with it. IPv6 addresses are usable at
+    /// once (`IFA_F_NODAD`).
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Invalid`] for a prefix that is too long, [`Error::Kernel`]
+    /// (`EEXIST`) if the device has it already.
+    pub fn add_address(&self, name: &str, address: IpAddr, prefix: u8) -> Result<()> {
+        let what = format!("add address {address}/{prefix} to `{name}`");
+        check_prefix(&what, address, prefix)?;
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        message.header.index = self.index_for(&what, name)?;
+        message.attributes.push(AddressAttribute::Local(address));
+        message.attributes.push(AddressAttribute::Address(address));
+        if address.is_ipv6() {
+            message.header.flags = AddressHeaderFlags::Nodad;
+        }
+        let message = RouteNetlinkMessage::NewAddress(message);
+        self.ask(&what, name, message, NLM_F_CREATE | NLM_F_EXCL)
+            .map(drop)
+    }
+
+    /// Adds a route to the main table: to `destination` (the default route where `None`), by the
+    /// gateway `via`, by `device`, or both.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when neither destination nor gateway tells the family, or nothing tells
+    /// the way; [`Error::Missing`] for the device; [`Error::Kernel`] (`ENETUNREACH`) for a gateway
+    /// that cannot be reached.
+    pub fn add_route(
+        &self,
+        destination: Option<(IpAddr, u8)>,
+        via: Option<IpAddr>,
+        device: Option<&str>,
+    ) -> Result<()> {
+        let to = destination.map_or("default".to_owned(), |(address, prefix)| {
+            format!("{address}/{prefix}")
+        });
+        let by = via.map(|via| format!(" via {via}")).unwrap_or_default();
+        let on = device
+            .map(|device| format!(" by `{device}`"))
+            .unwrap_or_default();
+        let what = format!("add route {to}{by}{on}");
+        let Some(any) = destination.map(|(address, _)| address).or(via) else {
+            return Err(Error::invalid(
+                what,
+                "give a destination (0.0.0.0/0 or ::/0) or a gateway",
+            ));
+        };
+        if via.is_none() && device.is_none() {
+            return Err(Error::invalid(what, "give a gateway or a device"));
+        }
+        if via.is_some_and(|via| via.is_ipv4() != any.is_ipv4()) {
+            return Err(Error::invalid(
+                what,
+                "destination and gateway are of different families",
+            ));
+        }
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(any);
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.kind = RouteType::Unicast;
+        message.header.scope = if via.is_some() {
+            RouteScope::Universe
+        } else {
+            RouteScope::Link
+        };
+        if let Some((address, prefix)) = destination {
+            check_prefix(&what, address, prefix)?;
+            message.header.destination_prefix_length = prefix;
+            if prefix > 0 {
+                message
+                    .attributes
+                    .push(RouteAttribute::Destination(RouteAddress::from(address)));
+            }
+        }
+        if let Some(via) = via {
+            message
+                .attributes
+                .push(RouteAttribute::Gateway(RouteAddress::from(via)));
+        }
+        if let Some(device) = device {
+            message
+                .attributes
+                .push(RouteAttribute::Oif(self.index_for(&what, device)?));
+        }
+        self.request(
+            RouteNetlinkMessage::NewRoute(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
+        .map(drop)
+        .map_err(|refusal| refused(&what, refusal))
+    }
+
+    /// Tells a device the Ethernet address of a neighbour, for good; replaces what it knew.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Kernel`].
+    pub fn add_neighbour(&self, device: &str, address: IpAddr, mac: [u8; 6]) -> Result<()> {
+        let what = format!("add neighbour {address} on `{device}`");
+        let mut message = NeighbourMessage::default();
+        message.header.family = family(address);
+        message.header.ifindex = self.index_for(&what, device)?;
+        message.header.state = NeighbourState::Permanent;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(match address {
+                IpAddr::V4(ip) => NeighbourAddress::Inet(ip),
+                IpAddr::V6(ip) => NeighbourAddress::Inet6(ip),
+            }),
+            NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+        ];
+        let message = RouteNetlinkMessage::NewNeighbour(message);
+        self.ask(&what, device, message, NLM_F_CREATE | NLM_F_REPLACE)
+            .map(drop)
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}
+
+fn check_prefix(what: &str, address: IpAddr, prefix: u8) -> Result<()> {
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    if prefix > longest {
+        return Err(Error::invalid(
+            what,
+            format!("a prefix has at most {longest} bits"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Which CPUs there are and which the calling thread may use.
+
+use std::fs;
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+use crate::error::{Error, Result};
+
+/// The CPUs that are online, ascending.
+///
+/// # Errors
+/// [`Error::Kernel`] where `/sys` is not mounted.
+pub fn online_cpus() -> Result<Vec<usize>> {
+    let path = "/sys/devices/system/cpu/online";
+    let what = format!("read `{path}`");
+    let text = fs::read_to_string(path).map_err(|error| Error::from_io(&what, error))?;
+    parse_list(&text).ok_or(Error::Reply { what, why: text })
+}
+
+/// The CPUs the calling thread may run on, ascending.
+///
+/// # Errors
+/// [`Error::Kernel`] on hosts with more CPUs than a `cpu_set_t` holds (1024).
+pub fn current_affinity() -> Result<Vec<usize>> {
+    let set = sched_getaffinity(Pid::from_raw(0))
+        .map_err(|errno| Error::from_errno("read the CPU affinity", errno))?;
+    Ok((0..CpuSet::count())
+        .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
+        .collect())
+}
+
+/// Confines the calling thread, and the threads and processes it starts from now on, to `cpus`.
+///
+/// # Errors
+/// [`Error::Invalid`] for an empty list, a CPU that is not online or that a cpuset forbids.
+pub fn pin_current_thread(cpus: &[usize]) -> Result<()> {
+    let what = || format!("pin a thread to CPUs {cpus:?}");
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu).map_err(|_| no_such_cpu(what()))?;
+    }
+    sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| match errno {
+        nix::errno::Errno::EINVAL => no_such_cpu(what()),
+        _ => Error::from_errno(what(), errno),
+    })
+}
+
+fn no_such_cpu(what: String) -> Error {
+    Error::invalid(
+        what,
+        "none of these CPUs is online and allowed here; see `nproc --all`",
+    )
+}
+
+/// The kernel's list format: `0-3,8,10-11`.
+fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        cpus.extend(first.parse().ok()?..=last.parse::<usize>().ok()?);
+    }
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(
+            parse_list("0-3,8,10-11\n"),
+            Some(vec![0, 1, 2, 3, 8, 10, 11])
+        );
+        assert_eq!(parse_list("0"), Some(vec![0]));
+        assert_eq!(parse_list("\n"), Some(vec![]));
+        assert_eq!(parse_list("0-x"), None);
+    }
+
+    #[test]
+    fn pinning_holds_for_this_thread_only() {
+        let before = current_affinity().unwrap();
+        let first = before[0];
+        std::thread::spawn(move || {
+            pin_current_thread(&[first]).unwrap();
+            assert_eq!(current_affinity().unwrap(), [first]);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(current_affinity().unwrap(), before);
+        assert!(online_cpus().unwrap().contains(&first));
+        assert!(matches!(
+            pin_current_thread(&[]),
+            Err(Error::Invalid { .. })
+        ));
+        assert!(matches!(
+            pin_current_thread(&[4096]),
+            Err(Error::Invalid { .. })
+        ));
+    }
+}

@@ -1,0 +1,30 @@
+//! Entering a namespace for good, before `exec`.
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::error::{Error, Result};
+use crate::netns::NetNs;
+
+/// Moves the calling thread into `ns` and a mount namespace of its own where `/sys` shows the devices
+/// of `ns`, as `ip netns exec` does (iproute2 `lib/namespace.c`). Call it in a process with one
+/// thread, just before replacing it by the user's program; there is no way back.
+///
+/// # Errors
+/// [`Error::Denied`] without `CAP_SYS_ADMIN`; [`Error::Kernel`] when `/` cannot be made a slave
+/// mount or `/sys` cannot be mounted.
+pub fn enter_for_exec(ns: &NetNs) -> Result<()> {
+    let step = |what: &'static str| move |errno: Errno| Error::from_errno(what, errno);
+    let none = None::<&str>;
+    setns(ns, CloneFlags::CLONE_NEWNET).map_err(step("enter a network namespace"))?;
+    unshare(CloneFlags::CLONE_NEWNS).map_err(step("make a mount namespace"))?;
+    let slave = MsFlags::MS_SLAVE | MsFlags::MS_REC;
+    mount(none, "/", none, slave, none).map_err(step("make the mounts below `/` slaves"))?;
+    match umount2("/sys", MntFlags::MNT_DETACH) {
+        Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => {}
+        Err(errno) => return Err(step("unmount `/sys`")(errno)),
+    }
+    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)
+        .map_err(step("mount `/sys`"))
+}

@@ -1,0 +1,144 @@
+//! The handle: one namespace, with the sockets that act in it.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use netlink_packet_route::RouteNetlinkMessage;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use crate::error::{Error, Result};
+use crate::ifreq;
+use crate::netns::NetNs;
+use crate::rtnl::{Refusal, Rtnl};
+
+/// Everything one does inside a namespace.
+///
+/// Holds a netlink socket and an ioctl socket that were opened there, so it acts on that namespace
+/// from any thread; and it keeps the namespace alive. Methods take turns on the netlink socket.
+pub struct Handle {
+    ns: NetNs,
+    rtnl: Mutex<Rtnl>,
+    ioctl: OwnedFd,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle")
+            .field("ns", &self.ns)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    /// Opens the sockets in `ns`.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] without `CAP_SYS_ADMIN`, [`Error::Kernel`] without descriptors left.
+    pub fn new(ns: &NetNs) -> Result<Self> {
+        let what = "open sockets in a network namespace";
+        let ns = ns.try_clone()?;
+        let (rtnl, ioctl) = ns.run(|| {
+            let rtnl = Rtnl::open().map_err(|error| Error::from_io(what, error))?;
+            let flags = SockFlag::SOCK_CLOEXEC;
+            let ioctl = socket(AddressFamily::Unix, SockType::Datagram, flags, None)
+                .map_err(|errno| Error::from_errno(what, errno))?;
+            Ok::<_, Error>((rtnl, ioctl))
+        })??;
+        Ok(Self {
+            ns,
+            rtnl: Mutex::new(rtnl),
+            ioctl,
+        })
+    }
+
+    /// The namespace.
+    #[must_use]
+    pub fn ns(&self) -> &NetNs {
+        &self.ns
+    }
+
+    /// The index of a device.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if this namespace has no such device.
+    pub fn index(&self, name: &str) -> Result<u32> {
+        self.index_for(&format!("find device `{name}`"), name)
+    }
+
+    /// The index of a device that the operation `what` needs.
+    pub(crate) fn index_for(&self, what: &str, name: &str) -> Result<u32> {
+        ifreq::index(self.ioctl.as_fd(), name).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENODEV) => missing_device(what, name),
+            _ => Error::from_io(what, error),
+        })
+    }
+
+    pub(crate) fn ioctl_socket(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.ioctl.as_fd()
+    }
+
+    /// A request about the device `name`.
+    pub(crate) fn ask(
+        &self,
+        what: &str,
+        name: &str,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<Vec<Vec<u8>>> {
+        self.request(message, flags)
+            .map_err(|refusal| match refusal.errno() {
+                libc::ENODEV => missing_device(what, name),
+                _ => refused(what, refusal),
+            })
+    }
+
+    pub(crate) fn request(
+        &self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> std::result::Result<Vec<Vec<u8>>, Refusal> {
+        self.rtnl().request(message, flags)
+    }
+
+    pub(crate) fn dump(&self, what: &str, message: &RouteNetlinkMessage) -> Result<Vec<Vec<u8>>> {
+        let replies = self.rtnl().dump(message);
+        replies.map_err(|refusal| refused(what, refusal))
+    }
+
+    fn rtnl(&self) -> MutexGuard<'_, Rtnl> {
+        // A panic elsewhere leaves at most unread answers, which the sequence numbers filter out.
+        self.rtnl.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) fn missing_device(what: &str, name: &str) -> Error {
+    Error::Missing {
+        what: what.into(),
+        object: format!("device `{name}` in this namespace"),
+    }
+}
+
+pub(crate) fn refused(what: &str, refusal: Refusal) -> Error {
+    match Error::from_io(what, refusal.error) {
+        Error::Kernel { what, source, .. } => Error::Kernel {
+            what,
+            source,
+            detail: refusal.detail,
+        },
+        other => other,
+    }
+}
+
+/// Checks a device name as the kernel's `dev_valid_name` does, with a reason.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
+    let bad = |byte: u8| {
+        byte == b'/' || byte == b':' || byte == b'%' || byte.is_ascii_whitespace() || byte == 0
+    };
+    if name.is_empty() || name.len() > 15 || name == "." || name == ".." || name.bytes().any(bad) {
+        return Err(Error::invalid(
+            what,
+            format!("`{name}` is no device name: 1 to 15 bytes without blanks, `/`, `:` and `%`"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! The kinds of devices, as values and as netlink messages.
+
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+
+use netlink_packet_route::link::{
+    BridgeStpState, InfoBridge, InfoData, InfoIpVlan, InfoKind, InfoMacVlan, InfoMacVtap,
+    InfoNetkit, InfoVeth, InfoVxlan, IpVlanMode, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    MacVlanMode, NetkitMode, NetkitPolicy,
+};
+
+use crate::netns::NetNs;
+
+/// A device to make.
+#[derive(Debug, Clone)]
+pub struct NewLink<'a> {
+    /// Its name, at most 15 bytes.
+    pub name: String,
+    /// What it is.
+    pub kind: LinkKind<'a>,
+    /// Bytes of network-layer payload; the kernel's default for the kind where `None`. Both ends of a
+    /// pair get it.
+    pub mtu: Option<u32>,
+    /// Its Ethernet address; random where `None`.
+    pub mac: Option<[u8; 6]>,
+    /// Make it in another namespace, while lower device, underlay and veth peer are here.
+    pub into: Option<&'a NetNs>,
+    /// Transmit and receive queues, each; both ends of a pair get them. One where `None` (veth: as
+    /// many as CPUs, one in use).
+    pub queues: Option<u32>,
+    /// Largest GSO packet, bytes (`IFLA_GSO_MAX_SIZE`).
+    pub gso_max_size: Option<u32>,
+    /// Most segments of a GSO packet.
+    pub gso_max_segs: Option<u32>,
+    /// Bring it up at once, which saves a request. The other end of a pair stays down until
+    /// [`Handle::set_up`](crate::Handle::set_up) in its namespace: the kernel makes it first and
+    /// cannot open it alone (`veth_open`).
+    pub up: bool,
+}
+
+impl<'a> NewLink<'a> {
+    /// A device with the kernel's defaults, down.
+    pub fn new(name: impl Into<String>, kind: LinkKind<'a>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            mtu: None,
+            mac: None,
+            into: None,
+            queues: None,
+            gso_max_size: None,
+            gso_max_segs: None,
+            up: false,
+        }
+    }
+}
+
+/// What a device is, by the kernel's names.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum LinkKind<'a> {
+    /// A virtual cable, `drivers/net/veth.c`.
+    Veth {
+        /// Name of the other end.
+        peer: String,
+        /// Namespace of the other end; the handle's where `None`.
+        peer_ns: Option<&'a NetNs>,
+        /// Ethernet address of the other end.
+        peer_mac: Option<[u8; 6]>,
+    },
+    /// A bridge without spanning tree, forward delay and multicast snooping; it forwards at once.
+    Bridge,
+    /// A further Ethernet address on a device.
+    Macvlan {
+        /// The device below, in the handle's namespace.
+        lower: String,
+        /// Who may talk to whom.
+        mode: MacvlanMode,
+    },
+    /// A macvlan with a character device `/dev/tapINDEX` instead of a stack behind it.
+    Macvtap {
+        /// The device below, in the handle's namespace.
+        lower: String,
+        /// Who may talk to whom.
+        mode: MacvlanMode,
+    },
+    /// A further IP address on a device that shares its Ethernet address.
+    Ipvlan {
+        /// The device below, in the handle's namespace.
+        lower: String,
+        /// Bridging or routing inside.
+        mode: IpvlanMode,
+    },
+    /// A VXLAN tunnel to one other host. UDP checksums as the kernel and iproute2 set them: on for
+    /// IPv4, on for IPv6.
+    Vxlan {
+        /// Network identifier, 24 bits.
+        vni: u32,
+        /// Outer source address.
+        local: IpAddr,
+        /// Outer destination address, of the same family.
+        remote: IpAddr,
+        /// UDP port; 4789 by RFC 7348.
+        port: u16,
+        /// The device to send by; found by the route where `None`.
+        lower: Option<String>,
+    },
+    /// A pair for containers whose traffic BPF may forward, `drivers/net/netkit.c` (Linux 6.7).
+    /// Layer 2 mode; both ends pass what no program decides about.
+    Netkit {
+        /// Name of the other end.
+        peer: String,
+        /// Namespace of the other end; the handle's where `None`.
+        peer_ns: Option<&'a NetNs>,
+    },
+}
+
+/// Macvlan modes, `enum macvlan_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MacvlanMode {
+    /// Devices on the same lower one do not see each other.
+    Private,
+    /// Everything goes out; an outside switch sends it back.
+    Vepa,
+    /// Devices on the same lower one talk directly.
+    Bridge,
+    /// One device takes the lower one over.
+    Passthru,
+}
+
+/// Ipvlan modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IpvlanMode {
+    /// Switched by address, ARP and multicast work.
+    L2,
+    /// Routed in the namespace of the lower device.
+    L3,
+    /// As L3, through netfilter and its connection tracking.
+    L3s,
+}
+
+impl LinkKind<'_> {
+    /// The kernel's name of the kind.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Veth { .. } => "veth",
+            Self::Bridge => "bridge",
+            Self::Macvlan { .. } => "macvlan",
+            Self::Macvtap { .. } => "macvtap",
+            Self::Ipvlan { .. } => "ipvlan",
+            Self::Vxlan { .. } => "vxlan",
+            Self::Netkit { .. } => "netkit",
+        }
+    }
+
+    /// The device below, where the kind has one.
+    pub(crate) fn lower(&self) -> Option<&str> {
+        match self {
+            Self::Macvlan { lower, .. }
+            | Self::Macvtap { lower, .. }
+            | Self::Ipvlan { lower, .. } => Some(lower),
+            Self::Vxlan { lower, .. } => lower.as_deref(),
+            Self::Veth { .. } | Self::Bridge | Self::Netkit { .. } => None,
+        }
+    }
+
+    /// The other end, where the kind has one.
+    pub(crate) fn peer(&self) -> Option<&str> {
+        match self {
+            Self::Veth { peer, .. } | Self::Netkit { peer, .. } => Some(peer),
+            _ => None,
+        }
+    }
+}
+
+/// The request that makes a device; `lower` is the index of the device below.
+pub(crate) fn message(link: &NewLink<'_>, lower: Option<u32>) -> LinkMessage {
+    let mut message = end(link, &link.name, link.into, link.mac);
+    if link.up {
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+    }
+    let mut info = vec![LinkInfo::Kind(kind(&link.kind))];
+    info.extend(data(link, lower).map(LinkInfo::Data));
+    if let (Some(index), false) = (lower, matches!(link.kind, LinkKind::Vxlan { .. })) {
+        message.attributes.push(LinkAttribute::Link(index));
+    }
+    message.attributes.push(LinkAttribute::LinkInfo(info));
+    message
+}
+
+/// What both ends of a pair have in common.
+fn end(link: &NewLink<'_>, name: &str, ns: Option<&NetNs>, mac: Option<[u8; 6]>) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    let queues = link.queues;
+    message.attributes = [
+        Some(LinkAttribute::IfName(name.to_owned())),
+        link.mtu.map(LinkAttribute::Mtu),
+        mac.map(|mac| LinkAttribute::Address(mac.to_vec())),
+        ns.map(|ns| LinkAttribute::NetNsFd(std::os::fd::AsFd::as_fd(ns).as_raw_fd())),
+        queues.map(LinkAttribute::NumTxQueues),
+        queues.map(LinkAttribute::NumRxQueues),
+        link.gso_max_size.map(LinkAttribute::GsoMaxSize),
+        link.gso_max_segs.map(LinkAttribute::GsoMaxSegs),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    message
+}
+
+fn kind(kind: &LinkKind<'_>) -> InfoKind {
+    match kind {
+        LinkKind::Veth { .. } => InfoKind::Veth,
+        LinkKind::Bridge => InfoKind::Bridge,
+        LinkKind::Macvlan { .. } => InfoKind::MacVlan,
+        LinkKind::Macvtap { .. } => InfoKind::MacVtap,
+        LinkKind::Ipvlan { .. } => InfoKind::IpVlan,
+        LinkKind::Vxlan { .. } => InfoKind::Vxlan,
+        LinkKind::Netkit { .. } => InfoKind::Netkit,
+    }
+}
+
+fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
+    Some(match &link.kind {
+        LinkKind::Veth {
+            peer,
+            peer_ns,
+            peer_mac,
+        } => InfoData::Veth(InfoVeth::Peer(end(link, peer, *peer_ns, *peer_mac))),
+        LinkKind::Bridge => InfoData::Bridge(vec![
+            InfoBridge::ForwardDelay(0),
+            InfoBridge::StpState(BridgeStpState::Disabled),
+            InfoBridge::MulticastSnooping(false),
+        ]),
+        LinkKind::Macvlan { mode, .. } => {
+            InfoData::MacVlan(vec![InfoMacVlan::Mode((*mode).into())])
+        }
+        LinkKind::Macvtap { mode, .. } => {
+            InfoData::MacVtap(vec![InfoMacVtap::Mode((*mode).into())])
+        }
+        LinkKind::Ipvlan { mode, .. } => InfoData::IpVlan(vec![InfoIpVlan::Mode(match mode {
+            IpvlanMode::L2 => IpVlanMode::L2,
+            IpvlanMode::L3 => IpVlanMode::L3,
+            IpvlanMode::L3s => IpVlanMode::L3S,
+        })]),
+        LinkKind::Vxlan {
+            vni,
+            local,
+            remote,
+            port,
+            ..
+        } => {
+            let mut data = vec![InfoVxlan::Id(*vni), InfoVxlan::Port(*port)];
+            data.push(match local {
+                IpAddr::V4(ip) => InfoVxlan::Local(*ip),
+                IpAddr::V6(ip) => InfoVxlan::Local6(*ip),
+            });
+            data.push(match remote {
+                IpAddr::V4(ip) => InfoVxlan::Group(*ip),
+                IpAddr::V6(ip) => InfoVxlan::Group6(*ip),
+            });
+            data.extend(lower.map(InfoVxlan::Link));
+            InfoData::Vxlan(data)
+        }
+        LinkKind::Netkit { peer, peer_ns } => InfoData::Netkit(vec![
+            InfoNetkit::Mode(NetkitMode::L2),
+            InfoNetkit::Policy(NetkitPolicy::Pass),
+            InfoNetkit::PeerPolicy(NetkitPolicy::Pass),
+            InfoNetkit::Peer(end(link, peer, *peer_ns, None)),
+        ]),
+    })
+}
+
+impl From<MacvlanMode> for MacVlanMode {
+    fn from(mode: MacvlanMode) -> Self {
+        match mode {
+            MacvlanMode::Private => Self::Private,
+            MacvlanMode::Vepa => Self::Vepa,
+            MacvlanMode::Bridge => Self::Bridge,
+            MacvlanMode::Passthru => Self::Passthrough,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Making, changing, listing and deleting devices.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+
+use crate::attrs::{attribute, attributes, text, u32_at};
+use crate::error::{Error, Result};
+use crate::handle::{Handle, check_name, missing_device, refused};
+use crate::kind::{self, LinkKind, NewLink};
+use crate::netns::NetNs;
+use crate::rtnl::Refusal;
+
+/// Bytes of `struct ifinfomsg`.
+pub(crate) const IFINFOMSG: usize = 16;
+const IFF_LOWER_UP: u32 = 1 << 16;
+const IFLA_ADDRESS: u16 = 1;
+pub(crate) const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_MASTER: u16 = 10;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_INFO_KIND: u16 = 1;
+
+/// A device as the kernel reports it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Its index in its namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its kind by the kernel's name; `None` for loopback and most hardware.
+    pub kind: Option<String>,
+    /// Its Ethernet address, where it has one.
+    pub mac: Option<[u8; 6]>,
+    /// Bytes of network-layer payload.
+    pub mtu: u32,
+    /// Largest GSO packet, bytes; `None` on kernels that do not say.
+    pub gso_max_size: Option<u32>,
+    /// Whether it was brought up.
+    pub up: bool,
+    /// Whether it has a carrier.
+    pub carrier: bool,
+    /// Index of the bridge it is a port of.
+    pub master: Option<u32>,
+    /// Index of the device below, or of the peer; it may be an index of another namespace.
+    pub lower: Option<u32>,
+}
+
+impl Handle {
+    /// Makes a device.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when the kernel has no such kind; [`Error::Missing`] when the lower
+    /// device does not exist; [`Error::Kernel`] (`EEXIST`) when the name is taken.
+    pub fn add_link(&self, link: &NewLink<'_>) -> Result<()> {
+        let kind = link.kind.name();
+        let on = link
+            .kind
+            .lower()
+            .map(|lower| format!(" on `{lower}`"))
+            .unwrap_or_default();
+        let what = format!("create {kind} `{}`{on}", link.name);
+        check_name(&what, &link.name)?;
+        if let Some(peer) = link.kind.peer() {
+            check_name(&what, peer)?;
+        }
+        check_vxlan(&what, &link.kind)?;
+        let lower = link
+            .kind
+            .lower()
+            .map(|lower| self.index_for(&what, lower))
+            .transpose()?;
+        let message = RouteNetlinkMessage::NewLink(kind::message(link, lower));
+        self.request(message, NLM_F_CREATE | NLM_F_EXCL)
+            .map(drop)
+            .map_err(|refusal| unsupported(&what, kind, refusal))
+    }
+
+    /// Deletes a device; the other end of a pair goes with it, before this returns.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is none of that name.
+    pub fn delete_link(&self, name: &str) -> Result<()> {
+        let message = RouteNetlinkMessage::DelLink(named(name));
+        self.ask(&format!("delete device `{name}`"), name, message, 0)
+            .map(drop)
+    }
+
+    /// All devices of the namespace, by index.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the dump fails.
+    pub fn links(&self) -> Result<Vec<Link>> {
+        let message = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let replies = self.dump("list the devices of a namespace", &message)?;
+        Ok(replies.iter().map(|reply| parse(reply)).collect())
+    }
+
+    /// One device.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is none of that name.
+    pub fn link(&self, name: &str) -> Result<Link> {
+        let what = format!("read device `{name}`");
+        let replies = self.ask(&what, name, RouteNetlinkMessage::GetLink(named(name)), 0)?;
+        replies
+            .first()
+            .map(|reply| parse(reply))
+            .ok_or_else(|| missing_device(&what, name))
+    }
+
+    /// Brings a device up.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Kernel`].
+    pub fn set_up(&self, name: &str) -> Result<()> {
+        let mut message = named(name);
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        self.change(&format!("bring `{name}` up"), name, message)
+    }
+
+    /// Takes a device down.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Kernel`].
+    pub fn set_down(&self, name: &str) -> Result<()> {
+        let mut message = named(name);
+        message.header.change_mask = LinkFlags::Up;
+        self.change(&format!("take `{name}` down"), name, message)
+    }
+
+    /// Makes a device a port of a bridge.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Kernel`].
+    pub fn set_master(&self, port: &str, bridge: &str) -> Result<()> {
+        let what = format!("add port `{port}` to bridge `{bridge}`");
+        let index = self.index_for(&what, bridge)?;
+        self.change(&what, port, with(port, LinkAttribute::Controller(index)))
+    }
+
+    /// Sets the MTU, in bytes of network-layer payload.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]; [`Error::Kernel`] (`EINVAL`) outside the device's limits.
+    pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<()> {
+        let what = format!("set the MTU of `{name}` to {mtu}");
+        self.change(&what, name, with(name, LinkAttribute::Mtu(mtu)))
+    }
+
+    /// Sets the Ethernet address.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]; [`Error::Kernel`] (`EADDRNOTAVAIL`) for a multicast or zero address.
+    pub fn set_mac(&self, name: &str, mac: [u8; 6]) -> Result<()> {
+        let what = format!("set the address of `{name}`");
+        self.change(
+            &what,
+            name,
+            with(name, LinkAttribute::Address(mac.to_vec())),
+        )
+    }
+
+    /// Moves a device to another namespace, where it arrives down and without addresses.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]; [`Error::Kernel`] (`EEXIST`) when the name is taken there, (`EINVAL`) for
+    /// devices that are bound to their namespace.
+    pub fn move_to(&self, name: &str, ns: &NetNs) -> Result<()> {
+        let what = format!("move `{name}` to another namespace");
+        let fd = ns.as_fd().as_raw_fd();
+        self.change(&what, name, with(name, LinkAttribute::NetNsFd(fd)))
+    }
+
+    /// Renames a device.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]; [`Error::Kernel`] (`EEXIST`) when the name is taken.
+    pub fn rename(&self, name: &str, new: &str) -> Result<()> {
+        let what = format!("rename `{name}` to `{new}`");
+        check_name(&what, new)?;
+        let mut message = LinkMessage::default();
+        message.header.index = self.index_for(&what, name)?;
+        message
+            .attributes
+            .push(LinkAttribute::IfName(new.to_owned()));
+        self.change(&what, name, message)
+    }
+
+    fn change(&self, what: &str, name: &str, message: LinkMessage) -> Result<()> {
+        self.ask(what, name, RouteNetlinkMessage::SetLink(message), 0)
+            .map(drop)
+    }
+}
+
+/// A message about the device of that name; the kernel looks it up (`rtnl_dev_get`).
+fn named(name: &str) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message
+        .attributes
+        .push(LinkAttribute::IfName(name.to_owned()));
+    message
+}
+
+fn with(name: &str, attribute: LinkAttribute) -> LinkMessage {
+    let mut message = named(name);
+    message.attributes.push(attribute);
+    message
+}
+
+/// The kernel says `EOPNOTSUPP`, "Unknown device type", for a kind it does not have.
+fn unsupported(what: &str, kind: &str, refusal: Refusal) -> Error {
+    let unknown = refusal
+        .detail
+        .as_deref()
+        .is_none_or(|text| text.contains("nknown device type"));
+    if refusal.errno() == libc::EOPNOTSUPP && unknown {
+        return Error::Unsupported {
+            what: what.into(),
+            feature: kind.into(),
+            remedy: format!(
+                "load module `{kind}` (kernel option {}) or choose another path",
+                option(kind)
+            ),
+        };
+    }
+    refused(what, refusal)
+}
+
+/// The kernel configuration option behind a kind.
+fn option(kind: &str) -> String {
+    match kind {
+        "bridge" => "CONFIG_BRIDGE".into(),
+        other => format!("CONFIG_{}", other.to_ascii_uppercase()),
+    }
+}
+
+fn check_vxlan(what: &str, kind: &LinkKind<'_>) -> Result<()> {
+    let LinkKind::Vxlan {
+        vni, local, remote, ..
+    } = kind
+    else {
+        return Ok(());
+    };
+    if *vni >= 1 << 24 {
+        return Err(Error::invalid(
+            what,
+            format!("the network identifier {vni} exceeds 24 bits"),
+        ));
+    }
+    if local.is_ipv4() != remote.is_ipv4() {
+        let why = format!("{local} and {remote} are of different families");
+        return Err(Error::invalid(what, why));
+    }
+    Ok(())
+}
+
+fn parse(reply: &[u8]) -> Link {
+    let flags = u32_at(reply, 8).unwrap_or(0);
+    let mut link = Link {
+        index: u32_at(reply, 4).unwrap_or(0),
+        up: flags & LinkFlags::Up.bits() != 0,
+        carrier: flags & IFF_LOWER_UP != 0,
+        ..Link::default()
+    };
+    for (kind, value) in attributes(reply, IFINFOMSG) {
+        match kind {
+            IFLA_ADDRESS => link.mac = value.try_into().ok(),
+            IFLA_IFNAME => link.name = text(value),
+            IFLA_MTU => link.mtu = u32_at(value, 0).unwrap_or(0),
+            IFLA_LINK => link.lower = u32_at(value, 0),
+            IFLA_MASTER => link.master = u32_at(value, 0),
+            IFLA_GSO_MAX_SIZE => link.gso_max_size = u32_at(value, 0),
+            IFLA_LINKINFO => link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text),
+            _ => {}
+        }
+    }
+    link
+}

@@ -1,0 +1,153 @@
+//! Packet filter rules, by the `nft` program.
+
+use std::io::{self, Write};
+use std::process::{Command, Output, Stdio};
+
+use crate::error::{Error, Result};
+use crate::netns::NetNs;
+
+/// A named counter of the rule set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NftCounter {
+    /// Address family of its table: `inet`, `bridge`, `ip`.
+    pub family: String,
+    /// Its table.
+    pub table: String,
+    /// Its name.
+    pub name: String,
+    /// Packets that passed it.
+    pub packets: u64,
+    /// Bytes of these packets, from the network layer up.
+    pub bytes: u64,
+}
+
+/// Loads a rule set, in the language of `nft -f`, in a namespace; all of it or, on an error, nothing.
+///
+/// # Errors
+/// [`Error::Unsupported`] without the program or without nf_tables in the kernel, [`Error::Program`]
+/// with its diagnostics for rules it refuses.
+pub fn apply_ruleset(ns: &NetNs, ruleset: &str) -> Result<()> {
+    run(ns, "load nftables rules", &["-f", "-"], ruleset).map(drop)
+}
+
+/// The named counters of a namespace.
+///
+/// # Errors
+/// As [`apply_ruleset`]; [`Error::Reply`] when the list cannot be read.
+pub fn nft_counters(ns: &NetNs) -> Result<Vec<NftCounter>> {
+    let what = "list nftables counters";
+    let text = run(ns, what, &["-j", "list", "counters"], "")?;
+    parse(&text).map_err(|why| Error::Reply {
+        what: what.into(),
+        why,
+    })
+}
+
+fn run(ns: &NetNs, what: &str, arguments: &[&str], input: &str) -> Result<String> {
+    // A child of a thread is born in the thread's namespace.
+    let output = ns
+        .run(|| spawn(arguments, input))?
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::Unsupported {
+                what: what.into(),
+                feature: "nft".into(),
+                remedy: "install nftables".into(),
+            },
+            _ => Error::from_io(what, error),
+        })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if text.contains("cache initialization failed") || text.contains("Protocol not supported") {
+        return Err(Error::Unsupported {
+            what: what.into(),
+            feature: "nf_tables".into(),
+            remedy: "load module `nf_tables` (kernel option CONFIG_NF_TABLES)".into(),
+        });
+    }
+    Err(Error::Program {
+        what: what.into(),
+        program: "nft".into(),
+        output: text,
+    })
+}
+
+fn spawn(arguments: &[&str], input: &str) -> io::Result<Output> {
+    let mut child = Command::new("nft")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // nft reads all of its input before it writes anything, so this cannot deadlock. A broken pipe
+    // means that it ended early; its status and diagnostics say why.
+    if let Some(mut stdin) = child.stdin.take() {
+        match stdin.write_all(input.as_bytes()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                child.kill().ok();
+                child.wait().ok();
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    child.wait_with_output()
+}
+
+/// `{"nftables": [{"metainfo": …}, {"counter": {"family", "name", "table", "packets", "bytes"}}, …]}`,
+/// see `libnftables-json(5)`.
+fn parse(text: &str) -> std::result::Result<Vec<NftCounter>, String> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let objects = value["nftables"].as_array().ok_or("no `nftables` array")?;
+    let counters = objects
+        .iter()
+        .map(|object| &object["counter"])
+        .filter(|counter| counter.is_object());
+    counters
+        .map(|counter| {
+            let word = |key: &str| {
+                counter[key]
+                    .as_str()
+                    .map(str::to_owned)
+                    .ok_or(format!("a counter without `{key}`"))
+            };
+            let number = |key: &str| {
+                counter[key]
+                    .as_u64()
+                    .ok_or(format!("a counter without `{key}`"))
+            };
+            Ok(NftCounter {
+                family: word("family")?,
+                table: word("table")?,
+                name: word("name")?,
+                packets: number("packets")?,
+                bytes: number("bytes")?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_from_json() {
+        let text = r#"{"nftables": [{"metainfo": {"version": "1.0.6", "json_schema_version": 1}},
+            {"counter": {"family": "inet", "name": "c", "table": "t", "handle": 2, "packets": 3, "bytes": 252}}]}"#;
+        let counters = parse(text).unwrap();
+        assert_eq!(counters.len(), 1);
+        assert_eq!(
+            (
+                counters[0].name.as_str(),
+                counters[0].packets,
+                counters[0].bytes
+            ),
+            ("c", 3, 252)
+        );
+        assert!(parse("{}").is_err());
+        assert!(parse("").is_err());
+        assert!(parse(r#"{"nftables": [{"counter": {"family": "inet"}}]}"#).is_err());
+    }
+}

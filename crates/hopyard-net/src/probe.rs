@@ -1,0 +1,79 @@
+//! Finding out what the kernel can make, by making it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::error::{Error, Result};
+use crate::handle::Handle;
+use crate::kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};
+use crate::netns::NetNs;
+
+/// The kinds [`probe_kind`] knows, by the kernel's names.
+pub const KINDS: [&str; 7] = [
+    "veth", "bridge", "macvlan", "macvtap", "ipvlan", "vxlan", "netkit",
+];
+
+/// Whether this kernel can make a kind of device: makes one in a namespace of its own that goes away
+/// with it. Loads the module if the kernel can.
+///
+/// # Errors
+/// [`Error::Unsupported`] if it cannot, [`Error::Invalid`] for a name not in [`KINDS`],
+/// [`Error::Denied`] without root.
+pub fn probe_kind(kind: &str) -> Result<()> {
+    let lower = || "lower".to_owned();
+    let peer = || "peer".to_owned();
+    let local = Ipv4Addr::new(192, 0, 2, 1);
+    let kind = match kind {
+        "veth" => veth(peer()),
+        "bridge" => LinkKind::Bridge,
+        "macvlan" => LinkKind::Macvlan {
+            lower: lower(),
+            mode: MacvlanMode::Bridge,
+        },
+        "macvtap" => LinkKind::Macvtap {
+            lower: lower(),
+            mode: MacvlanMode::Bridge,
+        },
+        "ipvlan" => LinkKind::Ipvlan {
+            lower: lower(),
+            mode: IpvlanMode::L2,
+        },
+        "vxlan" => LinkKind::Vxlan {
+            vni: 1,
+            local: IpAddr::V4(local),
+            remote: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+            port: 4789,
+            lower: None,
+        },
+        "netkit" => LinkKind::Netkit {
+            peer: peer(),
+            peer_ns: None,
+        },
+        other => {
+            let why = format!("it is none of {}", KINDS.join(", "));
+            return Err(Error::invalid(format!("probe device kind `{other}`"), why));
+        }
+    };
+    let handle = Handle::new(&NetNs::create()?)?;
+    if kind.lower().is_some() {
+        handle.add_link(&NewLink::new("lower", veth("other".to_owned())))?;
+    }
+    handle.add_link(&NewLink::new("probe", kind))
+}
+
+/// Whether this kernel can shape a device to a rate, see [`Handle::shape`].
+///
+/// # Errors
+/// [`Error::Unsupported`] if it cannot, [`Error::Denied`] without root.
+pub fn probe_shaping() -> Result<()> {
+    let handle = Handle::new(&NetNs::create()?)?;
+    handle.add_link(&NewLink::new("probe", veth("peer".to_owned())))?;
+    handle.shape("probe", 1_000_000_000).map(drop)
+}
+
+fn veth(peer: String) -> LinkKind<'static> {
+    LinkKind::Veth {
+        peer,
+        peer_ns: None,
+        peer_mac: None,
+    }
+}

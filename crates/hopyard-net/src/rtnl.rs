@@ -1,0 +1,215 @@
+//! The rtnetlink socket: one request, all its answers.
+
+use std::io;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+use crate::attrs::{attribute, text, u16_at, u32_at};
+
+const HEADER: usize = 16;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const NLM_F_CAPPED: u16 = 0x100;
+const NLM_F_ACK_TLVS: u16 = 0x200;
+const NLMSGERR_ATTR_MSG: u16 = 1;
+/// The kernel's largest dump buffer is 32 KiB (`netlink_recvmsg`).
+const BUFFER: usize = 64 * 1024;
+/// How often a dump that was overtaken by a change is taken again.
+const DUMP_ATTEMPTS: usize = 16;
+
+/// A refusal of the kernel: its error number and, where it gave one, its text.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) error: io::Error,
+    pub(crate) detail: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn errno(&self) -> i32 {
+        self.error.raw_os_error().unwrap_or(0)
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self {
+            error,
+            detail: None,
+        }
+    }
+}
+
+/// A socket bound to the namespace of the thread that opened it, usable from any thread.
+pub(crate) struct Rtnl {
+    socket: Socket,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Rtnl {
+    /// Opens the socket in the namespace of the calling thread.
+    pub(crate) fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        socket.set_ext_ack(true)?;
+        socket.set_cap_ack(true)?;
+        Ok(Self {
+            socket,
+            sequence: 0,
+            buffer: Vec::with_capacity(BUFFER),
+        })
+    }
+
+    /// Sends one request, waits for its acknowledgement and returns what came before it.
+    pub(crate) fn request(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<Vec<Vec<u8>>, Refusal> {
+        self.send(message, flags | NLM_F_ACK)?;
+        self.receive().map(|(replies, _)| replies)
+    }
+
+    /// Sends one dump request and returns a consistent list of answers.
+    pub(crate) fn dump(&mut self, message: &RouteNetlinkMessage) -> Result<Vec<Vec<u8>>, Refusal> {
+        for _ in 0..DUMP_ATTEMPTS {
+            self.send(message.clone(), NLM_F_DUMP)?;
+            let (replies, interrupted) = self.receive()?;
+            if !interrupted {
+                return Ok(replies);
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EAGAIN).into())
+    }
+
+    fn send(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1).max(1);
+        let mut packet = NetlinkMessage::from(message);
+        packet.header.flags = flags | NLM_F_REQUEST;
+        packet.header.sequence_number = self.sequence;
+        debug_assert!(matches!(packet.payload, NetlinkPayload::InnerMessage(_)));
+        packet.finalize();
+        let mut bytes = vec![0; packet.buffer_len()];
+        packet.serialize(&mut bytes);
+        retry(|| self.socket.send(&bytes, 0))?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<(Vec<Vec<u8>>, bool), Refusal> {
+        let mut replies = Vec::new();
+        let mut interrupted = false;
+        loop {
+            self.buffer.clear();
+            let length = retry(|| self.socket.recv(&mut self.buffer, libc::MSG_TRUNC))?;
+            if length > self.buffer.len() {
+                return Err(io::Error::from_raw_os_error(libc::EMSGSIZE).into());
+            }
+            let mut rest = self.buffer.as_slice();
+            while let Some(message) = Message::first(rest) {
+                rest = rest
+                    .get(message.length.next_multiple_of(4)..)
+                    .unwrap_or_default();
+                if message.sequence != self.sequence {
+                    continue;
+                }
+                interrupted |= message.flags & NLM_F_DUMP_INTR != 0 && message.kind != NLMSG_ERROR;
+                match message.kind {
+                    NLMSG_ERROR | NLMSG_DONE => {
+                        return match message.refusal() {
+                            Some(refusal) => Err(refusal),
+                            None => Ok((replies, interrupted)),
+                        };
+                    }
+                    _ => replies.push(message.payload.to_vec()),
+                }
+            }
+        }
+    }
+}
+
+struct Message<'a> {
+    length: usize,
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    payload: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    fn first(bytes: &'a [u8]) -> Option<Self> {
+        let length = usize::try_from(u32_at(bytes, 0)?).ok()?;
+        Some(Self {
+            length,
+            kind: u16_at(bytes, 4)?,
+            flags: u16_at(bytes, 6)?,
+            sequence: u32_at(bytes, 8)?,
+            payload: bytes.get(HEADER..length)?,
+        })
+    }
+
+    /// The error in an `NLMSG_ERROR` or `NLMSG_DONE`, `None` when it is an acknowledgement.
+    fn refusal(&self) -> Option<Refusal> {
+        let code = u32_at(self.payload, 0).map_or(0, u32::cast_signed);
+        if code == 0 {
+            return None;
+        }
+        let tlvs = match (self.kind, self.flags & NLM_F_CAPPED != 0) {
+            (NLMSG_DONE, _) => 4,
+            (_, true) => 4 + HEADER,
+            (_, false) => {
+                4 + usize::try_from(u32_at(self.payload, 4)?)
+                    .ok()?
+                    .next_multiple_of(4)
+            }
+        };
+        let detail = (self.flags & NLM_F_ACK_TLVS != 0)
+            .then(|| attribute(self.payload, tlvs, NLMSGERR_ATTR_MSG).map(text))
+            .flatten();
+        Some(Refusal {
+            error: io::Error::from_raw_os_error(code.saturating_neg()),
+            detail,
+        })
+    }
+}
+
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_message_yields_number_and_text() {
+        let mut bytes = Vec::new();
+        let tlv = b"no way\0\0";
+        let length = u32::try_from(HEADER + 4 + HEADER + 4 + tlv.len()).unwrap();
+        bytes.extend(length.to_ne_bytes());
+        bytes.extend(NLMSG_ERROR.to_ne_bytes());
+        bytes.extend((NLM_F_CAPPED | NLM_F_ACK_TLVS).to_ne_bytes());
+        bytes.extend(9u32.to_ne_bytes());
+        bytes.extend(0u32.to_ne_bytes());
+        bytes.extend((-libc::EBUSY).to_ne_bytes());
+        bytes.extend([0; HEADER]);
+        bytes.extend(12u16.to_ne_bytes());
+        bytes.extend(NLMSGERR_ATTR_MSG.to_ne_bytes());
+        bytes.extend(tlv);
+        let refusal = Message::first(&bytes)
+            .and_then(|message| message.refusal())
+            .unwrap();
+        assert_eq!(refusal.errno(), libc::EBUSY);
+        assert_eq!(refusal.detail.as_deref(), Some("no way"));
+        assert!(Message::first(&bytes[..20]).is_none());
+    }
+}

@@ -1,0 +1,97 @@
+//! Network sysctls of a namespace.
+
+use std::fs;
+use std::io;
+
+use crate::error::{Error, Result};
+use crate::handle::Handle;
+
+impl Handle {
+    /// Reads a sysctl by its path below `/proc/sys`, `net/ipv4/ip_forward`; blanks at the end removed.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if this namespace has none of that name, [`Error::Invalid`] for a key that
+    /// does not begin with `net/`.
+    pub fn sysctl(&self, key: &str) -> Result<String> {
+        let what = || format!("read sysctl `{key}`");
+        let path = path(key, what)?;
+        let text = self.ns().run(|| fs::read_to_string(path))?;
+        let text = text.map_err(|error| explain(key, what(), error))?;
+        Ok(text.trim_end().to_owned())
+    }
+
+    /// Sets a sysctl of the namespace. `/proc/sys/net` follows the thread's namespace, so no other
+    /// namespace is touched.
+    ///
+    /// # Errors
+    /// As [`Handle::sysctl`]; [`Error::Kernel`] for a value the kernel refuses.
+    pub fn set_sysctl(&self, key: &str, value: &str) -> Result<()> {
+        let what = || format!("set sysctl `{key}` to `{value}`");
+        let path = path(key, what)?;
+        let written = self.ns().run(|| {
+            fs::OpenOptions::new()
+                .write(true)
+                .open(path)
+                .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
+        })?;
+        written.map_err(|error| explain(key, what(), error))
+    }
+
+    /// Whether the namespace has this sysctl.
+    #[must_use]
+    pub fn has_sysctl(&self, key: &str) -> bool {
+        let Ok(path) = path(key, String::new) else {
+            return false;
+        };
+        self.ns()
+            .run(|| fs::exists(path).unwrap_or(false))
+            .unwrap_or(false)
+    }
+}
+
+/// Sysctls outside `net/` belong to the whole host, whatever namespace one is in.
+pub(crate) fn path(key: &str, what: impl Fn() -> String) -> Result<String> {
+    let parts = key.split('/').skip(1);
+    let plain = parts.clone().next().is_some()
+        && parts.clone().all(|part| !matches!(part, "" | "." | ".."));
+    if !key.starts_with("net/") || !plain {
+        return Err(Error::invalid(
+            what(),
+            "only sysctls of the network namespace, with slashes: `net/ipv4/ip_forward`",
+        ));
+    }
+    Ok(format!("/proc/sys/{key}"))
+}
+
+fn explain(key: &str, what: String, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::Missing {
+            what,
+            object: format!("sysctl `{key}` in this namespace"),
+        },
+        _ => Error::from_io(what, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_outside_the_namespace_are_refused() {
+        for key in [
+            "kernel/hostname",
+            "net/../kernel/hostname",
+            "net",
+            "net/",
+            "net.ipv4.ip_forward",
+            "/net/x",
+        ] {
+            assert!(path(key, String::new).is_err(), "{key}");
+        }
+        assert_eq!(
+            path("net/ipv4/ip_forward", String::new).unwrap(),
+            "/proc/sys/net/ipv4/ip_forward"
+        );
+    }
+}

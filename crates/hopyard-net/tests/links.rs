@@ -1,0 +1,432 @@
+//! Real devices, addresses and datagrams in throw-away namespaces. Needs root.
+
+use std::fs;
+use std::net::{IpAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use hopyard_net::{
+    Error, Handle, IpvlanMode, KINDS, LinkKind, MacvlanMode, NetNs, NewLink, Offload, OffloadState,
+    probe_kind, probe_shaping,
+};
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn veth<'a>(name: &str, peer: &str, peer_ns: Option<&'a NetNs>) -> NewLink<'a> {
+    let kind = LinkKind::Veth {
+        peer: peer.into(),
+        peer_ns,
+        peer_mac: None,
+    };
+    NewLink {
+        up: true,
+        ..NewLink::new(name, kind)
+    }
+}
+
+fn namespace() -> Handle {
+    let handle = Handle::new(&NetNs::create().expect("these tests need root")).unwrap();
+    handle.quiet_ipv6().unwrap();
+    handle
+}
+
+/// Two namespaces and a cable, with addresses 10.0.0.1, 10.0.0.2, fd00::1 and fd00::2.
+fn pair() -> (Handle, Handle) {
+    let (a, b) = (namespace(), namespace());
+    a.add_link(&veth("a0", "b0", Some(b.ns()))).unwrap();
+    b.set_up("b0").unwrap();
+    for (handle, device, host) in [(&a, "a0", 1), (&b, "b0", 2)] {
+        handle
+            .add_address(device, ip(&format!("10.0.0.{host}")), 24)
+            .unwrap();
+        handle
+            .add_address(device, ip(&format!("fd00::{host}")), 64)
+            .unwrap();
+    }
+    (a, b)
+}
+
+/// Sends a datagram to `address` in `to` and back again; returns how long both took.
+fn exchange(from: &Handle, to: &Handle, address: IpAddr) -> Duration {
+    let server = to
+        .ns()
+        .run(|| UdpSocket::bind((address, 7000)))
+        .unwrap()
+        .unwrap();
+    let any = if address.is_ipv4() {
+        "0.0.0.0:0"
+    } else {
+        "[::]:0"
+    };
+    let client = from.ns().run(|| UdpSocket::bind(any)).unwrap().unwrap();
+    for socket in [&server, &client] {
+        socket
+            .set_read_timeout(Some(Duration::from_secs(3)))
+            .unwrap();
+    }
+    let start = Instant::now();
+    let mut buffer = [0; 16];
+    client.send_to(b"there", (address, 7000)).unwrap();
+    let (length, back) = server.recv_from(&mut buffer).expect("the datagram arrives");
+    assert_eq!(&buffer[..length], b"there");
+    server.send_to(b"back", back).unwrap();
+    assert_eq!(client.recv(&mut buffer).expect("the answer arrives"), 4);
+    start.elapsed()
+}
+
+#[test]
+fn datagrams_cross_a_veth_at_once_in_both_families() {
+    let (a, b) = pair();
+    for address in ["10.0.0.2", "fd00::2"] {
+        let took = exchange(&a, &b, ip(address));
+        println!("first exchange with {address}: {took:?}");
+        assert!(took < Duration::from_millis(500), "{address}: {took:?}");
+    }
+    let stats = b.device_stats().unwrap();
+    let of_b0 = stats.iter().find(|stats| stats.name == "b0").unwrap();
+    assert!(
+        of_b0.rx_packets >= 2 && of_b0.rx_bytes > 0 && of_b0.tx_packets >= 2,
+        "{of_b0:?}"
+    );
+    assert_eq!(of_b0.index, b.index("b0").unwrap());
+    assert!(
+        stats
+            .iter()
+            .any(|stats| stats.name == "lo" && stats.rx_packets == 0)
+    );
+}
+
+#[test]
+fn quiet_ipv6_is_quiet() {
+    let (a, _b) = pair();
+    std::thread::sleep(Duration::from_millis(300));
+    let text = a
+        .ns()
+        .run(|| fs::read_to_string("/proc/thread-self/net/if_inet6"))
+        .unwrap()
+        .unwrap();
+    assert!(!text.contains("fe80"), "no link-local address: {text}");
+    let stats = a.device_stats().unwrap();
+    let a0 = stats.iter().find(|stats| stats.name == "a0").unwrap();
+    println!("unasked packets within 0.3 s: {a0:?}");
+    assert_eq!(a0.rx_packets, 0, "nobody asked for {a0:?}");
+}
+
+#[test]
+fn routes_lead_through_a_forwarding_namespace() {
+    let (a, hub, b) = (namespace(), namespace(), namespace());
+    hub.add_link(&veth("h0", "a0", Some(a.ns()))).unwrap();
+    hub.add_link(&veth("h1", "b0", Some(b.ns()))).unwrap();
+    hub.set_sysctl("net/ipv4/ip_forward", "1").unwrap();
+    hub.set_sysctl("net/ipv6/conf/all/forwarding", "1").unwrap();
+    for (handle, device, four, six) in [
+        (&hub, "h0", "10.1.0.1", "fd01::1"),
+        (&hub, "h1", "10.2.0.1", "fd02::1"),
+        (&a, "a0", "10.1.0.2", "fd01::2"),
+        (&b, "b0", "10.2.0.2", "fd02::2"),
+    ] {
+        handle.set_up(device).unwrap();
+        handle.add_address(device, ip(four), 24).unwrap();
+        handle.add_address(device, ip(six), 64).unwrap();
+    }
+    a.add_route(None, Some(ip("10.1.0.1")), None).unwrap();
+    a.add_route(None, Some(ip("fd01::1")), Some("a0")).unwrap();
+    b.add_route(Some((ip("10.1.0.0"), 24)), Some(ip("10.2.0.1")), None)
+        .unwrap();
+    b.add_route(Some((ip("fd01::"), 64)), Some(ip("fd02::1")), Some("b0"))
+        .unwrap();
+    exchange(&a, &b, ip("10.2.0.2"));
+    exchange(&a, &b, ip("fd02::2"));
+
+    b.add_route(Some((ip("10.9.0.0"), 16)), None, Some("b0"))
+        .unwrap();
+    assert!(matches!(
+        b.add_route(None, None, Some("b0")),
+        Err(Error::Invalid { .. })
+    ));
+    let error = b.add_route(None, Some(ip("172.16.0.1")), None).unwrap_err();
+    assert_eq!(error.errno(), Some(libc::ENETUNREACH), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("cannot add route default via 172.16.0.1 ("),
+        "{error}"
+    );
+}
+
+#[test]
+fn neighbours_are_permanent() {
+    let (a, b) = pair();
+    let mac = b.link("b0").unwrap().mac.unwrap();
+    a.add_neighbour("a0", ip("10.0.0.2"), mac).unwrap();
+    a.add_neighbour("a0", ip("fd00::2"), mac).unwrap();
+    let arp = a
+        .ns()
+        .run(|| fs::read_to_string("/proc/thread-self/net/arp"))
+        .unwrap()
+        .unwrap();
+    assert!(arp.contains("10.0.0.2") && arp.contains("0x6"), "{arp}");
+}
+
+#[test]
+fn a_bridge_forwards_at_once() {
+    let (hub, a, b) = (namespace(), namespace(), namespace());
+    hub.add_link(&NewLink {
+        up: true,
+        ..NewLink::new("br0", LinkKind::Bridge)
+    })
+    .unwrap();
+    for (port, peer, ns) in [("p0", "a0", a.ns()), ("p1", "b0", b.ns())] {
+        hub.add_link(&veth(port, peer, Some(ns))).unwrap();
+        hub.set_master(port, "br0").unwrap();
+    }
+    a.set_up("a0").unwrap();
+    b.set_up("b0").unwrap();
+    a.add_address("a0", ip("10.0.0.1"), 24).unwrap();
+    b.add_address("b0", ip("10.0.0.2"), 24).unwrap();
+    let took = exchange(&a, &b, ip("10.0.0.2"));
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    let bridge = hub.link("br0").unwrap();
+    assert_eq!(bridge.kind.as_deref(), Some("bridge"));
+    assert_eq!(hub.link("p0").unwrap().master, Some(bridge.index));
+}
+
+#[test]
+fn macvlan_is_made_in_another_namespace() {
+    let (hub, far, box1) = (namespace(), namespace(), namespace());
+    hub.add_link(&veth("up0", "far0", Some(far.ns()))).unwrap();
+    far.set_up("far0").unwrap();
+    far.add_address("far0", ip("10.0.0.9"), 24).unwrap();
+    let kind = LinkKind::Macvlan {
+        lower: "up0".into(),
+        mode: MacvlanMode::Bridge,
+    };
+    let link = NewLink {
+        into: Some(box1.ns()),
+        mac: Some([2, 0, 0, 0, 0, 7]),
+        up: true,
+        ..NewLink::new("mv0", kind)
+    };
+    hub.add_link(&link).unwrap();
+    box1.add_address("mv0", ip("10.0.0.7"), 24).unwrap();
+    let made = box1.link("mv0").unwrap();
+    assert_eq!(
+        (made.kind.as_deref(), made.mac),
+        (Some("macvlan"), Some([2, 0, 0, 0, 0, 7]))
+    );
+    exchange(&box1, &far, ip("10.0.0.9"));
+}
+
+#[test]
+fn vxlan_crosses_an_underlay_in_another_namespace() {
+    let (hub, far) = (pair().0, namespace());
+    drop(far);
+    let (a, b) = pair();
+    let (in_a, in_b) = (namespace(), namespace());
+    for (under, inside, local, remote, address) in [
+        (&a, &in_a, "10.0.0.1", "10.0.0.2", "10.7.0.1"),
+        (&b, &in_b, "10.0.0.2", "10.0.0.1", "10.7.0.2"),
+    ] {
+        let kind = LinkKind::Vxlan {
+            vni: 7,
+            local: ip(local),
+            remote: ip(remote),
+            port: 4789,
+            lower: None,
+        };
+        let link = NewLink {
+            into: Some(inside.ns()),
+            up: true,
+            ..NewLink::new("vx0", kind)
+        };
+        under.add_link(&link).unwrap();
+        inside.add_address("vx0", ip(address), 24).unwrap();
+    }
+    exchange(&in_a, &in_b, ip("10.7.0.2"));
+
+    let kind = |vni, remote| LinkKind::Vxlan {
+        vni,
+        local: ip("10.0.0.1"),
+        remote: ip(remote),
+        port: 4789,
+        lower: Some("a0".into()),
+    };
+    hub.add_link(&NewLink::new("vx1", kind(1, "10.0.0.2")))
+        .unwrap();
+    for kind in [kind(1 << 24, "10.0.0.2"), kind(1, "fd00::2")] {
+        assert!(matches!(
+            hub.add_link(&NewLink::new("vx2", kind)),
+            Err(Error::Invalid { .. })
+        ));
+    }
+}
+
+/// A kind is either made or reported as unsupported with a remedy, whatever this kernel has.
+#[test]
+fn every_kind_is_made_or_explained() {
+    for kind in KINDS {
+        match probe_kind(kind) {
+            Ok(()) => println!("{kind}: present"),
+            Err(error) => {
+                println!("{kind}: {error}");
+                assert!(error.is_unsupported(), "{kind}: {error:?}");
+                let text = error.to_string();
+                assert!(
+                    text.starts_with(&format!("cannot create {kind} `probe`")),
+                    "{text}"
+                );
+                assert!(text.contains(&format!("load module `{kind}`")), "{text}");
+                assert!(
+                    !fs::exists(format!("/sys/module/{kind}")).unwrap(),
+                    "{kind} is there: {text}"
+                );
+            }
+        }
+    }
+    for kind in ["veth", "bridge"] {
+        probe_kind(kind).unwrap();
+    }
+    assert!(matches!(
+        probe_kind("token-ring"),
+        Err(Error::Invalid { .. })
+    ));
+    match probe_shaping() {
+        Err(error) => assert!(error.is_unsupported(), "{error}"),
+        Ok(()) => println!("tbf: present"),
+    }
+}
+
+#[test]
+fn devices_change_as_told() {
+    let (a, b) = pair();
+    a.set_mtu("a0", 9000).unwrap();
+    a.set_mac("a0", [2, 0, 0, 0, 0, 1]).unwrap();
+    a.set_down("a0").unwrap();
+    let link = a.link("a0").unwrap();
+    assert_eq!(
+        (link.mtu, link.mac, link.up, link.carrier),
+        (9000, Some([2, 0, 0, 0, 0, 1]), false, false)
+    );
+    a.rename("a0", "x0").unwrap();
+    a.set_up("x0").unwrap();
+    assert!(a.link("x0").unwrap().up);
+    a.move_to("x0", b.ns()).unwrap();
+    assert!(matches!(a.link("x0"), Err(Error::Missing { .. })));
+    let names: Vec<_> = b
+        .links()
+        .unwrap()
+        .into_iter()
+        .map(|link| link.name)
+        .collect();
+    assert!(
+        names.contains(&"x0".into()) && names.contains(&"b0".into()),
+        "{names:?}"
+    );
+    b.delete_link("x0").unwrap();
+    assert!(
+        matches!(b.link("b0"), Err(Error::Missing { .. })),
+        "the peer goes with it"
+    );
+    let with_limits = NewLink {
+        gso_max_size: Some(32_768),
+        mtu: Some(1400),
+        queues: Some(2),
+        ..veth("g0", "g1", None)
+    };
+    b.add_link(&with_limits).unwrap();
+    let (one, other) = (b.link("g0").unwrap(), b.link("g1").unwrap());
+    assert_eq!(
+        (one.gso_max_size, one.mtu, other.mtu),
+        (Some(32_768), 1400, 1400)
+    );
+}
+
+#[test]
+fn errors_name_operation_object_and_way_out() {
+    let a = namespace();
+    let text = |result: hopyard_net::Result<()>| result.unwrap_err().to_string();
+    assert_eq!(
+        text(a.delete_link("nope")),
+        "cannot delete device `nope`: there is no device `nope` in this namespace"
+    );
+    assert_eq!(
+        text(a.set_master("p", "br9")),
+        "cannot add port `p` to bridge `br9`: there is no device `br9` in this namespace"
+    );
+    assert_eq!(
+        text(a.set_up("nope")),
+        "cannot bring `nope` up: there is no device `nope` in this namespace"
+    );
+    let long = text(a.add_link(&NewLink::new("a-name-of-16-byte", LinkKind::Bridge)));
+    assert!(long.contains("1 to 15 bytes"), "{long}");
+    let kind = LinkKind::Macvlan {
+        lower: "up9".into(),
+        mode: MacvlanMode::Bridge,
+    };
+    assert_eq!(
+        text(a.add_link(&NewLink::new("mv0", kind))),
+        "cannot create macvlan `mv0` on `up9`: there is no device `up9` in this namespace"
+    );
+    a.add_link(&NewLink::new("br0", LinkKind::Bridge)).unwrap();
+    let taken = a
+        .add_link(&NewLink::new("br0", LinkKind::Bridge))
+        .unwrap_err();
+    assert_eq!(taken.errno(), Some(libc::EEXIST));
+    let prefix = text(a.add_address("br0", ip("10.0.0.1"), 33));
+    assert_eq!(
+        prefix,
+        "cannot add address 10.0.0.1/33 to `br0`: a prefix has at most 32 bits"
+    );
+    let detail = text(a.set_mtu("br0", 1));
+    println!("{detail}");
+    assert!(
+        detail.starts_with("cannot set the MTU of `br0` to 1"),
+        "{detail}"
+    );
+    assert!(matches!(a.offloads("nope"), Err(Error::Missing { .. })));
+    let _ = IpvlanMode::L2;
+}
+
+#[test]
+fn offloads_are_read_back() {
+    let (a, _b) = pair();
+    let before = a.offloads("a0").unwrap();
+    println!("{before:?}");
+    assert_eq!(before.tso, OffloadState::On);
+    assert_eq!(before.lro, OffloadState::Fixed(false));
+    for offload in [Offload::Tso, Offload::Gso, Offload::Gro] {
+        assert_eq!(
+            a.set_offload("a0", offload, false).unwrap(),
+            OffloadState::Off,
+            "{offload}"
+        );
+        assert_eq!(
+            a.set_offload("a0", offload, true).unwrap(),
+            OffloadState::On,
+            "{offload}"
+        );
+    }
+    assert_eq!(
+        a.set_offload("a0", Offload::TxChecksum, false).unwrap(),
+        OffloadState::Off
+    );
+    assert_ne!(
+        a.offloads("a0").unwrap().tso,
+        OffloadState::On,
+        "segmentation needs checksums"
+    );
+    assert_ne!(
+        a.set_offload("a0", Offload::Tso, true).unwrap(),
+        OffloadState::On
+    );
+    assert_eq!(
+        a.set_offload("a0", Offload::TxChecksum, true).unwrap(),
+        OffloadState::On
+    );
+    assert_eq!(a.offloads("a0").unwrap().tso, OffloadState::On);
+    assert_eq!(
+        a.set_offload("a0", Offload::Lro, true).unwrap(),
+        OffloadState::Fixed(false)
+    );
+}
