@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use crate::ifreq;
 
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
@@ -28,6 +29,14 @@ pub(crate) struct Feature {
     pub(crate) active: bool,
     /// Whether it can be changed.
     pub(crate) changeable: bool,
+}
+
+/// Whether a device has a link; pending changes of its state take effect first (`linkwatch_sync_dev`).
+pub(crate) fn link_detected(socket: BorrowedFd<'_>, device: &str) -> io::Result<bool> {
+    // struct ethtool_value: cmd, data.
+    let mut words = [ETHTOOL_GLINK, 0];
+    ifreq::ethtool(socket, device, &mut words)?;
+    Ok(words[1] != 0)
 }
 
 /// All features of a device.

@@ -8,6 +8,7 @@ use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 
 use crate::attrs::{attribute, attributes, text, u32_at};
 use crate::error::{Error, Result};
+use crate::ethtool;
 use crate::handle::{Handle, check_name, missing_device, refused};
 use crate::kind::{self, LinkKind, NewLink};
 use crate::netns::NetNs;
@@ -15,6 +16,8 @@ use crate::rtnl::Refusal;
 
 /// Bytes of `struct ifinfomsg`.
 pub(crate) const IFINFOMSG: usize = 16;
+/// The device group of what is about to be deleted; any number but 0, the group of all others.
+const DOOMED: u32 = 0x686f_7079;
 const IFF_LOWER_UP: u32 = 1 << 16;
 const IFLA_ADDRESS: u16 = 1;
 pub(crate) const IFLA_IFNAME: u16 = 3;
@@ -90,6 +93,35 @@ impl Handle {
             .map(drop)
     }
 
+    /// Deletes several devices at once, and with them the other ends of pairs, before this returns.
+    ///
+    /// Deleting waits for readers of the device (`rcu_barrier` in `netdev_run_todo`), some 30 ms each
+    /// time; this waits once. The devices are put into a device group of their own for it. Names that
+    /// do not exist (any more) are passed over.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] (`EOPNOTSUPP`) when one of them cannot be deleted; then none is.
+    pub fn delete_links(&self, names: &[&str]) -> Result<()> {
+        let what = format!("delete devices `{}`", names.join("`, `"));
+        let mut found = false;
+        for name in names {
+            let message = with(name, LinkAttribute::Group(DOOMED));
+            match self.change(&what, name, message) {
+                Ok(()) => found = true,
+                Err(Error::Missing { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if !found {
+            return Ok(());
+        }
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::Group(DOOMED));
+        self.request(RouteNetlinkMessage::DelLink(message), 0)
+            .map(drop)
+            .map_err(|refusal| refused(&what, refusal))
+    }
+
     /// All devices of the namespace, by index.
     ///
     /// # Errors
@@ -122,6 +154,25 @@ impl Handle {
         message.header.flags = LinkFlags::Up;
         message.header.change_mask = LinkFlags::Up;
         self.change(&format!("bring `{name}` up"), name, message)
+    }
+
+    /// Makes the kernel act at once on changes of a device's carrier, and says whether it has one.
+    ///
+    /// The kernel looks at such changes up to a second later (`net/core/link_watch.c`), and then
+    /// reports multicast groups or activates a queue amid a measurement. Call it for each device once
+    /// everything is up.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no such device, [`Error::Kernel`] (`EOPNOTSUPP`) for one that
+    /// cannot tell.
+    pub fn settle(&self, name: &str) -> Result<bool> {
+        let what = format!("settle the link of `{name}`");
+        ethtool::link_detected(self.ioctl_socket(), name).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::ENODEV) => missing_device(&what, name),
+                _ => Error::from_io(what, error),
+            }
+        })
     }
 
     /// Takes a device down.

@@ -2,16 +2,17 @@
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::LinkMessage;
-use netlink_packet_route::tc::{TcHandle, TcMessage};
+use netlink_packet_route::tc::TcMessage;
 
 use crate::attrs::{attribute, text, u32_at, u64_at};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::handle::Handle;
 use crate::link::{IFINFOMSG, IFLA_IFNAME};
 
 const IFLA_STATS64: u16 = 23;
 /// Bytes of `struct tcmsg`.
 const TCMSG: usize = 20;
+const TC_H_ROOT: u32 = u32::MAX;
 const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
@@ -66,7 +67,7 @@ impl Handle {
     /// The counters of all devices of the namespace, by index, in one netlink dump.
     ///
     /// # Errors
-    /// [`Error::Kernel`] if the dump fails.
+    /// [`Error::Kernel`](crate::Error::Kernel) if the dump fails.
     pub fn device_stats(&self) -> Result<Vec<DeviceStats>> {
         let message = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let replies = self.dump("read the counters of a namespace's devices", &message)?;
@@ -77,24 +78,19 @@ impl Handle {
     /// the default of virtual devices).
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is no such device.
+    /// [`Error::Missing`](crate::Error::Missing) if there is no such device.
     pub fn qdisc_stats(&self, name: &str) -> Result<Option<QdiscStats>> {
         let what = format!("read the queue counters of `{name}`");
         let index = self.index_for(&what, name)?;
-        let index = i32::try_from(index)
-            .map_err(|_| Error::invalid(what.clone(), "the index is too large"))?;
-        let mut message = TcMessage::with_index(index);
-        message.header.parent = TcHandle::ROOT;
-        let replies = self.ask(
-            &what,
-            name,
-            RouteNetlinkMessage::GetQueueDiscipline(message),
-            0,
-        )?;
+        // A request for one qdisc is answered only to those who ask for an echo, with a notification
+        // to everybody else; the dump disturbs nobody.
+        let message = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
+        let replies = self.dump(&what, &message)?;
         Ok(replies
-            .first()
+            .iter()
+            .filter(|reply| u32_at(reply, 4) == Some(index) && u32_at(reply, 12) == Some(TC_H_ROOT))
             .map(|reply| qdisc(reply))
-            .filter(|stats| stats.kind != "noqueue"))
+            .find(|stats| stats.kind != "noqueue"))
     }
 }
 

@@ -1,0 +1,368 @@
+//! Namespaces, counters, sysctls, control groups and rules, with real kernel objects. Needs root.
+//!
+//! Each test that counts descriptors or measures time takes the lock, so that the others, which run
+//! in the same process, do not disturb it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+use std::fs;
+use std::io::Read;
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hopyard_net::{
+    Cgroup, Error, Handle, LinkKind, NetNs, NewLink, apply_ruleset, monotonic_ns, nft_counters,
+    process_cpu_ns, unbind,
+};
+
+fn alone() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn namespace() -> Handle {
+    let handle = Handle::new(&NetNs::create().expect("these tests need root")).unwrap();
+    handle.quiet_ipv6().unwrap();
+    handle
+}
+
+fn cable(a: &Handle, one: &str, b: &Handle, other: &str) {
+    let kind = LinkKind::Veth {
+        peer: other.into(),
+        peer_ns: Some(b.ns()),
+        peer_mac: None,
+    };
+    a.add_link(&NewLink {
+        up: true,
+        ..NewLink::new(one, kind)
+    })
+    .unwrap();
+    b.set_up(other).unwrap();
+}
+
+fn address(handle: &Handle, device: &str, text: &str) {
+    let address: IpAddr = text.parse().unwrap();
+    handle
+        .add_address(device, address, if address.is_ipv4() { 24 } else { 64 })
+        .unwrap();
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn a_namespace_is_entered_by_threads_and_their_children() {
+    let _alone = alone();
+    let host = NetNs::current().unwrap().inode().unwrap();
+    let ns = NetNs::create().unwrap();
+    let inside = ns
+        .run(|| NetNs::current().unwrap().inode().unwrap())
+        .unwrap();
+    assert_eq!(inside, ns.inode().unwrap());
+    assert_ne!(inside, host);
+    let link = ns
+        .run(|| Command::new("readlink").arg("/proc/self/ns/net").output())
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&link.stdout).trim(),
+        format!("net:[{inside}]")
+    );
+    assert_eq!(
+        NetNs::current().unwrap().inode().unwrap(),
+        host,
+        "the caller stays where it is"
+    );
+    let caught = std::panic::catch_unwind(|| ns.run(|| panic!("inside")));
+    assert!(caught.is_err(), "panics go on in the caller");
+}
+
+#[test]
+fn names_can_be_given_and_taken_back() {
+    let _alone = alone();
+    let directory = tempdir();
+    let path = directory.join("names/lab-x");
+    let ns = NetNs::create().unwrap();
+    let bound = ns.bind(&path).unwrap();
+    assert_eq!(
+        NetNs::open(&path).unwrap().inode().unwrap(),
+        ns.inode().unwrap()
+    );
+    let taken = ns.bind(&path).unwrap_err();
+    assert!(taken.to_string().contains("the name is taken"), "{taken}");
+    bound.unbind().unwrap();
+    assert!(!path.exists());
+    assert!(matches!(unbind(&path), Err(Error::Missing { .. })));
+    assert!(matches!(NetNs::open(&path), Err(Error::Missing { .. })));
+    let file = directory.join("plain");
+    fs::write(&file, "").unwrap();
+    let error = NetNs::open(&file).unwrap_err();
+    assert!(error.to_string().contains("is not a namespace"), "{error}");
+    unbind(&file).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+fn tempdir() -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!(
+        "hopyard-net-{}-{}",
+        std::process::id(),
+        monotonic_ns()
+    ));
+    fs::create_dir(&path).unwrap();
+    path
+}
+
+#[test]
+fn sysctls_stay_in_their_namespace() {
+    let key = "net/ipv4/ip_forward";
+    let ns = namespace();
+    let host = fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap();
+    let other = if ns.sysctl(key).unwrap() == "1" {
+        "0"
+    } else {
+        "1"
+    };
+    ns.set_sysctl(key, other).unwrap();
+    assert_eq!(ns.sysctl(key).unwrap(), other);
+    assert_eq!(
+        fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap(),
+        host
+    );
+    assert!(
+        ns.has_sysctl(key)
+            && !ns.has_sysctl("net/ipv4/no_such")
+            && !ns.has_sysctl("kernel/hostname")
+    );
+    let missing = ns.set_sysctl("net/ipv4/no_such", "1").unwrap_err();
+    assert_eq!(
+        missing.to_string(),
+        "cannot set sysctl `net/ipv4/no_such` to `1`: there is no sysctl `net/ipv4/no_such` in this namespace"
+    );
+    let refused = ns.set_sysctl(key, "many").unwrap_err();
+    assert_eq!(refused.errno(), Some(libc::EINVAL));
+    assert!(matches!(
+        ns.set_sysctl("kernel/hostname", "x"),
+        Err(Error::Invalid { .. })
+    ));
+}
+
+/// Builds four namespaces, a bridge and three cables with addresses; deletes the cables.
+fn lab() -> (Duration, Duration) {
+    let start = Instant::now();
+    let (hub, a, b, far) = (namespace(), namespace(), namespace(), namespace());
+    hub.add_link(&NewLink {
+        up: true,
+        ..NewLink::new("br0", LinkKind::Bridge)
+    })
+    .unwrap();
+    for (port, handle, host) in [("p0", &a, 1), ("p1", &b, 2), ("p2", &far, 3)] {
+        cable(&hub, port, handle, "eth0");
+        hub.set_master(port, "br0").unwrap();
+        address(handle, "eth0", &format!("10.0.0.{host}"));
+        address(handle, "eth0", &format!("fd00::{host}"));
+    }
+    let built = start.elapsed();
+    let start = Instant::now();
+    hub.delete_links(&["p0", "p1", "gone", "p2", "br0"])
+        .unwrap();
+    assert_eq!(hub.links().unwrap().len(), 1, "only loopback is left");
+    assert_eq!(a.links().unwrap().len(), 1);
+    hub.delete_links(&["p0"]).unwrap();
+    drop((hub, a, b, far));
+    (built, start.elapsed())
+}
+
+#[test]
+fn fifty_labs_leak_nothing_and_are_quick() {
+    let _alone = alone();
+    lab();
+    let before = descriptors();
+    let mut times: Vec<_> = (0..50).map(|_| lab()).collect();
+    assert_eq!(descriptors(), before);
+    times.sort();
+    let (built, torn) = times[25];
+    println!(
+        "median of 50 labs: built in {built:?}, torn down in {torn:?}; slowest {:?}",
+        times[49]
+    );
+    assert!(
+        built + torn < Duration::from_millis(100),
+        "{built:?} + {torn:?}"
+    );
+}
+
+#[test]
+fn a_rate_is_kept_and_counted() {
+    let _alone = alone();
+    const RATE_BPS: u64 = 200_000_000;
+    let (a, b) = (namespace(), namespace());
+    cable(&a, "a0", &b, "b0");
+    address(&a, "a0", "10.0.0.1");
+    address(&b, "b0", "10.0.0.2");
+    assert_eq!(a.qdisc_stats("a0").unwrap(), None);
+    println!("{:?}", a.shape("a0", 1_000_000_000).unwrap());
+    println!("{:?}", a.shape("a0", RATE_BPS).unwrap());
+
+    let listener = b
+        .ns()
+        .run(|| TcpListener::bind("10.0.0.2:7001"))
+        .unwrap()
+        .unwrap();
+    let reader = thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let mut buffer = vec![0; 1 << 16];
+        while stream.read(&mut buffer).unwrap_or(0) > 0 {}
+    });
+    let stream = a
+        .ns()
+        .run(|| TcpStream::connect("10.0.0.2:7001"))
+        .unwrap()
+        .unwrap();
+    let stop = stream.try_clone().unwrap();
+    let writer = thread::spawn(move || {
+        let mut stream = stream;
+        let block = vec![0; 1 << 16];
+        while std::io::Write::write_all(&mut stream, &block).is_ok() {}
+    });
+    thread::sleep(Duration::from_millis(100));
+    let sent = || {
+        a.device_stats()
+            .unwrap()
+            .iter()
+            .find(|stats| stats.name == "a0")
+            .unwrap()
+            .tx_bytes
+    };
+    let (from, start) = (sent(), Instant::now());
+    thread::sleep(Duration::from_millis(500));
+    let rate = (sent() - from) as f64 * 8.0 / start.elapsed().as_secs_f64();
+    stop.shutdown(std::net::Shutdown::Both).unwrap();
+    writer.join().unwrap();
+    reader.join().unwrap();
+    println!("asked for {RATE_BPS} bit/s, the device sent {rate:.0} bit/s of GSO frames");
+    assert!((0.75..1.10).contains(&(rate / RATE_BPS as f64)), "{rate}");
+    let queue = a.qdisc_stats("a0").unwrap().unwrap();
+    println!("{queue:?}");
+    assert!(
+        queue.kind == "tbf" && queue.bytes > 1_000_000 && queue.packets > 0 && queue.overlimits > 0
+    );
+    a.unshape("a0").unwrap();
+    assert_eq!(a.qdisc_stats("a0").unwrap(), None);
+    assert!(matches!(a.shape("a0", 1), Err(Error::Invalid { .. })));
+    assert!(matches!(
+        a.shape("zz", RATE_BPS),
+        Err(Error::Missing { .. })
+    ));
+}
+
+#[test]
+fn a_control_group_counts_and_ends_its_processes() {
+    let _alone = alone();
+    let name = format!("test-{}-{}/endpoint", std::process::id(), monotonic_ns());
+    let group = Cgroup::create(&name).unwrap();
+    let lab = name.split('/').next().unwrap();
+    assert!(Cgroup::list().unwrap().iter().any(|other| other == lab));
+    let mut child = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    group.add(child.id()).unwrap();
+    assert_eq!(group.procs().unwrap(), [child.id()]);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while group.usage().unwrap() < Duration::from_millis(20) {
+        assert!(Instant::now() < deadline, "the child's time is counted");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(process_cpu_ns(child.id().cast_signed()).unwrap() >= 15_000_000);
+    Cgroup::open(lab).unwrap().kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+    Cgroup::open(lab).unwrap().remove().unwrap();
+    assert!(!group.path().exists());
+    assert!(!Cgroup::list().unwrap().iter().any(|other| other == lab));
+    assert!(matches!(Cgroup::open(&name), Err(Error::Missing { .. })));
+    assert!(matches!(
+        Cgroup::create(lab).unwrap().add(u32::MAX >> 4),
+        Err(Error::Missing { .. })
+    ));
+    Cgroup::open(lab).unwrap().remove().unwrap();
+}
+
+#[test]
+fn rules_count_packets_or_the_missing_program_is_named() {
+    let _alone = alone();
+    let (a, b) = (namespace(), namespace());
+    cable(&a, "a0", &b, "b0");
+    address(&a, "a0", "10.0.0.1");
+    address(&b, "b0", "10.0.0.2");
+    let rules = "table inet lab { counter seen { } \n chain in { type filter hook input priority 0; udp dport 7002 counter name seen } }";
+    match apply_ruleset(b.ns(), rules) {
+        Err(error) => {
+            assert!(
+                Command::new("nft").arg("--version").output().is_err(),
+                "nft is there, yet: {error}"
+            );
+            assert_eq!(
+                error.to_string(),
+                "cannot load nftables rules: this host has no nft support; install nftables"
+            );
+        }
+        Ok(()) => {
+            let socket = a
+                .ns()
+                .run(|| UdpSocket::bind("10.0.0.1:0"))
+                .unwrap()
+                .unwrap();
+            socket.send_to(b"x", "10.0.0.2:7002").unwrap();
+            thread::sleep(Duration::from_millis(50));
+            let counters = nft_counters(b.ns()).unwrap();
+            assert_eq!(counters.len(), 1, "{counters:?}");
+            assert_eq!(
+                (
+                    counters[0].name.as_str(),
+                    counters[0].packets,
+                    counters[0].bytes
+                ),
+                ("seen", 1, 29)
+            );
+            assert_eq!(nft_counters(a.ns()).unwrap(), []);
+            let error = apply_ruleset(b.ns(), "table inet {").unwrap_err();
+            assert!(matches!(error, Error::Program { .. }), "{error}");
+        }
+    }
+}
+
+#[test]
+fn exec_sees_the_devices_of_its_namespace() {
+    let _alone = alone();
+    let ns = namespace();
+    ns.add_link(&NewLink::new("only-here", LinkKind::Bridge))
+        .unwrap();
+    // A thread of its own mount namespace stands in for the process that is about to exec.
+    let fd = ns.ns().try_clone().unwrap();
+    let (devices, mounts) = thread::spawn(move || {
+        let unshared = nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS);
+        unshared.unwrap();
+        hopyard_net::enter_for_exec(&fd).unwrap();
+        (
+            Path::new("/sys/class/net/only-here").exists(),
+            NetNs::current().unwrap().inode().unwrap(),
+        )
+    })
+    .join()
+    .unwrap();
+    assert!(devices);
+    assert_eq!(mounts, ns.ns().inode().unwrap());
+    assert!(
+        !Path::new("/sys/class/net/only-here").exists(),
+        "the host's /sys is untouched"
+    );
+}
