@@ -35,7 +35,8 @@ pub(crate) struct Feature {
 pub(crate) fn link_detected(socket: BorrowedFd<'_>, device: &str) -> io::Result<bool> {
     // struct ethtool_value: cmd, data.
     let mut words = [ETHTOOL_GLINK, 0];
-    ifreq::ethtool(socket, device, &mut words)?;
+    // SAFETY: two words are the whole `struct ethtool_value`.
+    unsafe { ifreq::ethtool(socket, device, &mut words) }?;
     Ok(words[1] != 0)
 }
 
@@ -46,7 +47,8 @@ pub(crate) fn features(socket: BorrowedFd<'_>, device: &str) -> io::Result<Vec<F
     let mut words = vec![0; 2 + blocks * 4];
     words[0] = ETHTOOL_GFEATURES;
     words[1] = count(blocks);
-    ifreq::ethtool(socket, device, &mut words)?;
+    // SAFETY: the buffer has the number of blocks stated in it, and the kernel writes no more.
+    unsafe { ifreq::ethtool(socket, device, &mut words) }?;
     let bit_of = |word: usize, bit: usize| {
         words
             .get(2 + bit / 32 * 4 + word)
@@ -87,7 +89,8 @@ pub(crate) fn set(
             *requested |= 1 << (bit % 32);
         }
     }
-    ifreq::ethtool(socket, device, &mut words).map(drop)
+    // SAFETY: the buffer has the number of blocks stated in it; the kernel only reads them.
+    unsafe { ifreq::ethtool(socket, device, &mut words) }.map(drop)
 }
 
 /// The names, which are the same for every device as long as the kernel runs.
@@ -105,7 +108,8 @@ fn read_names(socket: BorrowedFd<'_>, device: &str) -> io::Result<Vec<String>> {
     let mask = (1u64 << ETH_SS_FEATURES).to_ne_bytes();
     let half = |at: usize| u32::from_ne_bytes([mask[at], mask[at + 1], mask[at + 2], mask[at + 3]]);
     let mut info = [ETHTOOL_GSSET_INFO, 0, half(0), half(4), 0];
-    ifreq::ethtool(socket, device, &mut info)?;
+    // SAFETY: one set is asked for, so one count comes back, into the last word.
+    unsafe { ifreq::ethtool(socket, device, &mut info) }?;
     let number = info[4];
     if number == 0 || number > MOST_FEATURES {
         return Err(io::Error::other(format!(
@@ -118,7 +122,8 @@ fn read_names(socket: BorrowedFd<'_>, device: &str) -> io::Result<Vec<String>> {
     words[0] = ETHTOOL_GSTRINGS;
     words[1] = ETH_SS_FEATURES;
     words[2] = number;
-    ifreq::ethtool(socket, device, &mut words)?;
+    // SAFETY: the buffer holds the number of names the kernel just counted, which never changes.
+    unsafe { ifreq::ethtool(socket, device, &mut words) }?;
     let bytes: Vec<u8> = words
         .iter()
         .skip(3)

@@ -19,9 +19,15 @@ pub(crate) fn index(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
 
 /// An ethtool command.
 ///
-/// `words` must be the command's whole structure: what the kernel writes for a command follows from
-/// the sizes stated inside it, so only `ethtool.rs`, which builds them, calls this.
-pub(crate) fn ethtool(socket: BorrowedFd<'_>, name: &str, words: &mut [u32]) -> io::Result<i32> {
+/// # Safety
+/// `words` must hold the whole structure of the command in its first word, with room for all that the
+/// kernel answers: for most commands that follows from the sizes stated in the structure, for
+/// `ETHTOOL_GSTRINGS` and `ETHTOOL_GSSET_INFO` from the kernel's own counts.
+pub(crate) unsafe fn ethtool(
+    socket: BorrowedFd<'_>,
+    name: &str,
+    words: &mut [u32],
+) -> io::Result<i32> {
     let mut request = named(name)?;
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast::<c_char>();
     call(socket, SIOCETHTOOL, &mut request)
@@ -41,7 +47,8 @@ fn named(name: &str) -> io::Result<libc::ifreq> {
 
 fn call(socket: BorrowedFd<'_>, number: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<i32> {
     // SAFETY: the descriptor is open, `request` is exclusively borrowed for the call, and a pointer
-    // inside it was set by this file from a live slice that outlives the call.
+    // inside it was set by `ethtool` from a slice that outlives the call and is large enough by its
+    // caller's promise.
     let answer = unsafe { libc::ioctl(socket.as_raw_fd(), number, ptr::from_mut(request)) };
     if answer < 0 {
         return Err(io::Error::last_os_error());

@@ -303,7 +303,15 @@ fn rules_count_packets_or_the_missing_program_is_named() {
     cable(&a, "a0", &b, "b0");
     address(&a, "a0", "10.0.0.1");
     address(&b, "b0", "10.0.0.2");
-    let rules = "table inet lab { counter seen { } \n chain in { type filter hook input priority 0; udp dport 7002 counter name seen } }";
+    let rules = "\
+table inet lab {
+    counter seen { }
+    chain in {
+        type filter hook input priority 0;
+        udp dport 7002 counter name seen
+    }
+}
+";
     match apply_ruleset(b.ns(), rules) {
         Err(error) => {
             assert!(

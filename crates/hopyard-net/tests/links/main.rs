@@ -1,4 +1,4 @@
-//! Real devices, addresses and datagrams in throw-away namespaces. Needs root.
+//! Real datagrams over real devices in throw-away namespaces. Needs root.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,14 +6,13 @@
     reason = "a test fails by panicking"
 )]
 
+mod devices;
+
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use hopyard_net::{
-    Error, Handle, KINDS, LinkKind, MacvlanMode, NetNs, NewLink, Offload, OffloadState, probe_kind,
-    probe_shaping,
-};
+use hopyard_net::{Error, Handle, LinkKind, MacvlanMode, NetNs, NewLink};
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -230,8 +229,6 @@ fn macvlan_is_made_in_another_namespace() {
 
 #[test]
 fn vxlan_crosses_an_underlay_in_another_namespace() {
-    let (hub, far) = (pair().0, namespace());
-    drop(far);
     let (a, b) = pair();
     let (in_a, in_b) = (namespace(), namespace());
     for (under, inside, local, remote, address) in [
@@ -262,180 +259,12 @@ fn vxlan_crosses_an_underlay_in_another_namespace() {
         port: 4789,
         lower: Some("a0".into()),
     };
-    hub.add_link(&NewLink::new("vx1", kind(1, "10.0.0.2")))
+    a.add_link(&NewLink::new("vx1", kind(1, "10.0.0.2")))
         .unwrap();
     for kind in [kind(1 << 24, "10.0.0.2"), kind(1, "fd00::2")] {
         assert!(matches!(
-            hub.add_link(&NewLink::new("vx2", kind)),
+            a.add_link(&NewLink::new("vx2", kind)),
             Err(Error::Invalid { .. })
         ));
     }
-}
-
-/// A kind is either made or reported as unsupported with a remedy, whatever this kernel has.
-#[test]
-fn every_kind_is_made_or_explained() {
-    for kind in KINDS {
-        match probe_kind(kind) {
-            Ok(()) => println!("{kind}: present"),
-            Err(error) => {
-                println!("{kind}: {error}");
-                assert!(error.is_unsupported(), "{kind}: {error:?}");
-                let text = error.to_string();
-                assert!(
-                    text.starts_with(&format!("cannot create {kind} `probe`")),
-                    "{text}"
-                );
-                assert!(text.contains(&format!("load module `{kind}`")), "{text}");
-                assert!(
-                    !fs::exists(format!("/sys/module/{kind}")).unwrap(),
-                    "{kind} is there: {text}"
-                );
-            }
-        }
-    }
-    for kind in ["veth", "bridge"] {
-        probe_kind(kind).unwrap();
-    }
-    assert!(matches!(
-        probe_kind("token-ring"),
-        Err(Error::Invalid { .. })
-    ));
-    match probe_shaping() {
-        Err(error) => assert!(error.is_unsupported(), "{error}"),
-        Ok(()) => println!("tbf: present"),
-    }
-}
-
-#[test]
-fn devices_change_as_told() {
-    let (a, b) = pair();
-    a.set_mtu("a0", 9000).unwrap();
-    a.set_mac("a0", [2, 0, 0, 0, 0, 1]).unwrap();
-    a.set_down("a0").unwrap();
-    let link = a.link("a0").unwrap();
-    assert_eq!(
-        (link.mtu, link.mac, link.up, link.carrier),
-        (9000, Some([2, 0, 0, 0, 0, 1]), false, false)
-    );
-    a.rename("a0", "x0").unwrap();
-    a.set_up("x0").unwrap();
-    assert!(a.link("x0").unwrap().up);
-    a.move_to("x0", b.ns()).unwrap();
-    assert!(matches!(a.link("x0"), Err(Error::Missing { .. })));
-    let names: Vec<_> = b
-        .links()
-        .unwrap()
-        .into_iter()
-        .map(|link| link.name)
-        .collect();
-    assert!(
-        names.contains(&"x0".into()) && names.contains(&"b0".into()),
-        "{names:?}"
-    );
-    b.delete_link("x0").unwrap();
-    assert!(
-        matches!(b.link("b0"), Err(Error::Missing { .. })),
-        "the peer goes with it"
-    );
-    let with_limits = NewLink {
-        gso_max_size: Some(32_768),
-        mtu: Some(1400),
-        queues: Some(2),
-        ..veth("g0", "g1", None)
-    };
-    b.add_link(&with_limits).unwrap();
-    let (one, other) = (b.link("g0").unwrap(), b.link("g1").unwrap());
-    assert_eq!(
-        (one.gso_max_size, one.mtu, other.mtu),
-        (Some(32_768), 1400, 1400)
-    );
-}
-
-#[test]
-fn errors_name_operation_object_and_way_out() {
-    let a = namespace();
-    let text = |result: hopyard_net::Result<()>| result.unwrap_err().to_string();
-    assert_eq!(
-        text(a.delete_link("nope")),
-        "cannot delete device `nope`: there is no device `nope` in this namespace"
-    );
-    assert_eq!(
-        text(a.set_master("p", "br9")),
-        "cannot add port `p` to bridge `br9`: there is no device `br9` in this namespace"
-    );
-    assert_eq!(
-        text(a.set_up("nope")),
-        "cannot bring `nope` up: there is no device `nope` in this namespace"
-    );
-    let long = text(a.add_link(&NewLink::new("a-name-of-16-byte", LinkKind::Bridge)));
-    assert!(long.contains("1 to 15 bytes"), "{long}");
-    let kind = LinkKind::Macvlan {
-        lower: "up9".into(),
-        mode: MacvlanMode::Bridge,
-    };
-    assert_eq!(
-        text(a.add_link(&NewLink::new("mv0", kind))),
-        "cannot create macvlan `mv0` on `up9`: there is no device `up9` in this namespace"
-    );
-    a.add_link(&NewLink::new("br0", LinkKind::Bridge)).unwrap();
-    let taken = a
-        .add_link(&NewLink::new("br0", LinkKind::Bridge))
-        .unwrap_err();
-    assert_eq!(taken.errno(), Some(libc::EEXIST));
-    let prefix = text(a.add_address("br0", ip("10.0.0.1"), 33));
-    assert_eq!(
-        prefix,
-        "cannot add address 10.0.0.1/33 to `br0`: a prefix has at most 32 bits"
-    );
-    let detail = text(a.set_mtu("br0", 1));
-    println!("{detail}");
-    assert!(
-        detail.starts_with("cannot set the MTU of `br0` to 1"),
-        "{detail}"
-    );
-    assert!(matches!(a.offloads("nope"), Err(Error::Missing { .. })));
-}
-
-#[test]
-fn offloads_are_read_back() {
-    let (a, _b) = pair();
-    let before = a.offloads("a0").unwrap();
-    println!("{before:?}");
-    assert_eq!(before.tso, OffloadState::On);
-    assert_eq!(before.lro, OffloadState::Fixed(false));
-    for offload in [Offload::Tso, Offload::Gso, Offload::Gro] {
-        assert_eq!(
-            a.set_offload("a0", offload, false).unwrap(),
-            OffloadState::Off,
-            "{offload}"
-        );
-        assert_eq!(
-            a.set_offload("a0", offload, true).unwrap(),
-            OffloadState::On,
-            "{offload}"
-        );
-    }
-    assert_eq!(
-        a.set_offload("a0", Offload::TxChecksum, false).unwrap(),
-        OffloadState::Off
-    );
-    assert_ne!(
-        a.offloads("a0").unwrap().tso,
-        OffloadState::On,
-        "segmentation needs checksums"
-    );
-    assert_ne!(
-        a.set_offload("a0", Offload::Tso, true).unwrap(),
-        OffloadState::On
-    );
-    assert_eq!(
-        a.set_offload("a0", Offload::TxChecksum, true).unwrap(),
-        OffloadState::On
-    );
-    assert_eq!(a.offloads("a0").unwrap().tso, OffloadState::On);
-    assert_eq!(
-        a.set_offload("a0", Offload::Lro, true).unwrap(),
-        OffloadState::Fixed(false)
-    );
 }
