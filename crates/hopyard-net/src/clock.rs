@@ -60,6 +60,15 @@ pub fn thread_cpu_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0, to_ns)
 }
 
+/// Makes the calling thread's timed waits end within a µs of their time instead of the usual 50
+/// (`PR_SET_TIMERSLACK`).
+///
+/// # Errors
+/// None on Linux.
+pub fn sharp_timers() -> io::Result<()> {
+    Ok(nix::sys::prctl::set_timerslack(1)?)
+}
+
 fn to_ns(time: TimeSpec) -> u64 {
     let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
     let rest = u64::try_from(time.tv_nsec()).unwrap_or(0);

@@ -11,8 +11,8 @@
 mod address;
 mod attrs;
 mod cgroup;
-mod clock;
-mod cpu;
+pub mod clock;
+pub mod cpu;
 mod error;
 mod ethtool;
 mod exec;
@@ -30,10 +30,9 @@ mod rtnl;
 mod shape;
 mod stats;
 mod sysctl;
+pub mod tcp_info;
 
 pub use cgroup::Cgroup;
-pub use clock::{monotonic_ns, process_cpu_ns, sleep_until_monotonic_ns, thread_cpu_ns};
-pub use cpu::{current_affinity, online_cpus, pin_current_thread};
 pub use error::{Error, Result};
 pub use exec::enter_for_exec;
 pub use handle::Handle;
