@@ -1,3 +1,34 @@
 //! hopyard: build every path between two endpoints, load it, and say what it costs.
+//!
+//! ```text
+//! plan ──> lab ──> load ┐
+//!                 meter ┴──> store ──> stats ──> report
+//! ```
 
+pub mod model;
 pub mod stats;
+pub mod units;
+
+/// Says something on stderr that is neither a result nor the end of the program.
+#[expect(
+    clippy::print_stderr,
+    reason = "the one place where diagnostics are printed"
+)]
+pub fn note(message: std::fmt::Arguments<'_>) {
+    eprintln!("hopyard: {message}");
+}
+
+/// An error with everything below it, each said once: "cannot do this: because of that".
+#[must_use]
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(below) = cause {
+        let said = below.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = below.source();
+    }
+    text
+}

@@ -1,0 +1,62 @@
+//! What the machine was while a run was made; captured once.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where busy time comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CpuAccounting {
+    /// The idle clock in ns (`/proc/timer_list`).
+    IdleClock,
+    /// The idle column of `/proc/stat` in 10 ms steps: windows of 10 s and more only.
+    ProcStat,
+}
+
+/// The machine and the program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// hopyard's version.
+    pub hopyard_version: String,
+    /// Its source revision, `-dirty` where the tree had changes; absent outside a checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hopyard_revision: Option<String>,
+    /// Host name.
+    pub hostname: String,
+    /// `uname -r`.
+    pub kernel_release: String,
+    /// `uname -v`.
+    pub kernel_version: String,
+    /// `uname -m`.
+    pub architecture: String,
+    /// Kernel command line.
+    pub kernel_command_line: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Online CPUs.
+    pub cpus: u32,
+    /// NUMA nodes.
+    pub numa_nodes: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Hypervisor, as the CPU names it; absent on bare metal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<String>,
+    /// Clock source.
+    pub clock_source: String,
+    /// Frequency governor; absent where the kernel scales no frequency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_governor: Option<String>,
+    /// CPU vulnerability → state.
+    pub mitigations: BTreeMap<String, String>,
+    /// Where busy time comes from.
+    pub cpu_accounting: CpuAccounting,
+    /// Kernel options that decide what CPU time means (HZ, NO_HZ, IRQ_TIME_ACCOUNTING, …), where known.
+    pub kernel_options: BTreeMap<String, String>,
+    /// sysctl → value, of the host, where they matter for networking.
+    pub sysctls: BTreeMap<String, String>,
+    /// Generic debug features that slow the kernel down and are on.
+    pub debug_features: Vec<String>,
+}

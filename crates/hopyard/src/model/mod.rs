@@ -1,0 +1,21 @@
+//! The words of the product as plain data: what the stages hand to each other and the store keeps.
+//!
+//! Nothing here measures, computes or prints.
+
+mod axes;
+mod cell;
+mod environment;
+mod result;
+mod sample;
+
+pub use axes::{AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Switch, axis};
+pub use cell::{Cell, LoadKind, Peer, UnknownName};
+pub use environment::{CpuAccounting, Environment};
+pub use result::{
+    CellReport, CellStatus, DeviceSeen, RunReport, RunSummary, VerdictReport, Warning, WarningCode,
+    WayReport,
+};
+pub use sample::{
+    Arrived, Counted, CpuUse, DeviceCount, Direction, Latency, Measurement, OffloadState, Outcome,
+    Sample, TcpSummary, TickSplit, Way,
+};

@@ -1,0 +1,209 @@
+//! The document `hopyard/run/1`: what a run amounts to, for scripts (`--json`) and for every report.
+//!
+//! Fields are only ever added. SI base units are in the names. What was not measured is absent.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Axes, Environment, LoadKind, Peer};
+use crate::stats::{Estimate, Verdict};
+
+/// The whole document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunReport {
+    /// Always `hopyard/run/1`.
+    pub schema: String,
+    /// The run.
+    pub run: RunSummary,
+    /// One entry per cell, in the plan's order.
+    pub cells: Vec<CellReport>,
+    /// What a reader must know before trusting a figure.
+    pub warnings: Vec<Warning>,
+}
+
+/// The run itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunSummary {
+    /// Its id: time and plan.
+    pub id: String,
+    /// The plan's name.
+    pub plan: String,
+    /// Seed of every random order.
+    pub seed: u64,
+    /// RFC 3339 time of the beginning.
+    pub started: String,
+    /// Complete blocks.
+    pub blocks: u32,
+    /// Length of a measured window, s.
+    pub window_s: f64,
+    /// Dropped before each window, s.
+    pub warm_up_s: f64,
+    /// Confidence of every interval.
+    pub confidence: f64,
+    /// Difference below which two cells count as equivalent, as a share.
+    pub margin: f64,
+    /// Half-width at which measuring may stop, as a share.
+    pub half_width: f64,
+    /// Did every cell reach that width?
+    pub half_width_reached: bool,
+    /// Fewer blocks than a verdict needs: figures without verdicts.
+    pub quick_look: bool,
+    /// Was the run carried out to its end?
+    pub complete: bool,
+    /// The machine.
+    pub environment: Environment,
+}
+
+/// Did the cell give figures?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CellStatus {
+    /// Yes.
+    Ok,
+    /// No: see `cause`.
+    Failed,
+    /// This host cannot build it: see `cause`.
+    Unsupported,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellReport {
+    /// A path of the registry.
+    pub path: String,
+    /// Whom the endpoint talks to.
+    pub peer: Peer,
+    /// The traffic.
+    pub load: LoadKind,
+    /// Axis values.
+    pub axes: Axes,
+    /// Did it give figures?
+    pub status: CellStatus,
+    /// Why not, or why some samples are missing.
+    pub cause: Option<String>,
+    /// Name of the quantity (with its unit) → estimate.
+    pub estimates: BTreeMap<String, Estimate>,
+    /// Name of the quantity → comparison with the base path.
+    pub verdicts: BTreeMap<String, VerdictReport>,
+    /// Two groups of values in one cell, per quantity: both centres.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub two_modes: BTreeMap<String, [f64; 2]>,
+    /// Windows that never settled.
+    pub unsettled_samples: u32,
+    /// Samples that failed.
+    pub failed_samples: u32,
+    /// Share of the sender's busy time that TCP was held back by the receiver's window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_window_limited_ratio: Option<f64>,
+    /// Share of the sender's busy time that TCP was held back by its send buffer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer_limited_ratio: Option<f64>,
+    /// CPU time of the load split as the kernel's ticks see it, shares of busy time: `user`, `system`,
+    /// `irq`, `softirq`. Left out where /proc/stat does not add up within 1 %.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cpu_split_ratio: BTreeMap<String, f64>,
+    /// Packets that devices of the lab dropped, all windows together.
+    pub device_drops: u64,
+    /// Datagrams that the sender handed over and the receiver never read, all windows together.
+    pub lost_datagrams: u64,
+    /// Offload flags of the way's devices as they really were: `flag` → `on`, `off`, `mixed`, `differs`.
+    pub offloads: BTreeMap<String, String>,
+    /// Proof of the way.
+    pub way: WayReport,
+}
+
+/// A comparison with the base path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerdictReport {
+    /// The base path.
+    pub base: String,
+    /// This cell over the base.
+    pub ratio: Estimate,
+    /// The verdict; absent in a quick look.
+    pub verdict: Option<Verdict>,
+    /// Smallest |ratio − 1| that this run would have shown four times out of five.
+    pub smallest_detectable: f64,
+}
+
+/// Proof of the way over all samples of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WayReport {
+    /// Proved in every sample.
+    pub proved: bool,
+    /// What did not hold, a sentence each, without repetition.
+    pub problems: Vec<String>,
+    /// Devices of the lab with their packets, all windows together.
+    pub devices: Vec<DeviceSeen>,
+}
+
+/// One device and what passed through it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceSeen {
+    /// Namespace by its role in the lab.
+    pub namespace: String,
+    /// Device.
+    pub name: String,
+    /// Packets (one per skb), both ways.
+    pub packets: u64,
+}
+
+/// A doubt about a result: a full sentence with advice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// Kind, stable for scripts.
+    pub code: WarningCode,
+    /// The sentence.
+    pub message: String,
+}
+
+/// Kinds of warnings.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningCode {
+    /// Other people's processes used more than 2 % of the machine.
+    ForeignCpu,
+    /// Many processes were started by others while measuring: their CPU time may be missed.
+    ForeignForks,
+    /// The hypervisor took more than 1 %.
+    Steal,
+    /// /proc/stat does not add up: no split into user, system, softirq.
+    Closure,
+    /// Both ends ran on one CPU though nobody asked for it.
+    SharedCpu,
+    /// A result within 10 % of what the generator can do with no path at all.
+    GeneratorCeiling,
+    /// The machine's default congestion control is not the one used.
+    CongestionControl,
+    /// The kernel carries debug or tracing features that slow it down.
+    DebugKernel,
+    /// CPU frequency scaling is active.
+    FrequencyScaling,
+    /// An offload flag is not what was asked for.
+    Offload,
+    /// Fewer blocks than a verdict needs.
+    QuickLook,
+    /// The machine is emulated: shape only.
+    Emulated,
+    /// Some cell's interval is wider than asked for.
+    Width,
+    /// A cell has two modes.
+    TwoModes,
+    /// Windows never settled.
+    Unsettled,
+    /// Blocks are not independent, or drift.
+    Dependent,
+    /// The way could not be proved.
+    Way,
+    /// Cells failed.
+    Failed,
+    /// The run ended before its plan did.
+    CutShort,
+    /// CPU time comes from a clock too coarse for the window, or is missing.
+    CpuAccounting,
+    /// Paths left out because this host cannot build them.
+    LeftOut,
+}

@@ -1,0 +1,250 @@
+//! Samples: what one window of one cell in one block left behind, raw.
+//!
+//! Everything an estimate needs is here, so that a report can be made again from the stored samples.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{OffloadFlag, Switch};
+
+/// One cell in one block: a fresh lab, fresh sockets, one measured window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// Block, from 0. The unit of pairing.
+    pub block: u32,
+    /// 0, or how often this block was repeated before (steal above its limit).
+    pub attempt: u32,
+    /// Place of the cell in the run's list.
+    pub cell: usize,
+    /// Place of this sample in the order of the whole run.
+    pub order: u32,
+    /// When the sample began, ns since the run began.
+    pub started_ns: u64,
+    /// How long it took, building and tearing down included, ns.
+    pub took_ns: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was measured.
+    Measured(Box<Measurement>),
+    /// It failed; the cause is a sentence.
+    Failed {
+        /// Operation, object and way out.
+        cause: String,
+    },
+}
+
+/// What was counted in one window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// Length of the window as the receiver saw it, ns.
+    pub window_ns: u64,
+    /// What arrived (for request/response: what the client completed).
+    pub received: Counted,
+    /// What was handed to the kernel in the same window.
+    pub sent: Counted,
+    /// Calls that the sender's kernel refused for want of buffers.
+    pub send_errors: u64,
+    /// Requests given up after their time-out (`udp_rr`).
+    pub timeouts: u64,
+    /// The received units in equal parts of the window: bytes of a stream, transactions otherwise.
+    pub slices: Vec<u64>,
+    /// CPU use of the whole machine in the window.
+    pub cpu: CpuUse,
+    /// Round-trip times, where the load has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// What TCP did and what held it back, where the load has standing connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpSummary>,
+    /// What the receiving end's device took in, data direction only (streams).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<Arrived>,
+    /// Counters of every device in every namespace of the lab over the window.
+    pub devices: Vec<DeviceCount>,
+    /// Offload flags of every device of the way, as read back.
+    pub offloads: Vec<OffloadState>,
+    /// Did the traffic take the way it should?
+    pub way: Way,
+}
+
+/// Units of traffic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Datagrams, or calls that moved data on a stream.
+    pub messages: u64,
+    /// Completed request/response pairs.
+    pub transactions: u64,
+}
+
+impl Counted {
+    /// The units between two readings.
+    #[must_use]
+    pub fn since(self, start: Self) -> Self {
+        Self {
+            bytes: self.bytes.wrapping_sub(start.bytes),
+            messages: self.messages.wrapping_sub(start.messages),
+            transactions: self.transactions.wrapping_sub(start.transactions),
+        }
+    }
+
+    /// The units of two flows together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            messages: self.messages + other.messages,
+            transactions: self.transactions + other.transactions,
+        }
+    }
+}
+
+/// Data as the receiving end's device saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Arrived {
+    /// Bytes, headers of each skb included once.
+    pub bytes: u64,
+    /// skbs.
+    pub skbs: u64,
+}
+
+/// CPU use of the whole machine over a window. All spans are CPU time summed over CPUs, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuUse {
+    /// Wall time of the window, ns.
+    pub elapsed_ns: f64,
+    /// CPUs that were online.
+    pub cpus: u32,
+    /// Busy: wall minus idle, iowait and steal, over all CPUs.
+    pub busy_ns: f64,
+    /// Taken by the hypervisor.
+    pub steal_ns: f64,
+    /// Of the processes of the load itself (scheduler time of their cgroup).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers_ns: Option<f64>,
+    /// Of other people's processes.
+    pub foreign_ns: f64,
+    /// Of hopyard's controller.
+    pub controller_ns: f64,
+    /// What the machine uses with nothing running, for a window of this length.
+    pub baseline_ns: f64,
+    /// Sum of all columns of /proc/stat over elapsed × CPUs: 1 where the ticks add up.
+    pub closure: f64,
+    /// The tick-sampled split; worth something only where `closure` is near 1 over the whole run.
+    pub split: TickSplit,
+    /// Processes and threads started on the machine in the window (hopyard starts none there).
+    pub forks: u64,
+}
+
+impl CpuUse {
+    /// What the load cost: busy time without other people's processes, the controller and the
+    /// quiet machine's own share.
+    #[must_use]
+    pub fn net_ns(&self) -> f64 {
+        self.busy_ns - self.foreign_ns - self.controller_ns - self.baseline_ns
+    }
+}
+
+/// The tick-sampled columns of /proc/stat, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TickSplit {
+    /// user + nice.
+    pub user_ns: f64,
+    /// system.
+    pub system_ns: f64,
+    /// irq.
+    pub irq_ns: f64,
+    /// softirq.
+    pub softirq_ns: f64,
+}
+
+/// A distribution of round-trip times, ns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Observations.
+    pub count: u64,
+    /// Least.
+    pub min_ns: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Greatest, exact.
+    pub max_ns: u64,
+    /// (quantile, ns) in rising order.
+    pub quantiles: Vec<(f64, u64)>,
+}
+
+/// What TCP did in the window, summed over the flows (`tcp_info`, include/uapi/linux/tcp.h).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpSummary {
+    /// Segments sent again, both ends.
+    pub retransmits: u64,
+    /// Time the sender had data in flight or to send, ns.
+    pub busy_ns: u64,
+    /// Of that, held back by the receiver's window, ns.
+    pub receive_window_limited_ns: u64,
+    /// Of that, held back by the send buffer, ns.
+    pub send_buffer_limited_ns: u64,
+}
+
+/// Counters of one device over the window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceCount {
+    /// Namespace by its role in the lab: `a`, `b`, `hub`, `far`.
+    pub namespace: String,
+    /// Device.
+    pub name: String,
+    /// Packets (one per skb) received.
+    pub rx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Packets (one per skb) sent.
+    pub tx_packets: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Dropped either way.
+    pub dropped: u64,
+}
+
+/// One offload flag of one device as it really was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OffloadState {
+    /// Namespace by its role in the lab.
+    pub namespace: String,
+    /// Device.
+    pub device: String,
+    /// The flag.
+    pub flag: OffloadFlag,
+    /// `on`, `off`, `mixed` (parts of it on), as the kernel has it active.
+    pub state: String,
+    /// Can it be changed at all?
+    pub fixed: bool,
+    /// What was asked for, where something was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Switch>,
+}
+
+/// Which direction of a device a packet takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The device receives it.
+    Rx,
+    /// The device sends it.
+    Tx,
+}
+
+/// Proof of the way: did every device on the path move by the expected amount, and no other?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Way {
+    /// All of it held.
+    pub proved: bool,
+    /// What did not, a sentence each.
+    pub problems: Vec<String>,
+}
