@@ -5,6 +5,7 @@
 //!                 meter ┴──> store ──> stats ──> report
 //! ```
 
+pub mod load;
 pub mod model;
 pub mod stats;
 pub mod units;

@@ -1,0 +1,125 @@
+//! The hot loops, one flow each.
+//!
+//! A loop makes socket calls and stores counters, nothing else: buffers are made before it starts, no
+//! lock is taken, and the clock is read only where a round trip is timed.
+
+mod crr;
+mod rr;
+mod stream;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use hdrhistogram::Histogram;
+use nix::sys::socket::{MsgFlags, recv, send};
+
+pub(crate) use crr::{client as crr_client, server as crr_server};
+pub(crate) use rr::{Responder, Times, client as rr_client, server as rr_server};
+pub(crate) use stream::{RECEIVE_BYTES, receive, transmit};
+
+use super::tally::Tally;
+use hopyard_net::clock;
+
+/// Longest round trip the histogram tells apart, ns.
+const LONGEST_NS: u64 = 10_000_000_000;
+
+/// What a flow reads from and writes to.
+pub(crate) trait Io {
+    /// Hands a message to the kernel; how many bytes it took.
+    fn send(&self, message: &[u8]) -> io::Result<usize>;
+    /// Takes what is there; 0 at the end.
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+/// A connected socket.
+#[derive(Debug)]
+pub(crate) struct Socket(pub(crate) OwnedFd);
+
+impl Io for Socket {
+    #[inline]
+    fn send(&self, message: &[u8]) -> io::Result<usize> {
+        Ok(send(self.0.as_raw_fd(), message, MsgFlags::MSG_NOSIGNAL)?)
+    }
+
+    #[inline]
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(recv(self.0.as_raw_fd(), buffer, MsgFlags::empty())?)
+    }
+}
+
+/// No path at all: the loop and two system calls.
+#[derive(Debug)]
+pub(crate) struct Nothing {
+    pub(crate) null: OwnedFd,
+    pub(crate) zero: OwnedFd,
+}
+
+impl Io for Nothing {
+    fn send(&self, message: &[u8]) -> io::Result<usize> {
+        Ok(nix::unistd::write(self.null.as_fd(), message)?)
+    }
+
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(nix::unistd::read(self.zero.as_fd(), buffer)?)
+    }
+}
+
+/// What a flow's thread is given besides its socket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context<'a> {
+    /// Its counters.
+    pub(crate) tally: &'a Tally,
+    /// Set when traffic is to stop.
+    pub(crate) stop: &'a AtomicBool,
+    /// No error matters after this instant: the window is closed.
+    pub(crate) close_ns: u64,
+}
+
+impl Context<'_> {
+    #[inline]
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    /// An error of a socket call: the end of the flow if the traffic is over, a failure before.
+    pub(crate) fn ended(&self, operation: &str, error: &io::Error) -> Result<(), String> {
+        if self.over() {
+            Ok(())
+        } else {
+            Err(format!("cannot {operation}: {error}"))
+        }
+    }
+
+    /// The other end closed: the end of the flow if the traffic is over, a failure before.
+    pub(crate) fn closed(&self) -> Result<(), String> {
+        if self.over() {
+            Ok(())
+        } else {
+            Err("the other end closed the connection before the window was over".to_owned())
+        }
+    }
+
+    fn over(&self) -> bool {
+        self.stopped() || clock::monotonic_ns() >= self.close_ns
+    }
+}
+
+/// A histogram that takes 1 ns to 10 s at three digits and never grows.
+pub(crate) fn histogram() -> Result<Histogram<u64>, String> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3)
+        .map_err(|e| format!("cannot make a histogram: {e}"))
+}
+
+/// A call was interrupted or has to be made again.
+fn again(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted)
+}
+
+/// The receive time-out of the socket ran out.
+fn timed_out(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}

@@ -1,0 +1,126 @@
+//! The worker's protocol: one JSON object per line, requests in on stdin, replies out on stdout.
+//!
+//! ```text
+//! worker      hello
+//! controller  serve | connect        worker  serving | connected
+//! controller  run                    worker  done          (after the window)
+//! controller  ceiling                worker  done
+//! controller  quit, or end of input  worker  (exits)
+//! ```
+//!
+//! Any request may be answered by `failed` with a sentence. Instants are `CLOCK_MONOTONIC` of the
+//! worker's host, ns.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::LoadSpec;
+use crate::model::{Counted, Latency, TcpSummary};
+
+/// Version of the protocol; both ends must have the same.
+pub const VERSION: u32 = 1;
+
+/// What the controller asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Request {
+    /// Be the server: listen, a port for each flow.
+    Serve {
+        /// The load.
+        spec: LoadSpec,
+        /// Own address to listen at.
+        address: IpAddr,
+        /// CPUs for the flows' threads, in turn; none leaves them to the scheduler.
+        cpus: Vec<usize>,
+    },
+    /// Be the client: connect every flow.
+    Connect {
+        /// The load.
+        spec: LoadSpec,
+        /// The server's address.
+        address: IpAddr,
+        /// The server's ports, one per flow.
+        ports: Vec<u16>,
+        /// CPUs for the flows' threads, in turn; none leaves them to the scheduler.
+        cpus: Vec<usize>,
+        /// Longest to wait for any one flow, ms.
+        patience_ms: u64,
+    },
+    /// Make and count traffic.
+    Run(Timetable),
+    /// How fast do the loops go with no path at all (`/dev/null`, `/dev/zero`)?
+    Ceiling {
+        /// The load.
+        spec: LoadSpec,
+        /// How long to try, ms.
+        span_ms: u64,
+        /// CPU to run on.
+        cpu: Option<usize>,
+    },
+    /// End.
+    Quit,
+}
+
+/// The instants of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timetable {
+    /// Traffic starts; everything up to `open_ns` is warm-up.
+    pub start_ns: u64,
+    /// The window opens.
+    pub open_ns: u64,
+    /// The window closes.
+    pub close_ns: u64,
+    /// Traffic stops; later than `close_ns`, so that both ends are busy for the whole window.
+    pub stop_ns: u64,
+    /// Equal parts into which the window is cut.
+    pub slices: u32,
+}
+
+/// What the worker answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Reply {
+    /// First line of every worker.
+    Hello {
+        /// [`VERSION`].
+        protocol: u32,
+        /// Version of the program.
+        version: String,
+    },
+    /// The server listens.
+    Serving {
+        /// A port per flow.
+        ports: Vec<u16>,
+    },
+    /// Every flow is connected.
+    Connected,
+    /// The window is over.
+    Done(Box<Tallied>),
+    /// The request could not be carried out.
+    Failed {
+        /// Operation, object and way out.
+        cause: String,
+    },
+}
+
+/// What one end counted in the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tallied {
+    /// The window as this end's clock saw it, ns.
+    pub window_ns: u64,
+    /// What this end took in.
+    pub received: Counted,
+    /// What this end handed to the kernel.
+    pub sent: Counted,
+    /// Sends refused for want of buffers.
+    pub send_errors: u64,
+    /// Requests given up.
+    pub timeouts: u64,
+    /// Received units per slice: bytes of a stream, transactions otherwise.
+    pub slices: Vec<u64>,
+    /// Round-trip times (client of a request/response load).
+    pub latency: Option<Latency>,
+    /// TCP's own account (standing connections).
+    pub tcp: Option<TcpSummary>,
+}

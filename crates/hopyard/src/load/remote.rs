@@ -1,0 +1,262 @@
+//! The controller's end of a worker's pipe.
+//!
+//! Whatever gives a process with a pipe will do: a fork in a namespace, `ssh`, `kubectl exec`, a
+//! serial line. The lab starts the process; this speaks to it, with a deadline on every answer.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use super::protocol::{Reply, Request, VERSION};
+
+/// How long a worker may take to start and to answer what needs no waiting.
+const PROMPT: Duration = Duration::from_secs(5);
+
+/// What can go wrong with a worker.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It could not be started.
+    #[error("cannot start the worker at `{endpoint}`: {source}")]
+    Start {
+        /// Endpoint.
+        endpoint: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is gone.
+    #[error("the worker at `{endpoint}` died while it was to {doing}{how}")]
+    Died {
+        /// Endpoint.
+        endpoint: String,
+        /// What it was asked.
+        doing: &'static str,
+        /// Exit status or signal, with a colon, where known.
+        how: String,
+    },
+    /// It does not answer.
+    #[error("the worker at `{endpoint}` did not {doing} within {after:?}")]
+    Silent {
+        /// Endpoint.
+        endpoint: String,
+        /// What it was asked.
+        doing: &'static str,
+        /// The time it had.
+        after: Duration,
+    },
+    /// It answered something else, or speaks another version.
+    #[error("the worker at `{endpoint}` answered out of turn: {answer}")]
+    Protocol {
+        /// Endpoint.
+        endpoint: String,
+        /// What it said.
+        answer: String,
+    },
+    /// It says that it cannot.
+    #[error("at `{endpoint}`: {cause}")]
+    Failed {
+        /// Endpoint.
+        endpoint: String,
+        /// Its sentence.
+        cause: String,
+    },
+    /// The run was interrupted by the user.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A running worker. Dropping it ends the process.
+#[derive(Debug)]
+pub struct Remote {
+    endpoint: String,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    replies: Receiver<std::io::Result<Reply>>,
+}
+
+/// Ends a wait early when it answers true.
+pub type Interrupt<'a> = &'a dyn Fn() -> bool;
+
+impl Remote {
+    /// Starts `command` (which must become `hopyard worker`) and hears its greeting.
+    ///
+    /// # Errors
+    /// It cannot be started, does not greet, or speaks another version of the protocol.
+    pub fn start(endpoint: &str, mut command: Command) -> Result<Self, Error> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|source| Error::Start {
+                endpoint: endpoint.to_owned(),
+                source,
+            })?;
+        let stdin = child.stdin.take();
+        let (tell, replies) = channel();
+        if let Some(stdout) = child.stdout.take() {
+            std::thread::spawn(move || {
+                for line in BufReader::new(stdout).lines() {
+                    let reply = line.and_then(|line| Ok(serde_json::from_str(&line)?));
+                    if tell.send(reply).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let mut remote = Self {
+            endpoint: endpoint.to_owned(),
+            child,
+            stdin,
+            replies,
+        };
+        match remote.hear("start", PROMPT, &|| false)? {
+            Reply::Hello {
+                protocol: VERSION, ..
+            } => Ok(remote),
+            Reply::Hello { protocol, version } => Err(Error::Protocol {
+                endpoint: endpoint.to_owned(),
+                answer: format!(
+                    "protocol {protocol} of hopyard {version}, not {VERSION}: use the same version at both ends"
+                ),
+            }),
+            other => Err(remote.out_of_turn(&other)),
+        }
+    }
+
+    /// Process id of what was started.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The endpoint's name.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Asks something that needs no waiting and hears the answer.
+    ///
+    /// # Errors
+    /// The worker died, is silent, or says that it cannot.
+    pub fn ask(&mut self, request: &Request, doing: &'static str) -> Result<Reply, Error> {
+        self.ask_within(request, doing, PROMPT)
+    }
+
+    /// The same with a time of the caller's.
+    ///
+    /// # Errors
+    /// As [`Remote::ask`].
+    pub fn ask_within(
+        &mut self,
+        request: &Request,
+        doing: &'static str,
+        patience: Duration,
+    ) -> Result<Reply, Error> {
+        self.tell(request, doing)?;
+        self.hear(doing, patience, &|| false)
+    }
+
+    /// Sends a request; [`Remote::hear`] takes the answer.
+    ///
+    /// # Errors
+    /// The worker died.
+    pub fn tell(&mut self, request: &Request, doing: &'static str) -> Result<(), Error> {
+        let sent = serde_json::to_vec(request)
+            .map_err(std::io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                let stdin = self.stdin.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
+                stdin.write_all(&line)
+            });
+        sent.map_err(|_| self.died(doing))
+    }
+
+    /// Hears the next answer.
+    ///
+    /// # Errors
+    /// As [`Remote::ask`]; `Interrupted` when `interrupt` answers true.
+    pub fn hear(
+        &mut self,
+        doing: &'static str,
+        patience: Duration,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Reply, Error> {
+        /// How often to look whether the user wants to stop.
+        const LOOK: Duration = Duration::from_millis(100);
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.replies.recv_timeout(left.min(LOOK)) {
+                Ok(Ok(Reply::Failed { cause })) => {
+                    return Err(Error::Failed {
+                        endpoint: self.endpoint.clone(),
+                        cause,
+                    });
+                }
+                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Err(e)) => {
+                    return Err(Error::Protocol {
+                        endpoint: self.endpoint.clone(),
+                        answer: e.to_string(),
+                    });
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died(doing)),
+                Err(RecvTimeoutError::Timeout) if interrupt() => return Err(Error::Interrupted),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    return Err(Error::Silent {
+                        endpoint: self.endpoint.clone(),
+                        doing,
+                        after: patience,
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// An answer that does not fit the question.
+    #[must_use]
+    pub fn out_of_turn(&self, reply: &Reply) -> Error {
+        Error::Protocol {
+            endpoint: self.endpoint.clone(),
+            answer: format!("{reply:?}"),
+        }
+    }
+
+    fn died(&mut self, doing: &'static str) -> Error {
+        // The pipe closes a moment before the process can be waited for.
+        let deadline = Instant::now() + Duration::from_millis(200);
+        let mut how = String::new();
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                how = format!(": {status}");
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Error::Died {
+            endpoint: self.endpoint.clone(),
+            doing,
+            how,
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // Closing stdin ends a worker at once; one that is stopped or stuck is killed.
+        self.stdin = None;
+        let deadline = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        // Fails only if it ended meanwhile; either way it is reaped below.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
