@@ -6,6 +6,7 @@
 //! ```
 
 pub mod load;
+pub mod meter;
 pub mod model;
 pub mod stats;
 pub mod units;

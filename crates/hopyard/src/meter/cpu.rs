@@ -1,0 +1,202 @@
+//! CPU use of a window by idle subtraction.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use hopyard_net::{Cgroup, clock, cpu};
+
+use super::Error;
+use super::idle::{self, IdleClock};
+use super::processes::Foreign;
+use super::stat::{self, Stat};
+use crate::model::{CpuAccounting, CpuUse, TickSplit};
+
+/// The processes that make the load.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Ours<'a> {
+    /// Their ids.
+    pub pids: &'a [u32],
+    /// Their cgroup, where the machine has cgroup v2.
+    pub cgroup: Option<&'a Cgroup>,
+}
+
+/// Reads what the CPUs did.
+#[derive(Debug, Clone)]
+pub struct CpuMeter {
+    cpus: Vec<usize>,
+    accounting: CpuAccounting,
+}
+
+/// Everything about CPU time at one instant.
+#[derive(Debug, Clone)]
+pub struct CpuReading {
+    idle: Vec<IdleClock>,
+    stat: Stat,
+    foreign: Foreign,
+    controller_ns: u64,
+    workers: Option<Duration>,
+}
+
+impl CpuMeter {
+    /// A meter for the CPUs that are online now.
+    ///
+    /// # Errors
+    /// The list of CPUs cannot be read.
+    pub fn new() -> Result<Self, Error> {
+        let accounting = if idle::available() {
+            CpuAccounting::IdleClock
+        } else {
+            CpuAccounting::ProcStat
+        };
+        Ok(Self {
+            cpus: cpu::online_cpus()?,
+            accounting,
+        })
+    }
+
+    /// The clock it reads.
+    #[must_use]
+    pub fn accounting(&self) -> CpuAccounting {
+        self.accounting
+    }
+
+    /// The CPUs it watches.
+    #[must_use]
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
+    /// Opens a window: the slow part first, the idle clocks last.
+    ///
+    /// # Errors
+    /// The kernel's files cannot be read.
+    pub fn open(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
+        let foreign = Foreign::read(&left_out(ours))?;
+        let workers = usage(ours);
+        let (idle, stat, controller_ns) = self.clocks()?;
+        Ok(CpuReading {
+            idle,
+            stat,
+            foreign,
+            controller_ns,
+            workers,
+        })
+    }
+
+    /// Closes a window: the idle clocks first, so that reading the rest is not in it.
+    ///
+    /// # Errors
+    /// The kernel's files cannot be read.
+    pub fn close(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
+        let (idle, stat, controller_ns) = self.clocks()?;
+        let workers = usage(ours);
+        let foreign = Foreign::read(&left_out(ours))?;
+        Ok(CpuReading {
+            idle,
+            stat,
+            foreign,
+            controller_ns,
+            workers,
+        })
+    }
+
+    fn clocks(&self) -> Result<(Vec<IdleClock>, Stat, u64), Error> {
+        let idle = match self.accounting {
+            CpuAccounting::IdleClock => idle::read_all(&self.cpus)?,
+            CpuAccounting::ProcStat => Vec::new(),
+        };
+        let at_ns = clock::monotonic_ns();
+        let stat = Stat::read()?;
+        let idle = if idle.is_empty() {
+            coarse(stat, at_ns, self.cpus.len())
+        } else {
+            idle
+        };
+        let own = clock::process_cpu_ns(std::process::id().cast_signed()).map_err(|source| {
+            Error::Read {
+                file: "the own CPU clock".to_owned(),
+                source,
+            }
+        })?;
+        Ok((idle, stat, own))
+    }
+}
+
+/// The idle columns of /proc/stat as clocks: one share for each CPU, so that sums come out right.
+fn coarse(stat: Stat, at_ns: u64, cpus: usize) -> Vec<IdleClock> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "uptime × CPUs in ns fits in 64 bits"
+    )]
+    #[expect(clippy::cast_sign_loss, reason = "a count of steps is not negative")]
+    let idle_ns = stat::ns(stat.idle + stat.iowait) as u64 / cpus.max(1) as u64;
+    (0..cpus)
+        .map(|cpu| IdleClock {
+            cpu,
+            at_ns,
+            idle_ns,
+        })
+        .collect()
+}
+
+fn left_out(ours: Ours<'_>) -> HashSet<i32> {
+    let own = std::process::id();
+    ours.pids
+        .iter()
+        .chain([&own])
+        .filter_map(|pid| i32::try_from(*pid).ok())
+        .collect()
+}
+
+/// A cgroup that has gone (its last process died) has no usage: absent, not 0.
+fn usage(ours: Ours<'_>) -> Option<Duration> {
+    ours.cgroup.and_then(|group| group.usage().ok())
+}
+
+impl CpuReading {
+    /// CPU use from `start` to this reading, without a baseline.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "ns of a run are far below 2^53")]
+    pub fn since(&self, start: &Self) -> CpuUse {
+        let mut busy_ns = 0.0;
+        let mut elapsed_sum = 0.0;
+        let mut cpus = 0u32;
+        for end in &self.idle {
+            let Some(begin) = start.idle.iter().find(|c| c.cpu == end.cpu) else {
+                continue;
+            };
+            let elapsed = end.at_ns.saturating_sub(begin.at_ns) as f64;
+            let idle = end.idle_ns.saturating_sub(begin.idle_ns) as f64;
+            busy_ns += elapsed - idle;
+            elapsed_sum += elapsed;
+            cpus += 1;
+        }
+        let ticks = self.stat.since(start.stat);
+        let steal_ns = stat::ns(ticks.steal);
+        CpuUse {
+            elapsed_ns: elapsed_sum / f64::from(cpus.max(1)),
+            cpus,
+            busy_ns: busy_ns - steal_ns,
+            steal_ns,
+            workers_ns: match (self.workers, start.workers) {
+                (Some(end), Some(begin)) => Some(end.saturating_sub(begin).as_nanos() as f64),
+                _ => None,
+            },
+            foreign_ns: self.foreign.since(&start.foreign) as f64,
+            controller_ns: self.controller_ns.saturating_sub(start.controller_ns) as f64,
+            baseline_ns: 0.0,
+            closure: if elapsed_sum > 0.0 {
+                stat::ns(ticks.total()) / elapsed_sum
+            } else {
+                1.0
+            },
+            split: TickSplit {
+                user_ns: stat::ns(ticks.user + ticks.nice),
+                system_ns: stat::ns(ticks.system),
+                irq_ns: stat::ns(ticks.irq),
+                softirq_ns: stat::ns(ticks.softirq),
+            },
+            forks: ticks.forks,
+        }
+    }
+}

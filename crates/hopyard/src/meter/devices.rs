@@ -1,0 +1,62 @@
+//! Counters of every device of a lab.
+
+use hopyard_net::{DeviceStats, Handle};
+
+use super::Error;
+use crate::model::DeviceCount;
+
+/// Reads every device of the namespaces, each named by its role in the lab.
+///
+/// # Errors
+/// The kernel does not answer.
+pub fn read<'a>(
+    spaces: impl Iterator<Item = (&'a str, &'a Handle)>,
+) -> Result<Vec<DeviceCount>, Error> {
+    let mut counts = Vec::new();
+    for (namespace, handle) in spaces {
+        counts.extend(
+            handle
+                .device_stats()?
+                .into_iter()
+                .map(|stats| count(namespace, stats)),
+        );
+    }
+    Ok(counts)
+}
+
+fn count(namespace: &str, stats: DeviceStats) -> DeviceCount {
+    DeviceCount {
+        namespace: namespace.to_owned(),
+        name: stats.name,
+        rx_packets: stats.rx_packets,
+        rx_bytes: stats.rx_bytes,
+        tx_packets: stats.tx_packets,
+        tx_bytes: stats.tx_bytes,
+        dropped: stats.rx_dropped + stats.tx_dropped,
+    }
+}
+
+/// What came between two readings; a device that was not there at the start counts from 0.
+#[must_use]
+pub fn since(end: &[DeviceCount], start: &[DeviceCount]) -> Vec<DeviceCount> {
+    end.iter()
+        .map(|now| {
+            let before = start
+                .iter()
+                .find(|d| d.namespace == now.namespace && d.name == now.name);
+            before.map_or_else(|| now.clone(), |before| minus(now, before))
+        })
+        .collect()
+}
+
+fn minus(now: &DeviceCount, before: &DeviceCount) -> DeviceCount {
+    DeviceCount {
+        namespace: now.namespace.clone(),
+        name: now.name.clone(),
+        rx_packets: now.rx_packets.saturating_sub(before.rx_packets),
+        rx_bytes: now.rx_bytes.saturating_sub(before.rx_bytes),
+        tx_packets: now.tx_packets.saturating_sub(before.tx_packets),
+        tx_bytes: now.tx_bytes.saturating_sub(before.tx_bytes),
+        dropped: now.dropped.saturating_sub(before.dropped),
+    }
+}

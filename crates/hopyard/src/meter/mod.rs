@@ -1,0 +1,46 @@
+//! Meter: what the machine spent and what its devices saw while a load ran.
+//!
+//! [`CpuMeter`] reads CPU use by idle subtraction (docs/method.md, "CPU cost"); [`devices`] reads the
+//! counters of every device of a lab; [`way`] holds them against what the traffic must have caused.
+
+mod cpu;
+pub mod devices;
+pub mod environment;
+mod idle;
+mod processes;
+mod stat;
+pub mod way;
+
+pub use cpu::{CpuMeter, CpuReading, Ours};
+
+/// What a meter could not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the kernel's cannot be read.
+    #[error("cannot read {file}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file of the kernel's does not look as known.
+    #[error("cannot make sense of {file}: {what}")]
+    Parse {
+        /// The file.
+        file: &'static str,
+        /// What is missing.
+        what: String,
+    },
+    /// Network plumbing.
+    #[error(transparent)]
+    Net(#[from] hopyard_net::Error),
+}
+
+fn read(file: &str) -> Result<String, Error> {
+    std::fs::read_to_string(file).map_err(|source| Error::Read {
+        file: file.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,294 @@
+//! Proof of the way: every device on the path moved by what the traffic must have caused, no other did.
+//!
+//! Counters are per skb, so a 64 KiB segment counts once; bytes include it whole. The bounds are wide
+//! enough for acknowledgements, headers and the edges of the window, and far too narrow for traffic
+//! that took another way.
+
+use crate::model::{Axes, Counted, DeviceCount, Direction, LoadKind, Way};
+
+/// A device that the traffic must pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// Namespace by its role in the lab.
+    pub namespace: &'static str,
+    /// Device.
+    pub device: String,
+    /// What it does with a packet from client to server; `None` for loopback, which does both.
+    pub forward: Option<Direction>,
+}
+
+impl Hop {
+    /// A device that sends what goes from client to server.
+    #[must_use]
+    pub fn tx(namespace: &'static str, device: &str) -> Self {
+        Self {
+            namespace,
+            device: device.to_owned(),
+            forward: Some(Direction::Tx),
+        }
+    }
+
+    /// A device that receives what goes from client to server.
+    #[must_use]
+    pub fn rx(namespace: &'static str, device: &str) -> Self {
+        Self {
+            namespace,
+            device: device.to_owned(),
+            forward: Some(Direction::Rx),
+        }
+    }
+}
+
+/// What was counted at the ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Traffic<'a> {
+    /// The load.
+    pub load: LoadKind,
+    /// Its axes.
+    pub axes: &'a Axes,
+    /// Handed to the sender's kernel.
+    pub sent: Counted,
+    /// Taken in at the receiver.
+    pub received: Counted,
+}
+
+/// Share of the counted traffic that may fall beside the window at its edges.
+const EDGE: f64 = 0.10;
+/// Packets that come and go without the load (ARP, neighbour discovery).
+const CHATTER_PACKETS: f64 = 64.0;
+/// One full socket buffer may be counted at one end and not yet at the other.
+const IN_FLIGHT_BYTES: f64 = 8.0 * 1024.0 * 1024.0;
+/// Ethernet, IPv6, TCP with options, and a tunnel's headers on top, bytes.
+const HEADERS_BYTES: f64 = 200.0;
+/// Share of the busiest hop that other devices may see.
+const ELSEWHERE: f64 = 0.01;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Bounds {
+    unit: &'static str,
+    low: f64,
+    high: f64,
+}
+
+/// Holds the counters of all devices of a lab against the traffic.
+#[must_use]
+pub fn prove(hops: &[Hop], devices: &[DeviceCount], traffic: Traffic<'_>) -> Way {
+    let mut problems = Vec::new();
+    let mut busiest = 0;
+    for hop in hops {
+        let Some(device) = devices
+            .iter()
+            .find(|d| d.namespace == hop.namespace && d.name == hop.device)
+        else {
+            problems.push(format!("{}/{} has no counters", hop.namespace, hop.device));
+            continue;
+        };
+        busiest = busiest.max(device.rx_packets + device.tx_packets);
+        for (forward, direction) in directions(hop) {
+            let bounds = expected(traffic, forward);
+            if let Some(problem) = check(device, direction, bounds) {
+                problems.push(problem);
+            }
+        }
+    }
+    for device in devices {
+        let on_way = hops
+            .iter()
+            .any(|h| h.namespace == device.namespace && h.device == device.name);
+        let packets = device.rx_packets + device.tx_packets;
+        let allowed = float(busiest) * ELSEWHERE + CHATTER_PACKETS;
+        if !on_way && float(packets) > allowed {
+            problems.push(format!(
+                "{}/{} is not on the way, but {packets} packets passed through it",
+                device.namespace, device.name
+            ));
+        }
+    }
+    Way {
+        proved: problems.is_empty(),
+        problems,
+    }
+}
+
+/// (is it the client-to-server direction, what the device does) for both directions of a hop.
+fn directions(hop: &Hop) -> Vec<(bool, Direction)> {
+    match hop.forward {
+        Some(Direction::Tx) => vec![(true, Direction::Tx), (false, Direction::Rx)],
+        Some(Direction::Rx) => vec![(true, Direction::Rx), (false, Direction::Tx)],
+        // Both directions of the traffic are in both counters.
+        None => vec![(true, Direction::Tx), (true, Direction::Rx)],
+    }
+}
+
+fn check(device: &DeviceCount, direction: Direction, bounds: Option<Bounds>) -> Option<String> {
+    let Bounds { unit, low, high } = bounds?;
+    let (packets, bytes, verb) = match direction {
+        Direction::Rx => (device.rx_packets, device.rx_bytes, "received"),
+        Direction::Tx => (device.tx_packets, device.tx_bytes, "sent"),
+    };
+    let seen = float(if unit == "packets" { packets } else { bytes });
+    (!(low..=high).contains(&seen)).then(|| {
+        format!(
+            "{}/{} {verb} {seen:.0} {unit}, where the traffic must make {low:.0} to {high:.0}",
+            device.namespace, device.name
+        )
+    })
+}
+
+/// What one direction must carry. `None`: anything (acknowledgements of a stream come as they like).
+fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
+    let axes = traffic.axes;
+    let segment = f64::from(axes.mtu_bytes) - 100.0;
+    let least = (1.0 - EDGE) * float(traffic.received.bytes);
+    let carries_data = forward != (traffic.load == LoadKind::TcpMaerts);
+    match traffic.load {
+        LoadKind::TcpStream | LoadKind::TcpMaerts if carries_data => {
+            let bytes = float(traffic.sent.bytes.max(traffic.received.bytes));
+            let most = bytes * (1.0 + EDGE) * (1.0 + HEADERS_BYTES / segment);
+            Some(Bounds {
+                unit: "bytes",
+                low: least,
+                high: most + IN_FLIGHT_BYTES,
+            })
+        }
+        LoadKind::UdpStream if carries_data => {
+            let message = f64::from(axes.message_size_bytes.unwrap_or(1));
+            let packets = float(traffic.sent.messages) * (message / segment).ceil();
+            let most = (float(traffic.sent.bytes) + packets * HEADERS_BYTES) * (1.0 + EDGE);
+            Some(Bounds {
+                unit: "bytes",
+                low: least,
+                high: most + IN_FLIGHT_BYTES,
+            })
+        }
+        LoadKind::TcpStream | LoadKind::TcpMaerts | LoadKind::UdpStream => None,
+        LoadKind::TcpRr | LoadKind::UdpRr | LoadKind::TcpCrr => {
+            let size = if forward {
+                axes.request_size_bytes
+            } else {
+                axes.response_size_bytes
+            };
+            let segments = (f64::from(size.unwrap_or(1)) / segment).ceil();
+            // An exchange of its own for each connection: SYN, FIN and their acknowledgements.
+            let (at_least, at_most) = match traffic.load {
+                LoadKind::TcpCrr => (2.0, 8.0 + 2.0 * segments),
+                _ => (1.0, 2.0 + 2.0 * segments),
+            };
+            let transactions = float(traffic.received.transactions);
+            Some(Bounds {
+                unit: "packets",
+                low: (1.0 - EDGE) * transactions * at_least - CHATTER_PACKETS,
+                high: (1.0 + EDGE) * transactions * at_most + CHATTER_PACKETS,
+            })
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counters of a run are far below 2^53"
+)]
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Peer;
+
+    fn device(namespace: &str, name: &str, rx: (u64, u64), tx: (u64, u64)) -> DeviceCount {
+        DeviceCount {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            rx_packets: rx.0,
+            rx_bytes: rx.1,
+            tx_packets: tx.0,
+            tx_bytes: tx.1,
+            dropped: 0,
+        }
+    }
+
+    fn prove_stream(received: u64, devices: &[DeviceCount]) -> Way {
+        let axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local);
+        let counted = Counted {
+            bytes: received,
+            ..Counted::default()
+        };
+        let traffic = Traffic {
+            load: LoadKind::TcpStream,
+            axes: &axes,
+            sent: counted,
+            received: counted,
+        };
+        prove(
+            &[Hop::tx("a", "eth0"), Hop::rx("b", "eth0")],
+            devices,
+            traffic,
+        )
+    }
+
+    #[test]
+    fn the_expected_devices_alone_prove_it() {
+        let gib = 1 << 30;
+        let a = device("a", "eth0", (9000, 600_000), (16_500, gib + 1_000_000));
+        let b = device("b", "eth0", (16_500, gib + 1_000_000), (9000, 600_000));
+        let idle = device("hub", "br0", (3, 200), (3, 200));
+        assert_eq!(
+            prove_stream(gib, &[a, b, idle]),
+            Way {
+                proved: true,
+                problems: vec![]
+            }
+        );
+    }
+
+    #[test]
+    fn a_device_passed_by_is_a_problem() {
+        let gib = 1 << 30;
+        let a = device("a", "eth0", (9000, 600_000), (16_500, gib));
+        let b = device("b", "eth0", (4, 300), (4, 300));
+        let way = prove_stream(gib, &[a, b]);
+        assert_eq!(way.problems.len(), 1);
+        assert!(way.problems[0].starts_with("b/eth0 received 300 bytes, where the traffic must"));
+    }
+
+    #[test]
+    fn traffic_elsewhere_is_a_problem() {
+        let gib = 1 << 30;
+        let a = device("a", "eth0", (9000, 600_000), (16_500, gib));
+        let b = device("b", "eth0", (16_500, gib), (9000, 600_000));
+        let lo = device("hub", "lo", (16_500, gib), (16_500, gib));
+        let way = prove_stream(gib, &[a, b, lo]);
+        assert_eq!(
+            way.problems,
+            ["hub/lo is not on the way, but 33000 packets passed through it"]
+        );
+    }
+
+    #[test]
+    fn a_missing_device_is_a_problem() {
+        assert!(!prove_stream(1000, &[]).proved);
+    }
+
+    #[test]
+    fn transactions_need_packets_both_ways() {
+        let axes = Axes::default().for_cell(LoadKind::TcpRr, Peer::Local);
+        let received = Counted {
+            bytes: 10_000,
+            messages: 10_000,
+            transactions: 10_000,
+        };
+        let traffic = Traffic {
+            load: LoadKind::TcpRr,
+            axes: &axes,
+            sent: Counted::default(),
+            received,
+        };
+        let hops = [Hop::tx("a", "eth0")];
+        let good = device("a", "eth0", (10_100, 700_000), (10_100, 700_000));
+        assert!(prove(&hops, &[good], traffic).proved);
+        let one_way = device("a", "eth0", (0, 0), (10_100, 700_000));
+        assert_eq!(prove(&hops, &[one_way], traffic).problems.len(), 1);
+    }
+}
