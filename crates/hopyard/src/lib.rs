@@ -5,6 +5,7 @@
 //!                 meter ┴──> store ──> stats ──> report
 //! ```
 
+pub mod lab;
 pub mod load;
 pub mod meter;
 pub mod model;

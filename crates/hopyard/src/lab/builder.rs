@@ -1,0 +1,410 @@
+//! Building a lab, and taking it down.
+
+use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink};
+
+use super::paths::Path;
+use super::topology::{Addresses, Endpoint, Space, Topology, role};
+use super::{Error, LabId, Result, offloads};
+use crate::model::{Axes, OffloadState, Peer, Rate};
+
+/// Name of the device that carries an endpoint's addresses.
+pub(super) const ETH: &str = "eth0";
+/// The hub's end of the wire.
+pub(super) const UPLINK: &str = "up0";
+/// The far end of the wire.
+pub(super) const FAR_END: &str = "far0";
+
+/// A path as it stands, ready to be used. Dropping it takes it down.
+#[derive(Debug)]
+pub struct Lab {
+    builder: Builder,
+    /// The path built.
+    pub path: &'static dyn Path,
+    /// Endpoints and the way between them.
+    pub topology: Topology,
+    /// Offload flags of every device, as read back.
+    pub offloads: Vec<OffloadState>,
+}
+
+/// A lab in the making: what the paths build with. Dropping it undoes what was made so far.
+#[derive(Debug)]
+pub struct Builder {
+    /// The lab's id.
+    pub id: LabId,
+    axes: Axes,
+    spaces: Vec<Space>,
+    devices: Vec<(&'static str, String)>,
+    /// One end of every pair, by role: what has to be deleted by hand.
+    pairs: Vec<(&'static str, String)>,
+    cgroup: Option<Cgroup>,
+    keep: bool,
+}
+
+impl Lab {
+    /// Builds a path towards a peer.
+    ///
+    /// # Errors
+    /// The path has no such peer, this host cannot build it, or the kernel refused; what was made up
+    /// to then is gone again.
+    pub fn build(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
+        path.check(peer)?;
+        let mut builder = Builder::new(axes);
+        let topology = path
+            .build(&mut builder, peer)
+            .map_err(|e| unsupported(path, e))?;
+        builder.settle()?;
+        let offloads = offloads::apply(&builder, path.name(), axes)?;
+        Ok(Self {
+            builder,
+            path,
+            topology,
+            offloads,
+        })
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> LabId {
+        self.builder.id
+    }
+
+    /// Its namespaces with their roles.
+    #[must_use]
+    pub fn spaces(&self) -> &[Space] {
+        &self.builder.spaces
+    }
+
+    /// The namespace of a role.
+    ///
+    /// # Errors
+    /// This lab has none of that role.
+    pub fn space(&self, role: &str) -> Result<&Space> {
+        self.builder.find(role).ok_or_else(|| {
+            Error::UnknownName(crate::model::UnknownName {
+                kind: "endpoint",
+                name: role.to_owned(),
+                choices: self
+                    .spaces()
+                    .iter()
+                    .map(|s| s.role)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
+        })
+    }
+
+    /// The control group of its processes, where the machine has cgroup v2.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.builder.cgroup.as_ref()
+    }
+
+    /// Lets everything stand when this value goes; whoever calls this has named the namespaces.
+    pub fn leave_standing(mut self) {
+        self.builder.keep = true;
+    }
+}
+
+/// A missing kernel feature, said of the path.
+fn unsupported(path: &'static dyn Path, error: Error) -> Error {
+    match error {
+        Error::Net(source @ hopyard_net::Error::Unsupported { .. }) => Error::Unsupported {
+            path: path.name(),
+            source,
+        },
+        other => other,
+    }
+}
+
+impl Builder {
+    fn new(axes: &Axes) -> Self {
+        let id = LabId::next();
+        // Without cgroup v2 the lab goes on: processes are then told apart by their ids.
+        let cgroup = Cgroup::create(&id.to_string()).ok();
+        Self {
+            id,
+            axes: axes.clone(),
+            spaces: Vec::new(),
+            devices: Vec::new(),
+            pairs: Vec::new(),
+            cgroup,
+            keep: false,
+        }
+    }
+
+    /// MTU that endpoints are to have, bytes.
+    #[must_use]
+    pub fn mtu(&self) -> u32 {
+        self.axes.mtu_bytes
+    }
+
+    /// Every device made, by role and name.
+    #[must_use]
+    pub fn devices(&self) -> &[(&'static str, String)] {
+        &self.devices
+    }
+
+    fn find(&self, role: &str) -> Option<&Space> {
+        self.spaces.iter().find(|space| space.role == role)
+    }
+
+    /// What acts in the namespace of a role, which is made at first use.
+    ///
+    /// # Errors
+    /// No privilege, or no room for another namespace.
+    pub fn space(&mut self, role: &'static str) -> Result<&Handle> {
+        let index = match self.spaces.iter().position(|space| space.role == role) {
+            Some(index) => index,
+            None => {
+                self.spaces.push(Space {
+                    role,
+                    handle: self.new_space()?,
+                });
+                self.spaces.len() - 1
+            }
+        };
+        Ok(&self.spaces[index].handle)
+    }
+
+    fn new_space(&self) -> Result<Handle> {
+        let handle = Handle::new(&NetNs::create()?)?;
+        handle.quiet_ipv6()?;
+        // New namespaces take these over from the host, whatever it has.
+        for key in [
+            "net/ipv4/conf/all/rp_filter",
+            "net/ipv4/conf/default/rp_filter",
+        ] {
+            handle.set_sysctl(key, "0")?;
+        }
+        handle.set_sysctl("net/ipv4/ip_local_port_range", "1024 65535")?;
+        handle.set_up("lo")?;
+        Ok(handle)
+    }
+
+    /// Makes a device in the namespace of a role, with the lab's MTU unless it says its own, and
+    /// brings it up.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn link(&mut self, role: &'static str, name: &str, kind: LinkKind<'_>) -> Result<()> {
+        let mtu = self.mtu();
+        self.space(role)?.add_link(&NewLink {
+            mtu: Some(mtu),
+            up: true,
+            ..NewLink::new(name, kind)
+        })?;
+        self.devices.push((role, name.to_owned()));
+        Ok(())
+    }
+
+    /// Makes a device over a lower device or underlay in one namespace, to live in another.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn link_into(
+        &mut self,
+        lower: &'static str,
+        into: &'static str,
+        name: &str,
+        kind: LinkKind<'_>,
+        mtu: u32,
+    ) -> Result<()> {
+        self.space(into)?;
+        self.space(lower)?;
+        let (Some(lower), Some(target)) = (self.find(lower), self.find(into)) else {
+            return Err(Error::Kept(format!("namespace `{into}` is gone")));
+        };
+        let within = (lower.role != target.role).then(|| target.handle.ns());
+        lower.handle.add_link(&NewLink {
+            mtu: Some(mtu),
+            into: within,
+            ..NewLink::new(name, kind)
+        })?;
+        target.handle.set_up(name)?;
+        self.devices.push((into, name.to_owned()));
+        Ok(())
+    }
+
+    /// A veth pair between two namespaces, both ends up.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn veth(&mut self, one: (&'static str, &str), two: (&'static str, &str)) -> Result<()> {
+        self.pair(one, two, |peer, ns| LinkKind::Veth {
+            peer,
+            peer_ns: Some(ns),
+            peer_mac: None,
+        })
+    }
+
+    /// A netkit pair between two namespaces, both ends up.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn netkit(&mut self, one: (&'static str, &str), two: (&'static str, &str)) -> Result<()> {
+        self.pair(one, two, |peer, ns| LinkKind::Netkit {
+            peer,
+            peer_ns: Some(ns),
+        })
+    }
+
+    fn pair(
+        &mut self,
+        (role, name): (&'static str, &str),
+        (peer_role, peer): (&'static str, &str),
+        kind: impl for<'a> FnOnce(String, &'a NetNs) -> LinkKind<'a>,
+    ) -> Result<()> {
+        let mtu = self.mtu();
+        let peer_ns = self.space(peer_role)?.ns().try_clone()?;
+        let handle = self.space(role)?;
+        let kind = kind(peer.to_owned(), &peer_ns);
+        handle.add_link(&NewLink {
+            mtu: Some(mtu),
+            up: true,
+            ..NewLink::new(name, kind)
+        })?;
+        // The kernel waits once per request to delete, so as many ends as can be are the hub's.
+        let end = if peer_role == role::HUB {
+            (peer_role, peer)
+        } else {
+            (role, name)
+        };
+        self.pairs.push((end.0, end.1.to_owned()));
+        self.devices.push((role, name.to_owned()));
+        self.devices.push((peer_role, peer.to_owned()));
+        self.space(peer_role)?.set_up(peer)?;
+        Ok(())
+    }
+
+    /// The wire: a veth pair from the hub's `up0` to `far0` in `far`, shaped both ways where the
+    /// axes ask for a rate.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn wire(&mut self) -> Result<()> {
+        self.veth((role::HUB, UPLINK), (role::FAR, FAR_END))?;
+        if let Some(Rate(Some(rate_bps))) = self.axes.rate_bps {
+            self.space(role::HUB)?.shape(UPLINK, rate_bps)?;
+            self.space(role::FAR)?.shape(FAR_END, rate_bps)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a device its addresses of both families.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn address(&mut self, role: &'static str, device: &str, own: Addresses) -> Result<()> {
+        let handle = self.space(role)?;
+        for (address, prefix) in own.with_prefixes() {
+            handle.add_address(device, address, prefix)?;
+        }
+        Ok(())
+    }
+
+    /// An endpoint's device with its addresses.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn endpoint(
+        &mut self,
+        role: &'static str,
+        device: &str,
+        addresses: Addresses,
+    ) -> Result<Endpoint> {
+        self.address(role, device, addresses)?;
+        Ok(Endpoint {
+            role,
+            device: device.to_owned(),
+            addresses,
+        })
+    }
+
+    /// Sends everything that is not on a link of its own to a router.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn default_route(&mut self, role: &'static str, router: Addresses) -> Result<()> {
+        let handle = self.space(role)?;
+        handle.add_route(None, Some(router.v4.into()), None)?;
+        handle.add_route(None, Some(router.v6.into()), None)?;
+        Ok(())
+    }
+
+    /// Makes a namespace forward between devices. A router needs link-local addresses to ask for its
+    /// neighbours (RFC 4861, section 7.2.2), which these labs otherwise do without.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn forward(&mut self, role: &'static str, devices: [&str; 2]) -> Result<()> {
+        let handle = self.space(role)?;
+        for device in devices {
+            handle.add_link_local(device)?;
+        }
+        handle.set_sysctl("net/ipv4/ip_forward", "1")?;
+        handle.set_sysctl("net/ipv6/conf/all/forwarding", "1")?;
+        Ok(())
+    }
+
+    /// Loopback as the path itself: the lab's MTU, and its offload flags count.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn loopback(&mut self, role: &'static str) -> Result<Endpoint> {
+        let mtu = self.mtu();
+        self.space(role)?.set_mtu("lo", mtu)?;
+        self.devices.push((role, "lo".to_owned()));
+        Ok(Endpoint {
+            role,
+            device: "lo".to_owned(),
+            addresses: Addresses::LOOPBACK,
+        })
+    }
+
+    /// Has the kernel act now on the devices' coming up, rather than within the window.
+    fn settle(&self) -> Result<()> {
+        for (role, device) in &self.devices {
+            if let Some(handle) = self.handle(role) {
+                handle.settle(device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Acts in a namespace that exists already.
+    pub(super) fn handle(&self, role: &str) -> Option<&Handle> {
+        self.find(role).map(|space| &space.handle)
+    }
+}
+
+impl Drop for Builder {
+    fn drop(&mut self) {
+        if self.keep {
+            return;
+        }
+        // Pairs go at once; namespaces and what else is in them follow in the background.
+        for space in &self.spaces {
+            let names: Vec<&str> = self
+                .pairs
+                .iter()
+                .filter(|(role, _)| *role == space.role)
+                .map(|(_, name)| name.as_str())
+                .collect();
+            if let Err(error) = space.handle.delete_links(&names) {
+                complain("devices", &error);
+            }
+        }
+        if let Some(cgroup) = &self.cgroup
+            && let Err(error) = cgroup.remove()
+        {
+            complain("control group", &error);
+        }
+    }
+}
+
+/// Undo goes on past a failure and says what it was.
+fn complain(what: &str, error: &hopyard_net::Error) {
+    crate::note(format_args!(
+        "could not remove the {what} of a lab: {error}"
+    ));
+}

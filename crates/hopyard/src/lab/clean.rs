@@ -1,0 +1,61 @@
+//! Finding and removing what an interrupted lab left.
+//!
+//! Namespaces of a lab end with its processes. What can stay behind a SIGKILL is a control group, with
+//! a worker in it that was stopped, and a kept lab that was never finished.
+
+use hopyard_net::Cgroup;
+
+use super::{LabId, Result, keep};
+
+/// What was found, and what became of it.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Cleaned {
+    /// A sentence for each thing removed.
+    pub removed: Vec<String>,
+    /// A sentence for each thing that would not go.
+    pub problems: Vec<String>,
+}
+
+/// Removes everything whose owner is dead. Labs that live, and kept labs that are whole, stay.
+///
+/// # Errors
+/// The places where leftovers would be cannot be read.
+pub fn clean() -> Result<Cleaned> {
+    let mut cleaned = Cleaned::default();
+    for name in abandoned_groups()? {
+        let outcome = Cgroup::open(&name).and_then(|group| {
+            let processes = group.procs()?.len();
+            group.kill()?;
+            group.remove()?;
+            Ok(processes)
+        });
+        match outcome {
+            Ok(0) => cleaned.removed.push(format!("control group of lab {name}")),
+            Ok(n) => cleaned.removed.push(format!(
+                "control group of lab {name} and {n} process(es) in it"
+            )),
+            Err(e) => cleaned.problems.push(crate::chain(&e)),
+        }
+    }
+    for name in keep::leftovers()? {
+        let problems = keep::remove(&name);
+        if problems.is_empty() {
+            cleaned.removed.push(format!("unfinished lab `{name}`"));
+        }
+        cleaned.problems.extend(problems);
+    }
+    Ok(cleaned)
+}
+
+fn abandoned_groups() -> Result<Vec<String>> {
+    let names = match Cgroup::list() {
+        Ok(names) => names,
+        // No cgroup v2: no lab has made a group.
+        Err(hopyard_net::Error::Unsupported { .. }) => Vec::new(),
+        Err(e) => return Err(e.into()),
+    };
+    Ok(names
+        .into_iter()
+        .filter(|name| name.parse::<LabId>().is_ok_and(|id| !id.owner.lives()))
+        .collect())
+}

@@ -1,0 +1,81 @@
+//! What can go wrong with a lab.
+
+use crate::model::{Peer, UnknownName};
+
+/// The result of everything in the lab that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong with a lab. As in hopyard-net, the text of an error never repeats its source.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// This host cannot build it; retrying does not help.
+    #[error("path `{path}` cannot be built here")]
+    Unsupported {
+        /// The path.
+        path: &'static str,
+        /// What is missing and what provides it.
+        #[source]
+        source: hopyard_net::Error,
+    },
+    /// The path has no such peer.
+    #[error("path `{path}` has no peer `{peer}`: choose {choices}")]
+    NoSuchPeer {
+        /// The path.
+        path: &'static str,
+        /// What was asked.
+        peer: Peer,
+        /// What there is.
+        choices: String,
+    },
+    /// An offload flag was asked for by name and a device does not let it be changed.
+    #[error(
+        "device `{device}` of path `{path}` has {flag} fixed {state}: leave `{flag}` out, or choose another path"
+    )]
+    OffloadFixed {
+        /// The path.
+        path: &'static str,
+        /// The device.
+        device: String,
+        /// The flag.
+        flag: &'static str,
+        /// `on` or `off`.
+        state: &'static str,
+    },
+    /// The ends cannot be placed as asked.
+    #[error(
+        "placement `split` needs two CPUs and this process may use one: choose placement `same` or `free`"
+    )]
+    OneCpu,
+    /// An unknown name.
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+    /// The kernel refused.
+    #[error(transparent)]
+    Net(#[from] hopyard_net::Error),
+    /// A worker did not start.
+    #[error(transparent)]
+    Worker(#[from] crate::load::remote::Error),
+    /// A file of a kept lab.
+    #[error("cannot {what}")]
+    File {
+        /// Operation and object.
+        what: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A kept lab cannot do what was asked.
+    #[error("{0}")]
+    Kept(String),
+}
+
+impl Error {
+    /// Is it this host that lacks something, rather than something that went wrong?
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self,
+            Self::Unsupported { .. } | Self::OffloadFixed { .. } | Self::OneCpu
+        ) || matches!(self, Self::Net(hopyard_net::Error::Unsupported { .. }))
+    }
+}

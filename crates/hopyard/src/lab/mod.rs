@@ -1,0 +1,21 @@
+//! The lab: namespaces, devices and addresses of one path, built fresh and gone without a trace.
+//!
+//! Everything lives in namespaces of the lab's own, the hub included. Unnamed namespaces end with the
+//! process that holds them, however it ends; what could outlive it (a control group, a kept lab) carries
+//! the lab's id and is found by [`clean`].
+
+mod builder;
+pub mod clean;
+mod error;
+mod id;
+pub mod keep;
+mod offloads;
+pub mod paths;
+mod topology;
+mod workers;
+
+pub use builder::{Builder, Lab};
+pub use error::{Error, Result};
+pub use id::LabId;
+pub use paths::{PATHS, Path, path};
+pub use topology::{Addresses, Endpoint, Space, Subnet, Topology, host, role};

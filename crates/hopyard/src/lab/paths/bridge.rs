@@ -1,0 +1,101 @@
+//! `bridge` and `bridge-nf`: a Linux bridge in the hub, with netfilter's calls off or on.
+
+use hopyard_net::LinkKind;
+
+use super::{Need, Path};
+use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::topology::{host, role};
+use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::meter::way::Hop;
+use crate::model::Peer;
+
+/// The bridge's device.
+const BRIDGE_DEVICE: &str = "br0";
+
+pub(super) static BRIDGE: Bridge = Bridge { netfilter: false };
+pub(super) static BRIDGE_NF: Bridge = Bridge { netfilter: true };
+
+pub(super) struct Bridge {
+    netfilter: bool,
+}
+
+impl Path for Bridge {
+    fn name(&self) -> &'static str {
+        if self.netfilter {
+            "bridge-nf"
+        } else {
+            "bridge"
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        if self.netfilter {
+            "a Linux bridge in the hub, veth ports, bridge netfilter calls on, no rules"
+        } else {
+            "a Linux bridge in the hub, veth ports, bridge netfilter calls off"
+        }
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &Peer::ALL
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        if self.netfilter {
+            &[
+                Need::Kind("veth"),
+                Need::Kind("bridge"),
+                Need::BridgeNetfilter,
+            ]
+        } else {
+            &[Need::Kind("veth"), Need::Kind("bridge")]
+        }
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        lab.link(role::HUB, BRIDGE_DEVICE, LinkKind::Bridge)?;
+        self.set_netfilter(lab)?;
+        lab.veth((role::A, ETH), (role::HUB, "veth-a"))?;
+        lab.space(role::HUB)?.set_master("veth-a", BRIDGE_DEVICE)?;
+        let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
+        let mut way = vec![Hop::tx(role::A, ETH), Hop::rx(role::HUB, "veth-a")];
+        let server = match peer {
+            Peer::Host => {
+                way.push(Hop::rx(role::HUB, BRIDGE_DEVICE));
+                lab.endpoint(role::HUB, BRIDGE_DEVICE, Subnet::LAN.host(host::HUB))?
+            }
+            Peer::Local => {
+                lab.veth((role::B, ETH), (role::HUB, "veth-b"))?;
+                lab.space(role::HUB)?.set_master("veth-b", BRIDGE_DEVICE)?;
+                way.extend([Hop::tx(role::HUB, "veth-b"), Hop::rx(role::B, ETH)]);
+                lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
+            }
+            Peer::Far => {
+                lab.wire()?;
+                lab.space(role::HUB)?.set_master(UPLINK, BRIDGE_DEVICE)?;
+                way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
+                lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
+            }
+        };
+        Ok(Topology {
+            client,
+            server,
+            way,
+        })
+    }
+}
+
+impl Bridge {
+    /// Sets netfilter's calls in the hub. A kernel without br_netfilter has them off.
+    fn set_netfilter(&self, lab: &mut Builder) -> Result<()> {
+        let hub = lab.space(role::HUB)?;
+        let value = if self.netfilter { "1" } else { "0" };
+        for protocol in ["iptables", "ip6tables", "arptables"] {
+            let key = format!("net/bridge/bridge-nf-call-{protocol}");
+            if self.netfilter || hub.has_sysctl(&key) {
+                hub.set_sysctl(&key, value)?;
+            }
+        }
+        Ok(())
+    }
+}

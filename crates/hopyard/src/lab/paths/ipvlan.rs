@@ -1,0 +1,36 @@
+//! `ipvlan`: further IP addresses on the hub's uplink, behind one Ethernet address.
+
+use hopyard_net::{IpvlanMode, LinkKind};
+
+use super::macvlan::on_uplink;
+use super::{Need, Path};
+use crate::lab::builder::UPLINK;
+use crate::lab::{Builder, Result, Topology};
+use crate::model::Peer;
+
+pub(super) struct Ipvlan;
+
+impl Path for Ipvlan {
+    fn name(&self) -> &'static str {
+        "ipvlan"
+    }
+
+    fn summary(&self) -> &'static str {
+        "ipvlan on the hub's uplink, layer 2; host: the hub has one too"
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &Peer::ALL
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::Kind("veth"), Need::Kind("ipvlan")]
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        on_uplink(lab, peer, "ipv-hub", || LinkKind::Ipvlan {
+            lower: UPLINK.to_owned(),
+            mode: IpvlanMode::L2,
+        })
+    }
+}

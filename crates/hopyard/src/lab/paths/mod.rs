@@ -1,0 +1,193 @@
+//! The paths: one file each, one line each in [`PATHS`].
+
+mod bridge;
+mod ipvlan;
+mod macvlan;
+mod native;
+mod netkit;
+mod veth;
+mod veth_route;
+mod vxlan;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use hopyard_net::{Handle, NetNs, probe_kind};
+
+use super::{Builder, Error, Result, Topology};
+use crate::model::{Peer, UnknownName};
+
+/// One way to connect an endpoint.
+pub trait Path: Sync {
+    /// Its name on the command line and in results.
+    fn name(&self) -> &'static str;
+    /// What it is, in a line.
+    fn summary(&self) -> &'static str;
+    /// The peers that make sense for it.
+    fn peers(&self) -> &'static [Peer];
+    /// What the kernel must have for it.
+    fn needs(&self) -> &'static [Need];
+    /// Builds it. The peer is one of [`Path::peers`].
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology>;
+}
+
+impl fmt::Debug for dyn Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl dyn Path {
+    /// Can it be asked for with this peer?
+    ///
+    /// # Errors
+    /// It has no such peer; the error lists those it has.
+    pub fn check(&self, peer: Peer) -> Result<()> {
+        if self.peers().contains(&peer) {
+            return Ok(());
+        }
+        Err(Error::NoSuchPeer {
+            path: self.name(),
+            peer,
+            choices: self
+                .peers()
+                .iter()
+                .map(|p| p.name())
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+
+    /// Can this host build it? Found out by making what it needs in a throw-away namespace.
+    ///
+    /// # Errors
+    /// What is missing and what would provide it, or no privilege to find out.
+    pub fn available(&self) -> Result<()> {
+        for need in self.needs() {
+            need.probe().map_err(|source| match source {
+                source @ hopyard_net::Error::Unsupported { .. } => Error::Unsupported {
+                    path: self.name(),
+                    source,
+                },
+                other => Error::Net(other),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Every path, in the order in which tables show them.
+pub static PATHS: &[&dyn Path] = &[
+    &native::Native,
+    &veth::Veth,
+    &veth_route::VethRoute,
+    &bridge::BRIDGE,
+    &bridge::BRIDGE_NF,
+    &macvlan::Macvlan,
+    &ipvlan::Ipvlan,
+    &vxlan::Vxlan,
+    &netkit::Netkit,
+];
+
+/// The path of that name.
+///
+/// # Errors
+/// There is none; the error lists them all.
+pub fn path(name: &str) -> std::result::Result<&'static dyn Path, UnknownName> {
+    PATHS
+        .iter()
+        .copied()
+        .find(|path| path.name() == name)
+        .ok_or_else(|| UnknownName {
+            kind: "path",
+            name: name.to_owned(),
+            choices: PATHS
+                .iter()
+                .map(|path| path.name())
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+}
+
+/// Something the kernel must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// A kind of device.
+    Kind(&'static str),
+    /// Bridges whose frames pass through netfilter.
+    BridgeNetfilter,
+}
+
+/// Where br_netfilter shows itself in every namespace (Linux 5.3).
+const BRIDGE_NF_SYSCTL: &str = "net/bridge/bridge-nf-call-iptables";
+
+impl Need {
+    /// Tries it in a throw-away namespace, once per process.
+    fn probe(self) -> hopyard_net::Result<()> {
+        static KNOWN: Mutex<Option<HashMap<Need, bool>>> = Mutex::new(None);
+        let known = |found: Option<bool>| {
+            let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+            let map = guard.get_or_insert_with(HashMap::new);
+            match found {
+                Some(found) => map.insert(self, found),
+                None => map.get(&self).copied(),
+            }
+        };
+        if known(None) == Some(true) {
+            return Ok(());
+        }
+        let outcome = self.try_out();
+        known(Some(outcome.is_ok()));
+        outcome
+    }
+
+    fn try_out(self) -> hopyard_net::Result<()> {
+        match self {
+            Self::Kind(kind) => probe_kind(kind),
+            Self::BridgeNetfilter => {
+                let handle = Handle::new(&NetNs::create()?)?;
+                if handle.has_sysctl(BRIDGE_NF_SYSCTL) {
+                    return Ok(());
+                }
+                Err(hopyard_net::Error::Unsupported {
+                    what: "pass bridged frames through netfilter".to_owned(),
+                    feature: "br_netfilter".to_owned(),
+                    remedy:
+                        "load module `br_netfilter` (it acts on every bridge of the host at once: \
+                             see net.bridge.bridge-nf-call-iptables), or choose path `bridge`"
+                            .to_owned(),
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_path_has_a_peer() {
+        let mut names: Vec<_> = PATHS.iter().map(|p| p.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PATHS.len());
+        for path in PATHS {
+            assert!(!path.peers().is_empty(), "{}", path.name());
+            assert!(!path.summary().is_empty(), "{}", path.name());
+        }
+    }
+
+    #[test]
+    fn an_unknown_path_lists_the_known() {
+        let error = path("wormhole").unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no path `wormhole`: choose native, veth,"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! `native`: no path at all between the sockets but the stack itself, or the wire alone.
+
+use super::{Need, Path};
+use crate::lab::builder::{FAR_END, UPLINK};
+use crate::lab::topology::{host, role};
+use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::meter::way::Hop;
+use crate::model::Peer;
+
+pub(super) struct Native;
+
+impl Path for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn summary(&self) -> &'static str {
+        "local: both sockets in one namespace, over loopback; far: the hub itself, over the wire"
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &[Peer::Local, Peer::Far]
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::Kind("veth")]
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        if peer == Peer::Local {
+            let both = lab.loopback(role::A)?;
+            let lo = Hop {
+                namespace: role::A,
+                device: "lo".to_owned(),
+                forward: None,
+            };
+            return Ok(Topology {
+                client: both.clone(),
+                server: both,
+                way: vec![lo],
+            });
+        }
+        lab.wire()?;
+        Ok(Topology {
+            client: lab.endpoint(role::HUB, UPLINK, Subnet::WIRE.host(host::HUB))?,
+            server: lab.endpoint(role::FAR, FAR_END, Subnet::WIRE.host(host::FAR))?,
+            way: vec![Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)],
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! `netkit`: veth's successor for containers, whose traffic BPF may forward (Linux 6.7).
+
+use super::{Need, Path};
+use crate::lab::builder::ETH;
+use crate::lab::topology::{host, role};
+use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::meter::way::Hop;
+use crate::model::Peer;
+
+pub(super) struct Netkit;
+
+impl Path for Netkit {
+    fn name(&self) -> &'static str {
+        "netkit"
+    }
+
+    fn summary(&self) -> &'static str {
+        "one netkit pair between two namespaces, layer 2, no program attached"
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &[Peer::Local, Peer::Host]
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::Kind("netkit")]
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        // The primary device is the side that decides: the hub's, or `a`'s between two endpoints.
+        let (other, device, number) = match peer {
+            Peer::Host => (role::HUB, "nk-a", host::HUB),
+            _ => (role::B, ETH, host::B),
+        };
+        match peer {
+            Peer::Host => lab.netkit((other, device), (role::A, ETH))?,
+            _ => lab.netkit((role::A, ETH), (other, device))?,
+        }
+        Ok(Topology {
+            client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
+            server: lab.endpoint(other, device, Subnet::LAN.host(number))?,
+            way: vec![Hop::tx(role::A, ETH), Hop::rx(other, device)],
+        })
+    }
+}
