@@ -7,8 +7,11 @@
 
 pub mod lab;
 pub mod load;
+pub mod measure;
 pub mod meter;
 pub mod model;
+pub mod report;
+pub mod signals;
 pub mod stats;
 pub mod units;
 

@@ -1,0 +1,450 @@
+//! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hopyard_net::{clock, cpu};
+
+use crate::lab::{self, Lab, Topology};
+use crate::load::LoadSpec;
+use crate::load::protocol::{Reply, Request, Tallied, Timetable};
+use crate::load::remote::{self, Remote};
+use crate::meter::way::{self, Traffic};
+use crate::meter::{self, CpuMeter, Ours, devices};
+use crate::model::{
+    Arrived, Axes, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement, Placement,
+};
+use crate::signals;
+
+/// Between the order to start and the start: both workers have to hear it.
+const LEAD: Duration = Duration::from_millis(10);
+/// Traffic goes on after the window for so long, so that both ends are busy for all of it.
+const TAIL: Duration = Duration::from_millis(30);
+/// How long a flow may take to connect.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Equal parts of a window, to see whether it settles.
+const SLICES: u32 = 10;
+/// What the machine does with nothing to do is read over this span.
+const QUIET: Duration = Duration::from_millis(300);
+/// The last lab's namespaces are being taken down in the background for about so long.
+const DUST: Duration = Duration::from_millis(100);
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The lab.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// A worker.
+    #[error(transparent)]
+    Worker(#[from] remote::Error),
+    /// The meter.
+    #[error(transparent)]
+    Meter(#[from] meter::Error),
+    /// The network.
+    #[error(transparent)]
+    Net(#[from] hopyard_net::Error),
+    /// The clock.
+    #[error("cannot wait for the window")]
+    Clock(#[source] std::io::Error),
+    /// The receiver got nothing.
+    #[error(
+        "the receiver got nothing in the whole window, though the connection stood; \
+         {drops} packets were dropped by devices of the path"
+    )]
+    Nothing {
+        /// Drops that devices counted.
+        drops: u64,
+    },
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// Will it be the same every time, for want of something on this host?
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Lab(error) if error.is_unsupported())
+    }
+
+    /// Did the user ask to stop?
+    #[must_use]
+    pub fn is_interrupt(&self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted | Self::Worker(remote::Error::Interrupted)
+        )
+    }
+}
+
+/// Takes samples.
+#[derive(Debug)]
+pub struct Sampler {
+    /// The program to run as worker: hopyard itself.
+    pub program: PathBuf,
+    /// Reads the CPUs.
+    pub meter: CpuMeter,
+    /// Length of a window.
+    pub window: Duration,
+    /// Traffic before the window.
+    pub warm_up: Duration,
+    /// Self-timed work of the responder, for experiments with a known answer.
+    pub service_time: Duration,
+}
+
+/// CPUs of the two ends; none leaves them to the scheduler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// Of the client's flows, in turn.
+    pub client: Vec<usize>,
+    /// Of the server's flows, in turn.
+    pub server: Vec<usize>,
+}
+
+/// Places the two ends on the CPUs this process may use.
+///
+/// # Errors
+/// `split` with one CPU.
+pub fn places(placement: Placement, cpus: &[usize]) -> lab::Result<Places> {
+    match placement {
+        Placement::Free => Ok(Places {
+            client: Vec::new(),
+            server: Vec::new(),
+        }),
+        Placement::Same => {
+            let last: Vec<usize> = cpus.last().copied().into_iter().collect();
+            Ok(Places {
+                client: last.clone(),
+                server: last,
+            })
+        }
+        Placement::Split if cpus.len() < 2 => Err(lab::Error::OneCpu),
+        Placement::Split => {
+            let (client, server) = cpus.split_at(cpus.len() / 2);
+            Ok(Places {
+                client: client.to_vec(),
+                server: server.to_vec(),
+            })
+        }
+    }
+}
+
+impl Sampler {
+    /// A sampler that runs this very program as worker.
+    ///
+    /// # Errors
+    /// The program cannot be found, or the CPUs cannot be read.
+    pub fn new(window: Duration, warm_up: Duration) -> Result<Self, Error> {
+        let program = std::env::current_exe().map_err(|source| meter::Error::Read {
+            file: "the own program's name".to_owned(),
+            source,
+        })?;
+        let meter = CpuMeter::new()?;
+        Ok(Self {
+            program,
+            meter,
+            window,
+            warm_up,
+            service_time: Duration::ZERO,
+        })
+    }
+
+    /// How long one sample takes, roughly.
+    #[must_use]
+    pub fn estimate(&self) -> Duration {
+        /// Building, starting, taking down: as measured on two virtual CPUs.
+        const AROUND: Duration = Duration::from_millis(70);
+        self.warm_up + self.window + LEAD + TAIL + AROUND
+    }
+
+    /// Measures a cell in a lab of its own.
+    ///
+    /// `quiet_cores` is what the machine uses by itself, in CPUs.
+    ///
+    /// # Errors
+    /// Anything that keeps the figures from being what they claim.
+    pub fn measure(&self, cell: &Cell, quiet_cores: f64) -> Result<Measurement, Error> {
+        let path = lab::path(&cell.path).map_err(lab::Error::from)?;
+        let lab = Lab::build(path, cell.peer, &cell.axes)?;
+        self.measure_in(&lab, cell, quiet_cores)
+    }
+
+    /// Measures a cell in a lab that stands already and may have been changed.
+    ///
+    /// # Errors
+    /// As [`Sampler::measure`].
+    pub fn measure_in(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        quiet_cores: f64,
+    ) -> Result<Measurement, Error> {
+        let Topology { client, server, .. } = &lab.topology;
+        let places = places(cell.axes.placement, &cpu::current_affinity()?)?;
+        let mut spec = LoadSpec::new(cell.load, &cell.axes);
+        spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
+
+        let mut near = lab.start_worker(client, &self.program)?;
+        let mut far = lab.start_worker(server, &self.program)?;
+        let address = server.addresses.of(cell.axes.family);
+        connect(&mut near, &mut far, &spec, address, &places)?;
+
+        let timetable = self.timetable();
+        far.tell(&Request::Run(timetable), "run")?;
+        near.tell(&Request::Run(timetable), "run")?;
+        let pids = [near.pid(), far.pid()];
+        let ours = Ours {
+            pids: &pids,
+            cgroup: lab.cgroup(),
+        };
+        let observed = self.observe(lab, ours, timetable)?;
+        let from_client = done(&mut near)?;
+        let from_server = done(&mut far)?;
+        drop((near, far));
+        assemble(cell, lab, observed, quiet_cores, from_client, from_server)
+    }
+
+    fn timetable(&self) -> Timetable {
+        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let start_ns = clock::monotonic_ns() + ns(LEAD);
+        let open_ns = start_ns + ns(self.warm_up);
+        let close_ns = open_ns + ns(self.window);
+        Timetable {
+            start_ns,
+            open_ns,
+            close_ns,
+            stop_ns: close_ns + ns(TAIL),
+            slices: SLICES,
+        }
+    }
+
+    /// Reads CPUs and devices at the window's two edges.
+    fn observe(
+        &self,
+        lab: &Lab,
+        ours: Ours<'_>,
+        timetable: Timetable,
+    ) -> Result<(CpuUse, Vec<DeviceCount>), Error> {
+        let counters = || devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)));
+        wait_until(timetable.open_ns)?;
+        let opened = self.meter.open(ours)?;
+        let before = counters()?;
+        wait_until(timetable.close_ns)?;
+        let after = counters()?;
+        let closed = self.meter.close(ours)?;
+        Ok((closed.since(&opened), devices::since(&after, &before)))
+    }
+
+    /// CPUs' worth of time that the machine uses with nothing running but itself.
+    ///
+    /// # Errors
+    /// The meter fails, or the user wants to stop.
+    pub fn quiet_cores(&self) -> Result<f64, Error> {
+        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        wait_until(clock::monotonic_ns() + ns(DUST))?;
+        let opened = self.meter.open(Ours::default())?;
+        wait_until(clock::monotonic_ns() + ns(QUIET))?;
+        let used = self.meter.close(Ours::default())?.since(&opened);
+        Ok((used.net_ns() / used.elapsed_ns).max(0.0))
+    }
+
+    /// What the generator alone can do with no path at all: units per second of its main figure
+    /// (bytes of a TCP stream, datagrams, transactions), one flow.
+    ///
+    /// # Errors
+    /// The worker fails.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of a second are far below 2^53"
+    )]
+    pub fn ceiling(&self, load: LoadKind, axes: &Axes) -> Result<f64, Error> {
+        const SPAN: Duration = Duration::from_millis(30);
+        let mut command = std::process::Command::new(&self.program);
+        command.arg("worker");
+        let mut worker = Remote::start("ceiling", command)?;
+        let request = Request::Ceiling {
+            spec: LoadSpec::new(load, axes),
+            span_ms: u64::try_from(SPAN.as_millis()).unwrap_or(u64::MAX),
+            cpu: None,
+        };
+        let tallied = match worker.ask(&request, "try the loops with no path")? {
+            Reply::Done(tallied) => tallied,
+            other => return Err(worker.out_of_turn(&other).into()),
+        };
+        let count = match load {
+            LoadKind::TcpStream | LoadKind::TcpMaerts => {
+                tallied.received.bytes.max(tallied.sent.bytes)
+            }
+            LoadKind::UdpStream => tallied.received.messages.max(tallied.sent.messages),
+            LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => tallied.received.transactions,
+        };
+        Ok(count as f64 / (tallied.window_ns as f64 / 1e9))
+    }
+}
+
+/// Sleeps until an instant, looking every 100 ms whether the user wants to stop.
+fn wait_until(instant_ns: u64) -> Result<(), Error> {
+    const LOOK_NS: u64 = 100_000_000;
+    loop {
+        if signals::interrupted() {
+            return Err(Error::Interrupted);
+        }
+        let now = clock::monotonic_ns();
+        if now >= instant_ns {
+            return Ok(());
+        }
+        let next = instant_ns.min(now + LOOK_NS);
+        clock::sleep_until_monotonic_ns(next).map_err(Error::Clock)?;
+    }
+}
+
+fn connect(
+    near: &mut Remote,
+    far: &mut Remote,
+    spec: &LoadSpec,
+    address: std::net::IpAddr,
+    places: &Places,
+) -> Result<(), Error> {
+    let serve = Request::Serve {
+        spec: spec.clone(),
+        address,
+        cpus: places.server.clone(),
+    };
+    let ports = match far.ask(&serve, "listen")? {
+        Reply::Serving { ports } => ports,
+        other => return Err(far.out_of_turn(&other).into()),
+    };
+    let request = Request::Connect {
+        spec: spec.clone(),
+        address,
+        ports,
+        cpus: places.client.clone(),
+        patience_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
+    };
+    // Flows connect one after another, and each may take its time.
+    let patience = PATIENCE * (spec.flows + 1);
+    near.tell(&request, "connect")?;
+    match near.hear("connect", patience, &signals::interrupted)? {
+        Reply::Connected => Ok(()),
+        other => Err(near.out_of_turn(&other).into()),
+    }
+}
+
+fn done(worker: &mut Remote) -> Result<Tallied, Error> {
+    const AFTER: Duration = Duration::from_secs(5);
+    match worker.hear("report what it counted", AFTER, &signals::interrupted)? {
+        Reply::Done(tallied) => Ok(*tallied),
+        other => Err(worker.out_of_turn(&other).into()),
+    }
+}
+
+fn assemble(
+    cell: &Cell,
+    lab: &Lab,
+    (mut cpu, devices): (CpuUse, Vec<DeviceCount>),
+    quiet_cores: f64,
+    client: Tallied,
+    server: Tallied,
+) -> Result<Measurement, Error> {
+    cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
+    // The receiver of a stream counts it; transactions are the client's.
+    let (receiver, sender) = match cell.load {
+        LoadKind::TcpStream | LoadKind::UdpStream => (&server, &client),
+        LoadKind::TcpMaerts => (&client, &server),
+        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => (&client, &client),
+    };
+    let received = receiver.received;
+    let sent = if cell.load.is_stream() {
+        sender.sent
+    } else {
+        Counted::default()
+    };
+    if received == Counted::default() {
+        return Err(Error::Nothing {
+            drops: devices.iter().map(|d| d.dropped).sum(),
+        });
+    }
+    let traffic = Traffic {
+        load: cell.load,
+        axes: &cell.axes,
+        sent,
+        received,
+    };
+    let way = way::prove(&lab.topology.way, &devices, traffic);
+    let mut tcp = sender.tcp;
+    if let (Some(tcp), Some(other)) = (
+        &mut tcp,
+        if cell.load.is_stream() {
+            None
+        } else {
+            server.tcp
+        },
+    ) {
+        tcp.retransmits += other.retransmits;
+    }
+    Ok(Measurement {
+        window_ns: receiver.window_ns,
+        received,
+        sent,
+        send_errors: sender.send_errors,
+        timeouts: client.timeouts,
+        slices: receiver.slices.clone(),
+        cpu,
+        latency: client.latency,
+        tcp,
+        arrived: arrived(cell.load, &lab.topology, &devices),
+        devices,
+        offloads: lab.offloads.clone(),
+        way,
+    })
+}
+
+/// What the receiving end's own device took in.
+fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
+    let hop = match load {
+        LoadKind::TcpStream | LoadKind::UdpStream => topology.way.last()?,
+        LoadKind::TcpMaerts => topology.way.first()?,
+        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => return None,
+    };
+    let device = devices
+        .iter()
+        .find(|d| d.namespace == hop.namespace && d.name == hop.device)?;
+    // From client to server it is what the hop does forward; TCP_MAERTS runs the other way.
+    let forward = load != LoadKind::TcpMaerts;
+    let receives = hop.forward.is_none_or(|d| (d == Direction::Rx) == forward);
+    let (bytes, skbs) = if receives {
+        (device.rx_bytes, device.rx_packets)
+    } else {
+        (device.tx_bytes, device.tx_packets)
+    };
+    Some(Arrived { bytes, skbs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placement_is_explicit() {
+        let of = |placement, cpus: &[usize]| places(placement, cpus);
+        let split = of(Placement::Split, &[0, 1, 2, 3]).unwrap();
+        assert_eq!(
+            split,
+            Places {
+                client: vec![0, 1],
+                server: vec![2, 3]
+            }
+        );
+        let same = of(Placement::Same, &[0, 1]).unwrap();
+        assert_eq!(
+            same,
+            Places {
+                client: vec![1],
+                server: vec![1]
+            }
+        );
+        assert!(of(Placement::Split, &[3]).is_err());
+        assert!(of(Placement::Free, &[3]).unwrap().client.is_empty());
+    }
+}
