@@ -5,14 +5,17 @@
 //!                 meter ┴──> store ──> stats ──> report
 //! ```
 
+pub mod assess;
 pub mod lab;
 pub mod load;
 pub mod measure;
 pub mod meter;
 pub mod model;
+pub mod plan;
 pub mod report;
 pub mod signals;
 pub mod stats;
+pub mod store;
 pub mod units;
 
 /// Says something on stderr that is neither a result nor the end of the program.

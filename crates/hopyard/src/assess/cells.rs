@@ -1,0 +1,247 @@
+//! One cell: its samples put together.
+
+use std::collections::BTreeMap;
+
+use super::quantities::QUANTITIES;
+use crate::model::{
+    CellReport, CellStatus, DeviceSeen, LoadKind, Measurement, Outcome, Sample, Switch, WayReport,
+};
+use crate::stats::{self, Samples};
+use crate::store::{Header, PlannedCell};
+
+/// Ticks add up if their sum is within this of the time that passed (docs/method.md, rule 2).
+pub(super) const CLOSURE: f64 = 0.01;
+
+/// The measurements of a cell.
+pub(super) fn measured<'a>(samples: &[&'a Sample], cell: usize) -> Vec<&'a Measurement> {
+    samples
+        .iter()
+        .filter(|s| s.cell == cell)
+        .filter_map(|s| match &s.outcome {
+            Outcome::Measured(m) => Some(&**m),
+            Outcome::Failed { .. } => None,
+        })
+        .collect()
+}
+
+/// Every cell without its verdicts.
+pub(super) fn assess(header: &Header, samples: &[&Sample]) -> Vec<CellReport> {
+    let ticks_add_up = (mean_closure(samples) - 1.0).abs() <= CLOSURE;
+    header
+        .cells
+        .iter()
+        .enumerate()
+        .map(|(index, planned)| {
+            let all: Vec<&Sample> = samples
+                .iter()
+                .copied()
+                .filter(|s| s.cell == index)
+                .collect();
+            one(
+                header,
+                planned,
+                &all,
+                &measured(samples, index),
+                ticks_add_up,
+            )
+        })
+        .collect()
+}
+
+fn one(
+    header: &Header,
+    planned: &PlannedCell,
+    all: &[&Sample],
+    measured: &[&Measurement],
+    ticks_add_up: bool,
+) -> CellReport {
+    let load = planned.cell.load;
+    let failures: Vec<&str> = all
+        .iter()
+        .filter_map(|s| match &s.outcome {
+            Outcome::Failed { cause } => Some(cause.as_str()),
+            Outcome::Measured(_) => None,
+        })
+        .collect();
+    let (status, cause) = match (&planned.unsupported, measured.is_empty()) {
+        (Some(cause), _) => (CellStatus::Unsupported, Some(cause.clone())),
+        (None, true) => (CellStatus::Failed, Some(first_cause(&failures))),
+        // A cell that failed now and then has figures, and says that it did.
+        (None, false) if failures.is_empty() => (CellStatus::Ok, None),
+        (None, false) => (CellStatus::Failed, Some(first_cause(&failures))),
+    };
+    let mut estimates = BTreeMap::new();
+    let mut two_modes = BTreeMap::new();
+    for quantity in QUANTITIES.iter().filter(|q| q.applies(load)) {
+        if let Some(estimate) = quantity.estimate(measured, load, header.confidence) {
+            estimates.insert(quantity.name.to_owned(), estimate);
+        }
+        let values: Vec<f64> = measured
+            .iter()
+            .filter_map(|m| quantity.value(m, load))
+            .collect();
+        if quantity.decides_width
+            && let Ok(values) = Samples::new(&values)
+            && let Some(modes) = stats::two_modes(&values)
+        {
+            two_modes.insert(quantity.name.to_owned(), modes);
+        }
+    }
+    CellReport {
+        path: planned.cell.path.clone(),
+        peer: planned.cell.peer,
+        load,
+        axes: planned.cell.axes.clone(),
+        status,
+        cause,
+        estimates,
+        verdicts: BTreeMap::new(),
+        two_modes,
+        unsettled_samples: count(measured.iter().filter(|m| is_unsettled(m))),
+        failed_samples: count(failures.iter()),
+        receive_window_limited_ratio: limited(measured, |t| t.receive_window_limited_ns),
+        send_buffer_limited_ratio: limited(measured, |t| t.send_buffer_limited_ns),
+        cpu_split_ratio: if ticks_add_up {
+            split(measured)
+        } else {
+            BTreeMap::new()
+        },
+        device_drops: measured
+            .iter()
+            .flat_map(|m| &m.devices)
+            .map(|d| d.dropped)
+            .sum(),
+        lost_datagrams: lost(measured, load),
+        offloads: offloads(measured),
+        way: way(measured),
+    }
+}
+
+fn first_cause(failures: &[&str]) -> String {
+    failures.first().map_or_else(
+        || "it was never measured: the run ended before its turn".to_owned(),
+        |cause| (*cause).to_owned(),
+    )
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a window are far below 2^53"
+)]
+fn is_unsettled(m: &Measurement) -> bool {
+    let slices: Vec<f64> = m.slices.iter().map(|n| *n as f64).collect();
+    stats::unsettled(&slices)
+}
+
+/// Share of busy time in which TCP was held back, over all samples.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "spans of a run are far below 2^53 ns"
+)]
+fn limited(measured: &[&Measurement], by: fn(&crate::model::TcpSummary) -> u64) -> Option<f64> {
+    let tcp: Vec<_> = measured.iter().filter_map(|m| m.tcp.as_ref()).collect();
+    let busy: u64 = tcp.iter().map(|t| t.busy_ns).sum();
+    (busy > 0).then(|| tcp.iter().map(|t| by(t)).sum::<u64>() as f64 / busy as f64)
+}
+
+/// Tick shares of all samples together.
+fn split(measured: &[&Measurement]) -> BTreeMap<String, f64> {
+    let sum = |of: fn(&Measurement) -> f64| measured.iter().map(|m| of(m)).sum::<f64>();
+    let parts = [
+        ("user", sum(|m| m.cpu.split.user_ns)),
+        ("system", sum(|m| m.cpu.split.system_ns)),
+        ("irq", sum(|m| m.cpu.split.irq_ns)),
+        ("softirq", sum(|m| m.cpu.split.softirq_ns)),
+    ];
+    let total: f64 = parts.iter().map(|(_, ns)| ns).sum();
+    if total <= 0.0 {
+        return BTreeMap::new();
+    }
+    parts
+        .into_iter()
+        .map(|(name, ns)| (name.to_owned(), ns / total))
+        .collect()
+}
+
+fn lost(measured: &[&Measurement], load: LoadKind) -> u64 {
+    match load {
+        LoadKind::UdpStream => measured
+            .iter()
+            .map(|m| m.sent.messages.saturating_sub(m.received.messages))
+            .sum(),
+        LoadKind::UdpRr => measured.iter().map(|m| m.timeouts).sum(),
+        _ => 0,
+    }
+}
+
+/// Each flag over all devices of all samples; `differs` where it is not what was asked for.
+fn offloads(measured: &[&Measurement]) -> BTreeMap<String, String> {
+    let mut flags: BTreeMap<String, String> = BTreeMap::new();
+    for state in measured.iter().flat_map(|m| &m.offloads) {
+        let wrong = |asked| state.state != if asked == Switch::On { "on" } else { "off" };
+        let now = match state.asked {
+            Some(asked) if wrong(asked) && !state.fixed => "differs",
+            _ => state.state.as_str(),
+        };
+        flags
+            .entry(state.flag.name().to_owned())
+            .and_modify(|known| {
+                if known != now && known != "differs" {
+                    *known = if now == "differs" { "differs" } else { "mixed" }.to_owned();
+                }
+            })
+            .or_insert_with(|| now.to_owned());
+    }
+    flags
+}
+
+fn way(measured: &[&Measurement]) -> WayReport {
+    let mut problems: Vec<String> = Vec::new();
+    let mut devices: Vec<DeviceSeen> = Vec::new();
+    for m in measured {
+        for problem in &m.way.problems {
+            // Figures differ from sample to sample; one of each kind is enough.
+            let kind = |p: &str| p.split(' ').take(2).collect::<Vec<_>>().join(" ");
+            if !problems.iter().any(|known| kind(known) == kind(problem)) {
+                problems.push(problem.clone());
+            }
+        }
+        for device in &m.devices {
+            let packets = device.rx_packets + device.tx_packets;
+            let known = devices
+                .iter_mut()
+                .find(|d| d.namespace == device.namespace && d.name == device.name);
+            match known {
+                Some(known) => known.packets += packets,
+                None => devices.push(DeviceSeen {
+                    namespace: device.namespace.clone(),
+                    name: device.name.clone(),
+                    packets,
+                }),
+            }
+        }
+    }
+    let proved = !measured.is_empty() && measured.iter().all(|m| m.way.proved);
+    WayReport {
+        proved,
+        problems,
+        devices,
+    }
+}
+
+/// Sum of tick columns over time passed, all windows together: single windows are too short for it.
+pub(super) fn mean_closure(samples: &[&Sample]) -> f64 {
+    let mut ticks = 0.0;
+    let mut elapsed = 0.0;
+    for sample in samples {
+        if let Outcome::Measured(m) = &sample.outcome {
+            ticks += m.cpu.closure * m.cpu.elapsed_ns;
+            elapsed += m.cpu.elapsed_ns;
+        }
+    }
+    if elapsed > 0.0 { ticks / elapsed } else { 1.0 }
+}

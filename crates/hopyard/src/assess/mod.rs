@@ -1,0 +1,113 @@
+//! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
+
+mod cells;
+mod quantities;
+mod verdicts;
+mod warnings;
+
+use crate::model::{RunReport, RunSummary, Sample};
+use crate::plan::FOR_A_VERDICT;
+use crate::stats;
+use crate::store::{End, Header, Run};
+
+pub use quantities::{QUANTITIES, Quantity, quantity};
+
+/// Makes the whole document of a run.
+#[must_use]
+pub fn assess(run: &Run) -> RunReport {
+    let header = &run.header;
+    let blocks = last_attempts(&run.samples);
+    let mut cells = cells::assess(header, &blocks);
+    let quick_look = complete_blocks(header, &blocks) < FOR_A_VERDICT;
+    verdicts::fill(header, &blocks, &mut cells, quick_look);
+    let half_width_reached = settled(header, &blocks);
+    let summary = RunSummary {
+        id: header.id.clone(),
+        plan: header.plan.clone(),
+        seed: header.seed,
+        started: header.started.clone(),
+        blocks: complete_blocks(header, &blocks),
+        window_s: seconds(header.window_ns),
+        warm_up_s: seconds(header.warm_up_ns),
+        confidence: header.confidence,
+        margin: header.margin,
+        half_width: header.half_width,
+        half_width_reached,
+        quick_look,
+        complete: matches!(run.end, Some(End::Complete | End::TimeLimit)),
+        environment: header.environment.clone(),
+    };
+    let warnings = warnings::all(run, &summary, &cells, &blocks);
+    RunReport {
+        schema: "hopyard/run/1".to_owned(),
+        run: summary,
+        cells,
+        warnings,
+    }
+}
+
+/// Is every cell's main figure and cost known to the width that the run is after?
+///
+/// It looks at width alone; stopping on significance would make verdicts wrong.
+#[must_use]
+pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
+    let mut estimates = Vec::new();
+    for index in 0..header.cells.len() {
+        let measured = cells::measured(samples, index);
+        let load = header.cells[index].cell.load;
+        for quantity in QUANTITIES
+            .iter()
+            .filter(|q| q.decides_width && q.applies(load))
+        {
+            estimates.extend(quantity.estimate(&measured, load, header.confidence));
+        }
+    }
+    stats::settled_width(&estimates, header.half_width)
+}
+
+/// A block that was repeated counts by its last attempt alone.
+#[must_use]
+pub fn last_attempts(samples: &[Sample]) -> Vec<&Sample> {
+    let newest = |block| {
+        samples
+            .iter()
+            .filter(|s| s.block == block)
+            .map(|s| s.attempt)
+            .max()
+    };
+    let mut kept: Vec<&Sample> = Vec::with_capacity(samples.len());
+    let mut known: Option<(u32, Option<u32>)> = None;
+    for sample in samples {
+        if known.is_none_or(|(block, _)| block != sample.block) {
+            known = Some((sample.block, newest(sample.block)));
+        }
+        if known.is_some_and(|(_, attempt)| attempt == Some(sample.attempt)) {
+            kept.push(sample);
+        }
+    }
+    kept
+}
+
+/// Blocks in which every cell that can be measured was visited.
+fn complete_blocks(header: &Header, samples: &[&Sample]) -> u32 {
+    let wanted = header
+        .cells
+        .iter()
+        .filter(|c| c.unsupported.is_none())
+        .count();
+    let last = samples.iter().map(|s| s.block).max().map_or(0, |b| b + 1);
+    let complete = (0..last)
+        .filter(|block| {
+            wanted > 0 && samples.iter().filter(|s| s.block == *block).count() >= wanted
+        })
+        .count();
+    u32::try_from(complete).unwrap_or(u32::MAX)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "spans of a run are far below 2^53 ns"
+)]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

@@ -1,0 +1,118 @@
+//! Comparisons with the base path, paired within blocks, judged as one table.
+
+use super::quantities::{QUANTITIES, Quantity};
+use crate::model::{Cell, CellReport, Measurement, Outcome, Sample, VerdictReport};
+use crate::stats;
+use crate::store::Header;
+
+/// Fills in the verdicts of every cell that has a base to compare with.
+pub(super) fn fill(
+    header: &Header,
+    samples: &[&Sample],
+    cells: &mut [CellReport],
+    quick_look: bool,
+) {
+    let mut places = Vec::new();
+    let mut table = Vec::new();
+    for index in 0..cells.len() {
+        let Some((base_path, base)) = base_of(header, index) else {
+            continue;
+        };
+        let load = header.cells[index].cell.load;
+        for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(load)) {
+            let (own, others) = paired(samples, index, base, quantity, load);
+            if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
+                places.push((index, base_path.clone(), quantity.name));
+                table.push(comparison);
+            }
+        }
+    }
+    let judged = stats::judge(&table, header.margin, header.confidence);
+    for ((index, base, name), judged) in places.into_iter().zip(judged) {
+        cells[index].verdicts.insert(
+            name.to_owned(),
+            VerdictReport {
+                base,
+                ratio: judged.ratio,
+                verdict: (!quick_look).then_some(judged.verdict),
+                smallest_detectable: judged.smallest_detectable,
+            },
+        );
+    }
+}
+
+/// The base path of a cell and its index: the plan's where it has the same cell, else `native`, else
+/// the first path that has it. The base itself is compared with nothing.
+pub(super) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
+    let cell = &header.cells[index].cell;
+    let at = |path: &str| {
+        let wanted: Cell = cell.on(path);
+        header
+            .cells
+            .iter()
+            .position(|c| c.cell == wanted && c.unsupported.is_none())
+    };
+    let base = header
+        .base
+        .iter()
+        .map(String::as_str)
+        .chain(["native"])
+        .chain(header.cells.iter().map(|c| c.cell.path.as_str()))
+        .find_map(|path| at(path).map(|i| (path.to_owned(), i)))?;
+    (base.1 != index).then_some(base)
+}
+
+/// Values of two cells in the blocks that have both.
+fn paired(
+    samples: &[&Sample],
+    one: usize,
+    other: usize,
+    quantity: &Quantity,
+    load: crate::model::LoadKind,
+) -> (Vec<f64>, Vec<f64>) {
+    let of = |cell: usize, block: u32| -> Option<f64> {
+        samples
+            .iter()
+            .find(|s| s.cell == cell && s.block == block)
+            .and_then(|s| {
+                let Outcome::Measured(m) = &s.outcome else {
+                    return None;
+                };
+                let m: &Measurement = m;
+                quantity.value(m, load)
+            })
+    };
+    let mut blocks: Vec<u32> = samples
+        .iter()
+        .filter(|s| s.cell == one)
+        .map(|s| s.block)
+        .collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks
+        .into_iter()
+        .filter_map(|block| Some((of(one, block)?, of(other, block)?)))
+        .unzip()
+}
+
+/// ln(cell/base) of each compared cell's main quantities, in the order of blocks.
+pub(super) fn paired_series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
+    let mut all = Vec::new();
+    for index in 0..header.cells.len() {
+        let Some((_, base)) = base_of(header, index) else {
+            continue;
+        };
+        let load = header.cells[index].cell.load;
+        for quantity in QUANTITIES
+            .iter()
+            .filter(|q| q.decides_width && q.applies(load))
+        {
+            let (own, others) = paired(samples, index, base, quantity, load);
+            let logs: Vec<f64> = own.iter().zip(&others).map(|(a, b)| (a / b).ln()).collect();
+            if logs.iter().all(|v| v.is_finite()) {
+                all.push(logs);
+            }
+        }
+    }
+    all
+}

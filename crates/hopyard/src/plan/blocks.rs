@@ -1,0 +1,71 @@
+//! How many blocks a run may have.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Fewest and most blocks, both at least 1 and at most 1000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocks {
+    /// No look before.
+    pub min: u32,
+    /// No block after.
+    pub max: u32,
+}
+
+/// Blocks below which there are figures but no verdicts (docs/method.md, rule 10).
+pub const FOR_A_VERDICT: u32 = 8;
+
+impl Blocks {
+    /// Too few for verdicts, because the user wanted it so?
+    #[must_use]
+    pub fn is_quick_look(self) -> bool {
+        self.max < FOR_A_VERDICT
+    }
+}
+
+/// Not a range of blocks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a number of blocks: write MIN..MAX as in 8..20, or one number, from 1 to 1000"
+)]
+pub struct NotBlocks(String);
+
+impl FromStr for Blocks {
+    type Err = NotBlocks;
+
+    fn from_str(text: &str) -> Result<Self, NotBlocks> {
+        let bad = || NotBlocks(text.to_owned());
+        let (min, max) = text.split_once("..").unwrap_or((text, text));
+        let min: u32 = min.trim().parse().map_err(|_| bad())?;
+        let max: u32 = max.trim().parse().map_err(|_| bad())?;
+        if min >= 1 && min <= max && max <= 1000 {
+            Ok(Self { min, max })
+        } else {
+            Err(bad())
+        }
+    }
+}
+
+impl fmt::Display for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max {
+            write!(f, "{}", self.min)
+        } else {
+            write!(f, "{} to {}", self.min, self.max)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        assert_eq!("8..20".parse(), Ok(Blocks { min: 8, max: 20 }));
+        assert_eq!("3".parse(), Ok(Blocks { min: 3, max: 3 }));
+        for bad in ["", "0", "9..8", "8..", "8..1001", "-3", "eight"] {
+            assert!(bad.parse::<Blocks>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A plan as a TOML file: every error names file, line and key.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Paths, Plan};
+use crate::lab;
+use crate::model::{Axes, LoadKind, Peer, axis};
+use crate::units;
+
+/// What can be wrong with a plan's text.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such plan.
+    #[error("there is no plan `{name}`: choose {choices}, or name a .toml file")]
+    Unknown {
+        /// What was asked.
+        name: String,
+        /// What there is.
+        choices: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the plan {file}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is not TOML, or has a key that plans do not have.
+    #[error("{file}: {message}")]
+    Toml {
+        /// The file.
+        file: String,
+        /// The parser's words, with line, column and key.
+        message: String,
+    },
+    /// A value is not one.
+    #[error("{file}:{line}: {key}: {why}")]
+    Value {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The key.
+        key: String,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    name: String,
+    summary: String,
+    paths: Vec<Spanned<String>>,
+    peers: Vec<Spanned<String>>,
+    loads: Vec<Spanned<String>>,
+    #[serde(default)]
+    set: toml::map::Map<String, toml::Value>,
+    base: Option<Spanned<String>>,
+    window: Spanned<String>,
+    warm_up: Spanned<String>,
+    blocks: Spanned<String>,
+    half_width: Spanned<String>,
+    confidence: Spanned<String>,
+    margin: Spanned<String>,
+    time_limit: Option<Spanned<String>>,
+}
+
+struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn line(&self, span: &Range<usize>) -> usize {
+        self.text
+            .as_bytes()
+            .iter()
+            .take(span.start)
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1
+    }
+
+    fn read<T, E: std::fmt::Display>(
+        &self,
+        key: &str,
+        value: &Spanned<String>,
+        reader: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, Error> {
+        reader(value.get_ref())
+            .map_err(|e| self.wrong(key, self.line(&value.span()), e.to_string()))
+    }
+
+    fn read_all<T, E: std::fmt::Display>(
+        &self,
+        key: &str,
+        values: &[Spanned<String>],
+        reader: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<Vec<T>, Error> {
+        if values.is_empty() {
+            return Err(self.wrong(key, self.line_of_key(key), "an empty list".to_owned()));
+        }
+        values
+            .iter()
+            .map(|value| self.read(key, value, &reader))
+            .collect()
+    }
+
+    fn wrong(&self, key: &str, line: usize, why: String) -> Error {
+        Error::Value {
+            file: self.file.to_owned(),
+            line,
+            key: key.to_owned(),
+            why,
+        }
+    }
+
+    /// The line on which a key is set; 1 where it cannot be found.
+    fn line_of_key(&self, key: &str) -> usize {
+        let sets_it = |line: &str| {
+            line.trim_start()
+                .strip_prefix(key)
+                .is_some_and(|rest| rest.trim_start().starts_with('='))
+        };
+        self.text.lines().position(sets_it).map_or(1, |n| n + 1)
+    }
+}
+
+/// Bounds of a window: shorter ones are all edges, longer ones belong into more blocks.
+const WINDOW: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_secs(600);
+
+/// A window's length within its bounds.
+///
+/// # Errors
+/// Not a time, or out of bounds.
+pub fn window(text: &str) -> Result<Duration, String> {
+    let window = units::parse_duration(text).map_err(|e| e.to_string())?;
+    if WINDOW.contains(&window) {
+        Ok(window)
+    } else {
+        Err(format!(
+            "a window of {text} is out of bounds: from 50ms to 10m"
+        ))
+    }
+}
+
+/// A path's name, or `all`.
+fn path_name(text: &str) -> Result<String, crate::model::UnknownName> {
+    if text == "all" {
+        Ok(text.to_owned())
+    } else {
+        lab::path(text).map(|p| p.name().to_owned())
+    }
+}
+
+/// Reads a plan.
+///
+/// # Errors
+/// Anything wrong with it, with file, line and key.
+pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
+    let raw: Raw = toml::from_str(text).map_err(|e: toml::de::Error| Error::Toml {
+        file: file.to_owned(),
+        message: e.to_string().trim_end().to_owned(),
+    })?;
+    let source = Source { file, text };
+    let names = source.read_all("paths", &raw.paths, path_name)?;
+    Ok(Plan {
+        paths: Paths::from_names(&names),
+        peers: source.read_all("peers", &raw.peers, str::parse::<Peer>)?,
+        loads: source.read_all("loads", &raw.loads, str::parse::<LoadKind>)?,
+        set: sets(&source, &raw.set)?,
+        base: raw
+            .base
+            .as_ref()
+            .map(|b| source.read("base", b, path_name))
+            .transpose()?,
+        window: source.read("window", &raw.window, window)?,
+        warm_up: source.read("warm_up", &raw.warm_up, units::parse_duration)?,
+        blocks: source.read("blocks", &raw.blocks, str::parse)?,
+        half_width: source.read("half_width", &raw.half_width, units::parse_share)?,
+        confidence: source.read("confidence", &raw.confidence, units::parse_confidence)?,
+        margin: source.read("margin", &raw.margin, units::parse_share)?,
+        time_limit: raw
+            .time_limit
+            .as_ref()
+            .map(|t| source.read("time_limit", t, units::parse_duration))
+            .transpose()?,
+        name: raw.name,
+        summary: raw.summary,
+    })
+}
+
+/// `[set]`: axis = value, or axis = [values]; numbers and texts.
+fn sets(
+    source: &Source<'_>,
+    raw: &toml::map::Map<String, toml::Value>,
+) -> Result<Vec<(String, Vec<String>)>, Error> {
+    let mut sets = Vec::new();
+    for (key, value) in raw {
+        let line = source.line_of_key(key);
+        let axis = axis(key).map_err(|e| source.wrong(key, line, e.to_string()))?;
+        let values = match value {
+            toml::Value::Array(values) => values.iter().map(plain).collect::<Option<Vec<_>>>(),
+            one => plain(one).map(|one| vec![one]),
+        };
+        let values = values.filter(|v| !v.is_empty()).ok_or_else(|| {
+            source.wrong(
+                key,
+                line,
+                format!("takes {}, or a list of them", axis.values),
+            )
+        })?;
+        for value in &values {
+            (axis.set)(&mut Axes::default(), value)
+                .map_err(|e| source.wrong(key, line, e.to_string()))?;
+        }
+        sets.push((key.clone(), values));
+    }
+    Ok(sets)
+}
+
+fn plain(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(line: &str, instead: &str) -> String {
+        let text = super::super::PLANS[0].1;
+        assert!(text.contains(line));
+        parse("my.toml", &text.replace(line, instead))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_wrong_key_names_file_line_and_key() {
+        insta::assert_snapshot!(with("peers = [", "colour = [\"red\"]\npeers = ["), @r#"
+        my.toml: TOML parse error at line 6, column 1
+          |
+        6 | colour = ["red"]
+          | ^^^^^^
+        unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`
+        "#);
+    }
+
+    #[test]
+    fn a_wrong_value_names_file_line_and_key() {
+        assert_eq!(
+            with("\"250ms\"", "\"250\""),
+            "my.toml:9: window: `250` is not a time: write a time with its unit as in 300ms, 1s or 2m"
+        );
+        assert_eq!(
+            with("\"250ms\"", "\"1ms\""),
+            "my.toml:9: window: a window of 1ms is out of bounds: from 50ms to 10m"
+        );
+    }
+
+    #[test]
+    fn unknown_names_and_axes() {
+        assert!(
+            with("\"tcp_rr\"", "\"tcp_rrr\"")
+                .starts_with("my.toml:7: loads: there is no load `tcp_rrr`")
+        );
+        assert!(
+            with("\"all\"", "\"alle\"").starts_with("my.toml:5: paths: there is no path `alle`")
+        );
+        let text = format!("{}\n[set]\nflows = [1, 999]\n", super::super::PLANS[0].1);
+        assert_eq!(
+            parse("my.toml", &text).unwrap_err().to_string(),
+            "my.toml:19: flows: `999` is out of bounds: flows goes from 1 to 256"
+        );
+    }
+
+    #[test]
+    fn sets_take_numbers_texts_and_lists() {
+        let text = format!(
+            "{}\n[set]\nflows = [1, 4]\nmtu = 9000\nrate = \"1gbit\"\n",
+            super::super::PLANS[0].1
+        );
+        let plan = parse("my.toml", &text).unwrap();
+        assert_eq!(plan.set.len(), 3);
+        assert!(
+            plan.set
+                .contains(&("flows".to_owned(), vec!["1".to_owned(), "4".to_owned()]))
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Plans: what to measure, how precisely, and for how long at most.
+//!
+//! A plan is checked whole before anything is built: its text with file, line and key ([`file`]), its cells
+//! against what this host can do ([`expand`]).
+
+mod blocks;
+mod expand;
+mod file;
+
+use std::time::Duration;
+
+pub use blocks::{Blocks, FOR_A_VERDICT};
+pub use expand::{Error as ExpandError, Expanded, expand};
+pub use file::window;
+pub use file::{Error as FileError, parse};
+
+use crate::model::{LoadKind, Peer};
+
+/// What to measure and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Name.
+    pub name: String,
+    /// What it is, in a line.
+    pub summary: String,
+    /// Which paths.
+    pub paths: Paths,
+    /// Whom to talk to.
+    pub peers: Vec<Peer>,
+    /// Which loads.
+    pub loads: Vec<LoadKind>,
+    /// Axis name → values; several are a sweep.
+    pub set: Vec<(String, Vec<String>)>,
+    /// Path that others are compared with.
+    pub base: Option<String>,
+    /// Length of a window.
+    pub window: Duration,
+    /// Traffic before each window.
+    pub warm_up: Duration,
+    /// Fewest and most blocks.
+    pub blocks: Blocks,
+    /// Half-width at which measuring may stop, as a share.
+    pub half_width: f64,
+    /// Confidence of intervals.
+    pub confidence: f64,
+    /// Difference below which two cells are equivalent, as a share.
+    pub margin: f64,
+    /// Measuring ends after this, whatever was reached.
+    pub time_limit: Option<Duration>,
+}
+
+/// Which paths a plan covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Paths {
+    /// Those this host can build; others are left out, saying so.
+    All,
+    /// These, and it is an error where one cannot be built.
+    Named(Vec<String>),
+}
+
+impl Paths {
+    /// `all`, or names.
+    #[must_use]
+    pub fn from_names(names: &[String]) -> Self {
+        if names.iter().any(|name| name == "all") {
+            Self::All
+        } else {
+            Self::Named(names.to_vec())
+        }
+    }
+}
+
+/// The plans that come with the program: (file name, text).
+pub static PLANS: &[(&str, &str)] = &[("paths.toml", include_str!("../../../../plans/paths.toml"))];
+
+/// A plan by its name, or by the name of a TOML file.
+///
+/// # Errors
+/// There is no such plan or file, or its text is wrong.
+pub fn find(name: &str) -> Result<Plan, FileError> {
+    for (file, text) in PLANS {
+        if file.strip_suffix(".toml") == Some(name) {
+            return parse(file, text);
+        }
+    }
+    if !name.ends_with(".toml") {
+        let known: Vec<&str> = PLANS
+            .iter()
+            .filter_map(|(f, _)| f.strip_suffix(".toml"))
+            .collect();
+        return Err(FileError::Unknown {
+            name: name.to_owned(),
+            choices: known.join(", "),
+        });
+    }
+    let text = std::fs::read_to_string(name).map_err(|source| FileError::Read {
+        file: name.to_owned(),
+        source,
+    })?;
+    parse(name, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plans_that_come_along_are_right() {
+        for (file, text) in PLANS {
+            let plan = parse(file, text).unwrap();
+            assert_eq!(format!("{}.toml", plan.name), *file);
+            assert!(!plan.summary.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_unknown_plan_lists_the_known() {
+        assert_eq!(
+            find("nothing").unwrap_err().to_string(),
+            "there is no plan `nothing`: choose paths, or name a .toml file"
+        );
+    }
+}

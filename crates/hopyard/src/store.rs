@@ -1,0 +1,303 @@
+//! The run directory: the header, raw samples appended one by one, and how the run ended.
+//!
+//! ```text
+//! run.json        what was to be done, and on what machine
+//! samples.jsonl   a line per sample, written and flushed as soon as it is there
+//! end.json        how it ended; missing where the program was killed
+//! ```
+//!
+//! Every report is made from these alone, so a run that was cut short is still worth something.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Cell, Environment, Sample};
+
+/// Version of the files.
+pub const SCHEMA: &str = "hopyard/store/1";
+const HEADER: &str = "run.json";
+const SAMPLES: &str = "samples.jsonl";
+const END: &str = "end.json";
+
+/// A cell of the run, and why it is not measured if it is not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCell {
+    /// The cell.
+    pub cell: Cell,
+    /// Why this host cannot build it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
+    /// What the generator can do at most for this load, in units of its main figure per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_per_s: Option<f64>,
+}
+
+/// What a run was to do, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Id: time and plan.
+    pub id: String,
+    /// Plan.
+    pub plan: String,
+    /// Seed of every random order.
+    pub seed: u64,
+    /// RFC 3339.
+    pub started: String,
+    /// Window, ns.
+    pub window_ns: u64,
+    /// Warm-up, ns.
+    pub warm_up_ns: u64,
+    /// Fewest blocks.
+    pub blocks_min: u32,
+    /// Most blocks.
+    pub blocks_max: u32,
+    /// Half-width at which measuring may stop, as a share.
+    pub half_width: f64,
+    /// Confidence of intervals.
+    pub confidence: f64,
+    /// Margin of equivalence, as a share.
+    pub margin: f64,
+    /// Path that others are compared with.
+    pub base: Option<String>,
+    /// Names of paths left out because this host cannot build them, with the reason.
+    pub left_out: Vec<(String, String)>,
+    /// The cells, in the plan's order.
+    pub cells: Vec<PlannedCell>,
+    /// The machine.
+    pub environment: Environment,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// As planned: wide enough looks, or the most blocks.
+    Complete,
+    /// The time limit came first.
+    TimeLimit,
+    /// The user asked.
+    Interrupted,
+}
+
+/// What can go wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be written.
+    #[error("cannot write {}; free some space or choose another directory with --out", .file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It exists already.
+    #[error("{} holds a run already: choose another --out", .0.display())]
+    Taken(PathBuf),
+    /// It cannot be read.
+    #[error("cannot read {}", .file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It is no run directory.
+    #[error("{} is no run directory: it has no {HEADER}", .0.display())]
+    NoRun(PathBuf),
+    /// A file is damaged.
+    #[error("{} line {line} is damaged", .file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Another version wrote it.
+    #[error("{} is of schema `{found}`, this hopyard reads `{SCHEMA}`: use the version that wrote it", .file.display())]
+    Schema {
+        /// The file.
+        file: PathBuf,
+        /// Its schema.
+        found: String,
+    },
+}
+
+/// A run being written.
+#[derive(Debug)]
+pub struct Writer {
+    directory: PathBuf,
+    samples: File,
+}
+
+impl Writer {
+    /// Makes the directory and writes the header.
+    ///
+    /// # Errors
+    /// The directory holds a run, or cannot be written.
+    pub fn create(directory: &Path, header: &Header) -> Result<Self, Error> {
+        if directory.join(HEADER).exists() {
+            return Err(Error::Taken(directory.to_owned()));
+        }
+        fs::create_dir_all(directory).map_err(|source| Error::Write {
+            file: directory.to_owned(),
+            source,
+        })?;
+        write_json(&directory.join(HEADER), header)?;
+        let file = directory.join(SAMPLES);
+        let samples = File::options()
+            .create_new(true)
+            .append(true)
+            .open(&file)
+            .map_err(|source| Error::Write { file, source })?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            samples,
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Appends a sample in one write, so that a reader never sees half of one from a live run.
+    ///
+    /// # Errors
+    /// The disk is full, for one.
+    pub fn append(&mut self, sample: &Sample) -> Result<(), Error> {
+        let appended = serde_json::to_vec(sample)
+            .map_err(io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                self.samples.write_all(&line)
+            });
+        appended.map_err(|source| Error::Write {
+            file: self.directory.join(SAMPLES),
+            source,
+        })
+    }
+
+    /// Notes how the run ended.
+    ///
+    /// # Errors
+    /// The disk is full, for one.
+    pub fn finish(&self, end: End) -> Result<(), Error> {
+        write_json(&self.directory.join(END), &end)
+    }
+}
+
+fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
+    serde_json::to_vec_pretty(value)
+        .map_err(io::Error::from)
+        .and_then(|mut text| {
+            text.push(b'\n');
+            fs::write(file, text)
+        })
+        .map_err(|source| Error::Write {
+            file: file.to_owned(),
+            source,
+        })
+}
+
+/// A run as it was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What it was to do.
+    pub header: Header,
+    /// What it did.
+    pub samples: Vec<Sample>,
+    /// How it ended; `None` where the program was killed.
+    pub end: Option<End>,
+}
+
+/// Reads a run directory. A last line without its end (a kill in mid-write) is passed over.
+///
+/// # Errors
+/// There is no run, or a file is damaged or of another version.
+pub fn load(directory: &Path) -> Result<Run, Error> {
+    let file = directory.join(HEADER);
+    if !file.exists() {
+        return Err(Error::NoRun(directory.to_owned()));
+    }
+    let text = fs::read_to_string(&file).map_err(|source| Error::Read {
+        file: file.clone(),
+        source,
+    })?;
+    check_schema(&file, &text)?;
+    let header: Header = parse(&file, 1, text.as_bytes())?;
+    let samples = load_samples(&directory.join(SAMPLES))?;
+    let file = directory.join(END);
+    let end = match fs::read(&file) {
+        Ok(text) => Some(parse(&file, 1, &text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(source) => return Err(Error::Read { file, source }),
+    };
+    Ok(Run {
+        header,
+        samples,
+        end,
+    })
+}
+
+fn check_schema(file: &Path, text: &str) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: String,
+    }
+    let Schema { schema } = parse(file, 1, text.as_bytes())?;
+    if schema == SCHEMA {
+        Ok(())
+    } else {
+        Err(Error::Schema {
+            file: file.to_owned(),
+            found: schema,
+        })
+    }
+}
+
+fn load_samples(file: &Path) -> Result<Vec<Sample>, Error> {
+    let mut lines = match File::open(file) {
+        Ok(opened) => BufReader::new(opened),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => {
+            return Err(Error::Read {
+                file: file.to_owned(),
+                source,
+            });
+        }
+    };
+    let mut samples = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        lines
+            .read_until(b'\n', &mut line)
+            .map_err(|source| Error::Read {
+                file: file.to_owned(),
+                source,
+            })?;
+        if line.last() != Some(&b'\n') {
+            return Ok(samples);
+        }
+        samples.push(parse(file, samples.len() + 1, &line)?);
+    }
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(file: &Path, line: usize, text: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(text).map_err(|source| Error::Damaged {
+        file: file.to_owned(),
+        line: line + source.line() - 1,
+        source,
+    })
+}
