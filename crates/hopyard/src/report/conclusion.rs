@@ -1,0 +1,200 @@
+//! What the figures show, in words; nothing that a verdict does not carry.
+
+use super::document::{Block, tame};
+use super::group::{Group, Layout};
+use super::number::ratio;
+use super::quantity;
+use crate::model::{CellReport, LoadKind};
+use crate::stats::{Estimate, Verdict};
+
+/// More than this is a table again.
+const MOST: usize = 12;
+/// Places of one finding that are named.
+const PLACES: usize = 3;
+/// Runners-up that are named.
+const NAMED: usize = 3;
+
+/// A sentence per table, or per value of what was swept.
+pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
+    let Some(base) = layout.base.map(tame) else {
+        return Vec::new();
+    };
+    // What holds in several places is said once.
+    let mut findings: Vec<(String, Vec<String>)> = Vec::new();
+    for group in &layout.groups {
+        for (place, cells) in comparable(group, layout) {
+            let Some(text) = sentence(group.load, &cells, &base) else {
+                continue;
+            };
+            match findings.iter_mut().find(|(other, _)| *other == text) {
+                Some((_, places)) => places.push(place),
+                None => findings.push((text, vec![place])),
+            }
+        }
+    }
+    if findings.is_empty() {
+        return Vec::new();
+    }
+    let mut sentences: Vec<String> = findings
+        .iter()
+        .map(|(text, places)| format!("{}: {text}.", some_of(places)))
+        .collect();
+    let more = sentences.len().saturating_sub(MOST);
+    if more > 0 {
+        sentences.truncate(MOST);
+        sentences.push(format!("{more} more are in the tables above."));
+    }
+    vec![
+        Block::Heading(format!("What the verdicts support, relative to {base}")),
+        Block::List(sentences),
+    ]
+}
+
+/// The first of many places.
+fn some_of(places: &[String]) -> String {
+    match places.split_at_checked(PLACES) {
+        Some((first, rest)) if rest.len() > 1 => {
+            format!("{}; {} more", first.join("; "), rest.len())
+        }
+        _ => places.join("; "),
+    }
+}
+
+/// Cells that differ in their path only, with what they have in common.
+fn comparable<'a>(group: &Group<'a>, layout: &Layout<'_>) -> Vec<(String, Vec<&'a CellReport>)> {
+    let mut list: Vec<(String, Vec<&'a CellReport>)> = Vec::new();
+    for &cell in &group.cells {
+        let place = layout.place(cell);
+        match list.iter_mut().find(|(other, _)| *other == place) {
+            Some((_, cells)) => cells.push(cell),
+            None => list.push((place, vec![cell])),
+        }
+    }
+    list
+}
+
+/// A path's ratio to the base and the verdict on it.
+struct Compared<'a> {
+    path: &'a str,
+    ratio: &'a Estimate,
+    verdict: Verdict,
+}
+
+fn sentence(load: LoadKind, cells: &[&CellReport], base: &str) -> Option<String> {
+    // A figure of some other way would make a conclusion about this one.
+    let proved: Vec<&CellReport> = cells
+        .iter()
+        .copied()
+        .filter(|cell| cell.way.proved)
+        .collect();
+    let based = |cell: &&CellReport| cell.path == base;
+    if cells.iter().any(based) && !proved.iter().any(based) {
+        return None;
+    }
+    let main = compared(&proved, quantity::main_figure(load));
+    let cpu = compared(&proved, quantity::cpu_cost(load));
+    let verb = if load.is_stream() {
+        "carries"
+    } else {
+        "completes"
+    };
+    let per = match load {
+        LoadKind::UdpStream => "packet",
+        _ if load.is_stream() => "byte",
+        _ => "transaction",
+    };
+    let mut clauses = Vec::new();
+    if !main.is_empty() {
+        clauses.push(match best(&main, true) {
+            Some(most) => format!("{} {verb} the most, {}", most.path, most.figure),
+            None if alike(&main) => format!("{} {verb} as much as {base}", everyone(&main)),
+            None => format!("no path is shown to beat {base}"),
+        });
+    }
+    if !cpu.is_empty() {
+        clauses.push(match best(&cpu, false) {
+            Some(least) => format!(
+                "{} costs the least CPU per {per}, {}",
+                least.path, least.figure
+            ),
+            None if alike(&cpu) => format!("{} costs as much CPU per {per}", everyone(&cpu)),
+            None => format!("none is shown to cost less CPU per {per}"),
+        });
+        clauses
+            .extend(best(&cpu, true).map(|m| format!("{} costs the most, {}", m.path, m.figure)));
+    }
+    (!clauses.is_empty()).then(|| clauses.join("; "))
+}
+
+fn compared<'a>(cells: &[&'a CellReport], name: &str) -> Vec<Compared<'a>> {
+    cells
+        .iter()
+        .filter_map(|cell| {
+            let report = cell.verdicts.get(name)?;
+            let verdict = report.verdict?;
+            Some(Compared {
+                path: &cell.path,
+                ratio: &report.ratio,
+                verdict,
+            })
+        })
+        .collect()
+}
+
+/// Shown to be equivalent to the base, all of them?
+fn alike(compared: &[Compared<'_>]) -> bool {
+    compared.iter().all(|c| c.verdict == Verdict::Equivalent)
+}
+
+fn everyone(compared: &[Compared<'_>]) -> String {
+    match compared {
+        [one] => tame(one.path),
+        _ => "every path".to_owned(),
+    }
+}
+
+/// A path that stands out, and how far.
+struct Leader {
+    path: String,
+    figure: String,
+}
+
+/// The path furthest above (or below) the base among those shown to differ from it, with the paths
+/// whose intervals overlap its own: the verdicts compare with the base only, so between those two
+/// nothing is shown.
+fn best(compared: &[Compared<'_>], up: bool) -> Option<Leader> {
+    let beyond = |ratio: f64| if up { ratio > 1.0 } else { ratio < 1.0 };
+    let leader = compared
+        .iter()
+        .filter(|c| c.verdict == Verdict::Different && beyond(c.ratio.value))
+        .max_by(|a, b| {
+            let order = a.ratio.value.total_cmp(&b.ratio.value);
+            if up { order } else { order.reverse() }
+        })?;
+    let mut near: Vec<&Compared<'_>> = compared
+        .iter()
+        .filter(|c| c.path != leader.path)
+        .filter(|c| c.ratio.low <= leader.ratio.high && leader.ratio.low <= c.ratio.high)
+        .collect();
+    near.sort_by(|a, b| {
+        let order = a.ratio.value.total_cmp(&b.ratio.value);
+        if up { order.reverse() } else { order }
+    });
+    let mut names: Vec<String> = near
+        .iter()
+        .take(NAMED)
+        .map(|c| format!("{} {}", tame(c.path), ratio(c.ratio.value)))
+        .collect();
+    if near.len() > NAMED {
+        names.push(format!("{} more", near.len() - NAMED));
+    }
+    let figure = ratio(leader.ratio.value);
+    Some(Leader {
+        path: tame(leader.path),
+        figure: if names.is_empty() {
+            figure
+        } else {
+            format!("{figure} (not told apart from {})", names.join(", "))
+        },
+    })
+}

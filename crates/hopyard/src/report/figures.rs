@@ -1,0 +1,190 @@
+//! The table of one load: a row per path, or per path and axis values.
+
+use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, tame};
+use super::group::{Group, Layout};
+use super::notes;
+use super::number::{ABSENT, percent, ratio};
+use super::quantity::{
+    self, BUSY_CORES, BYTES_PER_SKB, LATENCY_P50, LATENCY_P99, LOST, PACKETS, RETRANSMITS, Scale,
+};
+use crate::model::{CellReport, CellStatus, LoadKind, VerdictReport};
+use crate::stats::{Estimate, Verdict};
+
+/// What a column of figures shows of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    /// The value ± its half-width.
+    Figure,
+    /// The ratio to the base path and its verdict.
+    Comparison,
+    /// The value alone.
+    Value,
+}
+
+/// Heading, table and footnotes.
+pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
+    let mut footnotes = Footnotes::default();
+    let shown = columns(group);
+    let scales: Vec<Scale> = shown.iter().map(|(_, name)| scale(group, name)).collect();
+    let mut columns: Vec<Column> = group
+        .varying
+        .iter()
+        .map(|axis| Column::right(&[axis.name]))
+        .collect();
+    columns.push(Column::left(&["path"]));
+    let keys = columns.len();
+    let base = layout.base.map_or_else(|| "base".to_owned(), tame);
+    for (&(show, name), scale) in shown.iter().zip(&scales) {
+        columns.push(column(show, name, *scale, &base));
+    }
+    let rows = group
+        .cells
+        .iter()
+        .map(|cell| {
+            let mark = footnotes.mark(notes::doubts(cell));
+            let names = key_texts(group, cell, &mark);
+            if let Some(text) = notes::instead(cell) {
+                return Row::Instead { keys: names, text };
+            }
+            let mut cells: Vec<Cell> = names.into_iter().map(Cell::lone).collect();
+            for (&(show, name), scale) in shown.iter().zip(&scales) {
+                cells.push(field(cell, show, name, *scale, layout.base));
+            }
+            Row::Cells(cells)
+        })
+        .collect();
+    let table = Table {
+        columns,
+        keys,
+        rows,
+    };
+    let mut blocks = vec![Block::Heading(group.title.clone()), Block::Table(table)];
+    blocks.extend(footnotes.block());
+    blocks.extend(notes::no_base(group, layout));
+    blocks
+}
+
+fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec<String> {
+    let mut texts: Vec<String> = group
+        .varying
+        .iter()
+        .map(|axis| (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| tame(&v)))
+        .collect();
+    let path = tame(&cell.path);
+    texts.push(format!("{path} {mark}").trim_end().to_owned());
+    texts
+}
+
+/// The columns of a load; all but main figure and CPU cost only where something was measured.
+fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
+    let main = quantity::main_figure(group.load);
+    let cpu = quantity::cpu_cost(group.load);
+    let mut list = vec![(Show::Figure, main), (Show::Comparison, main)];
+    if group.load == LoadKind::UdpStream {
+        list.extend([(Show::Value, PACKETS), (Show::Value, LOST)]);
+    }
+    list.extend([(Show::Figure, cpu), (Show::Comparison, cpu)]);
+    if group.load.is_stream() {
+        list.extend([
+            (Show::Value, BUSY_CORES),
+            (Show::Value, BYTES_PER_SKB),
+            (Show::Value, RETRANSMITS),
+        ]);
+    } else {
+        list.extend([
+            (Show::Value, LATENCY_P50),
+            (Show::Value, LATENCY_P99),
+            (Show::Value, BUSY_CORES),
+        ]);
+    }
+    list.retain(|&(show, name)| match show {
+        Show::Figure => group.cells.iter().any(|c| c.status == CellStatus::Ok),
+        Show::Comparison => group.cells.iter().any(|c| c.verdicts.contains_key(name)),
+        Show::Value => {
+            // Retransmits are news only where there are some.
+            let least = if name == RETRANSMITS {
+                0.05
+            } else {
+                f64::NEG_INFINITY
+            };
+            values(group, name).any(|value| value >= least)
+        }
+    });
+    list
+}
+
+fn values<'a>(group: &Group<'a>, name: &'static str) -> impl Iterator<Item = f64> {
+    group
+        .cells
+        .iter()
+        .filter(|cell| cell.status == CellStatus::Ok)
+        .filter_map(move |cell| cell.estimates.get(name))
+        .map(|estimate| estimate.value)
+}
+
+/// The unit for a whole column.
+pub(super) fn scale(group: &Group<'_>, name: &'static str) -> Scale {
+    quantity::scale(name, values(group, name).map(f64::abs).fold(0.0, f64::max))
+}
+
+fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
+    match (show, name) {
+        (Show::Comparison, _) => Column::left(&[&format!("vs {base}")]).following(),
+        (_, BUSY_CORES) => Column::right(&["busy", "cores"]),
+        (_, BYTES_PER_SKB) => Column::right(&["bytes", "per skb"]),
+        (_, RETRANSMITS) => Column::right(&["resent", "/window"]),
+        (_, LATENCY_P50) => Column::right(&["latency", &format!("p50 {}", scale.unit)]),
+        (_, LATENCY_P99) => Column::right(&["latency", &format!("p99 {}", scale.unit)]),
+        _ => Column::right(&[&quantity::words(name), scale.unit]),
+    }
+}
+
+fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, base: Option<&str>) -> Cell {
+    let absent = || Cell::lone(ABSENT);
+    let estimate = cell.estimates.get(name);
+    match show {
+        Show::Figure => estimate.map_or_else(absent, |e| Cell(figure(e, scale))),
+        Show::Value => {
+            estimate.map_or_else(absent, |e| Cell(vec![Part::Point(scale.show(e.value))]))
+        }
+        Show::Comparison => match cell.verdicts.get(name) {
+            Some(verdict) => Cell(vec![
+                Part::Point(ratio(verdict.ratio.value)),
+                Part::Left(verdict_mark(verdict)),
+            ]),
+            None if base == Some(cell.path.as_str()) => Cell::lone("base"),
+            None => absent(),
+        },
+    }
+}
+
+/// A value and its half-width.
+pub(super) fn figure(estimate: &Estimate, scale: Scale) -> Vec<Part> {
+    // One sample has no spread to speak of; a width of 0 would be a lie.
+    let half = if estimate.n < 2 {
+        String::new()
+    } else {
+        format!("±{}", percent(estimate.half_width_ratio()))
+    };
+    vec![Part::Point(scale.show(estimate.value)), Part::Right(half)]
+}
+
+/// `≠`, `=`, or `?` with the difference that would have shown.
+fn verdict_mark(verdict: &VerdictReport) -> String {
+    match verdict.verdict {
+        Some(Verdict::Inconclusive) if verdict.smallest_detectable.is_finite() => {
+            format!("? {}", percent(verdict.smallest_detectable))
+        }
+        other => symbol(other).to_owned(),
+    }
+}
+
+/// The verdict in one character.
+pub(super) fn symbol(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Different) => "≠",
+        Some(Verdict::Equivalent) => "=",
+        Some(Verdict::Inconclusive) => "?",
+        None => "",
+    }
+}

@@ -1,0 +1,196 @@
+//! Which cells belong in one table, and what is said once for all of them.
+
+use crate::model::{AXES, Axis, CellReport, LoadKind, Peer};
+
+/// Sizes and the wire's rate belong to a load or a peer: they are said in each table's title.
+const IN_TITLE: [&str; 4] = ["message_size", "request_size", "response_size", "rate"];
+
+/// A title explains its load where the explanation fits.
+const LONGEST_TITLE: usize = 100;
+
+/// All cells, table by table, in the plan's order.
+pub(super) struct Layout<'a> {
+    /// The tables.
+    pub(super) groups: Vec<Group<'a>>,
+    /// The path that others are compared with, where the run has one.
+    pub(super) base: Option<&'a str>,
+}
+
+/// The cells of one load and one peer.
+pub(super) struct Group<'a> {
+    /// The traffic.
+    pub(super) load: LoadKind,
+    /// Whom the endpoint talks to.
+    pub(super) peer: Peer,
+    /// What the table is called: load, peer and what holds for this table only.
+    pub(super) title: String,
+    /// The axes with more than one value in here.
+    pub(super) varying: Vec<&'static Axis>,
+    /// The cells.
+    pub(super) cells: Vec<&'a CellReport>,
+}
+
+impl<'a> Layout<'a> {
+    /// Sorts cells into tables.
+    pub(super) fn of(cells: &'a [CellReport]) -> Self {
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        for cell in cells {
+            let same = |g: &&mut Group<'_>| (g.load, g.peer) == (cell.load, cell.peer);
+            match groups.iter_mut().find(same) {
+                Some(group) => group.cells.push(cell),
+                None => groups.push(Group {
+                    load: cell.load,
+                    peer: cell.peer,
+                    title: String::new(),
+                    varying: Vec::new(),
+                    cells: vec![cell],
+                }),
+            }
+        }
+        for group in &mut groups {
+            group.varying = varying(&group.cells);
+            group.title = title(group, cells);
+        }
+        let base = cells
+            .iter()
+            .flat_map(|cell| cell.verdicts.values())
+            .map(|verdict| verdict.base.as_str())
+            .next();
+        Self { groups, base }
+    }
+
+    /// What tells this cell from all others: `bridge · tcp_stream · local · 64 B messages`.
+    pub(super) fn name(&self, cell: &CellReport) -> String {
+        format!("{} · {}", cell.path, self.place(cell))
+    }
+
+    /// The same without the path.
+    pub(super) fn place(&self, cell: &CellReport) -> String {
+        let mut facts = vec![cell.load.to_string(), cell.peer.to_string()];
+        let own = |g: &&Group<'_>| (g.load, g.peer) == (cell.load, cell.peer);
+        if let Some(group) = self.groups.iter().find(own) {
+            facts.extend(group.values(cell));
+        }
+        facts.join(" · ")
+    }
+}
+
+impl<'a> Group<'a> {
+    /// Every path of the group, in the plan's order.
+    pub(super) fn paths(&self) -> Vec<&'a str> {
+        distinct(self.cells.iter().map(|cell| cell.path.as_str()))
+    }
+
+    /// One axis with several values over several paths: a grid says it best.
+    pub(super) fn is_sweep(&self) -> bool {
+        self.varying.len() == 1 && self.paths().len() > 1
+    }
+
+    /// The values of the varying axes in words.
+    pub(super) fn values(&self, cell: &CellReport) -> Vec<String> {
+        self.varying
+            .iter()
+            .filter_map(|axis| (axis.show)(&cell.axes).map(|value| phrase(axis.name, &value)))
+            .collect()
+    }
+
+    /// Are there comparisons in here?
+    pub(super) fn is_compared(&self) -> bool {
+        self.cells.iter().any(|cell| !cell.verdicts.is_empty())
+    }
+}
+
+/// The axis values that every cell of the run shares, in words.
+pub(super) fn shared(cells: &[CellReport]) -> Vec<String> {
+    AXES.iter()
+        .filter_map(|axis| common(axis, cells).map(|value| phrase(axis.name, &value)))
+        .collect()
+}
+
+/// An axis' value where all cells to which it applies have the same one.
+fn common(axis: &Axis, cells: &[CellReport]) -> Option<String> {
+    if IN_TITLE.contains(&axis.name) {
+        return None;
+    }
+    let concerned = cells.iter().filter(|c| (axis.applies)(c.load, c.peer));
+    match distinct(concerned.map(|cell| (axis.show)(&cell.axes))).as_slice() {
+        [Some(value)] => Some(value.clone()),
+        _ => None,
+    }
+}
+
+fn varying(cells: &[&CellReport]) -> Vec<&'static Axis> {
+    AXES.iter()
+        .filter(|axis| distinct(cells.iter().map(|cell| (axis.show)(&cell.axes))).len() > 1)
+        .collect()
+}
+
+fn title(group: &Group<'_>, all: &[CellReport]) -> String {
+    let mut facts = vec![group.load.to_string(), group.peer.to_string()];
+    let varies = |name: &str| group.varying.iter().any(|axis| axis.name == name);
+    let value = |axis: &Axis| {
+        let first = group.cells.first()?;
+        (!varies(axis.name))
+            .then(|| (axis.show)(&first.axes))
+            .flatten()
+    };
+    let size = |name: &str| AXES.iter().find(|a| a.name == name).and_then(value);
+    let alike = size("request_size").filter(|bytes| size("response_size").as_ref() == Some(bytes));
+    if let Some(bytes) = &alike {
+        facts.push(format!("{bytes} requests and responses"));
+    }
+    for axis in AXES {
+        let said = alike.is_some() && matches!(axis.name, "request_size" | "response_size");
+        if said || common(axis, all).is_some() {
+            continue;
+        }
+        facts.extend(value(axis).map(|value| phrase(axis.name, &value)));
+    }
+    let short = facts.join(" · ");
+    let long = format!("{short} ({})", group.load.summary());
+    if long.chars().count() <= LONGEST_TITLE {
+        long
+    } else {
+        short
+    }
+}
+
+/// An axis value as a person says it.
+fn phrase(name: &str, value: &str) -> String {
+    match (name, value) {
+        ("flows", "1") => "1 flow".to_owned(),
+        ("flows", _) => format!("{value} flows"),
+        ("message_size", _) => format!("{value} messages"),
+        ("request_size", _) => format!("{value} requests"),
+        ("response_size", _) => format!("{value} responses"),
+        ("socket_buffer", _) => format!("socket buffers of {value}"),
+        ("congestion", _) => format!("TCP {value}"),
+        ("placement", "same") => "both ends on one CPU".to_owned(),
+        ("placement", "split") => "ends on different CPUs".to_owned(),
+        ("placement", "free") => "ends on any CPU".to_owned(),
+        ("family", _) => format!("IPv{value}"),
+        ("mtu", _) => format!("MTU {value}"),
+        ("rate", "none") => "unshaped wire".to_owned(),
+        ("rate", _) => format!("wire at {}", rate(value)),
+        _ => format!("{name} {value}"),
+    }
+}
+
+/// `100mbit` as tables write it: `100 Mbit/s`.
+fn rate(value: &str) -> String {
+    [("gbit", "Gbit/s"), ("mbit", "Mbit/s"), ("kbit", "kbit/s")]
+        .iter()
+        .find_map(|(suffix, unit)| Some(format!("{} {unit}", value.strip_suffix(suffix)?)))
+        .unwrap_or_else(|| value.to_owned())
+}
+
+/// Each value once, in order of appearance.
+pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}

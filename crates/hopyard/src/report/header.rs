@@ -1,0 +1,85 @@
+//! What was done, on what: said once.
+
+use super::document::{Block, tame};
+use super::group;
+use super::number::{chosen_percent, counted, significant};
+use crate::model::RunReport;
+
+/// Blocks that a verdict needs.
+const ENOUGH: u32 = 8;
+
+/// Title, facts, and what a reader must know first.
+pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
+    let run = &report.run;
+    let mut blocks = vec![
+        Block::Title(format!("hopyard run: {}", tame(&run.plan))),
+        Block::Facts(measuring(report)),
+        Block::Facts(machine(report)),
+    ];
+    let shared = group::shared(&report.cells);
+    if !shared.is_empty() {
+        blocks.push(Block::Facts(vec![format!(
+            "every cell: {}",
+            shared.join(", ")
+        )]));
+    }
+    let visits = counted(run.blocks as usize, "block");
+    if !run.complete {
+        blocks.push(Block::Paragraph(format!(
+            "Cut short after {visits}: the figures below are from those."
+        )));
+    }
+    if run.quick_look {
+        blocks.push(Block::Paragraph(format!(
+            "Quick look: {visits}, no verdicts; at least {ENOUGH} are needed."
+        )));
+    }
+    if report.cells.is_empty() {
+        blocks.push(Block::Paragraph(
+            "There are no figures: the run has no cells.".to_owned(),
+        ));
+    }
+    blocks
+}
+
+fn measuring(report: &RunReport) -> Vec<String> {
+    let run = &report.run;
+    let base = group::Layout::of(&report.cells).base.map(tame);
+    let mut facts = vec![
+        format!(
+            "{} × {} s",
+            counted(run.blocks as usize, "block"),
+            trimmed(run.window_s)
+        ),
+        format!("{} confidence", chosen_percent(run.confidence)),
+        format!("seed {}", run.seed),
+    ];
+    facts.extend(base.map(|path| format!("compared with {path}")));
+    facts
+}
+
+fn machine(report: &RunReport) -> Vec<String> {
+    let env = &report.run.environment;
+    let cpus = counted(env.cpus as usize, "CPU");
+    let mut facts = vec![
+        format!("Linux {}", tame(&env.kernel_release)),
+        format!("{}, {cpus}", tame(&env.cpu_model)),
+    ];
+    facts.extend(
+        env.hypervisor
+            .as_deref()
+            .map(|name| format!("under {}", tame(name))),
+    );
+    facts.push(tame(&report.run.started));
+    facts
+}
+
+/// A length people chose: `1`, `0.5`, `2.25`.
+fn trimmed(seconds: f64) -> String {
+    if seconds.fract() == 0.0 && seconds < 1e6 {
+        format!("{seconds:.0}")
+    } else {
+        let text = significant(seconds);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}

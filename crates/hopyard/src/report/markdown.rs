@@ -1,0 +1,92 @@
+//! GitHub-flavoured Markdown, readable as source too.
+
+use super::document::{Block, Column, Row, Side, Table};
+use super::notes::instead_short;
+
+/// The whole document.
+pub(super) fn render(blocks: &[Block]) -> String {
+    let parts: Vec<String> = blocks
+        .iter()
+        .map(|block| match block {
+            Block::Title(text) => format!("# {}\n", escape(text)),
+            Block::Heading(text) => format!("## {}\n", escape(text)),
+            Block::Paragraph(text) => format!("{}\n", escape(text)),
+            Block::Facts(facts) => format!("{}\n", escape(&facts.join(" · "))),
+            Block::Table(one) => table(one),
+            Block::Notes(items) | Block::List(items) => items
+                .iter()
+                .map(|item| format!("- {}\n", escape(item)))
+                .collect(),
+        })
+        .collect();
+    parts.join("\n")
+}
+
+/// What would be read as markup; underscores inside words are none on GitHub, and back-ticks in
+/// messages are meant as code.
+fn escape(text: &str) -> String {
+    text.replace('*', "\\*").replace('<', "&lt;")
+}
+
+fn table(table: &Table) -> String {
+    let header: Vec<String> = table
+        .columns
+        .iter()
+        .map(|c| field(&c.header.join(" ")))
+        .collect();
+    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| fields(row, table)).collect();
+    let widths: Vec<usize> = header
+        .iter()
+        .enumerate()
+        .map(|(i, title)| {
+            let cells = rows.iter().filter_map(|row| row.get(i));
+            let widest = cells.chain([title]).map(|text| text.chars().count()).max();
+            widest.unwrap_or(0).max(3)
+        })
+        .collect();
+    let rule: Vec<String> = table
+        .columns
+        .iter()
+        .zip(&widths)
+        .map(|(column, &width)| match column.side {
+            Side::Left => "-".repeat(width),
+            Side::Right => format!("{}:", "-".repeat(width - 1)),
+        })
+        .collect();
+    let mut text = line(&header, &widths, &table.columns);
+    text.push_str(&line(&rule, &widths, &table.columns));
+    for row in &rows {
+        text.push_str(&line(row, &widths, &table.columns));
+    }
+    text
+}
+
+/// Markdown has no running rows: the text goes into the first column of figures.
+fn fields(row: &Row, table: &Table) -> Vec<String> {
+    match row {
+        Row::Cells(cells) => cells.iter().map(|cell| field(&cell.plain())).collect(),
+        Row::Instead { keys, text } => {
+            let mut fields: Vec<String> = keys.iter().map(|key| field(key)).collect();
+            fields.push(field(&instead_short(text)));
+            fields.resize(table.columns.len(), String::new());
+            fields
+        }
+    }
+}
+
+fn field(text: &str) -> String {
+    escape(text).replace('|', "\\|")
+}
+
+fn line(fields: &[String], widths: &[usize], columns: &[Column]) -> String {
+    let cells: Vec<String> = fields
+        .iter()
+        .zip(widths)
+        .zip(columns)
+        .map(|((text, &width), column)| match column.side {
+            Side::Left => format!("{text:<width$}"),
+            Side::Right => format!("{text:>width$}"),
+        })
+        .collect();
+    format!("| {} |\n", cells.join(" | "))
+}

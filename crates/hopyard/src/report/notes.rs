@@ -1,0 +1,208 @@
+//! What to know about the figures: marks, doubts, failures, proof.
+
+use super::document::{Block, shorten, tame};
+use super::figures::symbol;
+use super::group::{Group, Layout, distinct};
+use super::number::{chosen_percent, counted};
+use super::quantity;
+use crate::model::{CellReport, CellStatus, RunReport};
+use crate::stats::Verdict;
+
+/// What is doubtful about a cell that has figures, as one remark.
+pub(super) fn doubts(cell: &CellReport) -> Option<String> {
+    if cell.status != CellStatus::Ok {
+        return None;
+    }
+    let mut remarks: Vec<String> = cell
+        .two_modes
+        .iter()
+        .map(|(name, modes)| {
+            let both = quantity::show_all(name, modes);
+            let what = quantity::words(name);
+            format!("{what} has two modes, {both}: the figure lies between them")
+        })
+        .collect();
+    if cell.unsettled_samples > 0 {
+        let windows = counted(cell.unsettled_samples as usize, "window");
+        remarks.push(format!("{windows} never settled"));
+    }
+    if cell.failed_samples > 0 {
+        let samples = counted(cell.failed_samples as usize, "sample");
+        let cause = cell.cause.as_deref().map(tame).filter(|c| !c.is_empty());
+        remarks.push(match cause {
+            Some(cause) => format!("{samples} failed: {cause}"),
+            None => format!("{samples} failed"),
+        });
+    }
+    if !cell.way.proved {
+        remarks.push("the way was not proved, see below".to_owned());
+    }
+    (!remarks.is_empty()).then(|| format!("{}: {}", tame(&cell.path), remarks.join("; ")))
+}
+
+/// What stands in a row instead of figures.
+pub(super) fn instead(cell: &CellReport) -> Option<String> {
+    let status = status(cell.status)?;
+    Some(match cell.cause.as_deref().map(tame) {
+        Some(cause) if !cause.is_empty() => format!("{status}: {cause}"),
+        _ => status.to_owned(),
+    })
+}
+
+/// The same for a narrow place.
+pub(super) fn instead_short(text: &str) -> String {
+    shorten(text, 60)
+}
+
+fn status(status: CellStatus) -> Option<&'static str> {
+    match status {
+        CellStatus::Ok => None,
+        CellStatus::Failed => Some("failed"),
+        CellStatus::Unsupported => Some("unsupported"),
+    }
+}
+
+/// What the marks mean; only those that occur.
+pub(super) fn legend(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
+    // Grids have no room for the size.
+    let sized = layout.groups.iter().any(|group| !group.is_sweep());
+    let occurs = |wanted: Verdict| {
+        let mut all = report.cells.iter().flat_map(|cell| cell.verdicts.values());
+        all.any(|verdict| verdict.verdict == Some(wanted))
+    };
+    let margin = chosen_percent(report.run.margin);
+    let meanings = [
+        (Verdict::Different, "different".to_owned()),
+        (Verdict::Equivalent, format!("equivalent within ±{margin}")),
+        (Verdict::Inconclusive, inconclusive(sized)),
+    ];
+    let mut said: Vec<String> = Vec::new();
+    if report
+        .cells
+        .iter()
+        .flat_map(|cell| cell.estimates.values())
+        .any(|e| e.n > 1)
+    {
+        let confidence = chosen_percent(report.run.confidence);
+        said.push(format!("± half-width at {confidence} confidence"));
+    }
+    let present = meanings.into_iter().filter(|(verdict, _)| occurs(*verdict));
+    said.extend(present.map(|(verdict, meaning)| format!("{} {meaning}", symbol(Some(verdict)))));
+    if said.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Facts(said)]
+}
+
+fn inconclusive(sized: bool) -> String {
+    let size = " (x%: a difference of x % would have shown four times out of five)";
+    format!("inconclusive{}", if sized { size } else { "" })
+}
+
+/// Why a table has no comparisons though the run has a base path.
+pub(super) fn no_base(group: &Group<'_>, layout: &Layout<'_>) -> Option<Block> {
+    let base = layout.base.filter(|_| !group.is_compared())?;
+    let figures = |cell: &&&CellReport| cell.status == CellStatus::Ok;
+    let others = group
+        .cells
+        .iter()
+        .filter(figures)
+        .any(|cell| cell.path != base);
+    let has_base = group
+        .cells
+        .iter()
+        .filter(figures)
+        .any(|cell| cell.path == base);
+    (others && !has_base).then(|| {
+        let base = tame(base);
+        Block::Notes(vec![format!("No comparison: {base} has no figures here.")])
+    })
+}
+
+/// Every warning as it is.
+pub(super) fn warnings(report: &RunReport) -> Vec<Block> {
+    let sentences: Vec<String> = report.warnings.iter().map(|w| tame(&w.message)).collect();
+    listed("Warnings", sentences)
+}
+
+/// Whole causes, each once, with the cells it holds for.
+pub(super) fn failures(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
+    let without: Vec<&CellReport> = report
+        .cells
+        .iter()
+        .filter(|cell| cell.status != CellStatus::Ok)
+        .collect();
+    let kind = |cell: &CellReport| (cell.path.clone(), instead(cell).unwrap_or_default());
+    let sentences = distinct(without.iter().map(|cell| kind(cell)))
+        .into_iter()
+        .map(|(path, text)| {
+            let own: Vec<&&CellReport> = without
+                .iter()
+                .filter(|cell| kind(cell) == (path.clone(), text.clone()))
+                .collect();
+            let all = report.cells.iter().filter(|cell| cell.path == path).count();
+            let place = match own.as_slice() {
+                [one] => layout.place(one),
+                _ if own.len() == all => "all its cells".to_owned(),
+                _ => format!("{} of its {all} cells", own.len()),
+            };
+            format!("{} ({place}) {text}", tame(&path))
+        })
+        .collect();
+    listed("Without figures", sentences)
+}
+
+/// Did the traffic take the way it should?
+pub(super) fn way(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
+    let measured: Vec<&CellReport> = report
+        .cells
+        .iter()
+        .filter(|cell| cell.status == CellStatus::Ok)
+        .collect();
+    let unproved: Vec<&&CellReport> = measured.iter().filter(|cell| !cell.way.proved).collect();
+    match (measured.len(), unproved.len()) {
+        (0, _) => Vec::new(),
+        (all, 0) => {
+            let whom = match all {
+                1 => "the cell".to_owned(),
+                2 => "both cells".to_owned(),
+                _ => format!("all {all} cells"),
+            };
+            let with = if all < report.cells.len() {
+                " with figures"
+            } else {
+                ""
+            };
+            vec![Block::Paragraph(format!(
+                "The way was proved for {whom}{with}: every device on it moved with the traffic, no \
+                 other did."
+            ))]
+        }
+        (all, some) => {
+            let heading = format!(
+                "The way was not proved for {some} of {}",
+                counted(all, "cell")
+            );
+            let sentences = unproved
+                .iter()
+                .map(|cell| {
+                    let problems: Vec<String> = cell.way.problems.iter().map(|p| tame(p)).collect();
+                    let why = if problems.is_empty() {
+                        "no reason was recorded".to_owned()
+                    } else {
+                        problems.join("; ")
+                    };
+                    format!("{}: {why}", layout.name(cell))
+                })
+                .collect();
+            listed(&heading, sentences)
+        }
+    }
+}
+
+fn listed(heading: &str, sentences: Vec<String>) -> Vec<Block> {
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading(heading.to_owned()), Block::List(sentences)]
+}

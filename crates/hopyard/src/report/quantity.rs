@@ -1,0 +1,187 @@
+//! Quantities: what a name like `goodput_bps` is called, and the unit a person wants it in.
+//!
+//! Units follow from the suffix, so a quantity nobody thought of here still prints rightly.
+
+use super::number::{ABSENT, rounded, significant};
+use crate::model::LoadKind;
+
+pub(super) const GOODPUT: &str = "goodput_bps";
+pub(super) const SENT: &str = "sent_bps";
+pub(super) const PACKETS: &str = "packets_per_s";
+pub(super) const TRANSACTIONS: &str = "transactions_per_s";
+pub(super) const CPU_PER_BYTE: &str = "cpu_ns_per_byte";
+pub(super) const CPU_PER_PACKET: &str = "cpu_ns_per_packet";
+pub(super) const CPU_PER_TRANSACTION: &str = "cpu_ns_per_transaction";
+pub(super) const BUSY_CORES: &str = "busy_cores";
+pub(super) const LATENCY_P50: &str = "latency_p50_ns";
+pub(super) const LATENCY_P99: &str = "latency_p99_ns";
+pub(super) const LOST: &str = "lost_ratio";
+pub(super) const BYTES_PER_SKB: &str = "bytes_per_skb";
+pub(super) const RETRANSMITS: &str = "retransmits";
+
+/// The figure that a load is about.
+pub(super) fn main_figure(load: LoadKind) -> &'static str {
+    if load.is_stream() {
+        GOODPUT
+    } else {
+        TRANSACTIONS
+    }
+}
+
+/// The CPU cost that goes with it.
+pub(super) fn cpu_cost(load: LoadKind) -> &'static str {
+    match load {
+        LoadKind::UdpStream => CPU_PER_PACKET,
+        _ if load.is_stream() => CPU_PER_BYTE,
+        _ => CPU_PER_TRANSACTION,
+    }
+}
+
+/// A unit and how many base units make one of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    size: f64,
+    pub(super) unit: &'static str,
+}
+
+impl Scale {
+    /// The number in this unit, without the unit.
+    pub(super) fn show(self, value: f64) -> String {
+        significant(value / self.size)
+    }
+}
+
+const fn scales<const N: usize>(pairs: [(f64, &'static str); N]) -> [Scale; N] {
+    let mut list = [Scale {
+        size: 1.0,
+        unit: "",
+    }; N];
+    let mut i = 0;
+    while i < N {
+        list[i] = Scale {
+            size: pairs[i].0,
+            unit: pairs[i].1,
+        };
+        i += 1;
+    }
+    list
+}
+
+// Largest first; the first that the greatest value reaches is taken, else the last.
+static BITS: [Scale; 4] = scales([
+    (1e9, "Gbit/s"),
+    (1e6, "Mbit/s"),
+    (1e3, "kbit/s"),
+    (1.0, "bit/s"),
+]);
+static TIMES: [Scale; 4] = scales([(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]);
+static EVENTS: [Scale; 3] = scales([(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]);
+static PER_TRANSACTION: [Scale; 1] = scales([(1e3, "µs/transaction")]);
+static PER_PACKET: [Scale; 1] = scales([(1.0, "ns/packet")]);
+static PER_BYTE: [Scale; 1] = scales([(1.0, "ns/byte")]);
+static SHARE: [Scale; 1] = scales([(0.01, "%")]);
+static CORES: [Scale; 1] = scales([(1.0, "cores")]);
+static SKB: [Scale; 1] = scales([(1.0, "bytes/skb")]);
+static WINDOW: [Scale; 1] = scales([(1.0, "per window")]);
+static PLAIN: [Scale; 1] = scales([(1.0, "")]);
+
+fn family(name: &str) -> &'static [Scale] {
+    match name {
+        CPU_PER_TRANSACTION => &PER_TRANSACTION,
+        CPU_PER_PACKET => &PER_PACKET,
+        CPU_PER_BYTE => &PER_BYTE,
+        BUSY_CORES => &CORES,
+        BYTES_PER_SKB => &SKB,
+        RETRANSMITS => &WINDOW,
+        _ if name.ends_with("_bps") => &BITS,
+        _ if name.ends_with("_per_s") => &EVENTS,
+        _ if name.ends_with("_ns") => &TIMES,
+        _ if name.ends_with("_ratio") => &SHARE,
+        _ => &PLAIN,
+    }
+}
+
+/// The unit in which values up to `greatest` read best.
+pub(super) fn scale(name: &str, greatest: f64) -> Scale {
+    let family = family(name);
+    let reached = family
+        .iter()
+        .find(|scale| rounded(greatest.abs()) >= scale.size);
+    let smallest = family.last().copied();
+    reached.copied().or(smallest).unwrap_or(Scale {
+        size: 1.0,
+        unit: "",
+    })
+}
+
+/// Several values in one unit: `12.1 and 18.3 Gbit/s`.
+pub(super) fn show_all(name: &str, values: &[f64]) -> String {
+    let finite = values.iter().copied().filter(|v| v.is_finite());
+    let scale = scale(name, finite.map(f64::abs).fold(0.0, f64::max));
+    let numbers: Vec<_> = values.iter().map(|&v| scale.show(v)).collect();
+    match numbers.as_slice() {
+        [] => ABSENT.to_owned(),
+        _ => format!("{} {}", numbers.join(" and "), scale.unit)
+            .trim_end()
+            .to_owned(),
+    }
+}
+
+/// The name in words, without its unit.
+pub(super) fn words(name: &str) -> String {
+    match name {
+        GOODPUT => "goodput".to_owned(),
+        SENT => "sending rate".to_owned(),
+        PACKETS => "packets".to_owned(),
+        TRANSACTIONS => "transactions".to_owned(),
+        CPU_PER_BYTE | CPU_PER_PACKET | CPU_PER_TRANSACTION => "CPU cost".to_owned(),
+        LOST => "loss".to_owned(),
+        _ => ["_bps", "_per_s", "_ns", "_ratio"]
+            .iter()
+            .find_map(|suffix| name.strip_suffix(suffix))
+            .unwrap_or(name)
+            .replace('_', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_suffix_chooses_the_unit() {
+        for (name, value, text) in [
+            (GOODPUT, 21.43e9, "21.4 Gbit/s"),
+            (GOODPUT, 999.96e6, "1.00 Gbit/s"),
+            (SENT, 95.7e6, "95.7 Mbit/s"),
+            (GOODPUT, 0.0, "0 bit/s"),
+            (TRANSACTIONS, 181_300.0, "181 k/s"),
+            (LATENCY_P99, 45_210.0, "45.2 µs"),
+            ("jitter_pdv_ns", 1.5e6, "1.50 ms"),
+            (CPU_PER_TRANSACTION, 11_250.0, "11.2 µs/transaction"),
+            (CPU_PER_BYTE, 0.413, "0.413 ns/byte"),
+            (LOST, 0.1234, "12.3 %"),
+            ("something_new", 7.0, "7.00"),
+            (BUSY_CORES, f64::NAN, "– cores"),
+        ] {
+            assert_eq!(show_all(name, &[value]), text);
+        }
+        assert_eq!(show_all(GOODPUT, &[12.1e9, 0.9e9]), "12.1 and 0.900 Gbit/s");
+    }
+
+    #[test]
+    fn names_lose_their_unit() {
+        assert_eq!(words("jitter_pdv_ns"), "jitter pdv");
+        assert_eq!(words("something_new"), "something new");
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_of_any_name_prints(bits in any::<u64>(), name in "[a-z]{0,8}(_bps|_ns|_per_s|_ratio|)") {
+            let text = show_all(&name, &[f64::from_bits(bits)]);
+            prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+            prop_assert!(text.chars().count() <= 20, "{text}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+use super::{fixture, from, text};
+use crate::model::{LoadKind, Peer};
+
+#[test]
+fn failed_and_unsupported_cells_say_why() {
+    let mut report = fixture::paths();
+    let missing =
+        "the kernel has no netkit support: build it with CONFIG_NETKIT or choose another path";
+    for cell in report.cells.iter_mut().filter(|c| c.path == "netkit") {
+        *cell = fixture::cell("netkit", cell.peer, cell.load)
+            .unsupported(missing)
+            .build();
+    }
+    report.cells[2] = fixture::cell("bridge-nf", Peer::Local, LoadKind::TcpStream)
+        .failed("the receiver got nothing for 2 s:\n\u{1b}[31mcheck the rules of bridge br0")
+        .build();
+    report.cells.truncate(12);
+    report.warnings.clear();
+    insta::assert_snapshot!(text(&report), @r"
+    hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+                  goodput               CPU cost             busy    bytes
+    path           Gbit/s  vs veth       ns/byte  vs veth   cores  per skb
+    ──────────────────────────────────────────────────────────────────────
+    veth       21.4 ±0.4%  base      0.612 ±0.4%  base       1.64    61400
+    bridge     19.5 ±1.2%  0.912× ≠  0.676 ±1.2%  1.10×  ≠   1.64    61400
+    bridge-nf  failed: the receiver got nothing for 2 s: [31mcheck the rules of bridge br0
+    macvlan    24.0 ±3.6%  1.12×  ≠  0.554 ±3.6%  0.905× ≠   1.64    61400
+    ipvlan     24.0 ±0.6%  1.12×  ≠  0.551 ±0.6%  0.899× ≠   1.64    61400
+    netkit     unsupported: the kernel has no netkit support: build it with CONFIG_NETKIT or choose ano…
+
+    tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
+               transactions                  CPU cost            latency  latency   busy
+    path                k/s  vs veth   µs/transaction  vs veth    p50 µs   p99 µs  cores
+    ────────────────────────────────────────────────────────────────────────────────────
+    veth         13.1 ±1.0%  base          62.9 ±1.0%  base         71.9      132  0.826
+    bridge       12.0 ±0.4%  0.912× ≠      69.4 ±0.4%  1.10×  ≠     79.4      146  0.826
+    bridge-nf    10.1 ±1.2%  0.767× ≠      82.5 ±1.2%  1.31×  ≠     94.3      173  0.826
+    macvlan      14.7 ±0.8%  1.12×  ≠      56.9 ±0.8%  0.905× ≠     65.1      119  0.826
+    ipvlan       14.7 ±3.6%  1.12×  ≠      56.5 ±3.6%  0.899× ≠     64.6      118  0.826
+    netkit     unsupported: the kernel has no netkit support: build it with CONFIG_NETKIT or choose ano…
+
+    ± half-width at 95 % confidence · ≠ different
+
+    What the verdicts support, relative to veth
+    - tcp_stream · local: macvlan carries the most, 1.12× (not told apart from ipvlan 1.12×); ipvlan
+      costs the least CPU per byte, 0.899× (not told apart from macvlan 0.905×); bridge costs the most,
+      1.10×.
+    - tcp_rr · local: macvlan completes the most, 1.12× (not told apart from ipvlan 1.12×); ipvlan costs
+      the least CPU per transaction, 0.899× (not told apart from macvlan 0.905×); bridge-nf costs the
+      most, 1.31×.
+
+    Without figures
+    - bridge-nf (tcp_stream · local) failed: the receiver got nothing for 2 s: [31mcheck the rules of
+      bridge br0
+    - netkit (all its cells) unsupported: the kernel has no netkit support: build it with CONFIG_NETKIT
+      or choose another path
+
+    The way was proved for all 9 cells with figures: every device on it moved with the traffic, no other
+    did.
+    ");
+}
+
+#[test]
+fn all_failed() {
+    let mut report = fixture::run();
+    report.cells = ["veth", "bridge"]
+        .map(|path| {
+            fixture::cell(path, Peer::Local, LoadKind::TcpRr)
+                .failed("no memory")
+                .build()
+        })
+        .to_vec();
+    insta::assert_snapshot!(from(&text(&report), "tcp_rr"), @r"
+    tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
+    path
+    ──────
+    veth    failed: no memory
+    bridge  failed: no memory
+
+    Without figures
+    - veth (tcp_rr · local) failed: no memory
+    - bridge (tcp_rr · local) failed: no memory
+    ");
+}
+
+#[test]
+fn quick_look() {
+    let mut report = fixture::paths();
+    report.run.quick_look = true;
+    report.run.blocks = 1;
+    report.cells.truncate(3);
+    report.warnings.clear();
+    for cell in &mut report.cells {
+        cell.estimates.values_mut().for_each(|e| e.n = 1);
+        cell.verdicts.values_mut().for_each(|v| v.verdict = None);
+    }
+    insta::assert_snapshot!(text(&report), @r"
+    hopyard run: paths · 1 block × 0.3 s · 95 % confidence · seed 42 · compared with veth
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    Quick look: 1 block, no verdicts; at least 8 are needed.
+
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+               goodput           CPU cost            busy    bytes
+    path        Gbit/s  vs veth   ns/byte  vs veth  cores  per skb
+    ──────────────────────────────────────────────────────────────
+    veth         21.4   base       0.612   base      1.64    61400
+    bridge       19.5   0.912×     0.676   1.10×     1.64    61400
+    bridge-nf    16.4   0.767×     0.803   1.31×     1.64    61400
+
+    The way was proved for all 3 cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
+fn cut_short() {
+    let mut report = fixture::paths();
+    report.run.complete = false;
+    report.run.blocks = 4;
+    report.cells.truncate(2);
+    report.warnings.clear();
+    insta::assert_snapshot!(text(&report), @r"
+    hopyard run: paths · 4 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    Cut short after 4 blocks: the figures below are from those.
+
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+               goodput               CPU cost            busy    bytes
+    path        Gbit/s  vs veth       ns/byte  vs veth  cores  per skb
+    ──────────────────────────────────────────────────────────────────
+    veth    21.4 ±0.4%  base      0.612 ±0.4%  base      1.64    61400
+    bridge  19.5 ±1.2%  0.912× ≠  0.676 ±1.2%  1.10× ≠   1.64    61400
+
+    ± half-width at 95 % confidence · ≠ different
+
+    What the verdicts support, relative to veth
+    - tcp_stream · local: no path is shown to beat veth; none is shown to cost less CPU per byte; bridge
+      costs the most, 1.10×.
+
+    The way was proved for both cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
+fn two_modes_and_unsettled_windows() {
+    let mut report = fixture::paths();
+    report.cells.truncate(6);
+    report.warnings.clear();
+    report.cells[1]
+        .two_modes
+        .insert("goodput_bps".into(), [12.1e9, 24.4e9]);
+    report.cells[1]
+        .estimates
+        .insert("retransmits".into(), fixture::estimate(17.3, 0.4));
+    report.cells[3].unsettled_samples = 3;
+    report.cells[3].failed_samples = 1;
+    report.cells[3].cause = Some("the lab could not be built: device busy".to_owned());
+    report.cells[4].way.proved = false;
+    report.cells[4].way.problems = vec![
+        "device ipvl0 in a sent 12 packets, expected 41 800 at least".to_owned(),
+        "device lo in a moved 41 788 packets though it is not on the way".to_owned(),
+    ];
+    insta::assert_snapshot!(from(&text(&report), "tcp_stream"), @r"
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+                  goodput                    CPU cost                  busy    bytes   resent
+    path           Gbit/s  vs veth            ns/byte  vs veth        cores  per skb  /window
+    ─────────────────────────────────────────────────────────────────────────────────────────
+    veth       21.4 ±0.4%  base           0.612 ±0.4%  base            1.64    61400      0
+    bridge ¹   19.5 ±1.2%  0.912× ≠       0.676 ±1.2%  1.10×  ≠        1.64    61400     17.3
+    bridge-nf  16.4 ±0.8%  0.767× ≠       0.803 ±0.8%  1.31×  ≠        1.64    61400      0
+    macvlan ²  24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64    61400      0
+    ipvlan ³   24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64    61400      0
+    netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64    61400      0
+    ¹ bridge: goodput has two modes, 12.1 and 24.4 Gbit/s: the figure lies between them
+    ² macvlan: 3 windows never settled; 1 sample failed: the lab could not be built: device busy
+    ³ ipvlan: the way was not proved, see below
+
+    ± half-width at 95 % confidence · ≠ different
+    ? inconclusive (x%: a difference of x % would have shown four times out of five)
+
+    What the verdicts support, relative to veth
+    - tcp_stream · local: macvlan carries the most, 1.12×; macvlan costs the least CPU per byte, 0.905×;
+      bridge-nf costs the most, 1.31×.
+
+    The way was not proved for 1 of 6 cells
+    - ipvlan · tcp_stream · local: device ipvl0 in a sent 12 packets, expected 41 800 at least; device
+      lo in a moved 41 788 packets though it is not on the way
+    ");
+}
+
+#[test]
+fn without_its_base_a_table_says_so() {
+    let mut report = fixture::paths();
+    report.warnings.clear();
+    report.cells.truncate(8);
+    report.cells[0] = fixture::cell("veth", Peer::Local, LoadKind::TcpStream)
+        .failed("device busy")
+        .build();
+    for cell in &mut report.cells[..6] {
+        cell.verdicts.clear();
+    }
+    report.cells.drain(2..6);
+    insta::assert_snapshot!(from(&text(&report), "tcp_stream"), @r"
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+               goodput     CPU cost   busy    bytes
+    path        Gbit/s      ns/byte  cores  per skb
+    ───────────────────────────────────────────────
+    veth    failed: device busy
+    bridge  19.5 ±1.2%  0.676 ±1.2%   1.64    61400
+    No comparison: veth has no figures here.
+
+    tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
+            transactions                  CPU cost           latency  latency   busy
+    path             k/s  vs veth   µs/transaction  vs veth   p50 µs   p99 µs  cores
+    ────────────────────────────────────────────────────────────────────────────────
+    veth      13.1 ±1.0%  base          62.9 ±1.0%  base        71.9      132  0.826
+    bridge    12.0 ±0.4%  0.912× ≠      69.4 ±0.4%  1.10× ≠     79.4      146  0.826
+
+    ± half-width at 95 % confidence · ≠ different
+
+    What the verdicts support, relative to veth
+    - tcp_rr · local: no path is shown to beat veth; none is shown to cost less CPU per transaction;
+      bridge costs the most, 1.10×.
+
+    Without figures
+    - veth (tcp_stream · local) failed: device busy
+
+    The way was proved for all 3 cells with figures: every device on it moved with the traffic, no other
+    did.
+    ");
+}

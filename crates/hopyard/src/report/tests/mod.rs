@@ -1,0 +1,26 @@
+//! Every format as its reader sees it.
+
+mod doubts;
+mod people;
+mod scripts;
+mod sweeps;
+
+use super::{Format, fixture, render};
+use crate::model::RunReport;
+
+/// The text of a report, held to the page: nothing trails, nothing is wider than a terminal.
+fn text(report: &RunReport) -> String {
+    let text = render(report, Format::Text);
+    assert!(text.ends_with('\n') && !text.ends_with("\n\n"));
+    for line in text.lines() {
+        assert_eq!(line, line.trim_end());
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    text
+}
+
+/// From the first heading that contains the words.
+fn from<'a>(text: &'a str, words: &str) -> &'a str {
+    let at = text.find(words).unwrap();
+    &text[text[..at].rfind('\n').map_or(0, |n| n + 1)..]
+}

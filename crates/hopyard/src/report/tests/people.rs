@@ -1,0 +1,283 @@
+use super::{fixture, from, text};
+use crate::model::{CellStatus, Family, LoadKind, Peer, Rate, WarningCode};
+use crate::report::{Format, render};
+use crate::stats::Verdict;
+
+#[test]
+fn six_paths_under_five_loads() {
+    insta::assert_snapshot!(text(&fixture::paths()), @r"
+    hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+                  goodput                    CPU cost                  busy    bytes
+    path           Gbit/s  vs veth            ns/byte  vs veth        cores  per skb
+    ────────────────────────────────────────────────────────────────────────────────
+    veth       21.4 ±0.4%  base           0.612 ±0.4%  base            1.64    61400
+    bridge     19.5 ±1.2%  0.912× ≠       0.676 ±1.2%  1.10×  ≠        1.64    61400
+    bridge-nf  16.4 ±0.8%  0.767× ≠       0.803 ±0.8%  1.31×  ≠        1.64    61400
+    macvlan    24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64    61400
+    ipvlan     24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64    61400
+    netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64    61400
+
+    tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
+               transactions                  CPU cost            latency  latency   busy
+    path                k/s  vs veth   µs/transaction  vs veth    p50 µs   p99 µs  cores
+    ────────────────────────────────────────────────────────────────────────────────────
+    veth         13.1 ±1.0%  base          62.9 ±1.0%  base         71.9      132  0.826
+    bridge       12.0 ±0.4%  0.912× ≠      69.4 ±0.4%  1.10×  ≠     79.4      146  0.826
+    bridge-nf    10.1 ±1.2%  0.767× ≠      82.5 ±1.2%  1.31×  ≠     94.3      173  0.826
+    macvlan      14.7 ±0.8%  1.12×  ≠      56.9 ±0.8%  0.905× ≠     65.1      119  0.826
+    ipvlan       14.7 ±3.6%  1.12×  ≠      56.5 ±3.6%  0.899× ≠     64.6      118  0.826
+    netkit       13.2 ±0.6%  1.00×  =      62.6 ±0.6%  0.995× =     71.5      131  0.826
+
+    tcp_crr · local · 1 B requests and responses (connect, request, response, close over TCP)
+               transactions                       CPU cost                 latency  latency   busy
+    path                k/s  vs veth        µs/transaction  vs veth         p50 µs   p99 µs  cores
+    ──────────────────────────────────────────────────────────────────────────────────────────────
+    veth         9.81 ±1.6%  base                171 ±1.6%  base              98.3      162   1.68
+    bridge       8.95 ±1.0%  0.912× ≠            189 ±1.0%  1.10×  ≠         109        179   1.68
+    bridge-nf    7.53 ±0.4%  0.767× ≠            225 ±0.4%  1.31×  ≠         129        212   1.68
+    macvlan     11.0  ±1.2%  1.12×  ≠            155 ±1.2%  0.905× ≠          89.0      146   1.68
+    ipvlan      11.0  ±0.8%  1.12×  ≠            154 ±0.8%  0.899× ≠          88.4      145   1.68
+    netkit       9.85 ±3.6%  1.00×  ? 5.0%       170 ±3.6%  0.995× ? 5.0%     97.8      161   1.68
+
+    udp_stream · local · 1400 B messages (datagrams, client to server, as fast as the client can)
+                  goodput            packets  loss    CPU cost             busy    bytes
+    path           Gbit/s  vs veth       k/s     %   ns/packet  vs veth   cores  per skb
+    ────────────────────────────────────────────────────────────────────────────────────
+    veth       4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base       1.98     1400
+    bridge     3.75 ±1.6%  0.912× ≠      335  12.6  5940 ±1.6%  1.10×  ≠   1.98     1400
+    bridge-nf  3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31×  ≠   1.98     1400
+    macvlan    4.62 ±0.4%  1.12×  ≠      412  12.6  4870 ±0.4%  0.905× ≠   1.98     1400
+    ipvlan     4.60 ±1.2%  1.12×  ≠      411  12.6  4830 ±1.2%  0.899× ≠   1.98     1400
+    netkit     4.13 ±0.8%  1.00×  =      369  12.6  5350 ±0.8%  0.995× =   1.98     1400
+
+    udp_rr · local · 1 B requests and responses (request/response over UDP)
+               transactions                  CPU cost            latency  latency   busy
+    path                k/s  vs veth   µs/transaction  vs veth    p50 µs   p99 µs  cores
+    ────────────────────────────────────────────────────────────────────────────────────
+    veth         13.1 ±3.6%  base          62.9 ±3.6%  base         71.9      132  0.826
+    bridge       12.0 ±0.6%  0.912× ≠      69.4 ±0.6%  1.10×  ≠     79.4      146  0.826
+    bridge-nf    10.1 ±1.6%  0.767× ≠      82.5 ±1.6%  1.31×  ≠     94.3      173  0.826
+    macvlan      14.7 ±1.0%  1.12×  ≠      56.9 ±1.0%  0.905× ≠     65.1      119  0.826
+    ipvlan       14.7 ±0.4%  1.12×  ≠      56.5 ±0.4%  0.899× ≠     64.6      118  0.826
+    netkit       13.2 ±1.2%  1.00×  =      62.6 ±1.2%  0.995× =     71.5      131  0.826
+
+    ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 %
+    ? inconclusive (x%: a difference of x % would have shown four times out of five)
+
+    What the verdicts support, relative to veth
+    - tcp_stream · local: macvlan carries the most, 1.12× (not told apart from ipvlan 1.12×); ipvlan
+      costs the least CPU per byte, 0.899× (not told apart from macvlan 0.905×); bridge-nf costs the
+      most, 1.31×.
+    - tcp_rr · local; tcp_crr · local; udp_rr · local: macvlan completes the most, 1.12× (not told apart
+      from ipvlan 1.12×); ipvlan costs the least CPU per transaction, 0.899× (not told apart from
+      macvlan 0.905×); bridge-nf costs the most, 1.31×.
+    - udp_stream · local: macvlan carries the most, 1.12× (not told apart from ipvlan 1.12×); ipvlan
+      costs the least CPU per packet, 0.899× (not told apart from macvlan 0.905×); bridge-nf costs the
+      most, 1.31×.
+
+    Warnings
+    - This machine's default congestion control is bbr; the run used cubic, as asked, so programs that
+      choose nothing will see other figures: pass --set congestion=bbr to measure those.
+    - The hypervisor took 1.4 % of the CPU time.
+
+    The way was proved for all 30 cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
+fn markdown() {
+    let mut report = fixture::paths();
+    report.cells.truncate(12);
+    report.cells[4] = fixture::cell("ipvlan", Peer::Local, LoadKind::TcpStream)
+        .failed(
+            "worker a died: signal 9 | out of memory, while the kernel had *no* <free> pages left",
+        )
+        .build();
+    insta::assert_snapshot!(render(&report, Format::Markdown), @r"
+    # hopyard run: paths
+
+    10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
+
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    ## tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+
+    | path      |                                               goodput Gbit/s | vs veth      | CPU cost ns/byte | vs veth       | busy cores | bytes per skb |
+    | --------- | -----------------------------------------------------------: | ------------ | ---------------: | ------------- | ---------: | ------------: |
+    | veth      |                                                   21.4 ±0.4% | base         |      0.612 ±0.4% | base          |       1.64 |         61400 |
+    | bridge    |                                                   19.5 ±1.2% | 0.912× ≠     |      0.676 ±1.2% | 1.10× ≠       |       1.64 |         61400 |
+    | bridge-nf |                                                   16.4 ±0.8% | 0.767× ≠     |      0.803 ±0.8% | 1.31× ≠       |       1.64 |         61400 |
+    | macvlan   |                                                   24.0 ±3.6% | 1.12× ≠      |      0.554 ±3.6% | 0.905× ≠      |       1.64 |         61400 |
+    | ipvlan    | failed: worker a died: signal 9 \| out of memory, while the… |              |                  |               |            |               |
+    | netkit    |                                                   21.5 ±1.6% | 1.00× ? 2.2% |      0.609 ±1.6% | 0.995× ? 2.2% |       1.64 |         61400 |
+
+    ## tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
+
+    | path      | transactions k/s | vs veth  | CPU cost µs/transaction | vs veth  | latency p50 µs | latency p99 µs | busy cores |
+    | --------- | ---------------: | -------- | ----------------------: | -------- | -------------: | -------------: | ---------: |
+    | veth      |       13.1 ±1.0% | base     |              62.9 ±1.0% | base     |           71.9 |            132 |      0.826 |
+    | bridge    |       12.0 ±0.4% | 0.912× ≠ |              69.4 ±0.4% | 1.10× ≠  |           79.4 |            146 |      0.826 |
+    | bridge-nf |       10.1 ±1.2% | 0.767× ≠ |              82.5 ±1.2% | 1.31× ≠  |           94.3 |            173 |      0.826 |
+    | macvlan   |       14.7 ±0.8% | 1.12× ≠  |              56.9 ±0.8% | 0.905× ≠ |           65.1 |            119 |      0.826 |
+    | ipvlan    |       14.7 ±3.6% | 1.12× ≠  |              56.5 ±3.6% | 0.899× ≠ |           64.6 |            118 |      0.826 |
+    | netkit    |       13.2 ±0.6% | 1.00× =  |              62.6 ±0.6% | 0.995× = |           71.5 |            131 |      0.826 |
+
+    ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 % · ? inconclusive (x%: a difference of x % would have shown four times out of five)
+
+    ## What the verdicts support, relative to veth
+
+    - tcp_stream · local: macvlan carries the most, 1.12×; macvlan costs the least CPU per byte, 0.905×; bridge-nf costs the most, 1.31×.
+    - tcp_rr · local: macvlan completes the most, 1.12× (not told apart from ipvlan 1.12×); ipvlan costs the least CPU per transaction, 0.899× (not told apart from macvlan 0.905×); bridge-nf costs the most, 1.31×.
+
+    ## Warnings
+
+    - This machine's default congestion control is bbr; the run used cubic, as asked, so programs that choose nothing will see other figures: pass --set congestion=bbr to measure those.
+    - The hypervisor took 1.4 % of the CPU time.
+
+    ## Without figures
+
+    - ipvlan (tcp_stream · local) failed: worker a died: signal 9 | out of memory, while the kernel had \*no\* &lt;free> pages left
+
+    The way was proved for all 11 cells with figures: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
+fn a_run_without_cells() {
+    insta::assert_snapshot!(text(&fixture::run()), @r"
+    hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+
+    There are no figures: the run has no cells.
+    ");
+}
+
+#[test]
+fn what_was_not_measured_is_a_dash() {
+    let mut report = fixture::run();
+    report.cells = vec![
+        fixture::cell("veth", Peer::Host, LoadKind::UdpRr)
+            .estimate("transactions_per_s", 812.0, 0.11)
+            .build(),
+        fixture::cell("bridge", Peer::Host, LoadKind::UdpRr).build(),
+        fixture::cell("macvlan", Peer::Host, LoadKind::UdpRr)
+            .estimate("transactions_per_s", 0.0, 0.0)
+            .verdict("transactions_per_s", 0.0, 0.0, Some(Verdict::Different))
+            .build(),
+    ];
+    let text = text(&report);
+    assert!(!text.contains("NaN") && !text.contains("inf"));
+    insta::assert_snapshot!(from(&text, "udp_rr"), @r"
+    udp_rr · host · 1 B requests and responses (request/response over UDP)
+             transactions                 CPU cost
+    path               /s  vs veth  µs/transaction
+    ──────────────────────────────────────────────
+    veth         812 ±11%  base                  –
+    bridge              –  –                     –
+    macvlan        0   ±–  0× ≠                  –
+
+    ± half-width at 95 % confidence · ≠ different
+
+    What the verdicts support, relative to veth
+    - udp_rr · host: no path is shown to beat veth.
+
+    The way was proved for all 3 cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
+fn ipv6_over_a_shaped_wire() {
+    let mut report = fixture::run();
+    for (path, ratio) in [("veth", 1.0), ("macvlan", 1.001)] {
+        for load in [LoadKind::TcpStream, LoadKind::TcpRr] {
+            let name = if load.is_stream() {
+                "goodput_bps"
+            } else {
+                "transactions_per_s"
+            };
+            let value = if load.is_stream() { 95.65e6 } else { 11_200.0 };
+            let mut cell = fixture::cell(path, Peer::Far, load)
+                .axes(|axes| {
+                    axes.family = Family::V6;
+                    axes.rate_bps = Some(Rate(Some(100_000_000)));
+                    if !load.is_stream() {
+                        axes.response_size_bytes = Some(1024);
+                    }
+                })
+                .estimate(name, value * ratio, 0.002);
+            if path != "veth" {
+                cell = cell.verdict(name, ratio, 0.003, Some(Verdict::Equivalent));
+            }
+            report.cells.push(cell.build());
+        }
+    }
+    insta::assert_snapshot!(text(&report), @r"
+    hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv6, MTU 1500
+
+    tcp_stream · far · 16 KiB messages · wire at 100 Mbit/s (bulk TCP, client to server)
+                goodput           CPU cost
+    path         Mbit/s  vs veth   ns/byte
+    ──────────────────────────────────────
+    veth     95.7 ±0.2%  base            –
+    macvlan  95.7 ±0.2%  1.00× =         –
+
+    tcp_rr · far · 1 B requests · 1 KiB responses · wire at 100 Mbit/s
+             transactions                 CPU cost
+    path              k/s  vs veth  µs/transaction
+    ──────────────────────────────────────────────
+    veth       11.2 ±0.2%  base                  –
+    macvlan    11.2 ±0.2%  1.00× =               –
+
+    ± half-width at 95 % confidence · = equivalent within ±2 %
+
+    What the verdicts support, relative to veth
+    - tcp_stream · far: macvlan carries as much as veth.
+    - tcp_rr · far: macvlan completes as much as veth.
+
+    The way was proved for all 4 cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
+fn names_from_outside_cannot_break_the_page() {
+    let mut report = fixture::run();
+    report.run.plan = "a\nb\u{1b}[2J".to_owned();
+    report.run.environment.cpu_model = "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz ".repeat(2);
+    report.cells = vec![
+        fixture::cell("odd\npath", Peer::Local, LoadKind::TcpStream)
+            .with(|cell| cell.status = CellStatus::Failed)
+            .build(),
+    ];
+    fixture::warn(&mut report, WarningCode::Way, &"word ".repeat(60));
+    let text = text(&report);
+    assert!(!text.contains('\u{1b}'));
+    insta::assert_snapshot!(text, @r"
+    hopyard run: a b [2J · 10 blocks × 0.3 s · 95 % confidence · seed 42
+    Linux 6.18.5
+    Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz, 2 CPUs
+    under KVM · 2026-03-01T10:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+    path
+    ────────
+    odd path  failed
+
+    Warnings
+    - word word word word word word word word word word word word word word word word word word word
+      word word word word word word word word word word word word word word word word word word word
+      word word word word word word word word word word word word word word word word word word word
+      word word word
+
+    Without figures
+    - odd path (tcp_stream · local) failed
+    ");
+}

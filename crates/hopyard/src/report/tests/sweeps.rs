@@ -1,0 +1,239 @@
+use super::{fixture, from, text};
+use crate::model::{LoadKind, Peer, RunReport, Switch};
+use crate::report::{Format, render};
+use crate::stats::Verdict;
+
+const KIB: u32 = 1024;
+
+fn by_message_size(paths: &[(&str, f64)], sizes: &[u32]) -> RunReport {
+    let mut report = fixture::run();
+    for (i, &size) in sizes.iter().enumerate() {
+        for &(path, speed) in paths {
+            let value = 21e9 * speed * f64::from(size) / f64::from(size + 2 * KIB);
+            let half = 0.012 * f64::from(u32::try_from(i).unwrap() + 1);
+            let mut cell = fixture::cell(path, Peer::Local, LoadKind::TcpStream)
+                .axes(|axes| axes.message_size_bytes = Some(size))
+                .estimate("goodput_bps", value, half)
+                .estimate("cpu_ns_per_byte", 1.6e10 / value, half);
+            if path != "veth" {
+                let verdict = if (speed - 1.0).abs() > half {
+                    Verdict::Different
+                } else {
+                    Verdict::Inconclusive
+                };
+                cell = cell
+                    .verdict("goodput_bps", speed, half, Some(verdict))
+                    .verdict("cpu_ns_per_byte", 1.0 / speed, half, Some(verdict));
+            }
+            report.cells.push(cell.build());
+        }
+    }
+    report
+}
+
+#[test]
+fn one_axis() {
+    let paths = [("veth", 1.0), ("bridge", 0.94), ("macvlan", 1.03)];
+    let mut report = by_message_size(&paths, &[64, KIB, 16 * KIB, 128 * KIB]);
+    report.cells[4]
+        .two_modes
+        .insert("goodput_bps".into(), [2.1e9, 4.4e9]);
+    report.cells[8] = fixture::cell("macvlan", Peer::Local, LoadKind::TcpStream)
+        .axes(|axes| axes.message_size_bytes = Some(16 * KIB))
+        .failed("the connection was refused")
+        .build();
+    insta::assert_snapshot!(text(&report), @r"
+    hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    tcp_stream · local (bulk TCP, client to server)
+    goodput in Gbit/s           veth
+         message_size         (base)           bridge         macvlan
+    ─────────────────────────────────────────────────────────────────
+                 64 B   0.636 ±1.2%    0.598 ±1.2% ≠    0.655 ±1.2% ≠
+                1 KiB   7.00  ±2.4%    6.58  ±2.4% ≠¹   7.21  ±2.4% ≠
+               16 KiB  18.7   ±3.6%   17.5   ±3.6% ≠           failed
+              128 KiB  20.7   ±4.8%   19.4   ±4.8% ≠   21.3   ±4.8% ?
+
+    CPU cost in ns/byte           veth
+           message_size         (base)           bridge         macvlan
+    ───────────────────────────────────────────────────────────────────
+                   64 B  25.1   ±1.2%   26.7   ±1.2% ≠   24.4   ±1.2% ≠
+                  1 KiB   2.29  ±2.4%    2.43  ±2.4% ≠¹   2.22  ±2.4% ≠
+                 16 KiB   0.857 ±3.6%    0.912 ±3.6% ≠           failed
+                128 KiB   0.774 ±4.8%    0.823 ±4.8% ≠    0.751 ±4.8% ?
+    ¹ bridge: goodput has two modes, 2.10 and 4.40 Gbit/s: the figure lies between them
+
+    ± half-width at 95 % confidence · ≠ different · ? inconclusive
+
+    What the verdicts support, relative to veth
+    - tcp_stream · local · 64 B messages; tcp_stream · local · 1 KiB messages: macvlan carries the most,
+      1.03×; macvlan costs the least CPU per byte, 0.971×; bridge costs the most, 1.06×.
+    - tcp_stream · local · 16 KiB messages: no path is shown to beat veth; none is shown to cost less
+      CPU per byte; bridge costs the most, 1.06×.
+    - tcp_stream · local · 128 KiB messages: no path is shown to beat veth; none is shown to cost less
+      CPU per byte; bridge costs the most, 1.06× (not told apart from macvlan 0.971×).
+
+    Without figures
+    - macvlan (tcp_stream · local · 16 KiB messages) failed: the connection was refused
+
+    The way was proved for all 11 cells with figures: every device on it moved with the traffic, no
+    other did.
+    ");
+}
+
+#[test]
+fn many_paths_go_on_in_further_grids() {
+    let paths = [
+        "veth",
+        "bridge",
+        "bridge-nf",
+        "macvlan",
+        "ipvlan",
+        "netkit",
+        "ovs-veth",
+        "ovs-internal",
+        "direct",
+    ]
+    .map(|path| (path, if path == "veth" { 1.0 } else { 0.9 }));
+    let report = by_message_size(&paths, &[64, 16 * KIB]);
+    let text = text(&report);
+    insta::assert_snapshot!(from(&text, "tcp_stream").split("\n\n").take(3).collect::<Vec<_>>().join("\n\n"), @r"
+    tcp_stream · local (bulk TCP, client to server)
+    goodput in Gbit/s           veth
+         message_size         (base)          bridge       bridge-nf         macvlan          ipvlan
+    ────────────────────────────────────────────────────────────────────────────────────────────────
+                 64 B   0.636 ±1.2%    0.573 ±1.2% ≠   0.573 ±1.2% ≠   0.573 ±1.2% ≠   0.573 ±1.2% ≠
+               16 KiB  18.7   ±2.4%   16.8   ±2.4% ≠  16.8   ±2.4% ≠  16.8   ±2.4% ≠  16.8   ±2.4% ≠
+
+    goodput in Gbit/s
+         message_size          netkit        ovs-veth    ovs-internal          direct
+    ─────────────────────────────────────────────────────────────────────────────────
+                 64 B   0.573 ±1.2% ≠   0.573 ±1.2% ≠   0.573 ±1.2% ≠   0.573 ±1.2% ≠
+               16 KiB  16.8   ±2.4% ≠  16.8   ±2.4% ≠  16.8   ±2.4% ≠  16.8   ±2.4% ≠
+
+    CPU cost in ns/byte           veth
+           message_size         (base)          bridge       bridge-nf         macvlan          ipvlan
+    ──────────────────────────────────────────────────────────────────────────────────────────────────
+                   64 B  25.1   ±1.2%   27.9   ±1.2% ≠  27.9   ±1.2% ≠  27.9   ±1.2% ≠  27.9   ±1.2% ≠
+                 16 KiB   0.857 ±2.4%    0.952 ±2.4% ≠   0.952 ±2.4% ≠   0.952 ±2.4% ≠   0.952 ±2.4% ≠
+    ");
+    let markdown = render(&report, Format::Markdown);
+    assert!(markdown.contains(" veth (base) |"));
+}
+
+#[test]
+fn one_path_alone_is_a_list() {
+    let report = by_message_size(&[("veth", 1.0)], &[64, 16 * KIB]);
+    insta::assert_snapshot!(from(&text(&report), "tcp_stream"), @r"
+    tcp_stream · local (bulk TCP, client to server)
+                             goodput      CPU cost
+    message_size  path        Gbit/s       ns/byte
+    ──────────────────────────────────────────────
+            64 B  veth   0.636 ±1.2%  25.1   ±1.2%
+          16 KiB  veth  18.7   ±2.4%   0.857 ±2.4%
+
+    ± half-width at 95 % confidence
+
+    The way was proved for both cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
+fn two_axes() {
+    let mut report = fixture::run();
+    for flows in [1, 8] {
+        for offload in [Switch::On, Switch::Off] {
+            let base = by_message_size(&[("veth", 1.0), ("bridge", 0.85)], &[16 * KIB]);
+            report.cells.extend(base.cells.into_iter().map(|mut cell| {
+                cell.axes.flows = flows;
+                cell.axes.offload = Some(offload);
+                cell
+            }));
+        }
+    }
+    insta::assert_snapshot!(text(&report), @r"
+    hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
+    Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
+    every cell: TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+                               goodput               CPU cost
+    flows  offload  path        Gbit/s  vs veth       ns/byte  vs veth
+    ──────────────────────────────────────────────────────────────────
+        1       on  veth    18.7 ±1.2%  base      0.857 ±1.2%  base
+        1       on  bridge  15.9 ±1.2%  0.850× ≠  1.01  ±1.2%  1.18× ≠
+        1      off  veth    18.7 ±1.2%  base      0.857 ±1.2%  base
+        1      off  bridge  15.9 ±1.2%  0.850× ≠  1.01  ±1.2%  1.18× ≠
+        8       on  veth    18.7 ±1.2%  base      0.857 ±1.2%  base
+        8       on  bridge  15.9 ±1.2%  0.850× ≠  1.01  ±1.2%  1.18× ≠
+        8      off  veth    18.7 ±1.2%  base      0.857 ±1.2%  base
+        8      off  bridge  15.9 ±1.2%  0.850× ≠  1.01  ±1.2%  1.18× ≠
+
+    ± half-width at 95 % confidence · ≠ different
+
+    What the verdicts support, relative to veth
+    - tcp_stream · local · 1 flow · offload on; tcp_stream · local · 1 flow · offload off; tcp_stream ·
+      local · 8 flows · offload on; tcp_stream · local · 8 flows · offload off: no path is shown to beat
+      veth; none is shown to cost less CPU per byte; bridge costs the most, 1.18×.
+
+    The way was proved for all 8 cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
+fn a_wide_list_goes_on_below_with_its_keys() {
+    let mut report = fixture::paths();
+    report.warnings.clear();
+    report.cells.retain(|cell| cell.load == LoadKind::UdpStream);
+    report.cells.truncate(3);
+    let mut more = report.cells.clone();
+    for cell in &mut more {
+        cell.axes.flows = 8;
+        cell.axes.offload = Some(Switch::Off);
+    }
+    more[1] = fixture::cell("bridge", Peer::Local, LoadKind::UdpStream)
+        .axes(|axes| *axes = more[1].axes.clone())
+        .failed("no buffers: raise net.core.wmem_max")
+        .build();
+    report.cells.extend(more);
+    report.cells[2].path = "ovs-internal".to_owned();
+    let text = text(&report);
+    insta::assert_snapshot!(from(&text, "udp_stream"), @r"
+    udp_stream · local · 1400 B messages (datagrams, client to server, as fast as the client can)
+                                     goodput            packets  loss    CPU cost            busy
+    flows  offload  path              Gbit/s  vs veth       k/s     %   ns/packet  vs veth  cores
+    ─────────────────────────────────────────────────────────────────────────────────────────────
+        1        –  veth          4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base      1.98
+        1        –  bridge        3.75 ±1.6%  0.912× ≠      335  12.6  5940 ±1.6%  1.10× ≠   1.98
+        1        –  ovs-internal  3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31× ≠   1.98
+        8      off  veth          4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base      1.98
+        8      off  bridge        failed: no buffers: raise net.core.wmem_max
+        8      off  bridge-nf     3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31× ≠   1.98
+
+                                    bytes
+    flows  offload  path          per skb
+    ─────────────────────────────────────
+        1        –  veth             1400
+        1        –  bridge           1400
+        1        –  ovs-internal     1400
+        8      off  veth             1400
+        8      off  bridge        failed: no buffers: raise net.core.wmem_max
+        8      off  bridge-nf        1400
+
+    ± half-width at 95 % confidence · ≠ different
+
+    What the verdicts support, relative to veth
+    - udp_stream · local · 1 flow: no path is shown to beat veth; none is shown to cost less CPU per
+      packet; ovs-internal costs the most, 1.31×.
+    - udp_stream · local · 8 flows · offload off: no path is shown to beat veth; none is shown to cost
+      less CPU per packet; bridge-nf costs the most, 1.31×.
+
+    Without figures
+    - bridge (udp_stream · local · 8 flows · offload off) failed: no buffers: raise net.core.wmem_max
+
+    The way was proved for all 5 cells with figures: every device on it moved with the traffic, no other
+    did.
+    ");
+}

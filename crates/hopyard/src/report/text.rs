@@ -1,0 +1,267 @@
+//! Text for a terminal: no colours, no more than [`WIDTH`] columns where the figures allow it.
+//!
+//! The tables are laid out here rather than by a table library because their cells line up inside
+//! (value at the decimal point, half-width, verdict) and a row without figures is one running text.
+
+use super::document::{Block, Cell, Column, Part, Row, Side, Table, shorten};
+
+/// Columns of a page.
+const WIDTH: usize = 100;
+const GAP: &str = "  ";
+
+/// The whole document.
+pub(super) fn render(blocks: &[Block]) -> String {
+    let mut lines = Vec::new();
+    let mut before: Option<&Block> = None;
+    let mut title = None;
+    for block in blocks {
+        if before.is_some_and(|before| apart(before, block)) {
+            lines.push(String::new());
+        }
+        lines.extend(match block {
+            Block::Title(text) => {
+                title = Some(text.clone());
+                Vec::new()
+            }
+            Block::Heading(text) | Block::Paragraph(text) => wrap(text, "", ""),
+            // A title is the first of the facts that follow it.
+            Block::Facts(facts) => wrap_at(title.take().iter().chain(facts), " · "),
+            Block::Table(one) => table(one),
+            Block::Notes(notes) => notes.iter().flat_map(|n| wrap(n, "", "  ")).collect(),
+            Block::List(items) => items.iter().flat_map(|i| wrap(i, "- ", "  ")).collect(),
+        });
+        before = Some(block);
+    }
+    lines.iter().fold(String::new(), |mut page, line| {
+        page.push_str(line.trim_end());
+        page.push('\n');
+        page
+    })
+}
+
+/// Is there an empty line between the two?
+fn apart(before: &Block, block: &Block) -> bool {
+    let belongs = matches!(
+        (before, block),
+        (Block::Title(_) | Block::Facts(_), Block::Facts(_))
+            | (Block::Heading(_), _)
+            | (Block::Table(_), Block::Notes(_))
+    );
+    !belongs
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Words in lines of [`WIDTH`]; a word that is longer stands alone.
+fn wrap(text: &str, first: &str, others: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        if !empty && width(&line) + 1 + width(word) > WIDTH {
+            lines.push(std::mem::replace(&mut line, others.to_owned()));
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
+/// Pieces in lines of [`WIDTH`], broken between pieces only.
+fn wrap_at<'a>(pieces: impl Iterator<Item = &'a String>, between: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for piece in pieces {
+        match lines.last_mut() {
+            Some(line) if width(line) + width(between) + width(piece) <= WIDTH => {
+                line.push_str(between);
+                line.push_str(piece);
+            }
+            _ => lines.push(piece.clone()),
+        }
+    }
+    lines
+}
+
+/// The lines of a table, in several tables below each other where it is wider than the page.
+fn table(table: &Table) -> Vec<String> {
+    let columns: Vec<Laid> = (0..table.columns.len())
+        .map(|i| Laid::of(table, i))
+        .collect();
+    let (keys, figures) = columns.split_at(table.keys.min(columns.len()));
+    let room = WIDTH.saturating_sub(total(keys));
+    let mut pages: Vec<Vec<&Laid>> = vec![Vec::new()];
+    let mut used = 0;
+    for together in figures.chunk_by(|_, next| next.follows) {
+        let wide = total(together);
+        // The gap before the first column is counted with the keys.
+        if used > 0 && used + wide > room + GAP.len() {
+            pages.push(Vec::new());
+            used = 0;
+        }
+        if let Some(page) = pages.last_mut() {
+            page.extend(together);
+        }
+        used += wide;
+    }
+    let mut lines = Vec::new();
+    for (i, page) in pages.into_iter().enumerate() {
+        if i > 0 {
+            lines.push(String::new());
+        }
+        let all: Vec<&Laid> = keys.iter().chain(page).collect();
+        lines.extend(draw(table, &all));
+    }
+    lines
+}
+
+fn total(columns: &[Laid]) -> usize {
+    columns.iter().map(|c| c.width + GAP.len()).sum::<usize>()
+}
+
+fn draw(table: &Table, columns: &[&Laid]) -> Vec<String> {
+    let depth = columns.iter().map(|c| c.header.len()).max().unwrap_or(0);
+    let mut lines: Vec<String> = (0..depth)
+        .map(|line| {
+            let cells: Vec<_> = columns.iter().map(|c| c.header_line(line, depth)).collect();
+            cells.join(GAP)
+        })
+        .collect();
+    let across = columns.iter().map(|c| c.width).sum::<usize>()
+        + GAP.len() * columns.len().saturating_sub(1);
+    lines.push("─".repeat(across));
+    for (index, row) in table.rows.iter().enumerate() {
+        lines.push(match row {
+            Row::Cells(_) => {
+                let cells: Vec<_> = columns.iter().map(|c| c.row(index)).collect();
+                cells.join(GAP)
+            }
+            Row::Instead { text, .. } => {
+                let keys: Vec<_> = columns
+                    .iter()
+                    .take(table.keys)
+                    .map(|c| c.row(index))
+                    .collect();
+                let start = keys.join(GAP);
+                let room = WIDTH.saturating_sub(width(&start) + GAP.len());
+                format!("{start}{GAP}{}", shorten(text, room))
+            }
+        });
+    }
+    lines
+}
+
+/// A column with its texts lined up.
+struct Laid {
+    width: usize,
+    side: Side,
+    follows: bool,
+    header: Vec<String>,
+    rows: Vec<String>,
+}
+
+impl Laid {
+    fn of(table: &Table, index: usize) -> Self {
+        let nothing = Cell(Vec::new());
+        let named: Vec<Cell> = table
+            .rows
+            .iter()
+            .map(|row| match row {
+                Row::Cells(cells) => cells.get(index).unwrap_or(&nothing).clone(),
+                Row::Instead { keys, .. } => {
+                    keys.get(index).map_or_else(|| nothing.clone(), Cell::lone)
+                }
+            })
+            .collect();
+        let rows = lined_up(&named);
+        let column = table.columns.get(index);
+        let header = column.map_or_else(Vec::new, |c: &Column| c.header.clone());
+        let widest = header.iter().chain(&rows).map(|text| width(text)).max();
+        Self {
+            width: widest.unwrap_or(0),
+            side: column.map_or(Side::Left, |c| c.side),
+            follows: column.is_some_and(|c| c.follows),
+            header,
+            rows,
+        }
+    }
+
+    /// Headers stand on the rule: a short one starts lower.
+    fn header_line(&self, line: usize, depth: usize) -> String {
+        let text = (line + self.header.len())
+            .checked_sub(depth)
+            .and_then(|own| self.header.get(own));
+        self.padded(text.map_or("", String::as_str))
+    }
+
+    fn row(&self, index: usize) -> String {
+        self.padded(self.rows.get(index).map_or("", String::as_str))
+    }
+
+    fn padded(&self, text: &str) -> String {
+        let fill = " ".repeat(self.width.saturating_sub(width(text)));
+        match self.side {
+            Side::Left => format!("{text}{fill}"),
+            Side::Right => format!("{fill}{text}"),
+        }
+    }
+}
+
+/// The cells of a column as texts whose parts stand below each other. A cell with fewer parts than
+/// the others (`base`, `–`) is a lone text.
+fn lined_up(cells: &[Cell]) -> Vec<String> {
+    let parts = cells.iter().map(|cell| cell.0.len()).max().unwrap_or(0);
+    if parts <= 1
+        && cells
+            .iter()
+            .flat_map(|c| &c.0)
+            .all(|p| matches!(p, Part::Left(_)))
+    {
+        return cells.iter().map(Cell::plain).collect();
+    }
+    let full: Vec<&Cell> = cells.iter().filter(|cell| cell.0.len() == parts).collect();
+    let slots: Vec<(usize, usize)> = (0..parts)
+        .map(|i| {
+            let slot = full.iter().filter_map(|cell| cell.0.get(i)).map(split);
+            slot.fold((0, 0), |(b, a), (before, after)| {
+                (b.max(width(before)), a.max(width(after)))
+            })
+        })
+        .collect();
+    cells
+        .iter()
+        .map(|cell| {
+            if cell.0.len() < parts {
+                return cell.plain();
+            }
+            let texts: Vec<_> = cell
+                .0
+                .iter()
+                .zip(&slots)
+                .map(|(part, &(before, after))| {
+                    let (left, right) = split(part);
+                    format!("{left:>before$}{right:<after$}")
+                })
+                .collect();
+            texts.join(" ")
+        })
+        .collect()
+}
+
+/// What stands before and after the line on which a part is lined up.
+fn split(part: &Part) -> (&str, &str) {
+    match part {
+        Part::Left(text) => ("", text),
+        Part::Right(text) => (text, ""),
+        Part::Point(text) => {
+            let end = text.find(|c: char| !(c.is_ascii_digit() || c == '-'));
+            text.split_at(end.unwrap_or(text.len()))
+        }
+    }
+}
