@@ -4,6 +4,7 @@
 //! ([`document::Block`]s), so they cannot say different things.
 
 mod conclusion;
+mod csv;
 mod document;
 mod figures;
 mod group;
@@ -38,6 +39,8 @@ pub enum Format {
     Markdown,
     /// The whole document, see `hopyard schema`.
     Json,
+    /// A row per cell and quantity.
+    Csv,
 }
 
 /// The report of a run. Ends with a newline; reads nothing but its arguments.
@@ -47,6 +50,7 @@ pub fn render(report: &RunReport, format: Format) -> String {
         Format::Text => text::render(&compose(report)),
         Format::Markdown => markdown::render(&compose(report)),
         Format::Json => json(report),
+        Format::Csv => csv::render(report),
     }
 }
 

@@ -1,0 +1,215 @@
+//! CSV for spreadsheets and data frames: a row per cell and quantity, quoted as in RFC 4180, lines
+//! ending in LF. A cell without figures has one row, so that it is not lost.
+
+use serde_json::Value;
+
+use crate::model::{CellReport, CellStatus, RunReport};
+use crate::stats::{Estimate, Verdict};
+
+/// The axes by their names in the JSON document; a test keeps the list complete.
+const AXIS_COLUMNS: [&str; 16] = [
+    "flows",
+    "message_size_bytes",
+    "request_size_bytes",
+    "response_size_bytes",
+    "socket_buffer_bytes",
+    "congestion",
+    "placement",
+    "family",
+    "mtu_bytes",
+    "rate_bps",
+    "offload",
+    "tso",
+    "gso",
+    "gro",
+    "lro",
+    "tx_checksum",
+];
+const BEFORE: [&str; 4] = ["run", "path", "peer", "load"];
+const AFTER: [&str; 14] = [
+    "status",
+    "cause",
+    "quantity",
+    "value",
+    "low",
+    "high",
+    "confidence",
+    "n",
+    "base",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "verdict",
+    "smallest_detectable",
+];
+
+/// The header line and all rows.
+pub(super) fn render(report: &RunReport) -> String {
+    let header = BEFORE.iter().chain(&AXIS_COLUMNS).chain(&AFTER);
+    let mut text = line(header.map(|&name| name.to_owned()));
+    for cell in &report.cells {
+        let mut names: Vec<&String> = cell.estimates.keys().chain(cell.verdicts.keys()).collect();
+        names.sort();
+        names.dedup();
+        let mut start = vec![
+            report.run.id.clone(),
+            cell.path.clone(),
+            cell.peer.to_string(),
+            cell.load.to_string(),
+        ];
+        start.extend(axes(cell));
+        start.push(status(cell.status).to_owned());
+        start.push(cell.cause.clone().unwrap_or_default());
+        if names.is_empty() {
+            let blanks = AFTER.len() - 2;
+            let row = start.iter().cloned();
+            text.push_str(&line(row.chain(std::iter::repeat_n(String::new(), blanks))));
+        }
+        for name in names {
+            let row = start.iter().cloned().chain(quantity(cell, name));
+            text.push_str(&line(row));
+        }
+    }
+    text
+}
+
+/// Axis values in base units; blank where one does not apply, `none` for an unshaped wire.
+fn axes(cell: &CellReport) -> Vec<String> {
+    let values = serde_json::to_value(&cell.axes).unwrap_or_default();
+    AXIS_COLUMNS
+        .iter()
+        .map(|name| match values.get(name) {
+            None => String::new(),
+            Some(Value::Null) => "none".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        })
+        .collect()
+}
+
+fn quantity(cell: &CellReport, name: &str) -> Vec<String> {
+    let mut fields = vec![name.to_owned()];
+    let estimate = cell.estimates.get(name);
+    fields.extend(interval(estimate));
+    fields.push(estimate.map_or_else(String::new, |e| number(e.confidence)));
+    fields.push(estimate.map_or_else(String::new, |e| e.n.to_string()));
+    let verdict = cell.verdicts.get(name);
+    fields.push(verdict.map_or_else(String::new, |v| v.base.clone()));
+    fields.extend(interval(verdict.map(|v| &v.ratio)));
+    fields.push(verdict.and_then(|v| v.verdict).map_or("", word).to_owned());
+    fields.push(verdict.map_or_else(String::new, |v| number(v.smallest_detectable)));
+    fields
+}
+
+fn interval(estimate: Option<&Estimate>) -> [String; 3] {
+    estimate.map_or_else(Default::default, |e| [e.value, e.low, e.high].map(number))
+}
+
+/// All digits, no exponent.
+fn number(value: f64) -> String {
+    if value.is_finite() {
+        value.to_string()
+    } else {
+        String::new()
+    }
+}
+
+fn status(status: CellStatus) -> &'static str {
+    match status {
+        CellStatus::Ok => "ok",
+        CellStatus::Failed => "failed",
+        CellStatus::Unsupported => "unsupported",
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Different => "different",
+        Verdict::Equivalent => "equivalent",
+        Verdict::Inconclusive => "inconclusive",
+    }
+}
+
+fn line(fields: impl Iterator<Item = String>) -> String {
+    let quoted: Vec<String> = fields.map(|field| quote(&field)).collect();
+    format!("{}\n", quoted.join(","))
+}
+
+fn quote(field: &str) -> String {
+    if field.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AXES, Axes, LoadKind, Peer, Rate, Switch};
+    use crate::report::fixture;
+
+    #[test]
+    fn quoting() {
+        assert_eq!(quote("plain text"), "plain text");
+        assert_eq!(quote("a,b"), "\"a,b\"");
+        assert_eq!(quote("say \"no\""), "\"say \"\"no\"\"\"");
+        assert_eq!(quote("two\nlines\r"), "\"two\nlines\r\"");
+    }
+
+    #[test]
+    fn every_axis_has_its_column() {
+        let on = Some(Switch::On);
+        let full = Axes {
+            message_size_bytes: Some(1),
+            socket_buffer_bytes: Some(4096),
+            rate_bps: Some(Rate(None)),
+            offload: on,
+            tso: on,
+            gso: on,
+            gro: on,
+            lro: on,
+            tx_checksum: on,
+            ..Axes::default()
+        };
+        let json = serde_json::to_value(&full).unwrap();
+        let mut keys: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
+        let mut columns = AXIS_COLUMNS.map(str::to_owned).to_vec();
+        keys.sort();
+        columns.sort();
+        assert_eq!(keys, columns);
+        assert_eq!(AXIS_COLUMNS.len(), AXES.len());
+    }
+
+    #[test]
+    fn every_line_has_every_column() {
+        let text = render(&fixture::paths());
+        let columns = text.lines().next().unwrap().split(',').count();
+        assert!(text.lines().count() > 100);
+        for line in text.lines() {
+            assert_eq!(line.split(',').count(), columns, "{line}");
+        }
+    }
+
+    #[test]
+    fn rows() {
+        let mut report = fixture::run();
+        report.cells = vec![
+            fixture::cell("bridge", Peer::Far, LoadKind::UdpRr)
+                .estimate("transactions_per_s", 13_000.5, 0.02)
+                .estimate("new_thing", 1.0, 0.0)
+                .verdict("transactions_per_s", 1.1, 0.02, Some(Verdict::Different))
+                .build(),
+            fixture::cell("netkit", Peer::Local, LoadKind::TcpRr)
+                .failed("the kernel said \"no\",\ntwice")
+                .build(),
+        ];
+        insta::assert_snapshot!(render(&report), @r#"
+        run,path,peer,load,flows,message_size_bytes,request_size_bytes,response_size_bytes,socket_buffer_bytes,congestion,placement,family,mtu_bytes,rate_bps,offload,tso,gso,gro,lro,tx_checksum,status,cause,quantity,value,low,high,confidence,n,base,ratio,ratio_low,ratio_high,verdict,smallest_detectable
+        20260301T101500Z-paths,bridge,far,udp_rr,1,,1,1,,,split,4,1500,none,,,,,,,ok,,new_thing,1,1,1,0.95,10,,,,,,
+        20260301T101500Z-paths,bridge,far,udp_rr,1,,1,1,,,split,4,1500,none,,,,,,,ok,,transactions_per_s,13000.5,12740.49,13260.51,0.95,10,veth,1.1,1.078,1.122,different,0.027999999999999997
+        20260301T101500Z-paths,netkit,local,tcp_rr,1,,1,1,,cubic,split,4,1500,,,,,,,,failed,"the kernel said ""no"",
+        twice",,,,,,,,,,,,
+        "#);
+    }
+}
