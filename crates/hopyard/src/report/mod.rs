@@ -10,6 +10,7 @@ mod figures;
 mod group;
 mod header;
 mod markdown;
+mod netperf;
 mod notes;
 mod number;
 mod quantity;
@@ -41,6 +42,8 @@ pub enum Format {
     Json,
     /// A row per cell and quantity.
     Csv,
+    /// The classic layout of netperf 2, with hopyard's figures.
+    Netperf,
 }
 
 /// The report of a run. Ends with a newline; reads nothing but its arguments.
@@ -51,6 +54,7 @@ pub fn render(report: &RunReport, format: Format) -> String {
         Format::Markdown => markdown::render(&compose(report)),
         Format::Json => json(report),
         Format::Csv => csv::render(report),
+        Format::Netperf => netperf::render(report),
     }
 }
 

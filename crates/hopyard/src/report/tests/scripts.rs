@@ -53,5 +53,5 @@ fn the_formats_have_their_names() {
         .iter()
         .filter_map(|format| format.to_possible_value().map(|v| v.get_name().to_owned()))
         .collect();
-    assert_eq!(names, ["text", "markdown", "json", "csv"]);
+    assert_eq!(names, ["text", "markdown", "json", "csv", "netperf"]);
 }

@@ -1,0 +1,298 @@
+//! netperf 2's classic layout, column for column, for scripts and eyes that know it.
+//!
+//! hopyard's CPU figures are of both ends together and cannot be told apart, so they stand in the
+//! local column and the remote one says unknown (`U`, -1), which is netperf's own convention.
+//! Whatever is not known prints as -1, never as 0.
+
+use super::document::tame;
+use super::quantity::{
+    BUSY_CORES, CPU_PER_BYTE, CPU_PER_TRANSACTION, GOODPUT, PACKETS, SENT, TRANSACTIONS,
+};
+use crate::model::{CellReport, CellStatus, Family, LoadKind, RunReport};
+use crate::units;
+
+const UNKNOWN: f64 = -1.0;
+
+const PREAMBLE: &str = "\
+# hopyard in netperf's layout. CPU figures are hopyard's, not those of netperf's method S:
+# method I, wall clock minus idle of the whole machine, without other processes and background.
+# They are of both ends together, so the local column holds them and the remote one is unknown (U).
+# From and to are path and peer; -1 is what is not known.
+";
+
+const STREAM_HEADER: &str = "\
+Recv   Send    Send                          Utilization       Service Demand
+Socket Socket  Message  Elapsed              Send     Recv     Send    Recv
+Size   Size    Size     Time     Throughput  local    remote   local   remote
+bytes  bytes   bytes    secs.    10^6bits/s  % I      % U      us/KB   us/KB
+";
+
+const MAERTS_HEADER: &str = "\
+Recv   Send    Send                          Utilization       Service Demand
+Socket Socket  Message  Elapsed              Recv     Send     Recv    Send
+Size   Size    Size     Time     Throughput  local    remote   local   remote
+bytes  bytes   bytes    secs.    10^6bits/s  % I      % U      us/KB   us/KB
+";
+
+const RR_HEADER: &str = "\
+Local /Remote
+Socket Size   Request Resp.  Elapsed Trans.   CPU    CPU    S.dem   S.dem
+Send   Recv   Size    Size   Time    Rate     local  remote local   remote
+bytes  bytes  bytes   bytes  secs.   per sec  % I    % U    us/Tr   us/Tr
+";
+
+const UDP_HEADER: &str = "\
+Socket  Message  Elapsed      Messages                   CPU      Service
+Size    Size     Time         Okay Errors   Throughput   Util     Demand
+bytes   bytes    secs            #      #   10^6bits/sec % IU     us/KB
+";
+
+/// All cells, one after the other.
+pub(super) fn render(report: &RunReport) -> String {
+    let mut text = PREAMBLE.to_owned();
+    for cell in &report.cells {
+        text.push('\n');
+        for comment in comments(cell) {
+            text.push_str(&format!("# {comment}\n"));
+        }
+        if cell.status == CellStatus::Ok {
+            text.push_str(&banner(report, cell));
+            text.push_str(header(cell.load));
+            text.push('\n');
+            for line in figures(report, cell) {
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+/// What netperf's own layout has no place for.
+fn comments(cell: &CellReport) -> Vec<String> {
+    let name = format!("{} {} {}", tame(&cell.path), cell.peer, cell.load);
+    let why = cell
+        .cause
+        .as_deref()
+        .map_or_else(|| "no cause recorded".to_owned(), tame);
+    match cell.status {
+        CellStatus::Failed => return vec![format!("{name} failed: {why}")],
+        CellStatus::Unsupported => return vec![format!("{name} unsupported: {why}")],
+        CellStatus::Ok => {}
+    }
+    let mut comments = Vec::new();
+    if cell.axes.flows > 1 {
+        comments.push(format!("sum of {} flows", cell.axes.flows));
+    }
+    if let Some(bytes) = cell.axes.socket_buffer_bytes {
+        let asked = units::show_bytes(bytes);
+        comments.push(format!("socket buffers asked for: {asked}"));
+    }
+    comments
+}
+
+fn banner(report: &RunReport, cell: &CellReport) -> String {
+    let test = match cell.load {
+        LoadKind::TcpStream => "TCP STREAM TEST",
+        LoadKind::TcpMaerts => "TCP MAERTS TEST",
+        LoadKind::TcpRr => "TCP REQUEST/RESPONSE TEST",
+        LoadKind::TcpCrr => "TCP Connect/Request/Response TEST",
+        LoadKind::UdpStream => "UDP UNIDIRECTIONAL SEND TEST",
+        LoadKind::UdpRr => "UDP REQUEST/RESPONSE TEST",
+    };
+    let family = match cell.axes.family {
+        Family::V4 => "AF_INET",
+        Family::V6 => "AF_INET6",
+    };
+    let path = tame(&cell.path);
+    let ends = format!(
+        "{test} from {path} () port 0 {family} to {} () port 0 {family}",
+        cell.peer
+    );
+    let main = super::quantity::main_figure(cell.load);
+    let reached = cell
+        .estimates
+        .get(main)
+        .filter(|estimate| estimate.n > 1)
+        .map(|estimate| estimate.half_width_ratio() * 100.0)
+        .filter(|percent| percent.is_finite());
+    let level = report.run.confidence * 100.0;
+    match reached {
+        Some(percent) => format!("{ends} : +/-{percent:.3}% @ {level:.0}% conf.\n"),
+        None => format!("{ends}\n"),
+    }
+}
+
+fn header(load: LoadKind) -> &'static str {
+    match load {
+        LoadKind::TcpStream => STREAM_HEADER,
+        LoadKind::TcpMaerts => MAERTS_HEADER,
+        LoadKind::UdpStream => UDP_HEADER,
+        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => RR_HEADER,
+    }
+}
+
+fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
+    let value = |name: &str| cell.estimates.get(name).map(|estimate| estimate.value);
+    let or_unknown = |value: Option<f64>| value.filter(|v| v.is_finite()).unwrap_or(UNKNOWN);
+    let size = |bytes: Option<u32>| bytes.map_or(-1, i64::from);
+    let cpus = f64::from(report.run.environment.cpus);
+    let utilisation = or_unknown(value(BUSY_CORES).map(|cores| cores / cpus * 100.0));
+    let per_kb = or_unknown(value(CPU_PER_BYTE).map(|ns| ns * 1024.0 / 1000.0));
+    let megabits = |name: &str| or_unknown(value(name).map(|bps| bps / 1e6));
+    let message = size(cell.axes.message_size_bytes);
+    let window = report.run.window_s;
+    match cell.load {
+        LoadKind::TcpStream | LoadKind::TcpMaerts => vec![format!(
+            "{:5}  {:5}  {message:6}    {window:<6.2}     {:7.2}   {utilisation:<6.2}   \
+             {UNKNOWN:<6.2}   {per_kb:<6.3}  {UNKNOWN:<6.3}",
+            -1,
+            -1,
+            megabits(GOODPUT),
+        )],
+        LoadKind::UdpStream => {
+            let received = value(PACKETS).map(|rate| rate * window);
+            let sent = value(SENT)
+                .zip(cell.axes.message_size_bytes)
+                .map(|(bps, bytes)| bps * window / 8.0 / f64::from(bytes));
+            vec![
+                format!(
+                    "{:6}  {message:6}   {window:<7.2}   {:7.0} {:6}    {:7.1}     \
+                     {utilisation:<6.2}   {per_kb:<6.3}",
+                    -1,
+                    or_unknown(sent),
+                    -1,
+                    megabits(SENT),
+                ),
+                format!(
+                    "{:6}           {window:<7.2}   {:7.0}           {:7.1}     \
+                     {UNKNOWN:<6.2}   {UNKNOWN:<6.3}",
+                    -1,
+                    or_unknown(received),
+                    megabits(GOODPUT),
+                ),
+            ]
+        }
+        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => vec![
+            format!(
+                "{:<6} {:<6} {:<6}  {:<6} {window:<6.2}  {:<6.2}  {utilisation:<6.2} \
+                 {UNKNOWN:<6.2} {:<6.3}  {UNKNOWN:<6.3}",
+                -1,
+                -1,
+                size(cell.axes.request_size_bytes),
+                size(cell.axes.response_size_bytes),
+                or_unknown(value(TRANSACTIONS)),
+                or_unknown(value(CPU_PER_TRANSACTION).map(|ns| ns / 1000.0)),
+            ),
+            format!("{:<6} {:<6}", -1, -1),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Peer;
+    use crate::report::fixture;
+
+    #[test]
+    fn the_classic_layout() {
+        let mut report = fixture::paths();
+        report.cells.retain(|cell| cell.path == "bridge");
+        let mut maerts = report.cells[0].clone();
+        maerts.load = LoadKind::TcpMaerts;
+        maerts.axes.family = Family::V6;
+        maerts.axes.flows = 4;
+        maerts.axes.socket_buffer_bytes = Some(65536);
+        report.cells.insert(1, maerts);
+        report.cells.push(
+            fixture::cell("netkit", Peer::Far, LoadKind::TcpRr)
+                .unsupported("the kernel has no netkit support")
+                .build(),
+        );
+        report
+            .cells
+            .push(fixture::cell("veth", Peer::Host, LoadKind::UdpStream).build());
+        report
+            .cells
+            .push(fixture::cell("veth", Peer::Host, LoadKind::UdpRr).build());
+        insta::assert_snapshot!(render(&report), @r"
+        # hopyard in netperf's layout. CPU figures are hopyard's, not those of netperf's method S:
+        # method I, wall clock minus idle of the whole machine, without other processes and background.
+        # They are of both ends together, so the local column holds them and the remote one is unknown (U).
+        # From and to are path and peer; -1 is what is not known.
+
+        TCP STREAM TEST from bridge () port 0 AF_INET to local () port 0 AF_INET : +/-1.200% @ 95% conf.
+        Recv   Send    Send                          Utilization       Service Demand
+        Socket Socket  Message  Elapsed              Send     Recv     Send    Recv
+        Size   Size    Size     Time     Throughput  local    remote   local   remote
+        bytes  bytes   bytes    secs.    10^6bits/s  % I      % U      us/KB   us/KB
+
+           -1     -1   16384    0.30       19544.16   82.05    -1.00    0.692   -1.000
+
+        # sum of 4 flows
+        # socket buffers asked for: 64 KiB
+        TCP MAERTS TEST from bridge () port 0 AF_INET6 to local () port 0 AF_INET6 : +/-1.200% @ 95% conf.
+        Recv   Send    Send                          Utilization       Service Demand
+        Socket Socket  Message  Elapsed              Recv     Send     Recv    Send
+        Size   Size    Size     Time     Throughput  local    remote   local   remote
+        bytes  bytes   bytes    secs.    10^6bits/s  % I      % U      us/KB   us/KB
+
+           -1     -1   16384    0.30       19544.16   82.05    -1.00    0.692   -1.000
+
+        TCP REQUEST/RESPONSE TEST from bridge () port 0 AF_INET to local () port 0 AF_INET : +/-0.400% @ 95% conf.
+        Local /Remote
+        Socket Size   Request Resp.  Elapsed Trans.   CPU    CPU    S.dem   S.dem
+        Send   Recv   Size    Size   Time    Rate     local  remote local   remote
+        bytes  bytes  bytes   bytes  secs.   per sec  % I    % U    us/Tr   us/Tr
+
+        -1     -1     1       1      0.30    11965.44  41.30  -1.00  69.442  -1.000
+        -1     -1
+
+        TCP Connect/Request/Response TEST from bridge () port 0 AF_INET to local () port 0 AF_INET : +/-1.000% @ 95% conf.
+        Local /Remote
+        Socket Size   Request Resp.  Elapsed Trans.   CPU    CPU    S.dem   S.dem
+        Send   Recv   Size    Size   Time    Rate     local  remote local   remote
+        bytes  bytes  bytes   bytes  secs.   per sec  % I    % U    us/Tr   us/Tr
+
+        -1     -1     1       1      0.30    8948.54  84.05  -1.00  189.115  -1.000
+        -1     -1
+
+        UDP UNIDIRECTIONAL SEND TEST from bridge () port 0 AF_INET to local () port 0 AF_INET : +/-1.600% @ 95% conf.
+        Socket  Message  Elapsed      Messages                   CPU      Service
+        Size    Size     Time         Okay Errors   Throughput   Util     Demand
+        bytes   bytes    secs            #      #   10^6bits/sec % IU     us/KB
+
+            -1    1400   0.30       115083     -1     4296.4     98.80    4.341
+            -1           0.30       100575            3754.7     -1.00    -1.000
+
+        UDP REQUEST/RESPONSE TEST from bridge () port 0 AF_INET to local () port 0 AF_INET : +/-0.600% @ 95% conf.
+        Local /Remote
+        Socket Size   Request Resp.  Elapsed Trans.   CPU    CPU    S.dem   S.dem
+        Send   Recv   Size    Size   Time    Rate     local  remote local   remote
+        bytes  bytes  bytes   bytes  secs.   per sec  % I    % U    us/Tr   us/Tr
+
+        -1     -1     1       1      0.30    11965.44  41.30  -1.00  69.442  -1.000
+        -1     -1
+
+        # netkit far tcp_rr unsupported: the kernel has no netkit support
+
+        UDP UNIDIRECTIONAL SEND TEST from veth () port 0 AF_INET to host () port 0 AF_INET
+        Socket  Message  Elapsed      Messages                   CPU      Service
+        Size    Size     Time         Okay Errors   Throughput   Util     Demand
+        bytes   bytes    secs            #      #   10^6bits/sec % IU     us/KB
+
+            -1    1400   0.30           -1     -1       -1.0     -1.00    -1.000
+            -1           0.30           -1              -1.0     -1.00    -1.000
+
+        UDP REQUEST/RESPONSE TEST from veth () port 0 AF_INET to host () port 0 AF_INET
+        Local /Remote
+        Socket Size   Request Resp.  Elapsed Trans.   CPU    CPU    S.dem   S.dem
+        Send   Recv   Size    Size   Time    Rate     local  remote local   remote
+        bytes  bytes  bytes   bytes  secs.   per sec  % I    % U    us/Tr   us/Tr
+
+        -1     -1     1       1      0.30    -1.00   -1.00  -1.00  -1.000  -1.000
+        -1     -1
+        ");
+    }
+}
