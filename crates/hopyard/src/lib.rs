@@ -6,6 +6,7 @@
 //! ```
 
 pub mod assess;
+pub mod cli;
 pub mod lab;
 pub mod load;
 pub mod measure;
@@ -13,6 +14,7 @@ pub mod meter;
 pub mod model;
 pub mod plan;
 pub mod report;
+pub mod run;
 pub mod signals;
 pub mod stats;
 pub mod store;

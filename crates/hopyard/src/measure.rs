@@ -19,7 +19,7 @@ use crate::signals;
 /// Between the order to start and the start: both workers have to hear it.
 const LEAD: Duration = Duration::from_millis(10);
 /// Traffic goes on after the window for so long, so that both ends are busy for all of it.
-const TAIL: Duration = Duration::from_millis(30);
+const TAIL: Duration = Duration::from_millis(20);
 /// How long a flow may take to connect.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Equal parts of a window, to see whether it settles.
@@ -91,6 +91,15 @@ pub struct Sampler {
     pub warm_up: Duration,
     /// Self-timed work of the responder, for experiments with a known answer.
     pub service_time: Duration,
+}
+
+/// Shares of the machine's CPU time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IdleState {
+    /// Used by other people's processes.
+    pub foreign_ratio: f64,
+    /// Taken by the hypervisor.
+    pub steal_ratio: f64,
 }
 
 /// CPUs of the two ends; none leaves them to the scheduler.
@@ -247,6 +256,22 @@ impl Sampler {
         wait_until(clock::monotonic_ns() + ns(QUIET))?;
         let used = self.meter.close(Ours::default())?.since(&opened);
         Ok((used.net_ns() / used.elapsed_ns).max(0.0))
+    }
+
+    /// What happens on the machine with no load of ours.
+    ///
+    /// # Errors
+    /// As [`Sampler::quiet_cores`].
+    pub fn idle_state(&self) -> Result<IdleState, Error> {
+        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        let opened = self.meter.open(Ours::default())?;
+        wait_until(clock::monotonic_ns() + ns(QUIET))?;
+        let used = self.meter.close(Ours::default())?.since(&opened);
+        let machine = used.elapsed_ns * f64::from(used.cpus);
+        Ok(IdleState {
+            foreign_ratio: used.foreign_ns / machine,
+            steal_ratio: used.steal_ns / machine,
+        })
     }
 
     /// What the generator alone can do with no path at all: units per second of its main figure

@@ -26,6 +26,7 @@ pub fn assess(run: &Run) -> RunReport {
         plan: header.plan.clone(),
         seed: header.seed,
         started: header.started.clone(),
+        base: header.base.clone(),
         blocks: complete_blocks(header, &blocks),
         window_s: seconds(header.window_ns),
         warm_up_s: seconds(header.warm_up_ns),

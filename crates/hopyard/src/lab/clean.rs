@@ -47,6 +47,16 @@ pub fn clean() -> Result<Cleaned> {
     Ok(cleaned)
 }
 
+/// What [`clean`] would remove, by name.
+///
+/// # Errors
+/// The places where leftovers would be cannot be read.
+pub fn find() -> Result<Vec<String>> {
+    let mut found = abandoned_groups()?;
+    found.extend(keep::leftovers()?);
+    Ok(found)
+}
+
 fn abandoned_groups() -> Result<Vec<String>> {
     let names = match Cgroup::list() {
         Ok(names) => names,

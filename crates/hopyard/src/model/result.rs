@@ -34,6 +34,9 @@ pub struct RunSummary {
     pub seed: u64,
     /// RFC 3339 time of the beginning.
     pub started: String,
+    /// Path that others are compared with; a cell without it names another in its verdicts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// Complete blocks.
     pub blocks: u32,
     /// Length of a measured window, s.

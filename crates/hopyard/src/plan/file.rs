@@ -262,11 +262,11 @@ mod tests {
     #[test]
     fn a_wrong_value_names_file_line_and_key() {
         assert_eq!(
-            with("\"250ms\"", "\"250\""),
-            "my.toml:9: window: `250` is not a time: write a time with its unit as in 300ms, 1s or 2m"
+            with("\"200ms\"", "\"200\""),
+            "my.toml:9: window: `200` is not a time: write a time with its unit as in 300ms, 1s or 2m"
         );
         assert_eq!(
-            with("\"250ms\"", "\"1ms\""),
+            with("\"200ms\"", "\"1ms\""),
             "my.toml:9: window: a window of 1ms is out of bounds: from 50ms to 10m"
         );
     }

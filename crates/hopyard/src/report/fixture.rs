@@ -26,6 +26,7 @@ pub(super) fn run() -> RunReport {
             margin: 0.02,
             half_width: 0.025,
             half_width_reached: true,
+            base: Some("veth".to_owned()),
             quick_look: false,
             complete: true,
             environment: environment(),

@@ -1,0 +1,263 @@
+//! Words and flags.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::model::{LoadKind, Peer};
+use crate::plan::Blocks;
+use crate::report::Format;
+use crate::units;
+
+/// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
+/// it, and says what it costs on this kernel.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  hopyard run                                       what every path here costs, in about two minutes
+  hopyard run --paths veth,bridge --loads tcp_rr    two paths, one load
+  hopyard run --peer far --set rate=1gbit           over a wire of 1 Gbit/s
+  hopyard doctor                                    what this host can build, and what would distort figures
+  hopyard lab up bridge && hopyard lab exec bridge a -- ping -c1 198.18.0.2
+
+Exit status: 0 fine, 1 a cell or check failed, 2 wrong usage or a request this host cannot meet,
+3 an internal failure, 130 interrupted."
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Measure: carry out a plan and print what came of it
+    Run(RunArgs),
+    /// Print a run again, from its stored samples
+    Report(ReportArgs),
+    /// Say what this host can build, what would distort figures, and how to mend it
+    Doctor(DoctorArgs),
+    /// List what there is to choose from
+    List(ListArgs),
+    /// Build a path and keep it, to experiment by hand
+    Lab(LabArgs),
+    /// Remove what an interrupted lab left behind
+    Clean,
+    /// Print the JSON schema of results (`hopyard/run/1`)
+    Schema,
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  hopyard completions bash > /etc/bash_completion.d/hopyard")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// The far end of the protocol, on stdin and stdout
+    #[command(hide = true)]
+    Worker,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  hopyard run                                  the default plan `paths`
+  hopyard run my-plan.toml --seed 7            a plan of one's own, the order of another run
+  hopyard run --paths veth,bridge,bridge-nf --loads tcp_stream,udp_stream --set message_size=64,1400
+  hopyard run --paths native,macvlan --peer far --set rate=100mbit --window 2s --blocks 8
+  hopyard run --blocks 2                       a quick look: figures without verdicts
+  hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
+
+`hopyard list paths|loads|axes|plans` tells the words. Several values of an axis are a sweep.")]
+pub(super) struct RunArgs {
+    /// A plan by name, or a TOML file
+    #[arg(default_value = "paths")]
+    pub(super) plan: String,
+    /// Paths to build, or `all` that this host can
+    #[arg(long, value_delimiter = ',', value_name = "PATH,…")]
+    pub(super) paths: Option<Vec<String>>,
+    /// Whom to talk to: local, far, host
+    #[arg(long, value_delimiter = ',', value_name = "PEER,…")]
+    pub(super) peer: Option<Vec<Peer>>,
+    /// Loads to drive
+    #[arg(long, value_delimiter = ',', value_name = "LOAD,…")]
+    pub(super) loads: Option<Vec<LoadKind>>,
+    /// Set an axis; several values are a sweep
+    #[arg(long, value_name = "AXIS=VALUE,…", value_parser = axis_values)]
+    pub(super) set: Vec<(String, Vec<String>)>,
+    /// Length of a measured window
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::window)]
+    pub(super) window: Option<Duration>,
+    /// Fewest and most blocks
+    #[arg(long, value_name = "MIN..MAX")]
+    pub(super) blocks: Option<Blocks>,
+    /// Half-width of intervals at which measuring may stop
+    #[arg(long, value_name = "SHARE", value_parser = units::parse_share)]
+    pub(super) half_width: Option<f64>,
+    /// Confidence of intervals
+    #[arg(long, value_name = "LEVEL", value_parser = units::parse_confidence)]
+    pub(super) confidence: Option<f64>,
+    /// Path that others are compared with
+    #[arg(long, value_name = "PATH")]
+    pub(super) base: Option<String>,
+    /// Stop measuring after this time
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    pub(super) time_limit: Option<Duration>,
+    /// Seed of every random order (default: another each time, and recorded)
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Directory for the run (default: hopyard-runs/TIME-PLAN)
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  hopyard report hopyard-runs/20260301-101500-paths
+  hopyard report RUN --format markdown -o result.md
+  hopyard report RUN --format netperf")]
+pub(super) struct ReportArgs {
+    /// The run's directory
+    pub(super) run: PathBuf,
+    /// How to print it
+    #[arg(long, default_value = "text")]
+    pub(super) format: Format,
+    /// Write to a file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct DoctorArgs {
+    /// Print as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ListArgs {
+    /// What to list
+    pub(super) what: Listed,
+    /// Print as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Listed {
+    /// Ways to connect an endpoint
+    Paths,
+    /// Traffic
+    Loads,
+    /// Everything that can be swept
+    Axes,
+    /// Plans that come along
+    Plans,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  hopyard lab up bridge --name mine --set mtu=9000
+  hopyard lab exec mine a -- ping -c1 198.18.0.2
+  hopyard lab exec mine hub -- tcpdump -ni veth-a
+  hopyard lab down mine
+
+Namespaces of a lab are also at /run/hopyard/NAME/ROLE, for `nsenter --net=…`.")]
+pub(super) struct LabArgs {
+    #[command(subcommand)]
+    pub(super) command: LabCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum LabCommand {
+    /// Build a path and let it stand
+    Up {
+        /// The path
+        path: String,
+        /// Name of the lab (default: the path's)
+        #[arg(long)]
+        name: Option<String>,
+        /// Whom the endpoint is to talk to
+        #[arg(long, default_value = "local")]
+        peer: Peer,
+        /// Set an axis
+        #[arg(long, value_name = "AXIS=VALUE", value_parser = axis_values)]
+        set: Vec<(String, Vec<String>)>,
+    },
+    /// Run a command in a namespace of a lab
+    Exec {
+        /// The lab
+        name: String,
+        /// The namespace: a, b, hub or far
+        endpoint: String,
+        /// The command
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+    },
+    /// Take a lab down
+    Down {
+        /// The lab
+        name: String,
+        /// Even while processes run in it
+        #[arg(long)]
+        force: bool,
+    },
+    /// List the labs that stand
+    List {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `AXIS=v1,v2`.
+fn axis_values(text: &str) -> Result<(String, Vec<String>), String> {
+    let (axis, values) = text
+        .split_once('=')
+        .ok_or_else(|| format!("`{text}` is not of the form AXIS=VALUE"))?;
+    let axis = crate::model::axis(axis.trim()).map_err(|e| e.to_string())?;
+    let values: Vec<String> = values.split(',').map(|v| v.trim().to_owned()).collect();
+    for value in &values {
+        (axis.set)(&mut crate::model::Axes::default(), value).map_err(|e| e.to_string())?;
+    }
+    Ok((axis.name.to_owned(), values))
+}
+
+pub(super) fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "hopyard", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn axes_are_checked_where_they_are_typed() {
+        assert!(axis_values("flows=1,2,4").is_ok());
+        assert!(axis_values("flows").is_err());
+        assert!(
+            axis_values("flows=0")
+                .unwrap_err()
+                .contains("out of bounds")
+        );
+        assert!(
+            axis_values("colour=red")
+                .unwrap_err()
+                .contains("there is no axis `colour`")
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! `hopyard doctor`: what this host can build, what would distort figures, how to mend it.
+
+use serde::Serialize;
+
+use super::args::DoctorArgs;
+use super::{Done, Failure, pretty, print};
+use crate::lab::{self, PATHS};
+use crate::measure::Sampler;
+use crate::meter::environment;
+use crate::model::{CpuAccounting, Environment};
+use crate::plan;
+
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    schema: &'static str,
+    paths: Vec<PathState>,
+    findings: Vec<Finding>,
+    environment: Environment,
+}
+
+#[derive(Debug, Serialize)]
+struct PathState {
+    name: &'static str,
+    available: bool,
+    reason: Option<String>,
+}
+
+/// Something that would distort figures.
+#[derive(Debug, Serialize)]
+struct Finding {
+    /// What is the matter.
+    what: String,
+    /// What it does to figures.
+    effect: String,
+    /// How to mend it.
+    mend: String,
+}
+
+fn finding(what: impl Into<String>, effect: &str, mend: impl Into<String>) -> Finding {
+    Finding {
+        what: what.into(),
+        effect: effect.to_owned(),
+        mend: mend.into(),
+    }
+}
+
+pub(super) fn doctor(args: &DoctorArgs) -> Done {
+    let paths = paths()?;
+    let default = plan::find("paths")?;
+    let sampler = Sampler::new(default.window, default.warm_up)?;
+    let environment = environment::capture(&sampler.meter);
+    let mut findings = of_environment(&environment);
+    findings.extend(of_now(&sampler)?);
+    let diagnosis = Diagnosis {
+        schema: "hopyard/doctor/1",
+        paths,
+        findings,
+        environment,
+    };
+    if args.json {
+        print(&pretty(&diagnosis)?)
+    } else {
+        print(&text(&diagnosis))
+    }
+}
+
+fn paths() -> Result<Vec<PathState>, Failure> {
+    PATHS
+        .iter()
+        .map(|path| match path.available() {
+            Ok(()) => Ok(PathState {
+                name: path.name(),
+                available: true,
+                reason: None,
+            }),
+            Err(lab::Error::Unsupported { source, .. }) => Ok(PathState {
+                name: path.name(),
+                available: false,
+                reason: Some(crate::chain(&source)),
+            }),
+            Err(e) => Err(e.into()),
+        })
+        .collect()
+}
+
+/// What the kernel and its settings do to figures.
+fn of_environment(environment: &Environment) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if environment.cpus < 2 {
+        findings.push(finding(
+            "one CPU",
+            "both ends of a load share it; the default placement `split` cannot be had",
+            "use --set placement=same, or a machine with two CPUs",
+        ));
+    }
+    if environment.cpu_accounting == CpuAccounting::ProcStat {
+        findings.push(finding(
+            "/proc/timer_list cannot be read",
+            "CPU time comes in steps of 10 ms: costs of short windows are uncertain by 5 to 10 %",
+            "run as root, or use --window 10s",
+        ));
+    }
+    if let Some(governor) = environment
+        .frequency_governor
+        .as_ref()
+        .filter(|g| *g != "performance")
+    {
+        findings.push(finding(
+            format!("CPU frequency governor `{governor}`"),
+            "ns of CPU are not always worth the same",
+            "cpupower frequency-set -g performance",
+        ));
+    }
+    if let Some(default) = environment.sysctls.get("net.ipv4.tcp_congestion_control")
+        && default != "cubic"
+    {
+        findings.push(finding(
+            format!("default congestion control is {default}"),
+            "hopyard sets cubic unless told otherwise; programs of this host get other figures",
+            format!("--set congestion={default} measures what they get"),
+        ));
+    }
+    if !environment.debug_features.is_empty() {
+        findings.push(finding(
+            format!(
+                "debug features in the kernel: {}",
+                environment.debug_features.join(", ")
+            ),
+            "everything costs more than on a production kernel",
+            "boot a kernel without them; end tracing with `echo nop > current_tracer`",
+        ));
+    }
+    if environment.clock_source != "tsc" && environment.clock_source != "kvm-clock" {
+        findings.push(finding(
+            format!("clock source `{}`", environment.clock_source),
+            "reading the clock may cost a system call: it weighs on request/response loads",
+            "boot with tsc=reliable if the hardware's is",
+        ));
+    }
+    if let Some(hypervisor) = &environment.hypervisor {
+        findings.push(finding(
+            format!("a virtual machine ({hypervisor})"),
+            "neighbours come and go: absolute figures drift, paired ratios hold",
+            "compare only within one run; watch steal in the warnings",
+        ));
+    }
+    findings
+}
+
+/// What happens on the machine right now.
+fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    let state = sampler.idle_state()?;
+    if state.foreign_ratio > 0.02 {
+        findings.push(finding(
+            format!(
+                "other processes use {:.0} % of the machine now",
+                state.foreign_ratio * 100.0
+            ),
+            "they take CPUs and caches from the load",
+            "stop them, or measure when they are done",
+        ));
+    }
+    if state.steal_ratio > 0.01 {
+        findings.push(finding(
+            format!(
+                "the hypervisor takes {:.1} % now",
+                state.steal_ratio * 100.0
+            ),
+            "blocks with more than 1 % are measured twice",
+            "use a quieter host",
+        ));
+    }
+    let leftovers = crate::lab::clean::find()?;
+    if !leftovers.is_empty() {
+        findings.push(finding(
+            format!("left by interrupted labs: {}", leftovers.join(", ")),
+            "none, but they hold namespaces or processes",
+            "hopyard clean",
+        ));
+    }
+    Ok(findings)
+}
+
+fn text(diagnosis: &Diagnosis) -> String {
+    let environment = &diagnosis.environment;
+    let mut text = format!(
+        "Linux {} · {}, {} CPUs\n\nPaths\n",
+        environment.kernel_release, environment.cpu_model, environment.cpus
+    );
+    for path in &diagnosis.paths {
+        let state = path.reason.as_deref().unwrap_or("ready");
+        text += &format!("  {:<11} {state}\n", path.name);
+    }
+    text += "\nWhat would distort figures\n";
+    for finding in &diagnosis.findings {
+        text += &format!(
+            "  {}\n    effect: {}\n    mend:   {}\n",
+            finding.what, finding.effect, finding.mend
+        );
+    }
+    if diagnosis.findings.is_empty() {
+        text += "  nothing found\n";
+    }
+    text
+}

@@ -1,0 +1,110 @@
+//! `hopyard lab` and `hopyard clean`.
+
+use std::process::ExitCode;
+
+use super::args::{LabArgs, LabCommand};
+use super::{Done, Failure, pretty, print};
+use crate::lab::{self, clean as cleaning, keep};
+use crate::model::{Axes, LoadKind, Peer};
+
+pub(super) fn lab(args: LabArgs) -> Done {
+    match args.command {
+        LabCommand::Up {
+            path,
+            name,
+            peer,
+            set,
+        } => up(&path, name, peer, &set),
+        LabCommand::Exec {
+            name,
+            endpoint,
+            command,
+        } => match keep::exec(&name, &endpoint, &command)? {},
+        LabCommand::Down { name, force } => {
+            keep::down(&name, force)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        LabCommand::List { json } => list(json),
+    }
+}
+
+fn up(path: &str, name: Option<String>, peer: Peer, set: &[(String, Vec<String>)]) -> Done {
+    let path = lab::path(path)?;
+    path.check(peer)?;
+    path.available()?;
+    let mut axes = Axes::default();
+    for (axis, values) in set {
+        let axis = crate::model::axis(axis)?;
+        let [value] = &values[..] else {
+            return Err(Failure::request(format!(
+                "a lab has one value of `{}`, not {}: a sweep is for `hopyard run`",
+                axis.name,
+                values.join(", ")
+            )));
+        };
+        (axis.set)(&mut axes, value)?;
+    }
+    // Only what shapes the lab itself is kept; sizes and flows belong to a load.
+    let axes = axes.for_cell(LoadKind::TcpStream, peer);
+    let kept = keep::up(name.as_deref().unwrap_or(path.name()), path, peer, &axes)?;
+    let mut text = format!(
+        "lab `{}` is up: path {}, peer {}\n",
+        kept.name, kept.path, kept.peer
+    );
+    for space in &kept.spaces {
+        let address = space.address.as_deref().unwrap_or("-");
+        text += &format!(
+            "  {:<4} {:<14} {}\n",
+            space.role,
+            address,
+            space.devices.join(", ")
+        );
+    }
+    text += &format!(
+        "hopyard lab exec {0} a -- ip address; hopyard lab down {0}\n",
+        kept.name
+    );
+    print(&text)
+}
+
+fn list(json: bool) -> Done {
+    let labs = keep::list()?;
+    if json {
+        return print(&pretty(&labs)?);
+    }
+    if labs.is_empty() {
+        return print("no lab is up\n");
+    }
+    let mut table = super::table(&["lab", "path", "peer", "namespaces"]);
+    for kept in labs {
+        let spaces: Vec<String> = kept
+            .spaces
+            .iter()
+            .map(|s| match &s.address {
+                Some(address) => format!("{} ({address})", s.role),
+                None => s.role.clone(),
+            })
+            .collect();
+        table.add_row([
+            kept.name,
+            kept.path,
+            kept.peer.to_string(),
+            spaces.join(", "),
+        ]);
+    }
+    print(&format!("{table}\n"))
+}
+
+pub(super) fn clean() -> Done {
+    let cleaned = cleaning::clean()?;
+    for removed in &cleaned.removed {
+        print(&format!("removed {removed}\n"))?;
+    }
+    for problem in &cleaned.problems {
+        crate::note(format_args!("{problem}"));
+    }
+    if cleaned == cleaning::Cleaned::default() {
+        print("nothing to clean\n")?;
+    }
+    Ok(ExitCode::from(u8::from(!cleaned.problems.is_empty())))
+}

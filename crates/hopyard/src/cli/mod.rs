@@ -1,0 +1,177 @@
+//! The command line: what people type, and what they get back.
+//!
+//! Results go to stdout, everything else to stderr. Exit status 0: fine; 1: a cell failed or a check did;
+//! 2: usage, or a request this host cannot meet; 3: an internal failure; 130: interrupted.
+
+mod args;
+mod doctor;
+mod labs;
+mod list;
+mod progress;
+mod report;
+mod run;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{lab, load, measure, meter, plan, run as runner, signals, store};
+use args::{Args, Command};
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub struct Failure {
+    status: u8,
+    message: String,
+}
+
+impl Failure {
+    /// A wrong word, or something this host cannot do.
+    fn request(message: impl Into<String>) -> Self {
+        Self {
+            status: 2,
+            message: message.into(),
+        }
+    }
+
+    fn internal(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self {
+            status: 3,
+            message: crate::chain(error),
+        }
+    }
+
+    fn asked(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self {
+            status: 2,
+            message: crate::chain(error),
+        }
+    }
+}
+
+macro_rules! is_a_request {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::asked(&error)
+            }
+        })+
+    };
+}
+
+is_a_request!(
+    lab::Error,
+    plan::FileError,
+    plan::ExpandError,
+    store::Error,
+    crate::model::UnknownName,
+    crate::model::AxisError
+);
+
+impl From<meter::Error> for Failure {
+    fn from(error: meter::Error) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl From<measure::Error> for Failure {
+    fn from(error: measure::Error) -> Self {
+        match error {
+            error if error.is_interrupt() => Self {
+                status: signals::INTERRUPTED,
+                message: "interrupted".to_owned(),
+            },
+            measure::Error::Lab(error) => error.into(),
+            // Without privilege, or on a kernel that lacks something: nothing is broken.
+            measure::Error::Net(ref net)
+                if net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. }) =>
+            {
+                Self::asked(&error)
+            }
+            other => Self::internal(&other),
+        }
+    }
+}
+
+impl From<runner::Error> for Failure {
+    fn from(error: runner::Error) -> Self {
+        match error {
+            runner::Error::Plan(error) => error.into(),
+            runner::Error::Store(error) => error.into(),
+            runner::Error::Measure(error) => error.into(),
+            runner::Error::Nothing(message) => Self::request(message),
+        }
+    }
+}
+
+type Done = Result<ExitCode, Failure>;
+
+/// Runs the program.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // `--help` and `--version` are answers, not errors.
+            let status = if error.use_stderr() { 2 } else { 0 };
+            return match error.print() {
+                Ok(()) => ExitCode::from(status),
+                Err(_) => ExitCode::from(3),
+            };
+        }
+    };
+    match dispatch(args.command) {
+        Ok(status) => status,
+        Err(failure) => {
+            crate::note(format_args!("{}", failure.message));
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Done {
+    match command {
+        Command::Worker => load::worker::main()
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| Failure::internal(&e)),
+        Command::Run(args) => run::run(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+        Command::List(args) => list::list(&args),
+        Command::Lab(args) => labs::lab(args),
+        Command::Clean => labs::clean(),
+        Command::Schema => print(&pretty(&crate::report::schema())?),
+        Command::Completions { shell } => print(&args::completions(shell)),
+    }
+}
+
+/// Writes a result. A reader that has seen enough (`| head`) is no failure.
+fn print(text: &str) -> Done {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure {
+            status: 3,
+            message: format!("cannot write to stdout: {e}"),
+        }),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|e| Failure {
+            status: 3,
+            message: format!("cannot write JSON: {e}"),
+        })
+}
+
+/// A plain table as wide as it needs to be.
+fn table(heads: &[&str]) -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table
+        .load_style(comfy_table::presets::NOTHING)
+        .set_header(heads);
+    table
+}

@@ -1,0 +1,97 @@
+//! `hopyard run`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::args::RunArgs;
+use super::progress::Progress;
+use super::{Done, Failure, print};
+use crate::assess::assess;
+use crate::model::CellStatus;
+use crate::plan::{self, Paths, Plan};
+use crate::report::{Format, render};
+use crate::store::{End, Run};
+use crate::{run, signals};
+
+/// Where runs go by themselves.
+const RUNS: &str = "hopyard-runs";
+
+pub(super) fn run(args: &RunArgs) -> Done {
+    signals::listen().map_err(|e| Failure::internal(&e))?;
+    let plan = planned(args)?;
+    let prepared = run::prepare(plan, args.seed.unwrap_or_else(run::any_seed))?;
+    let directory = args
+        .out
+        .clone()
+        .unwrap_or_else(|| unused(&prepared.header.id));
+    let mut progress = Progress::new();
+    match prepared.carry_out(&directory, &mut progress) {
+        Ok(run) => {
+            let status = show(&run, args.json, &directory)?;
+            Ok(if run.end == Some(End::Interrupted) {
+                ExitCode::from(signals::INTERRUPTED)
+            } else {
+                status
+            })
+        }
+        Err((run, error)) => {
+            // What was measured until then is shown before the reason why it ended.
+            if let Some(run) = run.filter(|run| !run.samples.is_empty()) {
+                show(&run, args.json, &directory)?;
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// The plan with what the command line changes of it.
+fn planned(args: &RunArgs) -> Result<Plan, Failure> {
+    let mut plan = plan::find(&args.plan)?;
+    if let Some(names) = &args.paths {
+        plan.paths = Paths::from_names(names);
+    }
+    if let Some(peers) = &args.peer {
+        plan.peers.clone_from(peers);
+    }
+    if let Some(loads) = &args.loads {
+        plan.loads.clone_from(loads);
+    }
+    for (axis, values) in &args.set {
+        plan.set.retain(|(name, _)| name != axis);
+        plan.set.push((axis.clone(), values.clone()));
+    }
+    plan.window = args.window.unwrap_or(plan.window);
+    plan.blocks = args.blocks.unwrap_or(plan.blocks);
+    plan.half_width = args.half_width.unwrap_or(plan.half_width);
+    plan.confidence = args.confidence.unwrap_or(plan.confidence);
+    plan.base = args.base.clone().or(plan.base);
+    plan.time_limit = args.time_limit.or(plan.time_limit);
+    Ok(plan)
+}
+
+/// A directory of the run's name; of two runs in one second the later gets a number.
+fn unused(id: &str) -> PathBuf {
+    let home = PathBuf::from(RUNS);
+    let mut directory = home.join(id);
+    let mut number = 2;
+    while directory.exists() {
+        directory = home.join(format!("{id}-{number}"));
+        number += 1;
+    }
+    directory
+}
+
+fn show(run: &Run, json: bool, directory: &std::path::Path) -> Done {
+    let report = assess(run);
+    let format = if json { Format::Json } else { Format::Text };
+    print(&render(&report, format))?;
+    crate::note(format_args!(
+        "the run is in {0}; `hopyard report {0}` prints it again",
+        directory.display()
+    ));
+    let failed = report
+        .cells
+        .iter()
+        .any(|cell| cell.status == CellStatus::Failed);
+    Ok(ExitCode::from(u8::from(failed)))
+}
