@@ -1,0 +1,1 @@
+//! Privileged tests: real namespaces, real traffic, the real program.
