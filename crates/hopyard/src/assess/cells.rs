@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::quantities::QUANTITIES;
 use crate::model::{
-    CellReport, CellStatus, DeviceSeen, LoadKind, Measurement, Outcome, Sample, Switch, WayReport,
+    CellReport, CellStatus, CpuUse, DeviceSeen, Elsewhere, LoadKind, Measurement, Outcome, Sample,
+    Switch, WayReport,
 };
 use crate::stats::{self, Samples};
 use crate::store::{Header, PlannedCell};
@@ -233,8 +234,28 @@ fn way(measured: &[&Measurement]) -> WayReport {
     }
 }
 
+/// What else used the machine, all windows together.
+pub(super) fn elsewhere(samples: &[&Sample]) -> Option<Elsewhere> {
+    let uses: Vec<_> = samples
+        .iter()
+        .filter_map(|s| match &s.outcome {
+            Outcome::Measured(m) => Some(m.cpu),
+            Outcome::Failed { .. } => None,
+        })
+        .collect();
+    let whole: f64 = uses.iter().map(|u| u.elapsed_ns * f64::from(u.cpus)).sum();
+    let share = |of: fn(&CpuUse) -> f64| uses.iter().map(of).sum::<f64>() / whole;
+    (whole > 0.0).then(|| Elsewhere {
+        foreign_ratio: share(|u| u.foreign_ns),
+        steal_ratio: share(|u| u.steal_ns),
+        controller_ratio: share(|u| u.controller_ns),
+        baseline_ratio: share(|u| u.baseline_ns),
+        closure: mean_closure(samples),
+    })
+}
+
 /// Sum of tick columns over time passed, all windows together: single windows are too short for it.
-pub(super) fn mean_closure(samples: &[&Sample]) -> f64 {
+fn mean_closure(samples: &[&Sample]) -> f64 {
     let mut ticks = 0.0;
     let mut elapsed = 0.0;
     for sample in samples {

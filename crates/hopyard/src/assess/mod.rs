@@ -36,6 +36,7 @@ pub fn assess(run: &Run) -> RunReport {
         half_width_reached,
         quick_look,
         complete: matches!(run.end, Some(End::Complete | End::TimeLimit)),
+        elsewhere: cells::elsewhere(&blocks),
         environment: header.environment.clone(),
     };
     let warnings = warnings::all(run, &summary, &cells, &blocks);

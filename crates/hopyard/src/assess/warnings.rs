@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cells::{CLOSURE, mean_closure};
+use super::cells::CLOSURE;
 use super::quantities::quantity;
 use crate::model::{
     CellReport, CellStatus, CpuAccounting, LoadKind, Measurement, Outcome, Placement, RunSummary,
@@ -16,7 +16,7 @@ use crate::units::show_duration;
 /// Foreign CPU above this share of the machine is a doubt.
 const FOREIGN: f64 = 0.02;
 /// Steal above this share of the machine is a doubt, and repeats its block.
-pub(crate) const STEAL: f64 = 0.01;
+const STEAL: f64 = 0.01;
 /// A result this near to what the generator can do at all is a doubt.
 const CEILING: f64 = 0.9;
 /// Processes started by others, per second, above which their CPU time may be missed.
@@ -41,10 +41,10 @@ pub(super) fn all(
     warn(WarningCode::Way, way(cells));
     warn(WarningCode::QuickLook, quick_look(summary));
     warn(WarningCode::Width, width(summary, cells));
-    warn(WarningCode::ForeignCpu, foreign_cpu(samples));
+    warn(WarningCode::ForeignCpu, foreign_cpu(summary));
     warn(WarningCode::ForeignForks, foreign_forks(samples));
-    warn(WarningCode::Steal, steal(samples));
-    warn(WarningCode::Closure, closure(samples));
+    warn(WarningCode::Steal, steal(summary));
+    warn(WarningCode::Closure, closure(summary));
     warn(WarningCode::CpuAccounting, accounting(summary));
     warn(WarningCode::TwoModes, two_modes(cells));
     warn(WarningCode::Unsettled, unsettled(cells));
@@ -64,16 +64,6 @@ fn measurements<'a>(samples: &'a [&Sample]) -> impl Iterator<Item = &'a Measurem
         Outcome::Measured(m) => Some(&**m),
         Outcome::Failed { .. } => None,
     })
-}
-
-/// A share of the machine's CPU time, all windows together.
-fn machine_share(samples: &[&Sample], of: fn(&Measurement) -> f64) -> f64 {
-    let (mut part, mut whole) = (0.0, 0.0);
-    for m in measurements(samples) {
-        part += of(m);
-        whole += m.cpu.elapsed_ns * f64::from(m.cpu.cpus);
-    }
-    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 fn percent(share: f64) -> String {
@@ -175,8 +165,8 @@ fn width(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
     ))
 }
 
-fn foreign_cpu(samples: &[&Sample]) -> Option<String> {
-    let share = machine_share(samples, |m| m.cpu.foreign_ns);
+fn foreign_cpu(summary: &RunSummary) -> Option<String> {
+    let share = summary.elsewhere?.foreign_ratio;
     (share > FOREIGN).then(|| {
         format!(
             "Other processes used {} of the machine while measuring. It is subtracted from CPU costs, but \
@@ -205,8 +195,8 @@ fn foreign_forks(samples: &[&Sample]) -> Option<String> {
     })
 }
 
-fn steal(samples: &[&Sample]) -> Option<String> {
-    let share = machine_share(samples, |m| m.cpu.steal_ns);
+fn steal(summary: &RunSummary) -> Option<String> {
+    let share = summary.elsewhere?.steal_ratio;
     (share > STEAL).then(|| {
         format!(
             "The hypervisor took {} of the machine's time away. It is subtracted, but what remains \
@@ -216,9 +206,9 @@ fn steal(samples: &[&Sample]) -> Option<String> {
     })
 }
 
-fn closure(samples: &[&Sample]) -> Option<String> {
-    let q = mean_closure(samples);
-    ((q - 1.0).abs() > CLOSURE && !samples.is_empty()).then(|| {
+fn closure(summary: &RunSummary) -> Option<String> {
+    let q = summary.elsewhere?.closure;
+    ((q - 1.0).abs() > CLOSURE).then(|| {
         format!(
             "The columns of /proc/stat add up to {:.1} % of the time that passed, so there is no split into \
              user, system and softirq. Totals come from the idle clock and are not affected.",

@@ -131,15 +131,31 @@ fn memory_bytes() -> u64 {
         .map_or(0, |kib| kib * 1024)
 }
 
-/// The hypervisor by its DMI vendor or product, else by the CPU flag alone.
+/// The hypervisor by the name that CPUID gives, else by its DMI vendor; found by the CPU flag.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let flagged =
         field(cpuinfo, "flags").is_some_and(|f| f.split(' ').any(|flag| flag == "hypervisor"));
     flagged.then(|| {
-        line("/sys/hypervisor/type")
+        cpuid_hypervisor()
+            .or_else(|| line("/sys/hypervisor/type"))
             .or_else(|| line("/sys/class/dmi/id/sys_vendor"))
             .unwrap_or_else(|| "unnamed".to_owned())
     })
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+fn cpuid_hypervisor() -> Option<String> {
+    use raw_cpuid::{CpuId, Hypervisor};
+    let info = CpuId::new().get_hypervisor_info()?;
+    Some(match info.identify() {
+        Hypervisor::Unknown(..) => return None,
+        known => format!("{known:?}"),
+    })
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
+fn cpuid_hypervisor() -> Option<String> {
+    None
 }
 
 fn mitigations() -> BTreeMap<String, String> {

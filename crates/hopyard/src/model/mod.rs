@@ -12,8 +12,8 @@ pub use axes::{AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use environment::{CpuAccounting, Environment};
 pub use result::{
-    CellReport, CellStatus, DeviceSeen, RunReport, RunSummary, VerdictReport, Warning, WarningCode,
-    WayReport,
+    CellReport, CellStatus, DeviceSeen, Elsewhere, RunReport, RunSummary, VerdictReport, Warning,
+    WarningCode, WayReport,
 };
 pub use sample::{
     Arrived, Counted, CpuUse, DeviceCount, Direction, Latency, Measurement, OffloadState, Outcome,

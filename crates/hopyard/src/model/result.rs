@@ -55,8 +55,26 @@ pub struct RunSummary {
     pub quick_look: bool,
     /// Was the run carried out to its end?
     pub complete: bool,
+    /// What else used the machine in the measured windows; absent where nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<Elsewhere>,
     /// The machine.
     pub environment: Environment,
+}
+
+/// Use of the machine by others than the load, all measured windows together; shares of all CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Elsewhere {
+    /// Other people's processes.
+    pub foreign_ratio: f64,
+    /// Taken by the hypervisor.
+    pub steal_ratio: f64,
+    /// hopyard's own controller.
+    pub controller_ratio: f64,
+    /// The quiet machine by itself.
+    pub baseline_ratio: f64,
+    /// Sum of the columns of /proc/stat over the time that passed; 1 where they add up.
+    pub closure: f64,
 }
 
 /// Did the cell give figures?

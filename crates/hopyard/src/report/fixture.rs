@@ -29,6 +29,7 @@ pub(super) fn run() -> RunReport {
             base: Some("veth".to_owned()),
             quick_look: false,
             complete: true,
+            elsewhere: None,
             environment: environment(),
         },
         cells: Vec::new(),

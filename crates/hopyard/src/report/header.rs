@@ -4,9 +4,7 @@ use super::document::{Block, tame};
 use super::group;
 use super::number::{chosen_percent, counted, significant};
 use crate::model::RunReport;
-
-/// Blocks that a verdict needs.
-const ENOUGH: u32 = 8;
+use crate::plan::FOR_A_VERDICT;
 
 /// Title, facts, and what a reader must know first.
 pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
@@ -16,6 +14,17 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
         Block::Facts(measuring(report)),
         Block::Facts(machine(report)),
     ];
+    if let Some(elsewhere) = &run.elsewhere {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        blocks.push(Block::Facts(vec![
+            format!(
+                "while measuring: other processes {}",
+                percent(elsewhere.foreign_ratio)
+            ),
+            format!("steal {}", percent(elsewhere.steal_ratio)),
+            format!("quiet machine {}", percent(elsewhere.baseline_ratio)),
+        ]));
+    }
     let shared = group::shared(&report.cells);
     if !shared.is_empty() {
         blocks.push(Block::Facts(vec![format!(
@@ -31,7 +40,7 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
     }
     if run.quick_look {
         blocks.push(Block::Paragraph(format!(
-            "Quick look: {visits}, no verdicts; at least {ENOUGH} are needed."
+            "Quick look: {visits}, no verdicts; at least {FOR_A_VERDICT} are needed."
         )));
     }
     if report.cells.is_empty() {
@@ -44,7 +53,11 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
 
 fn measuring(report: &RunReport) -> Vec<String> {
     let run = &report.run;
-    let base = group::Layout::of(&report.cells).base.map(tame);
+    let base = run
+        .base
+        .as_deref()
+        .or(group::Layout::of(&report.cells).base)
+        .map(tame);
     let mut facts = vec![
         format!(
             "{} × {} s",

@@ -8,9 +8,16 @@ use super::quantity;
 use crate::model::{CellReport, CellStatus, RunReport};
 use crate::stats::Verdict;
 
+/// Share of the time above which what held TCP back is worth a remark.
+const HELD_BACK: f64 = 0.05;
+
+fn counted_u64(n: u64, what: &str) -> String {
+    counted(usize::try_from(n).unwrap_or(usize::MAX), what)
+}
+
 /// What is doubtful about a cell that has figures, as one remark.
 pub(super) fn doubts(cell: &CellReport) -> Option<String> {
-    if cell.status != CellStatus::Ok {
+    if instead(cell).is_some() {
         return None;
     }
     let mut remarks: Vec<String> = cell
@@ -34,6 +41,24 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
             None => format!("{samples} failed"),
         });
     }
+    let held_back = [
+        (cell.receive_window_limited_ratio, "the receiver's window"),
+        (cell.send_buffer_limited_ratio, "its send buffer"),
+    ];
+    for (share, by) in held_back {
+        if let Some(share) = share.filter(|share| *share >= HELD_BACK) {
+            remarks.push(format!(
+                "TCP was held back by {by} {:.0} % of the time",
+                share * 100.0
+            ));
+        }
+    }
+    if cell.device_drops > 0 {
+        remarks.push(format!(
+            "devices dropped {}",
+            counted_u64(cell.device_drops, "packet")
+        ));
+    }
     if !cell.way.proved {
         remarks.push("the way was not proved, see below".to_owned());
     }
@@ -42,6 +67,10 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
 
 /// What stands in a row instead of figures.
 pub(super) fn instead(cell: &CellReport) -> Option<String> {
+    // A cell that failed now and then has figures, and a remark.
+    if !cell.estimates.is_empty() {
+        return None;
+    }
     let status = status(cell.status)?;
     Some(match cell.cause.as_deref().map(tame) {
         Some(cause) if !cause.is_empty() => format!("{status}: {cause}"),

@@ -1,0 +1,61 @@
+# `make help` lists the targets.
+
+CARGO ?= cargo
+HOPYARD := target/release/hopyard
+
+# What building needs beside a Rust toolchain; what tests and benchmarks use on top.
+BUILD_PACKAGES := gcc libc6-dev
+TEST_PACKAGES := nftables iproute2 util-linux
+PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint unit verify bench doctor deny clean toolchain root
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: root build ## the main job: measure every path this host has, about two minutes
+	$(HOPYARD) run
+
+build: toolchain ## build the program (release)
+	@scripts/need $(BUILD_PACKAGES)
+	$(CARGO) build --release --locked -p hopyard
+
+test: root toolchain lint unit ## all tests, in throw-away namespaces; needs root
+
+lint: toolchain
+	@scripts/need $(BUILD_PACKAGES)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+unit: root toolchain
+	@scripts/need $(BUILD_PACKAGES) $(TEST_PACKAGES)
+	$(CARGO) test --workspace --locked
+
+verify: root toolchain ## experiments with a known answer: promised against seen, some minutes
+	@scripts/need $(BUILD_PACKAGES) iperf3 nftables
+	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
+	target/release/verify $(ARGS)
+
+bench: root toolchain ## side by side with iperf3, iperf2, nuttcp and sockperf, some minutes
+	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES)
+	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
+	target/release/peers $(ARGS)
+
+doctor: build ## what this host can build, and what would distort figures
+	$(HOPYARD) doctor
+
+deny: toolchain ## licences and advisories of all dependencies
+	@command -v cargo-deny >/dev/null || { echo "installing cargo-deny"; $(CARGO) install --locked cargo-deny; }
+	$(CARGO) deny check
+
+clean: ## remove what an interrupted lab left, and the build
+	@[ ! -x $(HOPYARD) ] || $(HOPYARD) clean
+	$(CARGO) clean
+
+toolchain:
+	@command -v $(CARGO) >/dev/null || { \
+		echo "no Rust toolchain: install one as https://rustup.rs says, then run make again" >&2; exit 1; }
+
+root:
+	@[ "$$(id -u)" -eq 0 ] || { echo "this makes network namespaces: run it as root" >&2; exit 1; }
