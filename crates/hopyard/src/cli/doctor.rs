@@ -45,7 +45,7 @@ fn finding(what: impl Into<String>, effect: &str, mend: impl Into<String>) -> Fi
 }
 
 pub(super) fn doctor(args: &DoctorArgs) -> Done {
-    let paths = paths()?;
+    let paths = paths();
     let default = plan::find("paths")?;
     let sampler = Sampler::new(default.window, default.warm_up)?;
     let environment = environment::capture(&sampler.meter);
@@ -64,21 +64,20 @@ pub(super) fn doctor(args: &DoctorArgs) -> Done {
     }
 }
 
-fn paths() -> Result<Vec<PathState>, Failure> {
+/// Every path with the reason why not: something missing, or no privilege to find out.
+fn paths() -> Vec<PathState> {
     PATHS
         .iter()
-        .map(|path| match path.available() {
-            Ok(()) => Ok(PathState {
+        .map(|path| {
+            let reason = path.available().err().map(|e| match e {
+                lab::Error::Unsupported { source, .. } => crate::chain(&source),
+                other => crate::chain(&other),
+            });
+            PathState {
                 name: path.name(),
-                available: true,
-                reason: None,
-            }),
-            Err(lab::Error::Unsupported { source, .. }) => Ok(PathState {
-                name: path.name(),
-                available: false,
-                reason: Some(crate::chain(&source)),
-            }),
-            Err(e) => Err(e.into()),
+                available: reason.is_none(),
+                reason,
+            }
         })
         .collect()
 }

@@ -18,7 +18,7 @@ struct Row {
 
 pub(super) fn list(args: &ListArgs) -> Done {
     let (heads, rows) = match args.what {
-        Listed::Paths => (["path", "peers", "what it is"], paths()?),
+        Listed::Paths => (["path", "peers", "what it is"], paths()),
         Listed::Loads => (["load", "counted in", "what it does"], loads()),
         Listed::Axes => (["axis", "values", "what it is"], axes()),
         Listed::Plans => (["plan", "loads", "what it measures"], plans()?),
@@ -35,32 +35,27 @@ pub(super) fn list(args: &ListArgs) -> Done {
     print(&format!("{table}\n"))
 }
 
-fn paths() -> Result<Vec<Row>, Failure> {
+fn paths() -> Vec<Row> {
     PATHS
         .iter()
         .map(|path| {
-            let available = match path.available() {
-                Ok(()) => None,
-                Err(e) if e.is_unsupported() => Some(crate::chain(&e)),
-                Err(e) => return Err(e.into()),
-            };
+            let reason = path.available().err().map(|e| crate::chain(&e));
             let peers: Vec<&str> = path.peers().iter().map(|p| p.name()).collect();
-            let summary = match &available {
-                None => path.summary().to_owned(),
-                Some(why) => format!("{} — not here: {why}", path.summary()),
-            };
-            Ok(Row {
+            Row {
                 name: path.name(),
                 more: peers.join(", "),
+                summary: match &reason {
+                    None => path.summary().to_owned(),
+                    Some(_) => format!("{} (not here: see `hopyard doctor`)", path.summary()),
+                },
                 json: json!({
                     "name": path.name(),
                     "summary": path.summary(),
                     "peers": peers,
-                    "available": available.is_none(),
-                    "reason": available,
+                    "available": reason.is_none(),
+                    "reason": reason,
                 }),
-                summary,
-            })
+            }
         })
         .collect()
 }

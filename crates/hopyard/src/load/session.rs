@@ -284,7 +284,7 @@ impl Session {
                 return Err("a flow's thread panicked; its message is on stderr".to_owned());
             }
         }
-        Ok(all.as_ref().map(summarise))
+        all.as_ref().map(summarise).transpose()
     }
 
     /// Tells the loops to stop and wakes those that wait in a socket call.
@@ -319,8 +319,13 @@ fn since(end: TcpSummary, start: TcpSummary) -> TcpSummary {
     }
 }
 
-fn summarise(histogram: &Histogram<u64>) -> Latency {
-    Latency {
+fn summarise(histogram: &Histogram<u64>) -> Result<Latency, String> {
+    let mut coarse =
+        Histogram::<u64>::new(2).map_err(|e| format!("cannot make a histogram: {e}"))?;
+    coarse
+        .add(histogram)
+        .map_err(|e| format!("cannot add histograms: {e}"))?;
+    Ok(Latency {
         count: histogram.len(),
         min_ns: histogram.min(),
         mean_ns: histogram.mean(),
@@ -328,7 +333,11 @@ fn summarise(histogram: &Histogram<u64>) -> Latency {
         quantiles: QUANTILES
             .map(|q| (q, histogram.value_at_quantile(q)))
             .to_vec(),
-    }
+        histogram: coarse
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect(),
+    })
 }
 
 /// What a flow's thread needs.

@@ -178,6 +178,8 @@ pub struct Latency {
     pub max_ns: u64,
     /// (quantile, ns) in rising order.
     pub quantiles: Vec<(f64, u64)>,
+    /// (upper bound of a bucket in ns, observations), two significant digits, empty ones left out.
+    pub histogram: Vec<(u64, u64)>,
 }
 
 /// What TCP did in the window, summed over the flows (`tcp_info`, include/uapi/linux/tcp.h).
