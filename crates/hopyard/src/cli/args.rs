@@ -23,7 +23,7 @@ Examples:
   hopyard run --paths veth,bridge --loads tcp_rr    two paths, one load
   hopyard run --peer far --set rate=1gbit           over a wire of 1 Gbit/s
   hopyard doctor                                    what this host can build, and what would distort figures
-  hopyard lab up bridge && hopyard lab exec bridge a -- ping -c1 198.18.0.2
+  hopyard lab up bridge && hopyard lab exec bridge a -- ip -brief address
 
 Exit status: 0 fine, 1 a cell or check failed, 2 wrong usage or a request this host cannot meet,
 3 an internal failure, 130 interrupted."
@@ -165,7 +165,7 @@ pub(super) enum Listed {
 #[command(after_help = "\
 Example:
   hopyard lab up bridge --name mine --set mtu=9000
-  hopyard lab exec mine a -- ping -c1 198.18.0.2
+  hopyard lab exec mine a -- ip -brief address
   hopyard lab exec mine hub -- tcpdump -ni veth-a
   hopyard lab down mine
 

@@ -1,29 +1,18 @@
 //! The orchestrator: carries a plan out, block by block, and stores what comes of it.
 
+mod blocks;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
-
-use crate::assess::{self, last_attempts};
 use crate::lab::{self, Lab};
 use crate::measure::{self, Sampler};
 use crate::meter;
-use crate::model::{Cell, Outcome, Sample};
+use crate::model::Cell;
 use crate::plan::{self, Expanded, FOR_A_VERDICT, Plan};
 use crate::signals;
-use crate::stats;
 use crate::store::{self, End, Header, PlannedCell, Run, Writer};
-
-/// A block with more steal than this share is measured once more (docs/method.md, rule 5).
-const STEAL: f64 = 0.01;
-/// How often a block may be measured in all.
-const ATTEMPTS: u32 = 2;
-/// A cell that failed so often from the start will not work.
-const HOPELESS: u32 = 3;
 
 /// What can end a run before it begins, or in the middle.
 #[derive(Debug, thiserror::Error)]
@@ -217,7 +206,7 @@ impl Prepared {
         let block = self.block_estimate();
         observer.planned(self.header.cells.len(), self.plan.blocks, block);
         self.warn_of_the_limit(block, observer);
-        let outcome = Blocks::new(&self, &mut samples).run(&mut writer, observer);
+        let outcome = blocks::Blocks::new(&self, &mut samples).run(&mut writer, observer);
         observer.finished();
         let end = outcome.and_then(|end| {
             writer.finish(end)?;
@@ -254,148 +243,5 @@ impl Prepared {
                 crate::units::show_duration(limit)
             ));
         }
-    }
-}
-
-/// The blocks of a run under way.
-struct Blocks<'a> {
-    prepared: &'a Prepared,
-    samples: &'a mut Vec<Sample>,
-    order: ChaCha8Rng,
-    began: Instant,
-    /// Straight failures from the start, by cell; a cell that worked once is never given up.
-    failures: Vec<Option<u32>>,
-}
-
-/// Why a block ended early.
-enum Stop {
-    End(End),
-    Error(Error),
-}
-
-impl<E: Into<Error>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Error(error.into())
-    }
-}
-
-impl<'a> Blocks<'a> {
-    fn new(prepared: &'a Prepared, samples: &'a mut Vec<Sample>) -> Self {
-        Self {
-            prepared,
-            samples,
-            order: ChaCha8Rng::seed_from_u64(prepared.header.seed),
-            began: Instant::now(),
-            failures: vec![Some(0); prepared.header.cells.len()],
-        }
-    }
-
-    fn run(mut self, writer: &mut Writer, observer: &mut dyn Observer) -> Result<End, Error> {
-        let blocks = self.prepared.plan.blocks;
-        let looks = stats::looks(blocks.min as usize, blocks.max as usize);
-        for block in 0..blocks.max {
-            if self.next_block_is_too_late(block) {
-                return Ok(End::TimeLimit);
-            }
-            for attempt in 0..ATTEMPTS {
-                match self.block(block, attempt, writer, observer) {
-                    Ok(steal) if steal > STEAL && attempt + 1 < ATTEMPTS => {
-                        observer.note(&format!(
-                            "the hypervisor took {:.1} % of block {}: measuring it once more",
-                            steal * 100.0,
-                            block + 1
-                        ));
-                    }
-                    Ok(_) => break,
-                    Err(Stop::End(end)) => return Ok(end),
-                    Err(Stop::Error(error)) => return Err(error),
-                }
-            }
-            let done = block as usize + 1;
-            if looks.contains(&done)
-                && assess::settled(&self.prepared.header, &last_attempts(self.samples))
-            {
-                break;
-            }
-        }
-        Ok(End::Complete)
-    }
-
-    fn next_block_is_too_late(&self, block: u32) -> bool {
-        let Some(limit) = self.prepared.plan.time_limit else {
-            return false;
-        };
-        let spent = self.began.elapsed();
-        block > 0 && spent + spent / block > limit
-    }
-
-    /// Visits every cell once, in random order; answers with the share of steal.
-    fn block(
-        &mut self,
-        block: u32,
-        attempt: u32,
-        writer: &mut Writer,
-        observer: &mut dyn Observer,
-    ) -> Result<f64, Stop> {
-        let header = &self.prepared.header;
-        let mut cells: Vec<usize> = (0..header.cells.len())
-            .filter(|&i| header.cells[i].unsupported.is_none())
-            .filter(|&i| self.failures[i].is_none_or(|n| n < HOPELESS))
-            .collect();
-        cells.shuffle(&mut self.order);
-        let quiet_cores = match self.prepared.sampler.quiet_cores() {
-            Err(error) if error.is_interrupt() => return Err(Stop::End(End::Interrupted)),
-            quiet => quiet?,
-        };
-        let (mut steal_ns, mut time_ns) = (0.0, 0.0);
-        for (done, &index) in cells.iter().enumerate() {
-            if self.out_of_time() {
-                return Err(Stop::End(End::TimeLimit));
-            }
-            let cell = &header.cells[index].cell;
-            observer.measuring(block, done, cells.len(), cell);
-            let started = self.began.elapsed();
-            let outcome = match self.prepared.sampler.measure(cell, quiet_cores) {
-                Ok(measurement) => {
-                    steal_ns += measurement.cpu.steal_ns;
-                    time_ns += measurement.cpu.elapsed_ns * f64::from(measurement.cpu.cpus);
-                    self.failures[index] = None;
-                    Outcome::Measured(Box::new(measurement))
-                }
-                Err(error) if error.is_interrupt() => {
-                    return Err(Stop::End(End::Interrupted));
-                }
-                Err(error) => {
-                    let cause = crate::chain(&error);
-                    observer.failed(cell, &cause);
-                    self.failures[index] = self.failures[index].map(|n| n + 1);
-                    Outcome::Failed { cause }
-                }
-            };
-            let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-            let sample = Sample {
-                block,
-                attempt,
-                cell: index,
-                order: u32::try_from(self.samples.len()).unwrap_or(u32::MAX),
-                started_ns: ns(started),
-                took_ns: ns(self.began.elapsed() - started),
-                outcome,
-            };
-            writer.append(&sample)?;
-            self.samples.push(sample);
-        }
-        Ok(if time_ns > 0.0 {
-            steal_ns / time_ns
-        } else {
-            0.0
-        })
-    }
-
-    fn out_of_time(&self) -> bool {
-        self.prepared
-            .plan
-            .time_limit
-            .is_some_and(|limit| self.began.elapsed() > limit)
     }
 }

@@ -1,0 +1,206 @@
+//! The blocks of a run: every cell once, in random order, stored as it comes.
+
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::{Error, Observer, Prepared};
+use crate::assess::{self, last_attempts};
+use crate::measure;
+use crate::model::{Measurement, Outcome, Sample};
+use crate::stats;
+use crate::store::{End, Writer};
+
+/// A block with more steal than this share is measured once more (docs/method.md, "Blocks").
+const STEAL: f64 = 0.01;
+/// How often a block may be measured in all.
+const ATTEMPTS: u32 = 2;
+/// A cell that failed so often from the start will not work.
+const HOPELESS: u32 = 3;
+
+/// The blocks of a run under way.
+pub(super) struct Blocks<'a> {
+    prepared: &'a Prepared,
+    samples: &'a mut Vec<Sample>,
+    order: ChaCha8Rng,
+    began: Instant,
+    /// Straight failures from the start, by cell; a cell that worked once is never given up.
+    failures: Vec<Option<u32>>,
+}
+
+/// Why a block ended early.
+enum Stop {
+    End(End),
+    Error(Error),
+}
+
+impl<E: Into<Error>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// An interrupt ends the run; anything else that the instrument cannot do is an error.
+fn stop(error: measure::Error) -> Stop {
+    if error.is_interrupt() {
+        Stop::End(End::Interrupted)
+    } else {
+        Stop::Error(error.into())
+    }
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn new(prepared: &'a Prepared, samples: &'a mut Vec<Sample>) -> Self {
+        Self {
+            prepared,
+            samples,
+            order: ChaCha8Rng::seed_from_u64(prepared.header.seed),
+            began: Instant::now(),
+            failures: vec![Some(0); prepared.header.cells.len()],
+        }
+    }
+
+    pub(super) fn run(
+        mut self,
+        writer: &mut Writer,
+        observer: &mut dyn Observer,
+    ) -> Result<End, Error> {
+        let blocks = self.prepared.plan.blocks;
+        let looks = stats::looks(blocks.min as usize, blocks.max as usize);
+        for block in 0..blocks.max {
+            if self.next_block_is_too_late(block) {
+                return Ok(End::TimeLimit);
+            }
+            match self.undisturbed(block, writer, observer) {
+                Ok(()) => {}
+                Err(Stop::End(end)) => return Ok(end),
+                Err(Stop::Error(error)) => return Err(error),
+            }
+            let done = block as usize + 1;
+            if looks.contains(&done)
+                && assess::settled(&self.prepared.header, &last_attempts(self.samples))
+            {
+                break;
+            }
+        }
+        Ok(End::Complete)
+    }
+
+    fn next_block_is_too_late(&self, block: u32) -> bool {
+        let Some(limit) = self.prepared.plan.time_limit else {
+            return false;
+        };
+        let spent = self.began.elapsed();
+        block > 0 && spent + spent / block > limit
+    }
+
+    /// Measures a block, once more if the hypervisor took too much of it.
+    fn undisturbed(
+        &mut self,
+        block: u32,
+        writer: &mut Writer,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Stop> {
+        for attempt in 0..ATTEMPTS {
+            let steal = self.block(block, attempt, writer, observer)?;
+            if steal <= STEAL || attempt + 1 == ATTEMPTS {
+                break;
+            }
+            observer.note(&format!(
+                "the hypervisor took {:.1} % of block {}: measuring it once more",
+                steal * 100.0,
+                block + 1
+            ));
+        }
+        Ok(())
+    }
+
+    /// Visits every cell once, in random order; answers with the share of steal.
+    fn block(
+        &mut self,
+        block: u32,
+        attempt: u32,
+        writer: &mut Writer,
+        observer: &mut dyn Observer,
+    ) -> Result<f64, Stop> {
+        let header = &self.prepared.header;
+        let mut cells: Vec<usize> = (0..header.cells.len())
+            .filter(|&i| header.cells[i].unsupported.is_none())
+            .collect();
+        cells.shuffle(&mut self.order);
+        let quiet_cores = self.prepared.sampler.quiet_cores().map_err(stop)?;
+        let (mut steal_ns, mut time_ns) = (0.0, 0.0);
+        for (done, &index) in cells.iter().enumerate() {
+            if self.out_of_time() {
+                return Err(Stop::End(End::TimeLimit));
+            }
+            observer.measuring(block, done, cells.len(), &header.cells[index].cell);
+            let started = self.began.elapsed();
+            let outcome = match self.measure(index, quiet_cores, observer)? {
+                Ok(measured) => {
+                    steal_ns += measured.cpu.steal_ns;
+                    time_ns += measured.cpu.elapsed_ns * f64::from(measured.cpu.cpus);
+                    Outcome::Measured(Box::new(measured))
+                }
+                Err(cause) => Outcome::Failed { cause },
+            };
+            let sample = Sample {
+                block,
+                attempt,
+                cell: index,
+                order: u32::try_from(self.samples.len()).unwrap_or(u32::MAX),
+                started_ns: ns(started),
+                took_ns: ns(self.began.elapsed() - started),
+                outcome,
+            };
+            writer.append(&sample)?;
+            self.samples.push(sample);
+        }
+        Ok(if time_ns > 0.0 {
+            steal_ns / time_ns
+        } else {
+            0.0
+        })
+    }
+
+    /// One sample, or the cause of its failure.
+    fn measure(
+        &mut self,
+        index: usize,
+        quiet_cores: f64,
+        observer: &mut dyn Observer,
+    ) -> Result<Result<Measurement, String>, Stop> {
+        let cell = &self.prepared.header.cells[index].cell;
+        if self.failures[index].is_some_and(|n| n >= HOPELESS) {
+            return Ok(Err(format!(
+                "not tried again after {HOPELESS} failures in a row"
+            )));
+        }
+        match self.prepared.sampler.measure(cell, quiet_cores) {
+            Ok(measurement) => {
+                self.failures[index] = None;
+                Ok(Ok(measurement))
+            }
+            Err(error) if error.is_interrupt() => Err(stop(error)),
+            Err(error) => {
+                let cause = crate::chain(&error);
+                observer.failed(cell, &cause);
+                self.failures[index] = self.failures[index].map(|n| n + 1);
+                Ok(Err(cause))
+            }
+        }
+    }
+
+    fn out_of_time(&self) -> bool {
+        self.prepared
+            .plan
+            .time_limit
+            .is_some_and(|limit| self.began.elapsed() > limit)
+    }
+}
+
+fn ns(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
