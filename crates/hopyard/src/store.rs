@@ -287,10 +287,10 @@ fn load_samples(file: &Path) -> Result<Vec<Sample>, Error> {
                 file: file.to_owned(),
                 source,
             })?;
-        if line.last() != Some(&b'\n') {
+        let Some((b'\n', sample)) = line.split_last() else {
             return Ok(samples);
-        }
-        samples.push(parse(file, samples.len() + 1, &line)?);
+        };
+        samples.push(parse(file, samples.len() + 1, sample)?);
     }
 }
 
@@ -300,4 +300,104 @@ fn parse<T: for<'de> Deserialize<'de>>(file: &Path, line: usize, text: &[u8]) ->
         line: line + source.line() - 1,
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::{CpuMeter, environment};
+    use crate::model::Outcome;
+
+    fn header() -> Header {
+        Header {
+            schema: SCHEMA.to_owned(),
+            id: "id".to_owned(),
+            plan: "paths".to_owned(),
+            seed: u64::MAX,
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            window_ns: 1,
+            warm_up_ns: 1,
+            blocks_min: 1,
+            blocks_max: 1,
+            half_width: 0.025,
+            confidence: 0.95,
+            margin: 0.02,
+            base: None,
+            left_out: Vec::new(),
+            cells: Vec::new(),
+            environment: environment::capture(&CpuMeter::new().unwrap()),
+        }
+    }
+
+    fn sample(order: u32) -> Sample {
+        let outcome = Outcome::Failed {
+            cause: "cause with \"quotes\"\nand a line".to_owned(),
+        };
+        Sample {
+            block: 0,
+            attempt: 0,
+            cell: 0,
+            order,
+            started_ns: 1,
+            took_ns: 2,
+            outcome,
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("deep/run");
+        let header = header();
+        let mut writer = Writer::create(&directory, &header).unwrap();
+        writer.append(&sample(0)).unwrap();
+        assert_eq!(load(&directory).unwrap().samples.len(), 1, "there at once");
+        writer.append(&sample(1)).unwrap();
+        writer.finish(End::TimeLimit).unwrap();
+        let run = load(&directory).unwrap();
+        assert_eq!(run.header, header);
+        assert_eq!(run.samples, [sample(0), sample(1)]);
+        assert_eq!(run.end, Some(End::TimeLimit));
+        assert!(matches!(
+            Writer::create(&directory, &header),
+            Err(Error::Taken(_))
+        ));
+    }
+
+    #[test]
+    fn half_a_line_at_the_end_is_passed_over_and_damage_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(home.path(), &header()).unwrap();
+        writer.append(&sample(0)).unwrap();
+        let file = home.path().join(SAMPLES);
+        let mut text = fs::read(&file).unwrap();
+        let whole = text.clone();
+        text.extend_from_slice(&whole[..whole.len() / 2]);
+        fs::write(&file, &text).unwrap();
+        assert_eq!(load(home.path()).unwrap().samples.len(), 1);
+        fs::write(&file, [&whole[..], b"{\"block\":\n"].concat()).unwrap();
+        let error = load(home.path()).unwrap_err().to_string();
+        assert!(
+            error.ends_with("samples.jsonl line 2 is damaged"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn other_directories_and_versions_are_refused() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(matches!(load(home.path()), Err(Error::NoRun(_))));
+        fs::write(
+            home.path().join(HEADER),
+            "{\"schema\": \"hopyard/store/9\"}",
+        )
+        .unwrap();
+        let error = load(home.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("hopyard/store/9") && error.contains("use the version"),
+            "{error}"
+        );
+        fs::write(home.path().join(HEADER), "no json").unwrap();
+        assert!(matches!(load(home.path()), Err(Error::Damaged { .. })));
+    }
 }

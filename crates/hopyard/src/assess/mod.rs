@@ -2,6 +2,8 @@
 
 mod cells;
 mod quantities;
+#[cfg(test)]
+mod tests;
 mod verdicts;
 mod warnings;
 

@@ -283,7 +283,7 @@ mod tests {
         let text = format!("{}\n[set]\nflows = [1, 999]\n", super::super::PLANS[0].1);
         assert_eq!(
             parse("my.toml", &text).unwrap_err().to_string(),
-            "my.toml:19: flows: `999` is out of bounds: flows goes from 1 to 256"
+            "my.toml:18: flows: `999` is out of bounds: flows goes from 1 to 256"
         );
     }
 

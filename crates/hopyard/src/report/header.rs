@@ -53,11 +53,7 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
 
 fn measuring(report: &RunReport) -> Vec<String> {
     let run = &report.run;
-    let base = run
-        .base
-        .as_deref()
-        .or(group::Layout::of(&report.cells).base)
-        .map(tame);
+    let base = group::Layout::of(&report.cells).base.map(tame);
     let mut facts = vec![
         format!(
             "{} × {} s",

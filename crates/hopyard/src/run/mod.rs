@@ -12,7 +12,7 @@ use crate::meter;
 use crate::model::Cell;
 use crate::plan::{self, Expanded, FOR_A_VERDICT, Plan};
 use crate::signals;
-use crate::store::{self, End, Header, PlannedCell, Run, Writer};
+use crate::store::{self, Header, PlannedCell, Run, Writer};
 
 /// What can end a run before it begins, or in the middle.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,336 @@
+//! Runs made by hand, with answers known beforehand.
+
+use std::collections::BTreeMap;
+
+use super::{assess, last_attempts};
+use crate::model::{
+    Arrived, Axes, Cell, CellStatus, Counted, CpuAccounting, CpuUse, Environment, LoadKind,
+    Measurement, Outcome, Peer, Sample, TickSplit, WarningCode, Way,
+};
+use crate::stats::Verdict;
+use crate::store::{End, Header, PlannedCell, Run, SCHEMA};
+
+const WINDOW_NS: u64 = 200_000_000;
+
+fn environment() -> Environment {
+    Environment {
+        hopyard_version: "0".into(),
+        hopyard_revision: None,
+        hostname: "h".into(),
+        kernel_release: "6".into(),
+        kernel_version: "v".into(),
+        architecture: "x".into(),
+        kernel_command_line: String::new(),
+        cpu_model: "cpu".into(),
+        cpus: 2,
+        numa_nodes: 1,
+        memory_bytes: 1,
+        hypervisor: None,
+        clock_source: "tsc".into(),
+        frequency_governor: None,
+        mitigations: BTreeMap::new(),
+        cpu_accounting: CpuAccounting::IdleClock,
+        kernel_options: BTreeMap::new(),
+        sysctls: [(
+            "net.ipv4.tcp_congestion_control".to_owned(),
+            "cubic".to_owned(),
+        )]
+        .into(),
+        debug_features: Vec::new(),
+    }
+}
+
+fn run(paths: &[&str]) -> Run {
+    let load = LoadKind::TcpStream;
+    let cells = paths.iter().map(|path| PlannedCell {
+        cell: Cell {
+            path: (*path).to_owned(),
+            peer: Peer::Local,
+            load,
+            axes: Axes::default().for_cell(load, Peer::Local),
+        },
+        unsupported: None,
+        ceiling_per_s: None,
+    });
+    let header = Header {
+        schema: SCHEMA.into(),
+        id: "id".into(),
+        plan: "plan".into(),
+        seed: 1,
+        started: "2026-01-01T00:00:00Z".into(),
+        window_ns: WINDOW_NS,
+        warm_up_ns: 0,
+        blocks_min: 8,
+        blocks_max: 8,
+        half_width: 0.025,
+        confidence: 0.95,
+        margin: 0.02,
+        base: Some("veth".into()),
+        left_out: Vec::new(),
+        cells: cells.collect(),
+        environment: environment(),
+    };
+    Run {
+        header,
+        samples: Vec::new(),
+        end: Some(End::Complete),
+    }
+}
+
+/// A window in which `bytes` arrived and two CPUs were busy for three quarters.
+fn measured(bytes: u64) -> Measurement {
+    let counted = Counted {
+        bytes,
+        messages: bytes / 16384,
+        transactions: 0,
+    };
+    Measurement {
+        window_ns: WINDOW_NS,
+        received: counted,
+        sent: counted,
+        send_errors: 0,
+        timeouts: 0,
+        slices: vec![bytes / 10; 10],
+        cpu: CpuUse {
+            elapsed_ns: 2e8,
+            cpus: 2,
+            busy_ns: 3.15e8,
+            steal_ns: 0.0,
+            workers_ns: None,
+            foreign_ns: 0.05e8,
+            controller_ns: 0.05e8,
+            baseline_ns: 0.05e8,
+            closure: 1.0,
+            split: TickSplit {
+                user_ns: 1e7,
+                system_ns: 2e7,
+                irq_ns: 0.0,
+                softirq_ns: 1e7,
+            },
+            forks: 0,
+        },
+        latency: None,
+        tcp: None,
+        arrived: Some(Arrived {
+            bytes,
+            skbs: bytes / 60_000,
+        }),
+        devices: Vec::new(),
+        offloads: Vec::new(),
+        way: Way {
+            proved: true,
+            problems: Vec::new(),
+        },
+    }
+}
+
+fn push(run: &mut Run, block: u32, attempt: u32, cell: usize, outcome: Outcome) {
+    let order = u32::try_from(run.samples.len()).unwrap();
+    run.samples.push(Sample {
+        block,
+        attempt,
+        cell,
+        order,
+        started_ns: 0,
+        took_ns: 0,
+        outcome,
+    });
+}
+
+/// Eight blocks of the base with some spread, and of a second path `factor` times as fast.
+fn compared(factor: f64) -> Run {
+    let mut run = run(&["veth", "bridge"]);
+    for block in 0..8u32 {
+        let base = 4e8 * (1.0 + 0.002 * f64::from(block % 4));
+        let wobble = 1.0 + 0.001 * f64::from((block + 1) % 3);
+        push(
+            &mut run,
+            block,
+            0,
+            0,
+            Outcome::Measured(Box::new(measured(base as u64))),
+        );
+        let other = base * factor * wobble;
+        push(
+            &mut run,
+            block,
+            0,
+            1,
+            Outcome::Measured(Box::new(measured(other as u64))),
+        );
+    }
+    run
+}
+
+#[test]
+fn figures_come_out_in_their_units() {
+    let report = assess(&compared(1.0));
+    let veth = &report.cells[0];
+    let goodput = &veth.estimates["goodput_bps"];
+    assert!(
+        (goodput.value / (4e8 * 1.003 * 8.0 / 0.2) - 1.0).abs() < 1e-6,
+        "{goodput:?}"
+    );
+    // 315 − 5 − 5 − 5 ms of CPU for some 401.2 MB.
+    assert!((veth.estimates["cpu_ns_per_byte"].value / (3e8 / 4.012e8) - 1.0).abs() < 1e-3);
+    assert!((veth.estimates["busy_cores"].value - 1.5).abs() < 1e-9);
+    assert!(
+        !veth.estimates.contains_key("transactions_per_s"),
+        "not measured is absent"
+    );
+    assert!(
+        !veth.estimates.contains_key("retransmits"),
+        "not measured is absent"
+    );
+    assert_eq!(report.run.blocks, 8);
+    assert!((veth.cpu_split_ratio["system"] - 0.5).abs() < 1e-9);
+}
+
+#[test]
+fn a_tenth_less_is_different_and_a_thousandth_is_equivalent() {
+    let verdict = |factor| {
+        let report = assess(&compared(factor));
+        assert!(
+            report.cells[0].verdicts.is_empty(),
+            "the base is compared with nothing"
+        );
+        let verdict = &report.cells[1].verdicts["goodput_bps"];
+        assert_eq!(verdict.base, "veth");
+        (verdict.ratio.value, verdict.verdict)
+    };
+    let (ratio, found) = verdict(0.9);
+    assert!((ratio - 0.9).abs() < 0.005);
+    assert_eq!(found, Some(Verdict::Different));
+    assert_eq!(verdict(1.0).1, Some(Verdict::Equivalent));
+}
+
+#[test]
+fn few_blocks_give_figures_without_verdicts() {
+    let mut run = compared(0.9);
+    run.samples.retain(|s| s.block < 3);
+    let report = assess(&run);
+    assert!(report.run.quick_look);
+    assert_eq!(report.cells[1].verdicts["goodput_bps"].verdict, None);
+    assert!(
+        report
+            .warnings
+            .iter()
+            .any(|w| w.code == WarningCode::QuickLook)
+    );
+}
+
+#[test]
+fn a_failure_marks_its_cell_and_keeps_its_figures() {
+    let mut run = compared(0.9);
+    let cause = "the worker at `b` died".to_owned();
+    run.samples[1].outcome = Outcome::Failed {
+        cause: cause.clone(),
+    };
+    let report = assess(&run);
+    let bridge = &report.cells[1];
+    assert_eq!(
+        (bridge.status, bridge.cause.as_ref()),
+        (CellStatus::Failed, Some(&cause))
+    );
+    assert_eq!(bridge.failed_samples, 1);
+    assert_eq!(bridge.estimates["goodput_bps"].n, 7);
+    assert_eq!(
+        bridge.verdicts["goodput_bps"].ratio.n, 7,
+        "paired where both are"
+    );
+    assert_eq!(report.run.blocks, 8, "a failed sample was still a visit");
+    assert!(
+        report
+            .warnings
+            .iter()
+            .any(|w| w.code == WarningCode::Failed)
+    );
+}
+
+#[test]
+fn a_repeated_block_counts_by_its_last_attempt() {
+    let mut run = compared(1.0);
+    push(&mut run, 7, 1, 0, Outcome::Measured(Box::new(measured(1))));
+    push(&mut run, 7, 1, 1, Outcome::Measured(Box::new(measured(1))));
+    let kept = last_attempts(&run.samples);
+    assert_eq!(kept.len(), 16);
+    assert!(kept.iter().filter(|s| s.block == 7).all(|s| s.attempt == 1));
+}
+
+#[test]
+fn doubts_become_sentences() {
+    let mut run = compared(1.0);
+    run.end = None;
+    run.header.environment.frequency_governor = Some("powersave".into());
+    run.header.environment.debug_features = vec!["CONFIG_KASAN".into()];
+    run.header.environment.cpu_model = "QEMU Virtual CPU version 2.5+".into();
+    run.header.cells[0].ceiling_per_s = Some(2.1e9);
+    run.header.left_out = vec![("netkit".into(), "no".into())];
+    for sample in &mut run.samples {
+        if let Outcome::Measured(m) = &mut sample.outcome {
+            m.cpu.foreign_ns = 0.2e8;
+            m.cpu.steal_ns = 0.1e8;
+            m.cpu.closure = 0.8;
+            m.cpu.forks = 50;
+            m.way = Way {
+                proved: false,
+                problems: vec!["a/eth0 sent 1 bytes".into()],
+            };
+        }
+    }
+    let report = assess(&run);
+    let codes: Vec<WarningCode> = report.warnings.iter().map(|w| w.code).collect();
+    use WarningCode as W;
+    for code in [
+        W::CutShort,
+        W::LeftOut,
+        W::Way,
+        W::ForeignCpu,
+        W::ForeignForks,
+        W::Steal,
+        W::Closure,
+        W::GeneratorCeiling,
+        W::FrequencyScaling,
+        W::DebugKernel,
+        W::Emulated,
+    ] {
+        assert!(codes.contains(&code), "{code:?} is missing in {codes:?}");
+    }
+    for warning in &report.warnings {
+        assert!(
+            warning.message.ends_with('.'),
+            "no sentence: {}",
+            warning.message
+        );
+    }
+    assert!(
+        report.cells[0].cpu_split_ratio.is_empty(),
+        "no split where ticks do not add up"
+    );
+    assert!(!report.cells[0].way.proved);
+}
+
+#[test]
+fn a_quiet_run_on_a_plain_machine_has_no_doubts() {
+    let report = assess(&compared(1.0));
+    assert_eq!(report.warnings, [], "{:#?}", report.warnings);
+    assert!(report.run.half_width_reached && report.run.complete);
+}
+
+#[test]
+fn a_run_without_samples_is_still_a_document() {
+    let report = assess(&Run {
+        end: None,
+        ..run(&["veth", "bridge"])
+    });
+    assert!(
+        report
+            .cells
+            .iter()
+            .all(|c| c.status == CellStatus::Failed && c.estimates.is_empty())
+    );
+    assert!(report.run.elsewhere.is_none());
+    for format in [crate::report::Format::Text, crate::report::Format::Netperf] {
+        assert!(!crate::report::render(&report, format).is_empty());
+    }
+}
