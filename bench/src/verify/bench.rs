@@ -1,0 +1,96 @@
+//! What all experiments share: the sampler, the CPUs, the seed, waiting.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hopyard::measure::Sampler;
+use hopyard::signals;
+use hopyard_net::{clock, cpu};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::experiment::Failure;
+
+/// The run.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    /// Shorter and fewer samples.
+    pub(crate) quick: bool,
+    /// Seed of every random order and simulation.
+    pub(crate) seed: u64,
+    program: PathBuf,
+    cpus: Vec<usize>,
+}
+
+impl Bench {
+    pub(crate) fn new(quick: bool, seed: u64) -> Result<Self, Failure> {
+        let program = std::env::current_exe()?.with_file_name("hopyard");
+        if !program.is_file() {
+            return Err(Failure::NoWorker {
+                path: program.display().to_string(),
+            });
+        }
+        // The controller's waits end when the window does, not 50 µs later.
+        clock::sharp_timers()?;
+        Ok(Self {
+            quick,
+            seed,
+            program,
+            cpus: cpu::current_affinity()?,
+        })
+    }
+
+    /// One of two, by `--quick`.
+    pub(crate) fn pick<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// A sampler whose workers are the product's.
+    pub(crate) fn sampler(&self, window_ms: u64, warm_up_ms: u64) -> Result<Sampler, Failure> {
+        let mut sampler = Sampler::new(
+            Duration::from_millis(window_ms),
+            Duration::from_millis(warm_up_ms),
+        )?;
+        sampler.program.clone_from(&self.program);
+        Ok(sampler)
+    }
+
+    /// Random numbers of one experiment's own, so that it draws the same alone and among others.
+    pub(crate) fn rng(&self, experiment: u64) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(experiment);
+        rng
+    }
+
+    /// The first and the last CPU this process may use.
+    pub(crate) fn two_cpus(&self) -> Result<(usize, usize), Failure> {
+        match self.cpus.as_slice() {
+            [first, .., last] => Ok((*first, *last)),
+            few => Err(Failure::Cpus {
+                needed: 2,
+                found: few.len(),
+            }),
+        }
+    }
+
+    /// Says something on stderr.
+    #[expect(clippy::unused_self, reason = "reads as what it is: the run speaks")]
+    pub(crate) fn say(&self, message: std::fmt::Arguments<'_>) {
+        hopyard::note(message);
+    }
+}
+
+/// Sleeps until an instant of `CLOCK_MONOTONIC`, looking now and then whether the user wants to stop.
+pub(crate) fn wait_until(instant_ns: u64) -> Result<(), Failure> {
+    const LOOK_NS: u64 = 200_000_000;
+    loop {
+        if signals::interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        let now = clock::monotonic_ns();
+        if now >= instant_ns {
+            return Ok(());
+        }
+        clock::sleep_until_monotonic_ns(instant_ns.min(now + LOOK_NS))?;
+    }
+}

@@ -1,0 +1,129 @@
+//! What an experiment is, what it says, and the registry of all of them.
+
+use serde::Serialize;
+
+use crate::bench::Bench;
+use crate::{
+    v01_shaped_wire, v03_burn_by_phase, v04_foreign_burn, v06_equal_cells, v07_coverage,
+    v08_service_time, v10_random_drop, v12_peers,
+};
+
+/// Every experiment, in the order in which they run.
+pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
+    &v01_shaped_wire::ShapedWire,
+    &v03_burn_by_phase::BurnByPhase,
+    &v04_foreign_burn::ForeignBurn,
+    &v06_equal_cells::EqualCells,
+    &v07_coverage::Coverage,
+    &v08_service_time::ServiceTime,
+    &v10_random_drop::RandomDrop,
+    &v12_peers::Peers,
+];
+
+/// An experiment whose answer is known beforehand.
+pub(crate) trait Experiment: Sync {
+    /// Its number in docs/method.md.
+    fn id(&self) -> &'static str;
+    /// What it does, in a line.
+    fn title(&self) -> &'static str;
+    /// Runs it.
+    ///
+    /// # Errors
+    /// It could not be carried out, which is neither within its promise nor outside.
+    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure>;
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Row {
+    /// The experiment.
+    pub(crate) id: &'static str,
+    /// What was tried.
+    pub(crate) what: String,
+    /// What was promised.
+    pub(crate) promised: String,
+    /// What was seen.
+    pub(crate) seen: String,
+    /// Whether that is within the promise.
+    pub(crate) verdict: Verdict,
+}
+
+/// Whether a promise was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// It was.
+    Within,
+    /// It was not.
+    Missed,
+    /// Nothing is promised: said for its own sake.
+    Stated,
+    /// This host lacks what it takes; why.
+    CannotRun(String),
+    /// It broke off; why.
+    Failed(String),
+}
+
+impl Verdict {
+    pub(crate) fn of(kept: bool) -> Self {
+        if kept { Self::Within } else { Self::Missed }
+    }
+}
+
+/// Why an experiment has no rows.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("there is no experiment `{id}`: choose {choices}")]
+    NoSuchExperiment { id: String, choices: String },
+    #[error("there is no program `{path}`: build it with `cargo build --release -p hopyard`")]
+    NoWorker { path: String },
+    #[error("program `{program}` is missing: install {package}")]
+    NoProgram {
+        program: &'static str,
+        package: &'static str,
+    },
+    #[error("this needs {needed} CPUs and this process may use {found}")]
+    Cpus { needed: usize, found: usize },
+    #[error("the burner {0}")]
+    Burner(String),
+    #[error("{0}")]
+    Peer(String),
+    #[error("{0} has no figure to compare")]
+    NoFigure(&'static str),
+    #[error(transparent)]
+    Measure(#[from] hopyard::measure::Error),
+    #[error(transparent)]
+    Meter(#[from] hopyard::meter::Error),
+    #[error(transparent)]
+    Lab(#[from] hopyard::lab::Error),
+    #[error(transparent)]
+    Name(#[from] hopyard::model::UnknownName),
+    #[error(transparent)]
+    Net(#[from] hopyard_net::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Failure {
+    pub(crate) fn is_interrupt(&self) -> bool {
+        match self {
+            Self::Interrupted => true,
+            Self::Measure(error) => error.is_interrupt(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_unsupported(&self) -> bool {
+        match self {
+            Self::NoProgram { .. } | Self::Cpus { .. } => true,
+            Self::Measure(error) => error.is_unsupported(),
+            Self::Lab(error) => error.is_unsupported(),
+            Self::Net(error) => error.is_unsupported(),
+            _ => false,
+        }
+    }
+}

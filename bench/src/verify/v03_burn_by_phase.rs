@@ -1,0 +1,140 @@
+//! V3: what a process burns is accounted for, whatever its phase to the tick.
+//!
+//! The burner plays the load: what the meter calls the load's cost is held against the burning
+//! thread's own clock. A second burner that wakes as often and burns nothing shows what the
+//! waking itself costs the machine, which is in the one figure and not in the other.
+
+use hopyard::meter::{CpuMeter, Ours, environment};
+use hopyard::model::CpuUse;
+use hopyard_net::clock;
+use rand::seq::SliceRandom;
+
+use crate::bench::{Bench, wait_until};
+use crate::burner::{Burner, Burnt, Plan};
+use crate::experiment::{Experiment, Failure, Row, Verdict};
+
+pub(crate) struct BurnByPhase;
+
+const PHASES: u64 = 8;
+const DUTY: f64 = 0.25;
+const TOLERANCE: f64 = 0.01;
+/// From the order to burn to the first burn: the process has to start.
+const LEAD_NS: u64 = 60_000_000;
+
+/// One window with a burner, or with a burner that only wakes.
+struct Seen {
+    used: CpuUse,
+    burnt: Burnt,
+}
+
+impl Experiment for BurnByPhase {
+    fn id(&self) -> &'static str {
+        "V3"
+    }
+
+    fn title(&self) -> &'static str {
+        "burn of 25 % of a CPU in periods of the tick, at 8 phases of it, against its own clock"
+    }
+
+    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
+        let meter = CpuMeter::new()?;
+        let hz = tick_hz(&meter);
+        let period_ns = 1_000_000_000 / hz;
+        let (_, cpu) = bench.two_cpus()?;
+        let window_ns = bench.pick(3_000_000_000, 2_000_000_000);
+        let mut order: Vec<u64> = (0..PHASES).collect();
+        order.shuffle(&mut bench.rng(3));
+        let mut rows = Vec::new();
+        for phase in order {
+            // The tick fires at whole multiples of its period of CLOCK_MONOTONIC (tick_init_jiffy_update).
+            let offset_ns = period_ns * phase / PHASES;
+            let quiet_cores = quiet(&meter, window_ns)?;
+            let seen = burn(&meter, cpu, period_ns, offset_ns, DUTY, window_ns)?;
+            let waking = burn(&meter, cpu, period_ns, offset_ns, 0.0, window_ns)?;
+            rows.push((phase, row(phase, hz, quiet_cores, &seen, &waking)));
+        }
+        rows.sort_by_key(|(phase, _)| *phase);
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+}
+
+fn tick_hz(meter: &CpuMeter) -> u64 {
+    const USUAL: u64 = 250;
+    environment::capture(meter)
+        .kernel_options
+        .get("CONFIG_HZ")
+        .and_then(|hz| hz.parse().ok())
+        .filter(|hz| (24..=10_000).contains(hz))
+        .unwrap_or(USUAL)
+}
+
+/// CPUs' worth of time used by the machine itself, over a window as long as those with a burner.
+fn quiet(meter: &CpuMeter, window_ns: u64) -> Result<f64, Failure> {
+    let opened = meter.open(Ours::default())?;
+    wait_until(clock::monotonic_ns() + window_ns)?;
+    let used = meter.close(Ours::default())?.since(&opened);
+    Ok((used.net_ns() / used.elapsed_ns).max(0.0))
+}
+
+fn burn(
+    meter: &CpuMeter,
+    cpu: usize,
+    period_ns: u64,
+    offset_ns: u64,
+    duty: f64,
+    window_ns: u64,
+) -> Result<Seen, Failure> {
+    let start_ns = (clock::monotonic_ns() + LEAD_NS).next_multiple_of(period_ns) + offset_ns;
+    let periods = window_ns / period_ns;
+    let mut burner = Burner::start(&Plan {
+        cpu,
+        start_ns,
+        period_ns,
+        duty,
+        duty_at_last: duty,
+        ramp_ns: 0,
+        periods,
+    })?;
+    let pids = [burner.pid()];
+    let ours = Ours {
+        pids: &pids,
+        cgroup: None,
+    };
+    // The starting of the process is not in the window, the whole of the burning is.
+    wait_until(start_ns - LEAD_NS / 6)?;
+    let opened = meter.open(ours)?;
+    wait_until(start_ns + periods * period_ns + period_ns)?;
+    let used = meter.close(ours)?.since(&opened);
+    let burnt = burner.stop()?;
+    Ok(Seen { used, burnt })
+}
+
+fn row(phase: u64, hz: u64, quiet_cores: f64, seen: &Seen, waking: &Seen) -> Row {
+    let own = seen.burnt.cpu_ns as f64;
+    let accounted = cost(&seen.used, quiet_cores);
+    let wake_ns = cost(&waking.used, quiet_cores) - waking.burnt.cpu_ns as f64;
+    let split = seen.used.split;
+    let ticks = split.user_ns + split.system_ns + split.irq_ns + split.softirq_ns;
+    let off = accounted / own - 1.0;
+    let percent = |ns: f64| 100.0 * (ns / own - 1.0);
+    Row {
+        id: "V3",
+        what: format!("phase {phase}/{PHASES} of the {hz} Hz tick"),
+        promised: format!("{:.1} ms by its own clock ± 1 %", own / 1e6),
+        seen: format!(
+            "{:.1} ms, {:+.2} %; less {} wake-ups' cost {:+.2} %; by ticks {:+.0} %; steal {:.0} ms",
+            accounted / 1e6,
+            100.0 * off,
+            waking.burnt.burns,
+            percent(accounted - wake_ns),
+            percent(ticks),
+            seen.used.steal_ns / 1e6,
+        ),
+        verdict: Verdict::of(off.abs() <= TOLERANCE),
+    }
+}
+
+/// What the meter would call the cost of the load.
+fn cost(used: &CpuUse, quiet_cores: f64) -> f64 {
+    used.net_ns() - quiet_cores * used.elapsed_ns
+}
