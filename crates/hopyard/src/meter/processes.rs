@@ -6,11 +6,23 @@ use hopyard_net::clock;
 
 use super::{Error, read};
 
-/// `PF_KTHREAD` (include/linux/sched.h): kernel threads work for the network as often as not, so they
-/// are never foreign.
+/// `PF_KTHREAD` (include/linux/sched.h): kernel threads work for the network as often as not
+/// (`ksoftirqd`, `kworker`, `napi`, `vhost`, `rcu`), so they are not foreign but for those below.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// CPU time of every process that is neither ours nor a kernel thread: pid → ns.
+/// Beginnings of the names of kernel threads that look after memory and file systems. They run in
+/// bursts, which a baseline read in another window cannot take out.
+const NEVER_NETWORK: &[&str] = &[
+    "jbd2/",
+    "kcompactd",
+    "kdamond",
+    "khugepaged",
+    "ksmd",
+    "kswapd",
+    "xfsaild/",
+];
+
+/// CPU time of every process that is not ours and cannot be at work for the load: pid → ns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Foreign(HashMap<i32, u64>);
 
@@ -32,7 +44,7 @@ impl Foreign {
             };
             // A process that ends while we look has no clock any more: leave it out.
             if !ours.contains(&pid)
-                && is_user_process(pid)
+                && is_foreign(pid)
                 && let Ok(ns) = clock::process_cpu_ns(pid)
             {
                 clocks.insert(pid, ns);
@@ -51,15 +63,22 @@ impl Foreign {
     }
 }
 
-fn is_user_process(pid: i32) -> bool {
+fn is_foreign(pid: i32) -> bool {
     read(&format!("/proc/{pid}/stat"))
-        .is_ok_and(|text| flags(&text).is_some_and(|f| f & KERNEL_THREAD == 0))
+        .is_ok_and(|text| kind(&text).is_some_and(|(name, flags)| never_ours(name, flags)))
 }
 
-/// The ninth field of /proc/PID/stat; the second may hold spaces and parentheses.
-fn flags(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split_ascii_whitespace().nth(6)?.parse().ok()
+fn never_ours(name: &str, flags: u64) -> bool {
+    flags & KERNEL_THREAD == 0 || NEVER_NETWORK.iter().any(|start| name.starts_with(start))
+}
+
+/// Name and flags: the second and ninth field of /proc/PID/stat; the name may hold spaces and
+/// parentheses.
+fn kind(stat: &str) -> Option<(&str, u64)> {
+    let (head, rest) = stat.rsplit_once(") ")?;
+    let (_, name) = head.split_once('(')?;
+    let flags = rest.split_ascii_whitespace().nth(6)?.parse().ok()?;
+    Some((name, flags))
 }
 
 #[cfg(test)]
@@ -67,14 +86,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_behind_an_odd_name() {
+    fn name_and_flags() {
         let text = "42 (a) b (c) S 1 42 42 0 -1 4194560 1000 0 0 0";
-        assert_eq!(flags(text), Some(4_194_560));
-        assert_eq!(
-            flags("42 (kworker/0:1) I 2 0 0 0 -1 69238880 0").map(|f| f & KERNEL_THREAD),
-            Some(KERNEL_THREAD)
-        );
-        assert_eq!(flags("garbage"), None);
+        assert_eq!(kind(text), Some(("a) b (c", 4_194_560)));
+        assert_eq!(kind("garbage"), None);
+    }
+
+    #[test]
+    fn kernel_threads_that_may_work_for_the_network_are_not_foreign() {
+        assert!(never_ours("kworker/imitator", 4_194_560));
+        for (name, foreign) in [
+            ("kworker/0:1-events", false),
+            ("ksoftirqd/1", false),
+            ("napi/eth0-8193", false),
+            ("kdamond.0", true),
+            ("kswapd0", true),
+        ] {
+            assert_eq!(never_ours(name, 69_238_880), foreign, "{name}");
+        }
     }
 
     #[test]
