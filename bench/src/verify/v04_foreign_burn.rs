@@ -1,8 +1,191 @@
-use crate::bench::Bench;
-use crate::experiment::{Experiment, Failure, Row};
+//! V4: a foreign process is told apart from the load, and the load costs what it costs without it.
+//!
+//! The load is TCP_RR with both ends on the last CPU; the burner runs on the first, so the two do not
+//! fight for a CPU. A loop of fixed work on the load's CPU says whether the machine itself makes that
+//! CPU slower while another is busy (shared core, cache, clock): what it shows, no meter can take out.
+
+use hopyard::model::{Cell, LoadKind, Measurement, Placement};
+use hopyard::stats::{self, Estimate, Verdict as Judgement};
+use hopyard_net::{clock, cpu};
+use rand::seq::SliceRandom;
+
+use crate::bench::{Bench, wait_until};
+use crate::burner::{Burner, Plan};
+use crate::cells;
+use crate::experiment::{Experiment, Failure, Row, Verdict};
+
 pub(crate) struct ForeignBurn;
+
+const DUTY: f64 = 0.25;
+const PERIOD_NS: u64 = 4_000_000;
+const CONFIDENCE: f64 = 0.95;
+/// Of one CPU.
+const FOREIGN_TOLERANCE: f64 = 0.01;
+const DEMAND_TOLERANCE: f64 = 0.02;
+const LOAD: LoadKind = LoadKind::TcpRr;
+
+/// One block: the same cell without and with the burner.
+struct Block {
+    /// CPU ns per transaction.
+    demand: [f64; 2],
+    throughput: [f64; 2],
+    /// ns for a fixed amount of work on the load's CPU.
+    fixed_work: [f64; 2],
+    /// Foreign share of one CPU without the burner.
+    others: f64,
+    /// Foreign share of one CPU with it, and its own.
+    foreign: f64,
+    burnt: f64,
+}
+
 impl Experiment for ForeignBurn {
-    fn id(&self) -> &'static str { "V4" }
-    fn title(&self) -> &'static str { "to come" }
-    fn run(&self, _: &Bench) -> Result<Vec<Row>, Failure> { Ok(Vec::new()) }
+    fn id(&self) -> &'static str {
+        "V4"
+    }
+
+    fn title(&self) -> &'static str {
+        "a foreign process burns 25 % of the CPU that the load leaves free"
+    }
+
+    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
+        let (first, last) = bench.two_cpus()?;
+        let sampler = bench.sampler(500, 100)?;
+        let quiet_cores = sampler.quiet_cores()?;
+        let cell = cells::veth(LOAD, Placement::Same);
+        let mut rng = bench.rng(4);
+        let mut blocks = Vec::new();
+        for _ in 0..bench.pick(20, 8) {
+            let mut order = [false, true];
+            order.shuffle(&mut rng);
+            let mut block = Block {
+                demand: [0.0; 2],
+                throughput: [0.0; 2],
+                fixed_work: [0.0; 2],
+                others: 0.0,
+                foreign: 0.0,
+                burnt: 0.0,
+            };
+            for burning in order {
+                let mut burner = burning.then(|| start(first)).transpose()?;
+                let m = sampler.measure(&cell, quiet_cores)?;
+                let at = usize::from(burning);
+                block.demand[at] = cells::demand_ns(LOAD, &m);
+                block.throughput[at] = cells::throughput(LOAD, &m);
+                block.fixed_work[at] = fixed_work_ns(last)?;
+                match &mut burner {
+                    None => block.others = foreign(&m),
+                    Some(burner) => {
+                        block.foreign = foreign(&m);
+                        block.burnt = burner.stop()?.share();
+                    }
+                }
+            }
+            blocks.push(block);
+        }
+        rows(&cell, &blocks)
+    }
+}
+
+/// Starts a burner and waits until it burns.
+fn start(cpu: usize) -> Result<Burner, Failure> {
+    const LEAD_NS: u64 = 30_000_000;
+    let start_ns = (clock::monotonic_ns() + LEAD_NS).next_multiple_of(PERIOD_NS);
+    let burner = Burner::start(&Plan {
+        cpu,
+        start_ns,
+        period_ns: PERIOD_NS,
+        duty: DUTY,
+        duty_at_last: DUTY,
+        ramp_ns: 0,
+        periods: u64::MAX / PERIOD_NS / 2,
+    })?;
+    wait_until(start_ns)?;
+    Ok(burner)
+}
+
+fn foreign(m: &Measurement) -> f64 {
+    m.cpu.foreign_ns / m.cpu.elapsed_ns
+}
+
+/// CPU ns of a fixed amount of arithmetic on a CPU, by the thread's own clock.
+fn fixed_work_ns(on: usize) -> Result<f64, Failure> {
+    const STEPS: u32 = 20_000_000;
+    let worker = std::thread::spawn(move || -> hopyard_net::Result<u64> {
+        cpu::pin_current_thread(&[on])?;
+        let began = clock::thread_cpu_ns();
+        let mut x = std::hint::black_box(1u64);
+        for _ in 0..STEPS {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        }
+        std::hint::black_box(x);
+        Ok(clock::thread_cpu_ns() - began)
+    });
+    let spent = worker
+        .join()
+        .map_err(|_| Failure::Burner("'s reference loop panicked".to_owned()))??;
+    Ok(spent as f64)
+}
+
+fn rows(cell: &Cell, blocks: &[Block]) -> Result<Vec<Row>, Failure> {
+    let column = |of: fn(&Block) -> f64| -> Vec<f64> { blocks.iter().map(of).collect() };
+    let excess = column(|b| b.foreign - b.others - b.burnt);
+    let samples = stats::Samples::try_from(excess).map_err(|_| Failure::NoFigure("V4"))?;
+    let excess =
+        stats::mean_interval(&samples, CONFIDENCE).ok_or(Failure::NoFigure("foreign CPU"))?;
+    let burnt = stats::mean(&column(|b| b.burnt)).unwrap_or(0.0);
+    let compared = |with: fn(&Block) -> f64, without: fn(&Block) -> f64| {
+        stats::compare(&column(with), &column(without), CONFIDENCE)
+            .ok_or(Failure::NoFigure("service demand"))
+    };
+    let demand = compared(|b| b.demand[1], |b| b.demand[0])?;
+    let throughput = compared(|b| b.throughput[1], |b| b.throughput[0])?.ratio;
+    let work = compared(|b| b.fixed_work[1], |b| b.fixed_work[0])?.ratio;
+    let judged = stats::judge(std::slice::from_ref(&demand), DEMAND_TOLERANCE, CONFIDENCE);
+    let unchanged = judged
+        .first()
+        .is_some_and(|j| j.verdict == Judgement::Equivalent);
+    let n = blocks.len();
+    let what = |what: &str| format!("{cell}, both ends on one CPU, {n} blocks: {what}");
+    Ok(vec![
+        Row {
+            id: "V4",
+            what: what("foreign CPU"),
+            promised: format!(
+                "{:.2} % of a CPU by its own clock ± 1 % of a CPU",
+                100.0 * burnt
+            ),
+            seen: format!(
+                "{:.2} %, off by {:+.2} % ({:+.2} to {:+.2} %)",
+                100.0 * (burnt + excess.value),
+                100.0 * excess.value,
+                100.0 * excess.low,
+                100.0 * excess.high
+            ),
+            verdict: Verdict::of(
+                excess.low >= -FOREIGN_TOLERANCE && excess.high <= FOREIGN_TOLERANCE,
+            ),
+        },
+        Row {
+            id: "V4",
+            what: what("service demand with the burn / without"),
+            promised: "1 ± 2 %, shown by two one-sided tests at 95 %".to_owned(),
+            seen: ratio(&demand.ratio),
+            verdict: Verdict::of(unchanged),
+        },
+        Row {
+            id: "V4",
+            what: what("throughput, and a loop of fixed work on the load's CPU"),
+            promised: String::new(),
+            seen: format!(
+                "throughput {}; CPU time of the loop {}",
+                ratio(&throughput),
+                ratio(&work)
+            ),
+            verdict: Verdict::Stated,
+        },
+    ])
+}
+
+fn ratio(e: &Estimate) -> String {
+    format!("{:.4} ({:.4} to {:.4})", e.value, e.low, e.high)
 }
