@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hopyard::measure::Sampler;
+use hopyard::model::{Cell, Measurement};
 use hopyard::signals;
 use hopyard_net::{clock, cpu};
 use rand::SeedableRng;
@@ -78,6 +79,30 @@ impl Bench {
     pub(crate) fn say(&self, message: std::fmt::Arguments<'_>) {
         hopyard::note(message);
     }
+}
+
+/// Measures a cell, again where other people disturbed the window: they started processes, used more
+/// than 5 % of a CPU beyond the `foreign` share that the experiment itself causes, or the hypervisor
+/// took more than 1 %. After a few tries the disturbed window is what there is.
+pub(crate) fn undisturbed(
+    sampler: &Sampler,
+    cell: &Cell,
+    quiet_cores: f64,
+    foreign: f64,
+) -> Result<Measurement, Failure> {
+    const TRIES: usize = 6;
+    let mut m = sampler.measure(cell, quiet_cores)?;
+    for _ in 1..TRIES {
+        let share = |ns: f64| ns / m.cpu.elapsed_ns;
+        let calm = m.cpu.forks == 0
+            && share(m.cpu.foreign_ns) <= foreign + 0.05
+            && share(m.cpu.steal_ns) <= 0.01;
+        if calm {
+            break;
+        }
+        m = sampler.measure(cell, quiet_cores)?;
+    }
+    Ok(m)
 }
 
 /// Sleeps until an instant of `CLOCK_MONOTONIC`, looking now and then whether the user wants to stop.

@@ -56,6 +56,22 @@ impl Burnt {
 }
 
 impl Plan {
+    /// Burns from 30 ms from now on until told to stop, by periods of 4 ms, a share that rises from one
+    /// to another.
+    pub(crate) fn from_now(cpu: usize, (duty, duty_at_last): (f64, f64), ramp: Duration) -> Self {
+        const LEAD_NS: u64 = 30_000_000;
+        const PERIOD_NS: u64 = 4_000_000;
+        Self {
+            cpu,
+            start_ns: (clock::monotonic_ns() + LEAD_NS).next_multiple_of(PERIOD_NS),
+            period_ns: PERIOD_NS,
+            duty,
+            duty_at_last,
+            ramp_ns: u64::try_from(ramp.as_nanos()).unwrap_or(u64::MAX),
+            periods: u64::MAX / PERIOD_NS / 2,
+        }
+    }
+
     /// The share to burn at an instant after the start.
     fn duty_at(&self, since_start_ns: u64) -> f64 {
         if since_start_ns >= self.ramp_ns {

@@ -15,8 +15,8 @@ mod v04_foreign_burn;
 mod v06_equal_cells;
 mod v07_coverage;
 mod v08_service_time;
-mod v10_random_drop;
 mod v10_ledger;
+mod v10_random_drop;
 mod v12_peers;
 
 use std::process::ExitCode;

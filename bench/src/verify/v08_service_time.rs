@@ -6,7 +6,7 @@ use hopyard::model::{LoadKind, Measurement, Placement};
 use hopyard::stats::{self, Estimate, Samples};
 use rand::seq::SliceRandom;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, undisturbed};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
@@ -47,7 +47,7 @@ fn shifts(bench: &Bench, placement: Placement) -> Result<Vec<Row>, Failure> {
         order.shuffle(&mut rng);
         for index in order {
             sampler.service_time = Duration::from_secs_f64(SPINS_US[index] / 1e6);
-            let m = sampler.measure(&cell, 0.0)?;
+            let m = undisturbed(&sampler, &cell, 0.0, 0.0)?;
             blocks[index].push(central_us(&m).ok_or(Failure::NoFigure("tcp_rr"))?);
         }
     }
