@@ -1,0 +1,277 @@
+//! From samples to ratios, and from ratios to the targets.
+
+use std::collections::BTreeSet;
+
+use hopyard::stats::{self, Comparison, Estimate, Judged, Samples};
+use serde::Serialize;
+
+use crate::run::Taken;
+use crate::sample::Figures;
+use crate::scenario::Scenario;
+use crate::tools::Tool;
+
+/// Of every interval.
+pub(crate) const CONFIDENCE: f64 = 0.95;
+/// Ratios within this of 1 are the same for all purposes.
+const MARGIN: f64 = 0.02;
+/// Blocks below which there is no verdict.
+pub(crate) const LEAST_BLOCKS: usize = 8;
+
+/// A tool in a scenario.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line {
+    pub(crate) tool: Tool,
+    /// Units per second.
+    pub(crate) rate: Option<Estimate>,
+    /// Units per second as sent.
+    pub(crate) sent: f64,
+    /// ns of CPU per unit.
+    pub(crate) cost_ns: f64,
+    /// hopyard over this tool; none for hopyard itself.
+    pub(crate) against: Option<Against>,
+    pub(crate) blocks: usize,
+    pub(crate) failed: usize,
+    /// Doubts about single samples, with how many have them.
+    pub(crate) flags: Vec<String>,
+}
+
+/// hopyard against a peer, paired within blocks.
+#[derive(Debug, Serialize)]
+pub(crate) struct Against {
+    pub(crate) rate: Judged,
+    pub(crate) cost: Judged,
+}
+
+/// Is the target met?
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Target {
+    Met { best: Tool, why: String },
+    Missed { best: Tool, why: String },
+    NotJudged { why: String },
+}
+
+/// A scenario's table.
+#[derive(Debug, Serialize)]
+pub(crate) struct Table {
+    #[serde(skip)]
+    pub(crate) scenario: &'static Scenario,
+    pub(crate) name: &'static str,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) target: Target,
+}
+
+/// Makes the tables. Differences are counted over all of them together.
+pub(crate) fn tables(scenarios: &[&'static Scenario], taken: &[Taken]) -> Vec<Table> {
+    let mut all: Vec<Comparison> = Vec::new();
+    let mut raw = Vec::new();
+    for &scenario in scenarios {
+        for &tool in scenario.tools {
+            let pair = (tool != Tool::Hopyard)
+                .then(|| compared(taken, scenario, tool))
+                .flatten()
+                .map(|(rate, cost)| {
+                    all.extend([rate, cost]);
+                    all.len() - 2
+                });
+            raw.push((scenario, tool, pair));
+        }
+    }
+    let judged = stats::judge(&all, MARGIN, CONFIDENCE);
+    scenarios
+        .iter()
+        .map(|&scenario| {
+            let lines: Vec<Line> = raw
+                .iter()
+                .filter(|(of, ..)| of.name == scenario.name)
+                .map(|&(_, tool, pair)| {
+                    let against = pair.and_then(|first| {
+                        Some(Against {
+                            rate: judged.get(first)?.clone(),
+                            cost: judged.get(first + 1)?.clone(),
+                        })
+                    });
+                    line(taken, scenario, tool, against)
+                })
+                .collect();
+            Table {
+                scenario,
+                name: scenario.name,
+                target: target(&lines),
+                lines,
+            }
+        })
+        .collect()
+}
+
+fn of<'a>(
+    taken: &'a [Taken],
+    scenario: &'a Scenario,
+    tool: Tool,
+) -> impl Iterator<Item = &'a Taken> {
+    taken
+        .iter()
+        .filter(move |t| t.scenario == scenario.name && t.tool == tool)
+}
+
+/// (rate, cost) of hopyard over a peer, over the blocks in which both were measured.
+fn compared(taken: &[Taken], scenario: &Scenario, tool: Tool) -> Option<(Comparison, Comparison)> {
+    let pairs: Vec<(&Figures, &Figures)> = of(taken, scenario, Tool::Hopyard)
+        .filter_map(|own| {
+            let other = of(taken, scenario, tool).find(|t| t.block == own.block)?;
+            Some((own.figures()?, other.figures()?))
+        })
+        .collect();
+    let compare = |figure: fn(&Figures) -> f64| {
+        let (own, other): (Vec<f64>, Vec<f64>) =
+            pairs.iter().map(|(a, b)| (figure(a), figure(b))).unzip();
+        stats::compare(&own, &other, CONFIDENCE)
+    };
+    Some((compare(|f| f.rate)?, compare(|f| f.cost_ns)?))
+}
+
+fn line(taken: &[Taken], scenario: &Scenario, tool: Tool, against: Option<Against>) -> Line {
+    let figures: Vec<&Figures> = of(taken, scenario, tool)
+        .filter_map(Taken::figures)
+        .collect();
+    let each = |figure: fn(&Figures) -> f64| figures.iter().map(|f| figure(f)).collect::<Vec<_>>();
+    let mean = |figure: fn(&Figures) -> f64| stats::mean(&each(figure)).unwrap_or(0.0);
+    let kinds: BTreeSet<String> = figures.iter().flat_map(|f| f.flags.clone()).collect();
+    let flagged = figures.iter().filter(|f| !f.flags.is_empty()).count();
+    let mut flags = Vec::new();
+    if let Some(example) = kinds.first() {
+        flags.push(format!(
+            "{flagged} of {} samples: {example}{}",
+            figures.len(),
+            if kinds.len() > 1 { ", …" } else { "" }
+        ));
+    }
+    Line {
+        tool,
+        rate: Samples::new(&each(|f| f.rate))
+            .ok()
+            .and_then(|x| stats::mean_interval(&x, CONFIDENCE)),
+        sent: mean(|f| f.sent),
+        // Ratio of sums: CPU time of all samples over work of all samples.
+        cost_ns: mean(|f| f.cores) / mean(|f| f.rate) * 1e9,
+        against,
+        blocks: figures.len(),
+        failed: of(taken, scenario, tool).count() - figures.len(),
+        flags,
+    }
+}
+
+/// Never below the best peer, and no more CPU for each unit than it.
+fn target(lines: &[Line]) -> Target {
+    let best = lines
+        .iter()
+        .filter_map(|l| Some((l, l.against.as_ref()?, l.rate.as_ref()?)))
+        .max_by(|a, b| a.2.value.total_cmp(&b.2.value));
+    let Some((line, against, _)) = best else {
+        return Target::NotJudged {
+            why: "no peer could be compared".to_owned(),
+        };
+    };
+    let (rate, cost) = (&against.rate.ratio, &against.cost.ratio);
+    if rate.n < LEAST_BLOCKS {
+        return Target::NotJudged {
+            why: format!(
+                "a quick look: {} blocks, {LEAST_BLOCKS} make a verdict",
+                rate.n
+            ),
+        };
+    }
+    let best = line.tool;
+    let mut short = Vec::new();
+    if rate.high < 1.0 {
+        short.push(format!("rate {:.3} to {:.3}", rate.low, rate.high));
+    }
+    if cost.low > 1.0 {
+        short.push(format!("CPU {:.3} to {:.3}", cost.low, cost.high));
+    }
+    if short.is_empty() {
+        Target::Met {
+            best,
+            why: format!(
+                "rate {:.3} to {:.3}, CPU {:.3} to {:.3} of {best}'s, the best peer",
+                rate.low, rate.high, cost.low, cost.high
+            ),
+        }
+    } else {
+        Target::Missed {
+            best,
+            why: format!("{} of {best}'s, the best peer", short.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Outcome;
+    use crate::scenario::SCENARIOS;
+
+    fn scenario(name: &str) -> &'static Scenario {
+        SCENARIOS.iter().find(|s| s.name == name).unwrap()
+    }
+
+    fn taken(blocks: u32, own: (f64, f64), other: (f64, f64)) -> Vec<Taken> {
+        (0..blocks)
+            .flat_map(|block| {
+                let wobble = 1.0 + 0.01 * f64::from(block % 3);
+                [(Tool::Hopyard, own, wobble), (Tool::Sockperf, other, 1.0)].map(
+                    |(tool, (rate, cost_ns), wobble)| Taken {
+                        block,
+                        order: 0,
+                        scenario: "tcp_rr",
+                        tool,
+                        outcome: Outcome::Measured(Figures {
+                            rate: rate * wobble,
+                            sent: rate,
+                            cost_ns: cost_ns * wobble,
+                            cores: rate * cost_ns / 1e9,
+                            own_count: 1.0,
+                            flags: Vec::new(),
+                        }),
+                    },
+                )
+            })
+            .collect()
+    }
+
+    fn target_of(taken: &[Taken]) -> Target {
+        tables(&[scenario("tcp_rr")], taken).remove(0).target
+    }
+
+    #[test]
+    fn as_good_as_the_best_is_met() {
+        let target = target_of(&taken(10, (1e4, 5e4), (1e4, 5.05e4)));
+        assert!(
+            matches!(
+                target,
+                Target::Met {
+                    best: Tool::Sockperf,
+                    ..
+                }
+            ),
+            "{target:?}"
+        );
+    }
+
+    #[test]
+    fn slower_or_dearer_is_missed() {
+        for (own, other) in [((0.9e4, 5e4), (1e4, 5e4)), ((1e4, 6e4), (1e4, 5e4))] {
+            let target = target_of(&taken(10, own, other));
+            assert!(matches!(target, Target::Missed { .. }), "{target:?}");
+        }
+    }
+
+    #[test]
+    fn few_blocks_are_not_judged() {
+        assert!(matches!(
+            target_of(&taken(3, (1e4, 5e4), (1e4, 5e4))),
+            Target::NotJudged { .. }
+        ));
+        assert!(matches!(target_of(&[]), Target::NotJudged { .. }));
+    }
+}
