@@ -124,6 +124,17 @@ impl Bed {
     }
 }
 
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // Children of the tools that are still there, however they came about.
+        if let Some(group) = self.lab.cgroup()
+            && let Err(error) = group.kill()
+        {
+            hopyard::note(format_args!("{}", hopyard::chain(&error)));
+        }
+    }
+}
+
 /// UDP counters of a namespace (RFC 4113: udpInDatagrams counts what was delivered to programs).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Datagrams {

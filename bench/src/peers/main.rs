@@ -40,7 +40,7 @@ struct Options {
     /// Length of a window, ms.
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(100..=10_000))]
     window: u64,
-    /// Scenarios whose names begin with one of these (with commas between).
+    /// Only these scenarios (with commas between; `*` at the end stands for anything).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Seed of the order; from the clock where not given.
@@ -128,12 +128,12 @@ fn bench(options: &Options) -> Result<bool> {
 }
 
 fn chosen(only: &[String]) -> Result<Vec<&'static Scenario>> {
-    let wanted = |scenario: &&Scenario| {
-        only.is_empty()
-            || only
-                .iter()
-                .any(|start| scenario.name.starts_with(start.as_str()))
+    let fits = |name: &str, pattern: &String| match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
     };
+    let wanted =
+        |s: &&Scenario| only.is_empty() || only.iter().any(|pattern| fits(s.name, pattern));
     let chosen: Vec<_> = SCENARIOS.iter().filter(wanted).collect();
     if chosen.is_empty() {
         return Err(hopyard::model::UnknownName {
@@ -190,12 +190,13 @@ mod tests {
     #[test]
     fn choosing() {
         assert_eq!(chosen(&[]).unwrap().len(), SCENARIOS.len());
-        let names: Vec<_> = chosen(&["udp".to_owned()])
+        let names: Vec<_> = chosen(&["udp*".to_owned()])
             .unwrap()
             .iter()
             .map(|s| s.name)
             .collect();
         assert_eq!(names, ["udp_rr", "udp_rr_same", "udp_stream_64"]);
+        assert_eq!(chosen(&["tcp_rr".to_owned()]).unwrap().len(), 1);
         assert!(chosen(&["sctp".to_owned()]).is_err());
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hopyard::lab::{Endpoint, Lab};
 use hopyard::signals;
-use hopyard_net::cpu;
+use hopyard_net::{Cgroup, cpu};
 
 use crate::error::{Error, Result};
 
@@ -29,13 +29,9 @@ impl Process {
         cpus: &[usize],
         line: &[String],
     ) -> Result<Self> {
-        let (program, arguments) = line.split_first().ok_or_else(|| Error::Program {
-            program: String::new(),
-            what: "is an empty command line".to_owned(),
-        })?;
-        let mut command = Command::new(program);
+        let program = line.first().cloned().unwrap_or_default();
+        let mut command = confined(line, lab.cgroup());
         command
-            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -51,16 +47,13 @@ impl Process {
             })
         })??;
         let mut process = Self {
-            program: program.clone(),
+            program,
             child,
             stdout: None,
             stderr: None,
         };
         process.stdout = process.child.stdout.take().map(drain);
         process.stderr = process.child.stderr.take().map(drain);
-        if let Some(group) = lab.cgroup() {
-            group.add(process.pid())?;
-        }
         Ok(process)
     }
 
@@ -137,6 +130,23 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// The command line, run from inside the control group: a server that forks at once (nuttcp) would
+/// otherwise leave its child outside.
+fn confined(line: &[String], group: Option<&Cgroup>) -> Command {
+    let mut command = Command::new("sh");
+    match group {
+        Some(group) => {
+            const ENTER: &str = "echo $$ >\"$1\"/cgroup.procs && shift && exec \"$@\"";
+            command.args(["-c", ENTER, "sh"]).arg(group.path());
+        }
+        None => {
+            command.args(["-c", "exec \"$@\"", "sh"]);
+        }
+    }
+    command.args(line);
+    command
 }
 
 fn joined(thread: Option<JoinHandle<String>>) -> String {

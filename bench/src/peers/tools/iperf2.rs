@@ -56,7 +56,7 @@ impl Peer for Iperf2 {
 
     fn reported(&self, scenario: &Scenario, printed: &Printed) -> Result<Reported, String> {
         match scenario.load {
-            LoadKind::UdpStream => datagrams(&printed.client),
+            LoadKind::UdpStream => datagrams(&printed.server),
             LoadKind::TcpRr => Ok(Reported {
                 received: transactions(&printed.client)?,
                 sent: None,
@@ -99,10 +99,10 @@ fn stream_bytes(server: &str, flows: u32) -> Result<f64, String> {
     }
 }
 
-/// The server's report as the client prints it: …, jitter, lost, total, per cent, out of order.
-fn datagrams(client: &str) -> Result<Reported, String> {
+/// The server's line for datagrams goes on: jitter, lost, total, per cent, out of order.
+fn datagrams(server: &str) -> Result<Reported, String> {
     let count = |text: &str| text.parse::<f64>().ok().filter(|n| *n >= 0.0);
-    client
+    server
         .lines()
         .map(fields)
         .filter(|fields| fields.len() == 14)
@@ -113,7 +113,7 @@ fn datagrams(client: &str) -> Result<Reported, String> {
                 sent: Some(total),
             })
         })
-        .ok_or_else(|| "there is no report of its server in its output".to_owned())
+        .ok_or_else(|| "there is no count of datagrams in its server's output".to_owned())
 }
 
 /// `BB cnt=avg/min/max/stdev`: the count stands before the first equals sign.
@@ -139,9 +139,11 @@ mod tests {
 19700101000000,198.18.0.1,59924,198.18.0.2,5001,2,0.0-1.0,672546876,5381951919
 19700101000000,198.18.0.1,59956,198.18.0.2,5001,4,0.0-1.0,685998140,5490648084
 ";
-    /// `iperf -u -b 100G -l 64 -t 1 -y C` of 2.1.8.
-    const UDP: &str = "\
+    /// `iperf -u -b 100G -l 64 -t 1 -y C` of 2.1.8, the client's line and the server's.
+    const UDP_CLIENT: &str = "\
 19700101000000,198.18.0.1,59963,198.18.0.2,5001,1,0.0-1.0,17933004,143462740,0.000,0,-1,-0.000,0
+";
+    const UDP_SERVER: &str = "\
 19700101000000,198.18.0.1,59963,198.18.0.2,5001,1,0.0-1.0,17852032,142817969,0.001,1265,280203,0.451,0
 ";
     /// `iperf --bounceback --bounceback-period=0 --bounceback-no-quickack -l 100 -t 1 -e` of 2.1.8.
@@ -170,14 +172,13 @@ TCP window size: 16.0 KByte (default)
     #[test]
     fn the_servers_count_of_datagrams() {
         assert_eq!(
-            datagrams(UDP),
+            datagrams(UDP_SERVER),
             Ok(Reported {
                 received: 278_938.0,
                 sent: Some(280_203.0)
             })
         );
-        let without = UDP.lines().next().unwrap();
-        assert!(datagrams(without).is_err());
+        assert!(datagrams(UDP_CLIENT).is_err());
     }
 
     #[test]

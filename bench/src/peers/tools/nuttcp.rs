@@ -8,7 +8,7 @@ pub(super) struct Nuttcp;
 
 impl Peer for Nuttcp {
     fn server(&self, _: Task<'_>) -> Vec<String> {
-        words(&["nuttcp", "-1"])
+        words(&["nuttcp", "-1", "--nofork"])
     }
 
     fn client(&self, task: Task<'_>) -> Vec<String> {
