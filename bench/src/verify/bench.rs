@@ -73,12 +73,6 @@ impl Bench {
             }),
         }
     }
-
-    /// Says something on stderr.
-    #[expect(clippy::unused_self, reason = "reads as what it is: the run speaks")]
-    pub(crate) fn say(&self, message: std::fmt::Arguments<'_>) {
-        hopyard::note(message);
-    }
 }
 
 /// Measures a cell, again where other people disturbed the window: they started processes, used more
@@ -91,7 +85,7 @@ pub(crate) fn undisturbed(
     foreign: f64,
 ) -> Result<Measurement, Failure> {
     const TRIES: usize = 6;
-    let mut m = sampler.measure(cell, quiet_cores)?;
+    let mut m = measure(sampler, cell, quiet_cores)?;
     for _ in 1..TRIES {
         let share = |ns: f64| ns / m.cpu.elapsed_ns;
         let calm = m.cpu.forks == 0
@@ -100,9 +94,23 @@ pub(crate) fn undisturbed(
         if calm {
             break;
         }
-        m = sampler.measure(cell, quiet_cores)?;
+        m = measure(sampler, cell, quiet_cores)?;
     }
     Ok(m)
+}
+
+/// Measures a cell; traffic that did not take its way by the devices' counters is no measurement.
+pub(crate) fn measure(
+    sampler: &Sampler,
+    cell: &Cell,
+    quiet_cores: f64,
+) -> Result<Measurement, Failure> {
+    let m = sampler.measure(cell, quiet_cores)?;
+    if m.way.proved {
+        Ok(m)
+    } else {
+        Err(Failure::Way(m.way.problems.join("; ")))
+    }
 }
 
 /// Sleeps until an instant of `CLOCK_MONOTONIC`, looking now and then whether the user wants to stop.

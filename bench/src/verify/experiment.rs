@@ -88,6 +88,8 @@ pub(crate) enum Failure {
     Burner(String),
     #[error("{0}")]
     Peer(String),
+    #[error("the traffic did not take its way: {0}")]
+    Way(String),
     #[error("{0} has no figure to compare")]
     NoFigure(&'static str),
     #[error(transparent)]

@@ -109,7 +109,7 @@ fn verify(cli: &Cli) -> Result<ExitCode, Failure> {
 
 /// Rows of one experiment; `None` if the user wants to stop.
 fn run(experiment: &dyn Experiment, bench: &Bench) -> Option<Vec<Row>> {
-    bench.say(format_args!("{}: {}", experiment.id(), experiment.title()));
+    hopyard::note(format_args!("{}: {}", experiment.id(), experiment.title()));
     let verdict = match experiment.run(bench) {
         Ok(rows) => return Some(rows),
         Err(failure) if failure.is_interrupt() => return None,

@@ -4,7 +4,7 @@ use hopyard::model::{LoadKind, Peer, Rate};
 use hopyard::stats;
 use rand::seq::SliceRandom;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, measure};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
@@ -44,7 +44,7 @@ impl Experiment for ShapedWire {
             order.shuffle(&mut rng);
             for index in order {
                 let (cell, _, goodputs) = &mut cells[index];
-                goodputs.push(cells::goodput_bps(&sampler.measure(cell, 0.0)?));
+                goodputs.push(cells::goodput_bps(&measure(&sampler, cell, 0.0)?));
             }
         }
         cells

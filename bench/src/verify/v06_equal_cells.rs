@@ -8,7 +8,7 @@ use hopyard::stats::{self, Order, Setup, Verdict as Judgement};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, measure};
 use crate::burner::{Burner, Plan};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
@@ -57,7 +57,7 @@ impl Experiment for EqualCells {
         let mut alarms = [Alarms::default(); 2];
         for (done, (load, loaded)) in todo.iter().enumerate() {
             if done % 10 == 0 {
-                bench.say(format_args!("V6: comparison {done} of {}", todo.len()));
+                hopyard::note(format_args!("V6: comparison {done} of {}", todo.len()));
             }
             let cell = cells::veth(*load, Placement::Split);
             let ramp = sampler.estimate() * u32::try_from(2 * BLOCKS).unwrap_or(u32::MAX);
@@ -113,7 +113,7 @@ fn compare(
         let mut order = [0, 1];
         order.shuffle(rng);
         for side in order {
-            let m = sampler.measure(cell, quiet_cores)?;
+            let m = measure(sampler, cell, quiet_cores)?;
             throughput[side].push(cells::throughput(cell.load, &m));
             demand[side].push(cells::demand_ns(cell.load, &m));
         }
