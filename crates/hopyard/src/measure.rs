@@ -211,7 +211,7 @@ impl Sampler {
         let from_client = done(&mut near)?;
         let from_server = done(&mut far)?;
         drop((near, far));
-        assemble(cell, lab, observed, quiet_cores, from_client, from_server)
+        assemble(cell, lab, observed, quiet_cores, &from_client, &from_server)
     }
 
     fn timetable(&self) -> Timetable {
@@ -369,15 +369,15 @@ fn assemble(
     lab: &Lab,
     (mut cpu, devices): (CpuUse, Vec<DeviceCount>),
     quiet_cores: f64,
-    client: Tallied,
-    server: Tallied,
+    client: &Tallied,
+    server: &Tallied,
 ) -> Result<Measurement, Error> {
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
     let (receiver, sender) = match cell.load {
-        LoadKind::TcpStream | LoadKind::UdpStream => (&server, &client),
-        LoadKind::TcpMaerts => (&client, &server),
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => (&client, &client),
+        LoadKind::TcpStream | LoadKind::UdpStream => (server, client),
+        LoadKind::TcpMaerts => (client, server),
+        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => (client, client),
     };
     let received = receiver.received;
     let sent = if cell.load.is_stream() {
@@ -416,7 +416,7 @@ fn assemble(
         timeouts: client.timeouts,
         slices: receiver.slices.clone(),
         cpu,
-        latency: client.latency,
+        latency: client.latency.clone(),
         tcp,
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices,

@@ -92,7 +92,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, NotAQuantity> {
 pub fn show_duration(span: Duration) -> String {
     let seconds = span.as_secs_f64();
     match seconds {
-        s if s == 0.0 => "0s".to_owned(),
+        0.0 => "0s".to_owned(),
         s if s < 1e-3 => format!("{:.0}us", s * 1e6),
         s if s < 1.0 => format!("{:.0}ms", s * 1e3),
         s if s < 120.0 => format!("{}s", round_to(s, 1)),

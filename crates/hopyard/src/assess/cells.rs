@@ -64,12 +64,12 @@ fn one(
             Outcome::Measured(_) => None,
         })
         .collect();
-    let (status, cause) = match (&planned.unsupported, measured.is_empty()) {
-        (Some(cause), _) => (CellStatus::Unsupported, Some(cause.clone())),
-        (None, true) => (CellStatus::Failed, Some(first_cause(&failures))),
-        // A cell that failed now and then has figures, and says that it did.
-        (None, false) if failures.is_empty() => (CellStatus::Ok, None),
-        (None, false) => (CellStatus::Failed, Some(first_cause(&failures))),
+    let whole = failures.is_empty() && !measured.is_empty();
+    let (status, cause) = match &planned.unsupported {
+        Some(cause) => (CellStatus::Unsupported, Some(cause.clone())),
+        None if whole => (CellStatus::Ok, None),
+        // A cell that failed now and then has figures all the same, and says that it did.
+        None => (CellStatus::Failed, Some(first_cause(&failures))),
     };
     let mut estimates = BTreeMap::new();
     let mut two_modes = BTreeMap::new();

@@ -14,7 +14,7 @@ pub(super) fn lab(args: LabArgs) -> Done {
             name,
             peer,
             set,
-        } => up(&path, name, peer, &set),
+        } => up(&path, name.as_deref(), peer, &set),
         LabCommand::Exec {
             name,
             endpoint,
@@ -28,7 +28,7 @@ pub(super) fn lab(args: LabArgs) -> Done {
     }
 }
 
-fn up(path: &str, name: Option<String>, peer: Peer, set: &[(String, Vec<String>)]) -> Done {
+fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)]) -> Done {
     let path = lab::path(path)?;
     path.check(peer)?;
     path.available()?;
@@ -46,7 +46,7 @@ fn up(path: &str, name: Option<String>, peer: Peer, set: &[(String, Vec<String>)
     }
     // Only what shapes the lab itself is kept; sizes and flows belong to a load.
     let axes = axes.for_cell(LoadKind::TcpStream, peer);
-    let kept = keep::up(name.as_deref().unwrap_or(path.name()), path, peer, &axes)?;
+    let kept = keep::up(name.unwrap_or(path.name()), path, peer, &axes)?;
     let mut text = format!(
         "lab `{}` is up: path {}, peer {}\n",
         kept.name, kept.path, kept.peer

@@ -25,22 +25,17 @@ pub(super) fn run(args: &RunArgs) -> Done {
         .clone()
         .unwrap_or_else(|| unused(&prepared.header.id));
     let mut progress = Progress::new();
-    match prepared.carry_out(&directory, &mut progress) {
-        Ok(run) => {
-            let status = show(&run, args.json, &directory)?;
-            Ok(if run.end == Some(End::Interrupted) {
-                ExitCode::from(signals::INTERRUPTED)
-            } else {
-                status
-            })
-        }
-        Err((run, error)) => {
-            // What was measured until then is shown before the reason why it ended.
-            if let Some(run) = run.filter(|run| !run.samples.is_empty()) {
-                show(&run, args.json, &directory)?;
-            }
-            Err(error.into())
-        }
+    let (run, failure) = prepared.carry_out(&directory, &mut progress)?;
+    // What was measured until then is shown before the reason why it ended.
+    let status = if failure.is_none() || !run.samples.is_empty() {
+        show(&run, args.json, &directory)?
+    } else {
+        ExitCode::SUCCESS
+    };
+    match failure {
+        Some(error) => Err(error.into()),
+        None if run.end == Some(End::Interrupted) => Ok(ExitCode::from(signals::INTERRUPTED)),
+        None => Ok(status),
     }
 }
 

@@ -69,11 +69,11 @@ impl Session {
     /// # Errors
     /// A sentence: the address is not ours, no port is free.
     pub(crate) fn serve(
-        spec: LoadSpec,
+        spec: &LoadSpec,
         address: IpAddr,
         cpus: &[usize],
     ) -> Result<(Self, Vec<u16>), String> {
-        let settings = Settings::of(&spec);
+        let settings = Settings::of(spec);
         let mut ports = Vec::new();
         let mut origins = Vec::new();
         for _ in 0..spec.flows {
@@ -83,7 +83,7 @@ impl Session {
             ports.push(port);
             origins.push(Origin::Server { listener });
         }
-        Ok((Self::start(spec, settings, origins, cpus)?, ports))
+        Ok((Self::start(spec, &settings, origins, cpus)?, ports))
     }
 
     /// Connects every flow.
@@ -91,13 +91,13 @@ impl Session {
     /// # Errors
     /// A sentence: the server does not answer within `patience`.
     pub(crate) fn connect(
-        spec: LoadSpec,
+        spec: &LoadSpec,
         address: IpAddr,
         ports: &[u16],
         cpus: &[usize],
         patience: Duration,
     ) -> Result<Self, String> {
-        let settings = Settings::of(&spec);
+        let settings = Settings::of(spec);
         let mut origins = Vec::new();
         for port in ports {
             let server = SocketAddr::new(address, *port);
@@ -110,12 +110,12 @@ impl Session {
                 }
             });
         }
-        Self::start(spec, settings, origins, cpus)
+        Self::start(spec, &settings, origins, cpus)
     }
 
     fn start(
-        spec: LoadSpec,
-        settings: Settings,
+        spec: &LoadSpec,
+        settings: &Settings,
         origins: Vec<Origin>,
         cpus: &[usize],
     ) -> Result<Self, String> {

@@ -51,7 +51,7 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
             cpus,
         } => {
             spec.check()?;
-            let (serving, ports) = Session::serve(spec, address, &cpus)?;
+            let (serving, ports) = Session::serve(&spec, address, &cpus)?;
             *session = Some(serving);
             Ok(Reply::Serving { ports })
         }
@@ -67,7 +67,7 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
                 return Err(format!("{} flows, but {} ports", spec.flows, ports.len()));
             }
             let patience = Duration::from_millis(patience_ms);
-            *session = Some(Session::connect(spec, address, &ports, &cpus, patience)?);
+            *session = Some(Session::connect(&spec, address, &ports, &cpus, patience)?);
             Ok(Reply::Connected)
         }
         Request::Run(timetable) => {

@@ -303,28 +303,28 @@ const PLACEMENTS: [(&str, Placement); 3] = [
 const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
-fn shown<T: PartialEq>(value: T, values: &[(&'static str, T)]) -> String {
+fn shown<T: PartialEq>(value: &T, values: &[(&'static str, T)]) -> String {
     values
         .iter()
-        .find(|(_, v)| *v == value)
+        .find(|(_, v)| v == value)
         .map_or_else(String::new, |(name, _)| (*name).into())
 }
 
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(*self, &PLACEMENTS))
+        f.pad(&shown(self, &PLACEMENTS))
     }
 }
 
 impl fmt::Display for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(*self, &SWITCHES))
+        f.pad(&shown(self, &SWITCHES))
     }
 }
 
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(*self, &FAMILIES))
+        f.pad(&shown(self, &FAMILIES))
     }
 }
 

@@ -3,6 +3,7 @@
 mod blocks;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
@@ -170,8 +171,8 @@ fn try_labs(cells: &[Cell]) -> Result<BTreeMap<String, String>, Error> {
 fn ceilings(sampler: &Sampler, cells: &[Cell]) -> Result<BTreeMap<String, f64>, Error> {
     let mut ceilings = BTreeMap::new();
     for cell in cells {
-        if !ceilings.contains_key(&load_key(cell)) {
-            ceilings.insert(load_key(cell), sampler.ceiling(cell.load, &cell.axes)?);
+        if let Entry::Vacant(unknown) = ceilings.entry(load_key(cell)) {
+            unknown.insert(sampler.ceiling(cell.load, &cell.axes)?);
         }
     }
     Ok(ceilings)
@@ -190,44 +191,38 @@ impl Prepared {
         self.sampler.estimate() * u32::try_from(cells).unwrap_or(u32::MAX)
     }
 
-    /// Carries it out and gives back what was stored.
+    /// Carries it out and gives back what was stored, and what ended it early, if something did.
     ///
     /// # Errors
-    /// The directory cannot be written, or the instrument fails. What was measured until then is in
-    /// the directory.
+    /// The directory cannot be made.
     pub fn carry_out(
         self,
         directory: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<Run, (Option<Run>, Error)> {
-        let mut writer =
-            Writer::create(directory, &self.header).map_err(|e| (None, Error::from(e)))?;
+    ) -> Result<(Run, Option<Error>), Error> {
+        let mut writer = Writer::create(directory, &self.header)?;
         let mut samples = Vec::new();
         let block = self.block_estimate();
         observer.planned(self.header.cells.len(), self.plan.blocks, block);
         self.warn_of_the_limit(block, observer);
         let outcome = blocks::Blocks::new(&self, &mut samples).run(&mut writer, observer);
         observer.finished();
-        let end = outcome.and_then(|end| {
+        let outcome = outcome.and_then(|end| {
             writer.finish(end)?;
             Ok(end)
         });
-        let Self { header, .. } = self;
-        match end {
-            Ok(end) => Ok(Run {
-                header,
+        let (end, failure) = match outcome {
+            Ok(end) => (Some(end), None),
+            Err(error) => (None, Some(error)),
+        };
+        Ok((
+            Run {
+                header: self.header,
                 samples,
-                end: Some(end),
-            }),
-            Err(error) => Err((
-                Some(Run {
-                    header,
-                    samples,
-                    end: None,
-                }),
-                error,
-            )),
-        }
+                end,
+            },
+            failure,
+        ))
     }
 
     fn warn_of_the_limit(&self, block: Duration, observer: &mut dyn Observer) {
