@@ -24,7 +24,6 @@ const HOPELESS: u32 = 3;
 pub(super) struct Blocks<'a> {
     prepared: &'a Prepared,
     samples: &'a mut Vec<Sample>,
-    order: ChaCha8Rng,
     began: Instant,
     /// Straight failures from the start, by cell; a cell that worked once is never given up.
     failures: Vec<Option<u32>>,
@@ -56,7 +55,6 @@ impl<'a> Blocks<'a> {
         Self {
             prepared,
             samples,
-            order: ChaCha8Rng::seed_from_u64(prepared.header.seed),
             began: Instant::now(),
             failures: vec![Some(0); prepared.header.cells.len()],
         }
@@ -129,7 +127,7 @@ impl<'a> Blocks<'a> {
         let mut cells: Vec<usize> = (0..header.cells.len())
             .filter(|&i| header.cells[i].unsupported.is_none())
             .collect();
-        cells.shuffle(&mut self.order);
+        cells.shuffle(&mut order(header.seed, block, attempt));
         let quiet_cores = self.prepared.sampler.quiet_cores().map_err(stop)?;
         let (mut steal_ns, mut time_ns) = (0.0, 0.0);
         for (done, &index) in cells.iter().enumerate() {
@@ -203,4 +201,30 @@ impl<'a> Blocks<'a> {
 
 fn ns(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What orders the cells of a block: the seed, the block and the attempt alone, so that a block that was
+/// measured once more leaves the order of all others as it was.
+fn order(seed: u64, block: u32, attempt: u32) -> ChaCha8Rng {
+    let mut order = ChaCha8Rng::seed_from_u64(seed);
+    order.set_stream(u64::from(block) << 32 | u64::from(attempt));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_block_and_attempt_has_an_order_of_its_own() {
+        let cells = |seed, block, attempt| {
+            let mut cells: Vec<usize> = (0..20).collect();
+            cells.shuffle(&mut order(seed, block, attempt));
+            cells
+        };
+        assert_eq!(cells(7, 1, 0), cells(7, 1, 0));
+        for other in [cells(8, 1, 0), cells(7, 0, 0), cells(7, 1, 1)] {
+            assert_ne!(cells(7, 1, 0), other);
+        }
+    }
 }
