@@ -41,6 +41,17 @@ pub enum Error {
         /// `on` or `off`.
         state: &'static str,
     },
+    /// Nothing is left for IPv6 below a tunnel's headers.
+    #[error(
+        "path `{path}` needs an MTU of {least} at least, since its headers take part of it and IPv6 \
+         needs 1280: set `mtu` to {least} or more, or choose another path"
+    )]
+    MtuTooSmall {
+        /// The path.
+        path: &'static str,
+        /// Least MTU, bytes.
+        least: u32,
+    },
     /// The ends cannot be placed as asked.
     #[error(
         "placement `split` needs two CPUs and this process may use one: choose placement `same` or `free`"
@@ -75,7 +86,10 @@ impl Error {
     pub fn is_unsupported(&self) -> bool {
         matches!(
             self,
-            Self::Unsupported { .. } | Self::OffloadFixed { .. } | Self::OneCpu
+            Self::Unsupported { .. }
+                | Self::OffloadFixed { .. }
+                | Self::MtuTooSmall { .. }
+                | Self::OneCpu
         ) || matches!(self, Self::Net(hopyard_net::Error::Unsupported { .. }))
     }
 }

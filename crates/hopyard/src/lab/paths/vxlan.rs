@@ -9,7 +9,7 @@ use hopyard_net::LinkKind;
 use super::{Need, Path};
 use crate::lab::builder::{ETH, FAR_END, UPLINK};
 use crate::lab::topology::{Addresses, host, role};
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::lab::{Builder, Error, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::Peer;
 
@@ -17,6 +17,8 @@ use crate::model::Peer;
 const TUNNEL: &str = "vx0";
 /// Outer Ethernet, IPv4, UDP and VXLAN headers, bytes.
 const OVERHEAD: u32 = 50;
+/// Least MTU of an IPv6 link (RFC 8200, section 5), bytes.
+const LEAST_INSIDE: u32 = 1280;
 /// Network identifier; any will do, there is one tunnel per lab.
 const VNI: u32 = 42;
 /// RFC 7348.
@@ -42,6 +44,12 @@ impl Path for Vxlan {
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        if lab.mtu() < LEAST_INSIDE + OVERHEAD {
+            return Err(Error::MtuTooSmall {
+                path: self.name(),
+                least: LEAST_INSIDE + OVERHEAD,
+            });
+        }
         // (namespace and device below, host number) of the client's and of the server's end.
         let ((below, lower, number), (far_role, far_lower, far_number)) = match peer {
             Peer::Far => {
