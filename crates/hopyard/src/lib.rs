@@ -21,12 +21,10 @@ pub mod store;
 pub mod units;
 
 /// Says something on stderr that is neither a result nor the end of the program.
-#[expect(
-    clippy::print_stderr,
-    reason = "the one place where diagnostics are printed"
-)]
 pub fn note(message: std::fmt::Arguments<'_>) {
-    eprintln!("hopyard: {message}");
+    use std::io::Write;
+    // `2>&1 | head -1` has stopped listening; that is no reason to end, and none to panic as eprintln does.
+    let _ = writeln!(std::io::stderr(), "hopyard: {message}");
 }
 
 /// An error with everything below it, each said once: "cannot do this: because of that".

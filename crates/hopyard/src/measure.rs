@@ -284,9 +284,11 @@ impl Sampler {
         reason = "counts of a second are far below 2^53"
     )]
     pub fn ceiling(&self, load: LoadKind, axes: &Axes) -> Result<f64, Error> {
+        use std::os::unix::process::CommandExt;
         const SPAN: Duration = Duration::from_millis(30);
         let mut command = std::process::Command::new(&self.program);
-        command.arg("worker");
+        // A group of its own, as in a lab: Ctrl-C at the terminal is for the controller.
+        command.arg("worker").process_group(0);
         let mut worker = Remote::start("ceiling", command)?;
         let request = Request::Ceiling {
             spec: LoadSpec::new(load, axes),

@@ -116,8 +116,8 @@ pub fn main() -> ExitCode {
             // `--help` and `--version` are answers, not errors.
             let status = if error.use_stderr() { 2 } else { 0 };
             return match error.print() {
-                Ok(()) => ExitCode::from(status),
-                Err(_) => ExitCode::from(3),
+                Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::from(3),
+                _ => ExitCode::from(status),
             };
         }
     };

@@ -3,15 +3,20 @@
 //! Whatever gives a process with a pipe will do: a fork in a namespace, `ssh`, `kubectl exec`, a
 //! serial line. The lab starts the process; this speaks to it, with a deadline on every answer.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::protocol::{Reply, Request, VERSION};
 
 /// How long a worker may take to start and to answer what needs no waiting.
 const PROMPT: Duration = Duration::from_secs(5);
+
+/// Longest answer, bytes. Counters and a latency histogram take some tens of KiB.
+const LONGEST: u64 = 4 * 1024 * 1024;
+/// Answers that are read before somebody wants to hear them.
+const AHEAD: usize = 8;
 
 /// What can go wrong with a worker.
 #[derive(Debug, thiserror::Error)]
@@ -93,16 +98,9 @@ impl Remote {
                 source,
             })?;
         let stdin = child.stdin.take();
-        let (tell, replies) = channel();
+        let (tell, replies) = sync_channel(AHEAD);
         if let Some(stdout) = child.stdout.take() {
-            std::thread::spawn(move || {
-                for line in BufReader::new(stdout).lines() {
-                    let reply = line.and_then(|line| Ok(serde_json::from_str(&line)?));
-                    if tell.send(reply).is_err() {
-                        break;
-                    }
-                }
-            });
+            std::thread::spawn(move || listen(BufReader::new(stdout), &tell));
         }
         let mut remote = Self {
             endpoint: endpoint.to_owned(),
@@ -240,6 +238,26 @@ impl Remote {
             endpoint: self.endpoint.clone(),
             doing,
             how,
+        }
+    }
+}
+
+/// Passes answers on until the first that is none, or until nobody hears them any more.
+fn listen(mut from: impl BufRead, tell: &SyncSender<io::Result<Reply>>) {
+    loop {
+        let mut line = Vec::new();
+        let reply = match from.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) => return,
+            Ok(_) if line.len() as u64 == LONGEST => {
+                let why = format!("a line of more than {LONGEST} bytes");
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
+            Ok(_) => serde_json::from_slice(&line).map_err(io::Error::from),
+            Err(e) => Err(e),
+        };
+        let last = reply.is_err();
+        if tell.send(reply).is_err() || last {
+            return;
         }
     }
 }

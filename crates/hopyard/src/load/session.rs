@@ -101,13 +101,13 @@ impl Session {
         let mut origins = Vec::new();
         for port in ports {
             let server = SocketAddr::new(address, *port);
+            let connected = settings.connect_flow(server, patience)?;
             origins.push(if spec.kind == LoadKind::TcpCrr {
+                // That was a trial: the loop connects without a time limit. The server passes over a
+                // connection that ends without a request.
                 Origin::Connector { server }
             } else {
-                Origin::Client {
-                    server,
-                    connected: settings.connect_flow(server, patience)?,
-                }
+                Origin::Client { server, connected }
             });
         }
         Self::start(spec, &settings, origins, cpus)

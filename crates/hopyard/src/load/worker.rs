@@ -31,9 +31,9 @@ pub fn main() -> io::Result<()> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })?;
     let mut session = None;
-    for line in io::stdin().lock().lines() {
+    for line in io::stdin().lock().split(b'\n') {
         let line = line?;
-        let reply = match serde_json::from_str(&line) {
+        let reply = match serde_json::from_slice(&line) {
             Ok(Request::Quit) => return Ok(()),
             Ok(request) => carry_out(request, &mut session),
             Err(e) => Err(format!("not a request of protocol {VERSION}: {e}")),
