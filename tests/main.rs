@@ -1,1 +1,28 @@
 //! Privileged tests: real namespaces, real traffic, the real program.
+//!
+//! ```text
+//! cargo test -p hopyard --test lab
+//! ```
+//!
+//! They need root; not being root is a failure. What measures, or compares the state of the machine,
+//! runs alone ([`support::alone`]); everything else runs beside others ([`support::beside`]).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+mod axes;
+mod conformance;
+mod directories;
+mod interrupts;
+mod kept;
+mod labs;
+mod netfilter;
+mod pipes;
+mod protocol;
+mod requests;
+mod runs;
+mod support;
+mod workers;

@@ -1,0 +1,286 @@
+//! What the axes ask for is what the kernel has, on every device of every path.
+
+use std::net::IpAddr;
+
+use hopyard::lab::{Error, Lab};
+use hopyard::model::{Cell, LoadKind, Measurement, OffloadFlag, Peer};
+
+use crate::support::icmp::ping;
+use crate::support::walk::walk;
+use crate::support::{alone, beside, cell, proved, sampler, tell};
+
+fn build(cell: &Cell) -> Result<Lab, Error> {
+    Lab::build(
+        hopyard::lab::path(&cell.path).unwrap(),
+        cell.peer,
+        &cell.axes,
+    )
+}
+
+fn built(cell: &Cell) -> Result<Lab, String> {
+    build(cell).map_err(|e| hopyard::chain(&e))
+}
+
+fn measured(cell: &Cell, window_ms: u64, warm_up_ms: u64) -> Result<Measurement, String> {
+    sampler(window_ms, warm_up_ms)
+        .measure_in(&built(cell)?, cell, 0.0)
+        .map_err(|e| hopyard::chain(&e))
+}
+
+/// Role and name of every device of a lab; loopback only where it is the path itself.
+fn devices(lab: &Lab) -> Vec<(&'static str, String)> {
+    let mut devices = Vec::new();
+    for space in lab.spaces() {
+        for link in space.handle.links().unwrap() {
+            let on_way = lab
+                .topology
+                .way
+                .iter()
+                .any(|hop| hop.namespace == space.role && hop.device == link.name);
+            if link.name != "lo" || on_way {
+                devices.push((space.role, link.name));
+            }
+        }
+    }
+    devices.sort();
+    devices
+}
+
+#[test]
+fn offload_off_is_off_on_every_device_that_lets_one_change_it() {
+    let _beside = beside();
+    walk("offload=off", |path, peer| {
+        for (value, wanted) in [("off", "off"), ("on", "on")] {
+            let lab = built(&cell(
+                path.name(),
+                peer,
+                LoadKind::TcpStream,
+                &[("offload", value)],
+            ))?;
+            let mut seen: Vec<(&str, String)> = Vec::new();
+            for (role, name) in devices(&lab) {
+                for flag in OffloadFlag::ALL {
+                    let state = lab
+                        .offloads
+                        .iter()
+                        .find(|s| s.namespace == role && s.device == name && s.flag == flag)
+                        .ok_or_else(|| format!("{role}/{name} has no {}", flag.name()))?;
+                    // LRO of an upper device also depends on the device below, which may not have it.
+                    let below = flag == OffloadFlag::Lro && value == "on";
+                    if state.state != wanted && !state.fixed && !below {
+                        return Err(format!("offload={value}: {state:?}"));
+                    }
+                }
+                seen.push((role, name));
+            }
+            if lab.offloads.len() != seen.len() * OffloadFlag::ALL.len() {
+                return Err(format!("{} states of {seen:?}", lab.offloads.len()));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_flag_by_its_name_is_as_asked_or_refused_by_its_device() {
+    let _beside = beside();
+    let flags = OffloadFlag::ALL.map(OffloadFlag::name);
+    walk("each offload flag", |path, peer| {
+        for flag in flags {
+            for value in ["on", "off"] {
+                let cell = cell(path.name(), peer, LoadKind::TcpStream, &[(flag, value)]);
+                match build(&cell) {
+                    Ok(lab) => as_asked(&lab, flag, value)?,
+                    Err(e @ Error::OffloadFixed { .. }) => {
+                        let text = e.to_string();
+                        if !e.is_unsupported() || !text.contains(&format!("has {flag} fixed")) {
+                            return Err(text);
+                        }
+                    }
+                    Err(e) => return Err(format!("{flag}={value}: {}", hopyard::chain(&e))),
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+fn as_asked(lab: &Lab, flag: &str, value: &str) -> Result<(), String> {
+    for (role, name) in devices(lab) {
+        let state = lab
+            .offloads
+            .iter()
+            .find(|s| s.namespace == role && s.device == name && s.flag.name() == flag)
+            .ok_or_else(|| format!("{role}/{name} has no {flag}"))?;
+        if state.state != value {
+            return Err(format!("{flag}={value}: {state:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn without_offloads_every_segment_fits_a_frame() {
+    let _alone = alone();
+    for path in ["veth", "bridge"] {
+        let bytes_per_skb = |set: &[(&str, &str)]| {
+            let cell = cell(path, Peer::Local, LoadKind::TcpStream, set);
+            let arrived = measured(&cell, 100, 30).unwrap().arrived.unwrap();
+            arrived.bytes / arrived.skbs
+        };
+        let (with, without) = (bytes_per_skb(&[]), bytes_per_skb(&[("offload", "off")]));
+        tell(&format!(
+            "{path}: {with} bytes per skb, {without} with offload=off"
+        ));
+        assert!(without <= 1514, "{path}: {without}");
+        assert!(with > 2 * 1514, "{path}: {with}");
+    }
+}
+
+#[test]
+fn every_device_has_the_mtu() {
+    let _beside = beside();
+    walk("mtu", |path, peer| {
+        for mtu in [1330, 9000] {
+            let set = [("mtu", &*mtu.to_string())];
+            let lab = built(&cell(path.name(), peer, LoadKind::TcpStream, &set))?;
+            for (role, name) in devices(&lab) {
+                let handle = &lab.space(role).unwrap().handle;
+                let link = handle.link(&name).unwrap();
+                let tunnelled = link.kind.as_deref() == Some("vxlan");
+                let wanted = if tunnelled { mtu - 50 } else { mtu };
+                if link.mtu != wanted {
+                    return Err(format!("{role}/{name} has MTU {}, not {wanted}", link.mtu));
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_smallest_mtu_carries_both_families_or_the_path_says_which_does() {
+    let _beside = beside();
+    walk("mtu=1280", |path, peer| {
+        let cell = |mtu| cell(path.name(), peer, LoadKind::TcpRr, &[("mtu", mtu)]);
+        let lab = match build(&cell("1280")) {
+            Ok(lab) => lab,
+            // IPv6 needs 1280 bytes inside a tunnel too.
+            Err(e) if path.name() == "vxlan" => {
+                let text = e.to_string();
+                if !e.is_unsupported() || !text.contains("needs an MTU of 1330 at least") {
+                    return Err(text);
+                }
+                built(&cell("1330"))?
+            }
+            Err(e) => return Err(hopyard::chain(&e)),
+        };
+        let ns = lab.space(lab.topology.client.role).unwrap().handle.ns();
+        let server = lab.topology.server.addresses;
+        ping(ns, server.v4.into())?;
+        ping(ns, server.v6.into()).map(drop)
+    });
+}
+
+#[test]
+fn a_rate_shapes_the_wire_both_ways() {
+    let _alone = alone();
+    walk("rate=100mbit", |path, peer| {
+        if peer != Peer::Far {
+            return Ok(());
+        }
+        for load in [LoadKind::TcpStream, LoadKind::TcpMaerts] {
+            let cell = cell(path.name(), peer, load, &[("rate", "100mbit")]);
+            let counted = proved(&built(&cell)?, &cell, 400)?;
+            let mbit = counted.received.bytes * 8000 / counted.window_ns;
+            if !(80..105).contains(&mbit) {
+                return Err(format!("{load}: {mbit} Mbit/s of payload at 100mbit"));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn ipv6_is_ipv6() {
+    let _alone = alone();
+    walk("family=6", |path, peer| {
+        let cell = cell(path.name(), peer, LoadKind::TcpRr, &[("family", "6")]);
+        let lab = built(&cell)?;
+        let count = || ipv6_packets(&lab);
+        let before = count();
+        let counted = proved(&lab, &cell, 60)?;
+        let packets = count() - before;
+        if packets < counted.received.transactions {
+            return Err(format!(
+                "{packets} IPv6 packets in {} transactions",
+                counted.received.transactions
+            ));
+        }
+        Ok(())
+    });
+}
+
+/// IPv6 packets that reached the server's namespace.
+fn ipv6_packets(lab: &Lab) -> u64 {
+    let ns = lab.space(lab.topology.server.role).unwrap().handle.ns();
+    let text = ns
+        .run(|| std::fs::read_to_string("/proc/thread-self/net/snmp6").unwrap())
+        .unwrap();
+    text.lines()
+        .find_map(|line| line.strip_prefix("Ip6InReceives"))
+        .and_then(|value| value.trim().parse().ok())
+        .unwrap()
+}
+
+#[test]
+fn the_congestion_control_asked_for_is_in_use_at_both_ends() {
+    let _alone = alone();
+    let reno = cell(
+        "veth",
+        Peer::Local,
+        LoadKind::TcpStream,
+        &[("congestion", "reno")],
+    );
+    let lab = built(&reno).unwrap();
+    let sampler = sampler(500, 50);
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| sampler.measure_in(&lab, &reno, 0.0));
+        for role in ["a", "b"] {
+            let ns = lab.space(role).unwrap().handle.ns();
+            crate::support::until(
+                "a connection of reno",
+                std::time::Duration::from_secs(5),
+                || {
+                    let output =
+                        ns.run(|| std::process::Command::new("ss").args(["-tinH"]).output());
+                    let text = output.unwrap().expect("ss (iproute2) runs").stdout;
+                    String::from_utf8_lossy(&text).contains(" reno ")
+                },
+            );
+        }
+        assert!(load.join().unwrap().unwrap().received.bytes > 0);
+    });
+}
+
+#[test]
+fn labs_look_the_same_to_both_families() {
+    let _beside = beside();
+    walk("addresses", |path, peer| {
+        let lab = built(&cell(path.name(), peer, LoadKind::TcpRr, &[]))?;
+        let server = &lab.topology.server.addresses;
+        let blocks = match (IpAddr::from(server.v4), IpAddr::from(server.v6)) {
+            (IpAddr::V4(v4), IpAddr::V6(v6)) => {
+                // Set aside for benchmarking (RFC 2544, RFC 5180), or loopback.
+                (v4.is_loopback() || v4.octets()[..1] == [198] && v4.octets()[1] & 0xfe == 18)
+                    && (v6.is_loopback() || v6.segments()[..3] == [0x2001, 2, 0])
+            }
+            _ => false,
+        };
+        if blocks {
+            Ok(())
+        } else {
+            Err(format!("{server:?}"))
+        }
+    });
+}

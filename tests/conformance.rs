@@ -1,0 +1,202 @@
+//! Every path with every peer: built, pinged, loaded, proved, taken down, nothing left.
+
+use hopyard::lab::{Lab, Path, role};
+use hopyard::meter::way::{self, Hop, Traffic};
+use hopyard::model::{Cell, LoadKind, Measurement, Peer};
+use hopyard_net::{Handle, LinkKind, NewLink};
+
+use crate::support::host::unharmed;
+use crate::support::icmp::ping;
+use crate::support::traces::Traces;
+use crate::support::walk::walk;
+use crate::support::{alone, cell, proved, sampler, tell};
+
+fn build(path: &'static dyn Path, peer: Peer, cell: &Cell) -> Result<Lab, String> {
+    Lab::build(path, peer, &cell.axes).map_err(|e| hopyard::chain(&e))
+}
+
+#[test]
+fn every_path_connects_carries_and_goes_without_a_trace() {
+    let _alone = alone();
+    unharmed(|| {
+        walk("conformance", |path, peer| {
+            let before = Traces::now();
+            let outcome = conform(path, peer);
+            outcome.and(before.unchanged())
+        });
+    });
+}
+
+fn conform(path: &'static dyn Path, peer: Peer) -> Result<(), String> {
+    let stream = cell(path.name(), peer, LoadKind::TcpStream, &[]);
+    let lab = build(path, peer, &stream)?;
+    ping_both_ways(&lab)?;
+    for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
+        let cell = cell(path.name(), peer, load, &[]);
+        let measured = proved(&lab, &cell, 100)?;
+        carried(&lab, load, &measured).map_err(|why| format!("{load}: {why}"))?;
+        each_hop_counts(&lab, &cell, &measured).map_err(|why| format!("{load}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn ping_both_ways(lab: &Lab) -> Result<(), String> {
+    let ends = [&lab.topology.client, &lab.topology.server];
+    for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+        let ns = lab.space(from.role).map_err(|e| e.to_string())?.handle.ns();
+        for address in [to.addresses.v4.into(), to.addresses.v6.into()] {
+            ping(ns, address).map_err(|why| format!("{} to {}: {why}", from.role, to.role))?;
+        }
+    }
+    Ok(())
+}
+
+/// Data arrived, by the way that the path says, and every device of it moved.
+fn carried(lab: &Lab, load: LoadKind, measured: &Measurement) -> Result<(), String> {
+    let counted = measured.received;
+    let arrived = if load.is_stream() {
+        counted.bytes
+    } else {
+        counted.transactions
+    };
+    if arrived < 100 {
+        return Err(format!("only {counted:?} arrived"));
+    }
+    for hop in &lab.topology.way {
+        let device = measured
+            .devices
+            .iter()
+            .find(|d| d.namespace == hop.namespace && d.name == hop.device)
+            .ok_or_else(|| format!("{hop:?} has no counters"))?;
+        if device.rx_packets == 0 || device.tx_packets == 0 {
+            return Err(format!("{device:?} did not move both ways"));
+        }
+    }
+    Ok(())
+}
+
+/// The same counters held against a way that lacks one of its devices prove nothing.
+fn each_hop_counts(lab: &Lab, cell: &Cell, measured: &Measurement) -> Result<(), String> {
+    let traffic = Traffic {
+        load: cell.load,
+        axes: &cell.axes,
+        sent: measured.sent,
+        received: measured.received,
+    };
+    let whole = &lab.topology.way;
+    for left_out in 0..whole.len() {
+        let mut way = whole.clone();
+        let hop = way.remove(left_out);
+        if way::prove(&way, &measured.devices, traffic).proved {
+            return Err(format!("a way without {hop:?} is proved all the same"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_device_that_is_not_passed_refutes_the_way() {
+    let _alone = alone();
+    let sampler = sampler(60, 20);
+    walk("a wrong way", |path, peer| {
+        for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
+            let cell = cell(path.name(), peer, load, &[]);
+            let mut lab = build(path, peer, &cell)?;
+            let role = lab.topology.client.role;
+            idle_pair(&lab.space(role).map_err(|e| e.to_string())?.handle);
+            lab.topology.way.push(Hop::tx(role, "idle0"));
+            let measured = sampler
+                .measure_in(&lab, &cell, 0.0)
+                .map_err(|e| hopyard::chain(&e))?;
+            let problem = format!("{role}/idle0 sent 0 ");
+            if measured.way.proved
+                || !measured
+                    .way
+                    .problems
+                    .iter()
+                    .any(|p| p.starts_with(&problem))
+            {
+                return Err(format!("{load}: {:?}", measured.way));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A pair of devices that nothing passes.
+fn idle_pair(handle: &Handle) {
+    let kind = LinkKind::Veth {
+        peer: "idle1".to_owned(),
+        peer_ns: None,
+        peer_mac: None,
+    };
+    handle.add_link(&NewLink::new("idle0", kind)).unwrap();
+    for device in ["idle0", "idle1"] {
+        handle.set_up(device).unwrap();
+    }
+}
+
+#[test]
+fn traffic_that_goes_round_the_path_is_found_out() {
+    let _alone = alone();
+    for load in LoadKind::ALL {
+        let cell = cell("bridge", Peer::Local, load, &[]);
+        let lab = build(hopyard::lab::path("bridge").unwrap(), Peer::Local, &cell).unwrap();
+        let (a, b) = (
+            &lab.space(role::A).unwrap().handle,
+            &lab.space(role::B).unwrap().handle,
+        );
+        let kind = LinkKind::Veth {
+            peer: "round".to_owned(),
+            peer_ns: Some(b.ns()),
+            peer_mac: None,
+        };
+        a.add_link(&NewLink {
+            up: true,
+            ..NewLink::new("round", kind)
+        })
+        .unwrap();
+        b.set_up("round").unwrap();
+        let (client, server) = (
+            lab.topology.client.addresses.v4,
+            lab.topology.server.addresses.v4,
+        );
+        a.add_route(Some((server.into(), 32)), None, Some("round"))
+            .unwrap();
+        b.add_route(Some((client.into(), 32)), None, Some("round"))
+            .unwrap();
+        let measured = sampler(60, 20).measure_in(&lab, &cell, 0.0).unwrap();
+        assert!(!measured.way.proved, "{load}: {:?}", measured.way);
+        let problems = measured.way.problems.join("\n");
+        assert!(
+            problems.contains("a/round is not on the way"),
+            "{load}: {problems}"
+        );
+        assert!(problems.contains("hub/veth-a"), "{load}: {problems}");
+    }
+    tell("a way round the bridge is found out under every load");
+}
+
+#[test]
+fn a_peer_that_a_path_does_not_have_is_refused_with_those_it_has() {
+    let _alone = alone();
+    let before = Traces::now();
+    let mut refused = 0;
+    for path in hopyard::lab::PATHS {
+        for peer in Peer::ALL {
+            if path.peers().contains(&peer) {
+                continue;
+            }
+            let cell = cell(path.name(), peer, LoadKind::TcpRr, &[]);
+            let error = build(*path, peer, &cell).unwrap_err();
+            assert!(
+                error.contains(&format!("has no peer `{}`", peer.name())),
+                "{error}"
+            );
+            assert!(error.contains(path.peers()[0].name()), "{error}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
+    before.unchanged().unwrap();
+}

@@ -1,0 +1,303 @@
+//! Ctrl-C, SIGTERM and SIGKILL at every stage of a run.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::libc::SIGINT;
+use nix::sys::signal::{Signal, kill};
+use serde_json::Value;
+
+use crate::support::cli::{Running, Said, hopyard, pid, run};
+use crate::support::host::unharmed;
+use crate::support::plan::{Room, plan};
+use crate::support::{alone, beside, procs, tell, traces, until};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A run of two blocks of two cells whose windows are long enough to hit.
+fn start(room: &Room, warm_up: &str, window: &str) -> Running {
+    let file = room.file(
+        "mine.toml",
+        plan(&[
+            ("paths", "[\"veth\", \"bridge\"]"),
+            ("blocks", "\"2..2\""),
+            ("warm_up", &format!("\"{warm_up}\"")),
+            ("window", &format!("\"{window}\"")),
+        ]),
+    );
+    let out = room.name("run");
+    Running::start(hopyard(&[
+        "run", &file, "--seed", "1", "--json", "--out", &out,
+    ]))
+}
+
+fn until_listening(running: &Running) {
+    until("signals are listened to", LONG, || {
+        procs::find(running.pid()).is_some_and(|p| p.catches(SIGINT))
+    });
+}
+
+fn samples(room: &Room) -> usize {
+    std::fs::read_to_string(room.at("run/samples.jsonl")).map_or(0, |text| text.lines().count())
+}
+
+/// Interrupts and waits; nothing is left, and what was measured is readable.
+fn interrupt(room: &Room, running: Running, signal: impl FnOnce(&Running)) -> Said {
+    let namespaces = running.namespaces();
+    signal(&running);
+    let asked = std::time::Instant::now();
+    let said = running.wait_for_nothing_left(&namespaces);
+    assert!(asked.elapsed() < Duration::from_secs(3), "{said}");
+    said.exits(130);
+    readable(room, &said, "interrupted");
+    said
+}
+
+/// The directory, if there is one, can be reported and says how it ended.
+fn readable(room: &Room, said: &Said, end: &str) {
+    if !room.at("run/run.json").exists() {
+        assert!(!room.at("run").exists(), "{said}");
+        return;
+    }
+    let stored =
+        std::fs::read_to_string(room.at("run/end.json")).unwrap_or_else(|e| panic!("{e}: {said}"));
+    assert_eq!(stored.trim(), format!("\"{end}\""));
+    let report = run(&["report", &room.name("run"), "--format", "json"])
+        .exits(0)
+        .json();
+    assert_eq!(report["schema"], "hopyard/run/1");
+    assert_eq!(report["run"]["complete"], end != "interrupted");
+    if end == "interrupted" {
+        assert!(
+            report["warnings"].to_string().contains("cut_short"),
+            "{report:#}"
+        );
+    }
+    // What was printed is what is stored.
+    if !said.stdout.is_empty() {
+        assert_eq!(said.json(), report);
+    }
+    run(&["report", &room.name("run")]).exits(0);
+}
+
+#[test]
+fn ctrl_c_while_preparing() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let running = start(&room, "1s", "1s");
+        until_listening(&running);
+        let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
+        said.says(&["interrupted"]);
+        assert!(!room.at("run").exists(), "{said}");
+    });
+}
+
+#[test]
+fn ctrl_c_in_the_warm_up() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let running = start(&room, "3s", "3s");
+        running.until_workers();
+        std::thread::sleep(Duration::from_millis(300));
+        let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
+        assert_eq!(samples(&room), 0, "{said}");
+    });
+}
+
+#[test]
+fn ctrl_c_in_the_window() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let running = start(&room, "20ms", "5s");
+        running.until_workers();
+        std::thread::sleep(Duration::from_millis(700));
+        let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
+        assert_eq!(samples(&room), 0, "{said}");
+    });
+}
+
+#[test]
+fn ctrl_c_between_samples_and_blocks() {
+    let _beside = beside();
+    unharmed(|| {
+        for done in 1..4 {
+            let room = Room::new();
+            let running = start(&room, "20ms", "200ms");
+            until("samples are there", LONG, || samples(&room) == done);
+            interrupt(&room, running, |r| r.signal(Signal::SIGINT));
+            assert_eq!(samples(&room), done);
+            let report = run(&["report", &room.name("run"), "--format", "json"]).json();
+            assert_eq!(report["run"]["blocks"], done / 2);
+        }
+    });
+}
+
+#[test]
+fn ctrl_c_at_any_time() {
+    let _beside = beside();
+    unharmed(|| {
+        let mut ends = Vec::new();
+        for delay in (0..1500).step_by(125) {
+            let room = Room::new();
+            let running = start(&room, "20ms", "300ms");
+            until_listening(&running);
+            std::thread::sleep(Duration::from_millis(delay));
+            // As a terminal does it: to the whole process group.
+            let said = interrupt(&room, running, |r| r.signal_group(Signal::SIGINT));
+            ends.push(format!("{delay} ms: {} samples", samples(&room)));
+            assert!(!said.stderr.contains("failed"), "{said}");
+        }
+        tell(&format!("interrupted after {}", ends.join(", ")));
+    });
+}
+
+#[test]
+fn ctrl_c_at_the_terminal_while_preparing() {
+    let _beside = beside();
+    // Many loads, so that the generator is tried for some time.
+    for delay in [0, 60, 120, 180, 240, 300] {
+        let room = Room::new();
+        let out = room.name("run");
+        let loads = "tcp_stream,tcp_maerts,tcp_rr,tcp_crr,udp_stream,udp_rr";
+        let running = Running::start(hopyard(&[
+            "run", "--paths", "veth", "--loads", loads, "--json", "--window", "2s", "--out", &out,
+        ]));
+        until_listening(&running);
+        std::thread::sleep(Duration::from_millis(delay));
+        interrupt(&room, running, |r| r.signal_group(Signal::SIGINT));
+    }
+}
+
+#[test]
+fn sigterm_and_sighup_are_as_ctrl_c() {
+    let _beside = beside();
+    unharmed(|| {
+        for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+            let room = Room::new();
+            let running = start(&room, "20ms", "5s");
+            running.until_workers();
+            interrupt(&room, running, |r| r.signal(signal));
+        }
+    });
+}
+
+#[test]
+fn ctrl_c_twice_ends_at_once() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let running = start(&room, "20ms", "5s");
+        // A stopped worker is waited for when a lab is taken down.
+        let worker = running.until_workers().remove(0);
+        kill(pid(worker.pid), Signal::SIGSTOP).unwrap();
+        let (namespaces, owner) = (running.namespaces(), running.pid());
+        running.signal(Signal::SIGINT);
+        std::thread::sleep(Duration::from_millis(150));
+        running.signal(Signal::SIGINT);
+        assert_eq!(running.gone().code(), Some(130));
+        run(&["report", &room.name("run")]).exits(0);
+        // What stays is for `clean`: the stopped worker, with its control group.
+        run(&["clean"]).exits(0);
+        until("everything is gone", LONG, || {
+            procs::held(&namespaces).is_empty()
+        });
+        assert!(traces::groups_of(owner).is_empty());
+    });
+}
+
+/// Kills the controller in mid-window.
+fn killed(room: &Room, before: impl FnOnce(&Running)) -> (u32, BTreeSet<u64>, Running) {
+    let running = start(room, "20ms", "3s");
+    running.until_workers();
+    std::thread::sleep(Duration::from_millis(300));
+    let (owner, namespaces) = (running.pid(), running.namespaces());
+    assert!(namespaces.len() >= 2, "{namespaces:?}");
+    before(&running);
+    running.signal(Signal::SIGKILL);
+    (owner, namespaces, running)
+}
+
+#[test]
+fn a_killed_controller_takes_workers_and_namespaces_along_and_clean_the_rest() {
+    let _alone = alone();
+    unharmed(|| {
+        run(&["clean"]).exits(0);
+        let room = Room::new();
+        let (owner, namespaces, running) = killed(&room, |_| {});
+        running.wait_for_no_process(&namespaces);
+        let left = traces::groups_of(owner);
+        let cleaned = run(&["clean"]);
+        cleaned.exits(0);
+        if hopyard_net::Cgroup::list().is_ok() && Path::new("/sys/fs/cgroup").exists() {
+            assert_eq!(left.len(), 1, "{left:?}");
+            assert_eq!(
+                cleaned.stdout,
+                format!("removed control group of lab {}\n", left[0])
+            );
+        }
+        assert!(traces::groups_of(owner).is_empty());
+        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+        // The directory is readable, and says that the run was cut short.
+        let report: Value = run(&["report", &room.name("run"), "--format", "json"])
+            .exits(0)
+            .json();
+        assert_eq!(report["run"]["complete"], false);
+        assert!(
+            report["warnings"].to_string().contains("cut_short"),
+            "{report:#}"
+        );
+    });
+}
+
+#[test]
+fn a_stopped_worker_of_a_killed_controller_is_cleaned() {
+    let _alone = alone();
+    unharmed(|| {
+        run(&["clean"]).exits(0);
+        let room = Room::new();
+        let mut stopped = 0;
+        let (owner, namespaces, running) = killed(&room, |running| {
+            stopped = running.lab_workers()[0].pid;
+            kill(pid(stopped), Signal::SIGSTOP).unwrap();
+        });
+        running.gone();
+        until("the other worker ends", LONG, || {
+            procs::below(owner).is_empty()
+        });
+        assert!(
+            procs::find(stopped).is_some(),
+            "a stopped process sees no end of input"
+        );
+        let cleaned = run(&["clean"]);
+        cleaned.exits(0).prints(&[
+            &format!("control group of lab {owner}."),
+            "and 1 process(es) in it",
+        ]);
+        until("its namespaces go", LONG, || {
+            procs::held(&namespaces).is_empty()
+        });
+        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+    });
+}
+
+#[test]
+fn doctor_tells_of_what_a_killed_controller_left() {
+    let _alone = alone();
+    run(&["clean"]).exits(0);
+    let room = Room::new();
+    let (owner, namespaces, running) = killed(&room, |_| {});
+    running.wait_for_no_process(&namespaces);
+    if traces::groups_of(owner).is_empty() {
+        tell("skipped: no cgroup v2 here");
+        return;
+    }
+    let said = run(&["doctor"]);
+    assert!(said.stdout.contains("hopyard clean"), "{said}");
+    run(&["clean"]).exits(0);
+    let said = run(&["doctor"]);
+    assert!(!said.stdout.contains("hopyard clean"), "{said}");
+}

@@ -1,0 +1,150 @@
+//! Labs beside and after one another, and how long one takes.
+
+use std::time::{Duration, Instant};
+
+use hopyard::lab::{Lab, PATHS, Path};
+use hopyard::model::{LoadKind, Peer};
+
+use crate::support::host::unharmed;
+use crate::support::icmp::ping;
+use crate::support::traces::Traces;
+use crate::support::{alone, beside, cell, sampler, tell};
+
+fn build(path: &str, peer: Peer) -> Lab {
+    let axes = cell(path, peer, LoadKind::TcpRr, &[]).axes;
+    Lab::build(hopyard::lab::path(path).unwrap(), peer, &axes).unwrap()
+}
+
+/// Every path that can be built here, with each of its peers.
+fn combinations() -> Vec<(&'static dyn Path, Peer)> {
+    PATHS
+        .iter()
+        .filter(|path| path.available().is_ok())
+        .flat_map(|path| path.peers().iter().map(|peer| (*path, *peer)))
+        .collect()
+}
+
+#[test]
+fn two_labs_stand_side_by_side() {
+    let _alone = alone();
+    for (path, peer) in combinations() {
+        let (one, other) = (build(path.name(), peer), build(path.name(), peer));
+        assert_ne!(one.id(), other.id());
+        let packets = |lab: &Lab| -> u64 {
+            let spaces = lab.spaces().iter();
+            spaces
+                .flat_map(|s| s.handle.device_stats().unwrap())
+                .map(|d| d.rx_packets)
+                .sum()
+        };
+        let quiet = packets(&other);
+        let cell = cell(path.name(), peer, LoadKind::UdpRr, &[]);
+        let measured = sampler(50, 0).measure_in(&one, &cell, 0.0).unwrap();
+        assert!(measured.received.transactions > 0);
+        // Neighbours that are looked for once more, at most.
+        assert!(packets(&other) - quiet < 20, "{}", path.name());
+        let ns = other.space(other.topology.client.role).unwrap().handle.ns();
+        drop(one);
+        ping(ns, other.topology.server.addresses.v4.into()).unwrap();
+    }
+}
+
+#[test]
+fn fifty_labs_leave_the_machine_as_it_was() {
+    let _alone = alone();
+    unharmed(|| {
+        let combinations = combinations();
+        drop(build("veth", Peer::Local));
+        let before = Traces::now();
+        let kernel_before = namespaces_of_the_kernel();
+        for (path, peer) in combinations.iter().cycle().take(50) {
+            drop(build(path.name(), *peer));
+        }
+        before.unchanged().unwrap();
+        // They go in the background, one after another.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while let (Some(before), Some(now)) = (kernel_before, namespaces_of_the_kernel())
+            && now > before + 20
+        {
+            assert!(
+                Instant::now() < deadline,
+                "{before} namespaces before, {now} after"
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+}
+
+/// `struct net` in use, as the allocator counts them: some more than there are. None where it does not
+/// say.
+fn namespaces_of_the_kernel() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/slabinfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("net_namespace "))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[test]
+fn a_lab_of_two_endpoints_comes_and_goes_within_100_ms() {
+    let _alone = alone();
+    for path in ["veth", "bridge"] {
+        let mut spans: Vec<Duration> = (0..20)
+            .map(|_| {
+                let began = Instant::now();
+                drop(build(path, Peer::Local));
+                began.elapsed()
+            })
+            .collect();
+        spans.sort();
+        let median = spans[spans.len() / 2];
+        tell(&format!(
+            "a lab of path {path} comes and goes in {median:.1?} (median of {}, {:.1?} to {:.1?})",
+            spans.len(),
+            spans[0],
+            spans[spans.len() - 1]
+        ));
+        assert!(median < Duration::from_millis(100), "{path}: {median:?}");
+    }
+}
+
+#[test]
+fn a_lab_that_fails_half_way_leaves_nothing() {
+    let _alone = alone();
+    let before = Traces::now();
+    for (path, peer) in combinations() {
+        // The last thing a lab does is setting offloads; veth and its kin cannot have LRO.
+        let axes = cell(path.name(), peer, LoadKind::TcpRr, &[("lro", "on")]).axes;
+        if let Err(error) = Lab::build(path, peer, &axes) {
+            assert!(error.is_unsupported(), "{error}");
+        }
+    }
+    before.unchanged().unwrap();
+}
+
+#[test]
+fn a_panic_takes_the_lab_along() {
+    let _alone = alone();
+    let before = Traces::now();
+    let outcome = std::thread::spawn(|| {
+        let lab = build("bridge", Peer::Far);
+        std::panic::resume_unwind(Box::new(lab.id().to_string()));
+    })
+    .join();
+    assert!(outcome.is_err());
+    before.unchanged().unwrap();
+}
+
+#[test]
+fn labs_are_built_from_several_threads_at_once() {
+    let _beside = beside();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for (path, peer) in combinations() {
+                    let lab = build(path.name(), peer);
+                    let ns = lab.space(lab.topology.client.role).unwrap().handle.ns();
+                    ping(ns, lab.topology.server.addresses.v4.into()).unwrap();
+                }
+            });
+        }
+    });
+}

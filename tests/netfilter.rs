@@ -1,0 +1,166 @@
+//! Rules in the hub act on `bridge-nf`, and not on `bridge`.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hopyard::lab::{Lab, PATHS, role};
+use hopyard::model::{LoadKind, Peer};
+use hopyard_net::{apply_ruleset, nft_counters};
+
+use crate::support::icmp::{ping, ping_within};
+use crate::support::{alone, beside, cell, proved, sampler, tell};
+
+/// Counts what is forwarded, and does something with it.
+fn forward(family: &str, verdict: &str) -> String {
+    format!(
+        "table {family} lab {{
+            counter seen {{}}
+            chain forward {{
+                type filter hook forward priority filter; policy accept;
+                counter name seen
+                {verdict}
+            }}
+        }}"
+    )
+}
+
+fn bridge(name: &str, peer: Peer) -> Option<Lab> {
+    let path = hopyard::lab::path(name).unwrap();
+    match path.available() {
+        Ok(()) => {
+            let cell = cell(name, peer, LoadKind::TcpRr, &[]);
+            Some(Lab::build(path, peer, &cell.axes).unwrap())
+        }
+        Err(e) => {
+            let has = std::path::Path::new("/proc/sys/net/bridge").exists();
+            assert!(name == "bridge-nf" && !has, "{}", hopyard::chain(&e));
+            tell(&format!(
+                "skipped, this kernel lacks it: {}",
+                hopyard::chain(&e)
+            ));
+            None
+        }
+    }
+}
+
+fn echoes(lab: &Lab) -> [bool; 2] {
+    let ns = lab.space(role::A).unwrap().handle.ns();
+    let server = lab.topology.server.addresses;
+    [IpAddr::from(server.v4), server.v6.into()]
+        .map(|address| ping_within(ns, address, Duration::from_millis(300)).is_ok())
+}
+
+fn packets(lab: &Lab) -> u64 {
+    let hub = lab.space(role::HUB).unwrap().handle.ns();
+    nft_counters(hub).unwrap().iter().map(|c| c.packets).sum()
+}
+
+#[test]
+fn a_forward_rule_stops_bridge_nf_and_not_bridge() {
+    let _beside = beside();
+    for (family, stopped) in [
+        ("inet", [true, true]),
+        ("ip", [true, false]),
+        ("ip6", [false, true]),
+    ] {
+        for peer in [Peer::Local, Peer::Far] {
+            if let Some(lab) = bridge("bridge-nf", peer) {
+                assert_eq!(echoes(&lab), [true, true], "before the rule");
+                let hub = lab.space(role::HUB).unwrap().handle.ns();
+                apply_ruleset(hub, &forward(family, "drop")).expect("nft (nftables) is installed");
+                assert_eq!(echoes(&lab), stopped.map(|s| !s), "bridge-nf, {family}");
+                assert!(packets(&lab) > 0, "{family}");
+            }
+            let lab = bridge("bridge", peer).unwrap();
+            let hub = lab.space(role::HUB).unwrap().handle.ns();
+            apply_ruleset(hub, &forward(family, "drop")).unwrap();
+            assert_eq!(echoes(&lab), [true, true], "bridge, {family}");
+            assert_eq!(packets(&lab), 0, "{family}");
+        }
+    }
+}
+
+#[test]
+fn every_packet_of_bridge_nf_passes_the_hook() {
+    let _alone = alone();
+    let Some(lab) = bridge("bridge-nf", Peer::Local) else {
+        return;
+    };
+    let hub = lab.space(role::HUB).unwrap().handle.ns();
+    let count = forward("inet", "accept");
+    apply_ruleset(hub, &count).unwrap();
+    let cell = cell("bridge-nf", Peer::Local, LoadKind::UdpRr, &[]);
+    let measured = proved(&lab, &cell, 100).unwrap();
+    let (seen, transactions) = (packets(&lab), measured.received.transactions);
+    assert!(
+        seen >= 2 * transactions,
+        "{seen} packets, {transactions} transactions"
+    );
+}
+
+#[test]
+fn a_hub_that_drops_everything_is_a_failure_with_a_cause_and_never_a_zero() {
+    let _alone = alone();
+    for load in [LoadKind::TcpStream, LoadKind::TcpCrr, LoadKind::UdpRr] {
+        let Some(lab) = bridge("bridge-nf", Peer::Local) else {
+            return;
+        };
+        let hub = lab.space(role::HUB).unwrap().handle.ns();
+        apply_ruleset(hub, &forward("inet", "drop")).unwrap();
+        let cell = cell("bridge-nf", Peer::Local, load, &[]);
+        let error = sampler(100, 20).measure_in(&lab, &cell, 0.0).unwrap_err();
+        let text = hopyard::chain(&error);
+        tell(&format!("{load} through a wall: {text}"));
+        assert!(
+            text.contains("connect") || text.contains("no answer") || text.contains("got nothing"),
+            "{load}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_receiver_that_gets_nothing_in_the_window_says_so() {
+    let _alone = alone();
+    let Some(lab) = bridge("bridge-nf", Peer::Local) else {
+        return;
+    };
+    // The greeting of a flow passes, its data does not.
+    let rules = forward("ip", "udp length > 100 drop");
+    let hub = lab.space(role::HUB).unwrap().handle.ns();
+    apply_ruleset(hub, &rules).unwrap();
+    let cell = cell("bridge-nf", Peer::Local, LoadKind::UdpStream, &[]);
+    let error = sampler(100, 20).measure_in(&lab, &cell, 0.0).unwrap_err();
+    let text = hopyard::chain(&error);
+    assert!(
+        text.contains("the receiver got nothing in the whole window"),
+        "{text}"
+    );
+}
+
+#[test]
+fn rules_of_one_lab_do_nothing_to_another() {
+    let _beside = beside();
+    let (Some(one), Some(other)) = (
+        bridge("bridge-nf", Peer::Local),
+        bridge("bridge-nf", Peer::Local),
+    ) else {
+        return;
+    };
+    apply_ruleset(
+        one.space(role::HUB).unwrap().handle.ns(),
+        &forward("inet", "drop"),
+    )
+    .unwrap();
+    assert_eq!(echoes(&one), [false, false]);
+    assert_eq!(echoes(&other), [true, true]);
+    // `veth` has no hub to hold rules at all.
+    assert!(PATHS.iter().any(|p| p.name() == "veth"));
+    let veth = Lab::build(
+        hopyard::lab::path("veth").unwrap(),
+        Peer::Local,
+        &cell("veth", Peer::Local, LoadKind::TcpRr, &[]).axes,
+    )
+    .unwrap();
+    let ns = veth.space(role::A).unwrap().handle.ns();
+    ping(ns, veth.topology.server.addresses.v4.into()).unwrap();
+}

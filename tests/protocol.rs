@@ -1,0 +1,363 @@
+//! The worker's protocol, spoken by hand through pipes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use hopyard_net::clock::monotonic_ns;
+use serde_json::{Value, json};
+
+use crate::support::beside;
+use crate::support::cli::hopyard;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const MS: u64 = 1_000_000;
+
+struct Worker {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Worker {
+    /// Starts one and takes its greeting.
+    fn start() -> Self {
+        let mut child = hopyard(&["worker"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            stdout
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|l| tell.send(l))
+        });
+        let mut worker = Self {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+        };
+        let hello = worker.hear();
+        assert_eq!(hello["is"], "hello");
+        assert_eq!(hello["protocol"], 1);
+        assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
+        worker
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
+    }
+
+    fn say(&mut self, request: &Value) {
+        self.write(format!("{request}\n").as_bytes());
+    }
+
+    fn hear(&mut self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"))
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        self.say(request);
+        self.hear()
+    }
+
+    /// Asks for what cannot be done; gives the cause.
+    fn fails(&mut self, request: &Value) -> String {
+        let answer = self.ask(request);
+        assert_eq!(answer["is"], "failed", "{answer}");
+        answer["cause"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits for its end; (exit status, how long it took).
+    fn ends(mut self) -> (Option<i32>, Duration) {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return (status.code(), began.elapsed());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("the worker still runs");
+    }
+
+    fn hang_up(mut self) -> (Option<i32>, Duration) {
+        self.stdin = None;
+        self.ends()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spec(kind: &str, flows: u32) -> Value {
+    let congestion = if kind.starts_with("tcp") {
+        json!("cubic")
+    } else {
+        Value::Null
+    };
+    json!({
+        "kind": kind, "flows": flows, "message_size": 1400, "request_size": 1, "response_size": 1,
+        "socket_buffer": null, "congestion": congestion,
+    })
+}
+
+/// From now: traffic for `warm_up`, a window of `window`, 20 ms more.
+fn timetable(warm_up_ms: u64, window_ms: u64) -> Value {
+    let start = monotonic_ns() + 10 * MS;
+    let open = start + warm_up_ms * MS;
+    let close = open + window_ms * MS;
+    json!({"do": "run", "start_ns": start, "open_ns": open, "close_ns": close, "stop_ns": close + 20 * MS, "slices": 5})
+}
+
+fn serve(kind: &str, flows: u32) -> Value {
+    json!({"do": "serve", "spec": spec(kind, flows), "address": "127.0.0.1", "cpus": []})
+}
+
+fn connect(kind: &str, flows: u32, ports: &Value) -> Value {
+    json!({"do": "connect", "spec": spec(kind, flows), "address": "127.0.0.1", "ports": ports, "cpus": [], "patience_ms": 1000})
+}
+
+/// Both ends of a load, ready to run.
+fn pair(kind: &str, flows: u32) -> (Worker, Worker) {
+    let (mut server, mut client) = (Worker::start(), Worker::start());
+    let serving = server.ask(&serve(kind, flows));
+    assert_eq!(serving["is"], "serving", "{serving}");
+    assert_eq!(serving["ports"].as_array().unwrap().len(), flows as usize);
+    let connected = client.ask(&connect(kind, flows, &serving["ports"]));
+    assert_eq!(connected["is"], "connected", "{connected}");
+    (client, server)
+}
+
+#[test]
+fn every_load_over_loopback() {
+    let _beside = beside();
+    for kind in [
+        "tcp_stream",
+        "tcp_maerts",
+        "tcp_rr",
+        "tcp_crr",
+        "udp_stream",
+        "udp_rr",
+    ] {
+        let (mut client, mut server) = pair(kind, 2);
+        let run = timetable(20, 100);
+        server.say(&run);
+        client.say(&run);
+        let (at_client, at_server) = (client.hear(), server.hear());
+        for (end, done) in [("client", &at_client), ("server", &at_server)] {
+            assert_eq!(done["is"], "done", "{kind} at the {end}: {done}");
+            assert_eq!(done["slices"].as_array().unwrap().len(), 5);
+            let window = done["window_ns"].as_u64().unwrap();
+            assert!((90 * MS..300 * MS).contains(&window), "{kind}: {window}");
+        }
+        let (receiver, counted) = match kind {
+            "tcp_stream" | "udp_stream" => (&at_server, "bytes"),
+            "tcp_maerts" => (&at_client, "bytes"),
+            _ => (&at_client, "transactions"),
+        };
+        let total = receiver["received"][counted].as_u64().unwrap();
+        let slices: u64 = receiver["slices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap())
+            .sum();
+        assert!(total > 0, "{kind}: {receiver}");
+        assert_eq!(total, slices, "{kind}: the slices add up to the window");
+        if counted == "transactions" {
+            let quantiles = at_client["latency"]["quantiles"].as_array().unwrap();
+            assert!(
+                quantiles.is_sorted_by_key(|q| q[1].as_u64()),
+                "{quantiles:?}"
+            );
+        }
+        // A worker is ready for the next load.
+        let again = server.ask(&serve(kind, 1));
+        assert_eq!(again["is"], "serving");
+        client.say(&json!({"do": "quit"}));
+        assert_eq!(client.ends().0, Some(0));
+        assert_eq!(server.hang_up().0, Some(0));
+    }
+}
+
+#[test]
+fn nonsense_is_answered_and_survived() {
+    let _beside = beside();
+    let mut worker = Worker::start();
+    for nonsense in [
+        "",
+        "garbage",
+        "{}",
+        "[]",
+        "null",
+        "{\"do\":\"dance\"}",
+        "{\"do\":\"serve\"}",
+        "{\"do\":\"run\",\"start_ns\":-1}",
+        "{\"is\":\"hello\"}",
+        "\u{0}",
+        "{\"do\":\"quit\"",
+        "9999999999999999999999",
+    ] {
+        worker.write(format!("{nonsense}\n").as_bytes());
+        let answer = worker.hear();
+        assert_eq!(answer["is"], "failed", "{nonsense}: {answer}");
+        let cause = answer["cause"].as_str().unwrap();
+        assert!(
+            cause.starts_with("not a request of protocol 1: "),
+            "{cause}"
+        );
+    }
+    worker.write(b"\xff\xfe\n");
+    let answer = worker.hear();
+    assert_eq!(answer["is"], "failed", "bytes that are no text: {answer}");
+    // Still of use.
+    assert_eq!(worker.ask(&serve("tcp_rr", 1))["is"], "serving");
+    worker.say(&json!({"do": "quit"}));
+    assert_eq!(worker.ends().0, Some(0));
+}
+
+#[test]
+fn requests_out_of_bounds_are_refused_with_the_bound() {
+    let _beside = beside();
+    let mut worker = Worker::start();
+    let serving = |change: &dyn Fn(&mut Value)| {
+        let mut request = serve("udp_stream", 1);
+        change(&mut request);
+        request
+    };
+    for (request, words) in [
+        (
+            serving(&|r| r["spec"]["message_size"] = json!(0)),
+            "at least one byte",
+        ),
+        (
+            serving(&|r| r["spec"]["message_size"] = json!(65508)),
+            "65507",
+        ),
+        (
+            serving(&|r| r["spec"]["flows"] = json!(0)),
+            "between 1 and 256",
+        ),
+        (
+            serving(&|r| r["spec"]["flows"] = json!(257)),
+            "between 1 and 256",
+        ),
+        (
+            serving(&|r| r["address"] = json!("192.0.2.1")),
+            "cannot listen at 192.0.2.1",
+        ),
+        (
+            timetable(0, 10),
+            "neither `serve` nor `connect` came before",
+        ),
+        (connect("tcp_rr", 2, &json!([1])), "2 flows, but 1 ports"),
+        (
+            connect("tcp_rr", 1, &json!([1])),
+            "cannot connect to 127.0.0.1:1",
+        ),
+        (
+            connect("udp_rr", 1, &json!([1])),
+            "no answer to datagrams from 127.0.0.1:1",
+        ),
+    ] {
+        let cause = worker.fails(&request);
+        assert!(cause.contains(words), "{cause}");
+    }
+    let mut request = serve("tcp_rr", 1);
+    request["spec"]["congestion"] = json!("nosuch");
+    let cause = worker.fails(&request);
+    assert!(cause.contains("congestion control `nosuch`"), "{cause}");
+    assert_eq!(worker.ask(&serve("tcp_rr", 1))["is"], "serving");
+    let mut run = timetable(10, 20);
+    run["slices"] = json!(0);
+    assert!(worker.fails(&run).contains("at least one slice"));
+}
+
+#[test]
+fn the_end_of_input_ends_a_worker_wherever_it_is() {
+    let _beside = beside();
+    let soon = Duration::from_secs(1);
+    // With nothing to do.
+    let (_, took) = Worker::start().hang_up();
+    assert!(took < soon, "{took:?}");
+    // Listening, and connected.
+    let (client, server) = pair("tcp_rr", 3);
+    for worker in [client, server] {
+        let (_, took) = worker.hang_up();
+        assert!(took < soon, "{took:?}");
+    }
+    // In mid-window, at either end first.
+    for kind in [
+        "tcp_stream",
+        "tcp_maerts",
+        "tcp_rr",
+        "tcp_crr",
+        "udp_stream",
+        "udp_rr",
+    ] {
+        for client_first in [true, false] {
+            let (mut client, mut server) = pair(kind, 2);
+            let run = timetable(50, 60_000);
+            server.say(&run);
+            client.say(&run);
+            std::thread::sleep(Duration::from_millis(150));
+            let (first, second) = if client_first {
+                (client, server)
+            } else {
+                (server, client)
+            };
+            for (which, worker) in [("first", first), ("second", second)] {
+                let (_, took) = worker.hang_up();
+                assert!(
+                    took < soon,
+                    "{kind}, client first: {client_first}, {which}: {took:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn quit_in_mid_window_ends_a_worker() {
+    let _beside = beside();
+    let (mut client, mut server) = pair("tcp_stream", 1);
+    let run = timetable(50, 60_000);
+    server.say(&run);
+    client.say(&run);
+    std::thread::sleep(Duration::from_millis(100));
+    for mut worker in [client, server] {
+        worker.say(&json!({"do": "quit"}));
+        let (_, took) = worker.ends();
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_is_gone_ends_a_worker() {
+    let _beside = beside();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut child = hopyard(&["worker"])
+        .stdin(Stdio::piped())
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && !stderr.contains("panicked"),
+        "{output:?}"
+    );
+}

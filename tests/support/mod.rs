@@ -1,0 +1,124 @@
+//! What the tests share.
+
+pub(crate) mod cli;
+pub(crate) mod host;
+pub(crate) mod icmp;
+pub(crate) mod plan;
+pub(crate) mod procs;
+pub(crate) mod schema;
+pub(crate) mod traces;
+pub(crate) mod walk;
+
+use std::io::Write;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use hopyard::lab::Lab;
+use hopyard::measure::Sampler;
+use hopyard::model::{Axes, Cell, LoadKind, Measurement, Peer};
+
+/// The machine, of which there is one.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Nothing else runs until this is dropped: for what measures, and for what compares the whole machine.
+pub(crate) struct Alone {
+    _machine: RwLockWriteGuard<'static, ()>,
+}
+
+/// Others that do not mind may run.
+pub(crate) struct Beside {
+    _machine: RwLockReadGuard<'static, ()>,
+}
+
+pub(crate) fn alone() -> Alone {
+    need_root();
+    Alone {
+        _machine: MACHINE.write().unwrap_or_else(PoisonError::into_inner),
+    }
+}
+
+pub(crate) fn beside() -> Beside {
+    need_root();
+    Beside {
+        _machine: MACHINE.read().unwrap_or_else(PoisonError::into_inner),
+    }
+}
+
+fn need_root() {
+    assert!(
+        nix::unistd::geteuid().is_root(),
+        "these tests make network namespaces: run them as root, \
+         `sudo -E cargo test -p hopyard --test lab`"
+    );
+}
+
+/// Says something that is seen also where a test passes.
+pub(crate) fn tell(text: &str) {
+    // A reader that went away is no reason to fail.
+    let _ = writeln!(std::io::stderr(), "lab: {text}");
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, patience: Duration, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
+    while !so() {
+        assert!(Instant::now() < deadline, "{what}: not within {patience:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A sampler whose workers are the program under test.
+pub(crate) fn sampler(window_ms: u64, warm_up_ms: u64) -> Sampler {
+    let mut sampler = Sampler::new(
+        Duration::from_millis(window_ms),
+        Duration::from_millis(warm_up_ms),
+    )
+    .expect("the CPUs can be read");
+    sampler.program = cli::PROGRAM.into();
+    sampler
+}
+
+/// Measures a cell in a lab until the way is proved. On a busy machine the controller may read the
+/// devices too late for a short window; traffic that takes another way does so every time.
+pub(crate) fn proved(lab: &Lab, cell: &Cell, window_ms: u64) -> Result<Measurement, String> {
+    const ATTEMPTS: u32 = 3;
+    let sampler = sampler(window_ms, window_ms / 3);
+    let mut problems = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let measured = sampler
+            .measure_in(lab, cell, 0.0)
+            .map_err(|e| format!("{}: {}", cell.load, hopyard::chain(&e)))?;
+        if measured.way.proved {
+            return Ok(measured);
+        }
+        tell(&format!(
+            "{cell}: measured again: {:?}",
+            measured.way.problems
+        ));
+        problems = measured.way.problems;
+    }
+    Err(format!(
+        "{}: the way is not proved in {ATTEMPTS} samples: {problems:?}",
+        cell.load
+    ))
+}
+
+/// The axes of a cell with some of them set.
+pub(crate) fn axes(load: LoadKind, peer: Peer, set: &[(&str, &str)]) -> Axes {
+    let mut axes = Axes::default();
+    for (name, value) in set {
+        let axis = hopyard::model::axis(name).unwrap();
+        (axis.set)(&mut axes, value).unwrap();
+    }
+    axes.for_cell(load, peer)
+}
+
+/// A cell with some axes set.
+pub(crate) fn cell(path: &str, peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> Cell {
+    Cell {
+        path: path.to_owned(),
+        peer,
+        load,
+        axes: axes(load, peer, set),
+    }
+}

@@ -1,0 +1,69 @@
+//! Plans and directories for runs.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A directory of a test's own, open to everybody, gone when dropped.
+pub(crate) struct Room(TempDir);
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(directory.path(), open).unwrap();
+        Self(directory)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A file or directory in it, by name.
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// The same as text.
+    pub(crate) fn name(&self, name: &str) -> String {
+        self.at(name).to_str().unwrap().to_owned()
+    }
+
+    /// Writes a file and gives its name.
+    pub(crate) fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.at(name), text).unwrap();
+        self.name(name)
+    }
+}
+
+/// A plan of which tests change what they are about.
+pub(crate) const PLAN: &str = r#"name = "mine"
+summary = "for a test"
+paths = ["veth"]
+peers = ["local"]
+loads = ["tcp_rr"]
+base = "veth"
+window = "100ms"
+warm_up = "20ms"
+blocks = "1..1"
+half_width = "2.5%"
+confidence = "95%"
+margin = "2%"
+"#;
+
+/// The plan with lines replaced: (key, the value in TOML).
+pub(crate) fn plan(changes: &[(&str, &str)]) -> String {
+    let mut lines: Vec<String> = PLAN.lines().map(str::to_owned).collect();
+    for (key, value) in changes {
+        let line = format!("{key} = {value}");
+        match lines
+            .iter_mut()
+            .find(|l| l.starts_with(&format!("{key} =")))
+        {
+            Some(old) => *old = line,
+            None => lines.push(line),
+        }
+    }
+    lines.join("\n") + "\n"
+}

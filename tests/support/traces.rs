@@ -1,0 +1,108 @@
+//! What labs could leave behind, as counted now.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use hopyard_net::{Cgroup, Handle, NetNs};
+
+use super::procs;
+
+/// How long the kernel may take to end what it ends in the background.
+const SOON: Duration = Duration::from_secs(3);
+
+/// Everything of ours that could stay: taken before and after, it must be the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Traces {
+    /// Devices of the namespace that the tests run in.
+    links: BTreeSet<String>,
+    /// Network namespaces that this process and those below it live in or hold.
+    namespaces: BTreeSet<u64>,
+    /// Mounts, whole lines.
+    mounts: BTreeSet<String>,
+    /// Control groups below `hopyard/`.
+    groups: BTreeSet<String>,
+    /// Processes below this one, dead ones that nobody waited for included.
+    processes: BTreeSet<u32>,
+    /// Descriptors of this process.
+    descriptors: usize,
+    /// Threads of this process.
+    threads: usize,
+    /// What there is in /run/hopyard.
+    kept: BTreeSet<String>,
+}
+
+impl Traces {
+    pub(crate) fn now() -> Self {
+        let me = std::process::id();
+        let own = Handle::new(&NetNs::current().unwrap()).unwrap();
+        let links = own.links().unwrap();
+        drop(own);
+        let processes: BTreeSet<u32> = procs::below(me).iter().map(|p| p.pid).collect();
+        let mut namespaces = procs::namespaces(me);
+        for pid in &processes {
+            namespaces.extend(procs::namespaces(*pid));
+        }
+        let count = |directory: &str| fs::read_dir(directory).unwrap().count();
+        Self {
+            links: links
+                .iter()
+                .map(|l| format!("{} {} {:?}", l.index, l.name, l.kind))
+                .collect(),
+            namespaces,
+            mounts: fs::read_to_string("/proc/self/mountinfo")
+                .unwrap()
+                .lines()
+                .map(str::to_owned)
+                .collect(),
+            groups: groups(),
+            processes,
+            descriptors: count("/proc/self/fd"),
+            threads: count("/proc/self/task"),
+            kept: fs::read_dir("/run/hopyard")
+                .map(|entries| {
+                    entries
+                        .flatten()
+                        .map(|e| e.file_name().to_string_lossy().into_owned())
+                        .collect()
+                })
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Is everything as it was, within a moment?
+    pub(crate) fn unchanged(&self) -> Result<(), String> {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let now = Self::now();
+            if now == *self {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("left behind:\n  before {self:?}\n  after  {now:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Control groups of labs, without those of other people's living programs.
+fn groups() -> BTreeSet<String> {
+    let me = std::process::id();
+    let foreign = |name: &String| {
+        let owner = name.split('.').next().and_then(|pid| pid.parse().ok());
+        owner.is_some_and(|pid| pid != me && procs::find(pid).is_some())
+    };
+    Cgroup::list()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|name| !foreign(name))
+        .collect()
+}
+
+/// The control groups that a process made for its labs.
+pub(crate) fn groups_of(pid: u32) -> Vec<String> {
+    let mut groups = Cgroup::list().unwrap_or_default();
+    groups.retain(|name| name.starts_with(&format!("{pid}.")));
+    groups
+}

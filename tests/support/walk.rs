@@ -1,0 +1,94 @@
+//! Walking the registry: every path this kernel has, with every peer.
+
+use std::process::Command;
+
+use hopyard::lab::paths::Need;
+use hopyard::lab::{self, PATHS, Path};
+use hopyard::model::Peer;
+
+use super::tell;
+
+/// Does something for every path and peer that can be built here; fails with all that failed, and
+/// where a path is passed over that this kernel has.
+pub(crate) fn walk(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
+    let mut failures = Vec::new();
+    let (mut done, mut skipped) = (0, Vec::new());
+    for &path in PATHS {
+        if let Err(error) = path.available() {
+            if let Err(why) = rightly_skipped(path, &error) {
+                failures.push(format!("{}: {why}", path.name()));
+            }
+            skipped.push(path.name());
+            continue;
+        }
+        for &peer in path.peers() {
+            done += 1;
+            if let Err(why) = each(path, peer) {
+                failures.push(format!("{}/{}: {why}", path.name(), peer.name()));
+            }
+        }
+    }
+    tell(&format!(
+        "{what}: {done} combinations of path and peer, {} paths skipped that this kernel lacks{}{}",
+        skipped.len(),
+        if skipped.is_empty() { "" } else { ": " },
+        skipped.join(", ")
+    ));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A path that is not there says which feature is missing and what would provide it, and it is so.
+fn rightly_skipped(path: &dyn Path, error: &lab::Error) -> Result<(), String> {
+    let lab::Error::Unsupported { source, .. } = error else {
+        return Err(format!(
+            "skipped for something else: {}",
+            hopyard::chain(error)
+        ));
+    };
+    let hopyard_net::Error::Unsupported {
+        feature, remedy, ..
+    } = source
+    else {
+        return Err(format!("names no feature: {source}"));
+    };
+    if feature.is_empty() || remedy.is_empty() {
+        return Err(format!("names no feature or no remedy: {source}"));
+    }
+    match path.needs().iter().find(|need| !kernel_has(**need)) {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "skipped, though this kernel has all of {:?}: {}",
+            path.needs(),
+            hopyard::chain(error)
+        )),
+    }
+}
+
+/// What iproute2 and procfs say, independently of the program.
+fn kernel_has(need: Need) -> bool {
+    match need {
+        Need::Kind(kind) => {
+            let more = match kind {
+                "vxlan" => "id 1 dstport 4789 local 192.0.2.1 remote 192.0.2.2",
+                _ => "",
+            };
+            let link = match kind {
+                "macvlan" | "macvtap" | "ipvlan" => "link lower",
+                _ => "",
+            };
+            let script = format!(
+                "ip link add lower type veth peer name other && \
+                 ip link add {link} name probe type {kind} {more}"
+            );
+            Command::new("unshare")
+                .args(["--net", "sh", "-c", &script])
+                .output()
+                .expect("unshare (util-linux) runs")
+                .status
+                .success()
+        }
+        Need::BridgeNetfilter => {
+            std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
+        }
+    }
+}

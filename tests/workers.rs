@@ -1,0 +1,269 @@
+//! Workers that die, stop, keep silent or talk nonsense: a failed cell with its cause, and on it goes.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use hopyard::lab::Lab;
+use hopyard::load::protocol::VERSION;
+use hopyard::load::remote::Remote;
+use hopyard::model::{LoadKind, Peer};
+use nix::sys::signal::{Signal, kill};
+use serde_json::Value;
+
+use crate::support::cli::{Running, Said, hopyard, pid};
+use crate::support::host::unharmed;
+use crate::support::plan::{Room, plan};
+use crate::support::traces::Traces;
+use crate::support::{alone, beside, cell, sampler, tell};
+
+/// Two cells in two blocks; in the first sample something happens to one of the workers.
+fn two_cells(room: &Room, change: impl FnOnce(&Running)) -> (Said, Value) {
+    let file = room.file(
+        "mine.toml",
+        plan(&[
+            ("paths", "[\"veth\", \"bridge\"]"),
+            ("loads", "[\"tcp_stream\"]"),
+            ("window", "\"600ms\""),
+            ("blocks", "\"2..2\""),
+        ]),
+    );
+    let out = room.name("run");
+    let running = Running::start(hopyard(&[
+        "run", &file, "--json", "--seed", "1", "--out", &out,
+    ]));
+    running.until_workers();
+    // Into the window.
+    std::thread::sleep(Duration::from_millis(250));
+    let namespaces = running.namespaces();
+    change(&running);
+    let said = running.wait_for_nothing_left(&namespaces);
+    said.exits(1);
+    let report = said.json();
+    (said, report)
+}
+
+/// One cell of the two failed once, with a cause; everything else was measured.
+fn one_sample_failed(report: &Value) -> String {
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2);
+    let failed: Vec<&Value> = cells.iter().filter(|c| c["failed_samples"] == 1).collect();
+    let [failed] = failed[..] else {
+        panic!("{cells:#?}");
+    };
+    assert_eq!(failed["status"], "failed", "{failed:#}");
+    let other = cells.iter().find(|c| c["failed_samples"] == 0).unwrap();
+    assert_eq!(other["status"], "ok", "{other:#}");
+    assert!(other["estimates"]["goodput_bps"]["value"].as_f64().unwrap() > 0.0);
+    assert_eq!(other["estimates"]["goodput_bps"]["n"], 2, "{other:#}");
+    // What there is comes from the other block, and no zero is among it.
+    if let Some(estimate) = failed["estimates"].get("goodput_bps") {
+        assert_eq!(estimate["n"], 1, "{failed:#}");
+        assert!(estimate["value"].as_f64().unwrap() > 0.0, "{failed:#}");
+    }
+    assert!(report["warnings"].to_string().contains("\"failed\""));
+    failed["cause"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_killed_worker_fails_its_cell_and_the_run_goes_on() {
+    let _beside = beside();
+    unharmed(|| {
+        for victim in [0, 1] {
+            let room = Room::new();
+            let (said, report) = two_cells(&room, |running| {
+                kill(pid(running.lab_workers()[victim].pid), Signal::SIGKILL).unwrap();
+            });
+            let cause = one_sample_failed(&report);
+            tell(&format!("a killed worker: {cause}"));
+            said.says(&["failed: ", &cause]);
+            assert!(
+                cause.contains("died") && cause.contains("SIGKILL")
+                    // Its peer may be heard first.
+                    || cause.contains("reset by peer") || cause.contains("closed"),
+                "{cause}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_stopped_worker_fails_its_cell_and_the_run_goes_on() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let (said, report) = two_cells(&room, |running| {
+            kill(pid(running.lab_workers()[0].pid), Signal::SIGSTOP).unwrap();
+        });
+        let cause = one_sample_failed(&report);
+        tell(&format!("a stopped worker, after {:?}: {cause}", said.took));
+        assert!(
+            cause.contains("did not report what it counted within 5s") || cause.contains("nothing"),
+            "{cause}"
+        );
+        assert!(said.took < Duration::from_secs(20), "{said}");
+    });
+}
+
+/// A program that stands in for the worker: a shell script.
+fn stand_in(room: &Room, script: &str) -> PathBuf {
+    let file = room.file("stand-in", format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    file.into()
+}
+
+fn hello(version: u32) -> String {
+    format!("echo '{{\"is\":\"hello\",\"protocol\":{version},\"version\":\"0.0.1\"}}'")
+}
+
+/// What comes of a sample whose workers are a script; nothing may stay behind.
+fn with_stand_in(script: &str) -> (String, Duration) {
+    let _alone = alone();
+    let before = Traces::now();
+    let room = Room::new();
+    let mut sampler = sampler(100, 20);
+    sampler.program = stand_in(&room, script);
+    let cell = cell("veth", Peer::Local, LoadKind::TcpStream, &[]);
+    let began = Instant::now();
+    let error = sampler.measure(&cell, 0.0).unwrap_err();
+    let took = began.elapsed();
+    drop((sampler, room));
+    let text = hopyard::chain(&error);
+    tell(&format!("`{script}`, after {took:?}: {text}"));
+    before.unchanged().unwrap();
+    (text, took)
+}
+
+#[test]
+fn a_receiver_that_never_starts_is_given_up() {
+    let (text, took) = with_stand_in(&format!("{}; exec sleep 100", hello(VERSION)));
+    assert_eq!(text, "the worker at `b` did not listen within 5s");
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+#[test]
+fn a_worker_that_does_not_greet_is_given_up() {
+    let (text, took) = with_stand_in("exec sleep 100");
+    assert_eq!(text, "the worker at `a` did not start within 5s");
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+#[test]
+fn a_worker_that_ends_at_once_says_how() {
+    let (text, _) = with_stand_in("exit 9");
+    assert!(
+        text.contains("the worker at `a` died while it was to start: exit status: 9"),
+        "{text}"
+    );
+}
+
+#[test]
+fn garbage_from_a_worker_is_shown_for_what_it_is() {
+    for garbage in [
+        "echo 'Welcome to this machine!'",
+        "echo",
+        "echo '{\"is\":\"what\"}'",
+        "printf '\\377\\376\\n'",
+    ] {
+        let (text, _) = with_stand_in(&format!("{garbage}; exec sleep 100"));
+        assert!(
+            text.starts_with("the worker at `a` answered out of turn: "),
+            "{text}"
+        );
+        let (text, _) = with_stand_in(&format!(
+            "{}; read x; {garbage}; exec sleep 100",
+            hello(VERSION)
+        ));
+        assert!(
+            text.starts_with("the worker at `b` answered out of turn: "),
+            "{text}"
+        );
+    }
+    // Right words at the wrong time.
+    let (text, _) = with_stand_in(&format!(
+        "{}; read x; echo '{{\"is\":\"connected\"}}'; exec sleep 100",
+        hello(VERSION)
+    ));
+    assert!(text.contains("answered out of turn: Connected"), "{text}");
+}
+
+#[test]
+fn a_line_without_end_does_not_fill_the_memory() {
+    let peak = || -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|l| l.starts_with("VmHWM:")).unwrap();
+        line.split_ascii_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let before = peak();
+    let (text, _) = with_stand_in(&format!("{}; exec cat /dev/zero", hello(VERSION)));
+    assert!(text.starts_with("the worker at `b`"), "{text}");
+    let grown = peak().saturating_sub(before) / 1024;
+    assert!(grown < 100, "{grown} MiB more");
+}
+
+#[test]
+fn another_version_of_the_protocol_is_refused() {
+    let (text, _) = with_stand_in(&format!("{}; exec sleep 100", hello(VERSION + 1)));
+    assert!(
+        text.contains(&format!(
+            "protocol {} of hopyard 0.0.1, not {VERSION}",
+            VERSION + 1
+        )) && text.contains("use the same version at both ends"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_worker_that_is_not_there_names_the_endpoint() {
+    let _alone = alone();
+    let before = Traces::now();
+    let error = Remote::start("b", Command::new("/nonexistent/worker")).unwrap_err();
+    let text = hopyard::chain(&error);
+    assert!(
+        text.contains("cannot start the worker at `b`: No such file"),
+        "{text}"
+    );
+    before.unchanged().unwrap();
+}
+
+#[test]
+fn a_server_where_nobody_listens_is_a_failure_to_connect() {
+    let (text, took) = with_stand_in(&format!(
+        "{}; read x; case $x in *serve*) echo '{{\"is\":\"serving\",\"ports\":[9]}}';; esac; exec sleep 100",
+        hello(VERSION)
+    ));
+    // The stand-in plays both ends, so the client is silent too.
+    assert!(
+        text.contains("the worker at `a` did not connect within"),
+        "{text}"
+    );
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    // A real client, and nobody at the server's port.
+    let _alone = alone();
+    let before = Traces::now();
+    let cell = cell("veth", Peer::Local, LoadKind::TcpStream, &[]);
+    let lab = Lab::build(hopyard::lab::path("veth").unwrap(), Peer::Local, &cell.axes).unwrap();
+    let mut near = lab
+        .start_worker(&lab.topology.client, crate::support::cli::PROGRAM.as_ref())
+        .unwrap();
+    let request = hopyard::load::protocol::Request::Connect {
+        spec: hopyard::load::LoadSpec::new(cell.load, &cell.axes),
+        address: lab.topology.server.addresses.v4.into(),
+        ports: vec![9],
+        cpus: Vec::new(),
+        patience_ms: 500,
+    };
+    let error = near.ask(&request, "connect").unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("cannot connect to 198.18.0.2:9") && text.contains("refused"),
+        "{text}"
+    );
+    drop((near, lab));
+    before.unchanged().unwrap();
+}
