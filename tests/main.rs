@@ -25,4 +25,5 @@ mod protocol;
 mod requests;
 mod runs;
 mod support;
+mod watch;
 mod workers;

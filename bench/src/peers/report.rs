@@ -12,7 +12,7 @@ use crate::verdict::{Against, Line, Table, Target};
 pub(crate) fn text(table: &Table) -> String {
     let scenario = table.scenario;
     let unit = scenario.unit();
-    let datagrams = table.lines.iter().any(|line| differs(line));
+    let datagrams = table.lines.iter().any(differs);
     let mut grid = Grid::new();
     let mut header = vec![
         "tool".to_owned(),

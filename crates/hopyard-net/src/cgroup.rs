@@ -5,7 +5,9 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -102,6 +104,28 @@ impl Cgroup {
                 _ => Error::from_io(what(), error),
             }
         })
+    }
+
+    /// Has a command be born in the group: its process joins before it becomes the program, so that
+    /// nothing can come between.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the group is gone. Whether the process could join is known when the
+    /// command is started.
+    pub fn adopt(&self, command: &mut Command) -> Result<()> {
+        let procs = fs::OpenOptions::new()
+            .write(true)
+            .open(self.path.join("cgroup.procs"))
+            .map_err(|error| Error::from_io(self.doing("open the list of processes of"), error))?;
+        let join = move || {
+            // "0" is the process that writes.
+            nix::unistd::write(&procs, b"0")?;
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure makes one write(2) on a descriptor that is open
+        // already, which is async-signal-safe; it allocates nothing and takes no lock.
+        unsafe { command.pre_exec(join) };
+        Ok(())
     }
 
     /// CPU time used by all processes that are or were in the group and below, µs resolution.

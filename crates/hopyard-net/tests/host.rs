@@ -18,9 +18,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hopyard_net::clock::{monotonic_ns, process_cpu_ns};
 use hopyard_net::{
-    Cgroup, Error, Handle, LinkKind, NetNs, NewLink, apply_ruleset, monotonic_ns, nft_counters,
-    process_cpu_ns, unbind,
+    Cgroup, Error, Handle, LinkKind, NetNs, NewLink, apply_ruleset, nft_counters, unbind,
 };
 
 fn alone() -> MutexGuard<'static, ()> {

@@ -236,7 +236,7 @@ pub fn load(directory: &Path) -> Result<Run, Error> {
     })?;
     check_schema(&file, &text)?;
     let header: Header = parse(&file, 1, text.as_bytes())?;
-    let samples = load_samples(&directory.join(SAMPLES))?;
+    let samples = load_samples(&directory.join(SAMPLES), header.blocks_max)?;
     let file = directory.join(END);
     let end = match fs::read(&file) {
         Ok(text) => Some(parse(&file, 1, &text)?),
@@ -266,7 +266,7 @@ fn check_schema(file: &Path, text: &str) -> Result<(), Error> {
     }
 }
 
-fn load_samples(file: &Path) -> Result<Vec<Sample>, Error> {
+fn load_samples(file: &Path, blocks: u32) -> Result<Vec<Sample>, Error> {
     let mut lines = match File::open(file) {
         Ok(opened) => BufReader::new(opened),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -290,7 +290,16 @@ fn load_samples(file: &Path) -> Result<Vec<Sample>, Error> {
         let Some((b'\n', sample)) = line.split_last() else {
             return Ok(samples);
         };
-        samples.push(parse(file, samples.len() + 1, sample)?);
+        let sample: Sample = parse(file, samples.len() + 1, sample)?;
+        if sample.block >= blocks {
+            let why = format!("block {} in a run of at most {blocks}", sample.block);
+            return Err(Error::Damaged {
+                file: file.to_owned(),
+                line: samples.len() + 1,
+                source: serde::de::Error::custom(why),
+            });
+        }
+        samples.push(sample);
     }
 }
 

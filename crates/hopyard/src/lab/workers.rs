@@ -25,14 +25,13 @@ impl Lab {
         use std::os::unix::process::CommandExt;
         // A group of its own: Ctrl-C at the terminal is for the controller, which ends its workers.
         command.process_group(0);
+        if let Some(cgroup) = self.cgroup() {
+            cgroup.adopt(&mut command)?;
+        }
         let space = self.space(endpoint.role)?;
-        let remote = space
+        Ok(space
             .handle
             .ns()
-            .run(|| Remote::start(endpoint.role, command))??;
-        if let Some(cgroup) = self.cgroup() {
-            cgroup.add(remote.pid())?;
-        }
-        Ok(remote)
+            .run(|| Remote::start(endpoint.role, command))??)
     }
 }
