@@ -30,7 +30,7 @@ pub(crate) fn text(table: &Table) -> String {
     for line in &table.lines {
         let mut row = cells(line, unit);
         if datagrams {
-            row.push(number(line.sent / unit.per_rate));
+            row.push(optional(line.sent.map(|sent| sent / unit.per_rate)));
         }
         grid.add_row(row.into_iter().enumerate().map(|(column, text)| {
             let right = [1, 2, 5, 7].contains(&column);
@@ -73,9 +73,14 @@ fn push(out: &mut String, line: &str) {
 }
 
 fn differs(line: &Line) -> bool {
-    line.rate
-        .as_ref()
-        .is_some_and(|rate| (line.sent / rate.value - 1.0).abs() > 1e-9)
+    match (&line.rate, line.sent) {
+        (Some(rate), Some(sent)) => (sent / rate.value - 1.0).abs() > 1e-9,
+        _ => false,
+    }
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), number)
 }
 
 fn cells(line: &Line, unit: Unit) -> Vec<String> {
@@ -103,7 +108,7 @@ fn cells(line: &Line, unit: Unit) -> Vec<String> {
         width,
         ratio,
         verdict,
-        number(line.cost_ns / unit.per_cost),
+        optional(line.cost_ns.map(|cost| cost / unit.per_cost)),
         cpu,
     ]
 }

@@ -13,8 +13,8 @@ use crate::sample::{Figures, Sampler};
 use crate::scenario::Scenario;
 use crate::tools::Tool;
 
-/// A sample that fails is tried again so often.
-const ATTEMPTS: u32 = 2;
+/// A sample that fails or is disturbed is taken again, so often in all.
+const ATTEMPTS: u32 = 3;
 
 /// One sample of the run.
 #[derive(Debug, Serialize)]
@@ -98,13 +98,14 @@ fn attempt(
     tool: Tool,
     quiet_cores: f64,
 ) -> Result<Outcome> {
-    let mut why = String::new();
+    let mut last = Outcome::Failed(String::new());
     for _ in 0..ATTEMPTS {
         match sampler.measure(scenario, tool, quiet_cores) {
+            Ok(figures) if figures.disturbed => last = Outcome::Measured(figures),
             Ok(figures) => return Ok(Outcome::Measured(figures)),
             Err(_) if signals::interrupted() => return Err(Error::Interrupted),
-            Err(error) => why = hopyard::chain(&error),
+            Err(error) => last = Outcome::Failed(hopyard::chain(&error)),
         }
     }
-    Ok(Outcome::Failed(why))
+    Ok(last)
 }

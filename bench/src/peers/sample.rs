@@ -26,8 +26,9 @@ const TAIL: Duration = Duration::from_millis(150);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A tool's own count may be this far from the kernel's.
 pub(crate) const AGREEMENT: f64 = 0.05;
-/// Other people's share of the machine above which a sample is flagged.
-const FOREIGN: f64 = 0.02;
+/// Share of the machine that other people's processes, or the hypervisor, may have. (Stolen time comes in
+/// steps of 10 ms: one step in a window of 400 ms on two CPUs is 1.25 % already.)
+const DISTURBANCE: f64 = 0.02;
 
 /// The figures of a sample.
 #[derive(Debug, Clone, Serialize)]
@@ -42,6 +43,8 @@ pub(crate) struct Figures {
     pub(crate) cores: f64,
     /// The tool's own count over the kernel's, of what arrived.
     pub(crate) own_count: f64,
+    /// Did others have the machine for part of the window?
+    pub(crate) disturbed: bool,
     /// What a reader has to know.
     pub(crate) flags: Vec<String>,
 }
@@ -83,16 +86,15 @@ impl Sampler {
         }
         let cpu = window.cpu;
         let machine = cpu.elapsed_ns * f64::from(cpu.cpus);
-        if cpu.foreign_ns > FOREIGN * machine {
+        let shares = [
+            ("other processes", cpu.foreign_ns / machine),
+            ("the hypervisor", cpu.steal_ns / machine),
+        ];
+        for (who, share) in shares.iter().filter(|(_, share)| *share > DISTURBANCE) {
             flags.push(format!(
-                "other processes had {:.1} % of the machine",
-                cpu.foreign_ns / machine * 100.0
-            ));
-        }
-        if cpu.steal_ns > 0.01 * machine {
-            flags.push(format!(
-                "the hypervisor took {:.1} %",
-                cpu.steal_ns / machine * 100.0
+                "{who} had more than {:.0} % of the machine ({:.1} %)",
+                DISTURBANCE * 100.0,
+                share * 100.0
             ));
         }
         let rate = window.work.received * 1e9 / window.span_ns;
@@ -103,6 +105,7 @@ impl Sampler {
             cost_ns: cores * 1e9 / rate,
             cores,
             own_count,
+            disturbed: shares.iter().any(|(_, share)| *share > DISTURBANCE),
             flags,
         })
     }

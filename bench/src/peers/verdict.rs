@@ -24,9 +24,9 @@ pub(crate) struct Line {
     /// Units per second.
     pub(crate) rate: Option<Estimate>,
     /// Units per second as sent.
-    pub(crate) sent: f64,
+    pub(crate) sent: Option<f64>,
     /// ns of CPU per unit.
-    pub(crate) cost_ns: f64,
+    pub(crate) cost_ns: Option<f64>,
     /// hopyard over this tool; none for hopyard itself.
     pub(crate) against: Option<Against>,
     pub(crate) blocks: usize,
@@ -135,13 +135,13 @@ fn line(taken: &[Taken], scenario: &Scenario, tool: Tool, against: Option<Agains
         .filter_map(Taken::figures)
         .collect();
     let each = |figure: fn(&Figures) -> f64| figures.iter().map(|f| figure(f)).collect::<Vec<_>>();
-    let mean = |figure: fn(&Figures) -> f64| stats::mean(&each(figure)).unwrap_or(0.0);
+    let mean = |figure: fn(&Figures) -> f64| stats::mean(&each(figure));
     let kinds: BTreeSet<String> = figures.iter().flat_map(|f| f.flags.clone()).collect();
     let flagged = figures.iter().filter(|f| !f.flags.is_empty()).count();
     let mut flags = Vec::new();
     if let Some(example) = kinds.first() {
         flags.push(format!(
-            "{flagged} of {} samples: {example}{}",
+            "{flagged} of {} samples flagged: {example}{}",
             figures.len(),
             if kinds.len() > 1 { ", …" } else { "" }
         ));
@@ -153,7 +153,9 @@ fn line(taken: &[Taken], scenario: &Scenario, tool: Tool, against: Option<Agains
             .and_then(|x| stats::mean_interval(&x, CONFIDENCE)),
         sent: mean(|f| f.sent),
         // Ratio of sums: CPU time of all samples over work of all samples.
-        cost_ns: mean(|f| f.cores) / mean(|f| f.rate) * 1e9,
+        cost_ns: mean(|f| f.cores)
+            .zip(mean(|f| f.rate))
+            .map(|(cores, rate)| cores / rate * 1e9),
         against,
         blocks: figures.len(),
         failed: of(taken, scenario, tool).count() - figures.len(),
@@ -231,6 +233,7 @@ mod tests {
                             cost_ns: cost_ns * wobble,
                             cores: rate * cost_ns / 1e9,
                             own_count: 1.0,
+                            disturbed: false,
                             flags: Vec::new(),
                         }),
                     },
