@@ -229,20 +229,23 @@ impl Sampler {
     }
 
     /// Reads CPUs and devices at the window's two edges.
-    fn observe(
-        &self,
-        lab: &Lab,
-        ours: Ours<'_>,
-        timetable: Timetable,
-    ) -> Result<(CpuUse, Vec<DeviceCount>), Error> {
-        let counters = || devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)));
+    fn observe(&self, lab: &Lab, ours: Ours<'_>, timetable: Timetable) -> Result<Observed, Error> {
+        let counters = || -> Result<_, Error> {
+            let counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
+            Ok((counts, clock::monotonic_ns()))
+        };
         wait_until(timetable.open_ns)?;
+        // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
+        let (before, began_ns) = counters()?;
         let opened = self.meter.open(ours)?;
-        let before = counters()?;
         wait_until(timetable.close_ns)?;
-        let after = counters()?;
+        let (after, ended_ns) = counters()?;
         let closed = self.meter.close(ours)?;
-        Ok((closed.since(&opened), devices::since(&after, &before)))
+        Ok(Observed {
+            cpu: closed.since(&opened),
+            devices: devices::since(&after, &before),
+            devices_ns: ended_ns.saturating_sub(began_ns),
+        })
     }
 
     /// CPUs' worth of time that the machine uses with nothing running but itself.
@@ -366,14 +369,35 @@ fn done(worker: &mut Remote) -> Result<Tallied, Error> {
     }
 }
 
+/// What was read at the two edges of a window.
+struct Observed {
+    cpu: CpuUse,
+    devices: Vec<DeviceCount>,
+    /// Between the two readings of the devices, ns.
+    devices_ns: u64,
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "spans of a window are far below 2^53 ns"
+)]
+fn float(ns: u64) -> f64 {
+    ns as f64
+}
+
 fn assemble(
     cell: &Cell,
     lab: &Lab,
-    (mut cpu, devices): (CpuUse, Vec<DeviceCount>),
+    observed: Observed,
     quiet_cores: f64,
     client: &Tallied,
     server: &Tallied,
 ) -> Result<Measurement, Error> {
+    let Observed {
+        mut cpu,
+        devices,
+        devices_ns,
+    } = observed;
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
     let (receiver, sender) = match cell.load {
@@ -392,11 +416,13 @@ fn assemble(
             drops: devices.iter().map(|d| d.dropped).sum(),
         });
     }
+    // The devices were watched for a little more or less time than the ends counted.
+    let stretch = float(devices_ns) / float(receiver.window_ns.max(1));
     let traffic = Traffic {
         load: cell.load,
         axes: &cell.axes,
-        sent,
-        received,
+        sent: sent.times(stretch),
+        received: received.times(stretch),
     };
     let way = way::prove(&lab.topology.way, &devices, traffic);
     let mut tcp = sender.tcp;

@@ -95,6 +95,23 @@ impl Counted {
         }
     }
 
+    /// As many units in a span that is `factor` times as long.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts of a window are far below 2^53, and factors are not negative"
+    )]
+    pub fn times(self, factor: f64) -> Self {
+        let scaled = |count: u64| (count as f64 * factor).round() as u64;
+        Self {
+            bytes: scaled(self.bytes),
+            messages: scaled(self.messages),
+            transactions: scaled(self.transactions),
+        }
+    }
+
     /// The units of two flows together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
