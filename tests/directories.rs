@@ -146,6 +146,23 @@ fn report_with(file: &str, change: impl FnOnce(String) -> String) -> Said {
 }
 
 #[test]
+fn a_run_cut_short_is_shown_as_such() {
+    let _beside = beside();
+    let room = finished();
+    let samples = std::fs::read_to_string(room.at("run/samples.jsonl")).unwrap();
+    let first = samples.lines().next().unwrap();
+    std::fs::write(room.at("run/samples.jsonl"), format!("{first}\n")).unwrap();
+    std::fs::remove_file(room.at("run/end.json")).unwrap();
+    for format in ["text", "markdown", "json", "csv", "netperf"] {
+        run(&["report", &room.name("run"), "--format", format]).exits(0);
+    }
+    let report = run(&["report", &room.name("run"), "--format", "json"]).json();
+    assert_eq!(report["run"]["complete"], false);
+    assert_eq!(report["run"]["blocks"], 1);
+    assert!(report["warnings"].to_string().contains("cut_short"));
+}
+
+#[test]
 fn a_last_line_that_was_cut_is_passed_over() {
     let _beside = beside();
     let said = report_with("samples.jsonl", |text| text[..text.len() - 200].to_owned());

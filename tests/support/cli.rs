@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: &[&str]) -> Said {
 /// What a program said, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Said {
+    pub(crate) pid: u32,
     pub(crate) what: String,
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
@@ -191,6 +192,7 @@ impl Running {
         let took = self.began.elapsed();
         let [stdout, stderr] = self.output.take().unwrap().map(|t| t.join().unwrap());
         Said {
+            pid: self.pid(),
             what: self.what.clone(),
             status,
             stdout,

@@ -78,8 +78,9 @@ pub(crate) fn sampler(window_ms: u64, warm_up_ms: u64) -> Sampler {
     sampler
 }
 
-/// Measures a cell in a lab until the way is proved. On a busy machine the controller may read the
-/// devices too late for a short window; traffic that takes another way does so every time.
+/// Measures a cell in a lab until the way is proved. While the kernel takes down many namespaces of the
+/// labs before, reading the devices waits for its lock (RTNL), too long for a short window. Traffic that
+/// takes another way does so every time.
 pub(crate) fn proved(lab: &Lab, cell: &Cell, window_ms: u64) -> Result<Measurement, String> {
     const ATTEMPTS: u32 = 3;
     let sampler = sampler(window_ms, window_ms / 3);
@@ -95,6 +96,8 @@ pub(crate) fn proved(lab: &Lab, cell: &Cell, window_ms: u64) -> Result<Measureme
             "{cell}: measured again: {:?}",
             measured.way.problems
         ));
+        let ratio = measured.cpu.elapsed_ns * 1000.0 / float(measured.window_ns);
+        tell(&format!("  CPUs were read over {ratio:.0} ‰ of the window"));
         problems = measured.way.problems;
     }
     Err(format!(
@@ -121,4 +124,9 @@ pub(crate) fn cell(path: &str, peer: Peer, load: LoadKind, set: &[(&str, &str)])
         load,
         axes: axes(load, peer, set),
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "to be looked at")]
+fn float(n: u64) -> f64 {
+    n as f64
 }
