@@ -26,8 +26,8 @@ pub(crate) struct Traces {
     processes: BTreeSet<u32>,
     /// Descriptors of this process.
     descriptors: usize,
-    /// Threads of this process.
-    threads: usize,
+    /// Threads of this process, by name, without those of the test harness.
+    threads: Vec<String>,
     /// What there is in /run/hopyard.
     kept: BTreeSet<String>,
 }
@@ -58,7 +58,7 @@ impl Traces {
             groups: groups(),
             processes,
             descriptors: count("/proc/self/fd"),
-            threads: count("/proc/self/task"),
+            threads: threads(),
             kept: fs::read_dir("/run/hopyard")
                 .map(|entries| {
                     entries
@@ -84,6 +84,19 @@ impl Traces {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// The threads that are not the harness's: it starts and ends its own (named after their tests) at
+/// any time, while the product gives each of its threads a name.
+fn threads() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let mut names: Vec<String> = tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
+        .map(|name| name.trim_end().to_owned())
+        .filter(|name| !name.contains("::"))
+        .collect();
+    names.sort();
+    names
 }
 
 /// Control groups of labs, without those of other people's living programs.

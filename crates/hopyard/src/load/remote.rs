@@ -89,25 +89,30 @@ impl Remote {
     /// # Errors
     /// It cannot be started, does not greet, or speaks another version of the protocol.
     pub fn start(endpoint: &str, mut command: Command) -> Result<Self, Error> {
+        let cannot = |source| Error::Start {
+            endpoint: endpoint.to_owned(),
+            source,
+        };
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|source| Error::Start {
-                endpoint: endpoint.to_owned(),
-                source,
-            })?;
+            .map_err(cannot)?;
         let stdin = child.stdin.take();
         let (tell, replies) = sync_channel(AHEAD);
-        if let Some(stdout) = child.stdout.take() {
-            std::thread::spawn(move || listen(BufReader::new(stdout), &tell));
-        }
+        let stdout = child.stdout.take();
         let mut remote = Self {
             endpoint: endpoint.to_owned(),
             child,
             stdin,
             replies,
         };
+        if let Some(stdout) = stdout {
+            std::thread::Builder::new()
+                .name("worker output".into())
+                .spawn(move || listen(BufReader::new(stdout), &tell))
+                .map_err(cannot)?;
+        }
         match remote.hear("start", PROMPT, &|| false)? {
             Reply::Hello {
                 protocol: VERSION, ..
