@@ -78,10 +78,11 @@ fn a_killed_worker_fails_its_cell_and_the_run_goes_on() {
             let cause = one_sample_failed(&report);
             tell(&format!("a killed worker: {cause}"));
             said.says(&["failed: ", &cause]);
+            // Its peer is often heard first, which knows of a lost connection alone.
             assert!(
-                cause.contains("died") && cause.contains("SIGKILL")
-                    // Its peer may be heard first.
-                    || cause.contains("reset by peer") || cause.contains("closed"),
+                cause.starts_with("the worker at `")
+                    && cause.contains("died while it was to")
+                    && cause.ends_with("signal: 9 (SIGKILL)"),
                 "{cause}"
             );
         }
@@ -154,6 +155,21 @@ fn a_worker_that_ends_at_once_says_how() {
     let (text, _) = with_stand_in("exit 9");
     assert!(
         text.contains("the worker at `a` died while it was to start: exit status: 9"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_worker_that_is_not_heard_or_does_not_listen_any_more_is_not_called_dead() {
+    let (text, _) = with_stand_in("exec >&-; exec sleep 100");
+    assert_eq!(
+        text,
+        "the worker at `a` closed its output while it was to start, though it still runs: \
+         whatever starts it must leave that open until it ends"
+    );
+    let (text, _) = with_stand_in(&format!("exec <&-; {}; exec sleep 100", hello(VERSION)));
+    assert!(
+        text.starts_with("the worker at `b` closed its input while it was to listen, though"),
         "{text}"
     );
 }

@@ -194,24 +194,35 @@ impl Sampler {
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
         spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
 
-        let mut near = lab.start_worker(client, &self.program)?;
-        let mut far = lab.start_worker(server, &self.program)?;
+        let mut ends = Ends {
+            client: lab.start_worker(client, &self.program)?,
+            server: lab.start_worker(server, &self.program)?,
+        };
         let address = server.addresses.of(cell.axes.family);
-        connect(&mut near, &mut far, &spec, address, &places)?;
+        let counted = ends
+            .connect(&spec, address, &places)
+            .and_then(|()| self.watch(lab, &mut ends))
+            .map_err(|error| ends.cause_of(error))?;
+        drop(ends);
+        assemble(cell, lab, counted, quiet_cores)
+    }
 
+    /// Has connected ends make traffic and reads everything that counts it.
+    fn watch(&self, lab: &Lab, ends: &mut Ends) -> Result<Counts, Error> {
         let timetable = self.timetable();
-        far.tell(&Request::Run(timetable), "run")?;
-        near.tell(&Request::Run(timetable), "run")?;
-        let pids = [near.pid(), far.pid()];
+        ends.server.tell(&Request::Run(timetable), "run")?;
+        ends.client.tell(&Request::Run(timetable), "run")?;
+        let pids = [ends.client.pid(), ends.server.pid()];
         let ours = Ours {
             pids: &pids,
             cgroup: lab.cgroup(),
         };
         let observed = self.observe(lab, ours, timetable)?;
-        let from_client = done(&mut near)?;
-        let from_server = done(&mut far)?;
-        drop((near, far));
-        assemble(cell, lab, observed, quiet_cores, &from_client, &from_server)
+        Ok(Counts {
+            observed,
+            client: done(&mut ends.client)?,
+            server: done(&mut ends.server)?,
+        })
     }
 
     fn timetable(&self) -> Timetable {
@@ -329,35 +340,57 @@ fn wait_until(instant_ns: u64) -> Result<(), Error> {
     }
 }
 
-fn connect(
-    near: &mut Remote,
-    far: &mut Remote,
-    spec: &LoadSpec,
-    address: std::net::IpAddr,
-    places: &Places,
-) -> Result<(), Error> {
-    let serve = Request::Serve {
-        spec: spec.clone(),
-        address,
-        cpus: places.server.clone(),
-    };
-    let ports = match far.ask(&serve, "listen")? {
-        Reply::Serving { ports } => ports,
-        other => return Err(far.out_of_turn(&other).into()),
-    };
-    let request = Request::Connect {
-        spec: spec.clone(),
-        address,
-        ports,
-        cpus: places.client.clone(),
-        patience_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
-    };
-    // Flows connect one after another, and each may take its time.
-    let patience = PATIENCE * (spec.flows + 1);
-    near.tell(&request, "connect")?;
-    match near.hear("connect", patience, &signals::interrupted)? {
-        Reply::Connected => Ok(()),
-        other => Err(near.out_of_turn(&other).into()),
+/// The workers at the two ends.
+struct Ends {
+    client: Remote,
+    server: Remote,
+}
+
+impl Ends {
+    fn connect(
+        &mut self,
+        spec: &LoadSpec,
+        address: std::net::IpAddr,
+        places: &Places,
+    ) -> Result<(), Error> {
+        let serve = Request::Serve {
+            spec: spec.clone(),
+            address,
+            cpus: places.server.clone(),
+        };
+        let ports = match self.server.ask(&serve, "listen")? {
+            Reply::Serving { ports } => ports,
+            other => return Err(self.server.out_of_turn(&other).into()),
+        };
+        let request = Request::Connect {
+            spec: spec.clone(),
+            address,
+            ports,
+            cpus: places.client.clone(),
+            patience_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
+        };
+        // Flows connect one after another, and each may take its time.
+        let patience = PATIENCE * (spec.flows + 1);
+        self.client.tell(&request, "connect")?;
+        match self
+            .client
+            .hear("connect", patience, &signals::interrupted)?
+        {
+            Reply::Connected => Ok(()),
+            other => Err(self.client.out_of_turn(&other).into()),
+        }
+    }
+
+    /// What lies behind a failure: an end that died takes the connections of the other along, which
+    /// can only tell that they were reset.
+    fn cause_of(&mut self, error: Error) -> Error {
+        use remote::Error::{Failed, Silent};
+        if !matches!(error, Error::Worker(Failed { .. } | Silent { .. })) {
+            return error;
+        }
+        let mut ends = [&mut self.client, &mut self.server].into_iter();
+        let death = ends.find_map(Remote::death);
+        death.map_or(error, Error::Worker)
     }
 }
 
@@ -367,6 +400,13 @@ fn done(worker: &mut Remote) -> Result<Tallied, Error> {
         Reply::Done(tallied) => Ok(*tallied),
         other => Err(worker.out_of_turn(&other).into()),
     }
+}
+
+/// All that was counted of one window.
+struct Counts {
+    observed: Observed,
+    client: Tallied,
+    server: Tallied,
 }
 
 /// What was read at the two edges of a window.
@@ -388,11 +428,14 @@ fn float(ns: u64) -> f64 {
 fn assemble(
     cell: &Cell,
     lab: &Lab,
-    observed: Observed,
+    counts: Counts,
     quiet_cores: f64,
-    client: &Tallied,
-    server: &Tallied,
 ) -> Result<Measurement, Error> {
+    let Counts {
+        observed,
+        client,
+        server,
+    } = counts;
     let Observed {
         mut cpu,
         devices,
@@ -401,9 +444,9 @@ fn assemble(
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
     let (receiver, sender) = match cell.load {
-        LoadKind::TcpStream | LoadKind::UdpStream => (server, client),
-        LoadKind::TcpMaerts => (client, server),
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => (client, client),
+        LoadKind::TcpStream | LoadKind::UdpStream => (&server, &client),
+        LoadKind::TcpMaerts => (&client, &server),
+        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => (&client, &client),
     };
     let received = receiver.received;
     let sent = if cell.load.is_stream() {

@@ -4,7 +4,7 @@
 //! serial line. The lab starts the process; this speaks to it, with a deadline on every answer.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -31,14 +31,27 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It is gone.
-    #[error("the worker at `{endpoint}` died while it was to {doing}{how}")]
+    #[error("the worker at `{endpoint}` died while it was to {doing}: {how}")]
     Died {
         /// Endpoint.
         endpoint: String,
         /// What it was asked.
         doing: &'static str,
-        /// Exit status or signal, with a colon, where known.
-        how: String,
+        /// Exit status or signal.
+        how: ExitStatus,
+    },
+    /// It lives, but cannot be spoken to any more.
+    #[error(
+        "the worker at `{endpoint}` closed its {stream} while it was to {doing}, though it still \
+         runs: whatever starts it must leave that open until it ends"
+    )]
+    Closed {
+        /// Endpoint.
+        endpoint: String,
+        /// Which of its ends of the pipe.
+        stream: &'static str,
+        /// What it was asked.
+        doing: &'static str,
     },
     /// It does not answer.
     #[error("the worker at `{endpoint}` did not {doing} within {after:?}")]
@@ -78,6 +91,8 @@ pub struct Remote {
     child: Child,
     stdin: Option<ChildStdin>,
     replies: Receiver<std::io::Result<Reply>>,
+    /// What it was asked last.
+    doing: &'static str,
 }
 
 /// Ends a wait early when it answers true.
@@ -106,6 +121,7 @@ impl Remote {
             child,
             stdin,
             replies,
+            doing: "start",
         };
         if let Some(stdout) = stdout {
             std::thread::Builder::new()
@@ -166,6 +182,7 @@ impl Remote {
     /// # Errors
     /// The worker died.
     pub fn tell(&mut self, request: &Request, doing: &'static str) -> Result<(), Error> {
+        self.doing = doing;
         let sent = serde_json::to_vec(request)
             .map_err(std::io::Error::from)
             .and_then(|mut line| {
@@ -173,7 +190,7 @@ impl Remote {
                 let stdin = self.stdin.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
                 stdin.write_all(&line)
             });
-        sent.map_err(|_| self.died(doing))
+        sent.map_err(|_| self.gone("input"))
     }
 
     /// Hears the next answer.
@@ -188,6 +205,7 @@ impl Remote {
     ) -> Result<Reply, Error> {
         /// How often to look whether the user wants to stop.
         const LOOK: Duration = Duration::from_millis(100);
+        self.doing = doing;
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -205,7 +223,7 @@ impl Remote {
                         answer: e.to_string(),
                     });
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.died(doing)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone("output")),
                 Err(RecvTimeoutError::Timeout) if interrupt() => return Err(Error::Interrupted),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     return Err(Error::Silent {
@@ -228,22 +246,32 @@ impl Remote {
         }
     }
 
-    fn died(&mut self, doing: &'static str) -> Error {
-        // The pipe closes a moment before the process can be waited for.
-        let deadline = Instant::now() + Duration::from_millis(200);
-        let mut how = String::new();
+    /// How it ended, if it did.
+    ///
+    /// Its pipes and sockets close a moment before its end can be seen, so this waits for a moment.
+    pub fn death(&mut self) -> Option<Error> {
+        const MOMENT: Duration = Duration::from_millis(200);
+        let deadline = Instant::now() + MOMENT;
         while Instant::now() < deadline {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                how = format!(": {status}");
-                break;
+            if let Ok(Some(how)) = self.child.try_wait() {
+                return Some(Error::Died {
+                    endpoint: self.endpoint.clone(),
+                    doing: self.doing,
+                    how,
+                });
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        Error::Died {
+        None
+    }
+
+    /// Why a stream of its is closed.
+    fn gone(&mut self, stream: &'static str) -> Error {
+        self.death().unwrap_or_else(|| Error::Closed {
             endpoint: self.endpoint.clone(),
-            doing,
-            how,
-        }
+            stream,
+            doing: self.doing,
+        })
     }
 }
 
