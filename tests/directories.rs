@@ -86,6 +86,33 @@ fn a_directory_that_cannot_be_written_says_so() {
     run(&["run", &file, "--out", ""]).exits(2).says(&["--out"]);
 }
 
+#[test]
+fn a_directory_is_refused_before_anything_is_built() {
+    let _beside = beside();
+    let room = finished();
+    // No lab of this plan can be built, which shows only when one is tried.
+    let hopeless = |out: &str| {
+        let mut wanted = vec!["run", "--paths", "vxlan", "--set", "mtu=1280"];
+        wanted.extend(["--loads", "tcp_stream", "--out", out]);
+        run(&wanted)
+    };
+    hopeless(&room.name("run"))
+        .exits(2)
+        .says(&["holds a run already", "choose another --out"]);
+    let out = room.name("mine.toml/run");
+    hopeless(&out)
+        .exits(2)
+        .says(&[&format!("cannot write {out}"), "Not a directory"]);
+    // What is tried leaves nothing, whatever comes after it.
+    hopeless(&room.name("other/run")).exits(2).says(&["MTU"]);
+    let mut there: Vec<_> = std::fs::read_dir(room.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    there.sort();
+    assert_eq!(there, ["mine.toml", "run"]);
+}
+
 /// A finished run of two blocks, in `run`.
 fn finished() -> Room {
     let room = Room::new();

@@ -10,7 +10,7 @@ use crate::assess::assess;
 use crate::model::CellStatus;
 use crate::plan::{self, Paths, Plan};
 use crate::report::{Format, render};
-use crate::store::{End, Run};
+use crate::store::{self, End, Run};
 use crate::{run, signals};
 
 /// Where runs go by themselves.
@@ -19,6 +19,10 @@ const RUNS: &str = "hopyard-runs";
 pub(super) fn run(args: &RunArgs) -> Done {
     signals::listen().map_err(|e| Failure::internal(&e))?;
     let plan = planned(args)?;
+    match &args.out {
+        Some(out) => store::check_place(out)?,
+        None => store::check_writable(RUNS.as_ref())?,
+    }
     let prepared = run::prepare(plan, args.seed.unwrap_or_else(run::any_seed))?;
     let directory = args
         .out

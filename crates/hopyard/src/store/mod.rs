@@ -8,11 +8,15 @@
 //!
 //! Every report is made from these alone, so a run that was cut short is still worth something.
 
+mod place;
+
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub use place::{check_place, check_writable};
 
 use crate::model::{Cell, Environment, Sample};
 
@@ -97,8 +101,13 @@ pub enum Error {
         source: io::Error,
     },
     /// It exists already.
-    #[error("{} holds a run already: choose another --out", .0.display())]
-    Taken(PathBuf),
+    #[error("{} holds a run already, or what is left of one ({file}): choose another --out", .directory.display())]
+    Taken {
+        /// The directory.
+        directory: PathBuf,
+        /// What is in it.
+        file: &'static str,
+    },
     /// It cannot be read.
     #[error("cannot read {}", .file.display())]
     Read {
@@ -145,9 +154,7 @@ impl Writer {
     /// # Errors
     /// The directory holds a run, or cannot be written.
     pub fn create(directory: &Path, header: &Header) -> Result<Self, Error> {
-        if directory.join(HEADER).exists() {
-            return Err(Error::Taken(directory.to_owned()));
-        }
+        place::refuse_taken(directory)?;
         fs::create_dir_all(directory).map_err(|source| Error::Write {
             file: directory.to_owned(),
             source,
@@ -369,7 +376,7 @@ mod tests {
         assert_eq!(run.end, Some(End::TimeLimit));
         assert!(matches!(
             Writer::create(&directory, &header),
-            Err(Error::Taken(_))
+            Err(Error::Taken { .. })
         ));
     }
 

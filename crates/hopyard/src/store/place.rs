@@ -1,0 +1,81 @@
+//! Where a run is to be kept: known to be fit before anything is built or measured.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use super::{END, Error, HEADER, SAMPLES};
+
+/// Can a run be written there? Leaves nothing behind.
+///
+/// # Errors
+/// The directory holds a run, or cannot be written.
+pub fn check_place(directory: &Path) -> Result<(), Error> {
+    refuse_taken(directory)?;
+    check_writable(directory)
+}
+
+/// Can files be made in a directory, or where it would be made?
+///
+/// # Errors
+/// They cannot.
+pub fn check_writable(directory: &Path) -> Result<(), Error> {
+    // Privilege makes permission bits say little; what tells is to make a file.
+    try_a_file(nearest(directory)).map_err(|source| Error::Write {
+        file: directory.to_owned(),
+        source,
+    })
+}
+
+/// A run is never written over, nor is what is left of one.
+pub(super) fn refuse_taken(directory: &Path) -> Result<(), Error> {
+    let there = |file: &&str| directory.join(file).exists();
+    match [HEADER, SAMPLES, END].into_iter().find(there) {
+        Some(file) => Err(Error::Taken {
+            directory: directory.to_owned(),
+            file,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The directory itself, or the first above it that exists.
+fn nearest(directory: &Path) -> &Path {
+    let mut upwards = directory.ancestors();
+    match upwards.find(|d| d.as_os_str().is_empty() || d.exists()) {
+        Some(found) if !found.as_os_str().is_empty() => found,
+        _ => Path::new("."),
+    }
+}
+
+fn try_a_file(directory: &Path) -> io::Result<()> {
+    let file = directory.join(format!(".hopyard-{}", std::process::id()));
+    File::options().write(true).create_new(true).open(&file)?;
+    fs::remove_file(&file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_tried_without_a_trace() {
+        let home = tempfile::tempdir().unwrap();
+        let there = || fs::read_dir(home.path()).unwrap().count();
+        for fit in ["", "run", "deep/er/run"] {
+            check_place(&home.path().join(fit)).unwrap();
+            assert_eq!(there(), 0, "{fit}");
+        }
+        let file = home.path().join(END);
+        fs::write(&file, "").unwrap();
+        for unfit in [&file, &file.join("run")] {
+            let error = check_place(unfit).unwrap_err();
+            assert!(matches!(error, Error::Write { file, .. } if file == *unfit));
+        }
+        let error = check_place(home.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("end.json") && error.contains("--out"),
+            "{error}"
+        );
+    }
+}
