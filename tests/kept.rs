@@ -2,8 +2,11 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use hopyard::lab::{LabId, keep};
+use hopyard::model::Peer;
 use hopyard_net::Cgroup;
 use nix::sys::signal::Signal;
 
@@ -347,6 +350,60 @@ fn what_a_killed_builder_leaves_is_cleaned() {
     before.unchanged().unwrap();
 }
 
+#[test]
+fn clean_beside_a_builder_takes_nothing_of_its_lab() {
+    let _alone = alone();
+    let before = Traces::now();
+    let path = hopyard::lab::path("veth").unwrap();
+    let axes = hopyard::model::Axes::default();
+    let done = AtomicBool::new(false);
+    let _ends = Ends("test-beside");
+    std::thread::scope(|scope| {
+        let cleaner = scope.spawn(|| {
+            let mut removed = Vec::new();
+            while !done.load(Relaxed) {
+                let cleaned = hopyard::lab::clean::clean().unwrap();
+                removed.extend(cleaned.removed);
+                removed.extend(cleaned.problems);
+            }
+            removed
+        });
+        let mut failures = Vec::new();
+        for _ in 0..100 {
+            let up = keep::up("test-beside", path, Peer::Local, &axes);
+            failures.extend(up.err().map(|e| hopyard::chain(&e)));
+            let down = keep::down("test-beside", true);
+            failures.extend(down.err().map(|e| hopyard::chain(&e)));
+        }
+        done.store(true, Relaxed);
+        let removed = cleaner.join().unwrap();
+        assert!(
+            failures.is_empty() && removed.is_empty(),
+            "{failures:?} {removed:?}"
+        );
+    });
+    before.unchanged().unwrap();
+}
+
+#[test]
+fn a_draft_belongs_to_its_builder_and_to_clean_after_that() {
+    let _alone = alone();
+    let before = Traces::now();
+    // Nobody has process id 0.
+    for (id, builder_lives) in [(LabId::next().to_string(), true), ("0.1.1".into(), false)] {
+        let draft = Path::new(keep::HOME).join(format!(".{id}"));
+        std::fs::create_dir_all(&draft).unwrap();
+        run(&["lab", "list"]).exits(0);
+        let cleaned = run(&["clean"]);
+        cleaned.exits(0);
+        assert_eq!(draft.exists(), builder_lives, "{cleaned}");
+        assert_eq!(cleaned.stdout.contains(&id), !builder_lives, "{cleaned}");
+        let _ = std::fs::remove_dir(&draft);
+        let _ = std::fs::remove_dir(keep::HOME);
+    }
+    before.unchanged().unwrap();
+}
+
 /// Somebody else's control group; it goes with the test, also with one that fails half-way.
 struct Foreign(Cgroup);
 
@@ -368,7 +425,7 @@ fn clean_takes_away_nothing_of_the_living_and_nothing_of_others() {
     let other = Foreign(Cgroup::create("somebody-else").unwrap());
     let lab = hopyard::lab::Lab::build(
         hopyard::lab::path("veth").unwrap(),
-        hopyard::model::Peer::Local,
+        Peer::Local,
         &hopyard::model::Axes::default(),
     )
     .unwrap();

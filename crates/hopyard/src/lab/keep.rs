@@ -2,8 +2,13 @@
 //!
 //! A kept lab is a directory below [`HOME`]: `lab.json`, and each of its namespaces mounted on a file
 //! named by its role, so that `nsenter --net=/run/hopyard/NAME/a` works beside `lab exec`.
+//!
+//! Others look at any time (`lab list`, `clean`), so a directory comes to its name and leaves it in one
+//! step, with its state inside; before and after that it is a draft, `.ID` with an id of whoever works
+//! on it.
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +16,7 @@ use std::process::Command;
 use hopyard_net::{Handle, NetNs, enter_for_exec, unbind};
 use serde::{Deserialize, Serialize};
 
-use super::id::Owner;
+use super::id::{LabId, Owner};
 use super::{Error, Lab, Result};
 use crate::model::{Axes, Peer};
 
@@ -49,7 +54,7 @@ pub struct KeptSpace {
     pub address: Option<String>,
 }
 
-fn file_error(what: String) -> impl FnOnce(std::io::Error) -> Error {
+fn file_error(what: String) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::File { what, source }
 }
 
@@ -73,29 +78,7 @@ fn check_name(name: &str) -> Result<()> {
 /// The name is taken or unfit, or the path cannot be built; nothing stands then.
 pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -> Result<Kept> {
     check_name(name)?;
-    let home = directory(name);
-    fs::create_dir_all(HOME).map_err(file_error(format!("make directory {HOME}")))?;
-    fs::create_dir(&home).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::Kept(format!(
-            "there is a lab `{name}` already: choose another --name, or end it with \
-             `hopyard lab down {name}`"
-        )),
-        _ => Error::File {
-            what: format!("make directory {}", home.display()),
-            source: error,
-        },
-    })?;
-    let built = stand(name, path, peer, axes);
-    if built.is_err() {
-        for problem in remove(name) {
-            crate::note(format_args!("{problem}"));
-        }
-    }
-    built
-}
-
-fn stand(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -> Result<Kept> {
-    let mut kept = Kept {
+    let kept = Kept {
         name: name.to_owned(),
         path: path.name().to_owned(),
         peer,
@@ -104,15 +87,66 @@ fn stand(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) ->
         complete: false,
         spaces: Vec::new(),
     };
-    write(&kept)?;
-    let lab = Lab::build(path, peer, axes)?;
+    claim(&kept)?;
+    let built = stand(kept, path);
+    if built.is_err() {
+        for problem in remove(name) {
+            crate::note(format_args!("{problem}"));
+        }
+    }
+    built
+}
+
+/// Takes the lab's name, with its state and owner written down.
+fn claim(kept: &Kept) -> Result<()> {
+    let draft = draft();
+    make(&draft).map_err(file_error(format!("make directory {}", draft.display())))?;
+    let home = directory(&kept.name);
+    let claimed = write(&draft, kept).and_then(|()| {
+        fs::rename(&draft, &home).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => Error::Kept(format!(
+                "there is a lab `{0}` already: choose another --name, or end it with \
+                 `hopyard lab down {0}`",
+                kept.name
+            )),
+            _ => file_error(format!("make directory {}", home.display()))(error),
+        })
+    });
+    if claimed.is_err() {
+        // What is left of it is known by its id, and `clean` tries again.
+        let _ = fs::remove_dir_all(&draft);
+        let _ = fs::remove_dir(HOME);
+    }
+    claimed
+}
+
+fn draft() -> PathBuf {
+    Path::new(HOME).join(format!(".{}", LabId::next()))
+}
+
+/// Makes a draft's directory, and [`HOME`], which may go with somebody's last lab at any time.
+fn make(draft: &Path) -> io::Result<()> {
+    const TRIES: u32 = 10;
+    let mut made = fs::create_dir_all(draft);
+    for _ in 1..TRIES {
+        match &made {
+            Err(error) if error.kind() == ErrorKind::NotFound => made = fs::create_dir_all(draft),
+            _ => break,
+        }
+    }
+    made
+}
+
+fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
+    let home = directory(&kept.name);
+    let lab = Lab::build(path, kept.peer, &kept.axes)?;
     for space in lab.spaces() {
-        space.handle.ns().bind(&directory(name).join(space.role))?;
+        space.handle.ns().bind(&home.join(space.role))?;
         let ends = [&lab.topology.client, &lab.topology.server];
         let address = ends
             .into_iter()
             .find(|end| end.role == space.role)
-            .map(|end| end.addresses.of(axes.family).to_string());
+            .map(|end| end.addresses.of(kept.axes.family).to_string());
         let mut devices = Vec::new();
         for link in space.handle.links()? {
             devices.push(link.name);
@@ -124,7 +158,7 @@ fn stand(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) ->
         });
     }
     kept.complete = true;
-    write(&kept)?;
+    write(&home, &kept)?;
     if let Some(cgroup) = lab.cgroup() {
         // No process of ours is in it: a kept lab is for other people's commands.
         cgroup.remove()?;
@@ -133,14 +167,15 @@ fn stand(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) ->
     Ok(kept)
 }
 
-fn write(kept: &Kept) -> Result<()> {
-    let file = directory(&kept.name).join(STATE);
-    let what = format!("write {}", file.display());
-    let text = serde_json::to_string_pretty(kept).map_err(|e| Error::File {
-        what: what.clone(),
-        source: e.into(),
-    })?;
-    fs::write(file, text).map_err(file_error(what))
+/// Writes the state in one step: a reader sees the old or the new.
+fn write(home: &Path, kept: &Kept) -> Result<()> {
+    let file = home.join(STATE);
+    let new = home.join("lab.json.new");
+    serde_json::to_string_pretty(kept)
+        .map_err(io::Error::from)
+        .and_then(|text| fs::write(&new, text))
+        .and_then(|()| fs::rename(&new, &file))
+        .map_err(file_error(format!("write {}", file.display())))
 }
 
 /// Every kept lab, by name. One whose state cannot be read is left to [`leftovers`].
@@ -155,22 +190,37 @@ pub fn list() -> Result<Vec<Kept>> {
         .collect())
 }
 
-/// Names of labs that were never finished and whose builder is dead.
+/// Names of labs that were never finished, and of drafts, whose maker is dead.
 ///
 /// # Errors
 /// The directory cannot be read.
 pub fn leftovers() -> Result<Vec<String>> {
-    let abandoned = |name: &String| match read(name) {
-        Ok(kept) => !kept.complete && !kept.owner.parse::<Owner>().is_ok_and(Owner::lives),
-        Err(_) => true,
+    let abandoned = |name: &String| match maker_of_draft(name) {
+        Some(maker) => !maker.lives(),
+        None => match read(name) {
+            Ok(kept) => !kept.complete && !kept.owner.parse::<Owner>().is_ok_and(Owner::lives),
+            // It went away meanwhile.
+            Err(_) => directory(name).exists(),
+        },
     };
-    Ok(names()?.into_iter().filter(abandoned).collect())
+    Ok(entries()?.into_iter().filter(abandoned).collect())
+}
+
+fn maker_of_draft(name: &str) -> Option<Owner> {
+    let id: LabId = name.strip_prefix('.')?.parse().ok()?;
+    Some(id.owner)
 }
 
 fn names() -> Result<Vec<String>> {
+    let mut names = entries()?;
+    names.retain(|name| maker_of_draft(name).is_none());
+    Ok(names)
+}
+
+fn entries() -> Result<Vec<String>> {
     let entries = match fs::read_dir(HOME) {
         Ok(entries) => entries,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(file_error(format!("read {HOME}"))(e)),
     };
     let mut names: Vec<String> = entries
@@ -189,7 +239,7 @@ pub fn read(name: &str) -> Result<Kept> {
     check_name(name)?;
     let file = directory(name).join(STATE);
     let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
+        ErrorKind::NotFound => {
             let there = names().unwrap_or_default().join(", ");
             let there = if there.is_empty() {
                 "none is up".to_owned()
@@ -240,7 +290,13 @@ pub fn down(name: &str, force: bool) -> Result<()> {
 
 /// Removes whatever there is of a kept lab, going on past failures.
 pub(super) fn remove(name: &str) -> Vec<String> {
-    let home = directory(name);
+    let home = draft();
+    match fs::rename(directory(name), &home) {
+        Ok(()) => {}
+        // Somebody else was faster.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
+        Err(error) => return vec![format!("cannot take lab `{name}` off its name: {error}")],
+    }
     let mut problems = Vec::new();
     let mut tried = |what: String, outcome: std::result::Result<(), String>| {
         if let Err(why) = outcome {
