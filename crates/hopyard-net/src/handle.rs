@@ -1,5 +1,6 @@
 //! The handle: one namespace, with the sockets that act in it.
 
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,12 +14,14 @@ use crate::rtnl::{Refusal, Rtnl};
 
 /// Everything one does inside a namespace.
 ///
-/// Holds a netlink socket and an ioctl socket that were opened there, so it acts on that namespace
-/// from any thread; and it keeps the namespace alive. Methods take turns on the netlink socket.
+/// Holds a netlink socket, an ioctl socket and the file of device counters that were opened there, so it
+/// acts on that namespace from any thread; and it keeps the namespace alive. Methods take turns on the
+/// netlink socket.
 pub struct Handle {
     ns: NetNs,
     rtnl: Mutex<Rtnl>,
     ioctl: OwnedFd,
+    counters: File,
 }
 
 impl std::fmt::Debug for Handle {
@@ -37,17 +40,18 @@ impl Handle {
     pub fn new(ns: &NetNs) -> Result<Self> {
         let what = "open sockets in a network namespace";
         let ns = ns.try_clone()?;
-        let (rtnl, ioctl) = ns.run(|| {
+        let (rtnl, ioctl, counters) = ns.run(|| {
             let rtnl = Rtnl::open().map_err(|error| Error::from_io(what, error))?;
             let flags = SockFlag::SOCK_CLOEXEC;
             let ioctl = socket(AddressFamily::Unix, SockType::Datagram, flags, None)
                 .map_err(|errno| Error::from_errno(what, errno))?;
-            Ok::<_, Error>((rtnl, ioctl))
+            Ok::<_, Error>((rtnl, ioctl, crate::stats::open_counters()?))
         })??;
         Ok(Self {
             ns,
             rtnl: Mutex::new(rtnl),
             ioctl,
+            counters,
         })
     }
 
@@ -75,6 +79,10 @@ impl Handle {
 
     pub(crate) fn ioctl_socket(&self) -> std::os::fd::BorrowedFd<'_> {
         self.ioctl.as_fd()
+    }
+
+    pub(crate) fn counters(&self) -> &File {
+        &self.counters
     }
 
     /// A request about the device `name`.

@@ -15,12 +15,12 @@ use crate::netns::NetNs;
 use crate::rtnl::Refusal;
 
 /// Bytes of `struct ifinfomsg`.
-pub(crate) const IFINFOMSG: usize = 16;
+const IFINFOMSG: usize = 16;
 /// The device group of what is about to be deleted; any number but 0, the group of all others.
 const DOOMED: u32 = 0x686f_7079;
 const IFF_LOWER_UP: u32 = 1 << 16;
 const IFLA_ADDRESS: u16 = 1;
-pub(crate) const IFLA_IFNAME: u16 = 3;
+const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;

@@ -1,15 +1,20 @@
 //! Counters of devices and queueing disciplines.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::LinkMessage;
 use netlink_packet_route::tc::TcMessage;
 
 use crate::attrs::{attribute, text, u32_at, u64_at};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handle::Handle;
-use crate::link::{IFINFOMSG, IFLA_IFNAME};
 
-const IFLA_STATS64: u16 = 23;
+/// Counters of the namespace of the thread that opens it; an open file stays with that namespace.
+const COUNTERS: &str = "/proc/thread-self/net/dev";
+/// Lines of [`COUNTERS`] before the first device.
+const HEADS: usize = 2;
 /// Bytes of `struct tcmsg`.
 const TCMSG: usize = 20;
 const TC_H_ROOT: u32 = u32::MAX;
@@ -19,13 +24,11 @@ const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_PKT64: u16 = 8;
 
-/// The counters of one device (`struct rtnl_link_stats64`), all since it was made.
+/// The counters of one device, all since it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceStats {
     /// Its name.
     pub name: String,
-    /// Its index.
-    pub index: u32,
     /// Packets received; a GRO or GSO packet counts as one on virtual devices.
     pub rx_packets: u64,
     /// Packets sent.
@@ -64,14 +67,26 @@ pub struct QdiscStats {
 }
 
 impl Handle {
-    /// The counters of all devices of the namespace, by index, in one netlink dump.
+    /// The counters of all devices of the namespace.
+    ///
+    /// They come from `/proc/net/dev` and not over netlink, whose dump of links waits for the lock
+    /// (RTNL) that the kernel holds while it takes down other namespaces: with fifty of them going, up
+    /// to 18 ms, where this took 0.04 ms at most and 4 µs in the middle.
     ///
     /// # Errors
-    /// [`Error::Kernel`](crate::Error::Kernel) if the dump fails.
+    /// [`Error::Kernel`] if they cannot be read, [`Error::Reply`] if they do not look as known.
     pub fn device_stats(&self) -> Result<Vec<DeviceStats>> {
-        let message = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        let replies = self.dump("read the counters of a namespace's devices", &message)?;
-        Ok(replies.iter().map(|reply| device(reply)).collect())
+        let what = "read the counters of a namespace's devices";
+        let text = read_whole(self.counters()).map_err(|error| Error::from_io(what, error))?;
+        text.lines()
+            .skip(HEADS)
+            .map(|line| {
+                device(line).ok_or_else(|| Error::Reply {
+                    what: what.into(),
+                    why: format!("`{line}` is no line of {COUNTERS}"),
+                })
+            })
+            .collect()
     }
 
     /// The counters of the root queueing discipline of a device; `None` where it has none (`noqueue`,
@@ -94,23 +109,67 @@ impl Handle {
     }
 }
 
-fn device(reply: &[u8]) -> DeviceStats {
-    let counters = attribute(reply, IFINFOMSG, IFLA_STATS64).unwrap_or_default();
-    let counter = |position: usize| u64_at(counters, position * 8).unwrap_or(0);
-    DeviceStats {
-        name: attribute(reply, IFINFOMSG, IFLA_IFNAME)
-            .map(text)
-            .unwrap_or_default(),
-        index: u32_at(reply, 4).unwrap_or(0),
-        rx_packets: counter(0),
-        tx_packets: counter(1),
-        rx_bytes: counter(2),
-        tx_bytes: counter(3),
-        rx_errors: counter(4),
-        tx_errors: counter(5),
-        rx_dropped: counter(6),
-        tx_dropped: counter(7),
+/// Opens the counters of the calling thread's namespace.
+pub(crate) fn open_counters() -> Result<File> {
+    File::open(COUNTERS).map_err(|error| Error::from_io(format!("open {COUNTERS}"), error))
+}
+
+/// Reads a file of `/proc` anew from its beginning, whatever other threads read of it.
+fn read_whole(file: &File) -> io::Result<String> {
+    // More than the lines of ten devices; the kernel hands out a page at most at once.
+    let mut text = vec![0; 4096];
+    let mut filled = 0;
+    loop {
+        match file.read_at(&mut text[filled..], filled as u64)? {
+            0 => break,
+            more => filled += more,
+        }
+        if filled == text.len() {
+            text.resize(2 * filled, 0);
+        }
     }
+    text.truncate(filled);
+    String::from_utf8(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// A line of `/proc/net/dev` (`dev_seq_printf_stats` in net/core/net-procfs.c).
+fn device(line: &str) -> Option<DeviceStats> {
+    let (name, counters) = line.rsplit_once(':')?;
+    let counters: Vec<u64> = counters
+        .split_ascii_whitespace()
+        .map(|counter| counter.parse().ok())
+        .collect::<Option<_>>()?;
+    // Received: bytes, packets, errors, drops, fifo, frame, compressed, multicast; sent: the same four
+    // and four of its own.
+    let [
+        rx_bytes,
+        rx_packets,
+        rx_errors,
+        rx_dropped,
+        _,
+        _,
+        _,
+        _,
+        tx_bytes,
+        tx_packets,
+        tx_errors,
+        tx_dropped,
+        ..,
+    ] = counters[..]
+    else {
+        return None;
+    };
+    Some(DeviceStats {
+        name: name.trim_start().to_owned(),
+        rx_packets,
+        tx_packets,
+        rx_bytes,
+        tx_bytes,
+        rx_dropped,
+        tx_dropped,
+        rx_errors,
+        tx_errors,
+    })
 }
 
 fn qdisc(reply: &[u8]) -> QdiscStats {
@@ -129,5 +188,30 @@ fn qdisc(reply: &[u8]) -> QdiscStats {
         backlog_bytes: narrow(queue, 4),
         drops: narrow(queue, 8),
         overlimits: narrow(queue, 16),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_counters() {
+        let line = "  eth0: 18446744073709551615 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16";
+        let expected = DeviceStats {
+            name: "eth0".into(),
+            rx_bytes: u64::MAX,
+            rx_packets: 2,
+            rx_errors: 3,
+            rx_dropped: 4,
+            tx_bytes: 9,
+            tx_packets: 10,
+            tx_errors: 11,
+            tx_dropped: 12,
+        };
+        assert_eq!(device(line), Some(expected));
+        for damaged in ["", "eth0", "eth0: 1 2 3", &line.replace('9', "x")] {
+            assert_eq!(device(damaged), None, "{damaged}");
+        }
     }
 }
