@@ -237,6 +237,22 @@ fn a_damaged_file_is_named_with_the_line() {
     ]);
 }
 
+#[test]
+fn a_count_that_no_window_holds_is_damage() {
+    let _beside = beside();
+    for field in ["bytes", "rx_packets", "retransmits", "forks"] {
+        let said = report_with("samples.jsonl", |text| {
+            let (before, after) = text.split_once(&format!("\"{field}\":")).unwrap();
+            let (_, after) = after.split_at(after.find([',', '}']).unwrap());
+            format!("{before}\"{field}\":{}{after}", u64::MAX - 1)
+        });
+        said.exits(2).says(&[
+            "samples.jsonl line 1 is damaged",
+            "18446744073709551614 is more than any window holds",
+        ]);
+    }
+}
+
 /// Every number of a stored run, one after another, replaced by an extreme one: an answer or an error,
 /// and no panic.
 #[test]
@@ -254,8 +270,7 @@ fn numbers_that_make_no_sense_are_no_panic() {
         let mut pointers = Vec::new();
         numbers(&first, String::new(), &mut pointers);
         assert!(pointers.len() > 10, "{}", pointers.len());
-        // All that JSON carries exactly.
-        for extreme in [0, u64::from(u32::MAX), 1 << 53] {
+        for extreme in [0, u64::from(u32::MAX), 1 << 53, u64::MAX] {
             for pointer in &pointers {
                 let mut changed = first.clone();
                 *changed.pointer_mut(pointer).unwrap() = extreme.into();

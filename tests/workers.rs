@@ -205,6 +205,27 @@ fn garbage_from_a_worker_is_shown_for_what_it_is() {
 }
 
 #[test]
+fn a_count_that_no_window_holds_is_an_error() {
+    let done = "{\"is\":\"done\",\"window_ns\":100000000,\
+        \"received\":{\"bytes\":18446744073709551615,\"messages\":1,\"transactions\":0},\
+        \"sent\":{\"bytes\":1,\"messages\":1,\"transactions\":0},\
+        \"send_errors\":0,\"timeouts\":0,\"slices\":[1],\"latency\":null,\"tcp\":null}";
+    let (text, _) = with_stand_in(&format!(
+        "{}; while read x; do case $x in \
+            *'\"do\":\"serve\"'*) echo '{{\"is\":\"serving\",\"ports\":[9]}}';; \
+            *'\"do\":\"connect\"'*) echo '{{\"is\":\"connected\"}}';; \
+            *) echo '{done}';; \
+         esac; done",
+        hello(VERSION)
+    ));
+    assert_eq!(
+        text,
+        "the worker at `a` reports a count that cannot be; start the same version of hopyard at \
+         both ends: received: 18446744073709551615 is more than any window holds (281474976710656)"
+    );
+}
+
+#[test]
 fn a_line_without_end_does_not_fill_the_memory() {
     let peak = || -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();

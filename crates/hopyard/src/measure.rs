@@ -309,10 +309,8 @@ impl Sampler {
             span_ms: u64::try_from(SPAN.as_millis()).unwrap_or(u64::MAX),
             cpu: None,
         };
-        let tallied = match worker.ask(&request, "try the loops with no path")? {
-            Reply::Done(tallied) => tallied,
-            other => return Err(worker.out_of_turn(&other).into()),
-        };
+        let reply = worker.ask(&request, "try the loops with no path")?;
+        let tallied = worker.tallied(reply)?;
         let count = match load {
             LoadKind::TcpStream | LoadKind::TcpMaerts => {
                 tallied.received.bytes.max(tallied.sent.bytes)
@@ -396,10 +394,8 @@ impl Ends {
 
 fn done(worker: &mut Remote) -> Result<Tallied, Error> {
     const AFTER: Duration = Duration::from_secs(5);
-    match worker.hear("report what it counted", AFTER, &signals::interrupted)? {
-        Reply::Done(tallied) => Ok(*tallied),
-        other => Err(worker.out_of_turn(&other).into()),
-    }
+    let reply = worker.hear("report what it counted", AFTER, &signals::interrupted)?;
+    Ok(worker.tallied(reply)?)
 }
 
 /// All that was counted of one window.

@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::spec::LoadSpec;
-use crate::model::{Counted, Latency, TcpSummary};
+use crate::model::{Absurd, Counted, Latency, TcpSummary, largest, plausible};
 
 /// Version of the protocol; both ends must have the same.
 pub const VERSION: u32 = 1;
@@ -123,4 +123,23 @@ pub struct Tallied {
     pub latency: Option<Latency>,
     /// TCP's own account (standing connections).
     pub tcp: Option<TcpSummary>,
+}
+
+impl Tallied {
+    /// Can it be? A worker may be another program, or one gone wrong.
+    ///
+    /// # Errors
+    /// A count is larger than any window can hold.
+    pub fn check(&self) -> Result<(), Absurd> {
+        plausible(&[
+            ("window_ns", self.window_ns),
+            ("received", self.received.largest()),
+            ("sent", self.sent.largest()),
+            ("send_errors", self.send_errors),
+            ("timeouts", self.timeouts),
+            ("slices", largest(&self.slices)),
+            ("latency", self.latency.as_ref().map_or(0, |l| l.count)),
+            ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
+        ])
+    }
 }

@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::protocol::{Reply, Request, VERSION};
+use super::protocol::{Reply, Request, Tallied, VERSION};
+use crate::model::Absurd;
 
 /// How long a worker may take to start and to answer what needs no waiting.
 const PROMPT: Duration = Duration::from_secs(5);
@@ -70,6 +71,18 @@ pub enum Error {
         endpoint: String,
         /// What it said.
         answer: String,
+    },
+    /// It counted what cannot be.
+    #[error(
+        "the worker at `{endpoint}` reports a count that cannot be; start the same version of \
+         hopyard at both ends"
+    )]
+    Absurd {
+        /// Endpoint.
+        endpoint: String,
+        /// The count.
+        #[source]
+        source: Absurd,
     },
     /// It says that it cannot.
     #[error("at `{endpoint}`: {cause}")]
@@ -234,6 +247,23 @@ impl Remote {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
+        }
+    }
+
+    /// What it counted, from the answer that says so.
+    ///
+    /// # Errors
+    /// It is another answer, or it cannot be.
+    pub fn tallied(&self, reply: Reply) -> Result<Tallied, Error> {
+        let Reply::Done(tallied) = reply else {
+            return Err(self.out_of_turn(&reply));
+        };
+        match tallied.check() {
+            Ok(()) => Ok(*tallied),
+            Err(source) => Err(Error::Absurd {
+                endpoint: self.endpoint.clone(),
+                source,
+            }),
         }
     }
 

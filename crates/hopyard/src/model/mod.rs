@@ -16,6 +16,7 @@ pub use result::{
     WarningCode, WayReport,
 };
 pub use sample::{
-    Arrived, Counted, CpuUse, DeviceCount, Direction, Latency, Measurement, OffloadState, Outcome,
-    Sample, TcpSummary, TickSplit, Way,
+    Absurd, Arrived, Counted, CpuUse, DeviceCount, Direction, Latency, Measurement, OffloadState,
+    Outcome, Sample, TcpSummary, TickSplit, Way,
 };
+pub(crate) use sample::{largest, plausible};

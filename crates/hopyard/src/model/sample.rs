@@ -84,7 +84,85 @@ pub struct Counted {
     pub transactions: u64,
 }
 
+/// Most of anything that one window can hold. In ten minutes, the longest window, it takes 3.7 Tbit/s to
+/// get there; below it every count is exact as a float, and those of a run's samples can be added up.
+const MOST: u64 = 1 << 48;
+
+/// A count that no window can hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {count} is more than any window holds ({MOST})")]
+pub struct Absurd {
+    /// What is said to be so many.
+    pub what: &'static str,
+    /// How many.
+    pub count: u64,
+}
+
+/// Holds counts against [`MOST`].
+pub(crate) fn plausible(counts: &[(&'static str, u64)]) -> Result<(), Absurd> {
+    match counts.iter().find(|(_, count)| *count > MOST) {
+        Some(&(what, count)) => Err(Absurd { what, count }),
+        None => Ok(()),
+    }
+}
+
+impl Measurement {
+    /// Can it be? What is stored may be damaged, and sums over samples must be what they say.
+    ///
+    /// # Errors
+    /// A count is larger than any window can hold.
+    pub fn check(&self) -> Result<(), Absurd> {
+        plausible(&[
+            ("window_ns", self.window_ns),
+            ("received", self.received.largest()),
+            ("sent", self.sent.largest()),
+            ("send_errors", self.send_errors),
+            ("timeouts", self.timeouts),
+            ("slices", largest(&self.slices)),
+            ("latency", self.latency.as_ref().map_or(0, |l| l.count)),
+            ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
+            ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
+            ("forks", self.cpu.forks),
+        ])?;
+        self.devices
+            .iter()
+            .try_for_each(|device| plausible(&[("devices", device.largest())]))
+    }
+}
+
+/// The largest of some counts; 0 where there are none.
+pub(crate) fn largest(counts: &[u64]) -> u64 {
+    counts.iter().copied().max().unwrap_or(0)
+}
+
+impl DeviceCount {
+    fn largest(&self) -> u64 {
+        largest(&[
+            self.rx_packets,
+            self.rx_bytes,
+            self.tx_packets,
+            self.tx_bytes,
+            self.dropped,
+        ])
+    }
+}
+
+impl TcpSummary {
+    pub(crate) fn largest(self) -> u64 {
+        largest(&[
+            self.retransmits,
+            self.busy_ns,
+            self.receive_window_limited_ns,
+            self.send_buffer_limited_ns,
+        ])
+    }
+}
+
 impl Counted {
+    pub(crate) fn largest(self) -> u64 {
+        largest(&[self.bytes, self.messages, self.transactions])
+    }
+
     /// The units between two readings.
     #[must_use]
     pub fn since(self, start: Self) -> Self {

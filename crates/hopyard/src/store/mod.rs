@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use place::{check_place, check_writable};
 
-use crate::model::{Cell, Environment, Sample};
+use crate::model::{Cell, Environment, Outcome, Sample};
 
 /// Version of the files.
 pub const SCHEMA: &str = "hopyard/store/1";
@@ -297,16 +297,26 @@ fn load_samples(file: &Path, blocks: u32) -> Result<Vec<Sample>, Error> {
         let Some((b'\n', sample)) = line.split_last() else {
             return Ok(samples);
         };
-        let sample: Sample = parse(file, samples.len() + 1, sample)?;
-        if sample.block >= blocks {
-            let why = format!("block {} in a run of at most {blocks}", sample.block);
-            return Err(Error::Damaged {
-                file: file.to_owned(),
-                line: samples.len() + 1,
-                source: serde::de::Error::custom(why),
-            });
-        }
+        let number = samples.len() + 1;
+        let sample: Sample = parse(file, number, sample)?;
+        check(&sample, blocks).map_err(|why| Error::Damaged {
+            file: file.to_owned(),
+            line: number,
+            source: serde::de::Error::custom(why),
+        })?;
         samples.push(sample);
+    }
+}
+
+/// What cannot be, though it reads.
+fn check(sample: &Sample, blocks: u32) -> Result<(), String> {
+    if sample.block >= blocks {
+        let block = sample.block;
+        return Err(format!("block {block} in a run of at most {blocks}"));
+    }
+    match &sample.outcome {
+        Outcome::Measured(measurement) => measurement.check().map_err(|e| e.to_string()),
+        Outcome::Failed { .. } => Ok(()),
     }
 }
 
@@ -322,7 +332,6 @@ fn parse<T: for<'de> Deserialize<'de>>(file: &Path, line: usize, text: &[u8]) ->
 mod tests {
     use super::*;
     use crate::meter::{CpuMeter, environment};
-    use crate::model::Outcome;
 
     fn header() -> Header {
         Header {
