@@ -7,6 +7,8 @@ mod tests;
 mod verdicts;
 mod warnings;
 
+use std::collections::BTreeMap;
+
 use crate::model::{RunReport, RunSummary, Sample};
 use crate::plan::FOR_A_VERDICT;
 use crate::stats;
@@ -69,27 +71,23 @@ pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
     stats::settled_width(&estimates, header.half_width)
 }
 
-/// A block that was repeated counts by its last attempt alone.
+/// A block that was repeated counts by its last whole attempt alone.
+///
+/// A block is repeated only after a whole attempt, so one with fewer samples was cut short; with it the
+/// block would not be whole, and cells would go without a pair.
 #[must_use]
 pub fn last_attempts(samples: &[Sample]) -> Vec<&Sample> {
-    let newest = |block| {
-        samples
-            .iter()
-            .filter(|s| s.block == block)
-            .map(|s| s.attempt)
-            .max()
-    };
-    let mut kept: Vec<&Sample> = Vec::with_capacity(samples.len());
-    let mut known: Option<(u32, Option<u32>)> = None;
+    let mut sizes: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for sample in samples {
-        if known.is_none_or(|(block, _)| block != sample.block) {
-            known = Some((sample.block, newest(sample.block)));
-        }
-        if known.is_some_and(|(_, attempt)| attempt == Some(sample.attempt)) {
-            kept.push(sample);
-        }
+        *sizes.entry((sample.block, sample.attempt)).or_default() += 1;
     }
-    kept
+    let mut counts: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
+    for ((block, attempt), size) in sizes {
+        let best = counts.entry(block).or_default();
+        *best = (size, attempt).max(*best);
+    }
+    let counted = |s: &&Sample| counts.get(&s.block).is_some_and(|c| c.1 == s.attempt);
+    samples.iter().filter(counted).collect()
 }
 
 /// Blocks in which every cell that can be measured was visited.

@@ -258,6 +258,22 @@ fn a_repeated_block_counts_by_its_last_attempt() {
 }
 
 #[test]
+fn an_attempt_cut_short_does_not_count_where_a_whole_one_does() {
+    let mut run = compared(1.0);
+    push(&mut run, 7, 1, 1, Outcome::Measured(Box::new(measured(1))));
+    let kept = last_attempts(&run.samples);
+    assert_eq!(kept.len(), 16);
+    assert!(kept.iter().all(|s| s.attempt == 0));
+    let report = assess(&run);
+    assert_eq!(report.run.blocks, 8);
+    assert!(!report.run.quick_look);
+    // Of a block that was never whole there is what there is.
+    run.samples.retain(|s| s.block < 7 || s.attempt == 1);
+    assert_eq!(last_attempts(&run.samples).len(), 15);
+    assert_eq!(assess(&run).run.blocks, 7);
+}
+
+#[test]
 fn doubts_become_sentences() {
     let mut run = compared(1.0);
     run.end = None;
