@@ -274,6 +274,44 @@ fn an_attempt_cut_short_does_not_count_where_a_whole_one_does() {
 }
 
 #[test]
+fn cost_does_not_depend_on_how_long_the_meter_watched() {
+    let exact = compared(1.0);
+    let mut late = exact.clone();
+    for sample in &mut late.samples {
+        // By turns a little longer and a little shorter than the ends counted.
+        let stretch = if sample.order % 2 == 0 { 1.044 } else { 0.947 };
+        if let Outcome::Measured(m) = &mut sample.outcome {
+            let cpu = &mut m.cpu;
+            for ns in [
+                &mut cpu.elapsed_ns,
+                &mut cpu.busy_ns,
+                &mut cpu.foreign_ns,
+                &mut cpu.controller_ns,
+                &mut cpu.baseline_ns,
+            ] {
+                *ns *= stretch;
+            }
+        }
+    }
+    let (exact, late) = (assess(&exact), assess(&late));
+    for (exact, late) in exact.cells.iter().zip(&late.cells) {
+        for name in ["cpu_ns_per_byte", "busy_cores"] {
+            let (exact, late) = (&exact.estimates[name], &late.estimates[name]);
+            for (one, other) in [
+                (exact.value, late.value),
+                (exact.low, late.low),
+                (exact.high, late.high),
+            ] {
+                assert!(
+                    (one / other - 1.0).abs() < 1e-9,
+                    "{name}: {exact:?} {late:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn doubts_become_sentences() {
     let mut run = compared(1.0);
     run.end = None;
