@@ -3,6 +3,7 @@
 //! [`worker`] runs at an endpoint and speaks [`protocol`] on its stdin and stdout; [`remote`] is the
 //! controller's end of that pipe. The loops in `flow` do nothing but socket calls and plain stores.
 
+mod crew;
 mod flow;
 pub mod protocol;
 pub mod remote;

@@ -31,7 +31,7 @@ pub enum Request {
         spec: LoadSpec,
         /// Own address to listen at.
         address: IpAddr,
-        /// CPUs for the flows' threads, in turn; none leaves them to the scheduler.
+        /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each.
         cpus: Vec<usize>,
     },
     /// Be the client: connect every flow.
@@ -42,7 +42,7 @@ pub enum Request {
         address: IpAddr,
         /// The server's ports, one per flow.
         ports: Vec<u16>,
-        /// CPUs for the flows' threads, in turn; none leaves them to the scheduler.
+        /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each.
         cpus: Vec<usize>,
         /// Longest to wait for any one flow, ms.
         patience_ms: u64,

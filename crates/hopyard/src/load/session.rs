@@ -1,19 +1,19 @@
 //! One load at one end: its sockets, its threads, and the reading of its counters over the window.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use hopyard_net::{clock, cpu, tcp_info};
+use hopyard_net::{clock, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
-use super::flow::{self, Context, Responder, Socket, Times};
+use super::crew::{Crew, Lane, Origin, Outcome, SharedSocket, crews};
 use super::protocol::{Tallied, Timetable};
 use super::socket::Settings;
 use super::spec::LoadSpec;
@@ -29,42 +29,27 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(crate) struct Session {
     spec: LoadSpec,
     flows: Vec<Flow>,
-    ended: Receiver<Ended>,
+    threads: Vec<Thread>,
+    ended: Receiver<Outcome>,
     stop: Arc<AtomicBool>,
 }
 
 /// What the controlling thread keeps of a flow.
 struct Flow {
     tally: Arc<Tally>,
-    start: Sender<Timetable>,
     /// The data socket once there is one, and the listener: both are shut down to end the flow.
-    socket: Arc<Mutex<Option<OwnedFd>>>,
+    socket: SharedSocket,
     listener: Option<Listener>,
-    thread: Option<JoinHandle<()>>,
 }
 
-/// What a flow's thread says last.
-struct Ended {
-    outcome: Result<Option<Histogram<u64>>, String>,
-}
-
-/// How a flow gets its socket.
-enum Origin {
-    Client {
-        server: SocketAddr,
-        connected: OwnedFd,
-    },
-    /// `tcp_crr` connects anew for each transaction.
-    Connector {
-        server: SocketAddr,
-    },
-    Server {
-        listener: Listener,
-    },
+/// What it keeps of a thread.
+struct Thread {
+    start: Sender<Timetable>,
+    handle: Option<JoinHandle<()>>,
 }
 
 impl Session {
-    /// Listens, a port for each flow, with a thread waiting on each.
+    /// Listens, a port for each flow, with threads waiting on them.
     ///
     /// # Errors
     /// A sentence: the address is not ours, no port is free.
@@ -107,7 +92,7 @@ impl Session {
                 // connection that ends without a request.
                 Origin::Connector { server }
             } else {
-                Origin::Client { server, connected }
+                Origin::Client { connected }
             });
         }
         Self::start(spec, &settings, origins, cpus)
@@ -121,50 +106,46 @@ impl Session {
     ) -> Result<Self, String> {
         let stop = Arc::new(AtomicBool::new(false));
         let (ended_tx, ended) = channel();
+        let mut lanes = Vec::new();
+        let mut flows = Vec::new();
+        for origin in origins {
+            let lane = Lane::new(origin);
+            flows.push(Flow {
+                tally: lane.tally.clone(),
+                socket: lane.socket.clone(),
+                listener: lane.listener()?,
+            });
+            lanes.push(lane);
+        }
         let mut session = Self {
             spec: spec.clone(),
-            flows: Vec::new(),
+            flows,
+            threads: Vec::new(),
             ended,
             stop: stop.clone(),
         };
-        for (index, origin) in origins.into_iter().enumerate() {
-            let tally = Arc::new(Tally::default());
-            let socket = Arc::new(Mutex::new(None));
-            let listener = match &origin {
-                Origin::Server { listener } => Some(
-                    listener
-                        .try_clone()
-                        .map_err(|e| format!("cannot copy a socket: {e}"))?,
-                ),
-                _ => None,
-            };
+        for (cpu, lanes) in crews(spec.kind, lanes, cpus) {
             let (start, started) = channel();
-            let thread = FlowThread {
+            let crew = Crew {
                 spec: spec.clone(),
                 settings: settings.clone(),
-                origin,
-                cpu: (!cpus.is_empty()).then(|| cpus[index % cpus.len()]),
-                tally: tally.clone(),
-                socket: socket.clone(),
+                lanes,
+                cpu,
                 stop: stop.clone(),
                 started,
             };
             let ended = ended_tx.clone();
-            let thread = std::thread::Builder::new()
+            let index = session.threads.len();
+            let handle = std::thread::Builder::new()
                 .name(format!("flow-{index}"))
                 .spawn(move || {
                     // A dropped receiver means that the session is gone: nobody to tell.
-                    let _ = ended.send(Ended {
-                        outcome: thread.run(),
-                    });
+                    let _ = ended.send(crew.run());
                 })
-                .map_err(|e| format!("cannot start a thread for flow {index}: {e}"))?;
-            session.flows.push(Flow {
-                tally,
+                .map_err(|e| format!("cannot start thread {index} of the flows: {e}"))?;
+            session.threads.push(Thread {
                 start,
-                socket,
-                listener,
-                thread: Some(thread),
+                handle: Some(handle),
             });
         }
         Ok(session)
@@ -181,9 +162,9 @@ impl Session {
         timetable: Timetable,
         mut wait_until: impl FnMut(u64) -> Result<(), String>,
     ) -> Result<Tallied, String> {
-        for flow in &self.flows {
+        for thread in &self.threads {
             // A thread that is gone has said why; `farewell` reads it.
-            let _ = flow.start.send(timetable);
+            let _ = thread.start.send(timetable);
         }
         let span = timetable.close_ns.saturating_sub(timetable.open_ns);
         let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
@@ -262,12 +243,12 @@ impl Session {
     fn farewell(&mut self) -> Result<Option<Latency>, String> {
         self.hang_up();
         let mut all: Option<Histogram<u64>> = None;
-        for _ in 0..self.flows.len() {
-            let ended = self
+        for _ in 0..self.threads.len() {
+            let outcome = self
                 .ended
                 .recv_timeout(FAREWELL)
                 .map_err(|_| "a flow did not stop within 2 s".to_owned())?;
-            let Some(one) = ended.outcome? else { continue };
+            let Some(one) = outcome? else { continue };
             match &mut all {
                 None => all = Some(one),
                 Some(sum) => sum
@@ -275,11 +256,11 @@ impl Session {
                     .map_err(|e| format!("cannot add histograms: {e}"))?,
             }
         }
-        for flow in &mut self.flows {
-            if flow
-                .thread
+        for thread in &mut self.threads {
+            if thread
+                .handle
                 .take()
-                .is_some_and(|thread| thread.join().is_err())
+                .is_some_and(|handle| handle.join().is_err())
             {
                 return Err("a flow's thread panicked; its message is on stderr".to_owned());
             }
@@ -338,144 +319,4 @@ fn summarise(histogram: &Histogram<u64>) -> Result<Latency, String> {
             .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
             .collect(),
     })
-}
-
-/// What a flow's thread needs.
-struct FlowThread {
-    spec: LoadSpec,
-    settings: Settings,
-    origin: Origin,
-    cpu: Option<usize>,
-    tally: Arc<Tally>,
-    socket: Arc<Mutex<Option<OwnedFd>>>,
-    stop: Arc<AtomicBool>,
-    started: Receiver<Timetable>,
-}
-
-impl FlowThread {
-    fn run(self) -> Result<Option<Histogram<u64>>, String> {
-        if let Some(cpu) = self.cpu {
-            cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
-        }
-        let (is_server, socket, server) = match &self.origin {
-            Origin::Connector { server } => (false, None, Some(*server)),
-            Origin::Client { connected, server } => (false, Some(copy(connected)?), Some(*server)),
-            Origin::Server { .. } if self.spec.kind == LoadKind::TcpCrr => (true, None, None),
-            Origin::Server { listener } => (true, Some(self.settings.accept_flow(listener)?), None),
-        };
-        if let Some(socket) = &socket {
-            *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy(socket)?);
-        }
-        let Ok(timetable) = self.started.recv() else {
-            return Ok(None);
-        };
-        let context = Context {
-            tally: &self.tally,
-            stop: &self.stop,
-            close_ns: timetable.close_ns,
-        };
-        let prepared = Prepared::new(&self.spec, timetable)?;
-        clock::sleep_until_monotonic_ns(timetable.start_ns)
-            .map_err(|e| format!("cannot sleep until the start: {e}"))?;
-        match (socket.map(Socket), is_server) {
-            (Some(socket), is_server) => prepared.standing(&socket, is_server, context),
-            (None, false) => {
-                let server = server.ok_or("a client without a server's address")?;
-                prepared.connector(server, &self.settings, context)
-            }
-            (None, true) => match &self.origin {
-                Origin::Server { listener } => prepared.acceptor(listener, context),
-                _ => Err("a server without a listener".to_owned()),
-            },
-        }
-    }
-}
-
-fn copy(socket: &OwnedFd) -> Result<OwnedFd, String> {
-    socket
-        .try_clone()
-        .map_err(|e| format!("cannot copy a socket: {e}"))
-}
-
-/// Everything a loop writes to, made before the start.
-struct Prepared<'a> {
-    spec: &'a LoadSpec,
-    message: Vec<u8>,
-    buffer: Vec<u8>,
-    responder: Responder,
-    times: Times,
-}
-
-impl<'a> Prepared<'a> {
-    fn new(spec: &'a LoadSpec, timetable: Timetable) -> Result<Self, String> {
-        let receive = if spec.kind.is_tcp() {
-            flow::RECEIVE_BYTES
-        } else {
-            spec.message_size as usize
-        };
-        Ok(Self {
-            spec,
-            message: vec![0x5a; spec.message_size as usize],
-            buffer: vec![0; receive],
-            responder: Responder {
-                request: vec![0x5a; spec.request_size as usize],
-                response: vec![0x5a; spec.response_size as usize],
-                datagrams: !spec.kind.is_tcp(),
-                service_time_ns: spec.service_time_ns,
-            },
-            times: Times {
-                histogram: flow::histogram()?,
-                open_ns: timetable.open_ns,
-                close_ns: timetable.close_ns,
-            },
-        })
-    }
-
-    fn standing(
-        mut self,
-        io: &impl flow::Io,
-        is_server: bool,
-        context: Context<'_>,
-    ) -> Result<Option<Histogram<u64>>, String> {
-        use LoadKind::{TcpCrr, TcpMaerts, TcpRr, TcpStream, UdpRr, UdpStream};
-        match (self.spec.kind, is_server) {
-            (TcpStream | UdpStream, false) | (TcpMaerts, true) => {
-                flow::transmit(io, &self.message, context).map(|()| None)
-            }
-            (TcpStream | UdpStream, true) | (TcpMaerts, false) => {
-                flow::receive(io, &mut self.buffer, context).map(|()| None)
-            }
-            (TcpRr | TcpCrr | UdpRr, true) => {
-                flow::rr_server(io, &mut self.responder, context).map(|()| None)
-            }
-            (TcpRr | TcpCrr | UdpRr, false) => {
-                flow::rr_client(io, &mut self.responder, &mut self.times, context)?;
-                Ok(Some(self.times.histogram))
-            }
-        }
-    }
-
-    fn connector(
-        mut self,
-        server: SocketAddr,
-        settings: &Settings,
-        context: Context<'_>,
-    ) -> Result<Option<Histogram<u64>>, String> {
-        flow::crr_client(
-            server,
-            settings,
-            &mut self.responder,
-            &mut self.times,
-            context,
-        )?;
-        Ok(Some(self.times.histogram))
-    }
-
-    fn acceptor(
-        mut self,
-        listener: &Listener,
-        context: Context<'_>,
-    ) -> Result<Option<Histogram<u64>>, String> {
-        flow::crr_server(listener, &mut self.responder, context).map(|()| None)
-    }
 }

@@ -9,7 +9,7 @@ use crate::model::{Axes, LoadKind};
 pub struct LoadSpec {
     /// The traffic.
     pub kind: LoadKind,
-    /// Flows, a thread each at either end.
+    /// Flows. The streams of one CPU share a thread, all others have one each.
     pub flows: u32,
     /// Bytes per send call of a stream.
     pub message_size: u32,

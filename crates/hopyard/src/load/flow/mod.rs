@@ -1,4 +1,4 @@
-//! The hot loops, one flow each.
+//! The hot loops: one flow each, or the streams of a CPU in turns.
 //!
 //! A loop makes socket calls and stores counters, nothing else: buffers are made before it starts, no
 //! lock is taken, and the clock is read only where a round trip is timed.
@@ -16,7 +16,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 
 pub(crate) use crr::{client as crr_client, server as crr_server};
 pub(crate) use rr::{Responder, Times, client as rr_client, server as rr_server};
-pub(crate) use stream::{RECEIVE_BYTES, receive, transmit};
+pub(crate) use stream::{RECEIVE_BYTES, receive, receive_in_turns, transmit, transmit_in_turns};
 
 use super::tally::Tally;
 use hopyard_net::clock;
