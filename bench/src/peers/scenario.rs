@@ -34,8 +34,8 @@ const DATAGRAMS: &[Tool] = &[
     Tool::Nuttcp,
     Tool::Sockperf,
 ];
-const ONE_THREAD: &str = "iperf3 before 3.16 and nuttcp serve all flows from one thread; \
-                          hopyard and iperf2 have a thread for each";
+const ONE_THREAD: &str = "hopyard, iperf3 before 3.16 and nuttcp serve all flows of a CPU from one thread; \
+                          iperf2 has a thread for each";
 const SMALLEST: &str = "14 bytes is the least that sockperf sends";
 const BB_SIZE: &str = "iperf2's bounceback with its default size, without quick acknowledgements";
 const RECEIVED: &str = "counted is what the receiving program took in; sent is printed beside it";
