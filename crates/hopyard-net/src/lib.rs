@@ -39,7 +39,7 @@ pub use handle::Handle;
 pub use kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};
 pub use link::Link;
 pub use netns::{BoundNs, NetNs, unbind};
-pub use nft::{NftCounter, apply_ruleset, nft_counters};
+pub use nft::{NftChain, NftCounter, apply_ruleset, nft_chains, nft_counters};
 pub use offload::{Offload, OffloadState, Offloads};
 pub use probe::{KINDS, probe_kind, probe_shaping};
 pub use shape::Shape;

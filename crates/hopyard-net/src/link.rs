@@ -25,6 +25,7 @@ const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_INFO_KIND: u16 = 1;
 
@@ -51,6 +52,8 @@ pub struct Link {
     pub master: Option<u32>,
     /// Index of the device below, or of the peer; it may be an index of another namespace.
     pub lower: Option<u32>,
+    /// The namespace that `lower` is in, by this namespace's number for it; `None`: this one.
+    pub lower_ns: Option<i32>,
 }
 
 impl Handle {
@@ -143,6 +146,24 @@ impl Handle {
             .first()
             .map(|reply| parse(reply))
             .ok_or_else(|| missing_device(&what, name))
+    }
+
+    /// The device below, or the peer of a pair, in whichever namespace it is; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it went away, [`Error::Denied`] if its namespace is of another user.
+    pub fn lower_of(&self, link: &Link) -> Result<Option<Link>> {
+        let Some(index) = link.lower else {
+            return Ok(None);
+        };
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        if let Some(ns) = link.lower_ns {
+            message.attributes.push(LinkAttribute::IfNetnsId(ns));
+        }
+        let what = format!("read the other end of `{}`", link.name);
+        let replies = self.ask(&what, &link.name, RouteNetlinkMessage::GetLink(message), 0)?;
+        Ok(replies.first().map(|reply| parse(reply)))
     }
 
     /// Brings a device up.
@@ -325,6 +346,9 @@ fn parse(reply: &[u8]) -> Link {
             IFLA_IFNAME => link.name = text(value),
             IFLA_MTU => link.mtu = u32_at(value, 0).unwrap_or(0),
             IFLA_LINK => link.lower = u32_at(value, 0),
+            IFLA_LINK_NETNSID => {
+                link.lower_ns = value.try_into().ok().map(i32::from_ne_bytes);
+            }
             IFLA_MASTER => link.master = u32_at(value, 0),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = u32_at(value, 0),
             IFLA_LINKINFO => link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text),

@@ -43,6 +43,36 @@ pub fn nft_counters(ns: &NetNs) -> Result<Vec<NftCounter>> {
     })
 }
 
+/// A chain with rules that hangs on a hook of netfilter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NftChain {
+    /// Address family of its table: `inet`, `bridge`, `ip`.
+    pub family: String,
+    /// Its table.
+    pub table: String,
+    /// Its name.
+    pub name: String,
+    /// The hook: `prerouting`, `forward`, …
+    pub hook: String,
+    /// How many rules it has, or 0 if its policy alone drops.
+    pub rules: usize,
+}
+
+/// The chains of a namespace that hang on a hook and have a rule or the policy `drop`.
+///
+/// Rules of iptables are among them where iptables works on nf_tables, as it does by default.
+///
+/// # Errors
+/// As [`nft_counters`].
+pub fn nft_chains(ns: &NetNs) -> Result<Vec<NftChain>> {
+    let what = "list nftables rules";
+    let text = run(ns, what, &["-j", "list", "ruleset"], "")?;
+    parse_chains(&text).map_err(|why| Error::Reply {
+        what: what.into(),
+        why,
+    })
+}
+
 fn run(ns: &NetNs, what: &str, arguments: &[&str], input: &str) -> Result<String> {
     // A child of a thread is born in the thread's namespace.
     let output = ns
@@ -128,6 +158,39 @@ fn parse(text: &str) -> std::result::Result<Vec<NftCounter>, String> {
         .collect()
 }
 
+/// Chains come before their rules; a rule names its chain.
+fn parse_chains(text: &str) -> std::result::Result<Vec<NftChain>, String> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let objects = value["nftables"].as_array().ok_or("no `nftables` array")?;
+    let word = |of: &serde_json::Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
+    let mut found = Vec::new();
+    for chain in objects.iter().map(|object| &object["chain"]) {
+        let Some(hook) = chain["hook"].as_str() else {
+            continue;
+        };
+        let (family, table, name) = (word(chain, "family"), word(chain, "table"), word(chain, "name"));
+        let rules = objects
+            .iter()
+            .map(|object| &object["rule"])
+            .filter(|rule| {
+                rule["family"] == family.as_str()
+                    && rule["table"] == table.as_str()
+                    && rule["chain"] == name.as_str()
+            })
+            .count();
+        if rules > 0 || chain["policy"] == "drop" {
+            found.push(NftChain {
+                family,
+                table,
+                name,
+                hook: hook.to_owned(),
+                rules,
+            });
+        }
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +212,20 @@ mod tests {
         assert!(parse("{}").is_err());
         assert!(parse("").is_err());
         assert!(parse(r#"{"nftables": [{"counter": {"family": "inet"}}]}"#).is_err());
+    }
+
+    #[test]
+    fn chains_with_rules_or_a_dropping_policy_are_found() {
+        let text = r#"{"nftables": [{"metainfo": {}}, {"table": {"family": "inet", "name": "t"}},
+            {"chain": {"family": "inet", "table": "t", "name": "f", "hook": "forward", "policy": "accept"}},
+            {"chain": {"family": "inet", "table": "t", "name": "empty", "hook": "input", "policy": "accept"}},
+            {"chain": {"family": "bridge", "table": "b", "name": "d", "hook": "forward", "policy": "drop"}},
+            {"chain": {"family": "inet", "table": "t", "name": "plain"}},
+            {"rule": {"family": "inet", "table": "t", "chain": "f", "expr": []}},
+            {"rule": {"family": "inet", "table": "t", "chain": "plain", "expr": []}}]}"#;
+        let chains = parse_chains(text).unwrap();
+        let short: Vec<_> = chains.iter().map(|c| (c.name.as_str(), c.rules)).collect();
+        assert_eq!(short, [("f", 1), ("d", 0)]);
+        assert!(parse_chains("{}").is_err());
     }
 }

@@ -45,6 +45,8 @@ pub(super) enum Command {
     List(ListArgs),
     /// Build a path and keep it, to experiment by hand
     Lab(LabArgs),
+    /// The direct switch: bind virtual interfaces to a device, forward by MAC address, no bridge
+    Switch(SwitchArgs),
     /// Remove what an interrupted lab left behind
     Clean,
     /// Print the JSON schema of results (`hopyard/run/1`)
@@ -214,6 +216,109 @@ pub(super) enum LabCommand {
         /// Print as JSON
         #[arg(long)]
         json: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  hopyard switch create guests --uplink eth0
+  hopyard switch port add guests veth-web                       the guest's MAC is read from the other end
+  hopyard switch port add guests tap3 --mac 02:00:00:00:00:03 --ip 192.0.2.3 --vlan 7 --isolated
+  hopyard switch show guests
+  hopyard switch stats guests --watch
+  hopyard switch delete guests
+
+The uplink stays up and keeps its addresses and routes. Frames between ports, and between ports and
+the wire, do not pass the host's netfilter.")]
+pub(super) struct SwitchArgs {
+    #[command(subcommand)]
+    pub(super) command: SwitchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SwitchCommand {
+    /// Make a switch
+    Create {
+        /// Its name
+        name: String,
+        /// The device to the wire
+        #[arg(long, value_name = "DEV")]
+        uplink: Option<String>,
+        /// Answer ARP and neighbour solicitations for the ports' --ip addresses, so that broadcasts do
+        /// not grow with the number of ports
+        #[arg(long)]
+        answer: bool,
+    },
+    /// Bind devices to a switch, or take them away
+    Port(PortArgs),
+    /// Print what a switch is, and what is not as it should be
+    Show {
+        /// The switch (default: all)
+        name: Option<String>,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what each port sent and got, and what was dropped and why
+    Stats {
+        /// The switch
+        name: String,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+        /// Again every second, with rates
+        #[arg(long)]
+        watch: bool,
+    },
+    /// Put this version's programs in place of those that run; no packet is lost
+    Upgrade {
+        /// The switch
+        name: String,
+    },
+    /// Remove a switch; its devices stay
+    Delete {
+        /// The switch
+        name: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct PortArgs {
+    #[command(subcommand)]
+    pub(super) command: PortCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PortCommand {
+    /// Bind a device: a veth's or netkit's end on the host, a tap, a macvtap
+    Add {
+        /// The switch
+        name: String,
+        /// The device
+        device: String,
+        /// The guest's MAC address; several: the first is its own (default: read from the other end)
+        #[arg(long, value_name = "M")]
+        mac: Vec<hopyard_switch::Mac>,
+        /// An IP address that the guest may use; without any it may use all
+        #[arg(long, value_name = "A")]
+        ip: Vec<std::net::IpAddr>,
+        /// Its VLAN: untagged here, tagged at the uplink
+        #[arg(long, value_name = "V")]
+        vlan: Option<u16>,
+        /// Let it talk to the uplink and the host only
+        #[arg(long)]
+        isolated: bool,
+        /// Let it send from any address that is nobody else's
+        #[arg(long)]
+        allow_spoof: bool,
+    },
+    /// Take a device away; the device itself stays
+    Del {
+        /// The switch
+        name: String,
+        /// The device
+        device: String,
     },
 }
 

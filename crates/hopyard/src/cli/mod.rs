@@ -10,6 +10,7 @@ mod list;
 mod progress;
 mod report;
 mod run;
+mod switch;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -68,6 +69,16 @@ is_a_request!(
     crate::model::UnknownName,
     crate::model::AxisError
 );
+
+impl From<hopyard_switch::Error> for Failure {
+    fn from(error: hopyard_switch::Error) -> Self {
+        if error.is_usage() {
+            Self::asked(&error)
+        } else {
+            Self::internal(&error)
+        }
+    }
+}
 
 impl From<meter::Error> for Failure {
     fn from(error: meter::Error) -> Self {
@@ -140,6 +151,7 @@ fn dispatch(command: Command) -> Done {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::List(args) => list::list(&args),
         Command::Lab(args) => labs::lab(args),
+        Command::Switch(args) => switch::switch(args),
         Command::Clean => labs::clean(),
         Command::Schema => print(&pretty(&crate::report::schema())?),
         Command::Completions { shell } => print(&args::completions(shell)),

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What a port's frames claim about their sender, beyond the source address: IP sources of ports that
+ * are held to theirs, ARP (RFC 826), neighbour discovery (RFC 4861) of all that may not lie.
+ */
+#pragma once
+
+#include "common.h"
+#include "maps.h"
+
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/ipv6.h>
+
+#define CLAIMS_HOLD -1
+
+/* Octets of Ethernet + IPv4 ARP. */
+struct arp_message {
+	__be16 hardware, protocol;
+	__u8 hardware_len, protocol_len;
+	__be16 operation;
+	__u8 sender_mac[6], sender_ip[4], target_mac[6], target_ip[4];
+} __attribute__((packed));
+
+#define ARP_REQUEST 1
+#define ARP_REPLY 2
+#define ND_ROUTER_SOLICIT 133
+#define ND_ROUTER_ADVERT 134
+#define ND_SOLICIT 135
+#define ND_ADVERT 136
+#define ND_REDIRECT 137
+#define ND_SOURCE_MAC 1
+#define ND_TARGET_MAC 2
+#define MLD2_REPORT 143
+#define MLD_REPORT 131
+#define MLD_DONE 132
+/* Longest chain of extension headers and longest list of options that is read; more is refused. */
+#define MAX_HEADERS 8
+#define MAX_OPTIONS 8
+#define DHCP_SERVER 67
+
+struct claimant {
+	struct __sk_buff *skb;
+	__u64 mac;
+	__u32 slot;
+	__u16 vlan;
+	__u16 flags;
+};
+
+static __always_inline bool is_held(const struct claimant *who)
+{
+	return who->flags & PORT_HELD;
+}
+
+static __always_inline void ipv4_key(struct address_key *key, const __u8 *ip, __u16 vlan)
+{
+	__builtin_memset(key, 0, sizeof(*key));
+	key->ip[10] = 0xff;
+	key->ip[11] = 0xff;
+	__builtin_memcpy(key->ip + 12, ip, 4);
+	key->vlan = vlan;
+}
+
+static __always_inline bool owns_key(const struct claimant *who, const struct address_key *key)
+{
+	const struct address *address = bpf_map_lookup_elem(&addresses, key);
+
+	return address && address->slot == who->slot;
+}
+
+static __always_inline bool is_zero4(const __u8 *ip)
+{
+	return !(ip[0] | ip[1] | ip[2] | ip[3]);
+}
+
+static __always_inline bool owns_ipv4(const struct claimant *who, const __u8 *ip)
+{
+	struct address_key key;
+
+	ipv4_key(&key, ip, who->vlan);
+	return owns_key(who, &key);
+}
+
+static __always_inline bool is_zero6(const __u8 *ip)
+{
+	const __u32 *word = (const void *)ip;
+
+	return !(word[0] | word[1] | word[2] | word[3]);
+}
+
+/* fe80:: with the identifier made from the sender's Ethernet address (RFC 4291, appendix A). */
+static __always_inline bool is_own_link_local(const __u8 *ip, __u64 mac)
+{
+	const __u8 *m = (const void *)&mac;
+
+	return ip[0] == 0xfe && ip[1] == 0x80 && !(ip[2] | ip[3] | ip[4] | ip[5] | ip[6] | ip[7]) &&
+	       ip[8] == (m[0] ^ 2) && ip[9] == m[1] && ip[10] == m[2] && ip[11] == 0xff &&
+	       ip[12] == 0xfe && ip[13] == m[3] && ip[14] == m[4] && ip[15] == m[5];
+}
+
+static __always_inline bool owns_ipv6(const struct claimant *who, const __u8 *ip)
+{
+	struct address_key key;
+
+	if (is_own_link_local(ip, who->mac))
+		return true;
+	__builtin_memcpy(key.ip, ip, 16);
+	key.vlan = who->vlan;
+	return owns_key(who, &key);
+}
+
+static __noinline int check_arp(const struct claimant *who)
+{
+	struct arp_message arp;
+
+	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &arp, sizeof(arp)))
+		return DROP_MALFORMED;
+	if (arp.hardware != bpf_htons(1) || arp.protocol != bpf_htons(ETH_P_IP) ||
+	    arp.hardware_len != 6 || arp.protocol_len != 4)
+		return DROP_MALFORMED;
+	if (mac_from(arp.sender_mac) != who->mac)
+		return DROP_ARP;
+	/* 0.0.0.0 asks whether an address is free (RFC 5227). */
+	if (is_held(who) && !is_zero4(arp.sender_ip) && !owns_ipv4(who, arp.sender_ip))
+		return DROP_ARP;
+	return CLAIMS_HOLD;
+}
+
+struct ipv4_start {
+	__u8 version_ihl, tos;
+	__be16 len, id, fragment;
+	__u8 ttl, protocol;
+	__be16 check;
+	__u8 src[4], dst[4];
+};
+
+static __noinline int check_ipv4(const struct claimant *who)
+{
+	struct ipv4_start ip;
+	__be16 ports[2];
+	__u32 header;
+
+	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &ip, sizeof(ip)))
+		return DROP_MALFORMED;
+	header = (ip.version_ihl & 0x0f) * 4;
+	if (ip.version_ihl >> 4 != 4 || header < sizeof(ip))
+		return DROP_MALFORMED;
+	if (!is_zero4(ip.src))
+		return owns_ipv4(who, ip.src) ? CLAIMS_HOLD : DROP_IP;
+	/* Who has no address yet may ask a DHCP server for one. */
+	if (ip.protocol != IPPROTO_UDP || ip.fragment & bpf_htons(0x3fff) ||
+	    bpf_skb_load_bytes(who->skb, ETH_HLEN + header, ports, sizeof(ports)) ||
+	    ports[1] != bpf_htons(DHCP_SERVER))
+		return DROP_IP;
+	return CLAIMS_HOLD;
+}
+
+/* Every link-layer address among a message's options must be the sender's. */
+static __always_inline int check_nd_options(const struct claimant *who, __u32 at, __u32 end)
+{
+	struct {
+		__u8 kind, len;
+		__u8 mac[6];
+	} option;
+	int i;
+
+	for (i = 0; i < MAX_OPTIONS && at + sizeof(option) <= end; i++) {
+		if (bpf_skb_load_bytes(who->skb, at, &option, sizeof(option)))
+			return DROP_MALFORMED;
+		if (!option.len)
+			return DROP_MALFORMED;
+		if ((option.kind == ND_SOURCE_MAC || option.kind == ND_TARGET_MAC) &&
+		    (option.len != 1 || mac_from(option.mac) != who->mac))
+			return DROP_ND;
+		at += (__u32)option.len * 8;
+	}
+	return at == end ? CLAIMS_HOLD : DROP_ND;
+}
+
+static __noinline int check_nd(const struct claimant *who, __u32 at, __u32 end, __u8 kind)
+{
+	__u32 fixed = kind == ND_ROUTER_SOLICIT ? 8 :
+		      kind == ND_ROUTER_ADVERT  ? 16 :
+		      kind == ND_REDIRECT	? 40 :
+						  24;
+	__u8 target[16];
+
+	/* A port held to its addresses is no router. */
+	if (is_held(who) && (kind == ND_ROUTER_ADVERT || kind == ND_REDIRECT))
+		return DROP_ND;
+	if (at + fixed > end)
+		return DROP_MALFORMED;
+	if (kind == ND_ADVERT && is_held(who)) {
+		if (bpf_skb_load_bytes(who->skb, at + 8, target, sizeof(target)))
+			return DROP_MALFORMED;
+		if (!owns_ipv6(who, target))
+			return DROP_ND;
+	}
+	/* A redirect speaks of the address of somebody else: only its sender is checked. */
+	if (kind == ND_REDIRECT)
+		return CLAIMS_HOLD;
+	return check_nd_options(who, at + fixed, end);
+}
+
+struct upper {
+	__u32 at;
+	__u8 protocol;
+	__u8 fragment;
+	__u8 later_fragment;
+};
+
+/* Finds the header above the extension headers; false when they do not end within the frame. */
+static __always_inline bool find_upper(const struct claimant *who, __u8 next, struct upper *up)
+{
+	__u8 head[4];
+	int i;
+
+	up->at = ETH_HLEN + sizeof(struct ipv6hdr);
+	up->fragment = 0;
+	up->later_fragment = 0;
+	for (i = 0; i < MAX_HEADERS; i++) {
+		up->protocol = next;
+		if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS &&
+		    next != IPPROTO_FRAGMENT && next != IPPROTO_AH && next != IPPROTO_MH)
+			return true;
+		/* Nothing can be read behind the header of a later fragment. */
+		if (up->later_fragment)
+			return true;
+		if (bpf_skb_load_bytes(who->skb, up->at, head, sizeof(head)))
+			return false;
+		if (next == IPPROTO_FRAGMENT) {
+			up->fragment = 1;
+			up->later_fragment = head[2] || head[3] & 0xf8;
+			up->at += 8;
+		} else if (next == IPPROTO_AH) {
+			up->at += ((__u32)head[1] + 2) * 4;
+		} else {
+			up->at += ((__u32)head[1] + 1) * 8;
+		}
+		next = head[0];
+	}
+	return false;
+}
+
+/* May a packet with the unspecified source carry this? Only what asks for an address does. */
+static __always_inline bool is_start_up(__u8 kind)
+{
+	return kind == ND_SOLICIT || kind == ND_ROUTER_SOLICIT || kind == MLD2_REPORT ||
+	       kind == MLD_REPORT || kind == MLD_DONE;
+}
+
+static __noinline int check_ipv6(const struct claimant *who)
+{
+	struct ipv6hdr ip;
+	struct upper up;
+	__u8 kind = 0;
+	__u32 end;
+
+	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &ip, sizeof(ip)) || ip.version != 6)
+		return DROP_MALFORMED;
+	if (!find_upper(who, ip.nexthdr, &up))
+		return DROP_MALFORMED;
+	if (up.protocol == IPPROTO_ICMPV6 && !up.later_fragment &&
+	    bpf_skb_load_bytes(who->skb, up.at, &kind, 1))
+		return DROP_MALFORMED;
+	if (is_held(who) && !owns_ipv6(who, ip.saddr.in6_u.u6_addr8) &&
+	    !(is_zero6(ip.saddr.in6_u.u6_addr8) && is_start_up(kind)))
+		return DROP_IP;
+	if (kind < ND_ROUTER_SOLICIT || kind > ND_REDIRECT)
+		return CLAIMS_HOLD;
+	/* Neighbour discovery in fragments is void (RFC 6980); a lie may hide there. */
+	if (up.fragment)
+		return DROP_ND;
+	end = ETH_HLEN + sizeof(ip) + bpf_ntohs(ip.payload_len);
+	return check_nd(who, up.at, end, kind);
+}
+
+/* CLAIMS_HOLD, or the reason to drop the frame that a port sent. */
+static __noinline int check_claims(struct __sk_buff *skb, __u32 slot, __u64 mac, __be16 proto)
+{
+	const struct port *port = bpf_map_lookup_elem(&ports, &slot);
+	struct claimant who = {
+		.skb = skb,
+		.mac = mac,
+		.slot = slot,
+	};
+
+	if (!port)
+		return DROP_NO_PORT;
+	who.vlan = port->vlan;
+	who.flags = port->flags;
+	/* One that may use any source may speak for others too. */
+	if (who.flags & PORT_ANY_SOURCE && !is_held(&who))
+		return CLAIMS_HOLD;
+	if (proto == bpf_htons(ETH_P_IP))
+		return is_held(&who) ? check_ipv4(&who) : CLAIMS_HOLD;
+	if (proto == bpf_htons(ETH_P_ARP))
+		return check_arp(&who);
+	if (proto == bpf_htons(ETH_P_IPV6))
+		return check_ipv6(&who);
+	return is_held(&who) ? DROP_PROTOCOL : CLAIMS_HOLD;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "layout.h"
+
+/* What a program at a tcx hook may answer (enum tcx_action_base, Linux 6.6). */
+#define VERDICT_NEXT -1 /* go on to the next program, then the stack */
+#define VERDICT_DROP 2
+
+#define VLAN_VID_MASK 0x0fff
+
+/*
+ * Frames that the switch itself sends through the uplink carry this in skb->tc_index, which nothing
+ * else uses and which both hooks of the uplink clear: "from a port, decided already".
+ */
+#define DECIDED 0x6879
+
+struct mac_pair {
+	__u64 dst;
+	__u64 src;
+	__be16 proto;
+};
+
+/* In a frame, where loads need no alignment. */
+static __always_inline __u64 mac_at(const void *p)
+{
+	return *(const __u32 *)p | (__u64) * (const __u16 *)(p + 4) << 32;
+}
+
+/* Anywhere. */
+static __always_inline __u64 mac_from(const __u8 *p)
+{
+	__u64 mac = 0;
+
+	__builtin_memcpy(&mac, p, 6);
+	return mac;
+}
+
+static __always_inline bool is_tag(__be16 proto)
+{
+	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
+}
+
+/* 01:80:c2:00:00:00 to 0f: between neighbours only (STP, LLDP, pause, LACP). */
+static __always_inline bool is_reserved(__u64 mac)
+{
+	return (mac & 0xf0ffffffffffULL) == 0x0000c28001ULL;
+}
+
+static __always_inline bool is_group(__u64 mac)
+{
+	return mac & GROUP_BIT;
+}
+
+/* Reads the addresses and the type; false for a frame too short to have them. */
+static __always_inline bool read_macs(const struct __sk_buff *skb, struct mac_pair *macs)
+{
+	const void *data = (const void *)(long)skb->data;
+	const void *end = (const void *)(long)skb->data_end;
+	const struct ethhdr *eth = data;
+
+	if (data + sizeof(*eth) > end)
+		return false;
+	macs->dst = mac_at(eth->h_dest);
+	macs->src = mac_at(eth->h_source);
+	macs->proto = eth->h_proto;
+	return true;
+}
+
+/* Does the frame fit the device? `sure` spares the question to the device. */
+static __always_inline bool fits(struct __sk_buff *skb, __u32 ifindex, __u32 sure)
+{
+	__u32 mtu = 0;
+
+	if (skb->len <= sure)
+		return true;
+	/* Negative: the kernel cannot tell; the device will. */
+	return bpf_check_mtu(skb, ifindex, &mtu, 0, BPF_MTU_CHK_SEGS) <= 0;
+}

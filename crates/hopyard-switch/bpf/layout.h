@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What the programs and their loader share. src/layout.rs says the same in Rust; a test there
+ * compares the two by the types that the compiler left in the object (BTF).
+ *
+ * A change of meaning or shape needs a new LAYOUT_VERSION: a loader refuses maps of another one.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "addresses are kept as little-endian numbers"
+#endif
+
+#define LAYOUT_VERSION 1
+
+/* Parties: the wire, the host itself, and the ports from FIRST_PORT on. */
+#define SLOT_WIRE 0
+#define SLOT_HOST 1
+#define FIRST_PORT 2
+#define MAX_SLOTS 4096
+#define MAX_STATIONS 16384
+#define MAX_ADDRESSES 16384
+
+/* An Ethernet address as a number: the first octet is the lowest byte. */
+#define MAC_MASK 0xffffffffffffULL
+#define GROUP_BIT 1ULL
+
+enum drop {
+	DROP_NO_PORT,    /* no record of the device: it is being added or removed */
+	DROP_MALFORMED,  /* too short, or a header that contradicts itself */
+	DROP_SOURCE,     /* a group address or zero as the source */
+	DROP_VLAN,       /* tagged on an untagged port, or tagged twice */
+	DROP_MAC,        /* a source address that is not the port's */
+	DROP_IP,         /* an IP source that is not the port's */
+	DROP_ARP,        /* an ARP message that lies about its sender */
+	DROP_ND,         /* a neighbour discovery message that lies about its sender */
+	DROP_PROTOCOL,   /* neither IP nor ARP from a port held to its addresses */
+	DROP_RESERVED,   /* to 01:80:c2:00:00:0x, which no bridge forwards (IEEE 802.1Q, 8.6.3) */
+	DROP_SELF,       /* to the port that it came from */
+	DROP_ISOLATED,   /* between ports of which one is isolated */
+	DROP_UNKNOWN,    /* to nobody known, and there is no uplink */
+	DROP_MTU,        /* longer than the receiver takes */
+	DROP_DEVICE,     /* a copy that the receiving device did not take */
+	DROP_REASONS,
+};
+
+/* Of a party; one for each CPU. Packets as the kernel counts a device's: a GSO packet is one. */
+struct counters {
+	__u64 rx_packets; /* from the party */
+	__u64 rx_bytes;
+	__u64 tx_packets; /* to the party */
+	__u64 tx_bytes;
+	__u64 answered;   /* questions of the party that the switch answered itself */
+	__u64 drops[DROP_REASONS];
+};
+
+#define STATE_FREE 0
+#define STATE_BUSY 1  /* being made or removed: whoever finds it so takes it away */
+#define STATE_READY 2
+
+#define SWITCH_ANSWERS 1
+
+/* The switch itself. */
+struct config {
+	__u32 version;    /* LAYOUT_VERSION */
+	__u32 state;
+	__u32 uplink;     /* ifindex; 0: none */
+	__u32 uplink_len; /* frames up to this length surely fit the uplink, bytes */
+	__u64 host_mac;
+	__u64 netns;      /* inode of the network namespace that the devices are in */
+	__u32 flags;
+	__u32 slots;      /* one more than the highest slot in use */
+};
+
+#define PORT_ISOLATED 1
+#define PORT_ANY_SOURCE 2 /* --allow-spoof */
+#define PORT_HELD 4       /* to its IP addresses */
+#define PORT_PEER 8       /* frames go straight into the namespace of the device's peer */
+
+struct port {
+	__u64 mac;        /* the guest's own; it may have more */
+	__u32 ifindex;    /* 0: gets no broadcasts (yet, or any more) */
+	__u32 device;     /* ifindex as well, from the first moment to the last */
+	__u32 state;
+	__u32 sure_len;   /* frames up to this length surely fit, bytes */
+	__u16 vlan;       /* 0: untagged */
+	__u16 flags;
+	__u32 reserved;
+};
+
+#define STATION_OWN 1 /* the guest's own address: its stack takes the frame itself */
+
+/* Who owns an Ethernet address. Key: the address, and the VLAN in the 16 bits above it. */
+struct station {
+	__u32 ifindex;
+	__u32 slot;
+	__u32 sure_len;
+	__u16 port_flags;
+	__u16 flags;
+};
+
+/* An IP address; IPv4 as ::ffff:a.b.c.d. */
+struct address_key {
+	__u8 ip[16];
+	__u32 vlan;
+};
+
+struct address {
+	__u64 mac;
+	__u32 slot;
+	__u32 port_flags;
+};

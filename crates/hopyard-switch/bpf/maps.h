@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+#pragma once
+
+#include "common.h"
+
+/* All maps are pinned by name in the directory of their switch, so that an upgrade finds them. */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, struct config);
+} config SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_SLOTS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, struct port);
+} ports SEC(".maps");
+
+/* The slot of a device. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_SLOTS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_STATIONS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u64);
+	__type(value, struct station);
+} stations SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_ADDRESSES);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, struct address_key);
+	__type(value, struct address);
+} addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_SLOTS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, struct counters);
+} counters SEC(".maps");
+
+static __always_inline struct config *the_switch(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&config, &zero);
+}
+
+static __always_inline struct counters *counters_of(__u32 slot)
+{
+	return bpf_map_lookup_elem(&counters, &slot);
+}
+
+static __always_inline void count_rx(__u32 slot, __u32 bytes)
+{
+	struct counters *c = counters_of(slot);
+
+	if (c) {
+		c->rx_packets++;
+		c->rx_bytes += bytes;
+	}
+}
+
+static __always_inline void count_tx(__u32 slot, __u32 bytes)
+{
+	struct counters *c = counters_of(slot);
+
+	if (c) {
+		c->tx_packets++;
+		c->tx_bytes += bytes;
+	}
+}
+
+/* Drops a frame that came from the party `slot`. */
+static __always_inline int drop(__u32 slot, enum drop reason)
+{
+	struct counters *c = counters_of(slot);
+
+	if (c && reason < DROP_REASONS)
+		c->drops[reason]++;
+	return VERDICT_DROP;
+}
+
+static __always_inline __u64 station_key(__u64 mac, __u16 vlan)
+{
+	return mac | (__u64)vlan << 48;
+}
+
+static __always_inline struct station *station_of(__u64 mac, __u16 vlan)
+{
+	__u64 key = station_key(mac, vlan);
+
+	return bpf_map_lookup_elem(&stations, &key);
+}

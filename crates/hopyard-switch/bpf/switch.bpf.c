@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The direct switch's three programs, each at a tcx hook:
+ *
+ *   hopyard_port_in  ingress of a port: what its guest sends
+ *   hopyard_up_in    ingress of the uplink: what the wire brings, and what the switch gives to the host
+ *   hopyard_up_out   egress of the uplink: what the host sends, and what the switch gives to the wire
+ *
+ * The way of a frame is in docs/switch.md.
+ */
+#include "answer.h"
+#include "claims.h"
+#include "common.h"
+#include "maps.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Gives a frame to a port, from an ingress hook: straight into the guest's namespace if it can be. */
+static __always_inline int hand_in(struct __sk_buff *skb, const struct station *to)
+{
+	if (!(to->port_flags & PORT_PEER))
+		return bpf_redirect(to->ifindex, 0);
+	/* The type was decided by the host end's address; the guest's stack takes only its own. */
+	if (to->flags & STATION_OWN)
+		bpf_skb_change_type(skb, PACKET_HOST);
+	return bpf_redirect_peer(to->ifindex, 0);
+}
+
+/* One copy of a frame to each port of a VLAN. */
+struct flood {
+	struct __sk_buff *skb;
+	__u32 origin; /* slot */
+	__u32 failed;
+	__u16 vlan;
+	__u16 isolated; /* bits of port_flags that keep a port from getting it */
+};
+
+static long flood_one(__u32 n, void *context)
+{
+	struct flood *flood = context;
+	__u32 slot = FIRST_PORT + n;
+	struct port *to = bpf_map_lookup_elem(&ports, &slot);
+
+	if (!to || !to->ifindex || slot == flood->origin || to->vlan != flood->vlan ||
+	    (to->flags & flood->isolated))
+		return 0;
+	if (!fits(flood->skb, to->ifindex, to->sure_len)) {
+		drop(flood->origin, DROP_MTU);
+		return 0;
+	}
+	if (bpf_clone_redirect(flood->skb, to->ifindex, 0))
+		drop(flood->origin, DROP_DEVICE);
+	else
+		count_tx(slot, flood->skb->len);
+	return 0;
+}
+
+static __noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vlan, __u16 isolated)
+{
+	struct flood flood = {
+		.skb = skb,
+		.origin = origin,
+		.vlan = vlan,
+		.isolated = isolated,
+	};
+	struct config *sw = the_switch();
+
+	if (sw && sw->slots > FIRST_PORT)
+		bpf_loop(sw->slots - FIRST_PORT, flood_one, &flood, 0);
+	return 0;
+}
+
+/* The uplink is a trunk: what comes from a VLAN's port has its tag there. */
+static __always_inline bool tag(struct __sk_buff *skb, __u16 vlan)
+{
+	skb->tc_index = DECIDED;
+	return !vlan || !bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), vlan);
+}
+
+static __always_inline int to_uplink(struct __sk_buff *skb, const struct config *sw,
+				     __u32 from, __u32 to, __u16 vlan)
+{
+	__u32 len = skb->len;
+
+	if (!fits(skb, sw->uplink, sw->uplink_len))
+		return drop(from, DROP_MTU);
+	if (!tag(skb, vlan))
+		return drop(from, DROP_DEVICE);
+	count_tx(to, len);
+	return bpf_redirect(sw->uplink, to == SLOT_HOST ? BPF_F_INGRESS : 0);
+}
+
+static __noinline int flood_from_port(struct __sk_buff *skb, __u32 slot, __u16 vlan, __u16 flags)
+{
+	struct config *sw;
+
+	flood_ports(skb, slot, vlan, flags & PORT_ISOLATED ? (__u16)~0 : PORT_ISOLATED);
+	sw = the_switch();
+	if (!sw || !sw->uplink)
+		return VERDICT_DROP; /* the copies are all there is: not lost, not counted */
+	if (!fits(skb, sw->uplink, sw->uplink_len))
+		return drop(slot, DROP_MTU);
+	if (!tag(skb, vlan))
+		return drop(slot, DROP_DEVICE);
+	if (bpf_clone_redirect(skb, sw->uplink, BPF_F_INGRESS))
+		drop(slot, DROP_DEVICE);
+	else
+		count_tx(SLOT_HOST, skb->len);
+	count_tx(SLOT_WIRE, skb->len);
+	return bpf_redirect(sw->uplink, 0);
+}
+
+/* May this port use a source address other than the first of its own? */
+static __noinline bool owns_source(__u32 slot, __u16 vlan, __u16 flags, __u64 src)
+{
+	struct station *owner = station_of(src, vlan);
+	struct config *sw;
+
+	if (owner)
+		return owner->slot == slot;
+	if (!(flags & PORT_ANY_SOURCE))
+		return false;
+	sw = the_switch();
+	return sw && src != sw->host_mac;
+}
+
+SEC("classifier")
+int hopyard_port_in(struct __sk_buff *skb)
+{
+	__u32 ifindex = skb->ifindex;
+	__u32 *known = bpf_map_lookup_elem(&slots, &ifindex);
+	struct counters *mine;
+	struct station *to;
+	struct mac_pair macs;
+	struct config *sw;
+	struct port *port;
+	__u32 slot;
+	int refused;
+
+	if (!known)
+		return drop(SLOT_WIRE, DROP_NO_PORT);
+	slot = *known;
+	port = bpf_map_lookup_elem(&ports, &slot);
+	mine = counters_of(slot);
+	if (!port || !mine)
+		return drop(SLOT_WIRE, DROP_NO_PORT);
+	mine->rx_packets++;
+	mine->rx_bytes += skb->len;
+
+	if (skb->vlan_present) {
+		/* VLAN 0 is a priority alone; anything else is not this port's to say. */
+		if (skb->vlan_tci & VLAN_VID_MASK)
+			return drop(slot, DROP_VLAN);
+		if (bpf_skb_vlan_pop(skb))
+			return drop(slot, DROP_MALFORMED);
+	}
+	if (!read_macs(skb, &macs))
+		return drop(slot, DROP_MALFORMED);
+	if (is_group(macs.src) || !macs.src)
+		return drop(slot, DROP_SOURCE);
+	if (is_tag(macs.proto))
+		return drop(slot, DROP_VLAN);
+	if (macs.src != port->mac && !owns_source(slot, port->vlan, port->flags, macs.src))
+		return drop(slot, DROP_MAC);
+	if (is_reserved(macs.dst))
+		return drop(slot, DROP_RESERVED);
+	if (macs.proto != bpf_htons(ETH_P_IP) || port->flags & PORT_HELD) {
+		refused = check_claims(skb, slot, macs.src, macs.proto);
+		if (refused != CLAIMS_HOLD)
+			return drop(slot, refused);
+	}
+	if (is_group(macs.dst)) {
+		if (answer(skb, slot, port->vlan, macs.src, macs.proto))
+			return bpf_redirect(ifindex, 0);
+		return flood_from_port(skb, slot, port->vlan, port->flags);
+	}
+
+	to = station_of(macs.dst, port->vlan);
+	if (to) {
+		if (to->slot == slot)
+			return drop(slot, DROP_SELF);
+		if ((to->port_flags | port->flags) & PORT_ISOLATED)
+			return drop(slot, DROP_ISOLATED);
+		if (!fits(skb, to->ifindex, to->sure_len))
+			return drop(slot, DROP_MTU);
+		count_tx(to->slot, skb->len);
+		return hand_in(skb, to);
+	}
+	sw = the_switch();
+	if (!sw || !sw->uplink)
+		return drop(slot, DROP_UNKNOWN);
+	return to_uplink(skb, sw, slot, macs.dst == sw->host_mac ? SLOT_HOST : SLOT_WIRE,
+			 port->vlan);
+}
+
+/* A frame that the switch has decided on already passes by, without its mark. */
+static __always_inline bool was_decided(struct __sk_buff *skb)
+{
+	if (skb->tc_index != DECIDED)
+		return false;
+	skb->tc_index = 0;
+	return true;
+}
+
+/*
+ * The VLAN of a frame at the uplink; an uplink without offload has the tag in the frame still.
+ * Negative: a service tag or a tag within a tag, which are no port's.
+ */
+static __always_inline int vlan_at_uplink(struct __sk_buff *skb, __be16 proto)
+{
+	__be16 tag[2];
+
+	if (skb->vlan_present) {
+		if (skb->vlan_proto != bpf_htons(ETH_P_8021Q) || is_tag(proto))
+			return -1;
+		return skb->vlan_tci & VLAN_VID_MASK;
+	}
+	if (!is_tag(proto))
+		return 0;
+	if (proto != bpf_htons(ETH_P_8021Q) || bpf_skb_load_bytes(skb, ETH_HLEN, tag, sizeof(tag)) ||
+	    is_tag(tag[1]))
+		return -1;
+	return bpf_ntohs(tag[0]) & VLAN_VID_MASK;
+}
+
+static __always_inline bool is_tagged(const struct __sk_buff *skb, __be16 proto)
+{
+	return skb->vlan_present || is_tag(proto);
+}
+
+/* A group frame at the uplink: copies without the tag to the ports, the frame itself goes on. */
+static __noinline int flood_from_uplink(struct __sk_buff *skb, __u32 origin, __u16 vlan, bool tagged)
+{
+	__u16 tci = vlan;
+
+	if (!tagged)
+		return flood_ports(skb, origin, vlan, 0);
+	if (skb->vlan_present)
+		tci = skb->vlan_tci;
+	if (bpf_skb_vlan_pop(skb))
+		return 0;
+	flood_ports(skb, origin, vlan, 0);
+	/* Into the skb's own field, which cannot fail: the frame has no tag now. */
+	bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), tci);
+	return 0;
+}
+
+SEC("classifier")
+int hopyard_up_in(struct __sk_buff *skb)
+{
+	struct station *to;
+	struct mac_pair macs;
+	struct config *sw;
+	int vlan;
+
+	if (was_decided(skb))
+		return VERDICT_NEXT;
+	/* Whatever is odd is the host's affair: it sees all that it would see without the switch. */
+	if (!read_macs(skb, &macs) || is_group(macs.src) || is_reserved(macs.dst))
+		return VERDICT_NEXT;
+	vlan = vlan_at_uplink(skb, macs.proto);
+	if (vlan < 0)
+		return VERDICT_NEXT;
+	if (is_group(macs.dst)) {
+		/* What says to be from one of the ports is an echo, or a lie. */
+		sw = the_switch();
+		if (station_of(macs.src, vlan) || !sw || macs.src == sw->host_mac) {
+			drop(SLOT_WIRE, DROP_MAC);
+			return VERDICT_NEXT;
+		}
+		if (answer(skb, SLOT_WIRE, vlan, macs.src, macs.proto)) {
+			skb->tc_index = DECIDED;
+			return bpf_redirect(sw->uplink, 0);
+		}
+		count_rx(SLOT_WIRE, skb->len);
+		flood_from_uplink(skb, SLOT_WIRE, vlan, is_tagged(skb, macs.proto));
+		return VERDICT_NEXT;
+	}
+	to = station_of(macs.dst, vlan);
+	if (!to)
+		return VERDICT_NEXT;
+	count_rx(SLOT_WIRE, skb->len);
+	if (station_of(macs.src, vlan))
+		return drop(SLOT_WIRE, DROP_MAC);
+	if (is_tagged(skb, macs.proto) && bpf_skb_vlan_pop(skb))
+		return drop(SLOT_WIRE, DROP_MALFORMED);
+	if (!fits(skb, to->ifindex, to->sure_len))
+		return drop(SLOT_WIRE, DROP_MTU);
+	count_tx(to->slot, skb->len);
+	return hand_in(skb, to);
+}
+
+SEC("classifier")
+int hopyard_up_out(struct __sk_buff *skb)
+{
+	struct station *to;
+	struct mac_pair macs;
+	struct config *sw;
+	int vlan;
+
+	if (was_decided(skb))
+		return VERDICT_NEXT;
+	if (!read_macs(skb, &macs) || is_reserved(macs.dst))
+		return VERDICT_NEXT;
+	vlan = vlan_at_uplink(skb, macs.proto);
+	if (vlan < 0)
+		return VERDICT_NEXT;
+	if (is_group(macs.dst)) {
+		sw = the_switch();
+		if (sw && answer(skb, SLOT_HOST, vlan, macs.src, macs.proto)) {
+			skb->tc_index = DECIDED;
+			return bpf_redirect(sw->uplink, BPF_F_INGRESS);
+		}
+		count_rx(SLOT_HOST, skb->len);
+		flood_from_uplink(skb, SLOT_HOST, vlan, is_tagged(skb, macs.proto));
+		return VERDICT_NEXT;
+	}
+	to = station_of(macs.dst, vlan);
+	if (!to)
+		return VERDICT_NEXT;
+	count_rx(SLOT_HOST, skb->len);
+	if (is_tagged(skb, macs.proto) && bpf_skb_vlan_pop(skb))
+		return drop(SLOT_HOST, DROP_MALFORMED);
+	if (!fits(skb, to->ifindex, to->sure_len))
+		return drop(SLOT_HOST, DROP_MTU);
+	count_tx(to->slot, skb->len);
+	/* No redirect into the peer from an egress hook. */
+	return bpf_redirect(to->ifindex, 0);
+}

@@ -1,0 +1,139 @@
+//! Where switches live: directories in the BPF file system, and the lock on them.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MsFlags, mount, umount};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+
+use crate::error::{Error, Result};
+
+/// Where the BPF file system is mounted by convention.
+const BPFFS: &str = "/sys/fs/bpf";
+/// Where switches are.
+pub(crate) const HOME: &str = "/sys/fs/bpf/hopyard/switch";
+/// Mounts of ours name this as their source, so that the last switch takes them away.
+const SOURCE: &str = "hopyard";
+/// What the kernel itself puts into every BPF file system.
+const BUILT_IN: [&str; 2] = ["maps.debug", "progs.debug"];
+
+pub(crate) fn file_error(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::File { what, path, source }
+}
+
+/// Is a name fit for a switch? The BPF file system reserves dots.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
+        let why = format!("`{name}` is no name for a switch: 1 to 32 letters, digits, `-` and `_`");
+        return Err(Error::refused(what, why));
+    }
+    Ok(())
+}
+
+/// The directory of one switch.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    Path::new(HOME).join(name)
+}
+
+/// Is the BPF file system there to be read?
+pub(crate) fn is_mounted() -> bool {
+    statfs(BPFFS).is_ok_and(|fs| fs.filesystem_type() == BPF_FS_MAGIC)
+}
+
+/// Makes [`HOME`], mounting the BPF file system where nobody has.
+pub(crate) fn prepare() -> Result<()> {
+    if !is_mounted() {
+        mount(Some(SOURCE), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>).map_err(
+            |errno| match errno {
+                Errno::EPERM => Error::refused(
+                    format!("mount the BPF file system on {BPFFS}"),
+                    "permission denied; run as root (CAP_SYS_ADMIN)",
+                ),
+                other => file_error("mount the BPF file system on", Path::new(BPFFS))(other.into()),
+            },
+        )?;
+    }
+    fs::create_dir_all(HOME).map_err(file_error("make directory", Path::new(HOME)))
+}
+
+/// One holder at a time changes switches; the lock ends with the process.
+pub(crate) fn lock() -> Result<Flock<File>> {
+    let home = File::open(HOME).map_err(file_error("open", Path::new(HOME)))?;
+    Flock::lock(home, FlockArg::LockExclusive)
+        .map_err(|(_, errno)| file_error("lock", Path::new(HOME))(errno.into()))
+}
+
+/// The names of all switches, whole or not.
+pub(crate) fn names() -> Result<Vec<String>> {
+    let home = Path::new(HOME);
+    let entries = match fs::read_dir(home) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(file_error("read directory", home)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(file_error("read directory", home))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Removes a file if it is there. Unpinning a link detaches its program.
+pub(crate) fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(file_error("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes the directory of a switch: links first, so that no program runs with half its maps.
+pub(crate) fn remove_directory(path: &Path) -> Result<()> {
+    let mut files: Vec<PathBuf> = match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(file_error("read directory", path)(error)),
+    };
+    let is_link = |file: &PathBuf| {
+        file.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("link-"))
+    };
+    files.sort_by_key(|file| !is_link(file));
+    for file in &files {
+        remove_file(file)?;
+    }
+    fs::remove_dir(path).map_err(file_error("remove directory", path))
+}
+
+/// After the last switch: takes away the directories, and the mount if it was ours and nobody uses it.
+///
+/// Best effort: what is still in use stays, and does no harm.
+pub(crate) fn tidy() {
+    let home = Path::new(HOME);
+    let gone = fs::remove_dir(home).is_ok()
+        && home.parent().is_some_and(|parent| fs::remove_dir(parent).is_ok());
+    if gone && is_ours() && is_empty() {
+        let _ = umount(BPFFS);
+    }
+}
+
+fn is_ours() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts
+        .lines()
+        .any(|line| line.starts_with(&format!("{SOURCE} {BPFFS} bpf ")))
+}
+
+fn is_empty() -> bool {
+    fs::read_dir(BPFFS).is_ok_and(|entries| {
+        entries
+            .flatten()
+            .all(|entry| BUILT_IN.iter().any(|name| entry.file_name() == *name))
+    })
+}

@@ -1,0 +1,168 @@
+//! The shapes of `bpf/layout.h`. A test compares them with the types in the compiled object.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use serde::Serialize;
+
+use crate::mac::Mac;
+
+pub(crate) const LAYOUT_VERSION: u32 = 1;
+pub(crate) const SLOT_WIRE: u32 = 0;
+pub(crate) const SLOT_HOST: u32 = 1;
+pub(crate) const FIRST_PORT: u32 = 2;
+pub(crate) const MAX_SLOTS: u32 = 4096;
+
+pub(crate) const STATE_FREE: u32 = 0;
+pub(crate) const STATE_BUSY: u32 = 1;
+pub(crate) const STATE_READY: u32 = 2;
+
+pub(crate) const SWITCH_ANSWERS: u32 = 1;
+
+pub(crate) const PORT_ISOLATED: u16 = 1;
+pub(crate) const PORT_ANY_SOURCE: u16 = 2;
+pub(crate) const PORT_HELD: u16 = 4;
+pub(crate) const PORT_PEER: u16 = 8;
+
+pub(crate) const STATION_OWN: u16 = 1;
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) version: u32,
+    pub(crate) state: u32,
+    pub(crate) uplink: u32,
+    pub(crate) uplink_len: u32,
+    pub(crate) host_mac: u64,
+    pub(crate) netns: u64,
+    pub(crate) flags: u32,
+    pub(crate) slots: u32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PortRecord {
+    pub(crate) mac: u64,
+    pub(crate) ifindex: u32,
+    pub(crate) device: u32,
+    pub(crate) state: u32,
+    pub(crate) sure_len: u32,
+    pub(crate) vlan: u16,
+    pub(crate) flags: u16,
+    pub(crate) reserved: u32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Station {
+    pub(crate) ifindex: u32,
+    pub(crate) slot: u32,
+    pub(crate) sure_len: u32,
+    pub(crate) port_flags: u16,
+    pub(crate) flags: u16,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct AddressKey {
+    pub(crate) ip: [u8; 16],
+    pub(crate) vlan: u32,
+}
+
+impl AddressKey {
+    pub(crate) fn new(ip: IpAddr, vlan: u16) -> Self {
+        let ip = match ip {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => v6,
+        };
+        Self {
+            ip: ip.octets(),
+            vlan: vlan.into(),
+        }
+    }
+
+    pub(crate) fn ip(&self) -> IpAddr {
+        Ipv6Addr::from(self.ip).to_canonical()
+    }
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) mac: u64,
+    pub(crate) slot: u32,
+    pub(crate) port_flags: u32,
+}
+
+/// The key of a station: who has `mac` in `vlan`.
+pub(crate) fn station_key(mac: Mac, vlan: u16) -> u64 {
+    mac.to_number() | u64::from(vlan) << 48
+}
+
+/// Why a frame was dropped, in the order of `enum drop` in `bpf/layout.h`, with what it means.
+pub const DROP_REASONS: [(&str, &str); 15] = [
+    ("no_port", "from a device that is just being added or removed"),
+    ("malformed", "too short, or a header that contradicts itself"),
+    ("source", "a group address or zero as the source"),
+    ("vlan", "tagged on an untagged port, or tagged twice"),
+    ("mac", "a source address that is not the sender's"),
+    ("ip", "an IP source address that is not the sender's"),
+    ("arp", "an ARP message that lies about its sender"),
+    ("nd", "a neighbour discovery message that lies about its sender"),
+    ("protocol", "neither IP nor ARP from a port held to its addresses"),
+    ("reserved", "to an address that no bridge forwards (STP, LLDP, pause)"),
+    ("self", "to the party that it came from"),
+    ("isolated", "between ports of which one is isolated"),
+    ("unknown", "to nobody known, and the switch has no uplink"),
+    ("mtu", "longer than the receiver takes"),
+    ("device", "a copy that the receiving device did not take"),
+];
+
+/// What one CPU counted of a party.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Packets from the party; a GSO packet counts as one, as on any device.
+    pub rx_packets: u64,
+    /// Bytes from the party, Ethernet header included.
+    pub rx_bytes: u64,
+    /// Packets to the party.
+    pub tx_packets: u64,
+    /// Bytes to the party.
+    pub tx_bytes: u64,
+    /// Questions of the party (ARP, neighbour solicitation) that the switch answered itself.
+    pub answered: u64,
+    /// Packets of the party that were dropped, in the order of [`DROP_REASONS`].
+    pub drops: [u64; DROP_REASONS.len()],
+}
+
+impl Counters {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.rx_packets += other.rx_packets;
+        self.rx_bytes += other.rx_bytes;
+        self.tx_packets += other.tx_packets;
+        self.tx_bytes += other.tx_bytes;
+        self.answered += other.answered;
+        for (sum, part) in self.drops.iter_mut().zip(other.drops) {
+            *sum += part;
+        }
+    }
+
+    /// Drops that happened, by reason.
+    pub fn dropped(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        DROP_REASONS
+            .iter()
+            .zip(self.drops)
+            .filter(|(_, count)| *count > 0)
+            .map(|((name, _), count)| (*name, count))
+    }
+}
+
+macro_rules! pod {
+    ($($shape:ty),*) => {$(
+        // SAFETY: `repr(C)` integers and arrays of them, without padding (each field's offset is
+        // compared with the object's types by a test); any bytes are a value.
+        unsafe impl aya::Pod for $shape {}
+    )*};
+}
+
+pod!(Config, PortRecord, Station, AddressKey, Address, Counters);

@@ -1,0 +1,24 @@
+//! The direct switch: virtual interfaces bound to a device, frames forwarded by Ethernet address, no
+//! bridge.
+//!
+//! Three eBPF programs (`bpf/switch.bpf.c`) run at the tcx hooks of the ports and of the uplink; their
+//! maps and links are pinned in the BPF file system, so a [`Switch`] outlives the process that made it
+//! and is found again by name. All that refers to devices acts in the network namespace of the calling
+//! thread. `docs/switch.md` tells the way of a frame.
+
+mod bpffs;
+mod bypass;
+mod error;
+mod layout;
+mod mac;
+mod programs;
+mod show;
+mod state;
+mod switch;
+
+pub use bypass::bypassed_rules;
+pub use error::{Error, Result};
+pub use layout::{Counters, DROP_REASONS};
+pub use mac::{Mac, NotAMac};
+pub use show::{Shown, ShownPort, ShownUplink};
+pub use switch::{NewPort, NewSwitch, PartyStats, Switch};

@@ -1,0 +1,135 @@
+//! Loading the programs, attaching them by links that can be pinned, replacing them in place.
+
+use std::path::Path;
+
+use aya::EbpfLoader;
+use aya::include_bytes_aligned;
+use aya::programs::links::{FdLink, PinnedLink};
+use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
+use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+
+use crate::error::{Error, Result};
+
+/// The compiled programs.
+static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
+
+/// A program and the hook it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hook {
+    Port,
+    UplinkIn,
+    UplinkOut,
+}
+
+impl Hook {
+    pub(crate) const ALL: [Self; 3] = [Self::Port, Self::UplinkIn, Self::UplinkOut];
+
+    /// The name of its program in the object and in the kernel.
+    pub(crate) fn program(self) -> &'static str {
+        match self {
+            Self::Port => "hopyard_port_in",
+            Self::UplinkIn => "hopyard_up_in",
+            Self::UplinkOut => "hopyard_up_out",
+        }
+    }
+
+    pub(crate) fn attach_type(self) -> TcAttachType {
+        match self {
+            Self::Port | Self::UplinkIn => TcAttachType::Ingress,
+            Self::UplinkOut => TcAttachType::Egress,
+        }
+    }
+}
+
+/// The file of the link at a port's hook.
+pub(crate) fn port_link(slot: u32) -> String {
+    format!("link-port-{slot}")
+}
+
+/// The file of the link at one of the uplink's hooks.
+pub(crate) fn uplink_link(hook: Hook) -> &'static str {
+    match hook {
+        Hook::UplinkOut => "link-uplink-out",
+        _ => "link-uplink-in",
+    }
+}
+
+fn program_file(hook: Hook) -> String {
+    format!("program-{}", hook.program())
+}
+
+/// Loads the programs with the maps pinned in `directory`, made there if they are missing, and pins
+/// them, in place of older ones.
+pub(crate) fn load(directory: &Path) -> Result<()> {
+    let mut object = EbpfLoader::new()
+        .default_map_pin_directory(directory)
+        .load(OBJECT)
+        .map_err(Error::bpf("load the switch's maps"))?;
+    for hook in Hook::ALL {
+        let name = hook.program();
+        let what = format!("load the program {name}");
+        let program: &mut SchedClassifier = object
+            .program_mut(name)
+            .ok_or_else(|| Error::refused(what.clone(), "it is not in the object: built wrongly"))?
+            .try_into()
+            .map_err(Error::bpf(what.clone()))?;
+        program.load().map_err(Error::bpf(what.clone()))?;
+        let file = directory.join(program_file(hook));
+        let fresh = directory.join(format!("new-{name}"));
+        crate::bpffs::remove_file(&fresh)?;
+        program.pin(&fresh).map_err(Error::bpf(what))?;
+        std::fs::rename(&fresh, &file).map_err(crate::bpffs::file_error("replace", &file))?;
+    }
+    Ok(())
+}
+
+fn pinned(directory: &Path, hook: Hook) -> Result<SchedClassifier> {
+    let file = directory.join(program_file(hook));
+    SchedClassifier::from_pin(&file)
+        .map_err(Error::bpf(format!("open the program {}", file.display())))
+}
+
+/// Attaches the pinned program of a hook to a device of the calling thread's namespace, behind
+/// whatever runs there, and pins the link.
+pub(crate) fn attach(directory: &Path, hook: Hook, device: &str, link: &str) -> Result<()> {
+    let what = format!("attach {} to `{device}`", hook.program());
+    let mut program = pinned(directory, hook)?;
+    let order = TcAttachOptions::TcxOrder(LinkOrder::default());
+    let id = program
+        .attach_with_options(device, hook.attach_type(), order)
+        .map_err(Error::bpf(what.clone()))?;
+    let attached = program.take_link(id).map_err(Error::bpf(what.clone()))?;
+    let fd = FdLink::try_from(attached).map_err(Error::bpf(what.clone()))?;
+    // Until it is pinned the link ends with this process.
+    fd.pin(directory.join(link)).map_err(Error::bpf(what))?;
+    Ok(())
+}
+
+/// Makes a pinned link run the pinned program of its hook; no packet sees neither or both.
+pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {
+    let file = directory.join(link);
+    let what = format!("replace the program of {}", file.display());
+    let mut program = pinned(directory, hook)?;
+    let old = PinnedLink::from_pin(&file).map_err(Error::bpf(what.clone()))?;
+    let old = SchedClassifierLink::try_from(FdLink::from(old)).map_err(Error::bpf(what.clone()))?;
+    program.attach_to_link(old).map_err(Error::bpf(what))?;
+    Ok(())
+}
+
+/// The identities of the programs that run at a hook of a device and carry the name of ours.
+pub(crate) fn ours_at(device: &str, hook: Hook) -> Result<Vec<u32>> {
+    let (_, programs) = SchedClassifier::query_tcx(device, hook.attach_type())
+        .map_err(Error::bpf(format!("ask what runs at `{device}`")))?;
+    Ok(programs
+        .iter()
+        .filter(|info| Hook::ALL.iter().any(|h| info.name_as_str() == Some(h.program())))
+        .map(aya::programs::ProgramInfo::id)
+        .collect())
+}
+
+/// The identity of the pinned program of a hook.
+pub(crate) fn identity(directory: &Path, hook: Hook) -> Result<u32> {
+    let program = pinned(directory, hook)?;
+    let info = program.info().map_err(Error::bpf("read a program's description"))?;
+    Ok(info.id())
+}

@@ -1,0 +1,233 @@
+//! What a switch is, beside what the kernel has now; differences are warnings.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use hopyard_net::{Handle, Link, NetNs};
+use serde::Serialize;
+
+use crate::bypass::bypassed_rules;
+use crate::error::Result;
+use crate::layout::{
+    PORT_ANY_SOURCE, PORT_ISOLATED, PORT_PEER, PortRecord, SWITCH_ANSWERS,
+};
+use crate::mac::Mac;
+use crate::programs::{self, Hook};
+use crate::switch::Switch;
+
+/// A switch as it stands. Lists are in the order of the slots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// Its name.
+    pub name: String,
+    /// The inode of its network namespace.
+    pub netns: u64,
+    /// Its uplink.
+    pub uplink: Option<ShownUplink>,
+    /// Does it answer ARP and neighbour solicitations from the table?
+    pub answers: bool,
+    /// Its ports.
+    pub ports: Vec<ShownPort>,
+    /// What is not as it should be, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// An uplink as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ShownUplink {
+    /// The device.
+    pub device: String,
+    /// The host's Ethernet address there.
+    pub mac: Mac,
+    /// Bytes of payload that a frame takes.
+    pub mtu_bytes: u32,
+}
+
+/// A port as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ShownPort {
+    /// The device.
+    pub device: String,
+    /// The Ethernet addresses that are its; the guest's own first.
+    pub macs: Vec<Mac>,
+    /// The IP addresses that it is held to; none: any.
+    pub ips: Vec<IpAddr>,
+    /// Its VLAN; `None`: untagged.
+    pub vlan: Option<u16>,
+    /// Does it talk to the uplink and the host only?
+    pub isolated: bool,
+    /// May it send from any address that is nobody else's?
+    pub allow_spoof: bool,
+    /// Do frames go straight into the guest's namespace?
+    pub direct: bool,
+    /// Bytes of payload that a frame takes.
+    pub mtu_bytes: u32,
+}
+
+impl Switch {
+    /// What it is. Devices are looked up in the calling thread's namespace, which should be the
+    /// switch's own; elsewhere the warnings say so.
+    ///
+    /// # Errors
+    /// The kernel's maps or devices cannot be read.
+    pub fn show(&self) -> Result<Shown> {
+        let config = self.state.config()?;
+        let ns = NetNs::current()?;
+        let mut warnings = Vec::new();
+        let at_home = ns.inode()? == config.netns;
+        let handle = Handle::new(&ns)?;
+        let links: BTreeMap<u32, Link> = if at_home {
+            handle.links()?.into_iter().map(|l| (l.index, l)).collect()
+        } else {
+            warnings.push(format!(
+                "the switch is in another network namespace (net:[{}]): its devices cannot be looked at \
+                 from here",
+                config.netns
+            ));
+            BTreeMap::new()
+        };
+        if at_home {
+            warnings.extend(bypassed_rules(&ns));
+        }
+        let uplink = (config.uplink != 0).then(|| {
+            let link = links.get(&config.uplink);
+            if at_home {
+                self.check_uplink(config.uplink, config.host_mac, link, &mut warnings);
+            }
+            ShownUplink {
+                device: name_of(link, config.uplink),
+                mac: Mac::from_number(config.host_mac),
+                mtu_bytes: link.map_or(0, |link| link.mtu),
+            }
+        });
+        let (macs, ips) = self.addresses();
+        let mut ports = Vec::new();
+        for (slot, record) in self.state.ports()? {
+            let link = links.get(&record.device);
+            if let Some(link) = link {
+                let peer = handle.lower_of(link).ok().flatten();
+                self.check_port(&record, link, peer.as_ref(), &mut warnings);
+                if let Some(uplink) = &uplink
+                    && uplink.mtu_bytes != link.mtu
+                {
+                    warnings.push(format!(
+                        "`{}` has an MTU of {}, the uplink `{}` one of {}: longer frames between them \
+                         are dropped (reason mtu)",
+                        link.name, link.mtu, uplink.device, uplink.mtu_bytes
+                    ));
+                }
+            }
+            let mut macs = macs.get(&slot).cloned().unwrap_or_default();
+            macs.sort_by_key(|mac| (mac.to_number() != record.mac, *mac));
+            ports.push(ShownPort {
+                device: name_of(link, record.device),
+                macs,
+                ips: ips.get(&slot).cloned().unwrap_or_default(),
+                vlan: (record.vlan != 0).then_some(record.vlan),
+                isolated: record.flags & PORT_ISOLATED != 0,
+                allow_spoof: record.flags & PORT_ANY_SOURCE != 0,
+                direct: record.flags & PORT_PEER != 0,
+                mtu_bytes: link.map_or(0, |link| link.mtu),
+            });
+        }
+        Ok(Shown {
+            name: self.name.clone(),
+            netns: config.netns,
+            uplink,
+            answers: config.flags & SWITCH_ANSWERS != 0,
+            ports,
+            warnings,
+        })
+    }
+
+    /// The Ethernet and IP addresses by slot.
+    fn addresses(&self) -> (BTreeMap<u32, Vec<Mac>>, BTreeMap<u32, Vec<IpAddr>>) {
+        let mut macs: BTreeMap<u32, Vec<Mac>> = BTreeMap::new();
+        for (key, station) in self.state.stations.iter().flatten() {
+            macs.entry(station.slot).or_default().push(Mac::from_number(key));
+        }
+        let mut ips: BTreeMap<u32, Vec<IpAddr>> = BTreeMap::new();
+        for (key, address) in self.state.addresses.iter().flatten() {
+            ips.entry(address.slot).or_default().push(key.ip());
+        }
+        for list in ips.values_mut() {
+            list.sort();
+        }
+        (macs, ips)
+    }
+
+    fn check_uplink(&self, index: u32, mac: u64, link: Option<&Link>, warnings: &mut Vec<String>) {
+        let Some(link) = link else {
+            warnings.push(format!(
+                "the uplink (device {index}) is gone: delete the switch and create it again"
+            ));
+            return;
+        };
+        if link.mac != Some(Mac::from_number(mac).0) {
+            warnings.push(format!(
+                "`{}` has another Ethernet address now than {}: guests do not reach the host; delete the \
+                 switch and create it again",
+                link.name,
+                Mac::from_number(mac)
+            ));
+        }
+        for hook in [Hook::UplinkIn, Hook::UplinkOut] {
+            self.check_hook(&link.name, hook, warnings);
+        }
+    }
+
+    fn check_port(
+        &self,
+        record: &PortRecord,
+        link: &Link,
+        peer: Option<&Link>,
+        warnings: &mut Vec<String>,
+    ) {
+        let name = &link.name;
+        if !link.up {
+            warnings.push(format!("`{name}` is down: `ip link set {name} up`"));
+        }
+        if let Some(peer) = peer {
+            if peer.mtu != link.mtu {
+                warnings.push(format!(
+                    "`{name}` has an MTU of {}, its other end one of {}",
+                    link.mtu, peer.mtu
+                ));
+            }
+            if peer.gso_max_size != link.gso_max_size {
+                warnings.push(format!(
+                    "`{name}` and its other end differ in the largest GSO packet they take"
+                ));
+            }
+            let direct = record.flags & PORT_PEER != 0;
+            if direct != link.lower_ns.is_some() {
+                warnings.push(format!(
+                    "the other end of `{name}` moved to another namespace after the port was added: remove \
+                     it and add it again{}",
+                    if direct { "; until then it gets nothing" } else { " for the direct way into it" }
+                ));
+            }
+        }
+        self.check_hook(name, Hook::Port, warnings);
+    }
+
+    /// Exactly one program of ours must run at a hook, the pinned one.
+    fn check_hook(&self, device: &str, hook: Hook, warnings: &mut Vec<String>) {
+        let wanted = programs::identity(&self.directory, hook);
+        match (programs::ours_at(device, hook), wanted) {
+            (Ok(found), Ok(wanted)) if found == [wanted] => {}
+            (Ok(found), Ok(_)) if found.is_empty() => warnings.push(format!(
+                "the switch's program does not run at `{device}` any more: somebody detached it"
+            )),
+            (Ok(found), Ok(wanted)) => warnings.push(format!(
+                "programs {found:?} run at `{device}` instead of {wanted} alone: `hopyard switch upgrade {}`",
+                self.name
+            )),
+            (Err(error), _) | (_, Err(error)) => warnings.push(error.to_string()),
+        }
+    }
+}
+
+fn name_of(link: Option<&Link>, index: u32) -> String {
+    link.map_or_else(|| format!("#{index}"), |link| link.name.clone())
+}

@@ -1,0 +1,177 @@
+//! A switch's maps: everything that is known of it.
+
+use std::path::{Path, PathBuf};
+
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues};
+
+use crate::error::{Error, Result};
+use crate::layout::{
+    Address, AddressKey, Config, Counters, FIRST_PORT, LAYOUT_VERSION, MAX_SLOTS, PortRecord,
+    STATE_FREE, Station,
+};
+
+/// The pinned maps of one switch.
+pub(crate) struct State {
+    config: Array<MapData, Config>,
+    ports: Array<MapData, PortRecord>,
+    slots: HashMap<MapData, u32, u32>,
+    pub(crate) stations: HashMap<MapData, u64, Station>,
+    pub(crate) addresses: HashMap<MapData, AddressKey, Address>,
+    counters: PerCpuArray<MapData, Counters>,
+}
+
+/// A pinned map as the kind that it is.
+fn pinned<T: TryFrom<Map>>(directory: &Path, name: &str) -> Result<T>
+where
+    T::Error: std::error::Error + Send + Sync + 'static,
+{
+    let path = directory.join(name);
+    let what = format!("open the map {}", path.display());
+    let map = MapData::from_pin(&path)
+        .and_then(Map::from_map_data)
+        .map_err(Error::bpf(what.clone()))?;
+    T::try_from(map).map_err(Error::bpf(what))
+}
+
+impl State {
+    pub(crate) fn open(directory: &Path) -> Result<Self> {
+        Ok(Self {
+            config: pinned(directory, "config")?,
+            ports: pinned(directory, "ports")?,
+            slots: pinned(directory, "slots")?,
+            stations: pinned(directory, "stations")?,
+            addresses: pinned(directory, "addresses")?,
+            counters: pinned(directory, "counters")?,
+        })
+    }
+
+    pub(crate) fn config(&self) -> Result<Config> {
+        self.config.get(&0, 0).map_err(Error::bpf("read the switch's settings"))
+    }
+
+    pub(crate) fn set_config(&mut self, config: Config) -> Result<()> {
+        self.config
+            .set(0, config, 0)
+            .map_err(Error::bpf("write the switch's settings"))
+    }
+
+    /// Refuses maps that this version of the program does not understand.
+    pub(crate) fn check_layout(&self, name: &str) -> Result<()> {
+        let found = self.config()?.version;
+        if found == LAYOUT_VERSION {
+            return Ok(());
+        }
+        Err(Error::refused(
+            format!("use the switch `{name}`"),
+            format!(
+                "its maps have layout {found}, this program writes layout {LAYOUT_VERSION}; use the \
+                 version of hopyard that made it, or delete it and create it again"
+            ),
+        ))
+    }
+
+    pub(crate) fn port(&self, slot: u32) -> Result<PortRecord> {
+        self.ports
+            .get(&slot, 0)
+            .map_err(Error::bpf(format!("read port record {slot}")))
+    }
+
+    pub(crate) fn set_port(&mut self, slot: u32, record: PortRecord) -> Result<()> {
+        self.ports
+            .set(slot, record, 0)
+            .map_err(Error::bpf(format!("write port record {slot}")))
+    }
+
+    /// Every record in use, with its slot.
+    pub(crate) fn ports(&self) -> Result<Vec<(u32, PortRecord)>> {
+        let mut found = Vec::new();
+        for slot in FIRST_PORT..self.config()?.slots {
+            let record = self.port(slot)?;
+            if record.state != STATE_FREE {
+                found.push((slot, record));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The lowest free slot.
+    pub(crate) fn free_slot(&self) -> Result<Option<u32>> {
+        let slots = self.config()?.slots;
+        for slot in FIRST_PORT..slots {
+            if self.port(slot)?.state == STATE_FREE {
+                return Ok(Some(slot));
+            }
+        }
+        Ok((slots < MAX_SLOTS).then_some(slots))
+    }
+
+    pub(crate) fn slot_of(&self, ifindex: u32) -> Option<u32> {
+        self.slots.get(&ifindex, 0).ok()
+    }
+
+    pub(crate) fn set_slot(&mut self, ifindex: u32, slot: u32) -> Result<()> {
+        self.slots
+            .insert(ifindex, slot, 0)
+            .map_err(Error::bpf(format!("write the slot of device {ifindex}")))
+    }
+
+    /// Forgets everything that refers to a slot; its record stays.
+    pub(crate) fn forget(&mut self, slot: u32) -> Result<()> {
+        let of_slot = |what: &str| Error::bpf(format!("remove the {what} of port record {slot}"));
+        let stations: Vec<u64> = self
+            .stations
+            .iter()
+            .filter_map(|entry| entry.ok().filter(|(_, s)| s.slot == slot))
+            .map(|(key, _)| key)
+            .collect();
+        for key in stations {
+            self.stations.remove(&key).map_err(of_slot("stations"))?;
+        }
+        let addresses: Vec<AddressKey> = self
+            .addresses
+            .iter()
+            .filter_map(|entry| entry.ok().filter(|(_, a)| a.slot == slot))
+            .map(|(key, _)| key)
+            .collect();
+        for key in addresses {
+            self.addresses.remove(&key).map_err(of_slot("addresses"))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets which slot a device had.
+    pub(crate) fn forget_device(&mut self, ifindex: u32, slot: u32) -> Result<()> {
+        // It may be another port's by now: kernels hand out numbers again after a while.
+        if self.slot_of(ifindex) == Some(slot) {
+            self.slots
+                .remove(&ifindex)
+                .map_err(Error::bpf(format!("remove the slot of device {ifindex}")))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn counters(&self, slot: u32) -> Result<Counters> {
+        let values = self
+            .counters
+            .get(&slot, 0)
+            .map_err(Error::bpf(format!("read the counters of slot {slot}")))?;
+        let mut sum = Counters::default();
+        for one in values.iter() {
+            sum.add(one);
+        }
+        Ok(sum)
+    }
+
+    pub(crate) fn zero_counters(&mut self, slot: u32) -> Result<()> {
+        let what = format!("clear the counters of slot {slot}");
+        let cpus = aya::util::nr_cpus()
+            .map_err(|(file, source)| Error::File {
+                what: "read",
+                path: PathBuf::from(file),
+                source,
+            })?;
+        let zeros = PerCpuValues::try_from(vec![Counters::default(); cpus])
+            .map_err(Error::bpf(what.clone()))?;
+        self.counters.set(slot, zeros, 0).map_err(Error::bpf(what))
+    }
+}

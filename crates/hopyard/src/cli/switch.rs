@@ -1,0 +1,313 @@
+//! `hopyard switch`.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use hopyard_switch::{Counters, NewPort, NewSwitch, PartyStats, Shown, ShownPort, Switch};
+use serde::Serialize;
+
+use super::args::{PortCommand, SwitchArgs, SwitchCommand};
+use super::{Done, pretty, print, table};
+
+/// How often `stats --watch` looks.
+const PERIOD: Duration = Duration::from_secs(1);
+
+pub(super) fn switch(args: SwitchArgs) -> Done {
+    match args.command {
+        SwitchCommand::Create {
+            name,
+            uplink,
+            answer,
+        } => {
+            Switch::create(&NewSwitch {
+                name: &name,
+                uplink: uplink.as_deref(),
+                answers: answer,
+            })?;
+            Ok(ExitCode::SUCCESS)
+        }
+        SwitchCommand::Port(args) => port(args.command),
+        SwitchCommand::Show { name, json } => show(name, json),
+        SwitchCommand::Stats { name, json, watch } => stats(&name, json, watch),
+        SwitchCommand::Upgrade { name } => {
+            Switch::open(&name)?.upgrade()?;
+            Ok(ExitCode::SUCCESS)
+        }
+        SwitchCommand::Delete { name } => {
+            Switch::open(&name)?.delete()?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn port(command: PortCommand) -> Done {
+    match command {
+        PortCommand::Add {
+            name,
+            device,
+            mac,
+            ip,
+            vlan,
+            isolated,
+            allow_spoof,
+        } => Switch::open(&name)?.add_port(&NewPort {
+            device: &device,
+            macs: mac,
+            ips: ip,
+            vlan,
+            isolated,
+            allow_spoof,
+        })?,
+        PortCommand::Del { name, device } => Switch::open(&name)?.remove_port(&device)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct ShownDocument {
+    schema: &'static str,
+    switches: Vec<Shown>,
+}
+
+fn show(name: Option<String>, json: bool) -> Done {
+    let names = name.map_or_else(Switch::list, |name| Ok(vec![name]))?;
+    let switches = names
+        .iter()
+        .map(|name| Switch::open(name)?.show())
+        .collect::<Result<Vec<_>, _>>()?;
+    if json {
+        return print(&pretty(&ShownDocument {
+            schema: "hopyard/switch/1",
+            switches,
+        })?);
+    }
+    if switches.is_empty() {
+        return print("there is no switch\n");
+    }
+    for shown in &switches {
+        print(&show_text(shown))?;
+        for warning in &shown.warnings {
+            crate::note(format_args!("{}: {warning}", shown.name));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_text(shown: &Shown) -> String {
+    let uplink = shown.uplink.as_ref().map_or_else(
+        || "no uplink".to_owned(),
+        |up| format!("uplink {} (host {}, MTU {})", up.device, up.mac, up.mtu_bytes),
+    );
+    let answers = if shown.answers {
+        ", answers ARP and neighbour solicitations"
+    } else {
+        ""
+    };
+    let mut text = format!("switch {}: {uplink}{answers}\n", shown.name);
+    if shown.ports.is_empty() {
+        text += "  no ports\n";
+        return text;
+    }
+    let mut table = table(&["port", "MAC", "IP", "VLAN", "MTU", "way in", "rules"]);
+    for port in &shown.ports {
+        table.add_row([
+            port.device.clone(),
+            lines(&port.macs),
+            if port.ips.is_empty() { "any".to_owned() } else { lines(&port.ips) },
+            port.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
+            port.mtu_bytes.to_string(),
+            if port.direct { "direct" } else { "queue" }.to_owned(),
+            rules(port),
+        ]);
+    }
+    text += &format!("{table}\n");
+    text
+}
+
+fn lines<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn rules(port: &ShownPort) -> String {
+    let words: Vec<&str> = [
+        (port.isolated, "isolated"),
+        (port.allow_spoof, "may spoof"),
+    ]
+    .iter()
+    .filter_map(|(set, word)| set.then_some(*word))
+    .collect();
+    if words.is_empty() {
+        "-".to_owned()
+    } else {
+        words.join(", ")
+    }
+}
+
+#[derive(Serialize)]
+struct StatsDocument {
+    schema: &'static str,
+    switch: String,
+    /// Of the span since the last document; absent in the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_s: Option<f64>,
+    parties: Vec<PartyDocument>,
+}
+
+#[derive(Serialize)]
+struct PartyDocument {
+    party: String,
+    rx_packets: u64,
+    rx_bytes: u64,
+    tx_packets: u64,
+    tx_bytes: u64,
+    answered: u64,
+    /// By reason, those that happened.
+    drops: std::collections::BTreeMap<&'static str, u64>,
+}
+
+impl From<&PartyStats> for PartyDocument {
+    fn from(stats: &PartyStats) -> Self {
+        let c = &stats.counters;
+        Self {
+            party: stats.party.clone(),
+            rx_packets: c.rx_packets,
+            rx_bytes: c.rx_bytes,
+            tx_packets: c.tx_packets,
+            tx_bytes: c.tx_bytes,
+            answered: c.answered,
+            drops: c.dropped().collect(),
+        }
+    }
+}
+
+/// The state of all counters at an instant.
+struct Reading {
+    at: Instant,
+    parties: Vec<PartyStats>,
+}
+
+impl Reading {
+    /// Opens the switch each time: ports come and go while somebody watches.
+    fn take(name: &str) -> Result<Self, hopyard_switch::Error> {
+        let switch = Switch::open(name)?;
+        Ok(Self {
+            at: Instant::now(),
+            parties: switch.stats()?,
+        })
+    }
+}
+
+fn stats(name: &str, json: bool, watch: bool) -> Done {
+    let mut last = Reading::take(name)?;
+    print(&stats_text(name, json, watch, &last, None)?)?;
+    while watch {
+        std::thread::sleep(PERIOD);
+        let now = Reading::take(name)?;
+        let text = stats_text(name, json, watch, &now, Some(&last))?;
+        if !is_read(&text)? {
+            break;
+        }
+        last = now;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes; false when nobody reads any more.
+fn is_read(text: &str) -> Result<bool, super::Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(super::Failure {
+            status: 3,
+            message: format!("cannot write to stdout: {e}"),
+        }),
+        Ok(()) => Ok(true),
+    }
+}
+
+fn stats_text(
+    name: &str,
+    json: bool,
+    watch: bool,
+    now: &Reading,
+    last: Option<&Reading>,
+) -> Result<String, super::Failure> {
+    let span_s = last.map(|last| (now.at - last.at).as_secs_f64());
+    if json {
+        let document = StatsDocument {
+            schema: "hopyard/switch-stats/1",
+            switch: name.to_owned(),
+            span_s,
+            parties: now.parties.iter().map(PartyDocument::from).collect(),
+        };
+        if !watch {
+            return pretty(&document);
+        }
+        // A document per line, for programs that follow.
+        return serde_json::to_string(&document)
+            .map(|line| line + "\n")
+            .map_err(|e| super::Failure {
+                status: 3,
+                message: format!("cannot write JSON: {e}"),
+            });
+    }
+    let heads: &[&str] = if span_s.is_some() {
+        &["party", "rx packets/s", "rx Mbit/s", "tx packets/s", "tx Mbit/s", "drops"]
+    } else {
+        &["party", "rx packets", "rx bytes", "tx packets", "tx bytes", "answered", "drops"]
+    };
+    let mut table = table(heads);
+    for party in &now.parties {
+        match (span_s, last.and_then(|last| before(last, party))) {
+            (Some(span), Some(before)) => table.add_row(rates(party, before, span)),
+            (Some(_), None) => table.add_row([&party.party, "-", "-", "-", "-", "-"]),
+            (None, _) => table.add_row(totals(party)),
+        };
+    }
+    Ok(format!("{table}\n"))
+}
+
+fn before<'a>(last: &'a Reading, party: &PartyStats) -> Option<&'a Counters> {
+    let found = last.parties.iter().find(|p| p.party == party.party)?;
+    // Fewer than before: the port was removed and added again in between.
+    (found.counters.rx_packets <= party.counters.rx_packets).then_some(&found.counters)
+}
+
+fn totals(party: &PartyStats) -> Vec<String> {
+    let c = &party.counters;
+    let mut row = vec![party.party.clone()];
+    row.extend(
+        [c.rx_packets, c.rx_bytes, c.tx_packets, c.tx_bytes, c.answered].map(|n| n.to_string()),
+    );
+    row.push(drops(c.dropped()));
+    row
+}
+
+fn rates(party: &PartyStats, before: &Counters, span_s: f64) -> Vec<String> {
+    let c = &party.counters;
+    let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / span_s;
+    let mbit = |now, then| format!("{:.1}", rate(now, then) * 8.0 / 1e6);
+    let earlier: std::collections::BTreeMap<_, _> = before.dropped().collect();
+    let fresh = c.dropped().filter_map(|(reason, count)| {
+        let count = count.saturating_sub(earlier.get(reason).copied().unwrap_or(0));
+        (count > 0).then_some((reason, count))
+    });
+    vec![
+        party.party.clone(),
+        format!("{:.0}", rate(c.rx_packets, before.rx_packets)),
+        mbit(c.rx_bytes, before.rx_bytes),
+        format!("{:.0}", rate(c.tx_packets, before.tx_packets)),
+        mbit(c.tx_bytes, before.tx_bytes),
+        drops(fresh),
+    ]
+}
+
+fn drops(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
+    let all: Vec<String> = counts.map(|(reason, n)| format!("{reason} {n}")).collect();
+    if all.is_empty() {
+        "-".to_owned()
+    } else {
+        all.join(", ")
+    }
+}

@@ -1,0 +1,67 @@
+//! `direct`: hopyard's own switch in the hub; frames go by MAC address, with no bridge.
+
+use super::{Need, Path};
+use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::topology::{host, role};
+use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::meter::way::Hop;
+use crate::model::Peer;
+
+/// The hub's end of endpoint `a`'s device.
+const PORT_A: &str = "veth-a";
+/// The hub's end of endpoint `b`'s device.
+const PORT_B: &str = "veth-b";
+
+pub(super) struct Direct;
+
+impl Path for Direct {
+    fn name(&self) -> &'static str {
+        "direct"
+    }
+
+    fn summary(&self) -> &'static str {
+        "hopyard's eBPF switch in the hub, veth ports; far and host: over its uplink"
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &Peer::ALL
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::Kind("veth"), Need::DirectSwitch]
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        let uplink = (peer != Peer::Local).then_some(UPLINK);
+        if uplink.is_some() {
+            lab.wire()?;
+        }
+        lab.veth((role::A, ETH), (role::HUB, PORT_A))?;
+        let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
+        let mut way = vec![Hop::tx(role::A, ETH), Hop::rx(role::HUB, PORT_A)];
+        let mut ports = vec![PORT_A];
+        let server = match peer {
+            Peer::Local => {
+                lab.veth((role::B, ETH), (role::HUB, PORT_B))?;
+                ports.push(PORT_B);
+                // Frames are handed into the namespace; the port's own device does not send them.
+                way.push(Hop::rx(role::B, ETH));
+                lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
+            }
+            Peer::Host => {
+                way.push(Hop::rx(role::HUB, UPLINK));
+                lab.endpoint(role::HUB, UPLINK, Subnet::LAN.host(host::HUB))?
+            }
+            Peer::Far => {
+                way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
+                lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
+            }
+        };
+        lab.switch(uplink, &ports)?;
+        Ok(Topology {
+            client,
+            server,
+            way,
+        })
+    }
+}
