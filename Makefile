@@ -4,7 +4,7 @@ CARGO ?= cargo
 HOPYARD := target/release/hopyard
 
 # What building needs beside a Rust toolchain; what tests and benchmarks use on top.
-BUILD_PACKAGES := gcc libc6-dev
+BUILD_PACKAGES := gcc libc6-dev clang libbpf-dev
 TEST_PACKAGES := nftables iproute2 util-linux bsdutils
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables
 

@@ -24,7 +24,9 @@ fn main() {
         Ok(done) => String::from_utf8_lossy(&done.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    println!("cargo::error=the direct switch's eBPF programs need clang and libbpf's headers: apt-get install clang libbpf-dev");
+    println!(
+        "cargo::error=the direct switch's eBPF programs need clang and libbpf's headers: apt-get install clang libbpf-dev"
+    );
     for line in format!("{compiler}: {trouble}").lines() {
         println!("cargo::error={line}");
     }

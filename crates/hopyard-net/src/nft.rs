@@ -168,7 +168,11 @@ fn parse_chains(text: &str) -> std::result::Result<Vec<NftChain>, String> {
         let Some(hook) = chain["hook"].as_str() else {
             continue;
         };
-        let (family, table, name) = (word(chain, "family"), word(chain, "table"), word(chain, "name"));
+        let (family, table, name) = (
+            word(chain, "family"),
+            word(chain, "table"),
+            word(chain, "name"),
+        );
         let rules = objects
             .iter()
             .map(|object| &object["rule"])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What the programs and their loader share. src/layout.rs says the same in Rust; a test there
- * compares the two by the types that the compiler left in the object (BTF).
+ * What the programs and their loader share. src/layout.rs says the same in Rust. Both sides assert
+ * the same sizes and offsets, so neither can change alone.
  *
  * A change of meaning or shape needs a new LAYOUT_VERSION: a loader refuses maps of another one.
  */
@@ -112,3 +112,22 @@ struct address {
 	__u32 slot;
 	__u32 port_flags;
 };
+
+#define AT(type, field, offset) \
+	_Static_assert(__builtin_offsetof(struct type, field) == offset, #type "." #field)
+#define SIZE(type, size) _Static_assert(sizeof(struct type) == size, #type)
+
+AT(config, host_mac, 16);
+AT(config, slots, 36);
+SIZE(config, 40);
+AT(port, device, 12);
+AT(port, vlan, 24);
+SIZE(port, 32);
+AT(station, port_flags, 12);
+SIZE(station, 16);
+AT(address_key, vlan, 16);
+SIZE(address_key, 20);
+AT(address, slot, 8);
+SIZE(address, 16);
+AT(counters, drops, 40);
+SIZE(counters, 160);

@@ -48,15 +48,20 @@ pub(crate) fn is_mounted() -> bool {
 /// Makes [`HOME`], mounting the BPF file system where nobody has.
 pub(crate) fn prepare() -> Result<()> {
     if !is_mounted() {
-        mount(Some(SOURCE), BPFFS, Some("bpf"), MsFlags::empty(), None::<&str>).map_err(
-            |errno| match errno {
-                Errno::EPERM => Error::refused(
-                    format!("mount the BPF file system on {BPFFS}"),
-                    "permission denied; run as root (CAP_SYS_ADMIN)",
-                ),
-                other => file_error("mount the BPF file system on", Path::new(BPFFS))(other.into()),
-            },
-        )?;
+        mount(
+            Some(SOURCE),
+            BPFFS,
+            Some("bpf"),
+            MsFlags::empty(),
+            None::<&str>,
+        )
+        .map_err(|errno| match errno {
+            Errno::EPERM => Error::refused(
+                format!("mount the BPF file system on {BPFFS}"),
+                "permission denied; run as root (CAP_SYS_ADMIN)",
+            ),
+            other => file_error("mount the BPF file system on", Path::new(BPFFS))(other.into()),
+        })?;
     }
     fs::create_dir_all(HOME).map_err(file_error("make directory", Path::new(HOME)))
 }
@@ -117,7 +122,9 @@ pub(crate) fn remove_directory(path: &Path) -> Result<()> {
 pub(crate) fn tidy() {
     let home = Path::new(HOME);
     let gone = fs::remove_dir(home).is_ok()
-        && home.parent().is_some_and(|parent| fs::remove_dir(parent).is_ok());
+        && home
+            .parent()
+            .is_some_and(|parent| fs::remove_dir(parent).is_ok());
     if gone && is_ours() && is_empty() {
         let _ = umount(BPFFS);
     }

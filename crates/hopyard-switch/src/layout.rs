@@ -1,4 +1,4 @@
-//! The shapes of `bpf/layout.h`. A test compares them with the types in the compiled object.
+//! The shapes of `bpf/layout.h`, which asserts the same sizes and offsets.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -100,16 +100,31 @@ pub(crate) fn station_key(mac: Mac, vlan: u16) -> u64 {
 
 /// Why a frame was dropped, in the order of `enum drop` in `bpf/layout.h`, with what it means.
 pub const DROP_REASONS: [(&str, &str); 15] = [
-    ("no_port", "from a device that is just being added or removed"),
-    ("malformed", "too short, or a header that contradicts itself"),
+    (
+        "no_port",
+        "from a device that is just being added or removed",
+    ),
+    (
+        "malformed",
+        "too short, or a header that contradicts itself",
+    ),
     ("source", "a group address or zero as the source"),
     ("vlan", "tagged on an untagged port, or tagged twice"),
     ("mac", "a source address that is not the sender's"),
     ("ip", "an IP source address that is not the sender's"),
     ("arp", "an ARP message that lies about its sender"),
-    ("nd", "a neighbour discovery message that lies about its sender"),
-    ("protocol", "neither IP nor ARP from a port held to its addresses"),
-    ("reserved", "to an address that no bridge forwards (STP, LLDP, pause)"),
+    (
+        "nd",
+        "a neighbour discovery message that lies about its sender",
+    ),
+    (
+        "protocol",
+        "neither IP nor ARP from a port held to its addresses",
+    ),
+    (
+        "reserved",
+        "to an address that no bridge forwards (STP, LLDP, pause)",
+    ),
     ("self", "to the party that it came from"),
     ("isolated", "between ports of which one is isolated"),
     ("unknown", "to nobody known, and the switch has no uplink"),
@@ -159,10 +174,28 @@ impl Counters {
 
 macro_rules! pod {
     ($($shape:ty),*) => {$(
-        // SAFETY: `repr(C)` integers and arrays of them, without padding (each field's offset is
-        // compared with the object's types by a test); any bytes are a value.
+        // SAFETY: `repr(C)` integers and arrays of them, without padding (see the offsets below); any
+        // bytes are a value.
         unsafe impl aya::Pod for $shape {}
     )*};
 }
 
 pod!(Config, PortRecord, Station, AddressKey, Address, Counters);
+
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Config, host_mac) == 16);
+    assert!(offset_of!(Config, slots) == 36);
+    assert!(size_of::<Config>() == 40);
+    assert!(offset_of!(PortRecord, device) == 12);
+    assert!(offset_of!(PortRecord, vlan) == 24);
+    assert!(size_of::<PortRecord>() == 32);
+    assert!(offset_of!(Station, port_flags) == 12);
+    assert!(size_of::<Station>() == 16);
+    assert!(offset_of!(AddressKey, vlan) == 16);
+    assert!(size_of::<AddressKey>() == 20);
+    assert!(offset_of!(Address, slot) == 8);
+    assert!(size_of::<Address>() == 16);
+    assert!(offset_of!(Counters, drops) == 40);
+    assert!(size_of::<Counters>() == 160);
+};

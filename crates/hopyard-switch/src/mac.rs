@@ -38,7 +38,9 @@ impl fmt::Display for Mac {
 
 /// Not six hexadecimal octets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no Ethernet address: six hexadecimal octets with `:` between them, 02:00:00:00:00:01")]
+#[error(
+    "`{0}` is no Ethernet address: six hexadecimal octets with `:` between them, 02:00:00:00:00:01"
+)]
 pub struct NotAMac(String);
 
 impl FromStr for Mac {
@@ -76,7 +78,14 @@ mod tests {
         assert_eq!(mac.to_string(), "02:00:ab:cd:ef:01");
         assert_eq!(Mac::from_number(mac.to_number() | 7 << 48), mac);
         assert_eq!(mac.to_number() & 0xff, 2);
-        for wrong in ["", "02:00", "02:00:00:00:00:00:00", "02:00:00:00:00:+1", "02-00-00-00-00-01", "gg:0:0:0:0:0"] {
+        for wrong in [
+            "",
+            "02:00",
+            "02:00:00:00:00:00:00",
+            "02:00:00:00:00:+1",
+            "02-00-00-00-00-01",
+            "gg:0:0:0:0:0",
+        ] {
             assert!(wrong.parse::<Mac>().is_err(), "{wrong}");
         }
         assert!(!Mac([1, 0, 0, 0, 0, 0]).is_station());

@@ -122,7 +122,11 @@ pub(crate) fn ours_at(device: &str, hook: Hook) -> Result<Vec<u32>> {
         .map_err(Error::bpf(format!("ask what runs at `{device}`")))?;
     Ok(programs
         .iter()
-        .filter(|info| Hook::ALL.iter().any(|h| info.name_as_str() == Some(h.program())))
+        .filter(|info| {
+            Hook::ALL
+                .iter()
+                .any(|h| info.name_as_str() == Some(h.program()))
+        })
         .map(aya::programs::ProgramInfo::id)
         .collect())
 }
@@ -130,6 +134,8 @@ pub(crate) fn ours_at(device: &str, hook: Hook) -> Result<Vec<u32>> {
 /// The identity of the pinned program of a hook.
 pub(crate) fn identity(directory: &Path, hook: Hook) -> Result<u32> {
     let program = pinned(directory, hook)?;
-    let info = program.info().map_err(Error::bpf("read a program's description"))?;
+    let info = program
+        .info()
+        .map_err(Error::bpf("read a program's description"))?;
     Ok(info.id())
 }

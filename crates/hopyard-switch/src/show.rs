@@ -8,9 +8,7 @@ use serde::Serialize;
 
 use crate::bypass::bypassed_rules;
 use crate::error::Result;
-use crate::layout::{
-    PORT_ANY_SOURCE, PORT_ISOLATED, PORT_PEER, PortRecord, SWITCH_ANSWERS,
-};
+use crate::layout::{PORT_ANY_SOURCE, PORT_ISOLATED, PORT_PEER, PortRecord, SWITCH_ANSWERS};
 use crate::mac::Mac;
 use crate::programs::{self, Hook};
 use crate::switch::Switch;
@@ -144,7 +142,9 @@ impl Switch {
     fn addresses(&self) -> (BTreeMap<u32, Vec<Mac>>, BTreeMap<u32, Vec<IpAddr>>) {
         let mut macs: BTreeMap<u32, Vec<Mac>> = BTreeMap::new();
         for (key, station) in self.state.stations.iter().flatten() {
-            macs.entry(station.slot).or_default().push(Mac::from_number(key));
+            macs.entry(station.slot)
+                .or_default()
+                .push(Mac::from_number(key));
         }
         let mut ips: BTreeMap<u32, Vec<IpAddr>> = BTreeMap::new();
         for (key, address) in self.state.addresses.iter().flatten() {

@@ -46,7 +46,9 @@ impl State {
     }
 
     pub(crate) fn config(&self) -> Result<Config> {
-        self.config.get(&0, 0).map_err(Error::bpf("read the switch's settings"))
+        self.config
+            .get(&0, 0)
+            .map_err(Error::bpf("read the switch's settings"))
     }
 
     pub(crate) fn set_config(&mut self, config: Config) -> Result<()> {
@@ -164,12 +166,11 @@ impl State {
 
     pub(crate) fn zero_counters(&mut self, slot: u32) -> Result<()> {
         let what = format!("clear the counters of slot {slot}");
-        let cpus = aya::util::nr_cpus()
-            .map_err(|(file, source)| Error::File {
-                what: "read",
-                path: PathBuf::from(file),
-                source,
-            })?;
+        let cpus = aya::util::nr_cpus().map_err(|(file, source)| Error::File {
+            what: "read",
+            path: PathBuf::from(file),
+            source,
+        })?;
         let zeros = PerCpuValues::try_from(vec![Counters::default(); cpus])
             .map_err(Error::bpf(what.clone()))?;
         self.counters.set(slot, zeros, 0).map_err(Error::bpf(what))

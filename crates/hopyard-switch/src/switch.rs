@@ -200,7 +200,10 @@ impl Switch {
         let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
         let port = self.check(&what, new, &link, peer.as_ref())?;
         let slot = self.state.free_slot()?.ok_or_else(|| {
-            Error::refused(&what, format!("it has {} ports already", MAX_SLOTS - FIRST_PORT))
+            Error::refused(
+                &what,
+                format!("it has {} ports already", MAX_SLOTS - FIRST_PORT),
+            )
         })?;
         let bound = self.bind(slot, &port, &link);
         if bound.is_err() {
@@ -249,7 +252,10 @@ impl Switch {
                 return refuse(format!("{mac} is the host's own address"));
             }
             if let Ok(owner) = self.state.stations.get(&station_key(*mac, vlan), 0) {
-                return refuse(format!("{mac} is taken by port {}", self.device_of(owner.slot)));
+                return refuse(format!(
+                    "{mac} is taken by port {}",
+                    self.device_of(owner.slot)
+                ));
             }
         }
         for (n, ip) in new.ips.iter().enumerate() {
@@ -260,7 +266,10 @@ impl Switch {
                 return refuse(format!("{ip} is given twice"));
             }
             if let Ok(owner) = self.state.addresses.get(&AddressKey::new(*ip, vlan), 0) {
-                return refuse(format!("{ip} is taken by port {}", self.device_of(owner.slot)));
+                return refuse(format!(
+                    "{ip} is taken by port {}",
+                    self.device_of(owner.slot)
+                ));
             }
         }
         let mut flags = 0;
@@ -389,6 +398,31 @@ impl Switch {
         Ok(())
     }
 
+    /// Every name in use, of unfinished switches too.
+    ///
+    /// # Errors
+    /// The directory of switches cannot be read.
+    pub fn names() -> Result<Vec<String>> {
+        bpffs::names()
+    }
+
+    /// Removes whatever there is under a name, whole or not, of whichever version; nothing is fine.
+    ///
+    /// # Errors
+    /// Something cannot be removed.
+    pub fn discard(name: &str) -> Result<()> {
+        check_name("remove a switch", name)?;
+        let directory = directory(name);
+        if !directory.exists() {
+            return Ok(());
+        }
+        let lock = bpffs::lock()?;
+        bpffs::remove_directory(&directory)?;
+        drop(lock);
+        bpffs::tidy();
+        Ok(())
+    }
+
     /// Removes a switch. Its devices stay.
     ///
     /// # Errors
@@ -410,7 +444,7 @@ impl Switch {
     fn repair(&mut self) -> Result<()> {
         let same_namespace = NetNs::current()?.inode()? == self.state.config()?.netns;
         for (slot, record) in self.state.ports()? {
-            let gone = same_namespace && if_indextoname(record.device).is_err();
+            let gone = same_namespace && device_name(record.device).is_none();
             if record.state == STATE_BUSY || gone {
                 self.clear(slot)?;
             }
@@ -455,9 +489,9 @@ impl Switch {
     /// The name of a port's device, for people.
     pub(crate) fn device_of(&self, slot: u32) -> String {
         let index = self.state.port(slot).map_or(0, |record| record.device);
-        if_indextoname(index).map_or_else(
-            |_| format!("device {index}, which is gone"),
-            |name| format!("`{}`", name.to_string_lossy()),
+        device_name(index).map_or_else(
+            || format!("device {index}, which is gone"),
+            |name| format!("`{name}`"),
         )
     }
 
@@ -477,11 +511,7 @@ impl Switch {
             add("host".into(), SLOT_HOST)?;
         }
         for (slot, record) in self.state.ports()? {
-            let name = if_indextoname(record.device);
-            let name = name.map_or_else(
-                |_| format!("#{}", record.device),
-                |name| name.to_string_lossy().into_owned(),
-            );
+            let name = device_name(record.device).unwrap_or_else(|| format!("#{}", record.device));
             add(name, slot)?;
         }
         Ok(parties)
@@ -535,7 +565,9 @@ impl Here {
             return Err(Error::refused(what, "`lo` leads nowhere"));
         }
         if link.master.is_some() && is_pair(&link) {
-            let why = format!("`{name}` has a master (a bridge?): take it out first, `ip link set {name} nomaster`");
+            let why = format!(
+                "`{name}` has a master (a bridge?): take it out first, `ip link set {name} nomaster`"
+            );
             return Err(Error::refused(what, why));
         }
         for hook in [Hook::Port, Hook::UplinkOut] {
@@ -568,6 +600,14 @@ impl Here {
             bpffs::HOME
         ))
     }
+}
+
+/// The name of a device of the calling thread's namespace; `None` if there is none of that index.
+fn device_name(index: u32) -> Option<String> {
+    let name = if_indextoname(index).ok()?;
+    let name = name.to_string_lossy().into_owned();
+    // nix 0.31 takes the null pointer that means "no such device" for success.
+    (!name.is_empty()).then_some(name)
 }
 
 /// Is the device one end of a pair, with the guest's at the other?

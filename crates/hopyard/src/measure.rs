@@ -502,9 +502,13 @@ fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Opti
     let device = devices
         .iter()
         .find(|d| d.namespace == hop.namespace && d.name == hop.device)?;
-    // From client to server it is what the hop does forward; TCP_MAERTS runs the other way.
-    let forward = load != LoadKind::TcpMaerts;
-    let receives = hop.forward.is_none_or(|d| (d == Direction::Rx) == forward);
+    // TCP_MAERTS runs the other way; loopback counts both ways as forward.
+    let counts = if load == LoadKind::TcpMaerts && !hop.backward.is_empty() {
+        hop.backward
+    } else {
+        hop.forward
+    };
+    let receives = counts.contains(&Direction::Rx);
     let (bytes, skbs) = if receives {
         (device.rx_bytes, device.rx_packets)
     } else {

@@ -97,7 +97,12 @@ fn show(name: Option<String>, json: bool) -> Done {
 fn show_text(shown: &Shown) -> String {
     let uplink = shown.uplink.as_ref().map_or_else(
         || "no uplink".to_owned(),
-        |up| format!("uplink {} (host {}, MTU {})", up.device, up.mac, up.mtu_bytes),
+        |up| {
+            format!(
+                "uplink {} (host {}, MTU {})",
+                up.device, up.mac, up.mtu_bytes
+            )
+        },
     );
     let answers = if shown.answers {
         ", answers ARP and neighbour solicitations"
@@ -114,8 +119,13 @@ fn show_text(shown: &Shown) -> String {
         table.add_row([
             port.device.clone(),
             lines(&port.macs),
-            if port.ips.is_empty() { "any".to_owned() } else { lines(&port.ips) },
-            port.vlan.map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
+            if port.ips.is_empty() {
+                "any".to_owned()
+            } else {
+                lines(&port.ips)
+            },
+            port.vlan
+                .map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
             port.mtu_bytes.to_string(),
             if port.direct { "direct" } else { "queue" }.to_owned(),
             rules(port),
@@ -126,17 +136,18 @@ fn show_text(shown: &Shown) -> String {
 }
 
 fn lines<T: ToString>(items: &[T]) -> String {
-    items.iter().map(T::to_string).collect::<Vec<_>>().join("\n")
+    items
+        .iter()
+        .map(T::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn rules(port: &ShownPort) -> String {
-    let words: Vec<&str> = [
-        (port.isolated, "isolated"),
-        (port.allow_spoof, "may spoof"),
-    ]
-    .iter()
-    .filter_map(|(set, word)| set.then_some(*word))
-    .collect();
+    let words: Vec<&str> = [(port.isolated, "isolated"), (port.allow_spoof, "may spoof")]
+        .iter()
+        .filter_map(|(set, word)| set.then_some(*word))
+        .collect();
     if words.is_empty() {
         "-".to_owned()
     } else {
@@ -253,9 +264,24 @@ fn stats_text(
             });
     }
     let heads: &[&str] = if span_s.is_some() {
-        &["party", "rx packets/s", "rx Mbit/s", "tx packets/s", "tx Mbit/s", "drops"]
+        &[
+            "party",
+            "rx packets/s",
+            "rx Mbit/s",
+            "tx packets/s",
+            "tx Mbit/s",
+            "drops",
+        ]
     } else {
-        &["party", "rx packets", "rx bytes", "tx packets", "tx bytes", "answered", "drops"]
+        &[
+            "party",
+            "rx packets",
+            "rx bytes",
+            "tx packets",
+            "tx bytes",
+            "answered",
+            "drops",
+        ]
     };
     let mut table = table(heads);
     for party in &now.parties {
@@ -278,7 +304,14 @@ fn totals(party: &PartyStats) -> Vec<String> {
     let c = &party.counters;
     let mut row = vec![party.party.clone()];
     row.extend(
-        [c.rx_packets, c.rx_bytes, c.tx_packets, c.tx_bytes, c.answered].map(|n| n.to_string()),
+        [
+            c.rx_packets,
+            c.rx_bytes,
+            c.tx_packets,
+            c.tx_bytes,
+            c.answered,
+        ]
+        .map(|n| n.to_string()),
     );
     row.push(drops(c.dropped()));
     row

@@ -1,6 +1,7 @@
 //! Building a lab, and taking it down.
 
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink};
+use hopyard_switch::{NewPort, NewSwitch, Switch};
 
 use super::paths::Path;
 use super::topology::{Addresses, Endpoint, Space, Topology, role};
@@ -37,6 +38,8 @@ pub struct Builder {
     /// One end of every pair, by role: what has to be deleted by hand.
     pairs: Vec<(&'static str, String)>,
     cgroup: Option<Cgroup>,
+    /// The direct switch of the hub, by name: it would outlive the lab.
+    switch: Option<String>,
     keep: bool,
 }
 
@@ -99,6 +102,12 @@ impl Lab {
         self.builder.cgroup.as_ref()
     }
 
+    /// The name of its direct switch, which is state beside its namespaces.
+    #[must_use]
+    pub fn switch(&self) -> Option<&str> {
+        self.builder.switch.as_deref()
+    }
+
     /// Lets everything stand when this value goes; whoever calls this has named the namespaces.
     pub fn leave_standing(mut self) {
         self.builder.keep = true;
@@ -128,6 +137,7 @@ impl Builder {
             devices: Vec::new(),
             pairs: Vec::new(),
             cgroup,
+            switch: None,
             keep: false,
         }
     }
@@ -361,6 +371,30 @@ impl Builder {
         })
     }
 
+    /// The direct switch in the hub, with these of its devices as ports.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn switch(&mut self, uplink: Option<&str>, ports: &[&str]) -> Result<()> {
+        let name = switch_name(self.id);
+        let hub = self.space(role::HUB)?.ns().try_clone()?;
+        self.switch = Some(name.clone());
+        hub.run(|| {
+            let mut switch = Switch::create(&NewSwitch {
+                name: &name,
+                uplink,
+                answers: false,
+            })?;
+            for device in ports {
+                switch.add_port(&NewPort {
+                    device,
+                    ..NewPort::default()
+                })?;
+            }
+            Ok(())
+        })?
+    }
+
     /// Has the kernel act now on the devices' coming up, rather than within the window.
     fn settle(&self) -> Result<()> {
         for (role, device) in &self.devices {
@@ -377,10 +411,25 @@ impl Builder {
     }
 }
 
+/// The name of a lab's switch. The BPF file system takes no dots.
+pub(super) fn switch_name(id: LabId) -> String {
+    format!("lab-{id}").replace('.', "-")
+}
+
+/// The lab that a switch of this name belongs to, if it is a lab's.
+pub(super) fn lab_of_switch(name: &str) -> Option<LabId> {
+    name.strip_prefix("lab-")?.replace('-', ".").parse().ok()
+}
+
 impl Drop for Builder {
     fn drop(&mut self) {
         if self.keep {
             return;
+        }
+        if let Some(name) = &self.switch
+            && let Err(error) = Switch::discard(name)
+        {
+            complain("switch", &error);
         }
         // Pairs go at once; namespaces and what else is in them follow in the background.
         for space in &self.spaces {
@@ -403,8 +452,9 @@ impl Drop for Builder {
 }
 
 /// Undo goes on past a failure and says what it was.
-fn complain(what: &str, error: &hopyard_net::Error) {
+fn complain(what: &str, error: &(dyn std::error::Error + 'static)) {
     crate::note(format_args!(
-        "could not remove the {what} of a lab: {error}"
+        "could not remove the {what} of a lab: {}",
+        crate::chain(error)
     ));
 }

@@ -1,10 +1,12 @@
 //! Finding and removing what an interrupted lab left.
 //!
 //! Namespaces of a lab end with its processes. What can stay behind a SIGKILL is a control group, with
-//! a worker in it that was stopped, and a kept lab that was never finished.
+//! a worker in it that was stopped, a direct switch, and a kept lab that was never finished.
 
 use hopyard_net::Cgroup;
+use hopyard_switch::Switch;
 
+use super::builder::lab_of_switch;
 use super::{LabId, Result, keep};
 
 /// What was found, and what became of it.
@@ -37,6 +39,12 @@ pub fn clean() -> Result<Cleaned> {
             Err(e) => cleaned.problems.push(crate::chain(&e)),
         }
     }
+    for name in abandoned_switches()? {
+        match Switch::discard(&name) {
+            Ok(()) => cleaned.removed.push(format!("switch `{name}` of a lab")),
+            Err(e) => cleaned.problems.push(crate::chain(&e)),
+        }
+    }
     for name in keep::leftovers()? {
         let problems = keep::remove(&name);
         if problems.is_empty() {
@@ -53,8 +61,18 @@ pub fn clean() -> Result<Cleaned> {
 /// The places where leftovers would be cannot be read.
 pub fn find() -> Result<Vec<String>> {
     let mut found = abandoned_groups()?;
+    found.extend(abandoned_switches()?);
     found.extend(keep::leftovers()?);
     Ok(found)
+}
+
+/// Switches of labs whose builder is dead and which are not kept.
+fn abandoned_switches() -> Result<Vec<String>> {
+    let kept: Vec<String> = keep::list()?.into_iter().filter_map(|k| k.switch).collect();
+    let dead = |name: &String| lab_of_switch(name).is_some_and(|id| !id.owner.lives());
+    let mut names = Switch::names()?;
+    names.retain(|name| dead(name) && !kept.contains(name));
+    Ok(names)
 }
 
 fn abandoned_groups() -> Result<Vec<String>> {

@@ -52,6 +52,9 @@ pub enum Error {
         /// Least MTU, bytes.
         least: u32,
     },
+    /// The direct switch.
+    #[error(transparent)]
+    Switch(#[from] hopyard_switch::Error),
     /// The ends cannot be placed as asked.
     #[error(
         "placement `split` needs two CPUs and this process may use one: choose placement `same` or `free`"

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hopyard_net::{Handle, NetNs, enter_for_exec, unbind};
+use hopyard_switch::Switch;
 use serde::{Deserialize, Serialize};
 
 use super::id::{LabId, Owner};
@@ -41,6 +42,9 @@ pub struct Kept {
     pub complete: bool,
     /// Its namespaces.
     pub spaces: Vec<KeptSpace>,
+    /// Its direct switch, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
 }
 
 /// A namespace of a kept lab.
@@ -86,6 +90,7 @@ pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -
         owner: Owner::me().to_string(),
         complete: false,
         spaces: Vec::new(),
+        switch: None,
     };
     claim(&kept)?;
     let built = stand(kept, path);
@@ -157,6 +162,7 @@ fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
             address,
         });
     }
+    kept.switch = lab.switch().map(str::to_owned);
     kept.complete = true;
     write(&home, &kept)?;
     if let Some(cgroup) = lab.cgroup() {
@@ -253,7 +259,18 @@ pub fn read(name: &str) -> Result<Kept> {
             source: error,
         },
     })?;
-    serde_json::from_str(&text).map_err(|e| Error::File {
+    parse(&file, &text)
+}
+
+/// The state in a directory, whatever its name is just now.
+fn state_in(home: &Path) -> Result<Kept> {
+    let file = home.join(STATE);
+    let text = fs::read_to_string(&file).map_err(file_error(format!("read {}", file.display())))?;
+    parse(&file, &text)
+}
+
+fn parse(file: &Path, text: &str) -> Result<Kept> {
+    serde_json::from_str(text).map_err(|e| Error::File {
         what: format!("read {}", file.display()),
         source: e.into(),
     })
@@ -303,6 +320,11 @@ pub(super) fn remove(name: &str) -> Vec<String> {
             problems.push(format!("cannot {what}: {why}"));
         }
     };
+    // One that was never whole has its switch removed by its builder, or by `clean`.
+    if let Some(switch) = state_in(&home).ok().and_then(|kept| kept.switch) {
+        let outcome = Switch::discard(&switch).map_err(|e| crate::chain(&e));
+        tried(format!("remove switch `{switch}`"), outcome);
+    }
     for entry in fs::read_dir(&home).into_iter().flatten().flatten() {
         let file = entry.path();
         if entry.file_name() == STATE {

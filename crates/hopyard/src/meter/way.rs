@@ -13,29 +13,57 @@ pub struct Hop {
     pub namespace: &'static str,
     /// Device.
     pub device: String,
-    /// What it does with a packet from client to server; `None` for loopback, which does both.
-    pub forward: Option<Direction>,
+    /// What it counts of packets from client to server.
+    pub forward: &'static [Direction],
+    /// What it counts of packets from server to client; loopback counts both ways as forward.
+    pub backward: &'static [Direction],
 }
 
 impl Hop {
-    /// A device that sends what goes from client to server.
-    #[must_use]
-    pub fn tx(namespace: &'static str, device: &str) -> Self {
+    fn new(
+        namespace: &'static str,
+        device: &str,
+        forward: &'static [Direction],
+        backward: &'static [Direction],
+    ) -> Self {
         Self {
             namespace,
             device: device.to_owned(),
-            forward: Some(Direction::Tx),
+            forward,
+            backward,
         }
+    }
+
+    /// A device that sends what goes from client to server.
+    #[must_use]
+    pub fn tx(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Tx], &[Direction::Rx])
     }
 
     /// A device that receives what goes from client to server.
     #[must_use]
     pub fn rx(namespace: &'static str, device: &str) -> Self {
-        Self {
-            namespace,
-            device: device.to_owned(),
-            forward: Some(Direction::Rx),
-        }
+        Self::new(namespace, device, &[Direction::Rx], &[Direction::Tx])
+    }
+
+    /// Loopback, which sends and receives every packet.
+    #[must_use]
+    pub fn loopback(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Tx, Direction::Rx], &[])
+    }
+
+    /// A device that receives from the client what goes to the server, while what comes back is
+    /// handed past it.
+    #[must_use]
+    pub fn rx_from_client(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Rx], &[])
+    }
+
+    /// A device that receives from the server what goes to the client, while what goes to the server
+    /// is handed past it.
+    #[must_use]
+    pub fn rx_from_server(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[], &[Direction::Rx])
     }
 }
 
@@ -110,14 +138,10 @@ pub fn prove(hops: &[Hop], devices: &[DeviceCount], traffic: Traffic<'_>) -> Way
     }
 }
 
-/// (is it the client-to-server direction, what the device does) for both directions of a hop.
-fn directions(hop: &Hop) -> Vec<(bool, Direction)> {
-    match hop.forward {
-        Some(Direction::Tx) => vec![(true, Direction::Tx), (false, Direction::Rx)],
-        Some(Direction::Rx) => vec![(true, Direction::Rx), (false, Direction::Tx)],
-        // Both directions of the traffic are in both counters.
-        None => vec![(true, Direction::Tx), (true, Direction::Rx)],
-    }
+/// (is it the client-to-server direction, what the device counts) for all that a hop counts.
+fn directions(hop: &Hop) -> impl Iterator<Item = (bool, Direction)> {
+    let forward = hop.forward.iter().map(|d| (true, *d));
+    forward.chain(hop.backward.iter().map(|d| (false, *d)))
 }
 
 fn check(device: &DeviceCount, direction: Direction, bounds: Option<Bounds>) -> Option<String> {

@@ -20,7 +20,7 @@ impl Path for Direct {
     }
 
     fn summary(&self) -> &'static str {
-        "hopyard's eBPF switch in the hub, veth ports; far and host: over its uplink"
+        "hopyard's own eBPF switch in the hub, veth ports, no bridge"
     }
 
     fn peers(&self) -> &'static [Peer] {
@@ -38,18 +38,25 @@ impl Path for Direct {
         }
         lab.veth((role::A, ETH), (role::HUB, PORT_A))?;
         let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
-        let mut way = vec![Hop::tx(role::A, ETH), Hop::rx(role::HUB, PORT_A)];
+        // Frames to a guest are handed into its namespace, past the port's own device.
+        let mut way = vec![
+            Hop::tx(role::A, ETH),
+            Hop::rx_from_client(role::HUB, PORT_A),
+        ];
         let mut ports = vec![PORT_A];
         let server = match peer {
             Peer::Local => {
                 lab.veth((role::B, ETH), (role::HUB, PORT_B))?;
                 ports.push(PORT_B);
-                // Frames are handed into the namespace; the port's own device does not send them.
-                way.push(Hop::rx(role::B, ETH));
+                way.extend([
+                    Hop::rx_from_server(role::HUB, PORT_B),
+                    Hop::rx(role::B, ETH),
+                ]);
                 lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
             }
             Peer::Host => {
-                way.push(Hop::rx(role::HUB, UPLINK));
+                // What the host sends is turned round before the uplink's queue, and the port sends it.
+                way[1] = Hop::rx(role::HUB, PORT_A);
                 lab.endpoint(role::HUB, UPLINK, Subnet::LAN.host(host::HUB))?
             }
             Peer::Far => {

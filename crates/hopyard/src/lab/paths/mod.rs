@@ -1,6 +1,7 @@
 //! The paths: one file each, one line each in [`PATHS`].
 
 mod bridge;
+mod direct;
 mod ipvlan;
 mod macvlan;
 mod native;
@@ -14,8 +15,10 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use hopyard_net::{Handle, NetNs, probe_kind};
+use hopyard_switch::{NewSwitch, Switch};
 
-use super::{Builder, Error, Result, Topology};
+use super::builder::switch_name;
+use super::{Builder, Error, LabId, Result, Topology};
 use crate::model::{Peer, UnknownName};
 
 /// One way to connect an endpoint.
@@ -87,6 +90,7 @@ pub static PATHS: &[&dyn Path] = &[
     &veth_route::VethRoute,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
+    &direct::Direct,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
     &vxlan::Vxlan,
@@ -120,6 +124,8 @@ pub enum Need {
     Kind(&'static str),
     /// Bridges whose frames pass through netfilter.
     BridgeNetfilter,
+    /// tcx hooks and a BPF file system, which the direct switch lives on.
+    DirectSwitch,
 }
 
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).
@@ -148,6 +154,7 @@ impl Need {
     fn try_out(self) -> hopyard_net::Result<()> {
         match self {
             Self::Kind(kind) => probe_kind(kind),
+            Self::DirectSwitch => probe_switch(),
             Self::BridgeNetfilter => {
                 let handle = Handle::new(&NetNs::create()?)?;
                 if handle.has_sysctl(BRIDGE_NF_SYSCTL) {
@@ -164,6 +171,29 @@ impl Need {
             }
         }
     }
+}
+
+/// Makes an empty switch and removes it.
+fn probe_switch() -> hopyard_net::Result<()> {
+    let name = switch_name(LabId::next());
+    let new = NewSwitch {
+        name: &name,
+        ..NewSwitch::default()
+    };
+    Switch::create(&new)
+        .and_then(Switch::delete)
+        .map_err(|error| match error {
+            hopyard_switch::Error::Net(error) => error,
+            other => hopyard_net::Error::Unsupported {
+                what: "make a direct switch".to_owned(),
+                feature: "tcx".to_owned(),
+                remedy: format!(
+                    "it takes Linux 6.6 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_ACT, and \
+                     CAP_BPF ({}), or choose another path",
+                    crate::chain(&other)
+                ),
+            },
+        })
 }
 
 #[cfg(test)]

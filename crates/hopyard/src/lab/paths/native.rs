@@ -29,11 +29,7 @@ impl Path for Native {
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         if peer == Peer::Local {
             let both = lab.loopback(role::A)?;
-            let lo = Hop {
-                namespace: role::A,
-                device: "lo".to_owned(),
-                forward: None,
-            };
+            let lo = Hop::loopback(role::A, "lo");
             return Ok(Topology {
                 client: both.clone(),
                 server: both,

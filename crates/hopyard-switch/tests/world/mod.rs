@@ -1,0 +1,304 @@
+//! A switch with guests, a wire and ears everywhere.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
+use nix::sys::socket::{
+    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
+    send, socket,
+};
+
+pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
+/// Nobody's address.
+pub(crate) const STRANGER: [u8; 6] = [2, 0, 0, 0, 0xaa, 0xbb];
+/// An Ethernet type for local experiments (IEEE 802).
+pub(crate) const EXPERIMENT: u16 = 0x88b5;
+/// A frame that is to come has come by then, and one that must not come would have.
+const QUIET: Duration = Duration::from_millis(30);
+
+/// A packet socket on one device: hears what reached the stack, sends what it is given.
+struct Ear {
+    name: String,
+    socket: OwnedFd,
+}
+
+impl Ear {
+    fn open(ns: &NetNs, device: &str, name: &str, kind: u16) -> Self {
+        let socket = ns
+            .run(|| {
+                let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+                let fd = socket(
+                    AddressFamily::Packet,
+                    SockType::Raw,
+                    flags,
+                    None::<SockProtocol>,
+                )
+                .unwrap();
+                let index = nix::net::if_::if_nametoindex(device).unwrap();
+                bind(fd.as_raw_fd(), &link_address(index, kind)).unwrap();
+                fd
+            })
+            .unwrap();
+        Self {
+            name: name.to_owned(),
+            socket,
+        }
+    }
+
+    fn hear(&self) -> Vec<Vec<u8>> {
+        let mut heard = Vec::new();
+        let mut buffer = [0; 2048];
+        while let Ok(n) = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+            heard.push(buffer[..n].to_vec());
+        }
+        heard
+    }
+}
+
+fn link_address(index: u32, kind: u16) -> LinkAddr {
+    let raw = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: kind.to_be(),
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: `raw` is a whole sockaddr_ll, and its family says so.
+    unsafe { LinkAddr::from_raw((&raw const raw).cast(), Some(size)) }.unwrap()
+}
+
+/// Ears of all parties for one Ethernet type.
+pub(crate) struct Ears(Vec<Ear>);
+
+impl Ears {
+    /// Every frame that anybody heard since the last call, with who heard it.
+    pub(crate) fn heard(&self) -> Vec<(String, Vec<u8>)> {
+        let mut all = Vec::new();
+        let mut deadline = Instant::now() + QUIET;
+        while Instant::now() < deadline {
+            for ear in &self.0 {
+                for frame in ear.hear() {
+                    all.push((ear.name.clone(), frame));
+                    deadline = Instant::now() + QUIET;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        all
+    }
+}
+
+/// Namespaces, devices and a switch; gone when this value goes.
+pub(crate) struct World {
+    name: String,
+    hub: NetNs,
+    guests: Mutex<Vec<Option<NetNs>>>,
+    far: Option<NetNs>,
+    macs: Vec<(String, [u8; 6])>,
+    ears: Ears,
+}
+
+fn quiet(ns: &NetNs) -> Handle {
+    let handle = Handle::new(ns).unwrap();
+    handle.quiet_ipv6().unwrap();
+    handle
+}
+
+fn pair(hub: &Handle, name: &str, peer: &str, ns: &NetNs, mac: [u8; 6]) {
+    let kind = LinkKind::Veth {
+        peer: peer.to_owned(),
+        peer_ns: Some(ns),
+        peer_mac: Some(mac),
+    };
+    let new = NewLink {
+        up: true,
+        ..NewLink::new(name, kind)
+    };
+    hub.add_link(&new).unwrap();
+    quiet(ns).set_up(peer).unwrap();
+}
+
+impl World {
+    /// Guests `g0`… behind ports `p0`…, with an uplink (`host` at `up0`, `wire` beyond) or without.
+    pub(crate) fn new(name: &str, guests: usize, uplink: bool) -> Self {
+        Self::with(name, guests, uplink, |_, _| {})
+    }
+
+    /// As [`World::new`]; `change` says how port `n` differs.
+    pub(crate) fn with(
+        name: &str,
+        guests: usize,
+        uplink: bool,
+        change: impl Fn(usize, &mut NewPort<'_>),
+    ) -> Self {
+        Self::build(name, guests, uplink, false, change)
+    }
+
+    pub(crate) fn build(
+        name: &str,
+        guests: usize,
+        uplink: bool,
+        answers: bool,
+        change: impl Fn(usize, &mut NewPort<'_>),
+    ) -> Self {
+        let name = format!("test-{}-{name}", std::process::id());
+        let hub = NetNs::create().unwrap();
+        let handle = quiet(&hub);
+        let mut macs = Vec::new();
+        let mut ears = Vec::new();
+        let far = uplink.then(|| {
+            let far = NetNs::create().unwrap();
+            let mac = [2, 0, 0, 0, 1, 1];
+            pair(&handle, "up0", "far0", &far, mac);
+            macs.push(("wire".to_owned(), mac));
+            macs.push(("host".to_owned(), handle.link("up0").unwrap().mac.unwrap()));
+            ears.push(Ear::open(&far, "far0", "wire", EXPERIMENT));
+            ears.push(Ear::open(&hub, "up0", "host", EXPERIMENT));
+            far
+        });
+        hub.run(|| {
+            Switch::create(&NewSwitch {
+                name: &name,
+                uplink: uplink.then_some("up0"),
+                answers,
+            })
+        })
+        .unwrap()
+        .unwrap();
+        let mut spaces = Vec::new();
+        for n in 0..guests {
+            let ns = NetNs::create().unwrap();
+            let mac = [2, 0, 0, 0, 0, n as u8 + 1];
+            let device = format!("p{n}");
+            pair(&handle, &device, "eth0", &ns, mac);
+            let mut port = NewPort {
+                device: &device,
+                ..NewPort::default()
+            };
+            change(n, &mut port);
+            hub.run(|| Switch::open(&name).unwrap().add_port(&port))
+                .unwrap()
+                .unwrap();
+            macs.push((format!("g{n}"), mac));
+            ears.push(Ear::open(&ns, "eth0", &format!("g{n}"), EXPERIMENT));
+            spaces.push(Some(ns));
+        }
+        Self {
+            name,
+            hub,
+            guests: Mutex::new(spaces),
+            far,
+            macs,
+            ears: Ears(ears),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn mac(&self, party: &str) -> [u8; 6] {
+        self.macs.iter().find(|(name, _)| name == party).unwrap().1
+    }
+
+    /// Hands a frame to a party's device.
+    pub(crate) fn send(&self, party: &str, frame: &[u8]) {
+        let ear = self.ears.0.iter().find(|ear| ear.name == party).unwrap();
+        let sent = send(ear.socket.as_raw_fd(), frame, MsgFlags::empty()).unwrap();
+        assert_eq!(sent, frame.len());
+    }
+
+    /// Who heard a frame of the experiments' type, how often, by name.
+    pub(crate) fn heard(&self) -> Vec<(String, usize)> {
+        let mut count = std::collections::BTreeMap::new();
+        for (who, _) in self.ears.heard() {
+            *count.entry(who).or_insert(0) += 1;
+        }
+        count.into_iter().collect()
+    }
+
+    /// Further ears, for another type.
+    pub(crate) fn ears_for(&self, kind: u16) -> Ears {
+        let mut ears = Vec::new();
+        for (n, ns) in self.guests.lock().unwrap().iter().enumerate() {
+            if let Some(ns) = ns {
+                ears.push(Ear::open(ns, "eth0", &format!("g{n}"), kind));
+            }
+        }
+        if let Some(far) = &self.far {
+            ears.push(Ear::open(far, "far0", "wire", kind));
+        }
+        Ears(ears)
+    }
+
+    pub(crate) fn in_hub<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
+        self.hub.run(f).unwrap()
+    }
+
+    /// What was dropped of a party's frames, in the order of the reasons.
+    pub(crate) fn drops(&self, party: &str) -> Vec<(&'static str, u64)> {
+        let device = party.replace('g', "p");
+        let stats = self.in_hub(|| Switch::open(&self.name).unwrap().stats().unwrap());
+        let found = stats.iter().find(|stats| stats.party == device).unwrap();
+        found.counters.dropped().collect()
+    }
+
+    /// A device in the hub that is no port.
+    pub(crate) fn spare(&self, name: &str) {
+        let ns = NetNs::create().unwrap();
+        pair(
+            &Handle::new(&self.hub).unwrap(),
+            name,
+            "eth0",
+            &ns,
+            [2, 0, 0, 0, 2, 2],
+        );
+        self.guests.lock().unwrap().push(Some(ns));
+    }
+
+    /// A guest ends, and its device with it.
+    pub(crate) fn end_guest(&self, n: usize) {
+        Handle::new(&self.hub)
+            .unwrap()
+            .delete_link(&format!("p{n}"))
+            .unwrap();
+        self.guests.lock().unwrap()[n] = None;
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        Switch::discard(&self.name).unwrap();
+    }
+}
+
+/// A frame of at least the least length that Ethernet has.
+pub(crate) fn frame(to: [u8; 6], from: [u8; 6], kind: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = to.to_vec();
+    frame.extend(from);
+    frame.extend(kind.to_be_bytes());
+    frame.extend(payload);
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+/// An ARP request (RFC 826) to everybody; `speaker` is the Ethernet address that it speaks of.
+pub(crate) fn arp(from: [u8; 6], speaker: [u8; 6], ip: [u8; 4], asked: [u8; 4]) -> Vec<u8> {
+    let mut message = vec![0, 1, 8, 0, 6, 4, 0, 1];
+    message.extend(speaker);
+    message.extend(ip);
+    message.extend([0; 6]);
+    message.extend(asked);
+    frame(BROADCAST, from, 0x0806, &message)
+}
+
+/// For the tests that name addresses.
+pub(crate) fn as_mac(mac: [u8; 6]) -> Mac {
+    Mac(mac)
+}
