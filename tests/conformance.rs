@@ -2,7 +2,7 @@
 
 use hopyard::lab::{Lab, Path, role};
 use hopyard::meter::way::{self, Hop, Traffic};
-use hopyard::model::{Cell, LoadKind, Measurement, Peer};
+use hopyard::model::{Cell, Direction, LoadKind, Measurement, Peer};
 use hopyard_net::{Handle, LinkKind, NewLink};
 
 use crate::support::host::unharmed;
@@ -68,8 +68,12 @@ fn carried(lab: &Lab, load: LoadKind, measured: &Measurement) -> Result<(), Stri
             .iter()
             .find(|d| d.namespace == hop.namespace && d.name == hop.device)
             .ok_or_else(|| format!("{hop:?} has no counters"))?;
-        if device.rx_packets == 0 || device.tx_packets == 0 {
-            return Err(format!("{device:?} did not move both ways"));
+        let moved = |direction: &Direction| match direction {
+            Direction::Rx => device.rx_packets > 0,
+            Direction::Tx => device.tx_packets > 0,
+        };
+        if !hop.forward.iter().chain(hop.backward).all(moved) {
+            return Err(format!("{device:?} did not move as {hop:?} must"));
         }
     }
     Ok(())

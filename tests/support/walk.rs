@@ -87,6 +87,16 @@ fn kernel_has(need: Need) -> bool {
                 .status
                 .success()
         }
+        // tcx: Linux 6.6 or newer.
+        Need::DirectSwitch => Command::new("sh")
+            .args([
+                "-c",
+                "printf '6.6\\n%s\\n' \"$(uname -r)\" | sort --version-sort --check",
+            ])
+            .output()
+            .expect("sh runs")
+            .status
+            .success(),
         Need::BridgeNetfilter => {
             std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
         }

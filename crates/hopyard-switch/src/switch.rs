@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hopyard_net::{Handle, Link, NetNs};
 use nix::net::if_::if_indextoname;
@@ -118,7 +118,7 @@ impl Switch {
         made
     }
 
-    fn fill(name: &str, directory: &PathBuf, config: Config, uplink: Option<&str>) -> Result<Self> {
+    fn fill(name: &str, directory: &Path, config: Config, uplink: Option<&str>) -> Result<Self> {
         programs::load(directory)?;
         let mut state = State::open(directory)?;
         state.set_config(config)?;
@@ -133,7 +133,7 @@ impl Switch {
         })?;
         Ok(Self {
             name: name.to_owned(),
-            directory: directory.clone(),
+            directory: directory.to_owned(),
             state,
         })
     }
@@ -616,7 +616,7 @@ fn is_pair(link: &Link) -> bool {
 }
 
 /// Was the switch's making finished, and its removal not begun?
-fn is_whole(directory: &std::path::Path) -> bool {
+fn is_whole(directory: &Path) -> bool {
     State::open(directory)
         .and_then(|state| state.config())
         .is_ok_and(|config| config.state == STATE_READY)
@@ -625,7 +625,7 @@ fn is_whole(directory: &std::path::Path) -> bool {
 /// tcx came with Linux 6.6.
 fn check_kernel(what: &str) -> Result<()> {
     let release = nix::sys::utsname::uname()
-        .map_err(|e| file_error("read", std::path::Path::new("uname"))(e.into()))?
+        .map_err(|e| file_error("read", Path::new("uname"))(e.into()))?
         .release()
         .to_string_lossy()
         .into_owned();

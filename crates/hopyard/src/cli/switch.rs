@@ -212,16 +212,17 @@ impl Reading {
 fn stats(name: &str, json: bool, watch: bool) -> Done {
     let mut last = Reading::take(name)?;
     print(&stats_text(name, json, watch, &last, None)?)?;
-    while watch {
+    if !watch {
+        return Ok(ExitCode::SUCCESS);
+    }
+    loop {
         std::thread::sleep(PERIOD);
         let now = Reading::take(name)?;
-        let text = stats_text(name, json, watch, &now, Some(&last))?;
-        if !is_read(&text)? {
-            break;
+        if !is_read(&stats_text(name, json, watch, &now, Some(&last))?)? {
+            return Ok(ExitCode::SUCCESS);
         }
         last = now;
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes; false when nobody reads any more.
