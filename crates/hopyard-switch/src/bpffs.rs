@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -46,7 +47,7 @@ pub(crate) fn is_mounted() -> bool {
 }
 
 /// Makes [`HOME`], mounting the BPF file system where nobody has.
-pub(crate) fn prepare() -> Result<()> {
+fn prepare() -> Result<()> {
     if !is_mounted() {
         mount(
             Some(SOURCE),
@@ -66,11 +67,54 @@ pub(crate) fn prepare() -> Result<()> {
     fs::create_dir_all(HOME).map_err(file_error("make directory", Path::new(HOME)))
 }
 
-/// One holder at a time changes switches; the lock ends with the process.
-pub(crate) fn lock() -> Result<Flock<File>> {
-    let home = File::open(HOME).map_err(file_error("open", Path::new(HOME)))?;
-    Flock::lock(home, FlockArg::LockExclusive)
-        .map_err(|(_, errno)| file_error("lock", Path::new(HOME))(errno.into()))
+/// One holder at a time changes switches; ends with this value or with the process.
+pub(crate) type Lock = Flock<File>;
+
+/// How often somebody's last switch may take [`HOME`] away while this process waits for it.
+const TRIES: u32 = 100;
+
+/// The lock, making [`HOME`] where it is missing.
+pub(crate) fn lock_making() -> Result<Lock> {
+    for _ in 0..TRIES {
+        // Gone again at once: somebody's last switch was just removed.
+        match prepare() {
+            Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
+            prepared => prepared?,
+        }
+        if let Some(lock) = lock()? {
+            return Ok(lock);
+        }
+    }
+    Err(file_error("lock", Path::new(HOME))(
+        ErrorKind::WouldBlock.into(),
+    ))
+}
+
+/// The lock; `None` where there is no switch at all.
+pub(crate) fn lock() -> Result<Option<Lock>> {
+    let path = Path::new(HOME);
+    for _ in 0..TRIES {
+        let home = match File::open(path) {
+            Ok(home) => home,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(file_error("open", path)(error)),
+        };
+        let lock = Flock::lock(home, FlockArg::LockExclusive)
+            .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
+        // Whoever held it may have removed the directory, and another one stands there now.
+        if is_home(&lock) {
+            return Ok(Some(lock));
+        }
+    }
+    Err(file_error("lock", path)(ErrorKind::WouldBlock.into()))
+}
+
+fn is_home(file: &File) -> bool {
+    let identity = |data: fs::Metadata| (data.dev(), data.ino());
+    match (file.metadata(), fs::metadata(HOME)) {
+        (Ok(held), Ok(there)) => identity(held) == identity(there),
+        _ => false,
+    }
 }
 
 /// The names of all switches, whole or not.
@@ -116,15 +160,19 @@ pub(crate) fn remove_directory(path: &Path) -> Result<()> {
     fs::remove_dir(path).map_err(file_error("remove directory", path))
 }
 
-/// After the last switch: takes away the directories, and the mount if it was ours and nobody uses it.
+/// Gives the lock back. After the last switch the directories go too, and the mount if it was ours and
+/// nobody uses it.
 ///
 /// Best effort: what is still in use stays, and does no harm.
-pub(crate) fn tidy() {
+pub(crate) fn release(lock: Lock) {
     let home = Path::new(HOME);
+    // Under the lock, so that whoever waits for it finds out.
     let gone = fs::remove_dir(home).is_ok()
         && home
             .parent()
             .is_some_and(|parent| fs::remove_dir(parent).is_ok());
+    drop(lock);
+    // Whoever came meanwhile has something open, and the kernel refuses.
     if gone && is_ours() && is_empty() {
         let _ = umount(BPFFS);
     }

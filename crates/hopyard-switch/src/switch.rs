@@ -84,8 +84,19 @@ impl Switch {
             })?,
             None => [0; 6],
         };
-        bpffs::prepare()?;
-        let _lock = bpffs::lock()?;
+        let lock = bpffs::lock_making()?;
+        let made = Self::make(&what, new, &here, uplink.as_ref(), Mac(host_mac));
+        bpffs::release(lock);
+        made
+    }
+
+    fn make(
+        what: &str,
+        new: &NewSwitch<'_>,
+        here: &Here,
+        uplink: Option<&Link>,
+        host_mac: Mac,
+    ) -> Result<Self> {
         let directory = directory(new.name);
         if directory.exists() {
             if is_whole(&directory) {
@@ -101,9 +112,9 @@ impl Switch {
         let config = Config {
             version: LAYOUT_VERSION,
             state: STATE_BUSY,
-            uplink: uplink.as_ref().map_or(0, |link| link.index),
-            uplink_len: uplink.as_ref().map_or(0, |link| link.mtu + ETHERNET_HEADER),
-            host_mac: Mac(host_mac).to_number(),
+            uplink: uplink.map_or(0, |link| link.index),
+            uplink_len: uplink.map_or(0, |link| link.mtu + ETHERNET_HEADER),
+            host_mac: host_mac.to_number(),
             netns: here.inode,
             flags: if new.answers { SWITCH_ANSWERS } else { 0 },
             slots: FIRST_PORT,
@@ -113,7 +124,6 @@ impl Switch {
             // The first problem is the one to report; what stays is busy, so the next command
             // removes it.
             let _ = bpffs::remove_directory(&directory);
-            bpffs::tidy();
         }
         made
     }
@@ -151,12 +161,12 @@ impl Switch {
             })
         };
         let directory = directory(name);
-        if !directory.exists() {
+        let Some(lock) = bpffs::lock()? else {
             return missing();
-        }
-        let _lock = bpffs::lock()?;
+        };
         if !is_whole(&directory) {
             bpffs::remove_directory(&directory)?;
+            bpffs::release(lock);
             return missing();
         }
         let state = State::open(&directory)?;
@@ -193,7 +203,7 @@ impl Switch {
     /// taken. Nothing has changed then.
     pub fn add_port(&mut self, new: &NewPort<'_>) -> Result<()> {
         let what = format!("add port `{}` to switch `{}`", new.device, self.name);
-        let _lock = bpffs::lock()?;
+        let _lock = self.lock()?;
         self.repair()?;
         let here = self.here(&what)?;
         let link = here.free_device(&what, new.device)?;
@@ -356,7 +366,7 @@ impl Switch {
     /// The device is no port of this switch.
     pub fn remove_port(&mut self, device: &str) -> Result<()> {
         let what = format!("remove port `{device}` from switch `{}`", self.name);
-        let _lock = bpffs::lock()?;
+        let _lock = self.lock()?;
         self.repair()?;
         let here = self.here(&what)?;
         let index = here.handle.index(device)?;
@@ -384,7 +394,7 @@ impl Switch {
     /// # Errors
     /// The kernel refuses the new programs; then the old ones go on.
     pub fn upgrade(&mut self) -> Result<()> {
-        let _lock = bpffs::lock()?;
+        let _lock = self.lock()?;
         self.repair()?;
         programs::load(&self.directory)?;
         if self.state.config()?.uplink != 0 {
@@ -412,14 +422,11 @@ impl Switch {
     /// Something cannot be removed.
     pub fn discard(name: &str) -> Result<()> {
         check_name("remove a switch", name)?;
-        let directory = directory(name);
-        if !directory.exists() {
+        let Some(lock) = bpffs::lock()? else {
             return Ok(());
-        }
-        let lock = bpffs::lock()?;
-        bpffs::remove_directory(&directory)?;
-        drop(lock);
-        bpffs::tidy();
+        };
+        bpffs::remove_directory(&directory(name))?;
+        bpffs::release(lock);
         Ok(())
     }
 
@@ -428,16 +435,24 @@ impl Switch {
     /// # Errors
     /// Something of it cannot be removed; asking again goes on from there.
     pub fn delete(mut self) -> Result<()> {
-        let lock = bpffs::lock()?;
+        let lock = self.lock()?;
         let config = self.state.config()?;
         self.state.set_config(Config {
             state: STATE_BUSY,
             ..config
         })?;
         bpffs::remove_directory(&self.directory)?;
-        drop(lock);
-        bpffs::tidy();
+        bpffs::release(lock);
         Ok(())
+    }
+
+    /// The lock, while the switch still stands: somebody else may have deleted it since it was found.
+    fn lock(&self) -> Result<bpffs::Lock> {
+        let lock = bpffs::lock()?.filter(|_| is_whole(&self.directory));
+        lock.ok_or_else(|| Error::NoSwitch {
+            name: self.name.clone(),
+            there: Self::list().unwrap_or_default(),
+        })
     }
 
     /// Finishes or undoes what an interrupted command left, and forgets ports whose device is gone.

@@ -8,7 +8,7 @@
 
 mod world;
 
-use hopyard_switch::{NewPort, Switch};
+use hopyard_switch::{NewPort, NewSwitch, Switch};
 use world::{BROADCAST, EXPERIMENT, STRANGER, World, arp, as_mac, frame};
 
 /// Sends one frame and says who heard it, how often.
@@ -257,4 +257,27 @@ fn a_port_whose_device_went_is_forgotten() {
     });
     assert_eq!(heard(&world, "g0", world.mac("g1")), once(&["wire"]));
     assert_eq!(heard(&world, "g0", BROADCAST), once(&["host", "wire"]));
+}
+
+#[test]
+fn switches_come_and_go_side_by_side() {
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                for round in 0..20 {
+                    let name = format!("test-{}-{thread}-{round}", std::process::id());
+                    let new = NewSwitch {
+                        name: &name,
+                        ..NewSwitch::default()
+                    };
+                    let switch = Switch::create(&new).unwrap();
+                    let error = Switch::create(&new).unwrap_err().to_string();
+                    assert!(error.contains("there is one of that name"), "{error}");
+                    assert!(Switch::list().unwrap().contains(&name));
+                    switch.delete().unwrap();
+                    assert!(Switch::open(&name).is_err());
+                }
+            });
+        }
+    });
 }
