@@ -14,7 +14,7 @@ PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: root build ## the main job: measure every path this host has, about two minutes
+run: root build ## the main job: measure every path this host has, two to three minutes
 	$(HOPYARD) run
 
 build: toolchain ## build the program (release)

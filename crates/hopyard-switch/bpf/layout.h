@@ -24,7 +24,6 @@
 #define MAX_ADDRESSES 16384
 
 /* An Ethernet address as a number: the first octet is the lowest byte. */
-#define MAC_MASK 0xffffffffffffULL
 #define GROUP_BIT 1ULL
 
 enum drop {

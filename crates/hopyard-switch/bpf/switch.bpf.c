@@ -30,7 +30,6 @@ static __always_inline int hand_in(struct __sk_buff *skb, const struct station *
 struct flood {
 	struct __sk_buff *skb;
 	__u32 origin; /* slot */
-	__u32 failed;
 	__u16 vlan;
 	__u16 isolated; /* bits of port_flags that keep a port from getting it */
 };
@@ -245,6 +244,22 @@ static __noinline int flood_from_uplink(struct __sk_buff *skb, __u32 origin, __u
 	return 0;
 }
 
+/* Makes a frame at the uplink fit for a port, and counts it; else counts the drop and is false. */
+static __always_inline bool for_port(struct __sk_buff *skb, const struct station *to, __u32 origin,
+				     __be16 proto)
+{
+	if (is_tagged(skb, proto) && bpf_skb_vlan_pop(skb)) {
+		drop(origin, DROP_MALFORMED);
+		return false;
+	}
+	if (!fits(skb, to->ifindex, to->sure_len)) {
+		drop(origin, DROP_MTU);
+		return false;
+	}
+	count_tx(to->slot, skb->len);
+	return true;
+}
+
 SEC("classifier")
 int hopyard_up_in(struct __sk_buff *skb)
 {
@@ -262,7 +277,7 @@ int hopyard_up_in(struct __sk_buff *skb)
 	if (vlan < 0)
 		return VERDICT_NEXT;
 	if (is_group(macs.dst)) {
-		/* What says to be from one of the ports is an echo, or a lie. */
+		/* What says to be from one of the ports is an echo, or a lie: dropped for the ports. */
 		sw = the_switch();
 		if (station_of(macs.src, vlan) || !sw || macs.src == sw->host_mac) {
 			drop(SLOT_WIRE, DROP_MAC);
@@ -282,12 +297,7 @@ int hopyard_up_in(struct __sk_buff *skb)
 	count_rx(SLOT_WIRE, skb->len);
 	if (station_of(macs.src, vlan))
 		return drop(SLOT_WIRE, DROP_MAC);
-	if (is_tagged(skb, macs.proto) && bpf_skb_vlan_pop(skb))
-		return drop(SLOT_WIRE, DROP_MALFORMED);
-	if (!fits(skb, to->ifindex, to->sure_len))
-		return drop(SLOT_WIRE, DROP_MTU);
-	count_tx(to->slot, skb->len);
-	return hand_in(skb, to);
+	return for_port(skb, to, SLOT_WIRE, macs.proto) ? hand_in(skb, to) : VERDICT_DROP;
 }
 
 SEC("classifier")
@@ -319,11 +329,8 @@ int hopyard_up_out(struct __sk_buff *skb)
 	if (!to)
 		return VERDICT_NEXT;
 	count_rx(SLOT_HOST, skb->len);
-	if (is_tagged(skb, macs.proto) && bpf_skb_vlan_pop(skb))
-		return drop(SLOT_HOST, DROP_MALFORMED);
-	if (!fits(skb, to->ifindex, to->sure_len))
-		return drop(SLOT_HOST, DROP_MTU);
-	count_tx(to->slot, skb->len);
+	if (!for_port(skb, to, SLOT_HOST, macs.proto))
+		return VERDICT_DROP;
 	/* No redirect into the peer from an egress hook. */
 	return bpf_redirect(to->ifindex, 0);
 }

@@ -8,8 +8,8 @@
 
 mod world;
 
-use hopyard_switch::{NewPort, NewSwitch, Switch};
-use world::{BROADCAST, EXPERIMENT, STRANGER, World, arp, as_mac, frame};
+use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
+use world::{BROADCAST, EXPERIMENT, STRANGER, World, arp, frame};
 
 /// Sends one frame and says who heard it, how often.
 fn heard(world: &World, from: &str, to: [u8; 6]) -> Vec<(String, usize)> {
@@ -227,7 +227,7 @@ fn wrong_requests_change_nothing() {
     refused(&port("lo"), "leads nowhere");
     world.spare("spare");
     let taken = NewPort {
-        macs: vec![as_mac(world.mac("g1"))],
+        macs: vec![Mac(world.mac("g1"))],
         ..port("spare")
     };
     refused(&taken, "is taken by port `p1`");

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
-use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
+use hopyard_switch::{NewPort, NewSwitch, Switch};
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
     send, socket,
@@ -296,9 +296,4 @@ pub(crate) fn arp(from: [u8; 6], speaker: [u8; 6], ip: [u8; 4], asked: [u8; 4]) 
     message.extend([0; 6]);
     message.extend(asked);
     frame(BROADCAST, from, 0x0806, &message)
-}
-
-/// For the tests that name addresses.
-pub(crate) fn as_mac(mac: [u8; 6]) -> Mac {
-    Mac(mac)
 }

@@ -160,13 +160,19 @@ fn dispatch(command: Command) -> Done {
 
 /// Writes a result. A reader that has seen enough (`| head`) is no failure.
 fn print(text: &str) -> Done {
+    is_read(text).map(|_| ExitCode::SUCCESS)
+}
+
+/// Writes a result; false when nobody reads any more.
+fn is_read(text: &str) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failure {
             status: 3,
             message: format!("cannot write to stdout: {e}"),
         }),
-        _ => Ok(ExitCode::SUCCESS),
     }
 }
 

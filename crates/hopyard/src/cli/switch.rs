@@ -1,6 +1,5 @@
 //! `hopyard switch`.
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use hopyard_switch::{Counters, NewPort, NewSwitch, PartyStats, Shown, ShownPort,
 use serde::Serialize;
 
 use super::args::{PortCommand, SwitchArgs, SwitchCommand};
-use super::{Done, pretty, print, table};
+use super::{Done, is_read, pretty, print, table};
 
 /// How often `stats --watch` looks.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -222,19 +221,6 @@ fn stats(name: &str, json: bool, watch: bool) -> Done {
             return Ok(ExitCode::SUCCESS);
         }
         last = now;
-    }
-}
-
-/// Writes; false when nobody reads any more.
-fn is_read(text: &str) -> Result<bool, super::Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => Err(super::Failure {
-            status: 3,
-            message: format!("cannot write to stdout: {e}"),
-        }),
-        Ok(()) => Ok(true),
     }
 }
 
