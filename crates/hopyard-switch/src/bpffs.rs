@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -67,51 +67,81 @@ fn prepare() -> Result<()> {
     fs::create_dir_all(HOME).map_err(file_error("make directory", Path::new(HOME)))
 }
 
-/// One holder at a time changes switches; ends with this value or with the process.
-pub(crate) type Lock = Flock<File>;
-
-/// How often somebody's last switch may take [`HOME`] away while this process waits for it.
-const TRIES: u32 = 100;
-
-/// The lock, making [`HOME`] where it is missing.
-pub(crate) fn lock_making() -> Result<Lock> {
-    for _ in 0..TRIES {
-        // Gone again at once: somebody's last switch was just removed.
-        match prepare() {
-            Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => continue,
-            prepared => prepared?,
-        }
-        if let Some(lock) = lock()? {
-            return Ok(lock);
-        }
-    }
-    Err(file_error("lock", Path::new(HOME))(
-        ErrorKind::WouldBlock.into(),
-    ))
+/// The right to make, change and remove switches, [`HOME`] and the mount: one holder at a time; ends with
+/// this value or with the process.
+///
+/// When it ends after the last switch, the directories go too, and the mount if it was ours and nobody uses
+/// it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _held: Flock<File>,
 }
 
-/// The lock; `None` where there is no switch at all.
-pub(crate) fn lock() -> Result<Option<Lock>> {
-    let path = Path::new(HOME);
-    for _ in 0..TRIES {
-        let home = match File::open(path) {
-            Ok(home) => home,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(file_error("open", path)(error)),
-        };
-        let lock = Flock::lock(home, FlockArg::LockExclusive)
-            .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
-        // Whoever held it may have removed the directory, and another one stands there now.
-        if is_home(&lock) {
-            return Ok(Some(lock));
+/// The lock's file, there while somebody holds or awaits it. It is not in the BPF file system, which comes
+/// and goes under the lock.
+const LOCK: &str = "/run/hopyard-switch.lock";
+
+impl Lock {
+    /// Waits for the lock, then makes [`HOME`] where it is missing.
+    pub(crate) fn making_home() -> Result<Self> {
+        let lock = Self::wait()?;
+        prepare()?;
+        Ok(lock)
+    }
+
+    /// Waits for the lock; `None` where there is no switch at all.
+    pub(crate) fn at_home() -> Result<Option<Self>> {
+        if !is_there(Path::new(HOME))? {
+            return Ok(None);
+        }
+        let lock = Self::wait()?;
+        // Whoever held it may have removed the last switch.
+        Ok(is_there(Path::new(HOME))?.then_some(lock))
+    }
+
+    fn wait() -> Result<Self> {
+        let path = Path::new(LOCK);
+        loop {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600)
+                .open(path)
+                .map_err(file_error("open", path))?;
+            let lock = Flock::lock(file, FlockArg::LockExclusive)
+                .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
+            // Whoever held it before has removed its file, and another one may stand there now.
+            if stands_at(&lock, path) {
+                return Ok(Self { _held: lock });
+            }
         }
     }
-    Err(file_error("lock", path)(ErrorKind::WouldBlock.into()))
 }
 
-fn is_home(file: &File) -> bool {
+impl Drop for Lock {
+    /// Best effort: what is still in use stays, and does no harm.
+    fn drop(&mut self) {
+        let home = Path::new(HOME);
+        let gone = fs::remove_dir(home).is_ok()
+            && home
+                .parent()
+                .is_some_and(|parent| fs::remove_dir(parent).is_ok());
+        if gone && is_ours() && is_empty() {
+            let _ = umount(BPFFS);
+        }
+        // Still under the lock, so that whoever waits for it finds out.
+        let _ = fs::remove_file(LOCK);
+    }
+}
+
+fn is_there(path: &Path) -> Result<bool> {
+    path.try_exists().map_err(file_error("look for", path))
+}
+
+fn stands_at(file: &File, path: &Path) -> bool {
     let identity = |data: fs::Metadata| (data.dev(), data.ino());
-    match (file.metadata(), fs::metadata(HOME)) {
+    match (file.metadata(), fs::metadata(path)) {
         (Ok(held), Ok(there)) => identity(held) == identity(there),
         _ => false,
     }
@@ -158,24 +188,6 @@ pub(crate) fn remove_directory(path: &Path) -> Result<()> {
         remove_file(file)?;
     }
     fs::remove_dir(path).map_err(file_error("remove directory", path))
-}
-
-/// Gives the lock back. After the last switch the directories go too, and the mount if it was ours and
-/// nobody uses it.
-///
-/// Best effort: what is still in use stays, and does no harm.
-pub(crate) fn release(lock: Lock) {
-    let home = Path::new(HOME);
-    // Under the lock, so that whoever waits for it finds out.
-    let gone = fs::remove_dir(home).is_ok()
-        && home
-            .parent()
-            .is_some_and(|parent| fs::remove_dir(parent).is_ok());
-    drop(lock);
-    // Whoever came meanwhile has something open, and the kernel refuses.
-    if gone && is_ours() && is_empty() {
-        let _ = umount(BPFFS);
-    }
 }
 
 fn is_ours() -> bool {

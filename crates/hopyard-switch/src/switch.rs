@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use hopyard_net::{Handle, Link, NetNs};
 use nix::net::if_::if_indextoname;
 
-use crate::bpffs::{self, check_name, directory, file_error};
+use crate::bpffs::{self, Lock, check_name, directory, file_error};
 use crate::error::{Error, Result};
 use crate::layout::{
     Address, AddressKey, Config, Counters, FIRST_PORT, LAYOUT_VERSION, MAX_SLOTS, PORT_ANY_SOURCE,
@@ -84,10 +84,8 @@ impl Switch {
             })?,
             None => [0; 6],
         };
-        let lock = bpffs::lock_making()?;
-        let made = Self::make(&what, new, &here, uplink.as_ref(), Mac(host_mac));
-        bpffs::release(lock);
-        made
+        let _lock = Lock::making_home()?;
+        Self::make(&what, new, &here, uplink.as_ref(), Mac(host_mac))
     }
 
     fn make(
@@ -161,12 +159,11 @@ impl Switch {
             })
         };
         let directory = directory(name);
-        let Some(lock) = bpffs::lock()? else {
+        let Some(_lock) = Lock::at_home()? else {
             return missing();
         };
         if !is_whole(&directory) {
             bpffs::remove_directory(&directory)?;
-            bpffs::release(lock);
             return missing();
         }
         let state = State::open(&directory)?;
@@ -422,12 +419,10 @@ impl Switch {
     /// Something cannot be removed.
     pub fn discard(name: &str) -> Result<()> {
         check_name("remove a switch", name)?;
-        let Some(lock) = bpffs::lock()? else {
+        let Some(_lock) = Lock::at_home()? else {
             return Ok(());
         };
-        bpffs::remove_directory(&directory(name))?;
-        bpffs::release(lock);
-        Ok(())
+        bpffs::remove_directory(&directory(name))
     }
 
     /// Removes a switch. Its devices stay.
@@ -435,20 +430,18 @@ impl Switch {
     /// # Errors
     /// Something of it cannot be removed; asking again goes on from there.
     pub fn delete(mut self) -> Result<()> {
-        let lock = self.lock()?;
+        let _lock = self.lock()?;
         let config = self.state.config()?;
         self.state.set_config(Config {
             state: STATE_BUSY,
             ..config
         })?;
-        bpffs::remove_directory(&self.directory)?;
-        bpffs::release(lock);
-        Ok(())
+        bpffs::remove_directory(&self.directory)
     }
 
     /// The lock, while the switch still stands: somebody else may have deleted it since it was found.
-    fn lock(&self) -> Result<bpffs::Lock> {
-        let lock = bpffs::lock()?.filter(|_| is_whole(&self.directory));
+    fn lock(&self) -> Result<Lock> {
+        let lock = Lock::at_home()?.filter(|_| is_whole(&self.directory));
         lock.ok_or_else(|| Error::NoSwitch {
             name: self.name.clone(),
             there: Self::list().unwrap_or_default(),
