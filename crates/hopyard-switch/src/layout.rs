@@ -12,6 +12,9 @@ pub(crate) const SLOT_HOST: u32 = 1;
 pub(crate) const FIRST_PORT: u32 = 2;
 pub(crate) const MAX_SLOTS: u32 = 4096;
 
+/// Octets of an Ethernet header: a frame is this much longer than what the MTU counts.
+pub(crate) const ETHERNET_HEADER: u32 = 14;
+
 pub(crate) const STATE_FREE: u32 = 0;
 pub(crate) const STATE_BUSY: u32 = 1;
 pub(crate) const STATE_READY: u32 = 2;

@@ -9,8 +9,10 @@
 mod bpffs;
 mod bypass;
 mod error;
+mod here;
 mod layout;
 mod mac;
+mod port;
 mod programs;
 mod show;
 mod state;
@@ -20,5 +22,6 @@ pub use bypass::bypassed_rules;
 pub use error::{Error, Result};
 pub use layout::{Counters, DROP_REASONS};
 pub use mac::{Mac, NotAMac};
+pub use port::NewPort;
 pub use show::{Shown, ShownPort, ShownUplink};
-pub use switch::{NewPort, NewSwitch, PartyStats, Switch};
+pub use switch::{NewSwitch, PartyStats, Switch};

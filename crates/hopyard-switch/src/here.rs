@@ -1,0 +1,102 @@
+//! The caller's network namespace and kernel: what can be part of a switch.
+
+use std::path::Path;
+
+use hopyard_net::{Handle, Link, NetNs};
+use nix::net::if_::if_indextoname;
+
+use crate::bpffs::{self, directory, file_error};
+use crate::error::{Error, Result};
+use crate::programs::{self, Hook};
+use crate::state::State;
+use crate::switch::Switch;
+
+/// The calling thread's network namespace.
+pub(crate) struct Here {
+    pub(crate) handle: Handle,
+    pub(crate) inode: u64,
+}
+
+impl Here {
+    pub(crate) fn new() -> Result<Self> {
+        let ns = NetNs::current()?;
+        Ok(Self {
+            handle: Handle::new(&ns)?,
+            inode: ns.inode()?,
+        })
+    }
+
+    /// A device that is in no switch and can be in one.
+    pub(crate) fn free_device(&self, what: &str, name: &str) -> Result<Link> {
+        let link = self.handle.link(name)?;
+        if name == "lo" {
+            return Err(Error::refused(what, "`lo` leads nowhere"));
+        }
+        if link.master.is_some() && is_pair(&link) {
+            let why = format!(
+                "`{name}` has a master (a bridge?): take it out first, `ip link set {name} nomaster`"
+            );
+            return Err(Error::refused(what, why));
+        }
+        for hook in [Hook::Port, Hook::UplinkOut] {
+            if let Some(id) = programs::ours_at(name, hook)?.first() {
+                return Err(Error::refused(what, self.whose(name, link.index, *id)?));
+            }
+        }
+        Ok(link)
+    }
+
+    /// Says of which switch a device is that carries a program of ours.
+    fn whose(&self, name: &str, index: u32, program: u32) -> Result<String> {
+        for other in Switch::list()? {
+            let state = State::open(&directory(&other))?;
+            let config = state.config()?;
+            if config.netns != self.inode {
+                continue;
+            }
+            if config.uplink == index {
+                return Ok(format!("`{name}` is the uplink of switch `{other}`"));
+            }
+            if state.slot_of(index).is_some() {
+                return Ok(format!("`{name}` is a port of switch `{other}` already"));
+            }
+        }
+        Ok(format!(
+            "program {program} of a hopyard switch runs at `{name}`, but that switch is not in {}: it was \
+             made under another mount of the BPF file system; delete it there, or detach the program \
+             (`bpftool link`)",
+            bpffs::HOME
+        ))
+    }
+}
+
+/// The name of a device of the calling thread's namespace; `None` if there is none of that index.
+pub(crate) fn device_name(index: u32) -> Option<String> {
+    let name = if_indextoname(index).ok()?;
+    let name = name.to_string_lossy().into_owned();
+    // nix 0.31 takes the null pointer that means "no such device" for success.
+    (!name.is_empty()).then_some(name)
+}
+
+/// Is the device one end of a pair, with the guest's at the other?
+pub(crate) fn is_pair(link: &Link) -> bool {
+    matches!(link.kind.as_deref(), Some("veth" | "netkit"))
+}
+
+/// tcx came with Linux 6.6.
+pub(crate) fn check_kernel(what: &str) -> Result<()> {
+    let release = nix::sys::utsname::uname()
+        .map_err(|e| file_error("read", Path::new("uname"))(e.into()))?
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let mut parts = release.split(|c: char| !c.is_ascii_digit());
+    let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
+    match (number(), number()) {
+        (Some(major), Some(minor)) if (major, minor) < (6, 6) => Err(Error::refused(
+            what,
+            format!("this kernel ({release}) has no tcx hooks; it takes Linux 6.6 or newer"),
+        )),
+        _ => Ok(()),
+    }
+}

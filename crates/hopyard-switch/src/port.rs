@@ -1,0 +1,271 @@
+//! Binding devices to a switch as ports, and letting them go.
+
+use std::net::IpAddr;
+
+use hopyard_net::Link;
+
+use crate::bpffs;
+use crate::error::{Error, Result};
+use crate::here::is_pair;
+use crate::layout::{
+    Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, MAX_SLOTS, PORT_ANY_SOURCE,
+    PORT_HELD, PORT_ISOLATED, PORT_PEER, PortRecord, STATE_BUSY, STATE_READY, STATION_OWN, Station,
+    station_key,
+};
+use crate::mac::Mac;
+use crate::programs::{self, Hook, port_link};
+use crate::switch::Switch;
+
+/// Highest VLAN identifier (IEEE 802.1Q reserves 4095).
+const MAX_VLAN: u16 = 4094;
+
+/// What a new port is to be.
+#[derive(Debug, Clone, Default)]
+pub struct NewPort<'a> {
+    /// The host's end of the guest's device, of the calling thread's namespace.
+    pub device: &'a str,
+    /// The guest's addresses; the first is its own. None: read from the other end of the pair.
+    pub macs: Vec<Mac>,
+    /// The IP addresses that the guest may use; none: any.
+    pub ips: Vec<IpAddr>,
+    /// Its VLAN, 1 to 4094; `None`: what is untagged at the uplink.
+    pub vlan: Option<u16>,
+    /// May it talk to the uplink and the host only?
+    pub isolated: bool,
+    /// May it send from any address that is nobody else's?
+    pub allow_spoof: bool,
+}
+
+impl Switch {
+    /// Binds a device to the switch as a port.
+    ///
+    /// # Errors
+    /// The device does not exist, is a port already or has no address that could be read; an address is
+    /// taken. Nothing has changed then.
+    pub fn add_port(&mut self, new: &NewPort<'_>) -> Result<()> {
+        let what = format!("add port `{}` to switch `{}`", new.device, self.name);
+        let _lock = self.lock()?;
+        self.repair()?;
+        let here = self.here(&what)?;
+        let link = here.free_device(&what, new.device)?;
+        let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
+        let port = self.check(&what, new, &link, peer.as_ref())?;
+        let slot = self.state.free_slot()?.ok_or_else(|| {
+            Error::refused(
+                &what,
+                format!("it has {} ports already", MAX_SLOTS - FIRST_PORT),
+            )
+        })?;
+        let bound = self.bind(slot, &port, &link);
+        if bound.is_err() {
+            self.clear(slot)?;
+        }
+        bound
+    }
+
+    /// Everything that can be found wrong before anything is changed.
+    fn check(
+        &self,
+        what: &str,
+        new: &NewPort<'_>,
+        link: &Link,
+        peer: Option<&Link>,
+    ) -> Result<Bound> {
+        if let Some(vlan) = new.vlan
+            && !(1..=MAX_VLAN).contains(&vlan)
+        {
+            let why = format!("VLAN {vlan} is outside 1 to {MAX_VLAN}");
+            return Err(Error::refused(what, why));
+        }
+        let vlan = new.vlan.unwrap_or(0);
+        let own = peer.and_then(|peer| peer.mac).map(Mac);
+        let mut macs = new.macs.clone();
+        if macs.is_empty() {
+            macs.push(own.ok_or_else(|| {
+                let why = format!(
+                    "the guest's Ethernet address cannot be read from `{}`: give --mac",
+                    new.device
+                );
+                Error::refused(what, why)
+            })?);
+        }
+        let refused = |why| Error::refused(what, why);
+        let host = self.state.config()?.host_mac;
+        self.check_stations(&macs, vlan, host).map_err(refused)?;
+        self.check_addresses(&new.ips, vlan).map_err(refused)?;
+        let mut flags = 0;
+        for (set, bit) in [
+            (new.isolated, PORT_ISOLATED),
+            (new.allow_spoof, PORT_ANY_SOURCE),
+            (!new.ips.is_empty(), PORT_HELD),
+            // The kernel hands a frame over between namespaces only.
+            (peer.is_some() && link.lower_ns.is_some(), PORT_PEER),
+        ] {
+            if set {
+                flags |= bit;
+            }
+        }
+        Ok(Bound {
+            sure_len: peer.map_or(link.mtu, |peer| peer.mtu.min(link.mtu)) + ETHERNET_HEADER,
+            own,
+            macs,
+            ips: new.ips.clone(),
+            vlan,
+            flags,
+        })
+    }
+
+    /// Are the Ethernet addresses fit and free? The error says why not.
+    fn check_stations(
+        &self,
+        macs: &[Mac],
+        vlan: u16,
+        host: u64,
+    ) -> std::result::Result<(), String> {
+        for (n, mac) in macs.iter().enumerate() {
+            let why = if !mac.is_station() {
+                "is no address of a station".to_owned()
+            } else if macs[..n].contains(mac) {
+                "is given twice".to_owned()
+            } else if mac.to_number() == host {
+                "is the host's own address".to_owned()
+            } else if let Ok(owner) = self.state.stations.get(&station_key(*mac, vlan), 0) {
+                format!("is taken by port {}", self.device_of(owner.slot))
+            } else {
+                continue;
+            };
+            return Err(format!("{mac} {why}"));
+        }
+        Ok(())
+    }
+
+    /// Are the IP addresses fit and free? The error says why not.
+    fn check_addresses(&self, ips: &[IpAddr], vlan: u16) -> std::result::Result<(), String> {
+        for (n, ip) in ips.iter().enumerate() {
+            let why = if ip.is_unspecified() || ip.is_multicast() {
+                "is no address of a station".to_owned()
+            } else if ips[..n].contains(ip) {
+                "is given twice".to_owned()
+            } else if let Ok(owner) = self.state.addresses.get(&AddressKey::new(*ip, vlan), 0) {
+                format!("is taken by port {}", self.device_of(owner.slot))
+            } else {
+                continue;
+            };
+            return Err(format!("{ip} {why}"));
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, slot: u32, port: &Bound, link: &Link) -> Result<()> {
+        let busy = PortRecord {
+            mac: port.macs.first().map_or(0, |mac| mac.to_number()),
+            ifindex: 0,
+            device: link.index,
+            state: STATE_BUSY,
+            sure_len: port.sure_len,
+            vlan: port.vlan,
+            flags: port.flags,
+            reserved: 0,
+        };
+        let config = self.state.config()?;
+        if slot >= config.slots {
+            self.state.set_config(Config {
+                slots: slot + 1,
+                ..config
+            })?;
+        }
+        self.state.set_port(slot, busy)?;
+        self.state.set_slot(link.index, slot)?;
+        programs::attach(&self.directory, Hook::Port, &link.name, &port_link(slot))?;
+        for (n, mac) in port.macs.iter().enumerate() {
+            let own = port.own.map_or(n == 0, |own| own == *mac);
+            let station = Station {
+                ifindex: link.index,
+                slot,
+                sure_len: port.sure_len,
+                port_flags: port.flags,
+                flags: if own { STATION_OWN } else { 0 },
+            };
+            self.state
+                .stations
+                .insert(station_key(*mac, port.vlan), station, 0)
+                .map_err(Error::bpf(format!("write the station {mac}")))?;
+        }
+        for ip in &port.ips {
+            let address = Address {
+                mac: busy.mac,
+                slot,
+                port_flags: port.flags.into(),
+            };
+            self.state
+                .addresses
+                .insert(AddressKey::new(*ip, port.vlan), address, 0)
+                .map_err(Error::bpf(format!("write the address {ip}")))?;
+        }
+        self.state.set_port(
+            slot,
+            PortRecord {
+                ifindex: link.index,
+                state: STATE_READY,
+                ..busy
+            },
+        )
+    }
+
+    /// Takes a port away; its device stays.
+    ///
+    /// # Errors
+    /// The device is no port of this switch.
+    pub fn remove_port(&mut self, device: &str) -> Result<()> {
+        let what = format!("remove port `{device}` from switch `{}`", self.name);
+        let _lock = self.lock()?;
+        self.repair()?;
+        let here = self.here(&what)?;
+        let index = here.handle.index(device)?;
+        let Some(slot) = self.state.slot_of(index) else {
+            let ports: Vec<String> = self
+                .state
+                .ports()?
+                .iter()
+                .map(|(slot, _)| self.device_of(*slot))
+                .collect();
+            let has = match ports.len() {
+                0 => "no ports".to_owned(),
+                1..=20 => ports.join(", "),
+                n => format!("{n} ports, see `hopyard switch show {}`", self.name),
+            };
+            let why = format!("it is none of its ports; the switch has {has}");
+            return Err(Error::refused(what, why));
+        };
+        self.clear(slot)
+    }
+
+    /// Takes away all that a slot stands for, from whatever state. Frames to it stop first, then
+    /// those from it.
+    pub(crate) fn clear(&mut self, slot: u32) -> Result<()> {
+        let record = self.state.port(slot)?;
+        self.state.set_port(
+            slot,
+            PortRecord {
+                ifindex: 0,
+                state: STATE_BUSY,
+                ..record
+            },
+        )?;
+        self.state.forget(slot)?;
+        bpffs::remove_file(&self.directory.join(port_link(slot)))?;
+        self.state.forget_device(record.device, slot)?;
+        self.state.zero_counters(slot)?;
+        self.state.set_port(slot, PortRecord::default())
+    }
+}
+
+/// A port as it will be, checked.
+struct Bound {
+    macs: Vec<Mac>,
+    own: Option<Mac>,
+    ips: Vec<IpAddr>,
+    vlan: u16,
+    flags: u16,
+    sure_len: u32,
+}
