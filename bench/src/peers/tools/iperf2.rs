@@ -33,7 +33,10 @@ impl Peer for Iperf2 {
                 "-Z",
                 "cubic",
             ]),
+            // `-C`: one way, as with the others. Otherwise the server answers once, for which Linux takes the
+            // connection to be interactive and acknowledges less often (docs/method.md).
             _ => vec![
+                "-C".into(),
                 "-P".into(),
                 task.scenario.flows.to_string(),
                 "-Z".into(),

@@ -95,20 +95,40 @@ fn paired(
         .unzip()
 }
 
-/// ln(cell/base) of each compared cell's main quantities, in the order of blocks.
-pub(super) fn paired_series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
+/// What intervals are made of, in the order of blocks: ln(cell/base) of each compared cell's main
+/// quantities; where no cell is compared, ln of the cells' own.
+pub(super) fn series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
+    let ratios = log_series(header, samples, |cell| {
+        base_of(header, cell).map(|(_, base)| base)
+    });
+    if ratios.is_empty() {
+        return log_series(header, samples, Some);
+    }
+    ratios
+}
+
+/// ln(cell/other) of the main quantities of each cell that has another; ln(cell) where that is itself.
+fn log_series(
+    header: &Header,
+    samples: &[&Sample],
+    other: impl Fn(usize) -> Option<usize>,
+) -> Vec<Vec<f64>> {
     let mut all = Vec::new();
-    for index in 0..header.cells.len() {
-        let Some((_, base)) = base_of(header, index) else {
+    for (cell, planned) in header.cells.iter().enumerate() {
+        let Some(other) = other(cell) else {
             continue;
         };
-        let load = header.cells[index].cell.load;
+        let load = planned.cell.load;
         for quantity in QUANTITIES
             .iter()
             .filter(|q| q.decides_width && q.applies(load))
         {
-            let (own, others) = paired(samples, index, base, quantity, load);
-            let logs: Vec<f64> = own.iter().zip(&others).map(|(a, b)| (a / b).ln()).collect();
+            let (own, others) = paired(samples, cell, other, quantity, load);
+            let log = |(own, theirs): (&f64, &f64)| {
+                let unit = if other == cell { 1.0 } else { *theirs };
+                (own / unit).ln()
+            };
+            let logs: Vec<f64> = own.iter().zip(&others).map(log).collect();
             if logs.iter().all(|v| v.is_finite()) {
                 all.push(logs);
             }

@@ -9,7 +9,7 @@ use crate::model::{
     Sample, Warning, WarningCode,
 };
 use crate::plan::FOR_A_VERDICT;
-use crate::stats;
+use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
 use crate::units::show_duration;
 
@@ -48,7 +48,7 @@ pub(super) fn all(
     warn(WarningCode::CpuAccounting, accounting(summary));
     warn(WarningCode::TwoModes, two_modes(cells));
     warn(WarningCode::Unsettled, unsettled(cells));
-    warn(WarningCode::Dependent, dependent(run, samples));
+    warn(WarningCode::Dependent, dependent(run, summary, samples));
     warn(WarningCode::GeneratorCeiling, ceiling(run, cells));
     warn(WarningCode::SharedCpu, shared_cpu(summary, cells));
     warn(WarningCode::Offload, offload(cells));
@@ -256,22 +256,28 @@ fn unsettled(cells: &[CellReport]) -> Option<String> {
 }
 
 /// Are neighbouring blocks alike? Judged over all paired differences together: single cells are too short.
-fn dependent(run: &Run, samples: &[&Sample]) -> Option<String> {
-    let lags: Vec<f64> = super::verdicts::paired_series(&run.header, samples)
-        .iter()
-        .filter_map(|series| stats::lag1_autocorrelation(series))
-        .collect();
-    let blocks = samples.iter().map(|s| s.block).max().map_or(0, |b| b + 1);
-    // Under independence a lag-1 coefficient has expectation −1/n and variance about 1/n
-    // (Bartlett 1946); the cells of a block share its ups and downs, so their mean is judged as one series.
-    let n = f64::from(blocks);
-    let mean = stats::mean(&lags)?;
-    (blocks >= FOR_A_VERDICT && (mean + 1.0 / n) > 2.0 / n.sqrt()).then(|| {
-        format!(
-            "Neighbouring blocks are alike (correlation {mean:.2}): something changes slowly while measuring, \
-             and intervals are narrower than they should be. A longer run averages it out."
-        )
-    })
+fn dependent(run: &Run, summary: &RunSummary, samples: &[&Sample]) -> Option<String> {
+    if summary.quick_look {
+        return None;
+    }
+    let series = super::verdicts::series(&run.header, samples);
+    let sign = match stats::dependence(&series)? {
+        Dependence::Alike(lag1) => {
+            format!("Neighbouring blocks are alike (correlation {lag1:.2})")
+        }
+        Dependence::Trend => "Figures drift from the first block to the last".to_owned(),
+        Dependence::Unseen => {
+            return Some(format!(
+                "{} blocks of so few cells do not show whether neighbouring blocks are alike; if they are, \
+                 intervals are narrower than they should be. 15 blocks show it (--blocks 15..20).",
+                summary.blocks
+            ));
+        }
+    };
+    Some(format!(
+        "{sign}: something changes slowly while measuring, and intervals are narrower than they should be. \
+         A longer run averages it out."
+    ))
 }
 
 fn ceiling(run: &Run, cells: &[CellReport]) -> Option<String> {

@@ -11,50 +11,62 @@ use super::synthetic::Synthetic;
 /// Counts of a coverage experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Runs whose interval held the true value.
+    /// Series whose interval held the true value.
     pub covered: u64,
-    /// Runs that raised the warning that blocks are not independent.
+    /// Series of runs that warned: blocks are not independent, or nobody can tell.
     pub warned: u64,
-    /// Runs in which at least one of the two held: what the promise counts.
+    /// Series for which at least one of the two held: what the promise counts.
     pub covered_or_warned: u64,
-    /// All runs.
+    /// All series.
     pub runs: u64,
 }
 
 impl Coverage {
-    /// Share of runs whose interval held the truth or which warned; 0 without runs.
+    /// Share of series whose interval held the truth or which warned; 0 without runs.
     #[must_use]
     pub fn promised(&self) -> f64 {
         self.covered_or_warned as f64 / self.runs.max(1) as f64
     }
 }
 
-/// Draws `runs` series of `n` values and asks the product's own functions for a 95 % interval:
+/// Draws `runs` runs of `series` series of `n` values each and asks the product's own functions for a 95 % interval:
 /// [`log_mean_interval`] of the geometric mean for lognormal series, [`mean_interval`] of the
-/// mean for the others; and [`dependence`] for a warning. The same seed gives the same counts. A
-/// run without an interval (n < 2) counts as not covered.
+/// mean for the others; and [`dependence`] for a warning about the run. Counted are series. The same seed gives the same
+/// counts. A series without an interval (n < 2) counts as not covered.
 #[must_use]
-pub fn simulate_coverage(kind: Synthetic, n: usize, runs: usize, seed: u64) -> Coverage {
+pub fn simulate_coverage(
+    kind: Synthetic,
+    n: usize,
+    series: usize,
+    runs: usize,
+    seed: u64,
+) -> Coverage {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut counts = Coverage::default();
     for _ in 0..runs {
-        let x = kind.draw(n, &mut rng);
-        let warned = dependence(&x).is_some();
-        let interval = Samples::try_from(x).ok().and_then(|x| match kind {
-            Synthetic::LogNormal { .. } => log_mean_interval(&x, 0.95),
-            Synthetic::Normal { .. } | Synthetic::Autoregressive { .. } => mean_interval(&x, 0.95),
-        });
-        let truth = match kind {
-            Synthetic::LogNormal { median, .. } => median,
-            Synthetic::Normal { mean, .. } | Synthetic::Autoregressive { mean, .. } => mean,
-        };
-        let covered = interval.is_some_and(|e| e.low <= truth && truth <= e.high);
-        counts.runs += 1;
-        counts.covered += u64::from(covered);
-        counts.warned += u64::from(warned);
-        counts.covered_or_warned += u64::from(covered || warned);
+        let all: Vec<Vec<f64>> = (0..series).map(|_| kind.draw(n, &mut rng)).collect();
+        let warned = dependence(&all).is_some();
+        for x in all {
+            let covered = is_covered(kind, x);
+            counts.runs += 1;
+            counts.covered += u64::from(covered);
+            counts.warned += u64::from(warned);
+            counts.covered_or_warned += u64::from(covered || warned);
+        }
     }
     counts
+}
+
+fn is_covered(kind: Synthetic, x: Vec<f64>) -> bool {
+    let interval = Samples::try_from(x).ok().and_then(|x| match kind {
+        Synthetic::LogNormal { .. } => log_mean_interval(&x, 0.95),
+        Synthetic::Normal { .. } | Synthetic::Autoregressive { .. } => mean_interval(&x, 0.95),
+    });
+    let truth = match kind {
+        Synthetic::LogNormal { median, .. } => median,
+        Synthetic::Normal { mean, .. } | Synthetic::Autoregressive { mean, .. } => mean,
+    };
+    interval.is_some_and(|e| e.low <= truth && truth <= e.high)
 }
 
 #[cfg(test)]
@@ -75,7 +87,7 @@ mod tests {
                     sigma: 0.5,
                 },
             ] {
-                let c = simulate_coverage(kind, n, 1500, 42);
+                let c = simulate_coverage(kind, n, 1, 1500, 42);
                 assert!(c.covered * 100 >= 93 * c.runs, "{kind:?} n {n}: {c:?}");
                 assert!(c.covered * 100 <= 97 * c.runs, "{kind:?} n {n}: {c:?}");
             }
@@ -84,15 +96,15 @@ mod tests {
 
     #[test]
     fn correlated_samples_are_covered_or_warned_about() {
-        for n in [20, 40] {
+        for (n, series) in [(8, 1), (8, 8), (10, 8), (20, 1), (40, 1)] {
             for rho in [0.0, 0.2, 0.3, 0.5, 0.9] {
                 let kind = Synthetic::Autoregressive {
                     mean: 100.0,
                     sd: 10.0,
                     rho,
                 };
-                let c = simulate_coverage(kind, n, 2000, 42);
-                assert!(c.promised() >= 0.93, "n {n} rho {rho}: {c:?}");
+                let c = simulate_coverage(kind, n, series, 2000 / series, 42);
+                assert!(c.promised() >= 0.93, "n {n} of {series} rho {rho}: {c:?}");
             }
         }
     }
@@ -103,8 +115,14 @@ mod tests {
             mean: 100.0,
             sd: 10.0,
         };
-        for (n, share) in [(20, 0.25), (40, 0.14), (80, 0.08)] {
-            let c = simulate_coverage(kind, n, 1000, 42);
+        for (n, series, share) in [
+            (8, 8, 0.16),
+            (10, 60, 0.01),
+            (20, 1, 0.25),
+            (40, 1, 0.14),
+            (80, 1, 0.08),
+        ] {
+            let c = simulate_coverage(kind, n, series, 1000, 42);
             assert!((c.warned as f64) < share * c.runs as f64, "n {n}: {c:?}");
         }
     }
@@ -117,10 +135,10 @@ mod tests {
             rho: 0.5,
         };
         assert_eq!(
-            simulate_coverage(kind, 10, 50, 1),
-            simulate_coverage(kind, 10, 50, 1)
+            simulate_coverage(kind, 10, 1, 50, 1),
+            simulate_coverage(kind, 10, 1, 50, 1)
         );
-        assert_eq!(simulate_coverage(kind, 0, 2, 1).covered, 0);
+        assert_eq!(simulate_coverage(kind, 0, 1, 2, 1).covered, 0);
     }
 
     /// Service demand of blocks that did different amounts of work, true demand 2.

@@ -114,8 +114,8 @@ proptest! {
         for value in [mean(&a), sd(&a), geometric_mean(&a), lag1_autocorrelation(&a)] {
             prop_assert!(value.is_none_or(f64::is_finite));
         }
-        if let Some(d) = dependence(&a) {
-            prop_assert!(d.lag1.is_finite());
+        if let Some(Dependence::Alike(lag1)) = dependence(&[a.clone(), b.clone()]) {
+            prop_assert!(lag1.is_finite());
         }
         if let Ok(x) = Samples::new(&a) {
             prop_assert!(two_modes(&x).is_none_or(|m| m.iter().all(|v| v.is_finite())));
