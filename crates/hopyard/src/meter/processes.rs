@@ -64,8 +64,18 @@ impl Foreign {
 }
 
 fn is_foreign(pid: i32) -> bool {
-    read(&format!("/proc/{pid}/stat"))
-        .is_ok_and(|text| kind(&text).is_some_and(|(name, flags)| never_ours(name, flags)))
+    kind_of(pid).is_some_and(|(name, flags)| never_ours(&name, flags))
+}
+
+/// Is it a kernel thread whose time the meter counts as the load's, because it may work for the network?
+#[must_use]
+pub fn kernel_thread_may_be_ours(pid: i32) -> bool {
+    kind_of(pid).is_some_and(|(name, flags)| !never_ours(&name, flags))
+}
+
+fn kind_of(pid: i32) -> Option<(String, u64)> {
+    let text = read(&format!("/proc/{pid}/stat")).ok()?;
+    kind(&text).map(|(name, flags)| (name.to_owned(), flags))
 }
 
 fn never_ours(name: &str, flags: u64) -> bool {
