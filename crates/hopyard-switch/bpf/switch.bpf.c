@@ -146,6 +146,13 @@ int hopyard_port_in(struct __sk_buff *skb)
 	mine->rx_packets++;
 	mine->rx_bytes += skb->len;
 
+	if (!read_macs(skb, &macs))
+		return drop(slot, DROP_MALFORMED);
+	if (is_group(macs.src) || !macs.src)
+		return drop(slot, DROP_SOURCE);
+	/* Before the outer tag goes: taking it away would put the inner one in its place, unseen. */
+	if (is_tag(macs.proto))
+		return drop(slot, DROP_VLAN);
 	if (skb->vlan_present) {
 		/* VLAN 0 is a priority alone; anything else is not this port's to say. */
 		if (skb->vlan_tci & VLAN_VID_MASK)
@@ -153,12 +160,6 @@ int hopyard_port_in(struct __sk_buff *skb)
 		if (bpf_skb_vlan_pop(skb))
 			return drop(slot, DROP_MALFORMED);
 	}
-	if (!read_macs(skb, &macs))
-		return drop(slot, DROP_MALFORMED);
-	if (is_group(macs.src) || !macs.src)
-		return drop(slot, DROP_SOURCE);
-	if (is_tag(macs.proto))
-		return drop(slot, DROP_VLAN);
 	if (macs.src != port->mac && !owns_source(slot, port->vlan, port->flags, macs.src))
 		return drop(slot, DROP_MAC);
 	if (is_reserved(macs.dst))

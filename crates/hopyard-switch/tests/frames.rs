@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "other tests use the rest")]
 mod world;
 
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};

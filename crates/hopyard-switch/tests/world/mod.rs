@@ -37,8 +37,7 @@ impl Ear {
                     None::<SockProtocol>,
                 )
                 .unwrap();
-                let index = nix::net::if_::if_nametoindex(device).unwrap();
-                bind(fd.as_raw_fd(), &link_address(index, kind)).unwrap();
+                bind_packet(&fd, device, kind);
                 fd
             })
             .unwrap();
@@ -56,6 +55,12 @@ impl Ear {
         }
         heard
     }
+}
+
+/// Binds a packet socket to a device of the calling thread's namespace, for one Ethernet type.
+pub(crate) fn bind_packet(fd: &OwnedFd, device: &str, kind: u16) {
+    let index = nix::net::if_::if_nametoindex(device).unwrap();
+    bind(fd.as_raw_fd(), &link_address(index, kind)).unwrap();
 }
 
 fn link_address(index: u32, kind: u16) -> LinkAddr {
@@ -209,9 +214,13 @@ impl World {
 
     /// Hands a frame to a party's device.
     pub(crate) fn send(&self, party: &str, frame: &[u8]) {
+        assert_eq!(self.try_send(party, frame), Ok(frame.len()));
+    }
+
+    /// As [`World::send`], with what the kernel says to it.
+    pub(crate) fn try_send(&self, party: &str, frame: &[u8]) -> nix::Result<usize> {
         let ear = self.ears.0.iter().find(|ear| ear.name == party).unwrap();
-        let sent = send(ear.socket.as_raw_fd(), frame, MsgFlags::empty()).unwrap();
-        assert_eq!(sent, frame.len());
+        send(ear.socket.as_raw_fd(), frame, MsgFlags::empty())
     }
 
     /// Who heard a frame of the experiments' type, how often, by name.
@@ -235,6 +244,28 @@ impl World {
             ears.push(Ear::open(far, "far0", "wire", kind));
         }
         Ears(ears)
+    }
+
+    /// Ears of all parties, the host's among them, for another type.
+    pub(crate) fn all_ears_for(&self, kind: u16) -> Ears {
+        let mut ears = self.ears_for(kind);
+        if self.far.is_some() {
+            ears.0.push(Ear::open(&self.hub, "up0", "host", kind));
+        }
+        ears
+    }
+
+    /// Runs something in the namespace of a party: `g0`…, `host`, `wire`.
+    pub(crate) fn inside<T: Send>(&self, party: &str, f: impl FnOnce() -> T + Send) -> T {
+        match party {
+            "host" => self.in_hub(f),
+            "wire" => self.far.as_ref().unwrap().run(f).unwrap(),
+            guest => {
+                let n: usize = guest.trim_start_matches('g').parse().unwrap();
+                let guests = self.guests.lock().unwrap();
+                guests[n].as_ref().unwrap().run(f).unwrap()
+            }
+        }
     }
 
     pub(crate) fn in_hub<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
