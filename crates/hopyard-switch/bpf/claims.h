@@ -209,8 +209,25 @@ struct upper {
 	__u8 later_fragment;
 };
 
-/* Finds the header above the extension headers; false when they do not end within the frame. */
-static __always_inline bool find_upper(const struct claimant *who, __u8 next, struct upper *up)
+/*
+ * Where the packet ends, which may be before its frame does: what follows it is nobody's header. Zero
+ * if it would end behind the frame. A length of zero leaves it to an option (RFC 2675; BIG TCP).
+ */
+static __always_inline __u32 end_of(const struct __sk_buff *skb, const struct ipv6hdr *ip)
+{
+	__u32 end = ETH_HLEN + sizeof(*ip) + bpf_ntohs(ip->payload_len);
+
+	if (!ip->payload_len && ip->nexthdr == IPPROTO_HOPOPTS)
+		return skb->len;
+	return end <= skb->len ? end : 0;
+}
+
+/*
+ * Finds the header above the extension headers; false when they do not end within the packet. A first
+ * fragment has all of them (RFC 7112): the second one could end them differently.
+ */
+static __always_inline bool find_upper(const struct claimant *who, __u8 next, __u32 end,
+				       struct upper *up)
 {
 	__u8 head[4];
 	int i;
@@ -220,13 +237,13 @@ static __always_inline bool find_upper(const struct claimant *who, __u8 next, st
 	up->later_fragment = 0;
 	for (i = 0; i < MAX_HEADERS; i++) {
 		up->protocol = next;
-		if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS &&
-		    next != IPPROTO_FRAGMENT && next != IPPROTO_AH && next != IPPROTO_MH)
-			return true;
 		/* Nothing can be read behind the header of a later fragment. */
 		if (up->later_fragment)
 			return true;
-		if (bpf_skb_load_bytes(who->skb, up->at, head, sizeof(head)))
+		if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS &&
+		    next != IPPROTO_FRAGMENT && next != IPPROTO_AH && next != IPPROTO_MH)
+			return up->at <= end;
+		if (up->at + 8 > end || bpf_skb_load_bytes(who->skb, up->at, head, sizeof(head)))
 			return false;
 		if (next == IPPROTO_FRAGMENT) {
 			up->fragment = 1;
@@ -258,10 +275,11 @@ static __noinline int check_ipv6(const struct claimant *who)
 
 	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &ip, sizeof(ip)) || ip.version != 6)
 		return DROP_MALFORMED;
-	if (!find_upper(who, ip.nexthdr, &up))
+	end = end_of(who->skb, &ip);
+	if (!end || !find_upper(who, ip.nexthdr, end, &up))
 		return DROP_MALFORMED;
 	if (up.protocol == IPPROTO_ICMPV6 && !up.later_fragment &&
-	    bpf_skb_load_bytes(who->skb, up.at, &kind, 1))
+	    (up.at >= end || bpf_skb_load_bytes(who->skb, up.at, &kind, 1)))
 		return DROP_MALFORMED;
 	if (is_held(who) && !owns_ipv6(who, ip.saddr.in6_u.u6_addr8) &&
 	    !(is_zero6(ip.saddr.in6_u.u6_addr8) && is_start_up(kind)))
@@ -271,7 +289,6 @@ static __noinline int check_ipv6(const struct claimant *who)
 	/* Neighbour discovery in fragments is void (RFC 6980); a lie may hide there. */
 	if (up.fragment)
 		return DROP_ND;
-	end = ETH_HLEN + sizeof(ip) + bpf_ntohs(ip.payload_len);
 	return check_nd(who, up.at, end, kind);
 }
 

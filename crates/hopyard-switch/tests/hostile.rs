@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[expect(dead_code, reason = "other tests use the rest")]
 mod packet;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod world;
@@ -332,6 +331,15 @@ fn lies_behind_extension_headers() {
         watch.dropped("g0", &packet(&advert(own, THEIRS)), "nd", what);
         watch.dropped("g0", &packet(&advert(STRANGER, MINE)), "nd", what);
         watch.dropped("g0", &packet(&nd(ROUTER_ADVERT, MINE, &[])), "nd", what);
+        // A length of zero is left to an option, and some kernels take the frame's (RFC 2675).
+        if next == HOP_BY_HOP {
+            let mut unsaid = packet(&advert(own, THEIRS));
+            unsaid[18..20].fill(0);
+            watch.dropped("g0", &unsaid, "nd", what);
+        }
+        let mut beyond = packet(&advert(own, MINE));
+        beyond[19] += 1;
+        watch.dropped("g0", &beyond, "malformed", what);
         // The chain without its end, and with an end that is not there.
         watch.dropped("g0", &packet(&[]), "malformed", what);
     }
@@ -343,6 +351,44 @@ fn lies_behind_extension_headers() {
     let endless = [endless, advert(own, THEIRS)].concat();
     let frame = to_nodes(own, DESTINATION, &endless);
     watch.dropped("g0", &frame, "malformed", "more headers than are read");
+}
+
+#[test]
+fn lies_in_fragments() {
+    let world = mixed("fragments");
+    let watch = Watch::new(&world, IPV6);
+    let own = world.mac("g0");
+    let piece = |header: Vec<u8>, rest: &[u8]| to_nodes(own, FRAGMENT, &[&header, rest].concat());
+    // Neighbour discovery is never in fragments (RFC 6980), not even in one that is all.
+    let truth = advert(own, MINE);
+    let whole = piece(fragment(ICMPV6, 0, false), &truth);
+    watch.dropped("g0", &whole, "nd", "an only fragment");
+    let first = piece(fragment(ICMPV6, 0, true), &truth[..8]);
+    watch.dropped("g0", &first, "nd", "a first fragment");
+    // The first fragment must show the whole chain (RFC 7112): otherwise the rest could say anything.
+    let headless = piece(fragment(DESTINATION, 0, true), &extension(ICMPV6, 1));
+    watch.dropped("g0", &headless, "malformed", "a chain cut off");
+    let inside = piece(fragment(DESTINATION, 0, true), &extension(ICMPV6, 2)[..8]);
+    watch.dropped("g0", &inside, "malformed", "a header cut off");
+    let with_trailer = |mut frame: Vec<u8>| {
+        frame.extend([ECHO_REQUEST; 64]);
+        frame
+    };
+    let what = "the chain's end only in what follows the packet in its frame";
+    watch.dropped("g0", &with_trailer(headless), "malformed", what);
+    watch.dropped("g0", &with_trailer(inside), "malformed", what);
+    let bare = to_nodes(own, HOP_BY_HOP, &extension(ICMPV6, 1));
+    watch.dropped("g0", &with_trailer(bare), "malformed", what);
+    // Other protocols may come in fragments, the later ones with nothing to check but their source.
+    let all = ["g1", "host", "wire"];
+    let first = piece(fragment(UDP, 0, true), &udp(1, 2, b"8 octets"));
+    watch.passed("g0", &first, &all, "a first fragment of UDP");
+    watch.passed(
+        "g0",
+        &piece(fragment(UDP, 2, false), b"rest"),
+        &all,
+        "a later one",
+    );
 }
 
 /// Gives a pair of a guest, or the uplink's, another MTU at both ends.
