@@ -261,6 +261,12 @@ static __always_inline bool for_port(struct __sk_buff *skb, const struct station
 	return true;
 }
 
+/* Is this the address of a port or of the host? The wire has no business with it as a source. */
+static __always_inline bool is_party(const struct config *sw, __u64 mac, __u16 vlan)
+{
+	return mac == sw->host_mac || station_of(mac, vlan);
+}
+
 SEC("classifier")
 int hopyard_up_in(struct __sk_buff *skb)
 {
@@ -278,9 +284,12 @@ int hopyard_up_in(struct __sk_buff *skb)
 	if (vlan < 0)
 		return VERDICT_NEXT;
 	if (is_group(macs.dst)) {
-		/* What says to be from one of the ports is an echo, or a lie: dropped for the ports. */
 		sw = the_switch();
-		if (station_of(macs.src, vlan) || !sw || macs.src == sw->host_mac) {
+		if (!sw)
+			return VERDICT_NEXT;
+		count_rx(SLOT_WIRE, skb->len);
+		/* An echo or a lie is dropped for the ports alone. */
+		if (is_party(sw, macs.src, vlan)) {
 			drop(SLOT_WIRE, DROP_MAC);
 			return VERDICT_NEXT;
 		}
@@ -288,7 +297,6 @@ int hopyard_up_in(struct __sk_buff *skb)
 			skb->tc_index = DECIDED;
 			return bpf_redirect(sw->uplink, 0);
 		}
-		count_rx(SLOT_WIRE, skb->len);
 		flood_from_uplink(skb, SLOT_WIRE, vlan, is_tagged(skb, macs.proto));
 		return VERDICT_NEXT;
 	}
@@ -296,7 +304,8 @@ int hopyard_up_in(struct __sk_buff *skb)
 	if (!to)
 		return VERDICT_NEXT;
 	count_rx(SLOT_WIRE, skb->len);
-	if (station_of(macs.src, vlan))
+	sw = the_switch();
+	if (!sw || is_party(sw, macs.src, vlan))
 		return drop(SLOT_WIRE, DROP_MAC);
 	return for_port(skb, to, SLOT_WIRE, macs.proto) ? hand_in(skb, to) : VERDICT_DROP;
 }
@@ -318,11 +327,11 @@ int hopyard_up_out(struct __sk_buff *skb)
 		return VERDICT_NEXT;
 	if (is_group(macs.dst)) {
 		sw = the_switch();
+		count_rx(SLOT_HOST, skb->len);
 		if (sw && answer(skb, SLOT_HOST, vlan, macs.src, macs.proto)) {
 			skb->tc_index = DECIDED;
 			return bpf_redirect(sw->uplink, BPF_F_INGRESS);
 		}
-		count_rx(SLOT_HOST, skb->len);
 		flood_from_uplink(skb, SLOT_HOST, vlan, is_tagged(skb, macs.proto));
 		return VERDICT_NEXT;
 	}

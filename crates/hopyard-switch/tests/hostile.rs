@@ -177,6 +177,14 @@ fn sources_of_others() {
             watch.dropped("g1", &plain(to, source), reason, &what);
         }
     }
+    // The wire cannot speak for a port, nor for the host, to a port.
+    for source in [world.mac("g1"), world.mac("host")] {
+        let frame = plain(world.mac("g0"), source);
+        watch.dropped("wire", &frame, "mac", "the source of a party");
+        let (who, drops) = watch.send("wire", &plain(BROADCAST, source));
+        assert!(!who.iter().any(|name| name.starts_with('g')), "{who:?}");
+        assert_eq!(drops, [("mac", 1)]);
+    }
     // A group as the source is the host's affair.
     let (who, _) = watch.send("wire", &plain(world.mac("g0"), GROUP6));
     assert!(!who.iter().any(|name| name.starts_with('g')), "{who:?}");
