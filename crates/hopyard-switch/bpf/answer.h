@@ -64,7 +64,7 @@ static __noinline bool answer_arp(struct __sk_buff *skb, __u32 slot, __u16 vlan,
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &arp, sizeof(arp)))
 		return false;
 	/* A probe or an announcement is for everybody to hear. */
-	if (arp.operation != bpf_htons(ARP_REQUEST) || is_zero4(arp.sender_ip) ||
+	if (!is_arp_of_ipv4(&arp) || arp.operation != bpf_htons(ARP_REQUEST) || is_zero4(arp.sender_ip) ||
 	    !__builtin_memcmp(arp.sender_ip, arp.target_ip, 4))
 		return false;
 	ipv4_key(&key, arp.target_ip, vlan);
@@ -107,9 +107,9 @@ static __noinline bool answer_nd(struct __sk_buff *skb, __u32 slot, __u16 vlan, 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &packet, sizeof(packet)))
 		return false;
 	/* One without its sender's address tries an address out: for everybody to hear. */
-	if (packet.ip.nexthdr != IPPROTO_ICMPV6 || packet.ip.hop_limit != 255 ||
+	if (packet.ip.version != 6 || packet.ip.nexthdr != IPPROTO_ICMPV6 || packet.ip.hop_limit != 255 ||
 	    packet.ip.payload_len != bpf_htons(sizeof(packet.nd)) ||
-	    packet.nd.kind != ND_SOLICIT || packet.nd.option != ND_SOURCE_MAC ||
+	    packet.nd.kind != ND_SOLICIT || packet.nd.code || packet.nd.option != ND_SOURCE_MAC ||
 	    packet.nd.option_len != 1 || is_zero6(packet.ip.saddr.in6_u.u6_addr8))
 		return false;
 	__builtin_memcpy(key.ip, packet.nd.target, 16);

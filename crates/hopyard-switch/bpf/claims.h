@@ -22,6 +22,13 @@ struct arp_message {
 	__u8 sender_mac[6], sender_ip[4], target_mac[6], target_ip[4];
 } __attribute__((packed));
 
+/* With any others, the addresses would be elsewhere. */
+static __always_inline bool is_arp_of_ipv4(const struct arp_message *arp)
+{
+	return arp->hardware == bpf_htons(1) && arp->protocol == bpf_htons(ETH_P_IP) &&
+	       arp->hardware_len == 6 && arp->protocol_len == 4;
+}
+
 #define ARP_REQUEST 1
 #define ARP_REPLY 2
 #define ND_ROUTER_SOLICIT 133
@@ -115,8 +122,7 @@ static __noinline int check_arp(const struct claimant *who)
 
 	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &arp, sizeof(arp)))
 		return DROP_MALFORMED;
-	if (arp.hardware != bpf_htons(1) || arp.protocol != bpf_htons(ETH_P_IP) ||
-	    arp.hardware_len != 6 || arp.protocol_len != 4)
+	if (!is_arp_of_ipv4(&arp))
 		return DROP_MALFORMED;
 	if (mac_from(arp.sender_mac) != who->mac)
 		return DROP_ARP;

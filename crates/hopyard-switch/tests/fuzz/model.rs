@@ -1,0 +1,627 @@
+//! What the switch must do with a frame, after `docs/switch.md` and the RFCs: the reference for the
+//! programs. Simple before fast, and with no look at how the programs do it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hopyard_switch::{Counters, DROP_REASONS};
+
+use crate::packet::{
+    ADVERT, ARP, AUTHENTICATION, DESTINATION, FRAGMENT, HOP_BY_HOP, ICMPV6, IPV4, IPV6, REDIRECT,
+    ROUTER_ADVERT, ROUTER_SOLICIT, ROUTING, SERVICE_TAG, SOLICIT, SOURCE_MAC, TARGET_MAC, UDP,
+    VLAN_TAG,
+};
+
+type Mac = [u8; 6];
+
+/// The longest frame that a device with an MTU of 1,500 octets takes.
+const LONGEST: usize = 1514;
+const MOBILITY: u8 = 135;
+/// Extension headers and options of neighbour discovery that are read; more are refused.
+const MAX_EXTENSIONS: usize = 7;
+const MAX_OPTIONS: usize = 8;
+
+/// A port, as it was asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Port {
+    pub(crate) ifindex: u32,
+    pub(crate) macs: Vec<Mac>,
+    pub(crate) ips: Vec<IpAddr>,
+    pub(crate) vlan: u16,
+    pub(crate) isolated: bool,
+    pub(crate) allow_spoof: bool,
+}
+
+impl Port {
+    fn is_held(&self) -> bool {
+        !self.ips.is_empty()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Party {
+    Wire,
+    Host,
+    Port(usize),
+    /// A device that is no port, at a port's hook.
+    Nobody,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Received(usize),
+    Sent(usize),
+    Answered,
+    Dropped(&'static str),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// To the stack, or to the wire: as if there were no switch.
+    GoesOn,
+    Dropped,
+    Redirected,
+}
+
+impl Verdict {
+    /// As the programs say it (`enum tcx_action_base`).
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Self::GoesOn => -1,
+            Self::Dropped => 2,
+            Self::Redirected => 7,
+        }
+    }
+}
+
+/// All that one frame does.
+pub(crate) struct Outcome {
+    pub(crate) verdict: Verdict,
+    /// The frame afterwards, without a tag that went to its place beside the frame.
+    pub(crate) frame: Vec<u8>,
+    events: Vec<(Party, Event)>,
+}
+
+impl Outcome {
+    /// Adds what is counted; `index` tells where a party's counters are.
+    pub(crate) fn count(&self, sums: &mut [Counters], index: impl Fn(Party) -> usize) {
+        for (party, event) in &self.events {
+            let sum = &mut sums[index(*party)];
+            match event {
+                Event::Received(bytes) => {
+                    sum.rx_packets += 1;
+                    sum.rx_bytes += *bytes as u64;
+                }
+                Event::Sent(bytes) => {
+                    sum.tx_packets += 1;
+                    sum.tx_bytes += *bytes as u64;
+                }
+                Event::Answered => sum.answered += 1,
+                Event::Dropped(reason) => sum.drops[reason_index(reason)] += 1,
+            }
+        }
+    }
+}
+
+pub(crate) fn reason_index(reason: &str) -> usize {
+    DROP_REASONS
+        .iter()
+        .position(|(name, _)| *name == reason)
+        .unwrap()
+}
+
+/// The switch's table.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    /// The host's address, if there is an uplink.
+    pub(crate) host: Option<Mac>,
+    pub(crate) answers: bool,
+    pub(crate) ports: Vec<Port>,
+}
+
+/// What collects an outcome.
+struct Way<'a> {
+    origin: Party,
+    frame: &'a [u8],
+    events: Vec<(Party, Event)>,
+}
+
+impl Way<'_> {
+    fn says(&mut self, party: Party, event: Event) {
+        self.events.push((party, event));
+    }
+
+    fn drops(&mut self, reason: &'static str) {
+        self.says(self.origin, Event::Dropped(reason));
+    }
+
+    fn end(self, verdict: Verdict) -> Outcome {
+        let frame = self.frame.to_vec();
+        self.end_as(verdict, frame)
+    }
+
+    fn end_as(self, verdict: Verdict, frame: Vec<u8>) -> Outcome {
+        Outcome {
+            verdict,
+            frame,
+            events: self.events,
+        }
+    }
+
+    fn end_dropped(mut self, reason: &'static str) -> Outcome {
+        self.drops(reason);
+        self.end(Verdict::Dropped)
+    }
+}
+
+pub(crate) fn mac(frame: &[u8], at: usize) -> Mac {
+    frame[at..at + 6].try_into().unwrap()
+}
+
+fn word(data: &[u8], at: usize) -> Option<u16> {
+    let octets = data.get(at..at + 2)?;
+    Some(u16::from_be_bytes([octets[0], octets[1]]))
+}
+
+fn is_group(mac: Mac) -> bool {
+    mac[0] & 1 == 1
+}
+
+fn is_reserved(mac: Mac) -> bool {
+    mac[..5] == [1, 0x80, 0xc2, 0, 0] && mac[5] < 16
+}
+
+fn is_tag(kind: u16) -> bool {
+    kind == VLAN_TAG || kind == SERVICE_TAG
+}
+
+/// The VLAN of a frame at the uplink; `None`: no port's.
+fn uplink_vlan(frame: &[u8]) -> Option<u16> {
+    let kind = word(frame, 12)?;
+    if !is_tag(kind) {
+        return Some(0);
+    }
+    let (tci, inner) = (word(frame, 14)?, word(frame, 16)?);
+    (kind == VLAN_TAG && !is_tag(inner)).then_some(tci & 0xfff)
+}
+
+fn without_tag(frame: &[u8]) -> Vec<u8> {
+    if word(frame, 12) == Some(VLAN_TAG) {
+        [&frame[..12], &frame[16..]].concat()
+    } else {
+        frame.to_vec()
+    }
+}
+
+impl Rules {
+    fn owner(&self, mac: Mac, vlan: u16) -> Option<usize> {
+        self.ports
+            .iter()
+            .position(|port| port.vlan == vlan && port.macs.contains(&mac))
+    }
+
+    fn owner_of_ip(&self, ip: IpAddr, vlan: u16) -> Option<usize> {
+        self.ports
+            .iter()
+            .position(|port| port.vlan == vlan && port.ips.contains(&ip))
+    }
+
+    /// What becomes of a frame of at least 14 octets.
+    pub(crate) fn judge(&self, origin: Party, frame: &[u8]) -> Outcome {
+        let way = Way {
+            origin,
+            frame,
+            events: Vec::new(),
+        };
+        match origin {
+            Party::Nobody => {
+                let mut way = way;
+                way.says(Party::Wire, Event::Dropped("no_port"));
+                way.end(Verdict::Dropped)
+            }
+            Party::Port(n) => self.sent_by_port(way, n),
+            Party::Wire | Party::Host => self.at_uplink(way),
+        }
+    }
+
+    fn sent_by_port(&self, mut way: Way<'_>, n: usize) -> Outcome {
+        let (frame, port) = (way.frame, &self.ports[n]);
+        way.says(way.origin, Event::Received(frame.len()));
+        if let Err(reason) = self.may_say(port, frame) {
+            return way.end_dropped(reason);
+        }
+        let to = mac(frame, 0);
+        if is_group(to) {
+            return self.group_from_port(way, n);
+        }
+        let long = frame.len() > LONGEST;
+        match self.owner(to, port.vlan) {
+            Some(owner) if owner == n => way.end_dropped("self"),
+            Some(owner) if port.isolated || self.ports[owner].isolated => {
+                way.end_dropped("isolated")
+            }
+            None if self.host.is_none() => way.end_dropped("unknown"),
+            _ if long => way.end_dropped("mtu"),
+            owner => {
+                let party = match owner {
+                    Some(owner) => Party::Port(owner),
+                    None if self.host == Some(to) => Party::Host,
+                    None => Party::Wire,
+                };
+                way.says(party, Event::Sent(frame.len()));
+                way.end(Verdict::Redirected)
+            }
+        }
+    }
+
+    fn group_from_port(&self, mut way: Way<'_>, n: usize) -> Outcome {
+        let (frame, port) = (way.frame, &self.ports[n]);
+        if let Some(answer) = self.answer(Some(n), port.vlan, frame) {
+            way.says(way.origin, Event::Answered);
+            return way.end_as(Verdict::Redirected, answer);
+        }
+        self.copies(&mut way, port.vlan, frame.len());
+        if self.host.is_none() {
+            return way.end(Verdict::Dropped);
+        }
+        if frame.len() > LONGEST {
+            return way.end_dropped("mtu");
+        }
+        way.says(Party::Host, Event::Sent(frame.len()));
+        way.says(Party::Wire, Event::Sent(frame.len()));
+        way.end(Verdict::Redirected)
+    }
+
+    /// One copy for each other port of the VLAN that isolation does not keep it from.
+    fn copies(&self, way: &mut Way<'_>, vlan: u16, len: usize) {
+        for (m, to) in self.ports.iter().enumerate() {
+            let kept = match way.origin {
+                Party::Port(n) => n == m || self.ports[n].isolated || to.isolated,
+                _ => false,
+            };
+            if kept || to.vlan != vlan {
+                continue;
+            }
+            if len > LONGEST {
+                way.drops("mtu");
+            } else {
+                way.says(Party::Port(m), Event::Sent(len));
+            }
+        }
+    }
+
+    fn at_uplink(&self, mut way: Way<'_>) -> Outcome {
+        let frame = way.frame;
+        let (to, from) = (mac(frame, 0), mac(frame, 6));
+        let from_wire = way.origin == Party::Wire;
+        let odd = is_reserved(to) || (from_wire && is_group(from));
+        let Some(vlan) = uplink_vlan(frame).filter(|_| !odd) else {
+            return way.end(Verdict::GoesOn);
+        };
+        let owner = self.owner(to, vlan);
+        if owner.is_none() && !is_group(to) {
+            return way.end(Verdict::GoesOn);
+        }
+        way.says(way.origin, Event::Received(frame.len()));
+        let lie = from_wire && (Some(from) == self.host || self.owner(from, vlan).is_some());
+        let bare = without_tag(frame);
+        if let Some(owner) = owner {
+            return if lie {
+                way.end_dropped("mac")
+            } else if bare.len() > LONGEST {
+                way.drops("mtu");
+                way.end_as(Verdict::Dropped, bare)
+            } else {
+                way.says(Party::Port(owner), Event::Sent(bare.len()));
+                way.end_as(Verdict::Redirected, bare)
+            };
+        }
+        if lie {
+            way.drops("mac");
+            return way.end(Verdict::GoesOn);
+        }
+        if let Some(answer) = self.answer(None, vlan, frame) {
+            way.says(way.origin, Event::Answered);
+            return way.end_as(Verdict::Redirected, answer);
+        }
+        self.copies(&mut way, vlan, bare.len());
+        way.end_as(Verdict::GoesOn, bare)
+    }
+
+    /// May the port send this? The error is the first reason against it.
+    fn may_say(&self, port: &Port, frame: &[u8]) -> Result<(), &'static str> {
+        let (to, from) = (mac(frame, 0), mac(frame, 6));
+        let kind = word(frame, 12).unwrap();
+        if is_group(from) || from == [0; 6] {
+            return Err("source");
+        }
+        if is_tag(kind) {
+            return Err("vlan");
+        }
+        if !port.macs.contains(&from) {
+            let others = self.owner(from, port.vlan).is_some() || self.host == Some(from);
+            if !port.allow_spoof || others {
+                return Err("mac");
+            }
+        }
+        if is_reserved(to) {
+            return Err("reserved");
+        }
+        if port.allow_spoof && !port.is_held() {
+            return Ok(());
+        }
+        let claims = Claims {
+            port,
+            from,
+            packet: &frame[14..],
+        };
+        match kind {
+            IPV4 if port.is_held() => claims.ipv4(),
+            IPV4 => Ok(()),
+            ARP => claims.arp(),
+            IPV6 => claims.ipv6(),
+            _ if port.is_held() => Err("protocol"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The answer to a question about an address in the table; `asker`: the port that asks.
+    fn answer(&self, asker: Option<usize>, vlan: u16, frame: &[u8]) -> Option<Vec<u8>> {
+        if !self.answers {
+            return None;
+        }
+        let known = |ip| {
+            let owner = self.owner_of_ip(ip, vlan)?;
+            let hidden = asker.is_some_and(|asker| {
+                owner == asker || self.ports[asker].isolated || self.ports[owner].isolated
+            });
+            (!hidden).then(|| self.ports[owner].macs[0])
+        };
+        match word(frame, 12)? {
+            ARP => answer_arp(frame, known),
+            IPV6 => answer_nd(frame, known),
+            _ => None,
+        }
+    }
+}
+
+fn turn_round(answer: &mut [u8], owner: Mac) {
+    let asker = mac(answer, 6);
+    answer[..6].copy_from_slice(&asker);
+    answer[6..12].copy_from_slice(&owner);
+}
+
+/// RFC 826; what asks whether an address is free, or says that it is taken, is for all (RFC 5227).
+fn answer_arp(frame: &[u8], known: impl Fn(IpAddr) -> Option<Mac>) -> Option<Vec<u8>> {
+    let message = frame.get(14..42)?;
+    let (sender, target) = (&message[14..18], &message[24..28]);
+    if message[..8] != [0, 1, 8, 0, 6, 4, 0, 1] || sender == [0; 4] || sender == target {
+        return None;
+    }
+    let owner = known(ipv4_at(message, 24).into())?;
+    let mut answer = frame.to_vec();
+    turn_round(&mut answer, owner);
+    answer[21] = 2;
+    answer[22..28].copy_from_slice(&owner);
+    answer[28..32].copy_from_slice(target);
+    answer[32..42].copy_from_slice(&message[8..18]);
+    Some(answer)
+}
+
+/// RFC 4861, 7.2.4: a solicitation from an address, with its sender's Ethernet address and no more.
+fn answer_nd(frame: &[u8], known: impl Fn(IpAddr) -> Option<Mac>) -> Option<Vec<u8>> {
+    let packet = frame.get(14..86)?;
+    let message = &packet[40..];
+    let is_plain = packet[0] >> 4 == 6
+        && packet[4..8] == [0, 32, ICMPV6, 255]
+        && packet[8..24] != [0; 16]
+        && message[..2] == [SOLICIT, 0]
+        && message[24..26] == [SOURCE_MAC, 1];
+    let target = ipv6_at(message, 8);
+    let owner = known(target.into()).filter(|_| is_plain)?;
+    let mut answer = frame.to_vec();
+    turn_round(&mut answer, owner);
+    answer[22..38].copy_from_slice(&target.octets());
+    answer[38..54].copy_from_slice(&packet[8..24]);
+    answer[54..62].copy_from_slice(&[ADVERT, 0, 0, 0, 0x60, 0, 0, 0]);
+    answer[78..80].copy_from_slice(&[TARGET_MAC, 1]);
+    answer[80..86].copy_from_slice(&owner);
+    let sum = internet_sum(&answer[22..86]) + 32 + u32::from(ICMPV6);
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    answer[56..58].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    Some(answer)
+}
+
+fn internet_sum(data: &[u8]) -> u32 {
+    data.chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum()
+}
+
+fn ipv4_at(data: &[u8], at: usize) -> Ipv4Addr {
+    <[u8; 4]>::try_from(&data[at..at + 4]).unwrap().into()
+}
+
+fn ipv6_at(data: &[u8], at: usize) -> Ipv6Addr {
+    <[u8; 16]>::try_from(&data[at..at + 16]).unwrap().into()
+}
+
+/// RFC 4291, appendix A.
+pub(crate) fn link_local(mac: Mac) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac;
+    let low = [a ^ 2, b, c, 0xff, 0xfe, d, e, f];
+    (0xfe80 << 112 | u128::from(u64::from_be_bytes(low))).into()
+}
+
+/// What a packet claims about its sender.
+struct Claims<'a> {
+    port: &'a Port,
+    from: Mac,
+    packet: &'a [u8],
+}
+
+impl Claims<'_> {
+    fn owns(&self, ip: IpAddr) -> bool {
+        self.port.ips.contains(&ip) || ip == IpAddr::V6(link_local(self.from))
+    }
+
+    fn arp(&self) -> Result<(), &'static str> {
+        let message = self.packet.get(..28).ok_or("malformed")?;
+        if message[..6] != [0, 1, 8, 0, 6, 4] {
+            return Err("malformed");
+        }
+        let ip = ipv4_at(message, 14);
+        if message[8..14] != self.from
+            || (self.port.is_held() && !ip.is_unspecified() && !self.owns(ip.into()))
+        {
+            return Err("arp");
+        }
+        Ok(())
+    }
+
+    fn ipv4(&self) -> Result<(), &'static str> {
+        let packet = self.packet;
+        if packet.len() < 20 || packet[0] >> 4 != 4 || packet[0] & 15 < 5 {
+            return Err("malformed");
+        }
+        let source = ipv4_at(packet, 12);
+        let asks_dhcp = || {
+            let whole = word(packet, 6) == Some(0) || word(packet, 6).unwrap() & 0x3fff == 0;
+            let ports = usize::from(packet[0] & 15) * 4;
+            packet[9] == UDP && whole && word(packet, ports + 2) == Some(67)
+        };
+        if self.owns(source.into()) || (source.is_unspecified() && asks_dhcp()) {
+            Ok(())
+        } else {
+            Err("ip")
+        }
+    }
+
+    fn ipv6(&self) -> Result<(), &'static str> {
+        let frame = self.packet;
+        if frame.len() < 40 || frame[0] >> 4 != 6 {
+            return Err("malformed");
+        }
+        let length = usize::from(word(frame, 4).unwrap());
+        let packet = if length == 0 && frame[6] == HOP_BY_HOP {
+            frame
+        } else {
+            frame.get(..40 + length).ok_or("malformed")?
+        };
+        let upper = Upper::find(packet).ok_or("malformed")?;
+        let message = match upper.at {
+            Some(at) if upper.protocol == ICMPV6 => &packet[at..],
+            _ => &[],
+        };
+        let kind = match (upper.protocol, upper.at) {
+            (ICMPV6, Some(_)) => *message.first().ok_or("malformed")?,
+            _ => 0,
+        };
+        let source = ipv6_at(packet, 8);
+        // Solicitations and reports of groups are sent before there is an address.
+        let starts =
+            source.is_unspecified() && matches!(kind, SOLICIT | ROUTER_SOLICIT | 131 | 132 | 143);
+        if self.port.is_held() && !self.owns(source.into()) && !starts {
+            return Err("ip");
+        }
+        if !(ROUTER_SOLICIT..=REDIRECT).contains(&kind) {
+            return Ok(());
+        }
+        if upper.is_fragment {
+            return Err("nd");
+        }
+        self.nd(kind, message)
+    }
+
+    fn nd(&self, kind: u8, message: &[u8]) -> Result<(), &'static str> {
+        let held = self.port.is_held();
+        if held && matches!(kind, ROUTER_ADVERT | REDIRECT) {
+            return Err("nd");
+        }
+        let fixed = match kind {
+            ROUTER_SOLICIT => 8,
+            ROUTER_ADVERT => 16,
+            REDIRECT => 40,
+            _ => 24,
+        };
+        let options = message.get(fixed..).ok_or("malformed")?;
+        if held && kind == ADVERT && !self.owns(ipv6_at(message, 8).into()) {
+            return Err("nd");
+        }
+        // Whose address a redirect gives is not its sender.
+        if kind == REDIRECT {
+            return Ok(());
+        }
+        self.options(options)
+    }
+
+    fn options(&self, mut rest: &[u8]) -> Result<(), &'static str> {
+        for _ in 0..MAX_OPTIONS {
+            if rest.len() < 8 {
+                break;
+            }
+            let (kind, units) = (rest[0], usize::from(rest[1]));
+            if units == 0 {
+                return Err("malformed");
+            }
+            let is_address = kind == SOURCE_MAC || kind == TARGET_MAC;
+            if is_address && (units != 1 || rest[2..8] != self.from) {
+                return Err("nd");
+            }
+            rest = rest.get(units * 8..).ok_or("nd")?;
+        }
+        if rest.is_empty() { Ok(()) } else { Err("nd") }
+    }
+}
+
+/// What is above the extension headers (RFC 8200, 4.1).
+struct Upper {
+    protocol: u8,
+    /// `None`: in another fragment.
+    at: Option<usize>,
+    is_fragment: bool,
+}
+
+impl Upper {
+    /// `None`: too many headers, or they do not end within the packet.
+    fn find(packet: &[u8]) -> Option<Self> {
+        let (mut protocol, mut at, mut is_fragment) = (packet[6], 40, false);
+        for headers in 0..=MAX_EXTENSIONS {
+            let units = match protocol {
+                HOP_BY_HOP | ROUTING | DESTINATION | AUTHENTICATION | FRAGMENT | MOBILITY
+                    if headers == MAX_EXTENSIONS =>
+                {
+                    return None;
+                }
+                HOP_BY_HOP | ROUTING | DESTINATION | AUTHENTICATION | FRAGMENT | MOBILITY => {
+                    packet.get(at..at + 8)?[1]
+                }
+                _ => {
+                    return (at <= packet.len()).then_some(Self {
+                        protocol,
+                        at: Some(at),
+                        is_fragment,
+                    });
+                }
+            };
+            let header = &packet[at..at + 8];
+            at += match protocol {
+                FRAGMENT => 8,
+                AUTHENTICATION => (usize::from(units) + 2) * 4,
+                _ => (usize::from(units) + 1) * 8,
+            };
+            if protocol == FRAGMENT {
+                is_fragment = true;
+                if word(header, 2).unwrap() >> 3 != 0 {
+                    return Some(Self {
+                        protocol: header[0],
+                        at: None,
+                        is_fragment,
+                    });
+                }
+            }
+            protocol = header[0];
+        }
+        None
+    }
+}
