@@ -217,6 +217,9 @@ static __always_inline int vlan_at_uplink(struct __sk_buff *skb, __be16 proto)
 	}
 	if (!is_tag(proto))
 		return 0;
+	/* A raw socket may say another type of the skb than its frame has: then no tag can be taken. */
+	if (skb->protocol != proto)
+		return -1;
 	if (proto != bpf_htons(ETH_P_8021Q) || bpf_skb_load_bytes(skb, ETH_HLEN, tag, sizeof(tag)) ||
 	    is_tag(tag[1]))
 		return -1;

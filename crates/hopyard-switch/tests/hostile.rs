@@ -159,6 +159,27 @@ fn two_tags_at_the_uplink_reach_no_guest() {
 }
 
 #[test]
+fn a_tag_that_the_sender_hides_from_the_kernel_stays() {
+    let world = mixed("hidden");
+    let watch = Watch::new(&world, EXPERIMENT);
+    // The type that the socket is bound to is the kernel's idea of the frame's.
+    let sender = world.inside("host", || {
+        use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let family = AddressFamily::Packet;
+        let fd = socket(family, SockType::Raw, flags, None::<SockProtocol>).unwrap();
+        world::bind_packet(&fd, "up0", EXPERIMENT);
+        fd
+    });
+    let frame = tagged(&plain(BROADCAST, world.mac("host")), VLAN_TAG, 7);
+    let flags = nix::sys::socket::MsgFlags::empty();
+    nix::sys::socket::send(sender.as_raw_fd(), &frame, flags).unwrap();
+    // With two tags the wire would not take it for one of the experiments' type.
+    let who: Vec<String> = watch.ears.heard().into_iter().map(|(who, _)| who).collect();
+    assert_eq!(who, ["wire"]);
+}
+
+#[test]
 fn sources_of_others() {
     let world = mixed("sources");
     let watch = Watch::new(&world, EXPERIMENT);

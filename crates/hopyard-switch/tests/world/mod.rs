@@ -8,7 +8,7 @@ use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
-    send, socket,
+    sendto, socket,
 };
 
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
@@ -23,11 +23,12 @@ const QUIET: Duration = Duration::from_millis(30);
 struct Ear {
     name: String,
     socket: OwnedFd,
+    device: u32,
 }
 
 impl Ear {
     fn open(ns: &NetNs, device: &str, name: &str, kind: u16) -> Self {
-        let socket = ns
+        let (socket, device) = ns
             .run(|| {
                 let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
                 let fd = socket(
@@ -37,13 +38,14 @@ impl Ear {
                     None::<SockProtocol>,
                 )
                 .unwrap();
-                bind_packet(&fd, device, kind);
-                fd
+                let device = bind_packet(&fd, device, kind);
+                (fd, device)
             })
             .unwrap();
         Self {
             name: name.to_owned(),
             socket,
+            device,
         }
     }
 
@@ -57,10 +59,12 @@ impl Ear {
     }
 }
 
-/// Binds a packet socket to a device of the calling thread's namespace, for one Ethernet type.
-pub(crate) fn bind_packet(fd: &OwnedFd, device: &str, kind: u16) {
+/// Binds a packet socket to a device of the calling thread's namespace, for one Ethernet type. Returns
+/// the device's index.
+pub(crate) fn bind_packet(fd: &OwnedFd, device: &str, kind: u16) -> u32 {
     let index = nix::net::if_::if_nametoindex(device).unwrap();
     bind(fd.as_raw_fd(), &link_address(index, kind)).unwrap();
+    index
 }
 
 fn link_address(index: u32, kind: u16) -> LinkAddr {
@@ -220,7 +224,12 @@ impl World {
     /// As [`World::send`], with what the kernel says to it.
     pub(crate) fn try_send(&self, party: &str, frame: &[u8]) -> nix::Result<usize> {
         let ear = self.ears.0.iter().find(|ear| ear.name == party).unwrap();
-        send(ear.socket.as_raw_fd(), frame, MsgFlags::empty())
+        // The kernel takes the type from here, not from the frame.
+        let kind = frame
+            .get(12..14)
+            .map_or(0, |kind| u16::from_be_bytes([kind[0], kind[1]]));
+        let to = link_address(ear.device, kind);
+        sendto(ear.socket.as_raw_fd(), frame, &to, MsgFlags::empty())
     }
 
     /// Who heard a frame of the experiments' type, how often, by name.
