@@ -234,17 +234,20 @@ static __always_inline bool is_tagged(const struct __sk_buff *skb, __be16 proto)
 /* A group frame at the uplink: copies without the tag to the ports, the frame itself goes on. */
 static __noinline int flood_from_uplink(struct __sk_buff *skb, __u32 origin, __u16 vlan, bool tagged)
 {
-	__u16 tci = vlan;
+	__be16 tci;
 
 	if (!tagged)
 		return flood_ports(skb, origin, vlan, 0);
+	/* With its priority, which is not the switch's to change. */
 	if (skb->vlan_present)
-		tci = skb->vlan_tci;
+		tci = bpf_htons(skb->vlan_tci);
+	else if (bpf_skb_load_bytes(skb, ETH_HLEN, &tci, sizeof(tci)))
+		return 0;
 	if (bpf_skb_vlan_pop(skb))
 		return 0;
 	flood_ports(skb, origin, vlan, 0);
 	/* Into the skb's own field, which cannot fail: the frame has no tag now. */
-	bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), tci);
+	bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), bpf_ntohs(tci));
 	return 0;
 }
 

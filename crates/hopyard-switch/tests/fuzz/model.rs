@@ -20,6 +20,9 @@ const MOBILITY: u8 = 135;
 const MAX_EXTENSIONS: usize = 7;
 const MAX_OPTIONS: usize = 8;
 
+/// A tag that is beside the frame, where the kernel puts the first one on receipt: type and TCI.
+pub(crate) type Tag = (u16, u16);
+
 /// A port, as it was asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Port {
@@ -82,6 +85,14 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// Who gets the frame, or the answer to it.
+    pub(crate) fn receivers(&self) -> impl Iterator<Item = Party> + '_ {
+        self.events
+            .iter()
+            .filter(|(_, event)| matches!(event, Event::Sent(_) | Event::Answered))
+            .map(|(party, _)| *party)
+    }
+
     /// Adds what is counted; `index` tells where a party's counters are.
     pub(crate) fn count(&self, sums: &mut [Counters], index: impl Fn(Party) -> usize) {
         for (party, event) in &self.events {
@@ -121,6 +132,7 @@ pub(crate) struct Rules {
 /// What collects an outcome.
 struct Way<'a> {
     origin: Party,
+    beside: Option<Tag>,
     frame: &'a [u8],
     events: Vec<(Party, Event)>,
 }
@@ -175,13 +187,29 @@ fn is_tag(kind: u16) -> bool {
 }
 
 /// The VLAN of a frame at the uplink; `None`: no port's.
-fn uplink_vlan(frame: &[u8]) -> Option<u16> {
+fn uplink_vlan(beside: Option<Tag>, frame: &[u8]) -> Option<u16> {
     let kind = word(frame, 12)?;
+    if let Some((outer, tci)) = beside {
+        return (outer == VLAN_TAG && !is_tag(kind)).then_some(tci & 0xfff);
+    }
     if !is_tag(kind) {
         return Some(0);
     }
     let (tci, inner) = (word(frame, 14)?, word(frame, 16)?);
     (kind == VLAN_TAG && !is_tag(inner)).then_some(tci & 0xfff)
+}
+
+/// A frame as a device receives it: its first tag beside it. `None`: too short for that, and lost.
+pub(crate) fn received(frame: &[u8]) -> Option<(Option<Tag>, Vec<u8>)> {
+    let kind = word(frame, 12)?;
+    if !is_tag(kind) {
+        return Some((None, frame.to_vec()));
+    }
+    let long_enough = frame.len() >= 20;
+    long_enough.then(|| {
+        let tag = (kind, word(frame, 14).unwrap());
+        (Some(tag), [&frame[..12], &frame[16..]].concat())
+    })
 }
 
 fn without_tag(frame: &[u8]) -> Vec<u8> {
@@ -206,9 +234,10 @@ impl Rules {
     }
 
     /// What becomes of a frame of at least 14 octets.
-    pub(crate) fn judge(&self, origin: Party, frame: &[u8]) -> Outcome {
+    pub(crate) fn judge(&self, origin: Party, beside: Option<Tag>, frame: &[u8]) -> Outcome {
         let way = Way {
             origin,
+            beside,
             frame,
             events: Vec::new(),
         };
@@ -226,7 +255,7 @@ impl Rules {
     fn sent_by_port(&self, mut way: Way<'_>, n: usize) -> Outcome {
         let (frame, port) = (way.frame, &self.ports[n]);
         way.says(way.origin, Event::Received(frame.len()));
-        if let Err(reason) = self.may_say(port, frame) {
+        if let Err(reason) = self.may_say(port, way.beside, frame) {
             return way.end_dropped(reason);
         }
         let to = mac(frame, 0);
@@ -294,7 +323,7 @@ impl Rules {
         let (to, from) = (mac(frame, 0), mac(frame, 6));
         let from_wire = way.origin == Party::Wire;
         let odd = is_reserved(to) || (from_wire && is_group(from));
-        let Some(vlan) = uplink_vlan(frame).filter(|_| !odd) else {
+        let Some(vlan) = uplink_vlan(way.beside, frame).filter(|_| !odd) else {
             return way.end(Verdict::GoesOn);
         };
         let owner = self.owner(to, vlan);
@@ -328,13 +357,13 @@ impl Rules {
     }
 
     /// May the port send this? The error is the first reason against it.
-    fn may_say(&self, port: &Port, frame: &[u8]) -> Result<(), &'static str> {
+    fn may_say(&self, port: &Port, beside: Option<Tag>, frame: &[u8]) -> Result<(), &'static str> {
         let (to, from) = (mac(frame, 0), mac(frame, 6));
         let kind = word(frame, 12).unwrap();
         if is_group(from) || from == [0; 6] {
             return Err("source");
         }
-        if is_tag(kind) {
+        if is_tag(kind) || beside.is_some_and(|(_, tci)| tci & 0xfff != 0) {
             return Err("vlan");
         }
         if !port.macs.contains(&from) {
