@@ -237,10 +237,13 @@ fn arp_lies() {
     let to_all = |from, message: &[u8]| world::frame(BROADCAST, from, ARP, message);
     for (guest, reply) in [("g0", 1), ("g0", 2), ("g1", 1), ("g1", 2)] {
         let own = world.mac(guest);
-        let truth = to_all(own, &arp_message(reply, (own, MINE4), nobody));
-        let hears = if guest == "g0" { "g1" } else { "g0" };
+        let (ip, hears) = match guest {
+            "g0" => (MINE4, "g1"),
+            _ => (THEIRS4, "g0"),
+        };
+        let truth = to_all(own, &arp_message(reply, (own, ip), nobody));
         watch.passed(guest, &truth, &[hears, "host", "wire"], "the truth");
-        let lie = to_all(own, &arp_message(reply, (STRANGER, MINE4), nobody));
+        let lie = to_all(own, &arp_message(reply, (STRANGER, ip), nobody));
         watch.dropped(guest, &lie, "arp", "about the Ethernet address");
         let lie = world::frame(world.mac("wire"), own, ARP, &lie[14..]);
         watch.dropped(guest, &lie, "arp", "to one");
