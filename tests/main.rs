@@ -18,6 +18,7 @@ mod conformance;
 mod directories;
 mod interrupts;
 mod kept;
+mod kills;
 mod labs;
 mod netfilter;
 mod pipes;

@@ -1,5 +1,6 @@
 //! What the tests share.
 
+pub(crate) mod apart;
 pub(crate) mod cli;
 pub(crate) mod host;
 pub(crate) mod icmp;

@@ -1,5 +1,6 @@
 //! Where switches live: directories in the BPF file system, and the lock on them.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -11,6 +12,7 @@ use nix::mount::{MsFlags, mount, umount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::error::{Error, Result};
+use crate::state::{CONFIG, Stage, stage};
 
 /// Where the BPF file system is mounted by convention.
 const BPFFS: &str = "/sys/fs/bpf";
@@ -86,17 +88,25 @@ impl Lock {
     pub(crate) fn making_home() -> Result<Self> {
         let lock = Self::wait()?;
         prepare()?;
+        sweep()?;
         Ok(lock)
     }
 
     /// Waits for the lock; `None` where there is no switch at all.
     pub(crate) fn at_home() -> Result<Option<Self>> {
-        if !is_there(Path::new(HOME))? {
+        let home = Path::new(HOME);
+        // The lock's file goes last: where it is and `HOME` is not, somebody may have died in between, and
+        // what is left goes with the lock.
+        if !is_there(home)? && !is_there(Path::new(LOCK))? {
             return Ok(None);
         }
         let lock = Self::wait()?;
         // Whoever held it may have removed the last switch.
-        Ok(is_there(Path::new(HOME))?.then_some(lock))
+        if !is_there(home)? {
+            return Ok(None);
+        }
+        sweep()?;
+        Ok(Some(lock))
     }
 
     fn wait() -> Result<Self> {
@@ -123,16 +133,29 @@ impl Drop for Lock {
     /// Best effort: what is still in use stays, and does no harm.
     fn drop(&mut self) {
         let home = Path::new(HOME);
-        let gone = fs::remove_dir(home).is_ok()
-            && home
-                .parent()
-                .is_some_and(|parent| fs::remove_dir(parent).is_ok());
+        let gone = is_gone(home) && home.parent().is_some_and(is_gone);
         if gone && is_ours() && is_empty() {
             let _ = umount(BPFFS);
         }
         // Still under the lock, so that whoever waits for it finds out.
         let _ = fs::remove_file(LOCK);
     }
+}
+
+/// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead.
+fn sweep() -> Result<()> {
+    for name in names()? {
+        let directory = directory(&name);
+        if let Ok(Stage::Unfinished) = stage(&directory) {
+            remove_directory(&directory)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes an empty directory; one that somebody removed before is gone as well.
+fn is_gone(directory: &Path) -> bool {
+    fs::remove_dir(directory).map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true)
 }
 
 fn is_there(path: &Path) -> Result<bool> {
@@ -164,7 +187,8 @@ pub(crate) fn names() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Removes a file if it is there. Unpinning a link detaches its program.
+/// Removes a file if it is there. A link's program is detached soon after, not at once: the kernel puts that
+/// off, since it waits for the packets under way.
 pub(crate) fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(file_error("remove", path)(error)),
@@ -172,18 +196,20 @@ pub(crate) fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes the directory of a switch: links first, so that no program runs with half its maps.
+/// Removes the directory of a switch: its settings first, without which it is unfinished to everybody; then
+/// the links, so that no program runs without the maps it could be found by.
 pub(crate) fn remove_directory(path: &Path) -> Result<()> {
     let mut files: Vec<PathBuf> = match fs::read_dir(path) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(file_error("read directory", path)(error)),
     };
-    let is_link = |file: &PathBuf| {
-        file.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with("link-"))
+    let rank = |file: &PathBuf| match file.file_name().map(OsStr::to_string_lossy) {
+        Some(name) if name == CONFIG => 0,
+        Some(name) if name.starts_with("link-") => 1,
+        _ => 2,
     };
-    files.sort_by_key(|file| !is_link(file));
+    files.sort_by_key(rank);
     for file in &files {
         remove_file(file)?;
     }
@@ -191,10 +217,11 @@ pub(crate) fn remove_directory(path: &Path) -> Result<()> {
 }
 
 fn is_ours() -> bool {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    mounts
-        .lines()
-        .any(|line| line.starts_with(&format!("{SOURCE} {BPFFS} bpf ")))
+    let mounts = fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();
+    let here = format!(" {BPFFS} ");
+    // The last of them is on top, and the one that would go.
+    let top = mounts.lines().rfind(|line| line.contains(&here));
+    top.is_some_and(|line| line.starts_with(&format!("{SOURCE}{here}bpf ")))
 }
 
 fn is_empty() -> bool {

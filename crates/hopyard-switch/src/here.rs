@@ -1,6 +1,7 @@
 //! The caller's network namespace and kernel: what can be part of a switch.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, Link, NetNs};
 use nix::net::if_::if_indextoname;
@@ -8,8 +9,10 @@ use nix::net::if_::if_indextoname;
 use crate::bpffs::{self, directory, file_error};
 use crate::error::{Error, Result};
 use crate::programs::{self, Hook};
-use crate::state::State;
-use crate::switch::Switch;
+use crate::state::{Stage, State, stage};
+
+/// How long the kernel may take to detach what was removed a moment ago.
+const DETACHING: Duration = Duration::from_secs(1);
 
 /// The calling thread's network namespace.
 pub(crate) struct Here {
@@ -38,36 +41,63 @@ impl Here {
             );
             return Err(Error::refused(what, why));
         }
-        for hook in [Hook::Port, Hook::UplinkOut] {
-            if let Some(id) = programs::ours_at(name, hook)?.first() {
-                return Err(Error::refused(what, self.whose(name, link.index, *id)?));
+        let patience = Instant::now() + DETACHING;
+        while let Some(id) = running_at(name)? {
+            let owner = self.owner_of(name, link.index)?;
+            if owner.is_none() && Instant::now() < patience {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
             }
+            return Err(Error::refused(
+                what,
+                owner.unwrap_or_else(|| stray(name, id)),
+            ));
         }
         Ok(link)
     }
 
-    /// Says of which switch a device is that carries a program of ours.
-    fn whose(&self, name: &str, index: u32, program: u32) -> Result<String> {
-        for other in Switch::list()? {
-            let state = State::open(&directory(&other))?;
+    /// Says of which switch a device is; `None`: of none in [`bpffs::HOME`].
+    fn owner_of(&self, name: &str, index: u32) -> Result<Option<String>> {
+        for other in bpffs::names()? {
+            let directory = directory(&other);
+            if stage(&directory)? != Stage::Whole {
+                continue;
+            }
+            let state = State::open(&directory)?;
             let config = state.config()?;
             if config.netns != self.inode {
                 continue;
             }
             if config.uplink == index {
-                return Ok(format!("`{name}` is the uplink of switch `{other}`"));
+                return Ok(Some(format!("`{name}` is the uplink of switch `{other}`")));
             }
             if state.slot_of(index).is_some() {
-                return Ok(format!("`{name}` is a port of switch `{other}` already"));
+                return Ok(Some(format!(
+                    "`{name}` is a port of switch `{other}` already"
+                )));
             }
         }
-        Ok(format!(
-            "program {program} of a hopyard switch runs at `{name}`, but that switch is not in {}: it was \
-             made under another mount of the BPF file system; delete it there, or detach the program \
-             (`bpftool link`)",
-            bpffs::HOME
-        ))
+        Ok(None)
     }
+}
+
+/// A program of ours that runs at a device.
+fn running_at(device: &str) -> Result<Option<u32>> {
+    for hook in [Hook::Port, Hook::UplinkOut] {
+        if let Some(id) = programs::ours_at(device, hook)?.first() {
+            return Ok(Some(*id));
+        }
+    }
+    Ok(None)
+}
+
+fn stray(device: &str, program: u32) -> String {
+    format!(
+        "program {program} of a hopyard switch runs at `{device}`, but that switch is not in {}: it was \
+         made under another mount of the BPF file system; delete it there, or detach the program \
+         (`bpftool link`)",
+        bpffs::HOME
+    )
 }
 
 /// The name of a device of the calling thread's namespace; `None` if there is none of that index.

@@ -2,13 +2,70 @@
 
 use std::path::{Path, PathBuf};
 
-use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
 
+use crate::bpffs::file_error;
 use crate::error::{Error, Result};
 use crate::layout::{
     Address, AddressKey, Config, Counters, FIRST_PORT, LAYOUT_VERSION, MAX_SLOTS, PortRecord,
-    STATE_FREE, Station,
+    STATE_FREE, STATE_READY, Station,
 };
+
+/// The file of the settings' map.
+pub(crate) const CONFIG: &str = "config";
+
+/// How far a switch is, which its settings alone say: they are finished last and removed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Its making was not finished, or its removal has begun.
+    Unfinished,
+    /// It is there for use.
+    Whole,
+    /// It is another version's, with maps of this layout where that can be told.
+    Foreign(Option<u32>),
+}
+
+pub(crate) fn stage(directory: &Path) -> Result<Stage> {
+    let path = directory.join(CONFIG);
+    if !path.try_exists().map_err(file_error("look for", &path))? {
+        return Ok(Stage::Unfinished);
+    }
+    let what = || format!("open the map {}", path.display());
+    let map = MapData::from_pin(&path)
+        .and_then(Map::from_map_data)
+        .map_err(Error::bpf(what()))?;
+    let config: Array<MapData, Config> = match Array::try_from(map) {
+        Ok(config) => config,
+        Err(MapError::InvalidValueSize { .. }) => return Ok(Stage::Foreign(None)),
+        Err(error) => return Err(Error::bpf(what())(error)),
+    };
+    let config = config
+        .get(&0, 0)
+        .map_err(Error::bpf("read the switch's settings"))?;
+    Ok(match config {
+        Config { state, .. } if state != STATE_READY => Stage::Unfinished,
+        Config { version, .. } if version != LAYOUT_VERSION => Stage::Foreign(Some(version)),
+        _ => Stage::Whole,
+    })
+}
+
+impl Stage {
+    /// Refuses maps that this version of the program does not understand.
+    pub(crate) fn check_layout(self, name: &str) -> Result<()> {
+        let Self::Foreign(layout) = self else {
+            return Ok(());
+        };
+        let found =
+            layout.map_or_else(|| "an unknown layout".to_owned(), |n| format!("layout {n}"));
+        Err(Error::refused(
+            format!("use the switch `{name}`"),
+            format!(
+                "its maps have {found}, this program writes layout {LAYOUT_VERSION}; use the version of \
+                 hopyard that made it, or delete it and create it again"
+            ),
+        ))
+    }
+}
 
 /// The pinned maps of one switch.
 pub(crate) struct State {
@@ -36,7 +93,7 @@ where
 impl State {
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         Ok(Self {
-            config: pinned(directory, "config")?,
+            config: pinned(directory, CONFIG)?,
             ports: pinned(directory, "ports")?,
             slots: pinned(directory, "slots")?,
             stations: pinned(directory, "stations")?,
@@ -55,21 +112,6 @@ impl State {
         self.config
             .set(0, config, 0)
             .map_err(Error::bpf("write the switch's settings"))
-    }
-
-    /// Refuses maps that this version of the program does not understand.
-    pub(crate) fn check_layout(&self, name: &str) -> Result<()> {
-        let found = self.config()?.version;
-        if found == LAYOUT_VERSION {
-            return Ok(());
-        }
-        Err(Error::refused(
-            format!("use the switch `{name}`"),
-            format!(
-                "its maps have layout {found}, this program writes layout {LAYOUT_VERSION}; use the \
-                 version of hopyard that made it, or delete it and create it again"
-            ),
-        ))
     }
 
     pub(crate) fn port(&self, slot: u32) -> Result<PortRecord> {

@@ -2,12 +2,13 @@
 //!
 //! The order of the steps is what makes them safe to interrupt. A record is marked busy before
 //! anything refers to it and ready after everything does; whoever opens a switch takes away what is
-//! busy. The kernel detaches a link that was never pinned when its maker dies.
+//! busy, and whoever gets the lock the switches that are unfinished. The kernel detaches a link that was
+//! never pinned when its maker dies.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use hopyard_net::{Link, NetNs};
+use hopyard_net::NetNs;
 
 use crate::bpffs::{self, Lock, check_name, directory, file_error};
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ use crate::layout::{
 };
 use crate::mac::Mac;
 use crate::programs::{self, Hook, port_link, uplink_link};
-use crate::state::State;
+use crate::state::{Stage, State, stage};
 
 /// What a new switch is to be.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +51,16 @@ impl Switch {
         check_name(&what, new.name)?;
         check_kernel(&what)?;
         let here = Here::new()?;
+        // From here on nobody else makes or changes a switch: what is found free stays free.
+        let _lock = Lock::making_home()?;
+        let directory = directory(new.name);
+        if directory.exists() {
+            let why = format!(
+                "there is one of that name; choose another, or `hopyard switch delete {}`",
+                new.name
+            );
+            return Err(Error::refused(what, why));
+        }
         let uplink = new
             .uplink
             .map(|device| here.free_device(&what, device))
@@ -60,42 +71,20 @@ impl Switch {
             })?,
             None => [0; 6],
         };
-        let _lock = Lock::making_home()?;
-        Self::make(&what, new, &here, uplink.as_ref(), Mac(host_mac))
-    }
-
-    fn make(
-        what: &str,
-        new: &NewSwitch<'_>,
-        here: &Here,
-        uplink: Option<&Link>,
-        host_mac: Mac,
-    ) -> Result<Self> {
-        let directory = directory(new.name);
-        if directory.exists() {
-            if is_whole(&directory) {
-                let why = format!(
-                    "there is one of that name; choose another, or `hopyard switch delete {}`",
-                    new.name
-                );
-                return Err(Error::refused(what, why));
-            }
-            bpffs::remove_directory(&directory)?;
-        }
-        std::fs::create_dir(&directory).map_err(file_error("make directory", &directory))?;
         let config = Config {
             version: LAYOUT_VERSION,
             state: STATE_BUSY,
-            uplink: uplink.map_or(0, |link| link.index),
+            uplink: uplink.as_ref().map_or(0, |link| link.index),
             uplink_len: uplink.map_or(0, |link| link.mtu + ETHERNET_HEADER),
-            host_mac: host_mac.to_number(),
+            host_mac: Mac(host_mac).to_number(),
             netns: here.inode,
             flags: if new.answers { SWITCH_ANSWERS } else { 0 },
             slots: FIRST_PORT,
         };
+        std::fs::create_dir(&directory).map_err(file_error("make directory", &directory))?;
         let made = Self::fill(new.name, &directory, config, new.uplink);
         if made.is_err() {
-            // The first problem is the one to report; what stays is busy, so the next command
+            // The first problem is the one to report; what stays is unfinished, so the next command
             // removes it.
             let _ = bpffs::remove_directory(&directory);
         }
@@ -128,22 +117,15 @@ impl Switch {
     /// There is none of that name (the error lists those there are), or its state is another version's.
     pub fn open(name: &str) -> Result<Self> {
         check_name("find a switch", name)?;
-        let missing = || -> Result<Self> {
-            Err(Error::NoSwitch {
-                name: name.to_owned(),
-                there: Self::list()?,
-            })
-        };
         let directory = directory(name);
         let Some(_lock) = Lock::at_home()? else {
-            return missing();
+            return Err(no_switch(name));
         };
-        if !is_whole(&directory) {
-            bpffs::remove_directory(&directory)?;
-            return missing();
+        match stage(&directory)? {
+            Stage::Unfinished => return Err(no_switch(name)),
+            found => found.check_layout(name)?,
         }
         let state = State::open(&directory)?;
-        state.check_layout(name)?;
         let mut switch = Self {
             name: name.to_owned(),
             directory,
@@ -153,14 +135,17 @@ impl Switch {
         Ok(switch)
     }
 
-    /// The names of the switches there are.
+    /// The names of the switches there are, of other versions too; what an interrupted command left
+    /// unfinished goes before.
     ///
     /// # Errors
     /// The directory of switches cannot be read.
     pub fn list() -> Result<Vec<String>> {
-        let mut names = bpffs::names()?;
-        names.retain(|name| is_whole(&directory(name)));
-        Ok(names)
+        match Lock::at_home()? {
+            // Without what was unfinished, which has gone by now.
+            Some(_lock) => bpffs::names(),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Its name.
@@ -209,27 +194,32 @@ impl Switch {
         bpffs::remove_directory(&directory(name))
     }
 
-    /// Removes a switch. Its devices stay.
+    /// Removes the switch of a name, of whichever version. Its devices stay.
+    ///
+    /// # Errors
+    /// There is none of that name; something of it cannot be removed.
+    pub fn remove(name: &str) -> Result<()> {
+        check_name("remove a switch", name)?;
+        let directory = directory(name);
+        let Some(_lock) = Lock::at_home()?.filter(|_| directory.exists()) else {
+            return Err(no_switch(name));
+        };
+        bpffs::remove_directory(&directory)
+    }
+
+    /// Removes this switch. Its devices stay.
     ///
     /// # Errors
     /// Something of it cannot be removed; asking again goes on from there.
-    pub fn delete(mut self) -> Result<()> {
+    pub fn delete(self) -> Result<()> {
         let _lock = self.lock()?;
-        let config = self.state.config()?;
-        self.state.set_config(Config {
-            state: STATE_BUSY,
-            ..config
-        })?;
         bpffs::remove_directory(&self.directory)
     }
 
     /// The lock, while the switch still stands: somebody else may have deleted it since it was found.
     pub(crate) fn lock(&self) -> Result<Lock> {
-        let lock = Lock::at_home()?.filter(|_| is_whole(&self.directory));
-        lock.ok_or_else(|| Error::NoSwitch {
-            name: self.name.clone(),
-            there: Self::list().unwrap_or_default(),
-        })
+        let lock = Lock::at_home()?.filter(|_| self.directory.exists());
+        lock.ok_or_else(|| no_switch(&self.name))
     }
 
     /// Finishes or undoes what an interrupted command left, and forgets ports whose device is gone.
@@ -306,9 +296,9 @@ pub struct PartyStats {
     pub counters: Counters,
 }
 
-/// Was the switch's making finished, and its removal not begun?
-fn is_whole(directory: &Path) -> bool {
-    State::open(directory)
-        .and_then(|state| state.config())
-        .is_ok_and(|config| config.state == STATE_READY)
+fn no_switch(name: &str) -> Error {
+    Error::NoSwitch {
+        name: name.to_owned(),
+        there: bpffs::names().unwrap_or_default(),
+    }
 }

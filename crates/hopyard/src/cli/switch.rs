@@ -34,7 +34,7 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
             Ok(ExitCode::SUCCESS)
         }
         SwitchCommand::Delete { name } => {
-            Switch::open(&name)?.delete()?;
+            Switch::remove(&name)?;
             Ok(ExitCode::SUCCESS)
         }
     }

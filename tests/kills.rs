@@ -1,0 +1,378 @@
+//! SIGKILL between every two kernel calls of the commands that change a switch.
+//!
+//! strace kills the program as it enters a call, before the call does anything. So to be killed at each
+//! call that changes something is to leave every state that can be left.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::apart::{NAME, Site, apart, nothing_stands};
+use crate::support::cli::{PROGRAM, Said};
+use crate::support::{beside, tell};
+
+/// A removed program is off its hook by then.
+const DETACHING: Duration = Duration::from_secs(5);
+/// Calls that may change what others see. The older ones exist on some machines only.
+const CALLS: &str = "bpf,mount,umount2,?mkdir,mkdirat,?rmdir,?unlink,unlinkat,?rename,?renameat,renameat2,\
+                     ?open,openat";
+/// What of `bpf` only reads, or makes what nobody sees yet.
+const HARMLESS: [&str; 10] = [
+    "BPF_MAP_CREATE",
+    "BPF_MAP_LOOKUP_ELEM",
+    "BPF_MAP_GET_NEXT_KEY",
+    "BPF_PROG_LOAD",
+    "BPF_OBJ_GET,",
+    "BPF_OBJ_GET_INFO_BY_FD",
+    "BPF_PROG_QUERY",
+    "BPF_PROG_GET_FD_BY_ID",
+    "BPF_BTF_LOAD",
+    "BPF_BTF_GET",
+];
+
+/// A call of a command, as strace counts: among the calls of its name.
+struct Point {
+    name: String,
+    number: usize,
+    /// With its arguments.
+    call: String,
+}
+
+/// A command under trial.
+struct Trial<'a> {
+    /// Makes what the command finds.
+    prepare: &'a dyn Fn(&Site),
+    command: &'a [&'a str],
+    /// What it says when it is run again after it was done; nothing: it can be done again.
+    done_already: Option<&'a str>,
+    /// Undoes both, from whatever there is.
+    restore: &'a dyn Fn(&Site),
+    /// Do guests talk throughout?
+    talks: bool,
+}
+
+/// What somebody may do first after the kill.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    Show,
+    Again,
+}
+
+impl Trial<'_> {
+    /// Kills the command at each call that changes something, and says how often.
+    fn run(&self, site: &Site) -> Vec<String> {
+        (self.prepare)(site);
+        let before = site.shown();
+        let points = changes(&traced(site, self.command, None));
+        let after = site.shown();
+        (self.restore)(site);
+        for point in &points {
+            for next in [Next::Show, Next::Again] {
+                (self.prepare)(site);
+                let (said, trace) = traced(site, self.command, Some(point));
+                let at = trace
+                    .lines()
+                    .rev()
+                    .find(|line| line.contains('('))
+                    .unwrap_or_default();
+                let at = format!("killed at {at}, then {next:?}");
+                assert_eq!(said.status.signal(), Some(9), "{at}: {said}");
+                self.check(site, next, &at, [&before, &after]);
+                (self.restore)(site);
+            }
+        }
+        points.into_iter().map(|point| point.call).collect()
+    }
+
+    fn check(&self, site: &Site, next: Next, at: &str, [before, after]: [&Value; 2]) {
+        for (hook, programs) in site.programs() {
+            assert!(programs.len() <= 1, "{at}: {programs:?} at {hook}");
+        }
+        if self.talks {
+            site.talks();
+        }
+        let mut was_done = None;
+        if let Next::Show = next {
+            let now = site.shown();
+            assert!(now == *before || now == *after, "{at}: {now:#}");
+            consistent(site, &now, at);
+            was_done = Some(before != after && now == *after);
+        }
+        let again = site.switch(self.command);
+        match self.done_already {
+            Some(says) if again.status.code() == Some(2) => {
+                again.says(&[says]);
+                assert_ne!(was_done, Some(false), "{at}: {again}");
+            }
+            _ => {
+                assert!(again.status.success(), "{at}: {again}");
+                assert_ne!(was_done, Some(true), "{at}: {again}");
+            }
+        }
+        let now = site.shown();
+        assert_eq!(now, *after, "{at}: {now:#}");
+        consistent(site, &now, at);
+        if self.talks {
+            site.talks();
+        }
+    }
+}
+
+/// One program at each hook of what is in the switch, none elsewhere.
+#[track_caller]
+fn consistent(site: &Site, shown: &Value, at: &str) {
+    let mut wanted = Vec::new();
+    for switch in shown.as_array().unwrap() {
+        if let Some(device) = switch["uplink"]["device"].as_str() {
+            wanted.extend([format!("{device} in"), format!("{device} out")]);
+        }
+        for port in switch["ports"].as_array().unwrap() {
+            wanted.push(format!("{} in", port["device"].as_str().unwrap()));
+        }
+    }
+    // The kernel detaches what was removed a moment later.
+    let odd = || {
+        let mut all = site.programs();
+        all.retain(|(hook, programs)| programs.len() != usize::from(wanted.contains(hook)));
+        all
+    };
+    let deadline = Instant::now() + DETACHING;
+    while !odd().is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(odd().is_empty(), "{at}: {:?}", odd());
+}
+
+/// Runs a command under strace, to its end or to the call of this number, and gives its calls.
+fn traced(site: &Site, command: &[&str], kill_at: Option<&Point>) -> (Said, String) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-s", "200", "-e"]);
+    strace.arg(format!("trace={CALLS}"));
+    strace.args(["-e", "signal=none", "-o"]).arg(file.path());
+    if let Some(Point { name, number, .. }) = kill_at {
+        strace.arg("-e");
+        strace.arg(format!("inject={name}:signal=SIGKILL:when={number}"));
+    }
+    // The test runner's, where the loader would look first.
+    strace.env_remove("LD_LIBRARY_PATH");
+    strace.args(["--", PROGRAM, "switch"]).args(command);
+    let said = site.run(strace);
+    (said, std::fs::read_to_string(file.path()).unwrap())
+}
+
+/// The calls of the first thread that changed something.
+fn changes((said, trace): &(Said, String)) -> Vec<Point> {
+    said.exits(0);
+    let first = trace.split_whitespace().next().unwrap();
+    let mut counts = BTreeMap::new();
+    let mut points = Vec::new();
+    for line in trace.lines() {
+        let call = line.strip_prefix(first).map_or("", str::trim_start);
+        let Some((name, _)) = call.split_once('(').filter(|_| !call.starts_with('<')) else {
+            continue;
+        };
+        let number = counts.entry(name.to_owned()).or_insert(0);
+        *number += 1;
+        if is_change(call) {
+            points.push(Point {
+                name: name.to_owned(),
+                number: *number,
+                call: call.to_owned(),
+            });
+        }
+    }
+    points
+}
+
+fn is_change(call: &str) -> bool {
+    if call.contains(" = -1 ") {
+        return false;
+    }
+    if call.starts_with("open") {
+        return call.contains("O_CREAT");
+    }
+    !call.starts_with("bpf(")
+        || !HARMLESS
+            .iter()
+            .any(|word| call.starts_with(&format!("bpf({word}")))
+}
+
+/// The sets of points of one command have these calls among them.
+#[track_caller]
+fn covers(what: &str, points: &[String], calls: &[&str]) {
+    for call in calls {
+        assert!(
+            points.iter().any(|p| p.contains(call)),
+            "{call}: {points:#?}"
+        );
+    }
+    tell(&format!(
+        "{what}: killed at each of {} calls, twice",
+        points.len()
+    ));
+}
+
+fn nothing(_: &Site) {}
+
+fn delete(site: &Site) {
+    site.switch(&["delete", NAME]).exits(0);
+    assert_eq!(site.shown(), json!([]));
+    consistent(site, &json!([]), "after delete");
+    nothing_stands();
+}
+
+#[test]
+fn create_killed_at_any_call() {
+    let _beside = beside();
+    let points = apart(|| {
+        Trial {
+            prepare: &nothing,
+            command: &["create", NAME, "--uplink", "up0", "--answer"],
+            done_already: Some("there is one of that name"),
+            restore: &delete,
+            talks: false,
+        }
+        .run(&Site::new())
+    });
+    let calls = [
+        "mount(",
+        "mkdir",
+        "BPF_OBJ_PIN",
+        "BPF_MAP_UPDATE_ELEM",
+        "BPF_LINK_CREATE",
+        "O_CREAT",
+    ];
+    covers("create", &points, &calls);
+}
+
+#[test]
+fn port_add_killed_at_any_call() {
+    let _beside = beside();
+    let points = apart(|| {
+        let site = Site::new();
+        site.furnish(2);
+        let points = Trial {
+            prepare: &nothing,
+            command: &[
+                "port",
+                "add",
+                NAME,
+                "p2",
+                "--ip",
+                "192.0.2.3",
+                "--mac",
+                "02:00:00:00:07:01",
+                "--mac",
+                "02:00:00:00:07:02",
+            ],
+            done_already: Some("is a port of switch"),
+            restore: &|site| {
+                site.switch(&["port", "del", NAME, "p2"]).exits(0);
+            },
+            talks: true,
+        }
+        .run(&site);
+        delete(&site);
+        points
+    });
+    let calls = ["BPF_OBJ_PIN", "BPF_MAP_UPDATE_ELEM", "BPF_LINK_CREATE"];
+    covers("port add", &points, &calls);
+}
+
+#[test]
+fn port_del_killed_at_any_call() {
+    let _beside = beside();
+    let points = apart(|| {
+        let site = Site::new();
+        site.furnish(2);
+        let points = Trial {
+            prepare: &|site| {
+                let add = ["port", "add", NAME, "p2", "--ip", "192.0.2.3"];
+                site.switch(&add).exits(0);
+            },
+            command: &["port", "del", NAME, "p2"],
+            done_already: Some("none of its ports"),
+            restore: &nothing,
+            talks: true,
+        }
+        .run(&site);
+        delete(&site);
+        points
+    });
+    covers(
+        "port del",
+        &points,
+        &["unlink", "BPF_MAP_UPDATE_ELEM", "BPF_MAP_DELETE_ELEM"],
+    );
+}
+
+#[test]
+fn delete_killed_at_any_call() {
+    let _beside = beside();
+    let points = apart(|| {
+        Trial {
+            prepare: &|site| site.furnish(2),
+            command: &["delete", NAME],
+            done_already: Some("there is no switch"),
+            restore: &|_| nothing_stands(),
+            talks: false,
+        }
+        .run(&Site::new())
+    });
+    covers("delete", &points, &["unlink", "rmdir", "umount2"]);
+}
+
+/// What undoes an interrupted command may be interrupted as well.
+#[test]
+fn repair_killed_at_any_call() {
+    let _beside = beside();
+    let points = apart(|| {
+        let site = Site::new();
+        site.furnish(2);
+        let add = ["port", "add", NAME, "p2", "--ip", "192.0.2.3"];
+        let calls = changes(&traced(&site, &add, None));
+        site.switch(&["port", "del", NAME, "p2"]).exits(0);
+        // All is there but the mark that says so.
+        let last = calls
+            .iter()
+            .rposition(|point| point.call.contains("BPF_MAP_UPDATE_ELEM"));
+        let points = Trial {
+            prepare: &|site| {
+                traced(site, &add, Some(&calls[last.unwrap()]));
+            },
+            command: &["show", NAME],
+            done_already: None,
+            restore: &nothing,
+            talks: true,
+        };
+        let points = points.run_repair(&site);
+        delete(&site);
+        points
+    });
+    covers(
+        "repair",
+        &points,
+        &["unlink", "BPF_MAP_UPDATE_ELEM", "BPF_MAP_DELETE_ELEM"],
+    );
+}
+
+impl Trial<'_> {
+    /// As [`Trial::run`], where looking at the state before would already change it.
+    fn run_repair(&self, site: &Site) -> Vec<String> {
+        let state = site.shown();
+        (self.prepare)(site);
+        let points = changes(&traced(site, self.command, None));
+        for point in &points {
+            (self.prepare)(site);
+            let (said, _) = traced(site, self.command, Some(point));
+            let at = format!("killed at {}", point.call);
+            assert_eq!(said.status.signal(), Some(9), "{at}: {said}");
+            self.check(site, Next::Show, &at, [&state, &state]);
+        }
+        points.into_iter().map(|point| point.call).collect()
+    }
+}

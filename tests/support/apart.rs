@@ -1,0 +1,151 @@
+//! Places where switches stand alone: no other switch, no lock and no BPF file system of anybody else.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use aya::programs::{SchedClassifier, TcAttachType};
+use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use serde_json::Value;
+
+use super::cli::{Running, Said, hopyard};
+use super::icmp::ping;
+
+pub(crate) const BPFFS: &str = "/sys/fs/bpf";
+/// Every switch of these tests; places apart do not see each other's.
+pub(crate) const NAME: &str = "lan";
+
+/// Runs `f` on a thread with mounts of its own: an empty `/run`, and no BPF file system until somebody
+/// mounts one. What `f` pins there goes with the thread.
+pub(crate) fn apart<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNS).unwrap();
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
+            let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+            mount(Some("run"), "/run", Some("tmpfs"), flags, None::<&str>).unwrap();
+            while is_mounted() {
+                umount2(BPFFS, MntFlags::MNT_DETACH).unwrap();
+            }
+            f()
+        });
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Is a BPF file system to be seen?
+pub(crate) fn is_mounted() -> bool {
+    statfs(BPFFS).is_ok_and(|fs| fs.filesystem_type() == BPF_FS_MAGIC)
+}
+
+/// A namespace with an uplink `up0` and devices `p0`, `p1`, `p2`, each with a guest behind it.
+pub(crate) struct Site {
+    pub(crate) hub: NetNs,
+    pub(crate) guests: Vec<NetNs>,
+    _far: NetNs,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let hub = NetNs::create().unwrap();
+        let far = NetNs::create().unwrap();
+        let handle = Handle::new(&hub).unwrap();
+        handle.quiet_ipv6().unwrap();
+        pair(&handle, "up0", &far);
+        let guests: Vec<NetNs> = (0..3).map(|_| NetNs::create().unwrap()).collect();
+        for (n, guest) in guests.iter().enumerate() {
+            let inside = pair(&handle, &format!("p{n}"), guest);
+            inside
+                .add_address("eth0", format!("192.0.2.{}", n + 1).parse().unwrap(), 24)
+                .unwrap();
+        }
+        Self {
+            hub,
+            guests,
+            _far: far,
+        }
+    }
+
+    /// Runs `hopyard switch …` in the hub.
+    pub(crate) fn switch(&self, words: &[&str]) -> Said {
+        let mut all = vec!["switch"];
+        all.extend(words);
+        self.run(hopyard(&all))
+    }
+
+    pub(crate) fn run(&self, command: Command) -> Said {
+        self.hub.run(|| Running::start(command).wait()).unwrap()
+    }
+
+    /// A switch with the uplink and the first ports.
+    pub(crate) fn furnish(&self, ports: usize) {
+        self.switch(&["create", NAME, "--uplink", "up0"]).exits(0);
+        for n in 0..ports {
+            self.switch(&["port", "add", NAME, &format!("p{n}")])
+                .exits(0);
+        }
+    }
+
+    /// All switches as the program shows them; nothing may be wrong with any.
+    pub(crate) fn shown(&self) -> Value {
+        let mut all = self.switch(&["show", "--json"]).exits(0).json();
+        for switch in all["switches"].as_array_mut().unwrap() {
+            let warnings = switch["warnings"].as_array_mut().unwrap();
+            warnings.retain(|w| !w.as_str().unwrap().contains("packet filter"));
+            assert!(warnings.is_empty(), "{switch:#}");
+        }
+        all["switches"].take()
+    }
+
+    /// The programs of switches at each hook of each device.
+    pub(crate) fn programs(&self) -> Vec<(String, Vec<u32>)> {
+        let mut found = Vec::new();
+        for device in ["up0", "p0", "p1", "p2"] {
+            for (way, hook) in [("in", TcAttachType::Ingress), ("out", TcAttachType::Egress)] {
+                let (_, programs) = self
+                    .hub
+                    .run(|| SchedClassifier::query_tcx(device, hook).unwrap())
+                    .unwrap();
+                let ids = programs.iter().map(aya::programs::ProgramInfo::id);
+                found.push((format!("{device} {way}"), ids.collect()));
+            }
+        }
+        found
+    }
+
+    /// The first two guests reach each other.
+    #[track_caller]
+    pub(crate) fn talks(&self) {
+        ping(&self.guests[0], [192, 0, 2, 2].into()).unwrap();
+    }
+}
+
+fn pair(hub: &Handle, name: &str, ns: &NetNs) -> Handle {
+    let kind = LinkKind::Veth {
+        peer: "eth0".to_owned(),
+        peer_ns: Some(ns),
+        peer_mac: None,
+    };
+    hub.add_link(&NewLink {
+        up: true,
+        ..NewLink::new(name, kind)
+    })
+    .unwrap();
+    let inside = Handle::new(ns).unwrap();
+    inside.quiet_ipv6().unwrap();
+    inside.set_up("eth0").unwrap();
+    inside
+}
+
+/// Neither a mount, nor a lock, nor anything pinned is left.
+#[track_caller]
+pub(crate) fn nothing_stands() {
+    assert!(!is_mounted(), "the BPF file system is still mounted");
+    assert!(!Path::new("/run/hopyard-switch.lock").exists());
+}
