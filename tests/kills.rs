@@ -311,6 +311,30 @@ fn port_del_killed_at_any_call() {
 }
 
 #[test]
+fn upgrade_killed_at_any_call() {
+    let _beside = beside();
+    let points = apart(|| {
+        let site = Site::new();
+        site.furnish(2);
+        let points = Trial {
+            prepare: &nothing,
+            command: &["upgrade", NAME],
+            done_already: None,
+            restore: &nothing,
+            talks: true,
+        }
+        .run(&site);
+        delete(&site);
+        points
+    });
+    covers(
+        "upgrade",
+        &points,
+        &["BPF_OBJ_PIN", "rename", "BPF_LINK_UPDATE"],
+    );
+}
+
+#[test]
 fn delete_killed_at_any_call() {
     let _beside = beside();
     let points = apart(|| {

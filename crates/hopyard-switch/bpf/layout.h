@@ -60,6 +60,7 @@ struct counters {
 #define STATE_READY 2
 
 #define SWITCH_ANSWERS 1
+#define SWITCH_UPGRADING 2 /* not every hook runs the new program yet: whoever finds it so goes on */
 
 /* The switch itself. */
 struct config {

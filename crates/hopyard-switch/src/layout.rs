@@ -20,6 +20,7 @@ pub(crate) const STATE_BUSY: u32 = 1;
 pub(crate) const STATE_READY: u32 = 2;
 
 pub(crate) const SWITCH_ANSWERS: u32 = 1;
+pub(crate) const SWITCH_UPGRADING: u32 = 2;
 
 pub(crate) const PORT_ISOLATED: u16 = 1;
 pub(crate) const PORT_ANY_SOURCE: u16 = 2;

@@ -6,12 +6,17 @@ use aya::EbpfLoader;
 use aya::include_bytes_aligned;
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
-use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType};
+use nix::errno::Errno;
 
+use crate::bpffs;
 use crate::error::{Error, Result};
 
 /// The compiled programs.
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
+
+/// What the kernel says of a link without a device.
+const DEFUNCT: i32 = Errno::ENOLINK as i32;
 
 /// A program and the hook it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +63,13 @@ fn program_file(hook: Hook) -> String {
     format!("program-{}", hook.program())
 }
 
+/// The file of a program that is loaded, and not yet the one to run.
+fn fresh_file(hook: Hook) -> String {
+    format!("new-{}", hook.program())
+}
+
 /// Loads the programs with the maps pinned in `directory`, made there if they are missing, and pins
-/// them, in place of older ones.
+/// them beside older ones, for [`install`].
 pub(crate) fn load(directory: &Path) -> Result<()> {
     let mut object = EbpfLoader::new()
         .default_map_pin_directory(directory)
@@ -74,11 +84,30 @@ pub(crate) fn load(directory: &Path) -> Result<()> {
             .try_into()
             .map_err(Error::bpf(what.clone()))?;
         program.load().map_err(Error::bpf(what.clone()))?;
-        let file = directory.join(program_file(hook));
-        let fresh = directory.join(format!("new-{name}"));
-        crate::bpffs::remove_file(&fresh)?;
+        let fresh = directory.join(fresh_file(hook));
         program.pin(&fresh).map_err(Error::bpf(what))?;
-        std::fs::rename(&fresh, &file).map_err(crate::bpffs::file_error("replace", &file))?;
+    }
+    Ok(())
+}
+
+/// Puts the loaded programs in the place of older ones; again, if that was interrupted.
+pub(crate) fn install(directory: &Path) -> Result<()> {
+    for hook in Hook::ALL {
+        let fresh = directory.join(fresh_file(hook));
+        match std::fs::rename(&fresh, directory.join(program_file(hook))) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(bpffs::file_error("put in place", &fresh)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Forgets programs that were loaded and not installed.
+pub(crate) fn unload(directory: &Path) -> Result<()> {
+    for hook in Hook::ALL {
+        bpffs::remove_file(&directory.join(fresh_file(hook)))?;
     }
     Ok(())
 }
@@ -105,15 +134,18 @@ pub(crate) fn attach(directory: &Path, hook: Hook, device: &str, link: &str) -> 
     Ok(())
 }
 
-/// Makes a pinned link run the pinned program of its hook; no packet sees neither or both.
+/// Makes a pinned link run the pinned program of its hook; no packet sees neither or both. A link that runs
+/// nothing any more, its device being gone, stays so.
 pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {
     let file = directory.join(link);
     let what = format!("replace the program of {}", file.display());
     let mut program = pinned(directory, hook)?;
     let old = PinnedLink::from_pin(&file).map_err(Error::bpf(what.clone()))?;
     let old = SchedClassifierLink::try_from(FdLink::from(old)).map_err(Error::bpf(what.clone()))?;
-    program.attach_to_link(old).map_err(Error::bpf(what))?;
-    Ok(())
+    match program.attach_to_link(old) {
+        Err(ProgramError::SyscallError(e)) if e.io_error.raw_os_error() == Some(DEFUNCT) => Ok(()),
+        replaced => replaced.map(drop).map_err(Error::bpf(what)),
+    }
 }
 
 /// The identities of the programs that run at a hook of a device and carry the name of ours.

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::here::{Here, check_kernel, device_name};
 use crate::layout::{
     Config, Counters, ETHERNET_HEADER, FIRST_PORT, LAYOUT_VERSION, SLOT_HOST, SLOT_WIRE,
-    STATE_BUSY, STATE_READY, SWITCH_ANSWERS,
+    STATE_BUSY, STATE_READY, SWITCH_ANSWERS, SWITCH_UPGRADING,
 };
 use crate::mac::Mac;
 use crate::programs::{self, Hook, port_link, uplink_link};
@@ -93,6 +93,7 @@ impl Switch {
 
     fn fill(name: &str, directory: &Path, config: Config, uplink: Option<&str>) -> Result<Self> {
         programs::load(directory)?;
+        programs::install(directory)?;
         let mut state = State::open(directory)?;
         state.set_config(config)?;
         if let Some(device) = uplink {
@@ -162,8 +163,23 @@ impl Switch {
     pub fn upgrade(&mut self) -> Result<()> {
         let _lock = self.lock()?;
         self.repair()?;
-        programs::load(&self.directory)?;
-        if self.state.config()?.uplink != 0 {
+        if let Err(error) = programs::load(&self.directory) {
+            programs::unload(&self.directory)?;
+            return Err(error);
+        }
+        let config = self.state.config()?;
+        // From here on it is finished, by whoever comes next if not by us.
+        self.state.set_config(Config {
+            flags: config.flags | SWITCH_UPGRADING,
+            ..config
+        })?;
+        self.finish_upgrade()
+    }
+
+    fn finish_upgrade(&mut self) -> Result<()> {
+        programs::install(&self.directory)?;
+        let config = self.state.config()?;
+        if config.uplink != 0 {
             for hook in [Hook::UplinkIn, Hook::UplinkOut] {
                 programs::replace(&self.directory, hook, uplink_link(hook))?;
             }
@@ -171,7 +187,10 @@ impl Switch {
         for (slot, _) in self.state.ports()? {
             programs::replace(&self.directory, Hook::Port, &port_link(slot))?;
         }
-        Ok(())
+        self.state.set_config(Config {
+            flags: config.flags & !SWITCH_UPGRADING,
+            ..config
+        })
     }
 
     /// Every name in use, of unfinished switches too.
@@ -231,7 +250,10 @@ impl Switch {
                 self.clear(slot)?;
             }
         }
-        Ok(())
+        if self.state.config()?.flags & SWITCH_UPGRADING != 0 {
+            return self.finish_upgrade();
+        }
+        programs::unload(&self.directory)
     }
 
     /// The namespace of the caller, which must be the switch's.
