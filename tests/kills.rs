@@ -210,10 +210,7 @@ fn covers(what: &str, points: &[String], calls: &[&str]) {
             "{call}: {points:#?}"
         );
     }
-    tell(&format!(
-        "{what}: killed at each of {} calls, twice",
-        points.len()
-    ));
+    tell(&format!("{what}: killed at each of {} calls", points.len()));
 }
 
 fn nothing(_: &Site) {}

@@ -13,7 +13,7 @@
 #error "addresses are kept as little-endian numbers"
 #endif
 
-#define LAYOUT_VERSION 1
+#define LAYOUT_VERSION 2
 
 /* Parties: the wire, the host itself, and the ports from FIRST_PORT on. */
 #define SLOT_WIRE 0
@@ -87,7 +87,7 @@ struct port {
 	__u32 sure_len;   /* frames up to this length surely fit, bytes */
 	__u16 vlan;       /* 0: untagged */
 	__u16 flags;
-	__u32 reserved;
+	__u32 holdings;   /* how many struct holding may speak of it */
 };
 
 #define STATION_OWN 1 /* the guest's own address: its stack takes the frame itself */
@@ -113,6 +113,21 @@ struct address {
 	__u32 port_flags;
 };
 
+/* That a slot has a station or an address, so that they are found without a look at everybody's. */
+struct holding_key {
+	__u32 slot;
+	__u32 number;
+};
+
+#define HOLDS_STATION 0
+#define HOLDS_ADDRESS 1
+
+struct holding {
+	struct address_key address;
+	__u32 kind;
+	__u64 station;
+};
+
 #define AT(type, field, offset) \
 	_Static_assert(__builtin_offsetof(struct type, field) == offset, #type "." #field)
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == size, #type)
@@ -129,5 +144,9 @@ AT(address_key, vlan, 16);
 SIZE(address_key, 20);
 AT(address, slot, 8);
 SIZE(address, 16);
+AT(port, holdings, 28);
+SIZE(holding_key, 8);
+AT(holding, station, 24);
+SIZE(holding, 32);
 AT(counters, drops, 40);
 SIZE(counters, 160);

@@ -54,6 +54,29 @@ struct {
 	__type(value, struct counters);
 } counters SEC(".maps");
 
+/*
+ * The device of a slot, for the loader: a port is whole while it is here. The kernel itself takes an
+ * entry away when its device goes, so that another device that comes by the same number is not mistaken
+ * for it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, MAX_SLOTS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct bpf_devmap_val));
+} devices SEC(".maps");
+
+/* What a slot has, for the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_STATIONS + MAX_ADDRESSES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, struct holding_key);
+	__type(value, struct holding);
+} holdings SEC(".maps");
+
 static __always_inline struct config *the_switch(void)
 {
 	__u32 zero = 0;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::mac::Mac;
 
-pub(crate) const LAYOUT_VERSION: u32 = 1;
+pub(crate) const LAYOUT_VERSION: u32 = 2;
 pub(crate) const SLOT_WIRE: u32 = 0;
 pub(crate) const SLOT_HOST: u32 = 1;
 pub(crate) const FIRST_PORT: u32 = 2;
@@ -52,7 +52,7 @@ pub(crate) struct PortRecord {
     pub(crate) sure_len: u32,
     pub(crate) vlan: u16,
     pub(crate) flags: u16,
-    pub(crate) reserved: u32,
+    pub(crate) holdings: u32,
 }
 
 #[repr(C)]
@@ -95,6 +95,24 @@ pub(crate) struct Address {
     pub(crate) mac: u64,
     pub(crate) slot: u32,
     pub(crate) port_flags: u32,
+}
+
+pub(crate) const HOLDS_STATION: u32 = 0;
+pub(crate) const HOLDS_ADDRESS: u32 = 1;
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct HoldingKey {
+    pub(crate) slot: u32,
+    pub(crate) number: u32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub(crate) address: AddressKey,
+    pub(crate) kind: u32,
+    pub(crate) station: u64,
 }
 
 /// The key of a station: who has `mac` in `vlan`.
@@ -184,7 +202,9 @@ macro_rules! pod {
     )*};
 }
 
-pod!(Config, PortRecord, Station, AddressKey, Address, Counters);
+pod!(
+    Config, PortRecord, Station, AddressKey, Address, HoldingKey, Holding, Counters
+);
 
 const _: () = {
     use std::mem::offset_of;
@@ -193,7 +213,11 @@ const _: () = {
     assert!(size_of::<Config>() == 40);
     assert!(offset_of!(PortRecord, device) == 12);
     assert!(offset_of!(PortRecord, vlan) == 24);
+    assert!(offset_of!(PortRecord, holdings) == 28);
     assert!(size_of::<PortRecord>() == 32);
+    assert!(size_of::<HoldingKey>() == 8);
+    assert!(offset_of!(Holding, station) == 24);
+    assert!(size_of::<Holding>() == 32);
     assert!(offset_of!(Station, port_flags) == 12);
     assert!(size_of::<Station>() == 16);
     assert!(offset_of!(AddressKey, vlan) == 16);

@@ -8,9 +8,9 @@ use crate::bpffs;
 use crate::error::{Error, Result};
 use crate::here::is_pair;
 use crate::layout::{
-    Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, MAX_SLOTS, PORT_ANY_SOURCE,
-    PORT_HELD, PORT_ISOLATED, PORT_PEER, PortRecord, STATE_BUSY, STATE_READY, STATION_OWN, Station,
-    station_key,
+    Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION,
+    Holding, MAX_SLOTS, PORT_ANY_SOURCE, PORT_HELD, PORT_ISOLATED, PORT_PEER, PortRecord,
+    STATE_BUSY, STATE_READY, STATION_OWN, Station, station_key,
 };
 use crate::mac::Mac;
 use crate::programs::{self, Hook, port_link};
@@ -45,16 +45,14 @@ impl Switch {
     pub fn add_port(&mut self, new: &NewPort<'_>) -> Result<()> {
         let what = format!("add port `{}` to switch `{}`", new.device, self.name);
         let _lock = self.lock()?;
-        self.repair()?;
+        let taken = self.repair()?;
         let here = self.here(&what)?;
         let link = here.free_device(&what, new.device)?;
         let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
         let port = self.check(&what, new, &link, peer.as_ref())?;
-        let slot = self.state.free_slot()?.ok_or_else(|| {
-            Error::refused(
-                &what,
-                format!("it has {} ports already", MAX_SLOTS - FIRST_PORT),
-            )
+        let slot = free_slot(&taken).ok_or_else(|| {
+            let why = format!("it has {} ports already", MAX_SLOTS - FIRST_PORT);
+            Error::refused(&what, why)
         })?;
         let bound = self.bind(slot, &port, &link);
         if bound.is_err() {
@@ -165,7 +163,7 @@ impl Switch {
             sure_len: port.sure_len,
             vlan: port.vlan,
             flags: port.flags,
-            reserved: 0,
+            holdings: u32::try_from(port.macs.len() + port.ips.len()).unwrap_or(u32::MAX),
         };
         let config = self.state.config()?;
         if slot >= config.slots {
@@ -186,20 +184,34 @@ impl Switch {
                 port_flags: port.flags,
                 flags: if own { STATION_OWN } else { 0 },
             };
+            let key = station_key(*mac, port.vlan);
+            let holding = Holding {
+                kind: HOLDS_STATION,
+                station: key,
+                ..Holding::default()
+            };
+            self.state.hold(slot, n, holding)?;
             self.state
                 .stations
-                .insert(station_key(*mac, port.vlan), station, 0)
+                .insert(key, station, 0)
                 .map_err(Error::bpf(format!("write the station {mac}")))?;
         }
-        for ip in &port.ips {
+        for (n, ip) in port.ips.iter().enumerate() {
             let address = Address {
                 mac: busy.mac,
                 slot,
                 port_flags: port.flags.into(),
             };
+            let key = AddressKey::new(*ip, port.vlan);
+            let holding = Holding {
+                kind: HOLDS_ADDRESS,
+                address: key,
+                ..Holding::default()
+            };
+            self.state.hold(slot, port.macs.len() + n, holding)?;
             self.state
                 .addresses
-                .insert(AddressKey::new(*ip, port.vlan), address, 0)
+                .insert(key, address, 0)
                 .map_err(Error::bpf(format!("write the address {ip}")))?;
         }
         self.state.set_port(
@@ -209,7 +221,8 @@ impl Switch {
                 state: STATE_READY,
                 ..busy
             },
-        )
+        )?;
+        self.state.tie(slot, link.index)
     }
 
     /// Takes a port away; its device stays.
@@ -243,6 +256,7 @@ impl Switch {
     /// Takes away all that a slot stands for, from whatever state. Frames to it stop first, then
     /// those from it.
     pub(crate) fn clear(&mut self, slot: u32) -> Result<()> {
+        self.state.untie(slot)?;
         let record = self.state.port(slot)?;
         self.state.set_port(
             slot,
@@ -252,12 +266,20 @@ impl Switch {
                 ..record
             },
         )?;
-        self.state.forget(slot)?;
+        self.state.forget(slot, record.holdings)?;
         bpffs::remove_file(&self.directory.join(port_link(slot)))?;
         self.state.forget_device(record.device, slot)?;
         self.state.zero_counters(slot)?;
         self.state.set_port(slot, PortRecord::default())
     }
+}
+
+/// The lowest slot that is not among these, which are in order.
+fn free_slot(taken: &[u32]) -> Option<u32> {
+    let taken = taken.iter().copied().map(Some);
+    (FIRST_PORT..MAX_SLOTS)
+        .zip(taken.chain(std::iter::repeat(None)))
+        .find_map(|(slot, taken)| (taken != Some(slot)).then_some(slot))
 }
 
 /// A port as it will be, checked.
@@ -268,4 +290,19 @@ struct Bound {
     vlan: u16,
     flags: u16,
     sure_len: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_free_slot_is_taken_until_there_is_none() {
+        let up_to = |end| (FIRST_PORT..end).collect::<Vec<_>>();
+        assert_eq!(free_slot(&[]), Some(FIRST_PORT));
+        assert_eq!(free_slot(&[2, 3, 5]), Some(4));
+        assert_eq!(free_slot(&[3]), Some(2));
+        assert_eq!(free_slot(&up_to(MAX_SLOTS - 1)), Some(MAX_SLOTS - 1));
+        assert_eq!(free_slot(&up_to(MAX_SLOTS)), None);
+    }
 }

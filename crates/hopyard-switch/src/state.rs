@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
+use aya::maps::{Array, DevMapHash, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
 
 use crate::bpffs::file_error;
 use crate::error::{Error, Result};
 use crate::layout::{
-    Address, AddressKey, Config, Counters, FIRST_PORT, LAYOUT_VERSION, MAX_SLOTS, PortRecord,
-    STATE_FREE, STATE_READY, Station,
+    Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, Holding, HoldingKey,
+    LAYOUT_VERSION, PortRecord, STATE_FREE, STATE_READY, Station,
 };
 
 /// The file of the settings' map.
@@ -74,6 +74,8 @@ pub(crate) struct State {
     slots: HashMap<MapData, u32, u32>,
     pub(crate) stations: HashMap<MapData, u64, Station>,
     pub(crate) addresses: HashMap<MapData, AddressKey, Address>,
+    devices: DevMapHash<MapData>,
+    holdings: HashMap<MapData, HoldingKey, Holding>,
     counters: PerCpuArray<MapData, Counters>,
 }
 
@@ -98,6 +100,8 @@ impl State {
             slots: pinned(directory, "slots")?,
             stations: pinned(directory, "stations")?,
             addresses: pinned(directory, "addresses")?,
+            devices: pinned(directory, "devices")?,
+            holdings: pinned(directory, "holdings")?,
             counters: pinned(directory, "counters")?,
         })
     }
@@ -138,17 +142,6 @@ impl State {
         Ok(found)
     }
 
-    /// The lowest free slot.
-    pub(crate) fn free_slot(&self) -> Result<Option<u32>> {
-        let slots = self.config()?.slots;
-        for slot in FIRST_PORT..slots {
-            if self.port(slot)?.state == STATE_FREE {
-                return Ok(Some(slot));
-            }
-        }
-        Ok((slots < MAX_SLOTS).then_some(slots))
-    }
-
     pub(crate) fn slot_of(&self, ifindex: u32) -> Option<u32> {
         self.slots.get(&ifindex, 0).ok()
     }
@@ -159,28 +152,31 @@ impl State {
             .map_err(Error::bpf(format!("write the slot of device {ifindex}")))
     }
 
-    /// Forgets everything that refers to a slot; its record stays.
-    pub(crate) fn forget(&mut self, slot: u32) -> Result<()> {
-        let of_slot = |what: &str| Error::bpf(format!("remove the {what} of port record {slot}"));
-        let stations: Vec<u64> = self
-            .stations
-            .iter()
-            .filter_map(|entry| entry.ok().filter(|(_, s)| s.slot == slot))
-            .map(|(key, _)| key)
-            .collect();
-        for key in stations {
-            self.stations.remove(&key).map_err(of_slot("stations"))?;
-        }
-        let addresses: Vec<AddressKey> = self
-            .addresses
-            .iter()
-            .filter_map(|entry| entry.ok().filter(|(_, a)| a.slot == slot))
-            .map(|(key, _)| key)
-            .collect();
-        for key in addresses {
-            self.addresses.remove(&key).map_err(of_slot("addresses"))?;
+    /// Ties a slot to a device of the calling thread's namespace: the port is whole from here on.
+    pub(crate) fn tie(&mut self, slot: u32, ifindex: u32) -> Result<()> {
+        let what = format!("write the device of port record {slot}");
+        self.devices
+            .insert(slot, ifindex, None, 0)
+            .map_err(Error::bpf(what))
+    }
+
+    /// The port of a slot is whole no longer.
+    pub(crate) fn untie(&mut self, slot: u32) -> Result<()> {
+        if self.is_tied(slot)? {
+            let what = format!("remove the device of port record {slot}");
+            self.devices.remove(slot).map_err(Error::bpf(what))?;
         }
         Ok(())
+    }
+
+    /// Is the port of a slot whole? Not while it is made or removed, and not once its device is gone or in
+    /// another namespace.
+    pub(crate) fn is_tied(&self, slot: u32) -> Result<bool> {
+        match self.devices.get(slot, 0) {
+            Ok(_) => Ok(true),
+            Err(MapError::KeyNotFound) => Ok(false),
+            Err(error) => Err(Error::bpf(format!("read the device of port record {slot}"))(error)),
+        }
     }
 
     /// Forgets which slot a device had.
@@ -190,6 +186,52 @@ impl State {
             self.slots
                 .remove(&ifindex)
                 .map_err(Error::bpf(format!("remove the slot of device {ifindex}")))?;
+        }
+        Ok(())
+    }
+
+    /// Notes what a slot is about to have. The number must be one that its record counts.
+    pub(crate) fn hold(&mut self, slot: u32, number: usize, holding: Holding) -> Result<()> {
+        let key = HoldingKey {
+            slot,
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+        };
+        self.holdings
+            .insert(key, holding, 0)
+            .map_err(Error::bpf(format!("write what port record {slot} has")))
+    }
+
+    /// Forgets everything that a slot has; its record stays, for the count in it.
+    pub(crate) fn forget(&mut self, slot: u32, holdings: u32) -> Result<()> {
+        let of_slot = |what: &str| Error::bpf(format!("remove the {what} of port record {slot}"));
+        for number in 0..holdings {
+            let key = HoldingKey { slot, number };
+            let holding = match self.holdings.get(&key, 0) {
+                Ok(holding) => holding,
+                // Whoever made or removed the port was interrupted.
+                Err(MapError::KeyNotFound) => continue,
+                Err(error) => return Err(of_slot("holdings")(error)),
+            };
+            let Holding {
+                address, station, ..
+            } = holding;
+            // What was refused in the end is another port's still.
+            if holding.kind == HOLDS_ADDRESS {
+                if self
+                    .addresses
+                    .get(&address, 0)
+                    .is_ok_and(|a| a.slot == slot)
+                {
+                    self.addresses
+                        .remove(&address)
+                        .map_err(of_slot("addresses"))?;
+                }
+            } else if self.stations.get(&station, 0).is_ok_and(|s| s.slot == slot) {
+                self.stations
+                    .remove(&station)
+                    .map_err(of_slot("stations"))?;
+            }
+            self.holdings.remove(&key).map_err(of_slot("holdings"))?;
         }
         Ok(())
     }

@@ -1,21 +1,19 @@
 //! Making, changing and removing switches.
 //!
 //! The order of the steps is what makes them safe to interrupt. A record is marked busy before
-//! anything refers to it and ready after everything does; whoever opens a switch takes away what is
-//! busy, and whoever gets the lock the switches that are unfinished. The kernel detaches a link that was
+//! anything refers to it, and tied to its device after everything does; whoever opens a switch takes away
+//! what is not tied, and whoever gets the lock the switches that are unfinished. The kernel detaches a link that was
 //! never pinned when its maker dies.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-
-use hopyard_net::NetNs;
 
 use crate::bpffs::{self, Lock, check_name, directory, file_error};
 use crate::error::{Error, Result};
 use crate::here::{Here, check_kernel, device_name};
 use crate::layout::{
     Config, Counters, ETHERNET_HEADER, FIRST_PORT, LAYOUT_VERSION, SLOT_HOST, SLOT_WIRE,
-    STATE_BUSY, STATE_READY, SWITCH_ANSWERS, SWITCH_UPGRADING,
+    STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS, SWITCH_UPGRADING,
 };
 use crate::mac::Mac;
 use crate::programs::{self, Hook, port_link, uplink_link};
@@ -241,19 +239,23 @@ impl Switch {
         lock.ok_or_else(|| no_switch(&self.name))
     }
 
-    /// Finishes or undoes what an interrupted command left, and forgets ports whose device is gone.
-    pub(crate) fn repair(&mut self) -> Result<()> {
-        let same_namespace = NetNs::current()?.inode()? == self.state.config()?.netns;
-        for (slot, record) in self.state.ports()? {
-            let gone = same_namespace && device_name(record.device).is_none();
-            if record.state == STATE_BUSY || gone {
+    /// Finishes or undoes what an interrupted command left, forgets ports whose device is gone, and gives
+    /// the slots of those that stay, in order.
+    pub(crate) fn repair(&mut self) -> Result<Vec<u32>> {
+        let mut taken = Vec::new();
+        for slot in FIRST_PORT..self.state.config()?.slots {
+            if self.state.is_tied(slot)? {
+                taken.push(slot);
+            } else if self.state.port(slot)?.state != STATE_FREE {
                 self.clear(slot)?;
             }
         }
         if self.state.config()?.flags & SWITCH_UPGRADING != 0 {
-            return self.finish_upgrade();
+            self.finish_upgrade()?;
+        } else {
+            programs::unload(&self.directory)?;
         }
-        programs::unload(&self.directory)
+        Ok(taken)
     }
 
     /// The namespace of the caller, which must be the switch's.

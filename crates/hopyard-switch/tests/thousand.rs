@@ -1,0 +1,123 @@
+//! What adding and removing a port costs, whatever the number of ports.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::{Duration, Instant};
+
+use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+use hopyard_switch::{NewPort, NewSwitch, Switch};
+use nix::time::{ClockId, clock_gettime};
+
+const MANY: u16 = 1000;
+const ROUNDS: usize = 15;
+
+/// Both ends in one namespace: some thousand of them would take seconds to make.
+fn device(hub: &Handle, n: u16) -> String {
+    let name = format!("p{n}");
+    let kind = LinkKind::Veth {
+        peer: format!("q{n}"),
+        peer_ns: None,
+        peer_mac: None,
+    };
+    hub.add_link(&NewLink::new(&name, kind)).unwrap();
+    name
+}
+
+/// Two IP addresses, as a guest of both families has.
+fn add(switch: &str, device: &str, n: u16) {
+    let [high, low] = n.to_be_bytes();
+    let port = NewPort {
+        device,
+        ips: vec![
+            [10, 0, high, low].into(),
+            [0xfd00, 0, 0, 0, 0, 0, 0, n].into(),
+        ],
+        ..NewPort::default()
+    };
+    Switch::open(switch).unwrap().add_port(&port).unwrap();
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// What this thread has computed so far: the kernel waits for a grace period in each attachment (some
+/// milliseconds, `tcx_entry_sync`), and a busy machine lets everybody wait.
+fn computed() -> Duration {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+    Duration::from(time)
+}
+
+/// Medians of a command's time by the clock, and of what it computed.
+#[derive(Debug)]
+struct Cost {
+    clock: Duration,
+    cpu: Duration,
+}
+
+fn cost(mut command: impl FnMut(), mut undo: impl FnMut()) -> Cost {
+    let mut clock = Vec::new();
+    let mut cpu = Vec::new();
+    for _ in 0..ROUNDS {
+        let (began, computed_before) = (Instant::now(), computed());
+        command();
+        cpu.push(computed() - computed_before);
+        clock.push(began.elapsed());
+        undo();
+    }
+    Cost {
+        clock: median(clock),
+        cpu: median(cpu),
+    }
+}
+
+/// What it takes to find the switch and add a port, and to find it and remove the port.
+fn costs(switch: &str, device: &str, n: u16) -> [Cost; 2] {
+    let add = || add(switch, device, n);
+    let remove = || Switch::open(switch).unwrap().remove_port(device).unwrap();
+    let added = cost(add, remove);
+    add();
+    let removed = cost(remove, add);
+    remove();
+    [added, removed]
+}
+
+#[test]
+fn a_port_is_added_and_removed_as_fast_among_a_thousand() {
+    let name = format!("test-{}-costs", std::process::id());
+    let hub = NetNs::create().unwrap();
+    let handle = Handle::new(&hub).unwrap();
+    handle.quiet_ipv6().unwrap();
+    let measured = hub.run(|| {
+        let switch = Switch::create(&NewSwitch {
+            name: &name,
+            ..NewSwitch::default()
+        })
+        .unwrap();
+        let last = device(&handle, MANY);
+        for n in 0..2 {
+            add(&name, &device(&handle, n), n);
+        }
+        let few = costs(&name, &last, MANY);
+        for n in 2..MANY {
+            let device = device(&handle, n);
+            add(&name, &device, n);
+        }
+        let many = costs(&name, &last, MANY);
+        switch.delete().unwrap();
+        [few, many]
+    });
+    let [few, many] = measured.unwrap();
+    for (what, (few, many)) in ["add", "remove"].iter().zip(few.iter().zip(&many)) {
+        let Cost { clock, cpu } = many;
+        eprintln!(
+            "{what} a port: {clock:?}, of which {cpu:?} computing, among {MANY}; {:?}, {:?} among 2",
+            few.clock, few.cpu
+        );
+        assert!(
+            *cpu < Duration::from_millis(10),
+            "{what}: {many:?}, {few:?}"
+        );
+    }
+}
