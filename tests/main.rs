@@ -26,5 +26,6 @@ mod protocol;
 mod requests;
 mod runs;
 mod support;
+mod switches;
 mod watch;
 mod workers;

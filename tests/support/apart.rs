@@ -27,7 +27,7 @@ pub(crate) fn apart<T: Send>(f: impl FnOnce() -> T + Send) -> T {
             let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
             mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
             let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-            mount(Some("run"), "/run", Some("tmpfs"), flags, None::<&str>).unwrap();
+            mount(Some("run"), "/run", Some("tmpfs"), flags, Some("mode=755")).unwrap();
             while is_mounted() {
                 umount2(BPFFS, MntFlags::MNT_DETACH).unwrap();
             }

@@ -118,7 +118,13 @@ impl Lock {
                 .write(true)
                 .mode(0o600)
                 .open(path)
-                .map_err(file_error("open", path))?;
+                .map_err(|error| match error.kind() {
+                    ErrorKind::PermissionDenied => Error::refused(
+                        "look after switches",
+                        "permission denied; run as root (CAP_SYS_ADMIN)",
+                    ),
+                    _ => file_error("open", path)(error),
+                })?;
             let lock = Flock::lock(file, FlockArg::LockExclusive)
                 .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
             // Whoever held it before has removed its file, and another one may stand there now.
