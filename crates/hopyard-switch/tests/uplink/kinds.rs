@@ -1,0 +1,229 @@
+//! Ports that are no pair: taps, and what the kernel or the switch refuses.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
+
+use hopyard_net::{Error, Handle, LinkKind, MacvlanMode, NewLink};
+use hopyard_switch::{Mac, NewPort};
+
+use crate::frames::{BROADCAST, EXPERIMENT, frame};
+use crate::listen::Ear;
+use crate::site::{FAR_MAC, Site, guest_mac, space};
+
+const TAP_MAC: [u8; 6] = [2, 0, 0, 0, 0, 99];
+/// `IFF_TUN`, `IFF_TAP` and `IFF_NO_PI` (`linux/if_tun.h`).
+const TUN: u16 = 1;
+const TAP: u16 = 2;
+const NO_PACKET_INFO: u16 = 0x1000;
+
+/// `struct ifreq` as `TUNSETIFF` wants it.
+#[repr(C)]
+struct Request {
+    name: [u8; 16],
+    flags: u16,
+    rest: [u8; 22],
+}
+
+nix::ioctl_write_int!(tun_set_iff, b'T', 202);
+
+/// The program's end of a tap or tun device, which lasts as long as this.
+struct Tap(File);
+
+impl Tap {
+    fn open(handle: &Handle, name: &str, kind: u16) -> Self {
+        let mut request = Request {
+            name: [0; 16],
+            flags: kind | NO_PACKET_INFO,
+            rest: [0; 22],
+        };
+        request.name[..name.len()].copy_from_slice(name.as_bytes());
+        let open = || {
+            let file = File::options()
+                .read(true)
+                .write(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open("/dev/net/tun")
+                .unwrap();
+            let at = (&raw const request) as libc::c_ulong;
+            // SAFETY: `request` is a whole ifreq, and outlives the call.
+            unsafe { tun_set_iff(file.as_raw_fd(), at) }.unwrap();
+            file
+        };
+        let tap = Self(handle.ns().run(open).unwrap());
+        handle.set_up(name).unwrap();
+        assert!(handle.settle(name).unwrap());
+        tap
+    }
+
+    fn send(&mut self, frame: &[u8]) {
+        assert_eq!(self.0.write(frame).unwrap(), frame.len());
+    }
+
+    /// The frames of the experiments' type that came within a while.
+    fn heard(&mut self) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        let deadline = Instant::now() + Duration::from_millis(40);
+        let mut buffer = [0; 2048];
+        while Instant::now() < deadline {
+            match self.0.read(&mut buffer) {
+                Ok(n) if buffer[12..14] == EXPERIMENT.to_be_bytes() => {
+                    all.push(buffer[..n].to_vec());
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        }
+        all
+    }
+}
+
+#[test]
+fn a_tap_is_a_port_like_another() {
+    let site = Site::new("tap", 1);
+    let mut tap = Tap::open(&site.hub, "tap0", TAP);
+    site.connect(false, |_, _| {});
+    let port = |macs| NewPort {
+        device: "tap0",
+        macs,
+        ..NewPort::default()
+    };
+    // Nobody can read the address of a guest behind a tap.
+    let error = site.switch(|switch| switch.add_port(&port(Vec::new())).unwrap_err());
+    assert!(
+        error.is_usage() && error.to_string().contains("give --mac"),
+        "{error}"
+    );
+    site.switch(|switch| switch.add_port(&port(vec![Mac(TAP_MAC)])).unwrap());
+    let shown = site.show();
+    let shown = shown
+        .ports
+        .iter()
+        .find(|port| port.device == "tap0")
+        .unwrap();
+    assert!(!shown.direct && shown.macs == [Mac(TAP_MAC)]);
+
+    let parties = [
+        (Ear::open(&site.guests[0], "eth0", EXPERIMENT), guest_mac(0)),
+        (Ear::open(&site.far, "far0", EXPERIMENT), FAR_MAC),
+        (Ear::open(&site.hub, "up0", EXPERIMENT), site.host_mac()),
+    ];
+    for (ear, mac) in &parties {
+        let to = frame(TAP_MAC, *mac, EXPERIMENT, b"to the tap");
+        ear.send(&to);
+        assert_eq!(tap.heard(), [to]);
+        let from = frame(*mac, TAP_MAC, EXPERIMENT, b"from the tap");
+        tap.send(&from);
+        assert_eq!(ear.heard(), [from]);
+        let all = frame(BROADCAST, *mac, EXPERIMENT, b"to all");
+        ear.send(&all);
+        assert_eq!(tap.heard(), [all]);
+        for (other, _) in &parties {
+            other.heard();
+        }
+    }
+    tap.send(&frame(BROADCAST, TAP_MAC, EXPERIMENT, b"to all"));
+    for (ear, _) in &parties {
+        assert_eq!(ear.heard().len(), 1);
+    }
+    assert_eq!(tap.heard().len(), 0, "none back");
+    tap.send(&frame(guest_mac(0), guest_mac(5), EXPERIMENT, b"lie"));
+    assert_eq!(parties[0].0.heard().len(), 0);
+    assert_eq!(site.drops("tap0"), [("mac", 1)]);
+
+    // The program ends, and its tap with it: the port is forgotten, nothing goes astray.
+    drop(tap);
+    let (ear, mac) = &parties[0];
+    ear.send(&frame(TAP_MAC, *mac, EXPERIMENT, b"to nobody"));
+    ear.send(&frame(BROADCAST, *mac, EXPERIMENT, b"to the rest"));
+    assert_eq!(parties[2].0.heard().len(), 1);
+    assert_eq!(site.show().ports.len(), 1);
+    // Another one may have its name and address.
+    let mut tap = Tap::open(&site.hub, "tap0", TAP);
+    site.switch(|switch| switch.add_port(&port(vec![Mac(TAP_MAC)])).unwrap());
+    ear.send(&frame(TAP_MAC, *mac, EXPERIMENT, b"again"));
+    assert_eq!(tap.heard().len(), 1);
+}
+
+#[test]
+fn a_tap_whose_program_stopped_reading_harms_nobody_else() {
+    let site = Site::new("full", 1);
+    let mut tap = Tap::open(&site.hub, "tap0", TAP);
+    site.connect(false, |_, _| {});
+    let port = NewPort {
+        device: "tap0",
+        macs: vec![Mac(TAP_MAC)],
+        ..NewPort::default()
+    };
+    site.switch(|switch| switch.add_port(&port).unwrap());
+    let ear = Ear::open(&site.guests[0], "eth0", EXPERIMENT);
+    let wire = Ear::open(&site.far, "far0", EXPERIMENT);
+    // More than its queue holds (1,000).
+    for _ in 0..3000 {
+        ear.send(&frame(TAP_MAC, guest_mac(0), EXPERIMENT, b"more"));
+    }
+    ear.send(&frame(FAR_MAC, guest_mac(0), EXPERIMENT, b"to another"));
+    assert_eq!(wire.heard().len(), 1);
+    tap.send(&frame(FAR_MAC, TAP_MAC, EXPERIMENT, b"still speaks"));
+    assert_eq!(wire.heard().len(), 1);
+    assert!(tap.heard().len() >= 500, "what the queue held");
+}
+
+/// The refusal to add a device as a port of a site's switch.
+fn refusal(site: &Site, device: &str) -> String {
+    let port = NewPort {
+        device,
+        macs: vec![Mac(TAP_MAC)],
+        ..NewPort::default()
+    };
+    let before = site.show();
+    let error = site.switch(|switch| switch.add_port(&port).unwrap_err());
+    assert!(error.is_usage(), "{error:?}");
+    assert_eq!(before, site.show(), "a refusal changes nothing");
+    error.to_string()
+}
+
+#[test]
+fn netkit_is_a_port_or_absent_by_name() {
+    let site = Site::new("netkit", 1);
+    site.connect(false, |_, _| {});
+    let guest = space();
+    let kind = LinkKind::Netkit {
+        peer: "eth0".to_owned(),
+        peer_ns: Some(guest.ns()),
+    };
+    let new = NewLink {
+        up: true,
+        ..NewLink::new("nk0", kind)
+    };
+    match site.hub.add_link(&new) {
+        Ok(()) => {
+            guest.set_up("eth0").unwrap();
+            let port = NewPort {
+                device: "nk0",
+                ..NewPort::default()
+            };
+            site.switch(|switch| switch.add_port(&port).unwrap());
+            let mac = guest.link("eth0").unwrap().mac.unwrap();
+            let ear = Ear::open(&guest, "eth0", EXPERIMENT);
+            let other = Ear::open(&site.guests[0], "eth0", EXPERIMENT);
+            other.send(&frame(mac, guest_mac(0), EXPERIMENT, b"in"));
+            assert_eq!(ear.heard().len(), 1);
+            ear.send(&frame(guest_mac(0), mac, EXPERIMENT, b"out"));
+            assert_eq!(other.heard().len(), 1);
+        }
+        Err(Error::Unsupported {
+            feature, remedy, ..
+        }) => {
+            assert_eq!(feature, "netkit");
+            assert!(remedy.contains("CONFIG_NETKIT"), "{remedy}");
+            println!("skipped, this kernel lacks netkit");
+        }
+        Err(error) => panic!("{error}"),
+    }
+}

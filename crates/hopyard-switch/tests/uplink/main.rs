@@ -1,0 +1,19 @@
+//! What a switch must be to those beside it: real stacks, real devices, in throw-away namespaces.
+//!
+//! `frames.rs` asks where single frames go. This asks what the claims of the 2006 proposal say of the
+//! uplink (never taken down, nothing of the host's own lost), of guests as they are (bridges behind
+//! them, large sends, other MTUs, taps) and of neighbour discovery. It needs root.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod flow;
+mod frames;
+mod guests;
+mod kinds;
+mod listen;
+mod many;
+mod neighbours;
+mod netlink;
+mod site;
+mod sockets;
+mod untouched;
