@@ -30,7 +30,7 @@ enum drop {
 	DROP_NO_PORT,    /* no record of the device: it is being added or removed */
 	DROP_MALFORMED,  /* too short, or a header that contradicts itself */
 	DROP_SOURCE,     /* a group address or zero as the source */
-	DROP_VLAN,       /* tagged on an untagged port, or tagged twice */
+	DROP_VLAN,       /* tagged by the guest: the port alone says the VLAN */
 	DROP_MAC,        /* a source address that is not the port's */
 	DROP_IP,         /* an IP source that is not the port's */
 	DROP_ARP,        /* an ARP message that lies about its sender */

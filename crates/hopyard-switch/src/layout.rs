@@ -131,7 +131,7 @@ pub const DROP_REASONS: [(&str, &str); 15] = [
         "too short, or a header that contradicts itself",
     ),
     ("source", "a group address or zero as the source"),
-    ("vlan", "tagged on an untagged port, or tagged twice"),
+    ("vlan", "tagged by the guest: the port alone says the VLAN"),
     ("mac", "a source address that is not the sender's"),
     ("ip", "an IP source address that is not the sender's"),
     ("arp", "an ARP message that lies about its sender"),

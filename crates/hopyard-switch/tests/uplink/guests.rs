@@ -197,3 +197,40 @@ fn a_frame_longer_than_its_receiver_takes_is_dropped_and_counted_and_show_says_s
     };
     assert!(about("p0") && about("p2") && !about("p1"), "{warnings:?}");
 }
+
+#[test]
+fn no_guest_speaks_for_a_vlan_by_a_tag() {
+    let site = Site::new("tags", 3);
+    // g0 and g1 in VLAN 7, g2 untagged.
+    site.connect(false, |n, port| port.vlan = (n < 2).then_some(7));
+    let ears: Vec<Ear> = site
+        .guests
+        .iter()
+        .map(|guest| Ear::open(guest, "eth0", EXPERIMENT))
+        .collect();
+    let wire = Ear::open(&site.far, "far0", EXPERIMENT);
+    let plain = |to| frame(to, guest_mac(0), EXPERIMENT, b"tagged");
+    // Its own VLAN as well as another: the port says which it is, and adds the tag itself.
+    for (dropped, vlan) in [7, 8, 4095].into_iter().enumerate() {
+        ears[0].send(&tagged(&plain(guest_mac(1)), vlan));
+        assert_eq!(ears[1].heard().len(), 0, "VLAN {vlan}");
+        assert_eq!(site.drops("p0"), [("vlan", dropped as u64 + 1)]);
+    }
+    ears[2].send(&tagged(
+        &frame(guest_mac(0), guest_mac(2), EXPERIMENT, b"x"),
+        7,
+    ));
+    assert_eq!(site.drops("p2"), [("vlan", 1)]);
+    // Tag in tag, with a priority outside or not.
+    for outer in [0, 7] {
+        ears[0].send(&tagged(&tagged(&plain(BROADCAST), 8), outer));
+    }
+    assert_eq!(site.drops("p0"), [("vlan", 5)]);
+    for ear in ears.iter().chain([&wire]) {
+        assert_eq!(ear.heard().len(), 0);
+    }
+    // A tag that is a priority alone (VLAN 0) is taken off.
+    ears[0].send(&tagged(&plain(guest_mac(1)), 5 << 13));
+    assert_eq!(ears[1].heard(), [plain(guest_mac(1))]);
+    assert_eq!(site.drops("p0"), [("vlan", 5)]);
+}
