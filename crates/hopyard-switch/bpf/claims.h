@@ -119,6 +119,7 @@ static __always_inline bool owns_ipv6(const struct claimant *who, const __u8 *ip
 static __noinline int check_arp(const struct claimant *who)
 {
 	struct arp_message arp;
+	const __u8 *claimed;
 
 	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &arp, sizeof(arp)))
 		return DROP_MALFORMED;
@@ -126,8 +127,9 @@ static __noinline int check_arp(const struct claimant *who)
 		return DROP_MALFORMED;
 	if (mac_from(arp.sender_mac) != who->mac)
 		return DROP_ARP;
-	/* 0.0.0.0 asks whether an address is free (RFC 5227). */
-	if (is_held(who) && !is_zero4(arp.sender_ip) && !owns_ipv4(who, arp.sender_ip))
+	/* Who tries an address out keeps anybody else from having it (RFC 5227, 2.1.1). */
+	claimed = is_zero4(arp.sender_ip) ? arp.target_ip : arp.sender_ip;
+	if (is_held(who) && !owns_ipv4(who, claimed))
 		return DROP_ARP;
 	return CLAIMS_HOLD;
 }
@@ -183,7 +185,9 @@ static __always_inline int check_nd_options(const struct claimant *who, __u32 at
 	return at == end ? CLAIMS_HOLD : DROP_ND;
 }
 
-static __noinline int check_nd(const struct claimant *who, __u32 at, __u32 end, __u8 kind)
+/* `tries`: the source is unspecified, so that a solicitation tries its target out. */
+static __noinline int check_nd(const struct claimant *who, __u32 at, __u32 end, __u8 kind,
+			       bool tries)
 {
 	__u32 fixed = kind == ND_ROUTER_SOLICIT ? 8 :
 		      kind == ND_ROUTER_ADVERT  ? 16 :
@@ -196,7 +200,8 @@ static __noinline int check_nd(const struct claimant *who, __u32 at, __u32 end, 
 		return DROP_ND;
 	if (at + fixed > end)
 		return DROP_MALFORMED;
-	if (kind == ND_ADVERT && is_held(who)) {
+	/* Who tries an address out keeps anybody else from having it (RFC 4862, 5.4.3). */
+	if (is_held(who) && (kind == ND_ADVERT || (kind == ND_SOLICIT && tries))) {
 		if (bpf_skb_load_bytes(who->skb, at + 8, target, sizeof(target)))
 			return DROP_MALFORMED;
 		if (!owns_ipv6(who, target))
@@ -295,7 +300,7 @@ static __noinline int check_ipv6(const struct claimant *who)
 	/* Neighbour discovery in fragments is void (RFC 6980); a lie may hide there. */
 	if (up.fragment)
 		return DROP_ND;
-	return check_nd(who, up.at, end, kind);
+	return check_nd(who, up.at, end, kind, is_zero6(ip.saddr.in6_u.u6_addr8));
 }
 
 /* CLAIMS_HOLD, or the reason to drop the frame that a port sent. */

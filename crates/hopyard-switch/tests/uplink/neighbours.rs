@@ -196,6 +196,64 @@ fn a_held_port_says_all_that_is_its_own() {
 }
 
 #[test]
+fn a_held_port_claims_nothing_of_somebody_else() {
+    let (site, ears) = held_and_free();
+    let (mac, own, other) = (guest_mac(0), ip(OWN), ip(OTHER));
+    let local = link_local(mac);
+    let nd = [
+        // Trying out somebody's address keeps its owner from having it (RFC 4862, 5.4.3).
+        solicitation(mac, NOBODY, other),
+        solicitation(mac, NOBODY, link_local(guest_mac(1))),
+        advertisement(mac, own, other, mac),
+        advertisement(mac, local, other, mac),
+        advertisement(mac, own, own, guest_mac(1)),
+        message(mac, local, ALL_NODES, ROUTER_ADVERTISEMENT, vec![0; 12]),
+        message(
+            mac,
+            local,
+            ALL_NODES,
+            REDIRECT,
+            [about(0, own, None), other.to_vec()].concat(),
+        ),
+    ];
+    for lie in &nd {
+        ears[0].1.send(&lie.frame());
+    }
+    assert_eq!(names(&ears), [""; 0]);
+    assert_eq!(site.drops("p0"), [("nd", nd.len() as u64)]);
+    let sources = [
+        solicitation(mac, other, ip(OTHER)),
+        advertisement(mac, other, other, mac),
+        message(mac, NOBODY, ALL_NODES, 128, vec![0; 4]),
+    ];
+    for lie in &sources {
+        ears[0].1.send(&lie.frame());
+    }
+    assert_eq!(names(&ears), [""; 0]);
+    let expected = [("ip", sources.len() as u64), ("nd", nd.len() as u64)];
+    assert_eq!(site.drops("p0"), expected);
+}
+
+#[test]
+fn a_held_port_tries_out_no_ipv4_address_of_somebody_else() {
+    let (site, _) = held_and_free();
+    let ears = ears(&site, 0x0806);
+    let (mac, zero) = (guest_mac(0), [0; 4]);
+    let own = [10, 0, 0, OWN];
+    for asked in [own, [10, 0, 0, OTHER]] {
+        ears[0].1.send(&arp(mac, own, asked));
+        assert_eq!(names(&ears), ["g1", "wire"]);
+    }
+    ears[0].1.send(&arp(mac, zero, own));
+    assert_eq!(names(&ears), ["g1", "wire"]);
+    assert_eq!(site.drops("p0"), []);
+    // Trying out somebody's address keeps its owner from having it (RFC 5227, 2.1.1).
+    ears[0].1.send(&arp(mac, zero, [10, 0, 0, OTHER]));
+    assert_eq!(names(&ears), [""; 0]);
+    assert_eq!(site.drops("p0"), [("arp", 1)]);
+}
+
+#[test]
 fn a_free_port_lies_about_no_ethernet_address() {
     let (site, ears) = held_and_free();
     let (mac, own) = (guest_mac(1), ip(OTHER));
