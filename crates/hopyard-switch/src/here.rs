@@ -36,10 +36,7 @@ impl Here {
             return Err(Error::refused(what, "`lo` leads nowhere"));
         }
         if link.master.is_some() && is_pair(&link) {
-            let why = format!(
-                "`{name}` has a master (a bridge?): take it out first, `ip link set {name} nomaster`"
-            );
-            return Err(Error::refused(what, why));
+            return Err(Error::refused(what, has_master(name)));
         }
         let patience = Instant::now() + DETACHING;
         while let Some(id) = running_at(name)? {
@@ -106,6 +103,11 @@ pub(crate) fn device_name(index: u32) -> Option<String> {
     let name = name.to_string_lossy().into_owned();
     // nix 0.31 takes the null pointer that means "no such device" for success.
     (!name.is_empty()).then_some(name)
+}
+
+/// Why a device that somebody else takes frames from is refused.
+pub(crate) fn has_master(name: &str) -> String {
+    format!("`{name}` has a master (a bridge?): take it out first, `ip link set {name} nomaster`")
 }
 
 /// Is the device one end of a pair, with the guest's at the other?

@@ -6,7 +6,7 @@ use hopyard_net::Link;
 
 use crate::bpffs;
 use crate::error::{Error, Result};
-use crate::here::is_pair;
+use crate::here::{has_master, is_pair};
 use crate::layout::{
     Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION,
     Holding, MAX_SLOTS, PORT_ANY_SOURCE, PORT_HELD, PORT_ISOLATED, PORT_PEER, PortRecord,
@@ -75,6 +75,7 @@ impl Switch {
             let why = format!("VLAN {vlan} is outside 1 to {MAX_VLAN}");
             return Err(Error::refused(what, why));
         }
+        check_kind(what, link)?;
         let vlan = new.vlan.unwrap_or(0);
         let own = peer.and_then(|peer| peer.mac).map(Mac);
         let mut macs = new.macs.clone();
@@ -280,6 +281,23 @@ fn free_slot(taken: &[u32]) -> Option<u32> {
     (FIRST_PORT..MAX_SLOTS)
         .zip(taken.chain(std::iter::repeat(None)))
         .find_map(|(slot, taken)| (taken != Some(slot)).then_some(slot))
+}
+
+/// Does the device hand over Ethernet frames of a guest at its own hook, and to nobody else?
+fn check_kind(what: &str, link: &Link) -> Result<()> {
+    let name = &link.name;
+    let why = match link.kind.as_deref() {
+        Some(kind @ ("macvlan" | "macvtap" | "ipvlan" | "ipvtap")) => format!(
+            "`{name}` is a {kind}: what its guest sends goes to the device below it and never passes the \
+             switch; use a veth or a tap"
+        ),
+        _ if link.mac.is_none() => {
+            format!("`{name}` carries no Ethernet frames; use a veth or a tap")
+        }
+        _ if link.master.is_some() => has_master(name),
+        _ => return Ok(()),
+    };
+    Err(Error::refused(what, why))
 }
 
 /// A port as it will be, checked.

@@ -189,6 +189,53 @@ fn refusal(site: &Site, device: &str) -> String {
 }
 
 #[test]
+fn devices_whose_frames_would_not_pass_the_hook_are_refused() {
+    let site = Site::new("kinds", 1);
+    site.connect(false, |_, _| {});
+    let lower = || "up0".to_owned();
+    let mode = MacvlanMode::Bridge;
+    for kind in [
+        LinkKind::Macvtap {
+            lower: lower(),
+            mode,
+        },
+        LinkKind::Macvlan {
+            lower: lower(),
+            mode,
+        },
+    ] {
+        let name = kind.name();
+        match site.hub.add_link(&NewLink::new(name, kind)) {
+            Ok(()) => {
+                let says = refusal(&site, name);
+                assert!(says.contains(&format!("`{name}` is a {name}")), "{says}");
+                assert!(says.contains("veth or a tap"), "{says}");
+                site.hub.delete_link(name).unwrap();
+            }
+            Err(Error::Unsupported { feature, .. }) => assert_eq!(feature, name),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let _tun = Tap::open(&site.hub, "tun0", TUN);
+    let says = refusal(&site, "tun0");
+    assert!(says.contains("no Ethernet"), "{says}");
+}
+
+#[test]
+fn a_port_of_a_bridge_is_no_port_of_a_switch() {
+    let site = Site::new("master", 1);
+    site.create(Some("up0"), false);
+    let _tap = Tap::open(&site.hub, "tap0", TAP);
+    let bridge = NewLink::new("br0", LinkKind::Bridge);
+    site.hub.add_link(&bridge).unwrap();
+    for device in ["tap0", "p0"] {
+        site.hub.set_master(device, "br0").unwrap();
+        let says = refusal(&site, device);
+        assert!(says.contains("nomaster"), "{says}");
+    }
+}
+
+#[test]
 fn netkit_is_a_port_or_absent_by_name() {
     let site = Site::new("netkit", 1);
     site.connect(false, |_, _| {});
