@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use crate::bypass::bypassed_rules;
 use crate::error::Result;
-use crate::layout::{PORT_ANY_SOURCE, PORT_ISOLATED, PORT_PEER, PortRecord, SWITCH_ANSWERS};
+use crate::layout::{
+    Config, ETHERNET_HEADER, PORT_ANY_SOURCE, PORT_ISOLATED, PORT_PEER, PortRecord, SWITCH_ANSWERS,
+};
 use crate::mac::Mac;
 use crate::programs::{self, Hook};
 use crate::switch::Switch;
@@ -90,7 +92,7 @@ impl Switch {
         let uplink = (config.uplink != 0).then(|| {
             let link = links.get(&config.uplink);
             if at_home {
-                self.check_uplink(config.uplink, config.host_mac, link, &mut warnings);
+                self.check_uplink(&config, link, &mut warnings);
             }
             ShownUplink {
                 device: name_of(link, config.uplink),
@@ -105,15 +107,6 @@ impl Switch {
             if let Some(link) = link {
                 let peer = handle.lower_of(link).ok().flatten();
                 self.check_port(&record, link, peer.as_ref(), &mut warnings);
-                if let Some(uplink) = &uplink
-                    && uplink.mtu_bytes != link.mtu
-                {
-                    warnings.push(format!(
-                        "`{}` has an MTU of {}, the uplink `{}` one of {}: longer frames between them \
-                         are dropped (reason mtu)",
-                        link.name, link.mtu, uplink.device, uplink.mtu_bytes
-                    ));
-                }
             }
             let mut macs = macs.get(&slot).cloned().unwrap_or_default();
             macs.sort_by_key(|mac| (mac.to_number() != record.mac, *mac));
@@ -127,6 +120,16 @@ impl Switch {
                 direct: record.flags & PORT_PEER != 0,
                 mtu_bytes: link.map_or(0, |link| link.mtu),
             });
+        }
+        match &uplink {
+            Some(up) => {
+                let differ = ports
+                    .iter()
+                    .filter(|port| port.mtu_bytes > 0 && port.mtu_bytes != up.mtu_bytes);
+                let other = format!("uplink `{}`", up.device);
+                warnings.extend(differ.map(|port| mismatch(port, &other, up.mtu_bytes)));
+            }
+            None => warnings.extend(differing(&ports)),
         }
         Ok(Shown {
             name: self.name.clone(),
@@ -156,13 +159,17 @@ impl Switch {
         (macs, ips)
     }
 
-    fn check_uplink(&self, index: u32, mac: u64, link: Option<&Link>, warnings: &mut Vec<String>) {
+    fn check_uplink(&self, config: &Config, link: Option<&Link>, warnings: &mut Vec<String>) {
         let Some(link) = link else {
             warnings.push(format!(
-                "the uplink (device {index}) is gone: delete the switch and create it again"
+                "the uplink (device {}) is gone: delete the switch and create it again",
+                config.uplink
             ));
             return;
         };
+        let mac = config.host_mac;
+        let again = "delete the switch and create it again";
+        warnings.extend(shrunk(link, config.uplink_len, again));
         if link.mac != Some(Mac::from_number(mac).0) {
             warnings.push(format!(
                 "`{}` has another Ethernet address now than {}: guests do not reach the host; delete the \
@@ -187,6 +194,7 @@ impl Switch {
         if !link.up {
             warnings.push(format!("`{name}` is down: `ip link set {name} up`"));
         }
+        warnings.extend(shrunk(link, record.sure_len, "remove it and add it again"));
         if let Some(peer) = peer {
             if peer.mtu != link.mtu {
                 warnings.push(format!(
@@ -226,6 +234,39 @@ impl Switch {
             (Err(error), _) | (_, Err(error)) => warnings.push(error.to_string()),
         }
     }
+}
+
+/// What is wrong where a device takes less than it did when the switch learned of it: frames up to `sure_len`
+/// are handed to it unasked.
+fn shrunk(link: &Link, sure_len: u32, mend: &str) -> Option<String> {
+    let had = sure_len.saturating_sub(ETHERNET_HEADER);
+    (link.mtu < had).then(|| {
+        format!(
+            "`{}` has an MTU of {} now, and had one of {had} when it became part of the switch: longer frames \
+             are handed to it still, and may be lost uncounted; {mend}",
+            link.name, link.mtu
+        )
+    })
+}
+
+/// Where no uplink sets the measure, the port that takes least does.
+fn differing(ports: &[ShownPort]) -> Vec<String> {
+    let known = ports.iter().filter(|port| port.mtu_bytes > 0);
+    let Some(least) = known.min_by_key(|port| port.mtu_bytes) else {
+        return Vec::new();
+    };
+    let longer = ports.iter().filter(|port| port.mtu_bytes > least.mtu_bytes);
+    longer
+        .map(|port| mismatch(port, &format!("port `{}`", least.device), least.mtu_bytes))
+        .collect()
+}
+
+fn mismatch(port: &ShownPort, other: &str, other_mtu: u32) -> String {
+    format!(
+        "`{}` has an MTU of {}, the {other} one of {other_mtu}: longer frames between them are dropped \
+         (reason mtu)",
+        port.device, port.mtu_bytes
+    )
 }
 
 fn name_of(link: Option<&Link>, index: u32) -> String {

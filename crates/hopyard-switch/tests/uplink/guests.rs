@@ -199,6 +199,44 @@ fn a_frame_longer_than_its_receiver_takes_is_dropped_and_counted_and_show_says_s
 }
 
 #[test]
+fn show_names_ports_that_differ_where_there_is_no_uplink() {
+    let site = Site::with_mtus("mtus", &[9000, 1500, 1500]);
+    site.create(None, false);
+    for n in 0..3 {
+        site.add(n, |_| {});
+    }
+    let warnings = site.show().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for word in ["1500", "9000", "`p0`", "(reason mtu)"] {
+        assert!(warnings[0].contains(word), "{word}: {warnings:?}");
+    }
+}
+
+#[test]
+fn show_names_an_mtu_that_shrank_after_the_port_was_added() {
+    let site = Site::new("shrunk", 1);
+    site.connect(false, |_, _| {});
+    assert_eq!(site.show().warnings, [""; 0]);
+    site.guests[0].set_mtu("eth0", 1300).unwrap();
+    let warnings = site.show().warnings;
+    let start = "`p0` has an MTU of 1500, its other end one of 1300";
+    assert!(
+        warnings.iter().any(|warning| warning.starts_with(start)),
+        "{warnings:?}"
+    );
+    site.hub.set_mtu("p0", 1300).unwrap();
+    site.hub.set_mtu("up0", 1300).unwrap();
+    let warnings = site.show().warnings;
+    for device in ["up0", "p0"] {
+        let start = format!("`{device}` has an MTU of 1300 now, and had one of 1500");
+        assert!(
+            warnings.iter().any(|warning| warning.starts_with(&start)),
+            "{warnings:?}"
+        );
+    }
+}
+
+#[test]
 fn no_guest_speaks_for_a_vlan_by_a_tag() {
     let site = Site::new("tags", 3);
     // g0 and g1 in VLAN 7, g2 untagged.
