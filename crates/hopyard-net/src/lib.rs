@@ -31,6 +31,7 @@ mod shape;
 mod stats;
 mod sysctl;
 pub mod tcp_info;
+mod xtables;
 
 pub use cgroup::Cgroup;
 pub use error::{Error, Result};
@@ -44,3 +45,4 @@ pub use offload::{Offload, OffloadState, Offloads};
 pub use probe::{KINDS, probe_kind, probe_shaping};
 pub use shape::Shape;
 pub use stats::{DeviceStats, QdiscStats};
+pub use xtables::{LegacyChain, legacy_chains};

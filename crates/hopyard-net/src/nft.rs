@@ -56,11 +56,15 @@ pub struct NftChain {
     pub hook: String,
     /// How many rules it has, or 0 if its policy alone drops.
     pub rules: usize,
+    /// The devices whose frames it sees, where the hook is one of devices (`ingress`, `egress`) and the
+    /// program tells (nft 1.0.6 does not).
+    pub devices: Vec<String>,
 }
 
 /// The chains of a namespace that hang on a hook and have a rule or the policy `drop`.
 ///
-/// Rules of iptables are among them where iptables works on nf_tables, as it does by default.
+/// Rules of iptables are among them where iptables works on nf_tables, as it does by default; for others
+/// see [`legacy_chains`](crate::legacy_chains).
 ///
 /// # Errors
 /// As [`nft_counters`].
@@ -189,10 +193,19 @@ fn parse_chains(text: &str) -> std::result::Result<Vec<NftChain>, String> {
                 name,
                 hook: hook.to_owned(),
                 rules,
+                devices: devices(&chain["dev"]),
             });
         }
     }
     Ok(found)
+}
+
+/// One device is a word, several are a list.
+fn devices(value: &serde_json::Value) -> Vec<String> {
+    let one = std::slice::from_ref(value);
+    let all = value.as_array().map_or(one, Vec::as_slice);
+    let words = all.iter().filter_map(|device| device.as_str());
+    words.map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -230,6 +243,18 @@ mod tests {
         let chains = parse_chains(text).unwrap();
         let short: Vec<_> = chains.iter().map(|c| (c.name.as_str(), c.rules)).collect();
         assert_eq!(short, [("f", 1), ("d", 0)]);
+        assert!(chains.iter().all(|chain| chain.devices.is_empty()));
         assert!(parse_chains("{}").is_err());
+    }
+
+    #[test]
+    fn devices_of_a_chain_are_one_or_several() {
+        for (dev, expected) in [
+            (r#""a""#, vec!["a"]),
+            (r#"["a", "b"]"#, vec!["a", "b"]),
+            ("null", vec![]),
+        ] {
+            assert_eq!(devices(&serde_json::from_str(dev).unwrap()), expected);
+        }
     }
 }
