@@ -18,7 +18,7 @@ mod show;
 mod state;
 mod switch;
 
-pub use bypass::bypassed_rules;
+pub use bypass::{Bypassed, bypassed_rules};
 pub use error::{Error, Result};
 pub use layout::{Counters, DROP_REASONS};
 pub use mac::{Mac, NotAMac};

@@ -87,7 +87,7 @@ impl Switch {
             BTreeMap::new()
         };
         if at_home {
-            warnings.extend(bypassed_rules(&ns));
+            warnings.extend(self.bypassed(&ns, config.uplink, &links)?);
         }
         let uplink = (config.uplink != 0).then(|| {
             let link = links.get(&config.uplink);
@@ -139,6 +139,23 @@ impl Switch {
             ports,
             warnings,
         })
+    }
+
+    /// Warnings of rules that its frames bypass. What leaves by the uplink meets the rules of its egress.
+    fn bypassed(
+        &self,
+        ns: &NetNs,
+        uplink: u32,
+        links: &BTreeMap<u32, Link>,
+    ) -> Result<Vec<String>> {
+        let name = |index| links.get(&index).map(|link| link.name.as_str());
+        let records = self.state.ports()?;
+        let ports: Vec<_> = records.iter().filter_map(|(_, r)| name(r.device)).collect();
+        let uplink = name(uplink);
+        let concerns = |device: &str, hook: &str| {
+            ports.contains(&device) || hook == "ingress" && uplink == Some(device)
+        };
+        Ok(bypassed_rules(ns, concerns).warnings())
     }
 
     /// The Ethernet and IP addresses by slot.

@@ -14,6 +14,7 @@ mod listen;
 mod many;
 mod neighbours;
 mod netlink;
+mod rules;
 mod site;
 mod sockets;
 mod untouched;
