@@ -16,6 +16,7 @@
 mod axes;
 mod conformance;
 mod directories;
+mod doctor;
 mod interrupts;
 mod kept;
 mod kills;

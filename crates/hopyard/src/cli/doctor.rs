@@ -1,5 +1,7 @@
 //! `hopyard doctor`: what this host can build, what would distort figures, how to mend it.
 
+use hopyard_net::NetNs;
+use hopyard_switch::{Bypassed, bypassed_rules};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
@@ -51,6 +53,9 @@ pub(super) fn doctor(args: &DoctorArgs) -> Done {
     let environment = environment::capture(&sampler.meter);
     let mut findings = of_environment(&environment);
     findings.extend(of_now(&sampler)?);
+    findings.extend(of_rules(
+        NetNs::current().map(|ns| bypassed_rules(&ns, |_, _| true)),
+    ));
     let diagnosis = Diagnosis {
         schema: "hopyard/doctor/1",
         paths,
@@ -179,6 +184,30 @@ fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
         ));
     }
     Ok(findings)
+}
+
+/// Rules that a switch made here would pass by. Labs have namespaces of their own, without any.
+fn of_rules(found: hopyard_net::Result<Bypassed>) -> Vec<Finding> {
+    const EFFECT: &str = "none on figures; but what `hopyard switch` passes between its ports, and between \
+                          them and the wire, would meet none of them";
+    let found = found.unwrap_or_else(|error| Bypassed {
+        unknown: vec![format!("cannot look for bypassed rules: {error}")],
+        ..Bypassed::default()
+    });
+    let mut findings = Vec::new();
+    for unknown in found.unknown {
+        let mend = "run as root, with nftables installed";
+        findings.push(finding(unknown, EFFECT, mend));
+    }
+    if !found.chains.is_empty() {
+        let chains: Vec<String> = found.chains.into_iter().collect();
+        findings.push(finding(
+            format!("packet filter rules for forwarded frames: {}", chains.join(", ")),
+            EFFECT,
+            "filter in the guests or beyond the uplink, or leave the guests that need these rules on a bridge",
+        ));
+    }
+    findings
 }
 
 fn text(diagnosis: &Diagnosis) -> String {
