@@ -25,6 +25,7 @@ const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_INFO_KIND: u16 = 1;
@@ -48,6 +49,8 @@ pub struct Link {
     pub up: bool,
     /// Whether it has a carrier.
     pub carrier: bool,
+    /// Whether it takes frames to any address, for whomever (a bridge, a capture, its administrator).
+    pub promiscuous: bool,
     /// Index of the bridge it is a port of.
     pub master: Option<u32>,
     /// Index of the device below, or of the peer; it may be an index of another namespace.
@@ -349,6 +352,7 @@ fn parse(reply: &[u8]) -> Link {
             IFLA_LINK_NETNSID => {
                 link.lower_ns = value.try_into().ok().map(i32::from_ne_bytes);
             }
+            IFLA_PROMISCUITY => link.promiscuous = u32_at(value, 0).is_some_and(|count| count > 0),
             IFLA_MASTER => link.master = u32_at(value, 0),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = u32_at(value, 0),
             IFLA_LINKINFO => link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text),

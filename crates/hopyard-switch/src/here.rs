@@ -110,6 +110,20 @@ pub(crate) fn has_master(name: &str) -> String {
     format!("`{name}` has a master (a bridge?): take it out first, `ip link set {name} nomaster`")
 }
 
+/// Does the device take frames to others than the host from the wire?
+pub(crate) fn check_uplink(what: &str, link: &Link) -> Result<()> {
+    let name = &link.name;
+    match link.kind.as_deref() {
+        Some(kind @ ("macvlan" | "macvtap" | "ipvlan" | "ipvtap")) => Err(Error::refused(
+            what,
+            format!(
+                "`{name}` is a {kind}: it gets no frames but those to its own address; use the device below it"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Is the device one end of a pair, with the guest's at the other?
 pub(crate) fn is_pair(link: &Link) -> bool {
     matches!(link.kind.as_deref(), Some("veth" | "netkit"))

@@ -187,6 +187,7 @@ impl Switch {
         let mac = config.host_mac;
         let again = "delete the switch and create it again";
         warnings.extend(shrunk(link, config.uplink_len, again));
+        warnings.extend(filters(link));
         if link.mac != Some(Mac::from_number(mac).0) {
             warnings.push(format!(
                 "`{}` has another Ethernet address now than {}: guests do not reach the host; delete the \
@@ -253,6 +254,18 @@ impl Switch {
     }
 }
 
+/// What is wrong where an adapter keeps guests' frames off: it takes only what is for the host. Software
+/// devices filter nothing.
+fn filters(link: &Link) -> Option<String> {
+    let name = &link.name;
+    (link.kind.is_none() && !link.promiscuous).then(|| {
+        format!(
+            "`{name}` is an adapter that may take no frames from the wire but those to the host: `ip link set \
+             {name} promisc on` (it stays up)"
+        )
+    })
+}
+
 /// What is wrong where a device takes less than it did when the switch learned of it: frames up to `sure_len`
 /// are handed to it unasked.
 fn shrunk(link: &Link, sure_len: u32, mend: &str) -> Option<String> {
@@ -288,4 +301,31 @@ fn mismatch(port: &ShownPort, other: &str, other_mtu: u32) -> String {
 
 fn name_of(link: Option<&Link>, index: u32) -> String {
     link.map_or_else(|| format!("#{index}"), |link| link.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adapter_that_is_not_promiscuous_is_warned_of() {
+        let adapter = Link {
+            name: "eth0".to_owned(),
+            ..Link::default()
+        };
+        assert!(
+            filters(&adapter)
+                .unwrap()
+                .contains("ip link set eth0 promisc on")
+        );
+        let promiscuous = Link {
+            promiscuous: true,
+            ..adapter.clone()
+        };
+        let software = Link {
+            kind: Some("veth".to_owned()),
+            ..adapter
+        };
+        assert_eq!((filters(&promiscuous), filters(&software)), (None, None));
+    }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bpffs::{self, Lock, check_name, directory, file_error};
 use crate::error::{Error, Result};
-use crate::here::{Here, check_kernel, device_name};
+use crate::here::{Here, check_kernel, check_uplink, device_name};
 use crate::layout::{
     Config, Counters, ETHERNET_HEADER, FIRST_PORT, LAYOUT_VERSION, SLOT_HOST, SLOT_WIRE,
     STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS, SWITCH_UPGRADING,
@@ -63,6 +63,9 @@ impl Switch {
             .uplink
             .map(|device| here.free_device(&what, device))
             .transpose()?;
+        if let Some(link) = &uplink {
+            check_uplink(&what, link)?;
+        }
         let host_mac = match &uplink {
             Some(link) => link.mac.ok_or_else(|| {
                 Error::refused(&what, format!("`{}` has no Ethernet address", link.name))

@@ -208,7 +208,9 @@ fn a_bridge_forwards_at_once() {
     .unwrap();
     for (port, peer, ns) in [("p0", "a0", a.ns()), ("p1", "b0", b.ns())] {
         hub.add_link(&veth(port, peer, Some(ns))).unwrap();
+        assert!(!hub.link(port).unwrap().promiscuous);
         hub.set_master(port, "br0").unwrap();
+        assert!(hub.link(port).unwrap().promiscuous);
     }
     a.set_up("a0").unwrap();
     b.set_up("b0").unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Error, Handle, LinkKind, MacvlanMode, NewLink};
-use hopyard_switch::{Mac, NewPort};
+use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
 use crate::frames::{BROADCAST, EXPERIMENT, frame};
 use crate::listen::Ear;
@@ -210,6 +210,17 @@ fn devices_whose_frames_would_not_pass_the_hook_are_refused() {
                 let says = refusal(&site, name);
                 assert!(says.contains(&format!("`{name}` is a {name}")), "{says}");
                 assert!(says.contains("veth or a tap"), "{says}");
+                let uplink = NewSwitch {
+                    name: "up-never",
+                    uplink: Some(name),
+                    ..NewSwitch::default()
+                };
+                let error = site.in_hub(|| Switch::create(&uplink).unwrap_err());
+                assert!(error.is_usage(), "{error:?}");
+                assert!(
+                    error.to_string().contains("use the device below"),
+                    "{error}"
+                );
                 site.hub.delete_link(name).unwrap();
             }
             Err(Error::Unsupported { feature, .. }) => assert_eq!(feature, name),
