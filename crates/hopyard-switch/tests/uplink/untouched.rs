@@ -80,6 +80,19 @@ fn the_hosts_own_traffic_loses_nothing_while_switches_come_and_go() {
 }
 
 #[test]
+fn what_a_switch_let_go_is_free_at_once() {
+    let site = Site::new("free", 1);
+    for _ in 0..40 {
+        site.create(Some("up0"), false);
+        site.add(0, |_| {});
+        site.remove(0);
+        site.add(0, |_| {});
+        site.in_hub(|| Switch::open(site.name()).unwrap().delete())
+            .unwrap();
+    }
+}
+
+#[test]
 fn other_ports_lose_nothing_while_one_comes_and_goes_and_programs_are_replaced() {
     let site = Site::new("ports", 3);
     site.connect(false, |_, _| {});
