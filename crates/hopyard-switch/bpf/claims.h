@@ -68,11 +68,12 @@ static __always_inline void ipv4_key(struct address_key *key, const __u8 *ip, __
 	key->vlan = vlan;
 }
 
-static __always_inline bool owns_key(const struct claimant *who, const struct address_key *key)
+/* Is the address the sender's, or, unless it is held to its own, nobody's that the table knows? */
+static __always_inline bool may_claim(const struct claimant *who, const struct address_key *key)
 {
 	const struct address *address = bpf_map_lookup_elem(&addresses, key);
 
-	return address && address->slot == who->slot;
+	return address ? address->slot == who->slot : !is_held(who);
 }
 
 static __always_inline bool is_zero4(const __u8 *ip)
@@ -80,12 +81,12 @@ static __always_inline bool is_zero4(const __u8 *ip)
 	return !(ip[0] | ip[1] | ip[2] | ip[3]);
 }
 
-static __always_inline bool owns_ipv4(const struct claimant *who, const __u8 *ip)
+static __always_inline bool may_claim4(const struct claimant *who, const __u8 *ip)
 {
 	struct address_key key;
 
 	ipv4_key(&key, ip, who->vlan);
-	return owns_key(who, &key);
+	return may_claim(who, &key);
 }
 
 static __always_inline bool is_zero6(const __u8 *ip)
@@ -105,7 +106,7 @@ static __always_inline bool is_own_link_local(const __u8 *ip, __u64 mac)
 	       ip[12] == 0xfe && ip[13] == m[3] && ip[14] == m[4] && ip[15] == m[5];
 }
 
-static __always_inline bool owns_ipv6(const struct claimant *who, const __u8 *ip)
+static __always_inline bool may_claim6(const struct claimant *who, const __u8 *ip)
 {
 	struct address_key key;
 
@@ -113,7 +114,7 @@ static __always_inline bool owns_ipv6(const struct claimant *who, const __u8 *ip
 		return true;
 	__builtin_memcpy(key.ip, ip, 16);
 	key.vlan = who->vlan;
-	return owns_key(who, &key);
+	return may_claim(who, &key);
 }
 
 static __noinline int check_arp(const struct claimant *who)
@@ -129,7 +130,7 @@ static __noinline int check_arp(const struct claimant *who)
 		return DROP_ARP;
 	/* Who tries an address out keeps anybody else from having it (RFC 5227, 2.1.1). */
 	claimed = is_zero4(arp.sender_ip) ? arp.target_ip : arp.sender_ip;
-	if (is_held(who) && !owns_ipv4(who, claimed))
+	if (!may_claim4(who, claimed))
 		return DROP_ARP;
 	return CLAIMS_HOLD;
 }
@@ -154,7 +155,7 @@ static __noinline int check_ipv4(const struct claimant *who)
 	if (ip.version_ihl >> 4 != 4 || header < sizeof(ip))
 		return DROP_MALFORMED;
 	if (!is_zero4(ip.src))
-		return owns_ipv4(who, ip.src) ? CLAIMS_HOLD : DROP_IP;
+		return may_claim4(who, ip.src) ? CLAIMS_HOLD : DROP_IP;
 	/* Who has no address yet may ask a DHCP server for one. */
 	if (ip.protocol != IPPROTO_UDP || ip.fragment & bpf_htons(0x3fff) ||
 	    bpf_skb_load_bytes(who->skb, ETH_HLEN + header, ports, sizeof(ports)) ||
@@ -201,10 +202,10 @@ static __noinline int check_nd(const struct claimant *who, __u32 at, __u32 end, 
 	if (at + fixed > end)
 		return DROP_MALFORMED;
 	/* Who tries an address out keeps anybody else from having it (RFC 4862, 5.4.3). */
-	if (is_held(who) && (kind == ND_ADVERT || (kind == ND_SOLICIT && tries))) {
+	if (kind == ND_ADVERT || (kind == ND_SOLICIT && tries)) {
 		if (bpf_skb_load_bytes(who->skb, at + 8, target, sizeof(target)))
 			return DROP_MALFORMED;
-		if (!owns_ipv6(who, target))
+		if (!may_claim6(who, target))
 			return DROP_ND;
 	}
 	/* A redirect speaks of the address of somebody else: only its sender is checked. */
@@ -292,13 +293,16 @@ static __noinline int check_ipv6(const struct claimant *who)
 	if (up.protocol == IPPROTO_ICMPV6 && !up.later_fragment &&
 	    (up.at >= end || bpf_skb_load_bytes(who->skb, up.at, &kind, 1)))
 		return DROP_MALFORMED;
-	if (is_held(who) && !owns_ipv6(who, ip.saddr.in6_u.u6_addr8) &&
+	if (is_held(who) && !may_claim6(who, ip.saddr.in6_u.u6_addr8) &&
 	    !(is_zero6(ip.saddr.in6_u.u6_addr8) && is_start_up(kind)))
 		return DROP_IP;
 	if (kind < ND_ROUTER_SOLICIT || kind > ND_REDIRECT)
 		return CLAIMS_HOLD;
 	/* Neighbour discovery in fragments is void (RFC 6980); a lie may hide there. */
 	if (up.fragment)
+		return DROP_ND;
+	/* Who is asked learns the asker's address from the source (RFC 4861, 7.2.3). */
+	if (!is_held(who) && !may_claim6(who, ip.saddr.in6_u.u6_addr8))
 		return DROP_ND;
 	return check_nd(who, up.at, end, kind, is_zero6(ip.saddr.in6_u.u6_addr8));
 }

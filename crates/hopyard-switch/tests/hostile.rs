@@ -251,13 +251,19 @@ fn arp_lies() {
     let own = world.mac("g0");
     let lie = arp_message(2, (own, THEIRS4), (own, THEIRS4));
     watch.dropped("g0", &to_all(own, &lie), "arp", "about the IP address");
-    let probe = arp_message(1, (own, Ipv4Addr::UNSPECIFIED), nobody);
-    watch.passed(
-        "g0",
-        &to_all(own, &probe),
-        &["g1", "host", "wire"],
-        "a probe",
-    );
+    let probe = |of| {
+        to_all(
+            own,
+            &arp_message(1, (own, Ipv4Addr::UNSPECIFIED), ([0; 6], of)),
+        )
+    };
+    let all = ["g1", "host", "wire"];
+    watch.passed("g0", &probe(MINE4), &all, "a probe of its own");
+    watch.dropped("g0", &probe(THEIRS4), "arp", "a probe of another's");
+    // Who is held to nothing may still not claim what the table gives to another.
+    let free = world.mac("g1");
+    let lie = arp_message(2, (free, MINE4), (free, MINE4));
+    watch.dropped("g1", &to_all(free, &lie), "arp", "about a held address");
     // Of another hardware, another protocol, other lengths: where would the addresses be?
     for (at, value) in [(1, 6), (3, 0x86), (4, 8), (5, 16)] {
         let mut odd = arp_message(2, (own, MINE4), nobody);
@@ -314,10 +320,30 @@ fn neighbour_discovery_lies() {
         "malformed",
         "an option of no length",
     );
-    // A port that may use any IP address must still not lie about Ethernet addresses.
+    // A port that may use any IP address must still not lie about Ethernet addresses, nor about an
+    // address that the table gives to another.
     let own = world.mac("g1");
-    let lie = to_nodes(own, ICMPV6, &advert(STRANGER, THEIRS));
-    watch.dropped("g1", &lie, "nd", "from a port with no addresses given");
+    let from = |source, message: &[u8]| {
+        ethernet(GROUP6, own, IPV6, &ipv6(source, ALL_NODES, ICMPV6, message))
+    };
+    let all = ["g0", "host", "wire"];
+    watch.passed("g1", &from(THEIRS, &advert(own, THEIRS)), &all, "its own");
+    for (what, source, message) in [
+        ("a stranger's", THEIRS, advert(STRANGER, THEIRS)),
+        ("about a held address", THEIRS, advert(own, MINE)),
+        (
+            "as a held address",
+            MINE,
+            nd(SOLICIT, THEIRS, &link_option(SOURCE_MAC, own)),
+        ),
+        (
+            "trying a held address out",
+            Ipv6Addr::UNSPECIFIED,
+            nd(SOLICIT, MINE, &[]),
+        ),
+    ] {
+        watch.dropped("g1", &from(source, &message), "nd", what);
+    }
 }
 
 /// Chains of extension headers with what is at their end.

@@ -379,6 +379,7 @@ impl Rules {
             return Ok(());
         }
         let claims = Claims {
+            rules: self,
             port,
             from,
             packet: &frame[14..],
@@ -484,6 +485,7 @@ pub(crate) fn link_local(mac: Mac) -> Ipv6Addr {
 
 /// What a packet claims about its sender.
 struct Claims<'a> {
+    rules: &'a Rules,
     port: &'a Port,
     from: Mac,
     packet: &'a [u8],
@@ -494,15 +496,25 @@ impl Claims<'_> {
         self.port.ips.contains(&ip) || ip == IpAddr::V6(link_local(self.from))
     }
 
+    /// May the port make others believe that the address is its own?
+    fn may_claim(&self, ip: IpAddr) -> bool {
+        let nobodys = self.rules.owner_of_ip(ip, self.port.vlan).is_none();
+        self.owns(ip) || (!self.port.is_held() && nobodys)
+    }
+
     fn arp(&self) -> Result<(), &'static str> {
         let message = self.packet.get(..28).ok_or("malformed")?;
         if message[..6] != [0, 1, 8, 0, 6, 4] {
             return Err("malformed");
         }
-        let ip = ipv4_at(message, 14);
-        if message[8..14] != self.from
-            || (self.port.is_held() && !ip.is_unspecified() && !self.owns(ip.into()))
-        {
+        let (sender, target) = (ipv4_at(message, 14), ipv4_at(message, 24));
+        // RFC 5227: a probe has no sender's address, and tries the target out.
+        let claimed = if sender.is_unspecified() {
+            target
+        } else {
+            sender
+        };
+        if message[8..14] != self.from || !self.may_claim(claimed.into()) {
             return Err("arp");
         }
         Ok(())
@@ -556,13 +568,14 @@ impl Claims<'_> {
         if !(ROUTER_SOLICIT..=REDIRECT).contains(&kind) {
             return Ok(());
         }
-        if upper.is_fragment {
+        if upper.is_fragment || !(source.is_unspecified() || self.may_claim(source.into())) {
             return Err("nd");
         }
-        self.nd(kind, message)
+        self.nd(kind, message, source.is_unspecified())
     }
 
-    fn nd(&self, kind: u8, message: &[u8]) -> Result<(), &'static str> {
+    /// `tries`: the source is unspecified, which makes a solicitation duplicate address detection.
+    fn nd(&self, kind: u8, message: &[u8], tries: bool) -> Result<(), &'static str> {
         let held = self.port.is_held();
         if held && matches!(kind, ROUTER_ADVERT | REDIRECT) {
             return Err("nd");
@@ -574,7 +587,8 @@ impl Claims<'_> {
             _ => 24,
         };
         let options = message.get(fixed..).ok_or("malformed")?;
-        if held && kind == ADVERT && !self.owns(ipv6_at(message, 8).into()) {
+        let claims = kind == ADVERT || (kind == SOLICIT && tries);
+        if claims && !self.may_claim(ipv6_at(message, 8).into()) {
             return Err("nd");
         }
         // Whose address a redirect gives is not its sender.
