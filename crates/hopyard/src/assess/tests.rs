@@ -139,8 +139,12 @@ fn push(run: &mut Run, block: u32, attempt: u32, cell: usize, outcome: Outcome) 
 
 /// Eight blocks of the base with some spread, and of a second path `factor` times as fast.
 fn compared(factor: f64) -> Run {
+    compared_over(8, factor)
+}
+
+fn compared_over(blocks: u32, factor: f64) -> Run {
     let mut run = run(&["veth", "bridge"]);
-    for block in 0..8u32 {
+    for block in 0..blocks {
         let base = 4e8 * (1.0 + 0.002 * f64::from(block % 4));
         let wobble = 1.0 + 0.001 * f64::from((block + 1) % 3);
         push(
@@ -366,9 +370,18 @@ fn doubts_become_sentences() {
 
 #[test]
 fn a_quiet_run_on_a_plain_machine_has_no_doubts() {
-    let report = assess(&compared(1.0));
+    let report = assess(&compared_over(15, 1.0));
     assert_eq!(report.warnings, [], "{:#?}", report.warnings);
     assert!(report.run.half_width_reached && report.run.complete);
+}
+
+#[test]
+fn what_cannot_be_seen_is_said() {
+    let report = assess(&compared(1.0));
+    let codes: Vec<WarningCode> = report.warnings.iter().map(|w| w.code).collect();
+    assert_eq!(codes, [WarningCode::Dependent]);
+    let message = &report.warnings[0].message;
+    assert!(message.starts_with("8 blocks of so few cells"), "{message}");
 }
 
 #[test]
