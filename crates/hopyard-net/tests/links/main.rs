@@ -48,6 +48,8 @@ fn pair() -> (Handle, Handle) {
         handle
             .add_address(device, ip(&format!("fd00::{host}")), 64)
             .unwrap();
+        // As every lab does: until then the kernel may drop what is sent, and ARP asks again after a second.
+        assert!(handle.settle(device).unwrap());
     }
     (a, b)
 }
