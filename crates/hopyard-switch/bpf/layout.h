@@ -13,7 +13,7 @@
 #error "addresses are kept as little-endian numbers"
 #endif
 
-#define LAYOUT_VERSION 2
+#define LAYOUT_VERSION 3
 
 /* Parties: the wire, the host itself, and the ports from FIRST_PORT on. */
 #define SLOT_WIRE 0
@@ -22,6 +22,8 @@
 #define MAX_SLOTS 4096
 #define MAX_STATIONS 16384
 #define MAX_ADDRESSES 16384
+/* Devices of a lower index have their slot in an array. */
+#define LOW_DEVICES 32768
 
 /* An Ethernet address as a number: the first octet is the lowest byte. */
 #define GROUP_BIT 1ULL

@@ -127,18 +127,16 @@ SEC("classifier")
 int hopyard_port_in(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex;
-	__u32 *known = bpf_map_lookup_elem(&slots, &ifindex);
+	__u32 slot = slot_of(ifindex);
 	struct counters *mine;
 	struct station *to;
 	struct mac_pair macs;
 	struct config *sw;
 	struct port *port;
-	__u32 slot;
 	int refused;
 
-	if (!known)
+	if (!slot)
 		return drop(SLOT_WIRE, DROP_NO_PORT);
-	slot = *known;
 	port = bpf_map_lookup_elem(&ports, &slot);
 	mine = counters_of(slot);
 	if (!port || !mine)

@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use crate::mac::Mac;
 
-pub(crate) const LAYOUT_VERSION: u32 = 2;
+pub(crate) const LAYOUT_VERSION: u32 = 3;
 pub(crate) const SLOT_WIRE: u32 = 0;
 pub(crate) const SLOT_HOST: u32 = 1;
 pub(crate) const FIRST_PORT: u32 = 2;
 pub(crate) const MAX_SLOTS: u32 = 4096;
+pub(crate) const LOW_DEVICES: u32 = 32768;
 
 /// Octets of an Ethernet header: a frame is this much longer than what the MTU counts.
 pub(crate) const ETHERNET_HEADER: u32 = 14;

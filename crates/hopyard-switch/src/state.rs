@@ -8,7 +8,7 @@ use crate::bpffs::file_error;
 use crate::error::{Error, Result};
 use crate::layout::{
     Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, Holding, HoldingKey,
-    LAYOUT_VERSION, PortRecord, STATE_FREE, STATE_READY, Station,
+    LAYOUT_VERSION, LOW_DEVICES, PortRecord, STATE_FREE, STATE_READY, Station,
 };
 
 /// The file of the settings' map.
@@ -71,6 +71,7 @@ impl Stage {
 pub(crate) struct State {
     config: Array<MapData, Config>,
     ports: Array<MapData, PortRecord>,
+    slots_low: Array<MapData, u32>,
     slots: HashMap<MapData, u32, u32>,
     pub(crate) stations: HashMap<MapData, u64, Station>,
     pub(crate) addresses: HashMap<MapData, AddressKey, Address>,
@@ -97,6 +98,7 @@ impl State {
         Ok(Self {
             config: pinned(directory, CONFIG)?,
             ports: pinned(directory, "ports")?,
+            slots_low: pinned(directory, "slots_low")?,
             slots: pinned(directory, "slots")?,
             stations: pinned(directory, "stations")?,
             addresses: pinned(directory, "addresses")?,
@@ -143,13 +145,23 @@ impl State {
     }
 
     pub(crate) fn slot_of(&self, ifindex: u32) -> Option<u32> {
+        if ifindex < LOW_DEVICES {
+            return self
+                .slots_low
+                .get(&ifindex, 0)
+                .ok()
+                .filter(|slot| *slot != 0);
+        }
         self.slots.get(&ifindex, 0).ok()
     }
 
     pub(crate) fn set_slot(&mut self, ifindex: u32, slot: u32) -> Result<()> {
-        self.slots
-            .insert(ifindex, slot, 0)
-            .map_err(Error::bpf(format!("write the slot of device {ifindex}")))
+        let written = if ifindex < LOW_DEVICES {
+            self.slots_low.set(ifindex, slot, 0)
+        } else {
+            self.slots.insert(ifindex, slot, 0)
+        };
+        written.map_err(Error::bpf(format!("write the slot of device {ifindex}")))
     }
 
     /// Ties a slot to a device of the calling thread's namespace: the port is whole from here on.
@@ -182,12 +194,15 @@ impl State {
     /// Forgets which slot a device had.
     pub(crate) fn forget_device(&mut self, ifindex: u32, slot: u32) -> Result<()> {
         // It may be another port's by now: kernels hand out numbers again after a while.
-        if self.slot_of(ifindex) == Some(slot) {
-            self.slots
-                .remove(&ifindex)
-                .map_err(Error::bpf(format!("remove the slot of device {ifindex}")))?;
+        if self.slot_of(ifindex) != Some(slot) {
+            return Ok(());
         }
-        Ok(())
+        let removed = if ifindex < LOW_DEVICES {
+            self.slots_low.set(ifindex, 0, 0)
+        } else {
+            self.slots.remove(&ifindex)
+        };
+        removed.map_err(Error::bpf(format!("remove the slot of device {ifindex}")))
     }
 
     /// Notes what a slot is about to have. The number must be one that its record counts.

@@ -47,6 +47,7 @@ pub fn assess(run: &Run) -> RunReport {
     RunReport {
         schema: "hopyard/run/1".to_owned(),
         run: summary,
+        published: header.published.clone(),
         cells,
         warnings,
     }

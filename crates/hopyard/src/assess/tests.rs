@@ -65,6 +65,7 @@ fn run(paths: &[&str]) -> Run {
         half_width: 0.025,
         confidence: 0.95,
         margin: 0.02,
+        published: None,
         base: Some("veth".into()),
         left_out: Vec::new(),
         cells: cells.collect(),

@@ -5,12 +5,14 @@
 mod axes;
 mod cell;
 mod environment;
+mod published;
 mod result;
 mod sample;
 
 pub use axes::{AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Switch, axis};
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use environment::{CpuAccounting, Environment};
+pub use published::{Published, PublishedFigure};
 pub use result::{
     CellReport, CellStatus, DeviceSeen, Elsewhere, RunReport, RunSummary, VerdictReport, Warning,
     WarningCode, WayReport,

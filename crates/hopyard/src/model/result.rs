@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axes, Environment, LoadKind, Peer};
+use super::{Axes, Environment, LoadKind, Peer, Published};
 use crate::stats::{Estimate, Verdict};
 
 /// The whole document.
@@ -17,6 +17,9 @@ pub struct RunReport {
     pub schema: String,
     /// The run.
     pub run: RunSummary,
+    /// What the plan's report published, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
     /// One entry per cell, in the plan's order.
     pub cells: Vec<CellReport>,
     /// What a reader must know before trusting a figure.

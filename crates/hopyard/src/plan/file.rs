@@ -7,8 +7,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Paths, Plan};
+use crate::assess;
 use crate::lab;
-use crate::model::{Axes, LoadKind, Peer, axis};
+use crate::model::{Axes, LoadKind, Peer, Published, PublishedFigure, axis};
 use crate::units;
 
 /// What can be wrong with a plan's text.
@@ -71,6 +72,27 @@ struct Raw {
     confidence: Spanned<String>,
     margin: Spanned<String>,
     time_limit: Option<Spanned<String>>,
+    published: Option<RawPublished>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPublished {
+    source: String,
+    quantity: Spanned<String>,
+    what: String,
+    remark: String,
+    figures: Vec<RawFigure>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFigure {
+    path: Spanned<String>,
+    load: Spanned<String>,
+    called: String,
+    value: f64,
+    half_width: f64,
 }
 
 struct Source<'a> {
@@ -194,8 +216,36 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
             .as_ref()
             .map(|t| source.read("time_limit", t, units::parse_duration))
             .transpose()?,
+        published: raw.published.map(|p| published(&source, p)).transpose()?,
         name: raw.name,
         summary: raw.summary,
+    })
+}
+
+/// `[published]`, with names that there are.
+fn published(source: &Source<'_>, raw: RawPublished) -> Result<Published, Error> {
+    let quantity = source.read("quantity", &raw.quantity, |name| {
+        assess::quantity(name).map(|q| q.name.to_owned())
+    })?;
+    let figure = |figure: RawFigure| {
+        Ok(PublishedFigure {
+            path: source.read("path", &figure.path, path_name)?,
+            load: source.read("load", &figure.load, str::parse::<LoadKind>)?,
+            called: figure.called,
+            value: figure.value,
+            half_width: figure.half_width,
+        })
+    };
+    Ok(Published {
+        source: raw.source,
+        quantity,
+        what: raw.what,
+        remark: raw.remark,
+        figures: raw
+            .figures
+            .into_iter()
+            .map(figure)
+            .collect::<Result<_, Error>>()?,
     })
 }
 
@@ -255,7 +305,7 @@ mod tests {
           |
         6 | colour = ["red"]
           | ^^^^^^
-        unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`
+        unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`, `published`
         "#);
     }
 

@@ -14,7 +14,7 @@ pub use expand::{Error as ExpandError, Expanded, expand};
 pub use file::window;
 pub use file::{Error as FileError, parse};
 
-use crate::model::{LoadKind, Peer};
+use crate::model::{LoadKind, Peer, Published};
 
 /// What to measure and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +47,8 @@ pub struct Plan {
     pub margin: f64,
     /// Measuring ends after this, whatever was reached.
     pub time_limit: Option<Duration>,
+    /// What was published about it.
+    pub published: Option<Published>,
 }
 
 /// Which paths a plan covers.
@@ -71,7 +73,17 @@ impl Paths {
 }
 
 /// The plans that come with the program: (file name, text).
-pub static PLANS: &[(&str, &str)] = &[("paths.toml", include_str!("../../../../plans/paths.toml"))];
+pub static PLANS: &[(&str, &str)] = &[
+    ("paths.toml", include_str!("../../../../plans/paths.toml")),
+    (
+        "netback-direct-2006.toml",
+        include_str!("../../../../plans/netback-direct-2006.toml"),
+    ),
+    (
+        "direct-switch.toml",
+        include_str!("../../../../plans/direct-switch.toml"),
+    ),
+];
 
 /// A plan by its name, or by the name of a TOML file.
 ///
@@ -117,7 +129,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, or name a .toml file"
+            "there is no plan `nothing`: choose paths, netback-direct-2006, direct-switch, or name a .toml file"
         );
     }
 }

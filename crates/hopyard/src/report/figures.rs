@@ -170,7 +170,7 @@ pub(super) fn figure(estimate: &Estimate, scale: Scale) -> Vec<Part> {
 }
 
 /// `≠`, `=`, or `?` with the difference that would have shown.
-fn verdict_mark(verdict: &VerdictReport) -> String {
+pub(super) fn verdict_mark(verdict: &VerdictReport) -> String {
     match verdict.verdict {
         Some(Verdict::Inconclusive) if verdict.smallest_detectable.is_finite() => {
             format!("? {}", percent(verdict.smallest_detectable))

@@ -32,6 +32,7 @@ pub(super) fn run() -> RunReport {
             elsewhere: None,
             environment: environment(),
         },
+        published: None,
         cells: Vec::new(),
         warnings: Vec::new(),
     }

@@ -13,6 +13,7 @@ mod markdown;
 mod netperf;
 mod notes;
 mod number;
+mod published;
 mod quantity;
 mod sweep;
 mod text;
@@ -91,6 +92,7 @@ fn compose(report: &RunReport) -> Vec<Block> {
             figures::blocks(group, &layout)
         });
     }
+    blocks.extend(published::blocks(report, &layout));
     blocks.extend(notes::legend(report, &layout));
     blocks.extend(conclusion::blocks(&layout));
     blocks.extend(notes::warnings(report));

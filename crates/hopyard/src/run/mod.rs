@@ -107,6 +107,7 @@ pub fn prepare(plan: Plan, seed: u64) -> Result<Prepared, Error> {
         confidence: plan.confidence,
         margin: plan.margin,
         base: plan.base.clone(),
+        published: plan.published.clone(),
         left_out,
         cells,
         environment: meter::environment::capture(&sampler.meter),

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use place::{check_place, check_writable};
 
-use crate::model::{Cell, Environment, Outcome, Sample};
+use crate::model::{Cell, Environment, Outcome, Published, Sample};
 
 /// Version of the files.
 pub const SCHEMA: &str = "hopyard/store/1";
@@ -70,6 +70,9 @@ pub struct Header {
     pub base: Option<String>,
     /// Names of paths left out because this host cannot build them, with the reason.
     pub left_out: Vec<(String, String)>,
+    /// What the plan's report published, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
     /// The cells, in the plan's order.
     pub cells: Vec<PlannedCell>,
     /// The machine.
@@ -348,6 +351,7 @@ mod tests {
             confidence: 0.95,
             margin: 0.02,
             base: None,
+            published: None,
             left_out: Vec::new(),
             cells: Vec::new(),
             environment: environment::capture(&CpuMeter::new().unwrap()),
