@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "not all of it is needed here")]
 mod world;
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -17,6 +18,7 @@ use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 use nix::mount::{MsFlags, mount};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, send, socket};
 use world::{EXPERIMENT, World, frame};
 
 const BPFFS: &str = "/sys/fs/bpf";
@@ -283,4 +285,51 @@ fn another_versions_switch_is_left_alone_but_can_be_deleted() {
         // A value that outlived its switch changes nothing.
         assert!(ours.upgrade().is_err());
     }
+}
+
+/// Hosts that had many containers hand out indices beyond any table: their ports work like others, and let
+/// nothing behind.
+#[test]
+fn a_device_of_a_high_index_is_a_port_like_any_other() {
+    const MAC: [u8; 6] = [2, 0, 0, 0, 9, 9];
+    let world = World::new("high", 2, true);
+    let index = 70_000.to_string();
+    world.in_hub(|| {
+        let words = format!(
+            "link add p9 up index {index} type veth peer name q9 address 02:00:00:00:09:09"
+        );
+        for words in [words.as_str(), "link set q9 up"] {
+            let status = Command::new("ip").args(words.split(' ')).status();
+            assert!(status.unwrap().success());
+        }
+        let mut switch = Switch::open(world.name()).unwrap();
+        let port = NewPort {
+            device: "p9",
+            macs: vec![Mac(MAC)],
+            ..NewPort::default()
+        };
+        switch.add_port(&port).unwrap();
+        send_from("q9", &frame(world.mac("g1"), MAC, EXPERIMENT, b"up"));
+    });
+    assert_eq!(world.heard(), [("g1".to_owned(), 1)]);
+    world.in_hub(|| {
+        let mut switch = Switch::open(world.name()).unwrap();
+        switch.remove_port("p9").unwrap();
+        assert_eq!(switch.show().unwrap().ports.len(), 2);
+    });
+}
+
+fn send_from(device: &str, frame: &[u8]) {
+    let fd = socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        None::<SockProtocol>,
+    )
+    .unwrap();
+    world::bind_packet(&fd, device, EXPERIMENT);
+    assert_eq!(
+        send(fd.as_raw_fd(), frame, MsgFlags::empty()),
+        Ok(frame.len())
+    );
 }
