@@ -37,10 +37,11 @@ verify: root toolchain ## experiments with a known answer: promised against seen
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
 
-bench: root toolchain ## side by side with iperf3, iperf2, nuttcp and sockperf, some minutes
+bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, and the direct switch beside its targets: 20 minutes
 	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/peers $(ARGS)
+	@[ -n "$(ARGS)" ] || $(HOPYARD) run direct-switch
 
 doctor: build ## what this host can build, and what would distort figures
 	$(HOPYARD) doctor

@@ -1,15 +1,19 @@
-//! What adding and removing a port costs, whatever the number of ports.
+//! What adding and removing a port costs, and a frame between two, whatever the number of ports.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 use nix::time::{ClockId, clock_gettime};
 
 const MANY: u16 = 1000;
 const ROUNDS: usize = 15;
+/// `TC_ACT_REDIRECT` (linux/pkt_cls.h).
+const REDIRECT: u32 = 7;
 
 /// Both ends in one namespace: some thousand of them would take seconds to make.
 fn device(hub: &Handle, n: u16) -> String {
@@ -83,6 +87,34 @@ fn costs(switch: &str, device: &str, n: u16) -> [Cost; 2] {
     [added, removed]
 }
 
+/// The least time of a unicast frame from the first port to the second, of some rounds.
+fn frame_time(switch: &str, hub: &Handle) -> Duration {
+    const PROGRAM: &str = "program-hopyard_port_in";
+    let path = Path::new("/sys/fs/bpf/hopyard/switch")
+        .join(switch)
+        .join(PROGRAM);
+    let program = SchedClassifier::from_pin(path).unwrap();
+    let mac = |device: &str| hub.link(device).unwrap().mac.unwrap();
+    let mut frame = [mac("q1"), mac("q0")].concat();
+    frame.extend([
+        8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 0, 10, 0, 0, 1,
+    ]);
+    let mut context = [0; 44];
+    context[40..].copy_from_slice(&hub.index("p0").unwrap().to_ne_bytes());
+    let round = |_| {
+        let result = program.test_run(TestRunOptions {
+            data_in: Some(&frame),
+            ctx_in: Some(&context),
+            repeat: 100_000,
+            ..TestRunOptions::new()
+        });
+        let result = result.unwrap();
+        assert_eq!(result.return_value, REDIRECT);
+        result.duration
+    };
+    (0..10).map(round).min().unwrap()
+}
+
 #[test]
 fn a_port_is_added_and_removed_as_fast_among_a_thousand() {
     let name = format!("test-{}-costs", std::process::id());
@@ -100,15 +132,23 @@ fn a_port_is_added_and_removed_as_fast_among_a_thousand() {
             add(&name, &device(&handle, n), n);
         }
         let few = costs(&name, &last, MANY);
+        let frame_among_few = frame_time(&name, &handle);
         for n in 2..MANY {
             let device = device(&handle, n);
             add(&name, &device, n);
         }
         let many = costs(&name, &last, MANY);
+        let frame = frame_time(&name, &handle);
         switch.delete().unwrap();
-        [few, many]
+        ([few, many], [frame_among_few, frame])
     });
-    let [few, many] = measured.unwrap();
+    let ([few, many], frame) = measured.unwrap();
+    eprintln!(
+        "a frame: {:?} among {MANY} ports, {:?} among 2",
+        frame[1], frame[0]
+    );
+    // A walk through the ports would make it some hundred times as long.
+    assert!(frame[1] < 3 * frame[0], "{frame:?}");
     for (what, (few, many)) in ["add", "remove"].iter().zip(few.iter().zip(&many)) {
         let Cost { clock, cpu } = many;
         eprintln!(

@@ -1,5 +1,7 @@
 use super::{fixture, from, text};
-use crate::model::{CellStatus, Family, LoadKind, Peer, Rate, WarningCode};
+use crate::model::{
+    CellStatus, Family, LoadKind, Peer, Published, PublishedFigure, Rate, WarningCode,
+};
 use crate::report::{Format, render};
 use crate::stats::Verdict;
 
@@ -279,5 +281,40 @@ fn names_from_outside_cannot_break_the_page() {
 
     Without figures
     - odd path (tcp_stream · local) failed
+    ");
+}
+
+#[test]
+fn what_was_published_stands_beside_what_is_measured() {
+    let mut report = fixture::paths();
+    let figure = |path: &str, value| PublishedFigure {
+        path: path.to_owned(),
+        load: LoadKind::TcpStream,
+        called: format!("a {path}"),
+        value,
+        half_width: 0.5,
+    };
+    report.published = Some(Published {
+        source: "A. Author, A title, somewhere, 2006".to_owned(),
+        quantity: "cpu_ns_per_byte".to_owned(),
+        what: "% of a CPU".to_owned(),
+        remark: "Published is one CPU alone.".to_owned(),
+        figures: vec![
+            figure("veth", 50.0),
+            figure("bridge", 60.0),
+            figure("not measured here", 70.0),
+        ],
+    });
+    let text = text(&report);
+    let block = from(&text, "As published").split("\n± ").next().unwrap();
+    insta::assert_snapshot!(block, @r"
+    As published: A. Author, A title, somewhere, 2006
+                                                          published           measured here
+    load        path               then called           % of a CPU  vs veth        ns/byte  vs veth
+    ────────────────────────────────────────────────────────────────────────────────────────────────
+    tcp_stream  veth               a veth               50.0 ±0.500   base      0.612 ±0.4%  base
+    tcp_stream  bridge             a bridge             60.0 ±0.500  1.20×      0.676 ±1.2%  1.10× ≠
+    tcp_stream  not measured here  a not measured here  70.0 ±0.500  1.40×                –  –
+    Published is one CPU alone.
     ");
 }
