@@ -8,7 +8,6 @@ mod bench;
 mod burner;
 mod cells;
 mod experiment;
-mod kernel_threads;
 mod table;
 mod v01_shaped_wire;
 mod v03_burn_by_phase;

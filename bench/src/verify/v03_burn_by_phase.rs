@@ -4,7 +4,7 @@
 //! thread's own clock. A second burner that wakes as often and burns nothing shows what the
 //! waking itself costs the machine, which is in the one figure and not in the other.
 
-use hopyard::meter::{CpuMeter, Ours, environment};
+use hopyard::meter::{Clocks, CpuMeter, Ours, environment};
 use hopyard::model::CpuUse;
 use hopyard_net::clock;
 use rand::seq::SliceRandom;
@@ -12,7 +12,6 @@ use rand::seq::SliceRandom;
 use crate::bench::{Bench, wait_until};
 use crate::burner::{Burner, Burnt, Plan};
 use crate::experiment::{Experiment, Failure, Row, Verdict};
-use crate::kernel_threads::KernelThreads;
 
 pub(crate) struct BurnByPhase;
 
@@ -136,11 +135,11 @@ fn burn(
     };
     // The starting of the process is not in the window, the whole of the burning is.
     wait_until(start_ns - LEAD_NS / 6)?;
-    let kernel = KernelThreads::read()?;
+    let kernel = Clocks::kernel_threads()?;
     let opened = meter.open(ours)?;
     wait_until(start_ns + (periods + 1) * period_ns)?;
     let used = meter.close(ours)?.since(&opened);
-    let kernel_ns = KernelThreads::read()?.since(&kernel);
+    let kernel_ns = Clocks::kernel_threads()?.since(&kernel) as f64;
     let burnt = burner.stop()?;
     Ok(Seen {
         used,

@@ -1,8 +1,7 @@
 //! Frames to say anything with.
 
-pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
-/// An Ethernet type for local experiments (IEEE 802).
-pub(crate) const EXPERIMENT: u16 = 0x88b5;
+pub(crate) use crate::world::{BROADCAST, EXPERIMENT, frame};
+
 pub(crate) const IPV4: u16 = 0x0800;
 pub(crate) const IPV6: u16 = 0x86dd;
 
@@ -22,16 +21,6 @@ const ICMPV6: u8 = 58;
 pub(crate) type Ip6 = [u8; 16];
 pub(crate) const NOBODY: Ip6 = [0; 16];
 pub(crate) const ALL_NODES: Ip6 = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-
-/// A frame of at least the least length that Ethernet has.
-pub(crate) fn frame(to: [u8; 6], from: [u8; 6], kind: u16, payload: &[u8]) -> Vec<u8> {
-    let mut frame = to.to_vec();
-    frame.extend(from);
-    frame.extend(kind.to_be_bytes());
-    frame.extend(payload);
-    frame.resize(frame.len().max(60), 0);
-    frame
-}
 
 /// With a VLAN tag.
 pub(crate) fn tagged(untagged: &[u8], vlan: u16) -> Vec<u8> {

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::Handle;
 use nix::sys::socket::{
-    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
-    send, socket,
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
+
+use crate::world;
 
 /// A frame that is to come has come by then, and one that must not come would have.
 const QUIET: Duration = Duration::from_millis(30);
@@ -17,12 +18,11 @@ pub(crate) struct Ear(OwnedFd);
 
 impl Ear {
     pub(crate) fn open(handle: &Handle, device: &str, kind: u16) -> Self {
-        let index = handle.index(device).unwrap();
         let open = || {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let any = None::<SockProtocol>;
             let fd = socket(AddressFamily::Packet, SockType::Raw, flags, any).unwrap();
-            bind(fd.as_raw_fd(), &link_address(index, kind)).unwrap();
+            world::bind_packet(&fd, device, kind);
             fd
         };
         Self(handle.ns().run(open).unwrap())
@@ -54,21 +54,6 @@ impl Ear {
         buffer.truncate(n);
         Some(buffer)
     }
-}
-
-fn link_address(index: u32, kind: u16) -> LinkAddr {
-    let raw = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: kind.to_be(),
-        sll_ifindex: index as i32,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: `raw` is a whole sockaddr_ll, and its family says so.
-    unsafe { LinkAddr::from_raw((&raw const raw).cast(), Some(size)) }.unwrap()
 }
 
 /// The names of those that heard something, each as often as it did. All listen at once, for each waits a

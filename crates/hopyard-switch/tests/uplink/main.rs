@@ -18,3 +18,6 @@ mod rules;
 mod site;
 mod sockets;
 mod untouched;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../world/mod.rs"]
+mod world;

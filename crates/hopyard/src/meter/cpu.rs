@@ -7,7 +7,7 @@ use hopyard_net::{Cgroup, clock, cpu};
 
 use super::Error;
 use super::idle::{self, IdleClock};
-use super::processes::Foreign;
+use super::processes::Clocks;
 use super::stat::{self, Stat};
 use crate::model::{CpuAccounting, CpuUse, TickSplit};
 
@@ -32,7 +32,7 @@ pub struct CpuMeter {
 pub struct CpuReading {
     idle: Vec<IdleClock>,
     stat: Stat,
-    foreign: Foreign,
+    foreign: Clocks,
     controller_ns: u64,
     workers: Option<Duration>,
 }
@@ -71,7 +71,7 @@ impl CpuMeter {
     /// # Errors
     /// The kernel's files cannot be read.
     pub fn open(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
-        let foreign = Foreign::read(&left_out(ours))?;
+        let foreign = Clocks::foreign(&left_out(ours))?;
         let workers = usage(ours);
         let (idle, stat, controller_ns) = self.clocks()?;
         Ok(CpuReading {
@@ -90,7 +90,7 @@ impl CpuMeter {
     pub fn close(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
         let (idle, stat, controller_ns) = self.clocks()?;
         let workers = usage(ours);
-        let foreign = Foreign::read(&left_out(ours))?;
+        let foreign = Clocks::foreign(&left_out(ours))?;
         Ok(CpuReading {
             idle,
             stat,

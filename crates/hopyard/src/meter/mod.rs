@@ -12,7 +12,7 @@ mod stat;
 pub mod way;
 
 pub use cpu::{CpuMeter, CpuReading, Ours};
-pub use processes::kernel_thread_may_be_ours;
+pub use processes::Clocks;
 
 /// What a meter could not read.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! CPU time of other people's processes, by their own CPU clocks (scheduler time, not ticks).
+//! CPU time of processes that are not the load's own, by their own CPU clocks (scheduler time, not ticks).
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,13 +22,25 @@ const NEVER_NETWORK: &[&str] = &[
     "xfsaild/",
 ];
 
-/// CPU time of every process that is not ours and cannot be at work for the load: pid → ns.
+/// CPU time of processes, by their own clocks: pid → ns.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Foreign(HashMap<i32, u64>);
+pub struct Clocks(HashMap<i32, u64>);
 
-impl Foreign {
-    /// Reads every process's clock, leaving out `ours`.
-    pub(super) fn read(ours: &HashSet<i32>) -> Result<Self, Error> {
+impl Clocks {
+    /// Of every process that is not among `ours` and cannot be at work for the load.
+    pub(super) fn foreign(ours: &HashSet<i32>) -> Result<Self, Error> {
+        Self::read(|pid| !ours.contains(&pid) && kind_of(pid, never_ours))
+    }
+
+    /// Of the kernel threads that count as the load's, because they may work for the network.
+    ///
+    /// # Errors
+    /// /proc cannot be read.
+    pub fn kernel_threads() -> Result<Self, Error> {
+        Self::read(|pid| kind_of(pid, |name, flags| !never_ours(name, flags)))
+    }
+
+    fn read(wanted: impl Fn(i32) -> bool) -> Result<Self, Error> {
         let entries = std::fs::read_dir("/proc").map_err(|source| Error::Read {
             file: "/proc".to_owned(),
             source,
@@ -43,8 +55,7 @@ impl Foreign {
                 continue;
             };
             // A process that ends while we look has no clock any more: leave it out.
-            if !ours.contains(&pid)
-                && is_foreign(pid)
+            if wanted(pid)
                 && let Ok(ns) = clock::process_cpu_ns(pid)
             {
                 clocks.insert(pid, ns);
@@ -55,7 +66,8 @@ impl Foreign {
 
     /// ns used since an earlier reading. A process that was not there then has used all of its time
     /// since; one that has ended takes its last stretch with it.
-    pub(super) fn since(&self, start: &Self) -> u64 {
+    #[must_use]
+    pub fn since(&self, start: &Self) -> u64 {
         self.0
             .iter()
             .map(|(pid, now)| now.saturating_sub(start.0.get(pid).copied().unwrap_or(0)))
@@ -63,19 +75,10 @@ impl Foreign {
     }
 }
 
-fn is_foreign(pid: i32) -> bool {
-    kind_of(pid).is_some_and(|(name, flags)| never_ours(&name, flags))
-}
-
-/// Is it a kernel thread whose time the meter counts as the load's, because it may work for the network?
-#[must_use]
-pub fn kernel_thread_may_be_ours(pid: i32) -> bool {
-    kind_of(pid).is_some_and(|(name, flags)| !never_ours(&name, flags))
-}
-
-fn kind_of(pid: i32) -> Option<(String, u64)> {
-    let text = read(&format!("/proc/{pid}/stat")).ok()?;
-    kind(&text).map(|(name, flags)| (name.to_owned(), flags))
+/// Is the process of the kind wanted, by its name and flags?
+fn kind_of(pid: i32, wanted: impl Fn(&str, u64) -> bool) -> bool {
+    read(&format!("/proc/{pid}/stat"))
+        .is_ok_and(|text| kind(&text).is_some_and(|(name, flags)| wanted(name, flags)))
 }
 
 fn never_ours(name: &str, flags: u64) -> bool {
@@ -118,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_process_that_came_later_counts_whole() {
-        let start = Foreign([(1, 100), (2, 50)].into());
-        let end = Foreign([(1, 150), (3, 30)].into());
+        let start = Clocks([(1, 100), (2, 50)].into());
+        let end = Clocks([(1, 150), (3, 30)].into());
         assert_eq!(end.since(&start), 80);
     }
 }
