@@ -13,7 +13,7 @@ static NEXT: AtomicU16 = AtomicU16::new(1);
 
 /// Sends echo requests (RFC 792, RFC 4443) until one is answered.
 pub(crate) fn ping(from: &NetNs, to: IpAddr) -> Result<Duration, String> {
-    ping_within(from, to, Duration::from_secs(2))
+    ping_within(from, to, Duration::from_secs(5))
 }
 
 pub(crate) fn ping_within(

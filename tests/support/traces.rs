@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Cgroup, Handle, NetNs};
@@ -91,12 +92,26 @@ impl Traces {
 fn threads() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let mut names: Vec<String> = tasks
+        .filter(|task| !ends(&task.path()))
         .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
         .map(|name| name.trim_end().to_owned())
         .filter(|name| !name.contains("::"))
         .collect();
     names.sort();
     names
+}
+
+/// Is this thread past its last instruction? Whoever joins it goes on before the kernel has taken it
+/// out of /proc.
+fn ends(task: &Path) -> bool {
+    /// `PF_EXITING` of include/linux/sched.h.
+    const EXITING: u32 = 0x4;
+    let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
+    // proc_pid_stat(5): the name in parentheses, then the state; the flags are the seventh from there.
+    let flags = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(6)?.parse::<u32>().ok());
+    flags.is_none_or(|flags| flags & EXITING != 0)
 }
 
 /// Control groups of labs, without those of other people's living programs.
