@@ -109,7 +109,7 @@ fn datagrams_cross_a_veth_at_once_in_both_families() {
     for address in ["10.0.0.2", "fd00::2"] {
         let took = exchange(&a, &b, ip(address));
         println!("first exchange with {address}: {took:?}");
-        assert!(took < Duration::from_millis(500), "{address}: {took:?}");
+        assert!(took < Duration::from_secs(1), "{address}: {took:?}");
     }
     let stats = b.device_stats().unwrap();
     let of_b0 = stats.iter().find(|stats| stats.name == "b0").unwrap();
