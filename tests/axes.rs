@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 
-use hopyard::lab::{Error, Lab};
+use hopyard::lab::{Error, Lab, role};
 use hopyard::model::{Cell, LoadKind, Measurement, OffloadFlag, Peer};
+
+use hopyard_net::nft_chains;
 
 use crate::support::icmp::ping;
 use crate::support::walk::walk;
-use crate::support::{alone, beside, cell, proved, sampler, tell};
+use crate::support::{alone, beside, cell, float, proved, sampler, tell};
 
 fn build(cell: &Cell) -> Result<Lab, Error> {
     Lab::build(
@@ -283,4 +285,95 @@ fn labs_look_the_same_to_both_families() {
             Err(format!("{server:?}"))
         }
     });
+}
+
+#[test]
+fn ports_that_nobody_uses_are_ports_and_out_of_the_way() {
+    let _alone = alone();
+    walk("ports=12", |path, peer| {
+        if !path.axes().contains(&"ports") {
+            return Ok(());
+        }
+        let cell = cell(path.name(), peer, LoadKind::TcpRr, &[("ports", "12")]);
+        let lab = built(&cell)?;
+        let links = lab.space(role::HUB).unwrap().handle.links().unwrap();
+        let idle = links.iter().filter(|l| l.name.starts_with("idle")).count();
+        let in_use = if peer == Peer::Local { 2 } else { 1 };
+        if idle + in_use != 12 {
+            return Err(format!("{idle} idle ports beside {in_use} in use"));
+        }
+        let attached = if let Some(name) = lab.switch() {
+            hopyard_switch::Switch::open(name)
+                .unwrap()
+                .show()
+                .unwrap()
+                .ports
+                .len()
+        } else {
+            links
+                .iter()
+                .filter(|l| l.master.is_some() && l.name != "up0")
+                .count()
+        };
+        if attached != 12 {
+            return Err(format!("{attached} ports are attached"));
+        }
+        let measured = proved(&lab, &cell, 100)?;
+        match measured.devices.iter().find(|d| d.name.starts_with("idle")) {
+            // An idle port may see a question to all.
+            Some(d) if d.rx_packets + d.tx_packets > 64 => Err(format!("{d:?}")),
+            _ => Ok(()),
+        }
+    });
+}
+
+#[test]
+fn rules_stand_in_the_hub_and_stop_nothing() {
+    let _beside = beside();
+    walk("rules=100", |path, peer| {
+        if !path.axes().contains(&"rules") {
+            return Ok(());
+        }
+        for family in ["4", "6"] {
+            let set = [("rules", "100"), ("family", family)];
+            let cell = cell(path.name(), peer, LoadKind::TcpRr, &set);
+            let lab = built(&cell)?;
+            let hub = lab.space(role::HUB).unwrap().handle.ns();
+            let chains = nft_chains(hub).unwrap();
+            let found: Vec<_> = chains.iter().map(|c| (c.hook.as_str(), c.rules)).collect();
+            if found != [("forward", 100)] {
+                return Err(format!("{found:?}"));
+            }
+            let from = lab.space(lab.topology.client.role).unwrap().handle.ns();
+            let to = lab.topology.server.addresses.of(cell.axes.family);
+            ping(from, to)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_pace_is_kept_by_every_stream() {
+    let _alone = alone();
+    for (load, flows) in [
+        (LoadKind::TcpStream, "1"),
+        (LoadKind::TcpMaerts, "1"),
+        (LoadKind::TcpStream, "3"),
+        (LoadKind::UdpStream, "2"),
+    ] {
+        let set = [
+            ("pace", "80mbit"),
+            ("flows", flows),
+            ("message_size", "1000"),
+        ];
+        let cell = cell("veth", Peer::Local, load, &set);
+        let lab = built(&cell).unwrap();
+        let measured = proved(&lab, &cell, 500).unwrap();
+        let rate = float(measured.received.bytes) * 8e9 / float(measured.window_ns);
+        tell(&format!(
+            "{load}, {flows} flows at 80 Mbit/s: {:.2} Mbit/s",
+            rate / 1e6
+        ));
+        assert!((rate / 80e6 - 1.0).abs() < 0.02, "{load}: {rate}");
+    }
 }

@@ -95,27 +95,23 @@ pub(crate) fn proved(lab: &Lab, cell: &Cell, window_ms: u64) -> Result<Measureme
     ))
 }
 
-/// The axes of a cell with some of them set.
-pub(crate) fn axes(load: LoadKind, peer: Peer, set: &[(&str, &str)]) -> Axes {
+/// A cell with some axes set.
+pub(crate) fn cell(path: &str, peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> Cell {
     let mut axes = Axes::default();
     for (name, value) in set {
         let axis = hopyard::model::axis(name).unwrap();
         (axis.set)(&mut axes, value).unwrap();
     }
-    axes.for_cell(load, peer)
-}
-
-/// A cell with some axes set.
-pub(crate) fn cell(path: &str, peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> Cell {
+    let own = hopyard::lab::path(path).unwrap().axes();
     Cell {
         path: path.to_owned(),
         peer,
         load,
-        axes: axes(load, peer, set),
+        axes: axes.for_cell(load, peer, own),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "to be looked at")]
-fn float(n: u64) -> f64 {
+pub(crate) fn float(n: u64) -> f64 {
     n as f64
 }

@@ -87,6 +87,10 @@ fn kernel_has(need: Need) -> bool {
                 .status
                 .success()
         }
+        Need::Filter => Command::new("unshare")
+            .args(["--net", "nft", "add", "table", "inet", "probe"])
+            .output()
+            .is_ok_and(|output| output.status.success()),
         // tcx: Linux 6.6 or newer.
         Need::DirectSwitch => Command::new("sh")
             .args([

@@ -108,7 +108,7 @@ impl Scenario {
             placement: self.placement,
             ..Axes::default()
         }
-        .for_cell(self.load, Peer::Local)
+        .for_cell(self.load, Peer::Local, &[])
     }
 
     /// In one line.

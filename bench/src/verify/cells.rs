@@ -10,7 +10,7 @@ pub(crate) fn cell(path: &str, peer: Peer, load: LoadKind, change: impl FnOnce(&
         path: path.to_owned(),
         peer,
         load,
-        axes: axes.for_cell(load, peer),
+        axes: axes.for_cell(load, peer, &[]),
     }
 }
 

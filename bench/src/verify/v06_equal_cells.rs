@@ -60,7 +60,7 @@ impl Experiment for EqualCells {
                 hopyard::note(format_args!("V6: comparison {done} of {}", todo.len()));
             }
             let cell = cells::veth(*load, Placement::Split);
-            let ramp = sampler.estimate() * u32::try_from(2 * BLOCKS).unwrap_or(u32::MAX);
+            let ramp = sampler.estimate(&cell) * u32::try_from(2 * BLOCKS).unwrap_or(u32::MAX);
             let _background = loaded
                 .then(|| start_background(busy_cpu, ramp))
                 .transpose()?;

@@ -44,7 +44,7 @@ impl Experiment for RandomDrop {
     }
 
     fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let axes = Axes::default().for_cell(LoadKind::UdpStream, Peer::Local);
+        let axes = Axes::default().for_cell(LoadKind::UdpStream, Peer::Local, &[]);
         let lab = Lab::build(lab::path("veth-route")?, Peer::Local, &axes)?;
         let (client, server) = (&lab.topology.client, &lab.topology.server);
         let from = lab.space(client.role)?.handle.ns();

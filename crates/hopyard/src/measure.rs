@@ -159,12 +159,15 @@ impl Sampler {
         })
     }
 
-    /// How long one sample takes, roughly.
+    /// How long one sample of a cell takes, roughly.
     #[must_use]
-    pub fn estimate(&self) -> Duration {
+    pub fn estimate(&self, cell: &Cell) -> Duration {
         /// Building, starting, taking down: as measured on two virtual CPUs.
         const AROUND: Duration = Duration::from_millis(70);
-        self.warm_up + self.window + LEAD + TAIL + AROUND
+        /// A port comes and goes, with the grace periods that the kernel waits for.
+        const PORT: Duration = Duration::from_millis(30);
+        let idle = cell.axes.ports.unwrap_or(0).saturating_sub(2);
+        self.warm_up + self.window + LEAD + TAIL + AROUND + PORT * idle
     }
 
     /// Measures a cell in a lab of its own.
@@ -486,13 +489,25 @@ fn assemble(
         latency: client.latency.clone(),
         tcp,
         arrived: arrived(cell.load, &lab.topology, &devices),
-        devices,
+        devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
         way,
     })
 }
 
 /// What the receiving end's own device took in.
+/// The devices on the way and all others that saw a packet: idle ports may be many.
+fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCount> {
+    devices.retain(|device| {
+        let on_way = topology
+            .way
+            .iter()
+            .any(|hop| hop.namespace == device.namespace && hop.device == device.name);
+        on_way || device.rx_packets + device.tx_packets + device.dropped > 0
+    });
+    devices
+}
+
 fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
     let hop = match load {
         LoadKind::TcpStream | LoadKind::UdpStream => topology.way.last()?,

@@ -47,7 +47,7 @@ fn run(paths: &[&str]) -> Run {
             path: (*path).to_owned(),
             peer: Peer::Local,
             load,
-            axes: Axes::default().for_cell(load, Peer::Local),
+            axes: Axes::default().for_cell(load, Peer::Local, &[]),
         },
         unsupported: None,
         ceiling_per_s: None,

@@ -1,7 +1,7 @@
 //! Comparisons with the base path, paired within blocks, judged as one table.
 
 use super::quantities::{QUANTITIES, Quantity};
-use crate::model::{Cell, CellReport, Measurement, Outcome, Sample, VerdictReport};
+use crate::model::{Base, CellReport, Measurement, Outcome, Sample, VerdictReport};
 use crate::stats;
 use crate::store::Header;
 
@@ -41,25 +41,31 @@ pub(super) fn fill(
     }
 }
 
-/// The base path of a cell and its index: the plan's where it has the same cell, else `native`, else
-/// the first path that has it. The base itself is compared with nothing.
+/// The base of a cell and its index: the plan's where it has the same cell; where that is a path that
+/// has not, or the plan has none, `native`, else the first path that has it. The base itself is compared
+/// with nothing.
 pub(super) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
     let cell = &header.cells[index].cell;
-    let at = |path: &str| {
-        let wanted: Cell = cell.on(path);
+    let at = |base: Base<'_>| {
         header
             .cells
             .iter()
-            .position(|c| c.cell == wanted && c.unsupported.is_none())
+            .position(|c| base.is_of(cell, &c.cell) && c.unsupported.is_none())
     };
-    let base = header
-        .base
-        .iter()
-        .map(String::as_str)
-        .chain(["native"])
-        .chain(header.cells.iter().map(|c| c.cell.path.as_str()))
-        .find_map(|path| at(path).map(|i| (path.to_owned(), i)))?;
-    (base.1 != index).then_some(base)
+    let planned = header.base.as_deref().map(|text| (text, Base::parse(text)));
+    let base = if let Some((text, Ok(value @ Base::Value(..)))) = planned {
+        (text, at(value)?)
+    } else {
+        let paths = header.cells.iter().map(|c| c.cell.path.as_str());
+        header
+            .base
+            .as_deref()
+            .into_iter()
+            .chain(["native"])
+            .chain(paths)
+            .find_map(|path| at(Base::Path(path)).map(|i| (path, i)))?
+    };
+    (base.1 != index).then(|| (base.0.to_owned(), base.1))
 }
 
 /// Values of two cells in the blocks that have both.

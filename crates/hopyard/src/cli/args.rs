@@ -101,8 +101,8 @@ pub(super) struct RunArgs {
     /// Confidence of intervals
     #[arg(long, value_name = "LEVEL", value_parser = units::parse_confidence)]
     pub(super) confidence: Option<f64>,
-    /// Path that others are compared with
-    #[arg(long, value_name = "PATH")]
+    /// What others are compared with: a path, or a value of an axis as in `ports=2`
+    #[arg(long, value_name = "PATH|AXIS=VALUE", value_parser = base)]
     pub(super) base: Option<String>,
     /// Stop measuring after this time
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
@@ -320,6 +320,10 @@ pub(super) enum PortCommand {
         /// The device
         device: String,
     },
+}
+
+fn base(text: &str) -> Result<String, String> {
+    crate::plan::base(text).map_err(|e| e.to_string())
 }
 
 /// `AXIS=v1,v2`.

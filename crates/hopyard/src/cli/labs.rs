@@ -42,10 +42,18 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
                 values.join(", ")
             )));
         };
+        if axis.of_path && !path.axes().contains(&axis.name) {
+            return Err(Failure::request(format!(
+                "axis `{}` does nothing for {}: leave it out",
+                axis.name,
+                path.name()
+            )));
+        }
         (axis.set)(&mut axes, value)?;
     }
     // Only what shapes the lab itself is kept; sizes and flows belong to a load.
-    let axes = axes.for_cell(LoadKind::TcpStream, peer);
+    let axes = axes.for_cell(LoadKind::TcpStream, peer, path.axes());
+    path.available_with(&axes)?;
     let kept = keep::up(name.unwrap_or(path.name()), path, peer, &axes)?;
     let mut text = format!(
         "lab `{}` is up: path {}, peer {}\n",
@@ -57,7 +65,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
             "  {:<4} {:<14} {}\n",
             space.role,
             address,
-            space.devices.join(", ")
+            some(&space.devices)
         );
     }
     text += &format!(
@@ -65,6 +73,17 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
         kept.name
     );
     print(&text)
+}
+
+/// The first of many names.
+fn some(names: &[String]) -> String {
+    const NAMED: usize = 8;
+    match names.split_at_checked(NAMED) {
+        Some((first, rest)) if rest.len() > 1 => {
+            format!("{}, … {} more", first.join(", "), rest.len())
+        }
+        _ => names.join(", "),
+    }
 }
 
 fn list(json: bool) -> Done {

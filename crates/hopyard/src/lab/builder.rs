@@ -1,12 +1,12 @@
 //! Building a lab, and taking it down.
 
-use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink};
+use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, apply_ruleset};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 
 use super::paths::Path;
 use super::topology::{Addresses, Endpoint, Space, Topology, role};
 use super::{Error, LabId, Result, offloads};
-use crate::model::{Axes, OffloadState, Peer, Rate};
+use crate::model::{Axes, Family, OffloadState, Peer, Rate};
 
 /// Name of the device that carries an endpoint's addresses.
 pub(super) const ETH: &str = "eth0";
@@ -55,6 +55,7 @@ impl Lab {
         let topology = path
             .build(&mut builder, peer)
             .map_err(|e| unsupported(path, e))?;
+        builder.load_rules()?;
         builder.settle()?;
         let offloads = offloads::apply(&builder, path.name(), axes)?;
         Ok(Self {
@@ -393,6 +394,41 @@ impl Builder {
             }
             Ok(())
         })?
+    }
+
+    /// Devices of the hub that nobody uses, so that with those in use there are as many ports as the axes
+    /// ask for. They are up, and so are their other ends in a namespace of their own.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn idle_ports(&mut self, in_use: usize) -> Result<Vec<String>> {
+        let wanted = self.axes.ports.map_or(0, |ports| ports as usize);
+        let names = (in_use..wanted).map(|n| format!("idle{n}"));
+        let names: Vec<String> = names.collect();
+        for name in &names {
+            self.veth((role::CROWD, name), (role::HUB, name))?;
+        }
+        // No traffic is theirs: what the axes say of devices is not for them.
+        self.devices.retain(|(_, device)| !names.contains(device));
+        Ok(names)
+    }
+
+    /// As many rules that match nothing as the axes ask for, in the hub's forward hook. Their addresses
+    /// are for documentation (RFC 5737, RFC 3849).
+    fn load_rules(&mut self) -> Result<()> {
+        let rules = self.axes.rules.unwrap_or(0);
+        if rules == 0 {
+            return Ok(());
+        }
+        let rule = match self.axes.family {
+            Family::V4 => "ip saddr 192.0.2.1 drop\n",
+            Family::V6 => "ip6 saddr 2001:db8::1 drop\n",
+        };
+        let rules = rule.repeat(rules as usize);
+        let ruleset = format!(
+            "table inet lab {{ chain forward {{ type filter hook forward priority filter; policy accept;\n{rules}}}\n}}\n"
+        );
+        Ok(apply_ruleset(self.space(role::HUB)?.ns(), &ruleset)?)
     }
 
     /// Has the kernel act now on the devices' coming up, rather than within the window.

@@ -88,6 +88,8 @@ pub mod role {
     pub const HUB: &str = "hub";
     /// The second machine, at the other end of the wire.
     pub const FAR: &str = "far";
+    /// The other ends of ports that nobody uses.
+    pub const CROWD: &str = "crowd";
 }
 
 /// Where a socket lives.

@@ -59,18 +59,19 @@ pub(super) struct Crew {
 ///
 /// The streams of one CPU have one thread, which costs them fewer switches and wake-ups (see
 /// [`flow::transmit_in_turns`]). Every other flow has a thread of its own: in turns, the time of a transaction
-/// would hold the work on the others'. Without CPUs the scheduler is to have something to place.
+/// would hold the work on the others'; a paced flow sleeps. Without CPUs the scheduler is to have something to place.
 pub(super) fn crews<L>(
-    kind: LoadKind,
+    spec: &LoadSpec,
     flows: Vec<L>,
     cpus: &[usize],
 ) -> Vec<(Option<usize>, Vec<L>)> {
+    let in_turns = spec.kind.is_stream() && spec.pace_bps.is_none();
     let mut crews: Vec<(Option<usize>, Vec<L>)> = Vec::new();
     for (index, flow) in flows.into_iter().enumerate() {
         let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
         let shared = crews
             .iter_mut()
-            .find(|(of, _)| kind.is_stream() && cpu.is_some() && *of == cpu);
+            .find(|(of, _)| in_turns && cpu.is_some() && *of == cpu);
         match shared {
             Some((_, crew)) => crew.push(flow),
             None => crews.push((cpu, vec![flow])),
@@ -185,6 +186,7 @@ struct Prepared<'a> {
     buffer: Vec<u8>,
     responder: Responder,
     times: Times,
+    start_ns: u64,
 }
 
 impl<'a> Prepared<'a> {
@@ -209,15 +211,20 @@ impl<'a> Prepared<'a> {
                 open_ns: timetable.open_ns,
                 close_ns: timetable.close_ns,
             },
+            start_ns: timetable.start_ns,
         })
     }
 
     fn standing(mut self, io: &impl flow::Io, is_server: bool, context: Context<'_>) -> Outcome {
         use LoadKind::{TcpCrr, TcpMaerts, TcpRr, TcpStream, UdpRr, UdpStream};
         match (self.spec.kind, is_server) {
-            (TcpStream | UdpStream, false) | (TcpMaerts, true) => {
-                flow::transmit(io, &self.message, context).map(|()| None)
+            (TcpStream | UdpStream, false) | (TcpMaerts, true) => match self.spec.interval_ns() {
+                Some(interval_ns) => {
+                    flow::transmit_paced(io, &self.message, context, self.start_ns, interval_ns)
+                }
+                None => flow::transmit(io, &self.message, context),
             }
+            .map(|()| None),
             (TcpStream | UdpStream, true) | (TcpMaerts, false) => {
                 flow::receive(io, &mut self.buffer, context).map(|()| None)
             }
@@ -269,11 +276,13 @@ impl<'a> Prepared<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Axes, Peer};
     use LoadKind::{TcpRr, TcpStream};
 
     #[test]
-    fn streams_of_one_cpu_share_a_thread() {
-        let of = |kind, cpus| crews(kind, vec!["a", "b", "c"], cpus);
+    fn streams_of_one_cpu_share_a_thread_unless_they_sleep() {
+        let spec = |kind| LoadSpec::new(kind, &Axes::default().for_cell(kind, Peer::Local, &[]));
+        let of = |kind, cpus| crews(&spec(kind), vec!["a", "b", "c"], cpus);
         assert_eq!(of(TcpStream, &[5]), [(Some(5), vec!["a", "b", "c"])]);
         assert_eq!(
             of(TcpStream, &[5, 6]),
@@ -282,5 +291,10 @@ mod tests {
         let apart = |cpu| [(cpu, vec!["a"]), (cpu, vec!["b"]), (cpu, vec!["c"])];
         assert_eq!(of(TcpRr, &[5]), apart(Some(5)));
         assert_eq!(of(TcpStream, &[]), apart(None));
+        let paced = LoadSpec {
+            pace_bps: Some(1_000_000),
+            ..spec(TcpStream)
+        };
+        assert_eq!(crews(&paced, vec!["a", "b", "c"], &[5]), apart(Some(5)));
     }
 }

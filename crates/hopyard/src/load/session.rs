@@ -124,7 +124,7 @@ impl Session {
             ended,
             stop: stop.clone(),
         };
-        for (cpu, lanes) in crews(spec.kind, lanes, cpus) {
+        for (cpu, lanes) in crews(spec, lanes, cpus) {
             let (start, started) = channel();
             let crew = Crew {
                 spec: spec.clone(),

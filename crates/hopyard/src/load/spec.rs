@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Axes, LoadKind};
+use crate::model::{Axes, LoadKind, Rate};
 
 /// Everything the two ends of a load must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,12 +19,18 @@ pub struct LoadSpec {
     pub response_size: u32,
     /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
     pub socket_buffer: Option<u32>,
+    /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
+    #[serde(default)]
+    pub pace_bps: Option<u64>,
     /// TCP congestion control that every connection must have.
     pub congestion: Option<String>,
     /// Self-timed work of the responder before each response, ns (known extra cost for `verify`).
     #[serde(default)]
     pub service_time_ns: u64,
 }
+
+/// Longest time between two messages of a paced flow, ns: traffic ends within it.
+const LONGEST_INTERVAL_NS: u64 = 50_000_000;
 
 /// Largest UDP payload over IPv4 (RFC 768, RFC 791).
 pub const MAX_DATAGRAM: u32 = 65507;
@@ -40,9 +46,18 @@ impl LoadSpec {
             request_size: axes.request_size_bytes.unwrap_or(1),
             response_size: axes.response_size_bytes.unwrap_or(1),
             socket_buffer: axes.socket_buffer_bytes,
+            pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             congestion: axes.congestion.clone(),
             service_time_ns: 0,
         }
+    }
+
+    /// Time between two messages of a flow, ns, where it is paced.
+    #[must_use]
+    pub fn interval_ns(&self) -> Option<u64> {
+        let pace = u128::from(self.pace_bps?.max(1));
+        let bits = u128::from(self.message_size) * 8 * u128::from(self.flows);
+        Some(u64::try_from(bits * 1_000_000_000 / pace).unwrap_or(u64::MAX))
     }
 
     /// What is wrong with it, if anything: the bounds that hold for every endpoint.
@@ -66,9 +81,50 @@ impl LoadSpec {
                 ));
             }
         }
+        if let Some(interval_ns) = self.interval_ns()
+            && interval_ns > LONGEST_INTERVAL_NS
+        {
+            return Err(format!(
+                "a message of {} bytes every {} ms is too seldom: at most {} ms, with a greater pace or a \
+                 smaller message_size",
+                self.message_size,
+                interval_ns / 1_000_000,
+                LONGEST_INTERVAL_NS / 1_000_000
+            ));
+        }
         if self.flows == 0 || self.flows > 256 {
             return Err(format!("{} flows: between 1 and 256", self.flows));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Peer;
+
+    fn paced(message_size: u32, flows: u32, pace_bps: u64) -> LoadSpec {
+        let mut axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local, &[]);
+        axes.message_size_bytes = Some(message_size);
+        axes.flows = flows;
+        axes.pace_bps = Some(Rate(Some(pace_bps)));
+        LoadSpec::new(LoadKind::TcpStream, &axes)
+    }
+
+    #[test]
+    fn a_pace_is_of_all_flows_together() {
+        assert_eq!(paced(1000, 1, 8_000_000).interval_ns(), Some(1_000_000));
+        assert_eq!(paced(1000, 4, 8_000_000).interval_ns(), Some(4_000_000));
+        assert_eq!(paced(1000, 4, 8_000_000).check(), Ok(()));
+    }
+
+    #[test]
+    fn a_message_now_and_then_is_no_load() {
+        assert_eq!(
+            paced(1024 * 1024, 1, 1_000_000).check().unwrap_err(),
+            "a message of 1048576 bytes every 8388 ms is too seldom: at most 50 ms, with a greater pace or a \
+             smaller message_size"
+        );
     }
 }

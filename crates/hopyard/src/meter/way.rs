@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn prove_stream(received: u64, devices: &[DeviceCount]) -> Way {
-        let axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local);
+        let axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local, &[]);
         let counted = Counted {
             bytes: received,
             ..Counted::default()
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn transactions_need_packets_both_ways() {
-        let axes = Axes::default().for_cell(LoadKind::TcpRr, Peer::Local);
+        let axes = Axes::default().for_cell(LoadKind::TcpRr, Peer::Local, &[]);
         let received = Counted {
             bytes: 10_000,
             messages: 10_000,

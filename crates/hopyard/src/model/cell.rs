@@ -148,7 +148,7 @@ named!(Peer, "peer");
 named!(LoadKind, "load");
 
 /// One combination of path, peer, load and axis values; the unit that is measured and compared.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// A path of the registry.
     pub path: String,
@@ -158,17 +158,6 @@ pub struct Cell {
     pub load: LoadKind,
     /// The values of every axis that matters for this load.
     pub axes: Axes,
-}
-
-impl Cell {
-    /// The same cell on another path: what a comparison pairs.
-    #[must_use]
-    pub fn on(&self, path: &str) -> Self {
-        Self {
-            path: path.to_owned(),
-            ..self.clone()
-        }
-    }
 }
 
 impl fmt::Display for Cell {

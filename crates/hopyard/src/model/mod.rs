@@ -3,6 +3,7 @@
 //! Nothing here measures, computes or prints.
 
 mod axes;
+mod base;
 mod cell;
 mod environment;
 mod published;
@@ -10,6 +11,7 @@ mod result;
 mod sample;
 
 pub use axes::{AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Switch, axis};
+pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use environment::{CpuAccounting, Environment};
 pub use published::{Published, PublishedFigure};

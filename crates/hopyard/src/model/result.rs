@@ -37,7 +37,8 @@ pub struct RunSummary {
     pub seed: u64,
     /// RFC 3339 time of the beginning.
     pub started: String,
-    /// Path that others are compared with; a cell without it names another in its verdicts.
+    /// Path, or value of an axis (`ports=2`), that others are compared with; a cell without it names
+    /// another in its verdicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// Complete blocks.
@@ -141,7 +142,7 @@ pub struct CellReport {
 /// A comparison with the base path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictReport {
-    /// The base path.
+    /// The base: a path, or `AXIS=VALUE`.
     pub base: String,
     /// This cell over the base.
     pub ratio: Estimate,

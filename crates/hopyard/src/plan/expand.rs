@@ -1,5 +1,7 @@
 //! From a plan to its cells, checked against what this host can do before anything is built.
 
+use std::collections::HashSet;
+
 use super::{Paths, Plan};
 use crate::lab::{self, PATHS};
 use crate::load::LoadSpec;
@@ -42,6 +44,16 @@ pub enum Error {
         /// The plan's peers.
         peers: String,
     },
+    /// An axis that no path of the plan has.
+    #[error("axis `{axis}` does nothing for {paths}: leave it out, or choose among {have}")]
+    NotOfPath {
+        /// The axis.
+        axis: &'static str,
+        /// The plan's paths.
+        paths: String,
+        /// The paths that have it.
+        have: String,
+    },
     /// Values that do not go together.
     #[error("{0}")]
     Together(String),
@@ -65,25 +77,27 @@ pub enum Error {
 /// that cannot be built, a peer that no path has.
 pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     let (paths, left_out) = choose_paths(plan)?;
-    check_axes(plan)?;
+    check_axes(plan, &paths)?;
     let combinations = combinations(plan)?;
     let mut cells: Vec<Cell> = Vec::new();
+    let mut seen = HashSet::new();
     for &load in &plan.loads {
         for &peer in &plan.peers {
             for axes in &combinations {
-                let axes = axes.for_cell(load, peer);
-                LoadSpec::new(load, &axes)
-                    .check()
-                    .map_err(Error::Together)?;
                 for path in paths.iter().filter(|path| path.peers().contains(&peer)) {
+                    let axes = axes.for_cell(load, peer, path.axes());
+                    LoadSpec::new(load, &axes)
+                        .check()
+                        .map_err(Error::Together)?;
+                    path.available_with(&axes)?;
                     let cell = Cell {
                         path: path.name().to_owned(),
                         peer,
                         load,
-                        axes: axes.clone(),
+                        axes,
                     };
-                    // Values of an axis that this load does not have fall together.
-                    if !cells.contains(&cell) {
+                    // Values of an axis that this load or path does not have fall together.
+                    if seen.insert(cell.clone()) {
                         cells.push(cell);
                     }
                 }
@@ -138,21 +152,27 @@ fn choose_paths(
             }
         }
     }
-    if let Some(base) = &plan.base {
-        lab::path(base)?;
-    }
     Ok((chosen, left_out))
 }
 
-/// Every axis set has to mean something for at least one load and peer.
-fn check_axes(plan: &Plan) -> Result<(), Error> {
+/// Every axis set has to mean something for at least one load, peer and path.
+fn check_axes(plan: &Plan, paths: &[&'static dyn lab::Path]) -> Result<(), Error> {
     for (name, _) in &plan.set {
         let axis = axis(name)?;
-        let used = plan.loads.iter().any(|&load| {
+        let fits = |load| {
             plan.peers
                 .iter()
-                .any(|&peer: &Peer| (axis.applies)(load, peer))
-        });
+                .any(|&peer: &Peer| (axis.fits)(load, peer))
+        };
+        let used = plan.loads.iter().any(|&load| fits(load));
+        if used && axis.of_path && !paths.iter().any(|path| path.axes().contains(&axis.name)) {
+            let have = PATHS.iter().filter(|path| path.axes().contains(&axis.name));
+            return Err(Error::NotOfPath {
+                axis: axis.name,
+                paths: join(paths.iter().map(|path| path.name())),
+                have: join(have.map(|path| path.name())),
+            });
+        }
         if !used {
             return Err(Error::Idle {
                 axis: axis.name,

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::{Paths, Plan};
 use crate::assess;
 use crate::lab;
-use crate::model::{Axes, LoadKind, Peer, Published, PublishedFigure, axis};
+use crate::model::{Axes, AxisError, Base, LoadKind, Peer, Published, PublishedFigure, axis};
 use crate::units;
 
 /// What can be wrong with a plan's text.
@@ -184,6 +184,17 @@ fn path_name(text: &str) -> Result<String, crate::model::UnknownName> {
     }
 }
 
+/// What others are compared with: a path, or `AXIS=VALUE`.
+///
+/// # Errors
+/// There is no such path, axis or value.
+pub fn base(text: &str) -> Result<String, AxisError> {
+    if let Base::Value(axis, value) = Base::parse(text)? {
+        return Ok(format!("{}={value}", axis.name));
+    }
+    Ok(lab::path(text)?.name().to_owned())
+}
+
 /// Reads a plan.
 ///
 /// # Errors
@@ -203,7 +214,7 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
         base: raw
             .base
             .as_ref()
-            .map(|b| source.read("base", b, path_name))
+            .map(|b| source.read("base", b, base))
             .transpose()?,
         window: source.read("window", &raw.window, window)?,
         warm_up: source.read("warm_up", &raw.warm_up, units::parse_duration)?,

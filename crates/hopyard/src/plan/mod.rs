@@ -11,8 +11,8 @@ use std::time::Duration;
 
 pub use blocks::{Blocks, FOR_A_VERDICT};
 pub use expand::{Error as ExpandError, Expanded, expand};
-pub use file::window;
 pub use file::{Error as FileError, parse};
+pub use file::{base, window};
 
 use crate::model::{LoadKind, Peer, Published};
 
@@ -31,7 +31,7 @@ pub struct Plan {
     pub loads: Vec<LoadKind>,
     /// Axis name → values; several are a sweep.
     pub set: Vec<(String, Vec<String>)>,
-    /// Path that others are compared with.
+    /// What others are compared with: a path, or `AXIS=VALUE`.
     pub base: Option<String>,
     /// Length of a window.
     pub window: Duration,
@@ -83,6 +83,10 @@ pub static PLANS: &[(&str, &str)] = &[
         "direct-switch.toml",
         include_str!("../../../../plans/direct-switch.toml"),
     ),
+    (
+        "direct-switch-ports.toml",
+        include_str!("../../../../plans/direct-switch-ports.toml"),
+    ),
 ];
 
 /// A plan by its name, or by the name of a TOML file.
@@ -129,7 +133,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, netback-direct-2006, direct-switch, or name a .toml file"
+            "there is no plan `nothing`: choose paths, netback-direct-2006, direct-switch, direct-switch-ports, or name a .toml file"
         );
     }
 }

@@ -4,7 +4,7 @@ use super::document::{Block, tame};
 use super::group::{Group, Layout};
 use super::number::ratio;
 use super::quantity;
-use crate::model::{CellReport, LoadKind};
+use crate::model::{Base, CellReport, LoadKind};
 use crate::stats::{Estimate, Verdict};
 
 /// More than this is a table again.
@@ -93,16 +93,15 @@ fn sentence(load: LoadKind, cells: &[&CellReport], base: &str) -> Option<String>
     }
     let main = compared(&proved, quantity::main_figure(load));
     let cpu = compared(&proved, quantity::cpu_cost(load));
+    if matches!(Base::parse(base), Ok(Base::Value(..))) {
+        return beside_itself(load, &main, &cpu);
+    }
     let verb = if load.is_stream() {
         "carries"
     } else {
         "completes"
     };
-    let per = match load {
-        LoadKind::UdpStream => "packet",
-        _ if load.is_stream() => "byte",
-        _ => "transaction",
-    };
+    let per = unit(load);
     let mut clauses = Vec::new();
     if !main.is_empty() {
         clauses.push(match best(&main, true) {
@@ -139,6 +138,45 @@ fn compared<'a>(cells: &[&'a CellReport], name: &str) -> Vec<Compared<'a>> {
             })
         })
         .collect()
+}
+
+/// Of what CPU costs are given.
+fn unit(load: LoadKind) -> &'static str {
+    match load {
+        LoadKind::UdpStream => "packet",
+        _ if load.is_stream() => "byte",
+        _ => "transaction",
+    }
+}
+
+/// Each path against itself at another value of an axis: no path is better than another by that.
+fn beside_itself(load: LoadKind, main: &[Compared<'_>], cpu: &[Compared<'_>]) -> Option<String> {
+    let listed = |compared: &[Compared<'_>]| {
+        let each = compared.iter().map(|c| {
+            let verdict = match c.verdict {
+                Verdict::Different => "different",
+                Verdict::Equivalent => "equivalent",
+                Verdict::Inconclusive => "inconclusive",
+            };
+            format!("{} {} ({verdict})", tame(c.path), ratio(c.ratio.value))
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let what = if load.is_stream() {
+        "rate"
+    } else {
+        "transactions"
+    };
+    let both = [
+        (what.to_owned(), main),
+        (format!("CPU per {}", unit(load)), cpu),
+    ];
+    let clauses: Vec<String> = both
+        .into_iter()
+        .filter(|(_, compared)| !compared.is_empty())
+        .map(|(what, compared)| format!("{what} {}", listed(compared)))
+        .collect();
+    (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 
 /// Shown to be equivalent to the base, all of them?

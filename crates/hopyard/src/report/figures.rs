@@ -48,7 +48,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
             }
             let mut cells: Vec<Cell> = names.into_iter().map(Cell::lone).collect();
             for (&(show, name), scale) in shown.iter().zip(&scales) {
-                cells.push(field(cell, show, name, *scale, layout.base));
+                cells.push(field(cell, show, name, *scale, layout));
             }
             Row::Cells(cells)
         })
@@ -139,7 +139,7 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
     }
 }
 
-fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, base: Option<&str>) -> Cell {
+fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, layout: &Layout<'_>) -> Cell {
     let absent = || Cell::lone(ABSENT);
     let estimate = cell.estimates.get(name);
     match show {
@@ -152,7 +152,7 @@ fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, base: Option<&
                 Part::Point(ratio(verdict.ratio.value)),
                 Part::Left(verdict_mark(verdict)),
             ]),
-            None if base == Some(cell.path.as_str()) => Cell::lone("base"),
+            None if layout.is_base(cell) => Cell::lone("base"),
             None => absent(),
         },
     }

@@ -90,7 +90,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         path: path.to_owned(),
         peer,
         load,
-        axes: Axes::default().for_cell(load, peer),
+        axes: Axes::default().for_cell(load, peer, &[]),
         status: CellStatus::Ok,
         cause: None,
         estimates: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! Which cells belong in one table, and what is said once for all of them.
 
-use crate::model::{AXES, Axis, CellReport, LoadKind, Peer};
+use crate::model::{AXES, Axis, Base, CellReport, LoadKind, Peer};
 
 /// Sizes and the wire's rate belong to a load or a peer: they are said in each table's title.
 const IN_TITLE: [&str; 4] = ["message_size", "request_size", "response_size", "rate"];
@@ -12,7 +12,7 @@ const LONGEST_TITLE: usize = 100;
 pub(super) struct Layout<'a> {
     /// The tables.
     pub(super) groups: Vec<Group<'a>>,
-    /// The path that others are compared with, where the run has one.
+    /// What others are compared with, where the run has that: a path, or `AXIS=VALUE`.
     pub(super) base: Option<&'a str>,
 }
 
@@ -57,6 +57,12 @@ impl<'a> Layout<'a> {
             .map(|verdict| verdict.base.as_str())
             .next();
         Self { groups, base }
+    }
+
+    /// Is this cell one that others are compared with?
+    pub(super) fn is_base(&self, cell: &CellReport) -> bool {
+        let base = self.base.and_then(|text| Base::parse(text).ok());
+        base.is_some_and(|base| base.is(&cell.path, &cell.axes))
     }
 
     /// What tells this cell from all others: `bridge · tcp_stream · local · 64 B messages`.
@@ -112,8 +118,15 @@ fn common(axis: &Axis, cells: &[CellReport]) -> Option<String> {
     if IN_TITLE.contains(&axis.name) {
         return None;
     }
-    let concerned = cells.iter().filter(|c| (axis.applies)(c.load, c.peer));
-    match distinct(concerned.map(|cell| (axis.show)(&cell.axes))).as_slice() {
+    // Which paths have an axis of their own shows in their cells.
+    let concerned = |c: &&CellReport| {
+        (axis.fits)(c.load, c.peer) && !(axis.of_path && (axis.show)(&c.axes).is_none())
+    };
+    let values = cells
+        .iter()
+        .filter(concerned)
+        .map(|cell| (axis.show)(&cell.axes));
+    match distinct(values).as_slice() {
         [Some(value)] => Some(value.clone()),
         _ => None,
     }
@@ -170,6 +183,12 @@ fn phrase(name: &str, value: &str) -> String {
         ("placement", "free") => "ends on any CPU".to_owned(),
         ("family", _) => format!("IPv{value}"),
         ("mtu", _) => format!("MTU {value}"),
+        ("pace", "none") => "no pace".to_owned(),
+        ("pace", _) => format!("{} offered", rate(value)),
+        ("ports", _) => format!("{value} ports"),
+        ("rules", "0") => "no rules".to_owned(),
+        ("rules", "1") => "1 rule".to_owned(),
+        ("rules", _) => format!("{value} rules"),
         ("rate", "none") => "unshaped wire".to_owned(),
         ("rate", _) => format!("wire at {}", rate(value)),
         _ => format!("{name} {value}"),

@@ -132,16 +132,10 @@ fn inconclusive(sized: bool) -> String {
 pub(super) fn no_base(group: &Group<'_>, layout: &Layout<'_>) -> Option<Block> {
     let base = layout.base.filter(|_| !group.is_compared())?;
     let figures = |cell: &&&CellReport| cell.status == CellStatus::Ok;
-    let others = group
-        .cells
-        .iter()
-        .filter(figures)
-        .any(|cell| cell.path != base);
-    let has_base = group
-        .cells
-        .iter()
-        .filter(figures)
-        .any(|cell| cell.path == base);
+    let is_base = |cell: &&CellReport| layout.is_base(cell);
+    let measured: Vec<&CellReport> = group.cells.iter().filter(figures).copied().collect();
+    let others = !measured.iter().all(is_base);
+    let has_base = measured.iter().any(is_base);
     (others && !has_base).then(|| {
         let base = tame(base);
         Block::Notes(vec![format!("No comparison: {base} has no figures here.")])

@@ -55,7 +55,14 @@ fn grid(
     let rows = distinct(group.cells.iter().map(|cell| show(cell)))
         .into_iter()
         .map(|value| {
-            let mut cells = vec![Cell::lone(value.join(", "))];
+            let of_row = |cell: &&&CellReport| show(cell) == value;
+            let is_base = group
+                .cells
+                .iter()
+                .filter(of_row)
+                .all(|cell| layout.is_base(cell));
+            let base = if is_base { " (base)" } else { "" };
+            let mut cells = vec![Cell::lone(format!("{}{base}", value.join(", ")))];
             cells.extend(paths.iter().map(|&path| {
                 let here =
                     |(cell, _): &(&&CellReport, &String)| cell.path == path && show(cell) == value;

@@ -183,13 +183,12 @@ impl Prepared {
     /// How long a block takes, roughly.
     #[must_use]
     pub fn block_estimate(&self) -> Duration {
-        let cells = self
-            .header
+        self.header
             .cells
             .iter()
             .filter(|c| c.unsupported.is_none())
-            .count();
-        self.sampler.estimate() * u32::try_from(cells).unwrap_or(u32::MAX)
+            .map(|c| self.sampler.estimate(&c.cell))
+            .sum()
     }
 
     /// Carries it out and gives back what was stored, and what ended it early, if something did.

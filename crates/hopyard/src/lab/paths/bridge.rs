@@ -52,6 +52,10 @@ impl Path for Bridge {
         }
     }
 
+    fn axes(&self) -> &'static [&'static str] {
+        &["ports", "rules"]
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         lab.link(role::HUB, BRIDGE_DEVICE, LinkKind::Bridge)?;
         self.set_netfilter(lab)?;
@@ -77,6 +81,10 @@ impl Path for Bridge {
                 lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
             }
         };
+        let in_use = if peer == Peer::Local { 2 } else { 1 };
+        for port in lab.idle_ports(in_use)? {
+            lab.space(role::HUB)?.set_master(&port, BRIDGE_DEVICE)?;
+        }
         Ok(Topology {
             client,
             server,

@@ -31,6 +31,10 @@ impl Path for Direct {
         &[Need::Kind("veth"), Need::DirectSwitch]
     }
 
+    fn axes(&self) -> &'static [&'static str] {
+        &["ports", "rules"]
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         let uplink = (peer != Peer::Local).then_some(UPLINK);
         if uplink.is_some() {
@@ -64,6 +68,8 @@ impl Path for Direct {
                 lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
             }
         };
+        let idle = lab.idle_ports(ports.len())?;
+        ports.extend(idle.iter().map(String::as_str));
         lab.switch(uplink, &ports)?;
         Ok(Topology {
             client,

@@ -31,6 +31,10 @@ impl Path for Macvlan {
         &[Need::Kind("veth"), Need::Kind("macvlan")]
     }
 
+    fn axes(&self) -> &'static [&'static str] {
+        &["rules"]
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         on_uplink(lab, peer, HUB_DEVICE, || LinkKind::Macvlan {
             lower: UPLINK.to_owned(),

@@ -14,12 +14,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use hopyard_net::{Handle, NetNs, probe_kind};
+use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
 
 use super::builder::switch_name;
 use super::{Builder, Error, LabId, Result, Topology};
-use crate::model::{Peer, UnknownName};
+use crate::model::{Axes, Peer, UnknownName};
 
 /// One way to connect an endpoint.
 pub trait Path: Sync {
@@ -31,6 +31,10 @@ pub trait Path: Sync {
     fn peers(&self) -> &'static [Peer];
     /// What the kernel must have for it.
     fn needs(&self) -> &'static [Need];
+    /// The axes that it has beyond those of all paths.
+    fn axes(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Builds it. The peer is one of [`Path::peers`].
     ///
     /// # Errors
@@ -70,7 +74,22 @@ impl dyn Path {
     /// # Errors
     /// What is missing and what would provide it, or no privilege to find out.
     pub fn available(&self) -> Result<()> {
-        for need in self.needs() {
+        self.probe(self.needs())
+    }
+
+    /// Can this host build it with these axes, where it can be built at all?
+    ///
+    /// # Errors
+    /// As [`Path::available`](Self::available).
+    pub fn available_with(&self, axes: &Axes) -> Result<()> {
+        if axes.rules.is_some_and(|rules| rules > 0) {
+            self.probe(&[Need::Filter])?;
+        }
+        Ok(())
+    }
+
+    fn probe(&self, needs: &[Need]) -> Result<()> {
+        for need in needs {
             need.probe().map_err(|source| match source {
                 source @ hopyard_net::Error::Unsupported { .. } => Error::Unsupported {
                     path: self.name(),
@@ -124,6 +143,8 @@ pub enum Need {
     Kind(&'static str),
     /// Bridges whose frames pass through netfilter.
     BridgeNetfilter,
+    /// Packet filter rules, and the program that loads them.
+    Filter,
     /// tcx hooks and a BPF file system, which the direct switch lives on.
     DirectSwitch,
 }
@@ -155,6 +176,7 @@ impl Need {
         match self {
             Self::Kind(kind) => probe_kind(kind),
             Self::DirectSwitch => probe_switch(),
+            Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
             Self::BridgeNetfilter => {
                 let handle = Handle::new(&NetNs::create()?)?;
                 if handle.has_sysctl(BRIDGE_NF_SYSCTL) {

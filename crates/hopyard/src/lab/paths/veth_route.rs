@@ -26,6 +26,10 @@ impl Path for VethRoute {
         &[Need::Kind("veth")]
     }
 
+    fn axes(&self) -> &'static [&'static str] {
+        &["rules"]
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         lab.veth((role::A, ETH), (role::HUB, "veth-a"))?;
         let (other, device, hub_side, subnet, number) = match peer {

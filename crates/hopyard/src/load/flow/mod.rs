@@ -16,7 +16,9 @@ use nix::sys::socket::{MsgFlags, recv, send};
 
 pub(crate) use crr::{client as crr_client, server as crr_server};
 pub(crate) use rr::{Responder, Times, client as rr_client, server as rr_server};
-pub(crate) use stream::{RECEIVE_BYTES, receive, receive_in_turns, transmit, transmit_in_turns};
+pub(crate) use stream::{
+    RECEIVE_BYTES, receive, receive_in_turns, transmit, transmit_in_turns, transmit_paced,
+};
 
 use super::tally::Tally;
 use hopyard_net::clock;

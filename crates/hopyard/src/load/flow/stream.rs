@@ -12,6 +12,8 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use hopyard_net::clock;
+
 use super::{Context, Io, Socket, again, timed_out};
 use crate::model::Counted;
 
@@ -127,6 +129,34 @@ impl<'a, I: Io> Receiving<'a, I> {
 pub(crate) fn transmit(io: &impl Io, message: &[u8], context: Context<'_>) -> Result<(), String> {
     let mut flow = Sending::new(io, context);
     while !context.stopped() && flow.step(message)? != Step::Over {}
+    Ok(())
+}
+
+/// Sends a message every `interval_ns` from `start_ns` on until told to stop. What could not go in its time
+/// goes as soon as it can, so that the mean is kept.
+///
+/// # Errors
+/// The socket failed before the window was over.
+pub(crate) fn transmit_paced(
+    io: &impl Io,
+    message: &[u8],
+    context: Context<'_>,
+    start_ns: u64,
+    interval_ns: u64,
+) -> Result<(), String> {
+    clock::sharp_timers().map_err(|e| format!("cannot make timers sharp: {e}"))?;
+    let mut flow = Sending::new(io, context);
+    let mut due_ns = start_ns;
+    while !context.stopped() {
+        clock::sleep_until_monotonic_ns(due_ns).map_err(|e| format!("cannot sleep: {e}"))?;
+        let messages = flow.counted.messages;
+        while flow.counted.messages == messages && !context.stopped() {
+            if flow.step(message)? == Step::Over {
+                return Ok(());
+            }
+        }
+        due_ns += interval_ns;
+    }
     Ok(())
 }
 
@@ -277,6 +307,39 @@ mod tests {
             let sent = context.tally.read().sent;
             assert_eq!((sent.bytes, sent.messages), (300, 3));
         });
+    }
+
+    #[test]
+    fn a_paced_flow_keeps_its_mean() {
+        const MESSAGES: usize = 20;
+        const INTERVAL_NS: u64 = 1_000_000;
+        let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+        let start_ns = clock::monotonic_ns();
+        let context = Context {
+            tally: &tally,
+            stop: &stop,
+            close_ns: start_ns,
+        };
+        // The socket is gone after these, which ends the flow.
+        let room = Ended(RefCell::new(vec![100; MESSAGES]));
+        transmit_paced(&room, &[0; 100], context, start_ns, INTERVAL_NS).unwrap();
+        let took = clock::monotonic_ns() - start_ns;
+        assert_eq!(tally.read().sent.messages, MESSAGES as u64);
+        assert!(took >= INTERVAL_NS * MESSAGES as u64, "{took}");
+    }
+
+    /// Takes some messages; then it is closed.
+    struct Ended(RefCell<Vec<usize>>);
+
+    impl Io for Ended {
+        fn send(&self, message: &[u8]) -> io::Result<usize> {
+            let room = self.0.borrow_mut().pop().ok_or(io::ErrorKind::BrokenPipe)?;
+            Ok(room.min(message.len()))
+        }
+
+        fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.send(buffer)
+        }
     }
 
     #[test]

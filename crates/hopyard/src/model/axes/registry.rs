@@ -1,206 +1,9 @@
-//! The axes: everything that can be swept, as one registry.
-//!
-//! A new axis is one field of [`Axes`] and one entry of [`AXES`]; the command line, plans, `list axes`
-//! and the report walk the registry.
+//! The registry: every axis with how it is named, read and shown, and where it applies.
 
-use std::fmt;
-use std::str::FromStr;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{LoadKind, Peer, UnknownName};
+use super::Axes;
+use super::values::{FAMILIES, PLACEMENTS, SWITCHES, choice};
+use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units::{self, NotAQuantity};
-
-/// Where the two ends run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Placement {
-    /// Both ends on one CPU.
-    Same,
-    /// The ends on different CPUs; refused where there is one CPU only.
-    Split,
-    /// Wherever the scheduler puts them.
-    Free,
-}
-
-/// The IP version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub enum Family {
-    /// IPv4.
-    #[serde(rename = "4")]
-    V4,
-    /// IPv6.
-    #[serde(rename = "6")]
-    V6,
-}
-
-/// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Switch {
-    /// Switched on.
-    On,
-    /// Switched off.
-    Off,
-}
-
-/// The rate of the wire in bit/s of Ethernet frames (without FCS); `None` leaves it unshaped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Rate(pub Option<u64>);
-
-/// One offload flag as the axes name them.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum OffloadFlag {
-    /// TCP segmentation by the device.
-    Tso,
-    /// Segmentation just before the device.
-    Gso,
-    /// Merging on receipt.
-    Gro,
-    /// Merging by the device.
-    Lro,
-    /// Checksums by the device.
-    TxChecksum,
-}
-
-impl OffloadFlag {
-    /// Every flag, checksums first: segmentation depends on them.
-    pub const ALL: [Self; 5] = [Self::TxChecksum, Self::Tso, Self::Gso, Self::Gro, Self::Lro];
-
-    /// The axis' name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tso => "tso",
-            Self::Gso => "gso",
-            Self::Gro => "gro",
-            Self::Lro => "lro",
-            Self::TxChecksum => "tx_checksum",
-        }
-    }
-}
-
-/// The value of every axis that matters for a cell. What does not apply is absent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Axes {
-    /// Connections or datagram flows side by side, a thread each.
-    pub flows: u32,
-    /// Bytes handed to the kernel per call (streams).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message_size_bytes: Option<u32>,
-    /// Bytes of a request (request/response).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_size_bytes: Option<u32>,
-    /// Bytes of a response (request/response).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_size_bytes: Option<u32>,
-    /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub socket_buffer_bytes: Option<u32>,
-    /// TCP congestion control.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
-    /// Where the two ends run.
-    pub placement: Placement,
-    /// IP version.
-    pub family: Family,
-    /// MTU of every device of the path, bytes.
-    pub mtu_bytes: u32,
-    /// Rate of the wire (peer `far`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_bps: Option<Rate>,
-    /// All offload flags that can be changed at once; absent leaves the kernel's defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offload: Option<Switch>,
-    /// TCP segmentation offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tso: Option<Switch>,
-    /// Generic segmentation offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gso: Option<Switch>,
-    /// Generic receive offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gro: Option<Switch>,
-    /// Large receive offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lro: Option<Switch>,
-    /// Transmit checksum offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tx_checksum: Option<Switch>,
-}
-
-impl Default for Axes {
-    /// The default of every axis, as `hopyard list axes` shows them.
-    fn default() -> Self {
-        Self {
-            flows: 1,
-            message_size_bytes: None,
-            request_size_bytes: Some(1),
-            response_size_bytes: Some(1),
-            socket_buffer_bytes: None,
-            congestion: Some("cubic".to_owned()),
-            placement: Placement::Split,
-            family: Family::V4,
-            mtu_bytes: 1500,
-            rate_bps: Some(Rate(None)),
-            offload: None,
-            tso: None,
-            gso: None,
-            gro: None,
-            lro: None,
-            tx_checksum: None,
-        }
-    }
-}
-
-impl Axes {
-    /// These values with what does not apply to the load and peer left out, and what the load
-    /// chooses by itself filled in.
-    #[must_use]
-    pub fn for_cell(&self, load: LoadKind, peer: Peer) -> Self {
-        let mut own = self.clone();
-        if load.is_stream() && own.message_size_bytes.is_none() {
-            own.message_size_bytes = Some(default_message_size(load));
-        }
-        for axis in AXES.iter().filter(|axis| !(axis.applies)(load, peer)) {
-            (axis.clear)(&mut own);
-        }
-        own
-    }
-
-    /// What one offload flag shall be on every device: the flag's own axis, else `offload`.
-    #[must_use]
-    pub fn offload_wanted(&self, flag: OffloadFlag) -> Option<Switch> {
-        self.offload_named(flag).or(self.offload)
-    }
-
-    /// The flag's own axis alone.
-    #[must_use]
-    pub fn offload_named(&self, flag: OffloadFlag) -> Option<Switch> {
-        match flag {
-            OffloadFlag::Tso => self.tso,
-            OffloadFlag::Gso => self.gso,
-            OffloadFlag::Gro => self.gro,
-            OffloadFlag::Lro => self.lro,
-            OffloadFlag::TxChecksum => self.tx_checksum,
-        }
-    }
-}
-
-/// netperf sends 16 KiB by default over TCP; datagrams stay under every MTU in use, as in the 2007 report.
-fn default_message_size(load: LoadKind) -> u32 {
-    if load == LoadKind::UdpStream {
-        1400
-    } else {
-        16 * 1024
-    }
-}
 
 /// Why a value is not one of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -240,7 +43,17 @@ pub struct Axis {
     /// Takes it out of a cell to which it does not apply.
     pub clear: fn(&mut Axes),
     /// Does it mean anything for this load and peer?
-    pub applies: fn(LoadKind, Peer) -> bool,
+    pub fits: fn(LoadKind, Peer) -> bool,
+    /// Only paths that name it have it.
+    pub of_path: bool,
+}
+
+impl Axis {
+    /// Does it mean anything for this load and peer, on a path with these axes of its `own`?
+    #[must_use]
+    pub fn applies(&self, load: LoadKind, peer: Peer, own: &[&str]) -> bool {
+        (self.fits)(load, peer) && (!self.of_path || own.contains(&self.name))
+    }
 }
 
 /// The axis of that name.
@@ -275,77 +88,6 @@ fn bounded(axis: &'static str, text: &str, low: u32, high: u32) -> Result<u32, A
     }
 }
 
-fn choice<T: Copy>(
-    kind: &'static str,
-    text: &str,
-    values: &[(&'static str, T)],
-) -> Result<T, UnknownName> {
-    values
-        .iter()
-        .find(|(name, _)| *name == text)
-        .map(|(_, value)| *value)
-        .ok_or_else(|| UnknownName {
-            kind,
-            name: text.to_owned(),
-            choices: values
-                .iter()
-                .map(|(name, _)| *name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        })
-}
-
-const PLACEMENTS: [(&str, Placement); 3] = [
-    ("same", Placement::Same),
-    ("split", Placement::Split),
-    ("free", Placement::Free),
-];
-const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
-const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
-
-fn shown<T: PartialEq>(value: &T, values: &[(&'static str, T)]) -> String {
-    values
-        .iter()
-        .find(|(_, v)| v == value)
-        .map_or_else(String::new, |(name, _)| (*name).into())
-}
-
-impl fmt::Display for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &PLACEMENTS))
-    }
-}
-
-impl fmt::Display for Switch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &SWITCHES))
-    }
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &FAMILIES))
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0.map_or_else(|| "none".to_owned(), units::show_rate))
-    }
-}
-
-impl FromStr for Rate {
-    type Err = NotAQuantity;
-
-    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
-        if text == "none" {
-            Ok(Self(None))
-        } else {
-            units::parse_rate(text).map(|r| Self(Some(r)))
-        }
-    }
-}
-
 macro_rules! offload_axis {
     ($field:ident, $name:literal, $summary:literal) => {
         Axis {
@@ -358,7 +100,8 @@ macro_rules! offload_axis {
             },
             show: |axes| axes.$field.map(|value| value.to_string()),
             clear: |axes| axes.$field = None,
-            applies: |_, _| true,
+            fits: |_, _| true,
+            of_path: false,
         }
     };
 }
@@ -375,7 +118,8 @@ macro_rules! size_axis {
             },
             show: |axes| axes.$field.map(units::show_bytes),
             clear: |axes| axes.$field = None,
-            applies: $applies,
+            fits: $applies,
+            of_path: false,
         }
     };
 }
@@ -392,7 +136,8 @@ pub static AXES: &[Axis] = &[
         },
         show: |axes| Some(axes.flows.to_string()),
         clear: |_| {},
-        applies: |_, _| true,
+        fits: |_, _| true,
+        of_path: false,
     },
     size_axis!(
         message_size_bytes,
@@ -436,7 +181,8 @@ pub static AXES: &[Axis] = &[
         },
         show: |axes| axes.congestion.clone(),
         clear: |axes| axes.congestion = None,
-        applies: |load, _| load.is_tcp(),
+        fits: |load, _| load.is_tcp(),
+        of_path: false,
     },
     Axis {
         name: "placement",
@@ -448,7 +194,8 @@ pub static AXES: &[Axis] = &[
         },
         show: |axes| Some(axes.placement.to_string()),
         clear: |_| {},
-        applies: |_, _| true,
+        fits: |_, _| true,
+        of_path: false,
     },
     Axis {
         name: "family",
@@ -460,7 +207,8 @@ pub static AXES: &[Axis] = &[
         },
         show: |axes| Some(axes.family.to_string()),
         clear: |_| {},
-        applies: |_, _| true,
+        fits: |_, _| true,
+        of_path: false,
     },
     Axis {
         name: "mtu",
@@ -472,7 +220,8 @@ pub static AXES: &[Axis] = &[
         },
         show: |axes| Some(axes.mtu_bytes.to_string()),
         clear: |_| {},
-        applies: |_, _| true,
+        fits: |_, _| true,
+        of_path: false,
     },
     Axis {
         name: "rate",
@@ -484,7 +233,47 @@ pub static AXES: &[Axis] = &[
         },
         show: |axes| axes.rate_bps.map(|rate| rate.to_string()),
         clear: |axes| axes.rate_bps = None,
-        applies: |_, peer| peer == Peer::Far,
+        fits: |_, peer| peer == Peer::Far,
+        of_path: false,
+    },
+    Axis {
+        name: "pace",
+        summary: "what the sender of a stream offers at most, payload of all flows",
+        values: "10mbit, 940mbit, …, none (default none: as fast as it can)",
+        set: |axes, text| {
+            axes.pace_bps = Some(text.parse()?);
+            Ok(())
+        },
+        show: |axes| axes.pace_bps.map(|pace| pace.to_string()),
+        clear: |axes| axes.pace_bps = None,
+        fits: |load, _| load.is_stream(),
+        of_path: false,
+    },
+    Axis {
+        name: "ports",
+        summary: "devices attached to the hub's switch; beyond those in use, they are idle",
+        values: "2 to 1000 (default: those in use)",
+        set: |axes, text| {
+            axes.ports = Some(bounded("ports", text, 2, 1000)?);
+            Ok(())
+        },
+        show: |axes| axes.ports.map(|ports| ports.to_string()),
+        clear: |axes| axes.ports = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
+    Axis {
+        name: "rules",
+        summary: "nftables rules that match nothing, in the hub's forward hook",
+        values: "0 to 10000 (default 0)",
+        set: |axes, text| {
+            axes.rules = Some(bounded("rules", text, 0, 10_000)?);
+            Ok(())
+        },
+        show: |axes| axes.rules.map(|rules| rules.to_string()),
+        clear: |axes| axes.rules = None,
+        fits: |_, _| true,
+        of_path: true,
     },
     offload_axis!(
         offload,
@@ -505,6 +294,7 @@ pub static AXES: &[Axis] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Rate;
 
     #[test]
     fn every_axis_takes_its_own_shown_value_back() {
@@ -520,6 +310,9 @@ mod tests {
             ("family", "6"),
             ("mtu", "9000"),
             ("rate", "1gbit"),
+            ("pace", "940mbit"),
+            ("ports", "1000"),
+            ("rules", "100"),
             ("offload", "off"),
             ("tso", "on"),
             ("gso", "off"),
@@ -542,14 +335,21 @@ mod tests {
 
     #[test]
     fn what_does_not_apply_is_left_out() {
-        let cell = Axes::default().for_cell(LoadKind::UdpRr, Peer::Local);
+        let axes = Axes {
+            pace_bps: Some(Rate(Some(1))),
+            rules: Some(7),
+            ..Axes::default()
+        };
+        let cell = axes.for_cell(LoadKind::UdpRr, Peer::Local, &[]);
         assert_eq!(cell.message_size_bytes, None);
         assert_eq!(cell.congestion, None);
         assert_eq!(cell.rate_bps, None);
         assert_eq!(cell.request_size_bytes, Some(1));
-        let cell = Axes::default().for_cell(LoadKind::TcpStream, Peer::Far);
+        assert_eq!((cell.pace_bps, cell.rules), (None, None));
+        let cell = axes.for_cell(LoadKind::TcpStream, Peer::Far, &["rules"]);
         assert_eq!(cell.message_size_bytes, Some(16384));
         assert_eq!(cell.rate_bps, Some(Rate(None)));
+        assert_eq!((cell.pace_bps, cell.rules), (Some(Rate(Some(1))), Some(7)));
     }
 
     #[test]

@@ -1,0 +1,146 @@
+//! The axes: everything that can be swept, as one registry.
+//!
+//! A new axis is one field of [`Axes`] and one entry of [`AXES`]; the command line, plans, `list axes`
+//! and the report walk the registry.
+
+mod registry;
+mod values;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use registry::{AXES, Axis, AxisError, axis};
+pub use values::{Family, OffloadFlag, Placement, Rate, Switch};
+
+use super::{LoadKind, Peer};
+
+/// The value of every axis that matters for a cell. What does not apply is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Axes {
+    /// Connections or datagram flows side by side, a thread each.
+    pub flows: u32,
+    /// Bytes handed to the kernel per call (streams).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_size_bytes: Option<u32>,
+    /// Bytes of a request (request/response).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_size_bytes: Option<u32>,
+    /// Bytes of a response (request/response).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_size_bytes: Option<u32>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_buffer_bytes: Option<u32>,
+    /// TCP congestion control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// Where the two ends run.
+    pub placement: Placement,
+    /// IP version.
+    pub family: Family,
+    /// MTU of every device of the path, bytes.
+    pub mtu_bytes: u32,
+    /// Rate of the wire (peer `far`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<Rate>,
+    /// What the sender of a stream offers at most, bit/s of payload, all flows together; absent is as
+    /// fast as it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_bps: Option<Rate>,
+    /// Devices attached to the hub's switch, with those that nobody uses; absent leaves it at those in
+    /// use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<u32>,
+    /// Rules that match nothing, in the hub's forward hook; absent is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<u32>,
+    /// All offload flags that can be changed at once; absent leaves the kernel's defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offload: Option<Switch>,
+    /// TCP segmentation offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tso: Option<Switch>,
+    /// Generic segmentation offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gso: Option<Switch>,
+    /// Generic receive offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gro: Option<Switch>,
+    /// Large receive offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lro: Option<Switch>,
+    /// Transmit checksum offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx_checksum: Option<Switch>,
+}
+
+impl Default for Axes {
+    /// The default of every axis, as `hopyard list axes` shows them.
+    fn default() -> Self {
+        Self {
+            flows: 1,
+            message_size_bytes: None,
+            request_size_bytes: Some(1),
+            response_size_bytes: Some(1),
+            socket_buffer_bytes: None,
+            congestion: Some("cubic".to_owned()),
+            placement: Placement::Split,
+            family: Family::V4,
+            mtu_bytes: 1500,
+            rate_bps: Some(Rate(None)),
+            pace_bps: None,
+            ports: None,
+            rules: None,
+            offload: None,
+            tso: None,
+            gso: None,
+            gro: None,
+            lro: None,
+            tx_checksum: None,
+        }
+    }
+}
+
+impl Axes {
+    /// These values with what does not apply left out, and what the load chooses by itself filled in.
+    /// `own` are the axes that the path has beyond those of all paths.
+    #[must_use]
+    pub fn for_cell(&self, load: LoadKind, peer: Peer, own: &[&str]) -> Self {
+        let mut axes = self.clone();
+        if load.is_stream() && axes.message_size_bytes.is_none() {
+            axes.message_size_bytes = Some(default_message_size(load));
+        }
+        for axis in AXES.iter().filter(|axis| !axis.applies(load, peer, own)) {
+            (axis.clear)(&mut axes);
+        }
+        axes
+    }
+
+    /// What one offload flag shall be on every device: the flag's own axis, else `offload`.
+    #[must_use]
+    pub fn offload_wanted(&self, flag: OffloadFlag) -> Option<Switch> {
+        self.offload_named(flag).or(self.offload)
+    }
+
+    /// The flag's own axis alone.
+    #[must_use]
+    pub fn offload_named(&self, flag: OffloadFlag) -> Option<Switch> {
+        match flag {
+            OffloadFlag::Tso => self.tso,
+            OffloadFlag::Gso => self.gso,
+            OffloadFlag::Gro => self.gro,
+            OffloadFlag::Lro => self.lro,
+            OffloadFlag::TxChecksum => self.tx_checksum,
+        }
+    }
+}
+
+/// netperf sends 16 KiB by default over TCP; datagrams stay under every MTU in use, as in the 2007 report.
+fn default_message_size(load: LoadKind) -> u32 {
+    if load == LoadKind::UdpStream {
+        1400
+    } else {
+        16 * 1024
+    }
+}

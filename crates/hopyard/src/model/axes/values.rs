@@ -1,0 +1,155 @@
+//! The kinds of values that axes have.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::UnknownName;
+use crate::units::{self, NotAQuantity};
+
+/// Where the two ends run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Placement {
+    /// Both ends on one CPU.
+    Same,
+    /// The ends on different CPUs; refused where there is one CPU only.
+    Split,
+    /// Wherever the scheduler puts them.
+    Free,
+}
+
+/// The IP version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Family {
+    /// IPv4.
+    #[serde(rename = "4")]
+    V4,
+    /// IPv6.
+    #[serde(rename = "6")]
+    V6,
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    /// Switched on.
+    On,
+    /// Switched off.
+    Off,
+}
+
+/// The rate of the wire in bit/s of Ethernet frames (without FCS); `None` leaves it unshaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Rate(pub Option<u64>);
+
+/// One offload flag as the axes name them.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum OffloadFlag {
+    /// TCP segmentation by the device.
+    Tso,
+    /// Segmentation just before the device.
+    Gso,
+    /// Merging on receipt.
+    Gro,
+    /// Merging by the device.
+    Lro,
+    /// Checksums by the device.
+    TxChecksum,
+}
+
+impl OffloadFlag {
+    /// Every flag, checksums first: segmentation depends on them.
+    pub const ALL: [Self; 5] = [Self::TxChecksum, Self::Tso, Self::Gso, Self::Gro, Self::Lro];
+
+    /// The axis' name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tso => "tso",
+            Self::Gso => "gso",
+            Self::Gro => "gro",
+            Self::Lro => "lro",
+            Self::TxChecksum => "tx_checksum",
+        }
+    }
+}
+
+pub(super) const PLACEMENTS: [(&str, Placement); 3] = [
+    ("same", Placement::Same),
+    ("split", Placement::Split),
+    ("free", Placement::Free),
+];
+pub(super) const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
+pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
+
+fn shown<T: PartialEq>(value: &T, values: &[(&'static str, T)]) -> String {
+    values
+        .iter()
+        .find(|(_, v)| v == value)
+        .map_or_else(String::new, |(name, _)| (*name).into())
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &PLACEMENTS))
+    }
+}
+
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &SWITCHES))
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &FAMILIES))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.map_or_else(|| "none".to_owned(), units::show_rate))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        if text == "none" {
+            Ok(Self(None))
+        } else {
+            units::parse_rate(text).map(|r| Self(Some(r)))
+        }
+    }
+}
+
+/// The value of that name.
+pub(super) fn choice<T: Copy>(
+    kind: &'static str,
+    text: &str,
+    values: &[(&'static str, T)],
+) -> Result<T, UnknownName> {
+    values
+        .iter()
+        .find(|(name, _)| *name == text)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| UnknownName {
+            kind,
+            name: text.to_owned(),
+            choices: values
+                .iter()
+                .map(|(name, _)| *name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+}

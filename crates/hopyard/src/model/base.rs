@@ -1,0 +1,122 @@
+//! What cells are compared with.
+
+use super::{AXES, Axes, Axis, AxisError, Cell, axis};
+
+/// What cells are compared with: the same cell on another path, or at another value of an axis.
+#[derive(Clone, Copy)]
+pub enum Base<'a> {
+    /// A path.
+    Path(&'a str),
+    /// `AXIS=VALUE`.
+    Value(&'static Axis, &'a str),
+}
+
+impl<'a> Base<'a> {
+    /// Reads `PATH` or `AXIS=VALUE`. Whether there is such a path is not for the model to know.
+    ///
+    /// # Errors
+    /// There is no such axis, or it has no such value.
+    pub fn parse(text: &'a str) -> Result<Self, AxisError> {
+        let Some((name, value)) = text.split_once('=') else {
+            return Ok(Self::Path(text));
+        };
+        let axis = axis(name.trim())?;
+        (axis.set)(&mut Axes::default(), value.trim())?;
+        Ok(Self::Value(axis, value.trim()))
+    }
+
+    /// Is this cell itself one that others are compared with?
+    #[must_use]
+    pub fn is(&self, path: &str, axes: &Axes) -> bool {
+        match self {
+            Self::Path(base) => *base == path,
+            Self::Value(axis, _) => self
+                .axes(axes)
+                .is_some_and(|base| (axis.show)(&base) == (axis.show)(axes)),
+        }
+    }
+
+    /// Is `other` the cell that `cell` is compared with?
+    ///
+    /// A path without an axis that only some paths have is the same at each of its values.
+    #[must_use]
+    pub fn is_of(&self, cell: &Cell, other: &Cell) -> bool {
+        if (cell.load, cell.peer) != (other.load, other.peer) {
+            return false;
+        }
+        match self {
+            Self::Path(path) => {
+                let same = |axis: &Axis| {
+                    let theirs = (axis.show)(&other.axes);
+                    (axis.of_path && theirs.is_none()) || theirs == (axis.show)(&cell.axes)
+                };
+                other.path == *path && AXES.iter().all(same)
+            }
+            Self::Value(..) => {
+                other.path == cell.path
+                    && self.axes(&cell.axes).is_some_and(|axes| axes == other.axes)
+            }
+        }
+    }
+
+    /// These axes at the base's value, where the axis is among them.
+    fn axes(&self, axes: &Axes) -> Option<Axes> {
+        let Self::Value(axis, value) = self else {
+            return None;
+        };
+        (axis.show)(axes)?;
+        let mut base = axes.clone();
+        (axis.set)(&mut base, value).ok()?;
+        Some(base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{LoadKind, Peer};
+
+    fn cell(path: &str, own: &[&str], set: &[(&str, &str)]) -> Cell {
+        let mut axes = Axes::default();
+        for (name, value) in set {
+            (axis(name).unwrap().set)(&mut axes, value).unwrap();
+        }
+        let (load, peer) = (LoadKind::TcpRr, Peer::Local);
+        Cell {
+            path: path.to_owned(),
+            peer,
+            load,
+            axes: axes.for_cell(load, peer, own),
+        }
+    }
+
+    #[test]
+    fn a_path_without_the_axis_is_the_base_of_every_value() {
+        let base = Base::parse("veth").unwrap();
+        let bridge = |rules| cell("bridge", &["rules"], &[("rules", rules)]);
+        let veth = cell("veth", &[], &[("rules", "0")]);
+        assert!(base.is_of(&bridge("0"), &veth) && base.is_of(&bridge("100"), &veth));
+        assert!(!base.is_of(&bridge("0"), &cell("veth", &[], &[("mtu", "9000")])));
+        let base = Base::parse("bridge").unwrap();
+        assert!(
+            base.is_of(&bridge("0"), &bridge("0")) && !base.is_of(&bridge("0"), &bridge("100"))
+        );
+    }
+
+    #[test]
+    fn a_value_is_the_base_on_the_same_path() {
+        let base = Base::parse("ports=2").unwrap();
+        let direct = |ports| cell("direct", &["ports"], &[("ports", ports)]);
+        assert!(base.is_of(&direct("1000"), &direct("2")));
+        assert!(!base.is_of(&direct("1000"), &direct("10")));
+        assert!(base.is("direct", &direct("2").axes) && !base.is("direct", &direct("3").axes));
+        let veth = cell("veth", &[], &[]);
+        assert!(!base.is_of(&veth, &veth) && !base.is("veth", &veth.axes));
+    }
+
+    #[test]
+    fn a_base_that_is_none() {
+        assert!(Base::parse("colour=red").is_err());
+        assert!(Base::parse("ports=many").is_err());
+    }
+}
