@@ -311,7 +311,6 @@ struct Bound {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 
