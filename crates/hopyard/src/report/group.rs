@@ -87,11 +87,6 @@ impl<'a> Group<'a> {
         distinct(self.cells.iter().map(|cell| cell.path.as_str()))
     }
 
-    /// One axis with several values over several paths: a grid says it best.
-    pub(super) fn is_sweep(&self) -> bool {
-        self.varying.len() == 1 && self.paths().len() > 1
-    }
-
     /// The values of the varying axes in words.
     pub(super) fn values(&self, cell: &CellReport) -> Vec<String> {
         self.varying
@@ -169,7 +164,7 @@ fn title(group: &Group<'_>, all: &[CellReport]) -> String {
 }
 
 /// An axis value as a person says it.
-fn phrase(name: &str, value: &str) -> String {
+pub(super) fn phrase(name: &str, value: &str) -> String {
     match (name, value) {
         ("flows", "1") => "1 flow".to_owned(),
         ("flows", _) => format!("{value} flows"),

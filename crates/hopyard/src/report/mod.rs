@@ -86,7 +86,7 @@ fn compose(report: &RunReport) -> Vec<Block> {
     let mut blocks = header::blocks(report);
     let layout = group::Layout::of(&report.cells);
     for group in &layout.groups {
-        blocks.extend(if group.is_sweep() {
+        blocks.extend(if sweep::fits(group) {
             sweep::blocks(group, &layout)
         } else {
             figures::blocks(group, &layout)

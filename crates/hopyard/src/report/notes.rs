@@ -4,7 +4,7 @@ use super::document::{Block, shorten, tame};
 use super::figures::symbol;
 use super::group::{Group, Layout, distinct};
 use super::number::{chosen_percent, counted};
-use super::quantity;
+use super::{quantity, sweep};
 use crate::model::{CellReport, CellStatus, RunReport};
 use crate::stats::Verdict;
 
@@ -94,7 +94,7 @@ fn status(status: CellStatus) -> Option<&'static str> {
 /// What the marks mean; only those that occur.
 pub(super) fn legend(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     // Grids have no room for the size.
-    let sized = layout.groups.iter().any(|group| !group.is_sweep());
+    let sized = layout.groups.iter().any(|group| !sweep::fits(group));
     let occurs = |wanted: Verdict| {
         let mut all = report.cells.iter().flat_map(|cell| cell.verdicts.values());
         all.any(|verdict| verdict.verdict == Some(wanted))

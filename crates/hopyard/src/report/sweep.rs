@@ -1,27 +1,116 @@
-//! One axis swept over several paths: a grid of the main figure, then one of the CPU cost.
+//! Swept axes as a person lays them out: one down, another (or the paths) across, a grid of the main
+//! figure and one of the CPU cost; a third dimension is a pair of grids for each of its values.
 
 use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, tame};
 use super::figures::{figure, scale, symbol};
-use super::group::{Group, Layout, distinct};
+use super::group::{Group, Layout, distinct, phrase};
 use super::notes;
 use super::number::ABSENT;
 use super::quantity::{self, Scale};
-use crate::model::{CellReport, CellStatus};
+use crate::model::{Axis, CellReport, CellStatus};
 
-/// Two headings, two grids and the footnotes of the cells.
+/// What tells the cells of a group apart.
+#[derive(Clone, Copy)]
+enum Dimension {
+    Axis(&'static Axis),
+    Path,
+}
+
+impl Dimension {
+    fn of(self, cell: &CellReport) -> String {
+        match self {
+            Self::Axis(axis) => {
+                (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| tame(&v))
+            }
+            Self::Path => tame(&cell.path),
+        }
+    }
+
+    fn values(self, cells: &[&CellReport]) -> Vec<String> {
+        distinct(cells.iter().map(|cell| self.of(cell)))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Axis(axis) => axis.name,
+            Self::Path => "path",
+        }
+    }
+}
+
+/// Which dimension goes where.
+struct Plane {
+    down: Dimension,
+    across: Dimension,
+    /// Each value has grids of its own.
+    slices: Option<Dimension>,
+}
+
+impl Plane {
+    /// The paths go across where there are several, the axis with the most values down, and a third
+    /// dimension is the one with the fewest. More than three are a list.
+    fn of(group: &Group<'_>) -> Option<Self> {
+        let many = |axis: &Dimension| axis.values(&group.cells).len();
+        let mut axes: Vec<Dimension> = group.varying.iter().map(|a| Dimension::Axis(a)).collect();
+        // Stable: of axes with as many values, the first of the registry comes first.
+        axes.sort_by_key(|axis| std::cmp::Reverse(many(axis)));
+        let several_paths = group.paths().len() > 1;
+        let (down, across, slices) = match (several_paths, &axes[..]) {
+            (true, &[down]) => (down, Dimension::Path, None),
+            (true, &[down, slices]) => (down, Dimension::Path, Some(slices)),
+            (false, &[down, across]) => (down, across, None),
+            (false, &[down, across, slices]) => (down, across, Some(slices)),
+            _ => return None,
+        };
+        Some(Self {
+            down,
+            across,
+            slices,
+        })
+    }
+}
+
+/// Can the group be laid out in grids?
+pub(super) fn fits(group: &Group<'_>) -> bool {
+    Plane::of(group).is_some()
+}
+
+/// A heading, the grids and the footnotes of the cells; nothing where the group is no sweep.
 pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
+    let Some(plane) = Plane::of(group) else {
+        return Vec::new();
+    };
     let mut footnotes = Footnotes::default();
-    let marks: Vec<String> = group
+    let marked: Vec<(&CellReport, String)> = group
         .cells
         .iter()
-        .map(|cell| footnotes.mark(notes::doubts(cell)))
+        .map(|cell| (*cell, footnotes.mark(notes::doubts(cell))))
         .collect();
-    let main = quantity::main_figure(group.load);
-    let cpu = quantity::cpu_cost(group.load);
+    let slices = match plane.slices {
+        Some(slices) => slices.values(&group.cells).into_iter().map(Some).collect(),
+        None => vec![None],
+    };
     let mut blocks = vec![Block::Heading(group.title.clone())];
-    for name in [main, cpu] {
-        let scale = scale(group, name);
-        blocks.push(Block::Table(grid(group, layout, &marks, name, scale)));
+    for slice in &slices {
+        let within = |(cell, _): &&(&CellReport, String)| match (plane.slices, slice) {
+            (Some(dimension), Some(value)) => dimension.of(cell) == *value,
+            _ => true,
+        };
+        let cells: Vec<_> = marked.iter().filter(within).cloned().collect();
+        if let (Some(dimension), Some(value)) = (plane.slices, slice) {
+            blocks.push(Block::Heading(if value == ABSENT {
+                format!("{} left alone", dimension.name())
+            } else {
+                phrase(dimension.name(), value)
+            }));
+        }
+        for name in [
+            quantity::main_figure(group.load),
+            quantity::cpu_cost(group.load),
+        ] {
+            let scale = scale(group, name);
+            blocks.push(Block::Table(grid(&plane, layout, &cells, name, scale)));
+        }
     }
     blocks.extend(footnotes.block());
     blocks.extend(notes::no_base(group, layout));
@@ -29,56 +118,55 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
 }
 
 fn grid(
-    group: &Group<'_>,
+    plane: &Plane,
     layout: &Layout<'_>,
-    marks: &[String],
+    marked: &[(&CellReport, String)],
     name: &'static str,
     scale: Scale,
 ) -> Table {
-    let show = |cell: &CellReport| {
-        let values = group.varying.iter().map(|axis| (axis.show)(&cell.axes));
-        values
-            .map(|v| v.map_or_else(|| ABSENT.to_owned(), |v| tame(&v)))
-            .collect::<Vec<_>>()
+    let cells: Vec<&CellReport> = marked.iter().map(|(cell, _)| *cell).collect();
+    // A line of the table all of whose cells others are compared with.
+    let is_base = |dimension: Dimension, value: &str| {
+        let own = cells.iter().filter(|cell| dimension.of(cell) == value);
+        own.clone().count() > 0 && own.clone().all(|cell| layout.is_base(cell))
     };
-    let paths = group.paths();
+    let down = plane.down.values(&cells);
+    let across = plane.across.values(&cells);
     let what = format!("{} in {}", quantity::words(name), scale.unit);
-    let axes: Vec<&str> = group.varying.iter().map(|axis| axis.name).collect();
-    let mut columns = vec![Column::right(&[&what, &axes.join(", ")])];
-    columns.extend(paths.iter().map(|&path| {
-        if layout.base == Some(path) {
-            Column::right(&[&tame(path), "(base)"])
+    let corner = match plane.across {
+        Dimension::Path => plane.down.name().to_owned(),
+        Dimension::Axis(axis) => format!("{} \\ {}", plane.down.name(), axis.name),
+    };
+    let mut columns = vec![Column::right(&[&what, &corner])];
+    columns.extend(across.iter().map(|value| {
+        if is_base(plane.across, value) {
+            Column::right(&[value, "(base)"])
         } else {
-            Column::right(&[&tame(path)])
+            Column::right(&[value])
         }
     }));
-    let rows = distinct(group.cells.iter().map(|cell| show(cell)))
-        .into_iter()
-        .map(|value| {
-            let of_row = |cell: &&&CellReport| show(cell) == value;
-            let is_base = group
-                .cells
-                .iter()
-                .filter(of_row)
-                .all(|cell| layout.is_base(cell));
-            let base = if is_base { " (base)" } else { "" };
-            let mut cells = vec![Cell::lone(format!("{}{base}", value.join(", ")))];
-            cells.extend(paths.iter().map(|&path| {
-                let here =
-                    |(cell, _): &(&&CellReport, &String)| cell.path == path && show(cell) == value;
-                let found = group.cells.iter().zip(marks).find(here);
-                found.map_or_else(
-                    || Cell::lone(ABSENT),
-                    |(cell, mark)| field(cell, mark, name, scale),
-                )
-            }));
-            Row::Cells(cells)
-        })
-        .collect();
+    let rows = down.iter().map(|value| {
+        let base = if is_base(plane.down, value) {
+            " (base)"
+        } else {
+            ""
+        };
+        let fields = across.iter().map(|other| {
+            let here = |(cell, _): &&(&CellReport, String)| {
+                plane.down.of(cell) == *value && plane.across.of(cell) == *other
+            };
+            match marked.iter().find(here) {
+                Some((cell, mark)) => field(cell, mark, name, scale),
+                None => Cell::lone(ABSENT),
+            }
+        });
+        let key = Cell::lone(format!("{value}{base}"));
+        Row::Cells(std::iter::once(key).chain(fields).collect())
+    });
     Table {
+        rows: rows.collect(),
         columns,
         keys: 1,
-        rows,
     }
 }
 

@@ -153,23 +153,37 @@ fn two_axes() {
             }));
         }
     }
-    insta::assert_snapshot!(text(&report), @r"
+    insta::assert_snapshot!(text(&report), @"
     hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
     Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
     every cell: TCP cubic, ends on different CPUs, IPv4, MTU 1500
 
     tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
-                               goodput               CPU cost
-    flows  offload  path        Gbit/s  vs veth       ns/byte  vs veth
-    ──────────────────────────────────────────────────────────────────
-        1       on  veth    18.7 ±1.2%  base      0.857 ±1.2%  base
-        1       on  bridge  15.9 ±1.2%  0.850× ≠  1.01  ±1.2%  1.18× ≠
-        1      off  veth    18.7 ±1.2%  base      0.857 ±1.2%  base
-        1      off  bridge  15.9 ±1.2%  0.850× ≠  1.01  ±1.2%  1.18× ≠
-        8       on  veth    18.7 ±1.2%  base      0.857 ±1.2%  base
-        8       on  bridge  15.9 ±1.2%  0.850× ≠  1.01  ±1.2%  1.18× ≠
-        8      off  veth    18.7 ±1.2%  base      0.857 ±1.2%  base
-        8      off  bridge  15.9 ±1.2%  0.850× ≠  1.01  ±1.2%  1.18× ≠
+    offload on
+    goodput in Gbit/s         veth
+                flows       (base)        bridge
+    ────────────────────────────────────────────
+                    1  18.7 ±1.2%   15.9 ±1.2% ≠
+                    8  18.7 ±1.2%   15.9 ±1.2% ≠
+
+    CPU cost in ns/byte          veth
+                  flows        (base)        bridge
+    ───────────────────────────────────────────────
+                      1  0.857 ±1.2%   1.01 ±1.2% ≠
+                      8  0.857 ±1.2%   1.01 ±1.2% ≠
+
+    offload off
+    goodput in Gbit/s         veth
+                flows       (base)        bridge
+    ────────────────────────────────────────────
+                    1  18.7 ±1.2%   15.9 ±1.2% ≠
+                    8  18.7 ±1.2%   15.9 ±1.2% ≠
+
+    CPU cost in ns/byte          veth
+                  flows        (base)        bridge
+    ───────────────────────────────────────────────
+                      1  0.857 ±1.2%   1.01 ±1.2% ≠
+                      8  0.857 ±1.2%   1.01 ±1.2% ≠
 
     ± half-width at 95 % confidence · ≠ different
 
@@ -183,6 +197,57 @@ fn two_axes() {
 }
 
 #[test]
+fn one_path_over_three_axes() {
+    let mut report = by_message_size(&[("bridge-nf", 1.0)], &[64, KIB]);
+    for (flows, rules) in [(1, 0), (4, 0), (1, 100), (4, 100)] {
+        let mut cells = by_message_size(&[("bridge-nf", 1.0)], &[64, KIB, 16 * KIB]).cells;
+        for cell in &mut cells {
+            cell.axes.flows = flows;
+            cell.axes.rules = Some(rules);
+            cell.verdicts.clear();
+        }
+        report.cells.extend(cells);
+    }
+    report.cells.drain(..2);
+    insta::assert_snapshot!(from(&text(&report), "tcp_stream"), @r"
+    tcp_stream · local (bulk TCP, client to server)
+    no rules
+       goodput in Gbit/s
+    message_size \ flows              1              4
+    ──────────────────────────────────────────────────
+                    64 B   0.636 ±1.2%    0.636 ±1.2%
+                   1 KiB   7.00  ±2.4%    7.00  ±2.4%
+                  16 KiB  18.7   ±3.6%   18.7   ±3.6%
+
+     CPU cost in ns/byte
+    message_size \ flows              1              4
+    ──────────────────────────────────────────────────
+                    64 B  25.1   ±1.2%   25.1   ±1.2%
+                   1 KiB   2.29  ±2.4%    2.29  ±2.4%
+                  16 KiB   0.857 ±3.6%    0.857 ±3.6%
+
+    100 rules
+       goodput in Gbit/s
+    message_size \ flows              1              4
+    ──────────────────────────────────────────────────
+                    64 B   0.636 ±1.2%    0.636 ±1.2%
+                   1 KiB   7.00  ±2.4%    7.00  ±2.4%
+                  16 KiB  18.7   ±3.6%   18.7   ±3.6%
+
+     CPU cost in ns/byte
+    message_size \ flows              1              4
+    ──────────────────────────────────────────────────
+                    64 B  25.1   ±1.2%   25.1   ±1.2%
+                   1 KiB   2.29  ±2.4%    2.29  ±2.4%
+                  16 KiB   0.857 ±3.6%    0.857 ±3.6%
+
+    ± half-width at 95 % confidence
+
+    The way was proved for all 12 cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+#[test]
 fn a_wide_list_goes_on_below_with_its_keys() {
     let mut report = fixture::paths();
     report.warnings.clear();
@@ -192,6 +257,7 @@ fn a_wide_list_goes_on_below_with_its_keys() {
     for cell in &mut more {
         cell.axes.flows = 8;
         cell.axes.offload = Some(Switch::Off);
+        cell.axes.mtu_bytes = 9000;
     }
     more[1] = fixture::cell("bridge", Peer::Local, LoadKind::UdpStream)
         .axes(|axes| *axes = more[1].axes.clone())
@@ -200,38 +266,39 @@ fn a_wide_list_goes_on_below_with_its_keys() {
     report.cells.extend(more);
     report.cells[2].path = "ovs-internal".to_owned();
     let text = text(&report);
-    insta::assert_snapshot!(from(&text, "udp_stream"), @r"
+    insta::assert_snapshot!(from(&text, "udp_stream"), @"
     udp_stream · local · 1400 B messages (datagrams, client to server, as fast as the client can)
-                                     goodput            packets  loss    CPU cost            busy
-    flows  offload  path              Gbit/s  vs veth       k/s     %   ns/packet  vs veth  cores
-    ─────────────────────────────────────────────────────────────────────────────────────────────
-        1        –  veth          4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base      1.98
-        1        –  bridge        3.75 ±1.6%  0.912× ≠      335  12.6  5940 ±1.6%  1.10× ≠   1.98
-        1        –  ovs-internal  3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31× ≠   1.98
-        8      off  veth          4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base      1.98
-        8      off  bridge        failed: no buffers: raise net.core.wmem_max
-        8      off  bridge-nf     3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31× ≠   1.98
+                                           goodput            packets  loss    CPU cost            busy
+    flows   mtu  offload  path              Gbit/s  vs veth       k/s     %   ns/packet  vs veth  cores
+    ───────────────────────────────────────────────────────────────────────────────────────────────────
+        1  1500        –  veth          4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base      1.98
+        1  1500        –  bridge        3.75 ±1.6%  0.912× ≠      335  12.6  5940 ±1.6%  1.10× ≠   1.98
+        1  1500        –  ovs-internal  3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31× ≠   1.98
+        8  9000      off  veth          4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base      1.98
+        8  9000      off  bridge        failed: no buffers: raise net.core.wmem_max
+        8  9000      off  bridge-nf     3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31× ≠   1.98
 
-                                    bytes
-    flows  offload  path          per skb
-    ─────────────────────────────────────
-        1        –  veth             1400
-        1        –  bridge           1400
-        1        –  ovs-internal     1400
-        8      off  veth             1400
-        8      off  bridge        failed: no buffers: raise net.core.wmem_max
-        8      off  bridge-nf        1400
+                                          bytes
+    flows   mtu  offload  path          per skb
+    ───────────────────────────────────────────
+        1  1500        –  veth             1400
+        1  1500        –  bridge           1400
+        1  1500        –  ovs-internal     1400
+        8  9000      off  veth             1400
+        8  9000      off  bridge        failed: no buffers: raise net.core.wmem_max
+        8  9000      off  bridge-nf        1400
 
     ± half-width at 95 % confidence · ≠ different
 
     What the verdicts support, relative to veth
-    - udp_stream · local · 1 flow: no path is shown to beat veth; none is shown to cost less CPU per
-      packet; ovs-internal costs the most, 1.31×.
-    - udp_stream · local · 8 flows · offload off: no path is shown to beat veth; none is shown to cost
-      less CPU per packet; bridge-nf costs the most, 1.31×.
+    - udp_stream · local · 1 flow · MTU 1500: no path is shown to beat veth; none is shown to cost less
+      CPU per packet; ovs-internal costs the most, 1.31×.
+    - udp_stream · local · 8 flows · MTU 9000 · offload off: no path is shown to beat veth; none is
+      shown to cost less CPU per packet; bridge-nf costs the most, 1.31×.
 
     Without figures
-    - bridge (udp_stream · local · 8 flows · offload off) failed: no buffers: raise net.core.wmem_max
+    - bridge (udp_stream · local · 8 flows · MTU 9000 · offload off) failed: no buffers: raise
+      net.core.wmem_max
 
     The way was proved for all 5 cells with figures: every device on it moved with the traffic, no other
     did.
