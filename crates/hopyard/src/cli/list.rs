@@ -95,7 +95,12 @@ fn plans() -> Result<Vec<Row>, Failure> {
         .iter()
         .map(|(file, text)| {
             let plan = plan::parse(file, text)?;
-            let loads: Vec<&str> = plan.loads.iter().map(|l| l.name()).collect();
+            let has = |load: &LoadKind| plan.parts.iter().any(|part| part.loads.contains(load));
+            let loads: Vec<&str> = LoadKind::ALL
+                .iter()
+                .filter(|load| has(load))
+                .map(|l| l.name())
+                .collect();
             Ok(Row {
                 name: file.strip_suffix(".toml").unwrap_or(file),
                 more: loads.join(", "),

@@ -46,18 +46,19 @@ pub(super) fn run(args: &RunArgs) -> Done {
 /// The plan with what the command line changes of it.
 fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = plan::find(&args.plan)?;
-    if let Some(names) = &args.paths {
-        plan.paths = Paths::from_names(names);
-    }
-    if let Some(peers) = &args.peer {
-        plan.peers.clone_from(peers);
-    }
-    if let Some(loads) = &args.loads {
-        plan.loads.clone_from(loads);
-    }
-    for (axis, values) in &args.set {
-        plan.set.retain(|(name, _)| name != axis);
-        plan.set.push((axis.clone(), values.clone()));
+    for part in &mut plan.parts {
+        if let Some(names) = &args.paths {
+            part.paths = Paths::from_names(names);
+        }
+        if let Some(peers) = &args.peer {
+            part.peers.clone_from(peers);
+        }
+        if let Some(loads) = &args.loads {
+            part.loads.clone_from(loads);
+        }
+        for (axis, values) in &args.set {
+            part.set(axis, values);
+        }
     }
     plan.window = args.window.unwrap_or(plan.window);
     plan.blocks = args.blocks.unwrap_or(plan.blocks);

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::{Paths, Plan};
+use super::{Part, Paths, Plan};
 use crate::lab::{self, PATHS};
 use crate::load::LoadSpec;
-use crate::model::{AXES, Axes, AxisError, Cell, Peer, UnknownName, axis};
+use crate::model::{AXES, Axes, AxisError, Cell, LoadKind, Peer, UnknownName, axis};
 
 /// More cells than this are a mistake.
 const MOST_CELLS: usize = 10_000;
@@ -76,44 +76,79 @@ pub enum Error {
 /// Anything that would fail later for every sample: unknown names, values out of bounds, a named path
 /// that cannot be built, a peer that no path has.
 pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
-    let (paths, left_out) = choose_paths(plan)?;
-    check_axes(plan, &paths)?;
-    let combinations = combinations(plan)?;
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut cells = Vec::new();
     let mut seen = HashSet::new();
-    for &load in &plan.loads {
-        for &peer in &plan.peers {
+    let mut left_out: Vec<(String, String)> = Vec::new();
+    let mut chosen = Vec::new();
+    for part in &plan.parts {
+        let (paths, missing) = choose_paths(part)?;
+        chosen.push((part, paths));
+        for path in missing {
+            if !left_out.contains(&path) {
+                left_out.push(path);
+            }
+        }
+    }
+    check_axes(&chosen)?;
+    for (part, paths) in &chosen {
+        for cell in part_cells(part, paths)? {
+            // Values of an axis that this load or path does not have fall together.
+            if seen.insert(cell.clone()) {
+                cells.push(cell);
+            }
+        }
+    }
+    check_congestion(&cells)?;
+    Ok(Expanded { cells, left_out })
+}
+
+/// The cells of a part, some perhaps several times.
+fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>, Error> {
+    let combinations = combinations(part)?;
+    let mut cells = Vec::new();
+    for &load in &part.loads {
+        for &peer in &part.peers {
             for axes in &combinations {
                 for path in paths.iter().filter(|path| path.peers().contains(&peer)) {
-                    let axes = axes.for_cell(load, peer, path.axes());
-                    LoadSpec::new(load, &axes)
-                        .check()
-                        .map_err(Error::Together)?;
-                    path.available_with(&axes)?;
-                    let cell = Cell {
-                        path: path.name().to_owned(),
-                        peer,
-                        load,
-                        axes,
-                    };
-                    // Values of an axis that this load or path does not have fall together.
-                    if seen.insert(cell.clone()) {
-                        cells.push(cell);
-                    }
+                    cells.push(cell(*path, peer, load, axes)?);
                 }
-                if cells.len() > MOST_CELLS {
-                    return Err(Error::Together(format!(
-                        "more than {MOST_CELLS} cells: sweep fewer values at once"
-                    )));
-                }
+                few_enough(cells.len())?;
             }
         }
     }
     if cells.is_empty() {
-        return Err(Error::NoCells(join(plan.peers.iter().map(|p| p.name()))));
+        return Err(Error::NoCells(join(part.peers.iter().map(|p| p.name()))));
     }
-    check_congestion(&cells)?;
-    Ok(Expanded { cells, left_out })
+    Ok(cells)
+}
+
+/// A path's cell with what of these axes matters for it.
+fn cell(
+    path: &'static dyn lab::Path,
+    peer: Peer,
+    load: LoadKind,
+    axes: &Axes,
+) -> Result<Cell, Error> {
+    let axes = axes.for_cell(load, peer, path.axes());
+    LoadSpec::new(load, &axes)
+        .check()
+        .map_err(Error::Together)?;
+    path.available_with(&axes)?;
+    Ok(Cell {
+        path: path.name().to_owned(),
+        peer,
+        load,
+        axes,
+    })
+}
+
+fn few_enough(cells: usize) -> Result<(), Error> {
+    if cells > MOST_CELLS {
+        return Err(Error::Together(format!(
+            "more than {MOST_CELLS} cells: sweep fewer values at once"
+        )));
+    }
+    Ok(())
 }
 
 /// Available paths; a path asked for by name that is not there is an error.
@@ -122,11 +157,11 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     reason = "paths and (name, reason) pairs, used once"
 )]
 fn choose_paths(
-    plan: &Plan,
+    part: &Part,
 ) -> Result<(Vec<&'static dyn lab::Path>, Vec<(String, String)>), Error> {
     let mut chosen: Vec<&'static dyn lab::Path> = Vec::new();
     let mut left_out = Vec::new();
-    match &plan.paths {
+    match &part.paths {
         Paths::All => {
             for path in PATHS {
                 match path.available() {
@@ -143,7 +178,7 @@ fn choose_paths(
                 let path = lab::path(name)?;
                 path.available()?;
                 // With one peer asked for, each path named has to have it.
-                if let [peer] = plan.peers[..] {
+                if let [peer] = part.peers[..] {
                     path.check(peer)?;
                 }
                 if !chosen.iter().any(|other| other.name() == path.name()) {
@@ -156,28 +191,32 @@ fn choose_paths(
 }
 
 /// Every axis set has to mean something for at least one load, peer and path.
-fn check_axes(plan: &Plan, paths: &[&'static dyn lab::Path]) -> Result<(), Error> {
-    for (name, _) in &plan.set {
+fn check_axes(parts: &[(&Part, Vec<&'static dyn lab::Path>)]) -> Result<(), Error> {
+    let names: HashSet<&String> = parts
+        .iter()
+        .flat_map(|(part, _)| part.set.iter().map(|(name, _)| name))
+        .collect();
+    for name in names {
         let axis = axis(name)?;
-        let fits = |load| {
-            plan.peers
-                .iter()
-                .any(|&peer: &Peer| (axis.fits)(load, peer))
+        let fits = |part: &Part| {
+            let load = |&load: &LoadKind| part.peers.iter().any(|&peer| (axis.fits)(load, peer));
+            part.loads.iter().any(load)
         };
-        let used = plan.loads.iter().any(|&load| fits(load));
-        if used && axis.of_path && !paths.iter().any(|path| path.axes().contains(&axis.name)) {
-            let have = PATHS.iter().filter(|path| path.axes().contains(&axis.name));
-            return Err(Error::NotOfPath {
-                axis: axis.name,
-                paths: join(paths.iter().map(|path| path.name())),
-                have: join(have.map(|path| path.name())),
-            });
-        }
-        if !used {
+        let has = |path: &&&'static dyn lab::Path| path.axes().contains(&axis.name);
+        let mut used = parts.iter().filter(|(part, _)| fits(part)).peekable();
+        if used.peek().is_none() {
             return Err(Error::Idle {
                 axis: axis.name,
-                loads: join(plan.loads.iter().map(|l| l.name())),
-                peers: join(plan.peers.iter().map(|p| p.name())),
+                loads: join(parts.iter().flat_map(|(p, _)| &p.loads).map(|l| l.name())),
+                peers: join(parts.iter().flat_map(|(p, _)| &p.peers).map(|p| p.name())),
+            });
+        }
+        let mut paths = used.flat_map(|(_, paths)| paths);
+        if axis.of_path && !paths.any(|path| has(&path)) {
+            return Err(Error::NotOfPath {
+                axis: axis.name,
+                paths: join(parts.iter().flat_map(|(_, p)| p).map(|path| path.name())),
+                have: join(PATHS.iter().filter(has).map(|path| path.name())),
             });
         }
     }
@@ -185,10 +224,10 @@ fn check_axes(plan: &Plan, paths: &[&'static dyn lab::Path]) -> Result<(), Error
 }
 
 /// Full factorial of all values set, the first axis varying slowest, in the registry's order.
-fn combinations(plan: &Plan) -> Result<Vec<Axes>, Error> {
+fn combinations(part: &Part) -> Result<Vec<Axes>, Error> {
     let mut all = vec![Axes::default()];
     for axis in AXES {
-        let values: Vec<&String> = plan
+        let values: Vec<&String> = part
             .set
             .iter()
             .filter(|(name, _)| name == axis.name)
@@ -197,6 +236,7 @@ fn combinations(plan: &Plan) -> Result<Vec<Axes>, Error> {
         if values.is_empty() {
             continue;
         }
+        few_enough(all.len() * values.len())?;
         let mut next = Vec::with_capacity(all.len() * values.len());
         for axes in &all {
             for value in &values {
@@ -238,6 +278,82 @@ fn module_exists(name: &str) -> bool {
         .is_ok_and(|text| text.lines().any(|l| l.contains(&format!("/tcp_{name}.ko"))))
 }
 
+/// Each name once.
 fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.collect::<Vec<_>>().join(", ")
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::parse;
+    use std::time::{Duration, Instant};
+
+    fn plan(more: &str) -> Plan {
+        let text = crate::plan::PLANS[0]
+            .1
+            .replace("\"all\"", "\"native\", \"veth\"");
+        parse("my.toml", &format!("{text}\n{more}")).unwrap()
+    }
+
+    fn error(more: &str) -> String {
+        expand(&plan(more)).unwrap_err().to_string()
+    }
+
+    /// Needs root, to see which paths there are.
+    #[test]
+    fn a_thousand_cells_are_there_at_once() {
+        let sizes: Vec<String> = (1..=100).map(|n| (64 * n).to_string()).collect();
+        let plan = plan(&format!(
+            "[set]\nmessage_size = [{}]\nflows = [1, 4]\n",
+            sizes.join(", ")
+        ));
+        expand(&plan).unwrap();
+        let began = Instant::now();
+        let cells = expand(&plan).unwrap().cells;
+        let took = began.elapsed();
+        // Three streams and two that have no message size, on two paths.
+        let streams = plan.parts[0].loads.iter().filter(|l| l.is_stream()).count();
+        let others = plan.parts[0].loads.len() - streams;
+        assert_eq!(cells.len(), (streams * 200 + others * 2) * 2);
+        assert!(cells.len() > 500);
+        println!("{} cells in {took:?}", cells.len());
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    }
+
+    #[test]
+    fn an_axis_that_does_nothing_is_refused() {
+        assert_eq!(
+            error("[set]\nports = 10\n"),
+            "axis `ports` does nothing for native, veth: leave it out, or choose among bridge, bridge-nf, direct"
+        );
+        assert_eq!(
+            error("[set]\nrate = \"1gbit\"\n"),
+            "axis `rate` does nothing for tcp_stream, tcp_maerts, tcp_rr, udp_stream, udp_rr with peer local: leave it out"
+        );
+        // One part that has it is enough.
+        let more =
+            "[set]\nports = 10\n[[cells]]\n[[cells]]\npaths = [\"bridge\"]\nloads = [\"tcp_rr\"]\n";
+        let cells = expand(&plan(more)).unwrap().cells;
+        assert_eq!(cells.iter().filter(|c| c.axes.ports == Some(10)).count(), 1);
+    }
+
+    #[test]
+    fn too_many_cells_are_refused_before_they_fill_the_memory() {
+        let sizes: Vec<String> = (1..=999).map(|n| n.to_string()).collect();
+        let sizes = sizes.join(", ");
+        let more = format!(
+            "[set]\nmessage_size = [{sizes}]\nrequest_size = [{sizes}]\nresponse_size = [{sizes}]\n"
+        );
+        assert_eq!(
+            error(&more),
+            "more than 10000 cells: sweep fewer values at once"
+        );
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Paths, Plan};
+use super::{Part, Paths, Plan};
 use crate::assess;
 use crate::lab;
 use crate::model::{Axes, AxisError, Base, LoadKind, Peer, Published, PublishedFigure, axis};
@@ -64,6 +64,9 @@ struct Raw {
     loads: Vec<Spanned<String>>,
     #[serde(default)]
     set: toml::map::Map<String, toml::Value>,
+    /// Parts that differ from what stands above; without any, that is the only one.
+    #[serde(default)]
+    cells: Vec<RawPart>,
     base: Option<Spanned<String>>,
     window: Spanned<String>,
     warm_up: Spanned<String>,
@@ -73,6 +76,17 @@ struct Raw {
     margin: Spanned<String>,
     time_limit: Option<Spanned<String>>,
     published: Option<RawPublished>,
+}
+
+/// `[[cells]]`: what it leaves out is as at the top.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPart {
+    paths: Option<Vec<Spanned<String>>>,
+    peers: Option<Vec<Spanned<String>>>,
+    loads: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    set: toml::map::Map<String, toml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -205,12 +219,8 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
         message: e.to_string().trim_end().to_owned(),
     })?;
     let source = Source { file, text };
-    let names = source.read_all("paths", &raw.paths, path_name)?;
     Ok(Plan {
-        paths: Paths::from_names(&names),
-        peers: source.read_all("peers", &raw.peers, str::parse::<Peer>)?,
-        loads: source.read_all("loads", &raw.loads, str::parse::<LoadKind>)?,
-        set: sets(&source, &raw.set)?,
+        parts: parts(&source, &raw)?,
         base: raw
             .base
             .as_ref()
@@ -231,6 +241,43 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
         name: raw.name,
         summary: raw.summary,
     })
+}
+
+/// The whole plan, or each of its `[[cells]]` with what it leaves out from the top.
+fn parts(source: &Source<'_>, raw: &Raw) -> Result<Vec<Part>, Error> {
+    let paths = |names: &[Spanned<String>]| {
+        let names = source.read_all("paths", names, path_name)?;
+        Ok(Paths::from_names(&names))
+    };
+    let peers = |names: &[Spanned<String>]| source.read_all("peers", names, str::parse::<Peer>);
+    let loads = |names: &[Spanned<String>]| source.read_all("loads", names, str::parse::<LoadKind>);
+    let top = Part {
+        paths: paths(&raw.paths)?,
+        peers: peers(&raw.peers)?,
+        loads: loads(&raw.loads)?,
+        set: sets(source, &raw.set)?,
+    };
+    let mut parts = Vec::new();
+    for own in &raw.cells {
+        let mut part = top.clone();
+        if let Some(names) = &own.paths {
+            part.paths = paths(names)?;
+        }
+        if let Some(names) = &own.peers {
+            part.peers = peers(names)?;
+        }
+        if let Some(names) = &own.loads {
+            part.loads = loads(names)?;
+        }
+        for (axis, values) in sets(source, &own.set)? {
+            part.set(&axis, &values);
+        }
+        parts.push(part);
+    }
+    if parts.is_empty() {
+        parts.push(top);
+    }
+    Ok(parts)
 }
 
 /// `[published]`, with names that there are.
@@ -316,7 +363,7 @@ mod tests {
           |
         6 | colour = ["red"]
           | ^^^^^^
-        unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`, `published`
+        unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `cells`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`, `published`
         "#);
     }
 
@@ -349,16 +396,45 @@ mod tests {
     }
 
     #[test]
+    fn cells_of_their_own_take_the_rest_from_the_top() {
+        let text = format!(
+            "{}\n[set]\nflows = 2\nmtu = 9000\n\n[[cells]]\npaths = [\"veth\"]\nset = {{ flows = [1, 4] }}\n\n\
+             [[cells]]\nloads = [\"tcp_rr\"]\n",
+            super::super::PLANS[0].1
+        );
+        let plan = parse("my.toml", &text).unwrap();
+        let value = |part: &Part, axis: &str| {
+            let set = part.set.iter().find(|(name, _)| name == axis);
+            set.map(|(_, values)| values.join(","))
+        };
+        let [first, second] = &plan.parts[..] else {
+            panic!("{:?}", plan.parts);
+        };
+        assert_eq!(first.paths, Paths::from_names(&["veth".to_owned()]));
+        assert_eq!(value(first, "flows").as_deref(), Some("1,4"));
+        assert_eq!(value(first, "mtu").as_deref(), Some("9000"));
+        assert_eq!(
+            (second.loads.as_slice(), second.paths.clone()),
+            (&[LoadKind::TcpRr][..], Paths::All)
+        );
+        assert_eq!(value(second, "flows").as_deref(), Some("2"));
+        let wrong = text.replace("loads = [\"tcp_rr\"]", "loads = [\"tcp_rrr\"]");
+        let error = parse("my.toml", &wrong).unwrap_err().to_string();
+        assert!(
+            error.starts_with("my.toml:26: loads: there is no load `tcp_rrr`"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn sets_take_numbers_texts_and_lists() {
         let text = format!(
             "{}\n[set]\nflows = [1, 4]\nmtu = 9000\nrate = \"1gbit\"\n",
             super::super::PLANS[0].1
         );
         let plan = parse("my.toml", &text).unwrap();
-        assert_eq!(plan.set.len(), 3);
-        assert!(
-            plan.set
-                .contains(&("flows".to_owned(), vec!["1".to_owned(), "4".to_owned()]))
-        );
+        let set = &plan.parts[0].set;
+        assert_eq!(set.len(), 3);
+        assert!(set.contains(&("flows".to_owned(), vec!["1".to_owned(), "4".to_owned()])));
     }
 }

@@ -23,14 +23,8 @@ pub struct Plan {
     pub name: String,
     /// What it is, in a line.
     pub summary: String,
-    /// Which paths.
-    pub paths: Paths,
-    /// Whom to talk to.
-    pub peers: Vec<Peer>,
-    /// Which loads.
-    pub loads: Vec<LoadKind>,
-    /// Axis name → values; several are a sweep.
-    pub set: Vec<(String, Vec<String>)>,
+    /// What the cells are made of, in the order of the tables; cells of several parts are one.
+    pub parts: Vec<Part>,
     /// What others are compared with: a path, or `AXIS=VALUE`.
     pub base: Option<String>,
     /// Length of a window.
@@ -49,6 +43,27 @@ pub struct Plan {
     pub time_limit: Option<Duration>,
     /// What was published about it.
     pub published: Option<Published>,
+}
+
+/// Cells: each path with each peer, load and combination of axis values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Which paths.
+    pub paths: Paths,
+    /// Whom to talk to.
+    pub peers: Vec<Peer>,
+    /// Which loads.
+    pub loads: Vec<LoadKind>,
+    /// Axis name → values; several are a sweep.
+    pub set: Vec<(String, Vec<String>)>,
+}
+
+impl Part {
+    /// Sets an axis to these values, whatever it had before.
+    pub fn set(&mut self, axis: &str, values: &[String]) {
+        self.set.retain(|(name, _)| name != axis);
+        self.set.push((axis.to_owned(), values.to_vec()));
+    }
 }
 
 /// Which paths a plan covers.
