@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use hopyard::lab::{Lab, PATHS, role};
+use hopyard::lab::{Addresses, Lab, PATHS, role};
 use hopyard::model::{LoadKind, Peer};
 use hopyard_net::{apply_ruleset, nft_counters};
 
 use crate::support::icmp::{ping, ping_within};
+use crate::support::walk::walk;
 use crate::support::{alone, beside, cell, proved, sampler, tell};
 
 /// Counts what is forwarded, and does something with it.
@@ -170,4 +171,43 @@ fn rules_of_one_lab_do_nothing_to_another() {
     .unwrap();
     let ns = veth.space(role::A).unwrap().handle.ns();
     ping(ns, veth.topology.server.addresses.v4.into()).unwrap();
+}
+
+/// Counts what comes from the client, at every hook that a packet of another could pass first.
+fn count_from(client: &Addresses) -> String {
+    let hooks = ["prerouting", "output"].map(|hook| {
+        format!(
+            "chain {hook} {{
+                type filter hook {hook} priority raw; policy accept;
+                ip saddr {} counter name seen
+            }}",
+            client.v4
+        )
+    });
+    format!(
+        "table inet lab {{ counter seen {{}}\n{}\n}}",
+        hooks.join("\n")
+    )
+}
+
+#[test]
+fn the_hubs_filter_sees_what_the_paths_say() {
+    let _beside = beside();
+    walk("rules that count", |path, peer| {
+        let cell = cell(path.name(), peer, LoadKind::TcpRr, &[]);
+        let lab = Lab::build(path, peer, &cell.axes).map_err(|e| hopyard::chain(&e))?;
+        let (client, server) = (&lab.topology.client, &lab.topology.server);
+        let from = lab.space(client.role).unwrap().handle.ns();
+        let seen = if let Ok(hub) = lab.space(role::HUB) {
+            apply_ruleset(hub.handle.ns(), &count_from(&client.addresses)).unwrap();
+            ping(from, server.addresses.v4.into())?;
+            packets(&lab) > 0
+        } else {
+            false
+        };
+        if seen == path.filter_sees(peer) {
+            return Ok(());
+        }
+        Err(format!("the filter sees it: {seen}"))
+    });
 }

@@ -114,6 +114,7 @@ fn one(
             .sum(),
         lost_datagrams: lost(measured, load),
         offloads: offloads(measured),
+        filter_sees: planned.filter_sees,
         way: way(measured),
     }
 }

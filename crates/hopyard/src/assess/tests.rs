@@ -50,6 +50,7 @@ fn run(paths: &[&str]) -> Run {
             axes: Axes::default().for_cell(load, Peer::Local, &[]),
         },
         unsupported: None,
+        filter_sees: None,
         ceiling_per_s: None,
     });
     let header = Header {

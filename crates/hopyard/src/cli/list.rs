@@ -8,29 +8,34 @@ use crate::lab::PATHS;
 use crate::model::{AXES, LoadKind};
 use crate::plan::{self, PLANS};
 
-/// A thing to choose from: its name, what it is, and one more column for people.
+/// A thing to choose from: its name, what it is, and more columns for people.
 struct Row {
     name: &'static str,
     summary: String,
-    more: String,
+    more: Vec<String>,
     json: Value,
 }
 
 pub(super) fn list(args: &ListArgs) -> Done {
     let (heads, rows) = match args.what {
-        Listed::Paths => (["path", "peers", "what it is"], paths()),
-        Listed::Loads => (["load", "counted in", "what it does"], loads()),
-        Listed::Axes => (["axis", "values", "what it is"], axes()),
-        Listed::Plans => (["plan", "loads", "what it measures"], plans()?),
+        Listed::Paths => (
+            &["path", "peers", "hub's filter sees", "what it is"][..],
+            paths(),
+        ),
+        Listed::Loads => (&["load", "counted in", "what it does"][..], loads()),
+        Listed::Axes => (&["axis", "values", "what it is"][..], axes()),
+        Listed::Plans => (&["plan", "loads", "what it measures"][..], plans()?),
     };
     if args.json {
         return print(&pretty(
             &rows.into_iter().map(|row| row.json).collect::<Vec<_>>(),
         )?);
     }
-    let mut table = super::table(&heads);
+    let mut table = super::table(heads);
     for row in rows {
-        table.add_row([row.name, &row.more, &row.summary]);
+        let more = row.more.iter().map(String::as_str);
+        let columns = std::iter::once(row.name).chain(more);
+        table.add_row(columns.chain([row.summary.as_str()]));
     }
     print(&format!("{table}\n"))
 }
@@ -41,9 +46,11 @@ fn paths() -> Vec<Row> {
         .map(|path| {
             let reason = path.available().err().map(|e| crate::chain(&e));
             let peers: Vec<&str> = path.peers().iter().map(|p| p.name()).collect();
+            let seen = path.peers().iter().filter(|peer| path.filter_sees(**peer));
+            let seen: Vec<&str> = seen.map(|p| p.name()).collect();
             Row {
                 name: path.name(),
-                more: peers.join(", "),
+                more: vec![peers.join(", "), seen.join(", ")],
                 summary: match &reason {
                     None => path.summary().to_owned(),
                     Some(_) => format!("{} (not here: see `hopyard doctor`)", path.summary()),
@@ -52,6 +59,7 @@ fn paths() -> Vec<Row> {
                     "name": path.name(),
                     "summary": path.summary(),
                     "peers": peers,
+                    "filter_sees": seen,
                     "available": reason.is_none(),
                     "reason": reason,
                 }),
@@ -72,7 +80,7 @@ fn loads() -> Vec<Row> {
             Row {
                 name: load.name(),
                 summary: load.summary().to_owned(),
-                more: unit.to_owned(),
+                more: vec![unit.to_owned()],
                 json: json!({"name": load.name(), "summary": load.summary(), "unit": unit}),
             }
         })
@@ -84,7 +92,7 @@ fn axes() -> Vec<Row> {
         .map(|axis| Row {
             name: axis.name,
             summary: axis.summary.to_owned(),
-            more: axis.values.to_owned(),
+            more: vec![axis.values.to_owned()],
             json: json!({"name": axis.name, "summary": axis.summary, "values": axis.values}),
         })
         .collect()
@@ -103,7 +111,7 @@ fn plans() -> Result<Vec<Row>, Failure> {
                 .collect();
             Ok(Row {
                 name: file.strip_suffix(".toml").unwrap_or(file),
-                more: loads.join(", "),
+                more: vec![loads.join(", ")],
                 json: json!({"name": plan.name, "summary": plan.summary, "loads": loads}),
                 summary: plan.summary,
             })

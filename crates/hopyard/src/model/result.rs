@@ -135,6 +135,9 @@ pub struct CellReport {
     pub lost_datagrams: u64,
     /// Offload flags of the way's devices as they really were: `flag` → `on`, `off`, `mixed`, `differs`.
     pub offloads: BTreeMap<String, String>,
+    /// Do packet filter rules of the hub (nftables, iptables) see its traffic?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter_sees: Option<bool>,
     /// Proof of the way.
     pub way: WayReport,
 }

@@ -104,6 +104,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         device_drops: 0,
         lost_datagrams: 0,
         offloads: BTreeMap::new(),
+        filter_sees: None,
         way: WayReport {
             proved: true,
             problems: Vec::new(),

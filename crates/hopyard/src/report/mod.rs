@@ -98,5 +98,6 @@ fn compose(report: &RunReport) -> Vec<Block> {
     blocks.extend(notes::warnings(report));
     blocks.extend(notes::failures(report, &layout));
     blocks.extend(notes::way(report, &layout));
+    blocks.extend(notes::filters(report));
     blocks
 }

@@ -175,6 +175,29 @@ pub(super) fn failures(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     listed("Without figures", sentences)
 }
 
+/// Whose traffic would packet filter rules of the hub see?
+pub(super) fn filters(report: &RunReport) -> Option<Block> {
+    let with = |wanted: bool| {
+        let cells = report.cells.iter();
+        let those =
+            cells.filter(|cell| cell.status == CellStatus::Ok && cell.filter_sees == Some(wanted));
+        distinct(those.map(|cell| format!("{} ({})", tame(&cell.path), cell.peer)))
+    };
+    let sentence = match (with(true), with(false)) {
+        (seen, unseen) if seen.is_empty() && unseen.is_empty() => return None,
+        (seen, unseen) if unseen.is_empty() => format!("see the traffic of {}", seen.join(", ")),
+        (seen, unseen) if seen.is_empty() => format!("see none of this: {}", unseen.join(", ")),
+        (seen, unseen) => format!(
+            "see the traffic of {}; they do not see that of {}",
+            seen.join(", "),
+            unseen.join(", ")
+        ),
+    };
+    Some(Block::Paragraph(format!(
+        "Packet filter rules in the hub (nftables, iptables) {sentence}."
+    )))
+}
+
 /// Did the traffic take the way it should?
 pub(super) fn way(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let measured: Vec<&CellReport> = report

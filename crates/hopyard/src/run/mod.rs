@@ -82,6 +82,9 @@ pub fn prepare(plan: Plan, seed: u64) -> Result<Prepared, Error> {
         .into_iter()
         .map(|cell| PlannedCell {
             unsupported: unsupported.get(&shape(&cell)).cloned(),
+            filter_sees: lab::path(&cell.path)
+                .ok()
+                .map(|path| path.filter_sees(cell.peer)),
             ceiling_per_s: ceilings.get(&load_key(&cell)).copied(),
             cell,
         })

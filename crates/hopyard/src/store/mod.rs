@@ -34,6 +34,9 @@ pub struct PlannedCell {
     /// Why this host cannot build it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
+    /// Do packet filter rules of the hub see its traffic? Absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter_sees: Option<bool>,
     /// What the generator can do at most for this load, in units of its main figure per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_per_s: Option<f64>,

@@ -52,6 +52,10 @@ impl Path for Bridge {
         }
     }
 
+    fn filter_sees(&self, peer: Peer) -> bool {
+        self.netfilter || peer == Peer::Host
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["ports", "rules"]
     }

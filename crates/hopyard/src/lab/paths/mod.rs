@@ -35,6 +35,11 @@ pub trait Path: Sync {
     fn axes(&self) -> &'static [&'static str] {
         &[]
     }
+    /// Do packet filter rules of the hub (nftables, iptables) see the packets between the endpoint and
+    /// this peer? Where the hub is the peer, as a host sees its own.
+    fn filter_sees(&self, peer: Peer) -> bool {
+        peer == Peer::Host
+    }
     /// Builds it. The peer is one of [`Path::peers`].
     ///
     /// # Errors

@@ -22,6 +22,11 @@ impl Path for Native {
         &[Peer::Local, Peer::Far]
     }
 
+    fn filter_sees(&self, peer: Peer) -> bool {
+        // The hub itself is the sender then.
+        peer == Peer::Far
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::Kind("veth")]
     }

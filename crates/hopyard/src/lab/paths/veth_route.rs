@@ -26,6 +26,10 @@ impl Path for VethRoute {
         &[Need::Kind("veth")]
     }
 
+    fn filter_sees(&self, _: Peer) -> bool {
+        true
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["rules"]
     }

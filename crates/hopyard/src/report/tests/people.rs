@@ -1,6 +1,6 @@
 use super::{fixture, from, text};
 use crate::model::{
-    CellStatus, Family, LoadKind, Peer, Published, PublishedFigure, Rate, WarningCode,
+    CellStatus, Family, LoadKind, Peer, Published, PublishedFigure, Rate, RunReport, WarningCode,
 };
 use crate::report::{Format, render};
 use crate::stats::Verdict;
@@ -317,4 +317,24 @@ fn what_was_published_stands_beside_what_is_measured() {
     tcp_stream  not measured here  a not measured here  70.0 ±0.500  1.40×                –  –
     Published is one CPU alone.
     ");
+}
+
+#[test]
+fn what_a_filter_in_the_hub_sees() {
+    let mut report = fixture::paths();
+    report.cells.retain(|cell| cell.load == LoadKind::TcpRr);
+    let said = |report: &RunReport| {
+        let text = text(report);
+        let filters = text
+            .lines()
+            .skip_while(|line| !line.starts_with("Packet filter"));
+        filters.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(said(&report), "", "an old run says nothing");
+    for cell in &mut report.cells {
+        cell.filter_sees = Some(cell.path == "bridge-nf");
+    }
+    insta::assert_snapshot!(said(&report), @"Packet filter rules in the hub (nftables, iptables) see the traffic of bridge-nf (local); they do not see that of veth (local), bridge (local), macvlan (local), ipvlan (local), netkit (local).");
+    report.cells.retain(|cell| cell.path == "veth");
+    insta::assert_snapshot!(said(&report), @"Packet filter rules in the hub (nftables, iptables) see none of this: veth (local).");
 }
