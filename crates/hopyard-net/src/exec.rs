@@ -1,8 +1,15 @@
-//! Entering a namespace for good, before `exec`.
+//! What a process does between its birth and `exec`.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
 
 use crate::error::{Error, Result};
 use crate::netns::NetNs;
@@ -27,4 +34,21 @@ pub fn enter_for_exec(ns: &NetNs) -> Result<()> {
     }
     mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none)
         .map_err(step("mount `/sys`"))
+}
+
+/// Has the kernel kill a command's process when the **thread** that starts it ends, however it ends
+/// (`PR_SET_PDEATHSIG`): start it from a thread that lives as long as the process shall.
+pub fn end_with_starter(command: &mut Command) {
+    let starter = Pid::this();
+    let promise = move || {
+        set_pdeathsig(Signal::SIGKILL)?;
+        // It may have ended before that, and then nobody sends the signal any more.
+        if getppid() != starter {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes two system calls, prctl(2) and getppid(2); it
+    // allocates nothing and takes no lock.
+    unsafe { command.pre_exec(promise) };
 }

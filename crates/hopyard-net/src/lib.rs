@@ -16,6 +16,7 @@ pub mod cpu;
 mod error;
 mod ethtool;
 mod exec;
+mod genl;
 mod handle;
 mod ifreq;
 mod ipv6;
@@ -35,7 +36,8 @@ mod xtables;
 
 pub use cgroup::Cgroup;
 pub use error::{Error, Result};
-pub use exec::enter_for_exec;
+pub use exec::{end_with_starter, enter_for_exec};
+pub use genl::has_genl_family;
 pub use handle::Handle;
 pub use kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};
 pub use link::Link;

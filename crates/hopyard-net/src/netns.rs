@@ -4,7 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 
 use nix::errno::Errno;
@@ -97,6 +99,20 @@ impl NetNs {
                 .map_err(|errno| Error::from_errno(what, errno))?;
             Ok(f())
         })?
+    }
+
+    /// Has a command be born in the namespace, whichever thread starts it.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when the process has no descriptors left. Whether the command's process may
+    /// enter is known when it is started.
+    pub fn adopt(&self, command: &mut Command) -> Result<()> {
+        let ns = self.try_clone()?;
+        let enter = move || Ok(setns(&ns, CloneFlags::CLONE_NEWNET)?);
+        // SAFETY: between fork and exec the closure makes one setns(2) on a descriptor that is open
+        // already; it allocates nothing and takes no lock.
+        unsafe { command.pre_exec(enter) };
+        Ok(())
     }
 
     /// The inode number, which tells namespaces apart and is what `ip netns` and `/proc` print.

@@ -60,6 +60,29 @@ fn descriptors() -> usize {
 }
 
 #[test]
+fn a_command_is_born_in_a_namespace_and_ends_with_the_thread_that_starts_it() {
+    let ns = namespace();
+    let start = |ends: bool| {
+        let mut command = Command::new("sleep");
+        command.arg("100");
+        ns.ns().adopt(&mut command).unwrap();
+        if ends {
+            hopyard_net::end_with_starter(&mut command);
+        }
+        thread::scope(|scope| scope.spawn(|| command.spawn().unwrap()).join().unwrap())
+    };
+    let mut stays = start(false);
+    let link = fs::read_link(format!("/proc/{}/ns/net", stays.id())).unwrap();
+    let inode = ns.ns().inode().unwrap();
+    assert_eq!(link.to_str().unwrap(), format!("net:[{inode}]"));
+    let how = start(true).wait().unwrap();
+    assert_eq!(how.to_string(), "signal: 9 (SIGKILL)");
+    assert!(stays.try_wait().unwrap().is_none());
+    stays.kill().unwrap();
+    stays.wait().unwrap();
+}
+
+#[test]
 fn a_namespace_is_entered_by_threads_and_their_children() {
     let _alone = alone();
     let host = NetNs::current().unwrap().inode().unwrap();
