@@ -145,7 +145,19 @@ fn every_device_has_the_mtu() {
     walk("mtu", |path, peer| {
         for mtu in [1330, 9000] {
             let set = [("mtu", &*mtu.to_string())];
-            let lab = built(&cell(path.name(), peer, LoadKind::TcpStream, &set))?;
+            let cell = cell(path.name(), peer, LoadKind::TcpStream, &set);
+            let lab = match build(&cell) {
+                Ok(lab) => lab,
+                // Its userspace datapath would cut longer frames.
+                Err(e @ Error::MtuTooLarge { .. }) if path.name() == "ovs-internal" => {
+                    if mtu <= 1500 || !e.is_unsupported() {
+                        return Err(e.to_string());
+                    }
+                    tell(&e.to_string());
+                    continue;
+                }
+                Err(e) => return Err(hopyard::chain(&e)),
+            };
             for (role, name) in devices(&lab) {
                 let handle = &lab.space(role).unwrap().handle;
                 let link = handle.link(&name).unwrap();

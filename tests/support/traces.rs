@@ -31,6 +31,8 @@ pub(crate) struct Traces {
     threads: Vec<String>,
     /// What there is in /run/hopyard.
     kept: BTreeSet<String>,
+    /// What there is in /run/hopyard-ovs.
+    ovs: BTreeSet<String>,
 }
 
 impl Traces {
@@ -60,14 +62,8 @@ impl Traces {
             processes,
             descriptors: count("/proc/self/fd"),
             threads: threads(),
-            kept: fs::read_dir("/run/hopyard")
-                .map(|entries| {
-                    entries
-                        .flatten()
-                        .map(|e| e.file_name().to_string_lossy().into_owned())
-                        .collect()
-                })
-                .unwrap_or_default(),
+            kept: entries("/run/hopyard"),
+            ovs: entries("/run/hopyard-ovs"),
         }
     }
 
@@ -85,6 +81,13 @@ impl Traces {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+fn entries(directory: &str) -> BTreeSet<String> {
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    fs::read_dir(directory)
+        .map(|entries| entries.flatten().map(name).collect())
+        .unwrap_or_default()
 }
 
 /// The threads that are not the harness's: it starts and ends its own (named after their tests) at

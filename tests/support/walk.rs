@@ -101,6 +101,16 @@ fn kernel_has(need: Need) -> bool {
             .expect("sh runs")
             .status
             .success(),
+        Need::OpenVswitch => Command::new("sh")
+            .args([
+                "-c",
+                "for p in ovs-vswitchd ovsdb-server ovsdb-tool ovs-vsctl; do command -v $p || exit; done; \
+                 grep -qw ovs_datapath /proc/net/genetlink /proc/kallsyms || exec 3<>/dev/net/tun",
+            ])
+            .output()
+            .expect("sh runs")
+            .status
+            .success(),
         Need::BridgeNetfilter => {
             std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
         }

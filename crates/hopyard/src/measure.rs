@@ -204,8 +204,12 @@ impl Sampler {
         let address = server.addresses.of(cell.axes.family);
         let counted = ends
             .connect(&spec, address, &places)
-            .and_then(|()| self.watch(lab, &mut ends))
-            .map_err(|error| ends.cause_of(error))?;
+            .and_then(|()| self.watch(lab, &mut ends));
+        // A switch that died explains whatever came of it, and figures of half a window are none.
+        if let Some(death) = lab.death() {
+            return Err(lab::Error::from(death).into());
+        }
+        let counted = counted.map_err(|error| ends.cause_of(error))?;
         drop(ends);
         assemble(cell, lab, counted, quiet_cores)
     }
@@ -215,7 +219,8 @@ impl Sampler {
         let timetable = self.timetable();
         ends.server.tell(&Request::Run(timetable), "run")?;
         ends.client.tell(&Request::Run(timetable), "run")?;
-        let pids = [ends.client.pid(), ends.server.pid()];
+        let mut pids = lab.daemons();
+        pids.extend([ends.client.pid(), ends.server.pid()]);
         let ours = Ours {
             pids: &pids,
             cgroup: lab.cgroup(),
@@ -491,6 +496,7 @@ fn assemble(
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
+        datapath: lab.datapath(),
         way,
     })
 }

@@ -115,6 +115,7 @@ fn one(
         lost_datagrams: lost(measured, load),
         offloads: offloads(measured),
         filter_sees: planned.filter_sees,
+        datapath: measured.iter().find_map(|m| m.datapath.clone()),
         way: way(measured),
     }
 }

@@ -119,6 +119,7 @@ fn measured(bytes: u64) -> Measurement {
         }),
         devices: Vec::new(),
         offloads: Vec::new(),
+        datapath: None,
         way: Way {
             proved: true,
             problems: Vec::new(),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::cells::CLOSURE;
 use super::quantities::quantity;
 use crate::model::{
-    CellReport, CellStatus, CpuAccounting, LoadKind, Measurement, Outcome, Placement, RunSummary,
-    Sample, Warning, WarningCode,
+    CellReport, CellStatus, CpuAccounting, DatapathKind, LoadKind, Measurement, Outcome, Placement,
+    RunSummary, Sample, Warning, WarningCode,
 };
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Dependence};
@@ -52,6 +52,7 @@ pub(super) fn all(
     warn(WarningCode::GeneratorCeiling, ceiling(run, cells));
     warn(WarningCode::SharedCpu, shared_cpu(summary, cells));
     warn(WarningCode::Offload, offload(cells));
+    warn(WarningCode::Datapath, datapath(cells));
     warn(WarningCode::CongestionControl, congestion(summary, cells));
     warn(WarningCode::FrequencyScaling, frequency(summary));
     warn(WarningCode::DebugKernel, debug_kernel(summary));
@@ -336,6 +337,22 @@ fn offload(cells: &[CellReport]) -> Option<String> {
         "{} of {} are not what was asked for: another flag they depend on does not allow it.",
         flags.into_iter().collect::<Vec<_>>().join(", "),
         named(&found)
+    ))
+}
+
+fn datapath(cells: &[CellReport]) -> Option<String> {
+    let userspace = |cell: &&CellReport| {
+        let datapath = cell.datapath.as_ref();
+        datapath.is_some_and(|d| d.kind == DatapathKind::Userspace)
+    };
+    let found: Vec<&CellReport> = cells.iter().filter(userspace).collect();
+    let datapath = found.first()?.datapath.as_ref()?;
+    let paths: BTreeSet<&str> = found.iter().map(|cell| cell.path.as_str()).collect();
+    Some(format!(
+        "{} forwarded in userspace for {}, since this kernel has no module `openvswitch`: every frame \
+         crossed into its process and back. The figures say nothing about its kernel datapath.",
+        datapath.switch,
+        paths.into_iter().collect::<Vec<_>>().join(", ")
     ))
 }
 

@@ -218,7 +218,7 @@ fn text(diagnosis: &Diagnosis) -> String {
     );
     for path in &diagnosis.paths {
         let state = path.reason.as_deref().unwrap_or("ready");
-        text += &format!("  {:<11} {state}\n", path.name);
+        text += &format!("  {:<12} {state}\n", path.name);
     }
     text += "\nWhat would distort figures\n";
     for finding in &diagnosis.findings {

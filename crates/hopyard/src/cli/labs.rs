@@ -68,6 +68,9 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
             some(&space.devices)
         );
     }
+    if let Some(ovs) = &kept.ovs {
+        text += &format!("  {}: ovs-vsctl --db={} show\n", ovs.datapath, ovs.database);
+    }
     text += &format!(
         "hopyard lab exec {0} a -- ip address; hopyard lab down {0}\n",
         kept.name

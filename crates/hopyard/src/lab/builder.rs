@@ -3,10 +3,11 @@
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, apply_ruleset};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 
+use super::ovs::{self, Ovs};
 use super::paths::Path;
 use super::topology::{Addresses, Endpoint, Space, Topology, role};
 use super::{Error, LabId, Result, offloads};
-use crate::model::{Axes, Family, OffloadState, Peer, Rate};
+use crate::model::{Axes, Datapath, Family, OffloadFlag, OffloadState, Peer, Rate};
 
 /// Name of the device that carries an endpoint's addresses.
 pub(super) const ETH: &str = "eth0";
@@ -40,7 +41,21 @@ pub struct Builder {
     cgroup: Option<Cgroup>,
     /// The direct switch of the hub, by name: it would outlive the lab.
     switch: Option<String>,
+    /// Open vSwitch of the hub.
+    pub(super) ovs: Option<Ovs>,
+    /// Offload flags that the path's switch does not bear, whatever the axes ask for.
+    pub(super) fixed: Vec<Fixed>,
+    /// Is it built to stand when its process is gone?
+    to_keep: bool,
     keep: bool,
+}
+
+/// An offload flag that is off and stays so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fixed {
+    pub(super) role: &'static str,
+    pub(super) device: String,
+    pub(super) flag: OffloadFlag,
 }
 
 impl Lab {
@@ -50,14 +65,25 @@ impl Lab {
     /// The path has no such peer, this host cannot build it, or the kernel refused; what was made up
     /// to then is gone again.
     pub fn build(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
+        Self::build_with(path, peer, Builder::new(axes, false))
+    }
+
+    /// The same for a lab that may stand when this process is gone: [`Lab::leave_standing`].
+    ///
+    /// # Errors
+    /// As [`Lab::build`].
+    pub fn build_to_keep(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
+        Self::build_with(path, peer, Builder::new(axes, true))
+    }
+
+    fn build_with(path: &'static dyn Path, peer: Peer, mut builder: Builder) -> Result<Self> {
         path.check(peer)?;
-        let mut builder = Builder::new(axes);
         let topology = path
             .build(&mut builder, peer)
             .map_err(|e| unsupported(path, e))?;
         builder.load_rules()?;
         builder.settle()?;
-        let offloads = offloads::apply(&builder, path.name(), axes)?;
+        let offloads = offloads::apply(&builder, path.name())?;
         Ok(Self {
             builder,
             path,
@@ -109,9 +135,36 @@ impl Lab {
         self.builder.switch.as_deref()
     }
 
+    /// The name of its Open vSwitch, which is daemons and a directory beside its namespaces.
+    #[must_use]
+    pub fn ovs(&self) -> Option<&str> {
+        self.builder.ovs.as_ref().map(Ovs::name)
+    }
+
+    /// Processes that forward, beside the load's own.
+    #[must_use]
+    pub fn daemons(&self) -> Vec<u32> {
+        self.builder.ovs.as_ref().map_or_else(Vec::new, Ovs::pids)
+    }
+
+    /// What forwards, where a path can be built in more than one way.
+    #[must_use]
+    pub fn datapath(&self) -> Option<Datapath> {
+        self.builder.ovs.as_ref().map(Ovs::datapath)
+    }
+
+    /// A process that forwards is gone, and how it ended.
+    #[must_use]
+    pub fn death(&self) -> Option<ovs::Error> {
+        self.builder.ovs.as_ref().and_then(Ovs::death)
+    }
+
     /// Lets everything stand when this value goes; whoever calls this has named the namespaces.
     pub fn leave_standing(mut self) {
         self.builder.keep = true;
+        if let Some(ovs) = &mut self.builder.ovs {
+            ovs.leave_running();
+        }
     }
 }
 
@@ -127,7 +180,7 @@ fn unsupported(path: &'static dyn Path, error: Error) -> Error {
 }
 
 impl Builder {
-    fn new(axes: &Axes) -> Self {
+    fn new(axes: &Axes, to_keep: bool) -> Self {
         let id = LabId::next();
         // Without cgroup v2 the lab goes on: processes are then told apart by their ids.
         let cgroup = Cgroup::create(&id.to_string()).ok();
@@ -139,6 +192,9 @@ impl Builder {
             pairs: Vec::new(),
             cgroup,
             switch: None,
+            ovs: None,
+            fixed: Vec::new(),
+            to_keep,
             keep: false,
         }
     }
@@ -153,6 +209,24 @@ impl Builder {
     #[must_use]
     pub fn devices(&self) -> &[(&'static str, String)] {
         &self.devices
+    }
+
+    /// What the cells ask for.
+    pub(super) fn axes(&self) -> &Axes {
+        &self.axes
+    }
+
+    pub(super) fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    pub(super) fn is_to_keep(&self) -> bool {
+        self.to_keep
+    }
+
+    /// Takes note of a device that somebody else made.
+    pub(super) fn note_device(&mut self, role: &'static str, device: &str) {
+        self.devices.push((role, device.to_owned()));
     }
 
     fn find(&self, role: &str) -> Option<&Space> {
@@ -467,6 +541,8 @@ impl Drop for Builder {
         {
             complain("switch", &error);
         }
+        // First of all: it uses the devices.
+        self.ovs = None;
         // Pairs go at once; namespaces and what else is in them follow in the background.
         for space in &self.spaces {
             let names: Vec<&str> = self

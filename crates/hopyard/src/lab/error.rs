@@ -52,6 +52,21 @@ pub enum Error {
         /// Least MTU, bytes.
         least: u32,
     },
+    /// The switch cuts longer frames.
+    #[error(
+        "path `{path}` carries an MTU of {most} at most with Open vSwitch's userspace datapath, which \
+         takes in no more from an internal port in another namespace: set `mtu` to {most} or less, load \
+         module `openvswitch` for the kernel datapath, or choose path `ovs-veth`"
+    )]
+    MtuTooLarge {
+        /// The path.
+        path: &'static str,
+        /// Largest MTU, bytes.
+        most: u32,
+    },
+    /// Open vSwitch.
+    #[error(transparent)]
+    Ovs(#[from] super::ovs::Error),
     /// The direct switch.
     #[error(transparent)]
     Switch(#[from] hopyard_switch::Error),
@@ -92,6 +107,7 @@ impl Error {
             Self::Unsupported { .. }
                 | Self::OffloadFixed { .. }
                 | Self::MtuTooSmall { .. }
+                | Self::MtuTooLarge { .. }
                 | Self::OneCpu
         ) || matches!(self, Self::Net(hopyard_net::Error::Unsupported { .. }))
     }

@@ -18,8 +18,9 @@ use hopyard_switch::Switch;
 use serde::{Deserialize, Serialize};
 
 use super::id::{LabId, Owner};
+use super::ovs::{self, home as ovs_home};
 use super::{Error, Lab, Result};
-use crate::model::{Axes, Peer};
+use crate::model::{Axes, Datapath, Peer};
 
 /// Where kept labs are.
 pub const HOME: &str = "/run/hopyard";
@@ -45,6 +46,20 @@ pub struct Kept {
     /// Its direct switch, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
+    /// Its Open vSwitch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ovs: Option<KeptOvs>,
+}
+
+/// Open vSwitch of a kept lab.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeptOvs {
+    /// Name of its directory: the id of the lab it was built as.
+    pub id: String,
+    /// What `ovs-vsctl --db=` takes.
+    pub database: String,
+    /// What forwards.
+    pub datapath: Datapath,
 }
 
 /// A namespace of a kept lab.
@@ -91,6 +106,7 @@ pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -
         complete: false,
         spaces: Vec::new(),
         switch: None,
+        ovs: None,
     };
     claim(&kept)?;
     let built = stand(kept, path);
@@ -144,7 +160,7 @@ fn make(draft: &Path) -> io::Result<()> {
 
 fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
     let home = directory(&kept.name);
-    let lab = Lab::build(path, kept.peer, &kept.axes)?;
+    let lab = Lab::build_to_keep(path, kept.peer, &kept.axes)?;
     for space in lab.spaces() {
         space.handle.ns().bind(&home.join(space.role))?;
         let ends = [&lab.topology.client, &lab.topology.server];
@@ -163,6 +179,11 @@ fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
         });
     }
     kept.switch = lab.switch().map(str::to_owned);
+    kept.ovs = lab.ovs().zip(lab.datapath()).map(|(id, datapath)| KeptOvs {
+        id: id.to_owned(),
+        database: ovs::database(id),
+        datapath,
+    });
     kept.complete = true;
     write(&home, &kept)?;
     if let Some(cgroup) = lab.cgroup() {
@@ -283,10 +304,13 @@ fn parse(file: &Path, text: &str) -> Result<Kept> {
 /// removed; everything else is gone then.
 pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
+    let daemons = kept.ovs.as_ref().map(|ovs| ovs_home::processes(&ovs.id));
+    let daemons = daemons.unwrap_or_default();
     let mut inside = Vec::new();
     for space in &kept.spaces {
         let ns = NetNs::open(&directory(name).join(&space.role))?;
-        for pid in processes_in(ns.inode()?) {
+        let others = processes_in(ns.inode()?);
+        for pid in others.into_iter().filter(|pid| !daemons.contains(pid)) {
             inside.push(format!("{} ({pid}) in `{}`", command_name(pid), space.role));
         }
     }
@@ -321,9 +345,16 @@ pub(super) fn remove(name: &str) -> Vec<String> {
         }
     };
     // One that was never whole has its switch removed by its builder, or by `clean`.
-    if let Some(switch) = state_in(&home).ok().and_then(|kept| kept.switch) {
-        let outcome = Switch::discard(&switch).map_err(|e| crate::chain(&e));
+    let state = state_in(&home).ok();
+    if let Some(switch) = state.as_ref().and_then(|kept| kept.switch.as_ref()) {
+        let outcome = Switch::discard(switch).map_err(|e| crate::chain(&e));
         tried(format!("remove switch `{switch}`"), outcome);
+    }
+    if let Some(ovs) = state.and_then(|kept| kept.ovs) {
+        let (_, left) = ovs_home::remove(&ovs.id);
+        for problem in left {
+            tried("remove Open vSwitch".to_owned(), Err(problem));
+        }
     }
     for entry in fs::read_dir(&home).into_iter().flatten().flatten() {
         let file = entry.path();

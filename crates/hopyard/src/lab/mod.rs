@@ -10,6 +10,7 @@ mod error;
 mod id;
 pub mod keep;
 mod offloads;
+pub mod ovs;
 pub mod paths;
 mod topology;
 mod workers;

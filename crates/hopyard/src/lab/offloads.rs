@@ -4,16 +4,18 @@ use hopyard_net::Offload;
 use hopyard_net::OffloadState as Active;
 
 use super::{Builder, Error, Result};
-use crate::model::{Axes, OffloadFlag, OffloadState, Switch};
+use crate::model::{OffloadFlag, OffloadState, Switch};
 
 /// Sets what the axes ask for on every device and reads every flag back.
 ///
 /// `offload` changes what can be changed. A flag asked for by its own name must be what was asked.
-pub(super) fn apply(
-    builder: &Builder,
-    path: &'static str,
-    axes: &Axes,
-) -> Result<Vec<OffloadState>> {
+pub(super) fn apply(builder: &Builder, path: &'static str) -> Result<Vec<OffloadState>> {
+    let axes = builder.axes();
+    for fixed in &builder.fixed {
+        if let Some(handle) = builder.handle(fixed.role) {
+            handle.set_offload(&fixed.device, kernel_name(fixed.flag), false)?;
+        }
+    }
     for (role, device) in builder.devices() {
         let Some(handle) = builder.handle(role) else {
             continue;
@@ -22,7 +24,11 @@ pub(super) fn apply(
             let Some(wanted) = axes.offload_wanted(flag) else {
                 continue;
             };
-            let active = handle.set_offload(device, kernel_name(flag), wanted == Switch::On)?;
+            let active = if is_fixed(builder, role, device, flag) {
+                Active::Fixed(false)
+            } else {
+                handle.set_offload(device, kernel_name(flag), wanted == Switch::On)?
+            };
             if let (Some(named), Active::Fixed(on)) = (axes.offload_named(flag), active)
                 && on != (named == Switch::On)
             {
@@ -43,13 +49,15 @@ pub(super) fn apply(
         };
         let active = handle.offloads(device)?;
         states.extend(OffloadFlag::ALL.map(|flag| {
-            let (state, fixed) = match active.get(kernel_name(flag)) {
+            let by_device = match active.get(kernel_name(flag)) {
                 Active::On => ("on", false),
                 Active::Off => ("off", false),
                 Active::Fixed(true) => ("on", true),
                 Active::Fixed(false) => ("off", true),
                 Active::Mixed => ("mixed", false),
             };
+            let (state, fixed) = by_device;
+            let fixed = fixed || is_fixed(builder, role, device, flag);
             OffloadState {
                 namespace: (*role).to_owned(),
                 device: device.clone(),
@@ -61,6 +69,12 @@ pub(super) fn apply(
         }));
     }
     Ok(states)
+}
+
+/// Does the path's switch want it off, whatever the device could do?
+fn is_fixed(builder: &Builder, role: &str, device: &str, flag: OffloadFlag) -> bool {
+    let mut all = builder.fixed.iter();
+    all.any(|f| f.role == role && f.device == device && f.flag == flag)
 }
 
 fn kernel_name(flag: OffloadFlag) -> Offload {

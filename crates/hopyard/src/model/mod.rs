@@ -5,6 +5,7 @@
 mod axes;
 mod base;
 mod cell;
+mod datapath;
 mod environment;
 mod published;
 mod result;
@@ -13,6 +14,7 @@ mod sample;
 pub use axes::{AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Switch, axis};
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
+pub use datapath::{Datapath, DatapathKind};
 pub use environment::{CpuAccounting, Environment};
 pub use published::{Published, PublishedFigure};
 pub use result::{

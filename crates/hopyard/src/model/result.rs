@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axes, Environment, LoadKind, Peer, Published};
+use super::{Axes, Datapath, Environment, LoadKind, Peer, Published};
 use crate::stats::{Estimate, Verdict};
 
 /// The whole document.
@@ -138,6 +138,9 @@ pub struct CellReport {
     /// Do packet filter rules of the hub (nftables, iptables) see its traffic?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_sees: Option<bool>,
+    /// What forwarded, where the path can be built in more than one way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datapath: Option<Datapath>,
     /// Proof of the way.
     pub way: WayReport,
 }
@@ -234,4 +237,6 @@ pub enum WarningCode {
     CpuAccounting,
     /// Paths left out because this host cannot build them.
     LeftOut,
+    /// A switch forwarded in userspace for want of its kernel datapath.
+    Datapath,
 }

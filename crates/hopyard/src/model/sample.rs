@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{OffloadFlag, Switch};
+use super::{Datapath, OffloadFlag, Switch};
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +69,9 @@ pub struct Measurement {
     pub devices: Vec<DeviceCount>,
     /// Offload flags of every device of the way, as read back.
     pub offloads: Vec<OffloadState>,
+    /// What forwarded, where the path can be built in more than one way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datapath: Option<Datapath>,
     /// Did the traffic take the way it should?
     pub way: Way,
 }

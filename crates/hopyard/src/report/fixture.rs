@@ -105,6 +105,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         lost_datagrams: 0,
         offloads: BTreeMap::new(),
         filter_sees: None,
+        datapath: None,
         way: WayReport {
             proved: true,
             problems: Vec::new(),

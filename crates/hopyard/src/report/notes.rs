@@ -15,20 +15,18 @@ fn counted_u64(n: u64, what: &str) -> String {
     counted(usize::try_from(n).unwrap_or(usize::MAX), what)
 }
 
-/// What is doubtful about a cell that has figures, as one remark.
+/// What is to be known or doubted about a cell that has figures, as one remark.
 pub(super) fn doubts(cell: &CellReport) -> Option<String> {
     if instead(cell).is_some() {
         return None;
     }
-    let mut remarks: Vec<String> = cell
-        .two_modes
-        .iter()
-        .map(|(name, modes)| {
-            let both = quantity::show_all(name, modes);
-            let what = quantity::words(name);
-            format!("{what} has two modes, {both}: the figure lies between them")
-        })
-        .collect();
+    let datapath = cell.datapath.iter().map(|d| tame(&d.to_string()));
+    let mut remarks: Vec<String> = datapath.collect();
+    remarks.extend(cell.two_modes.iter().map(|(name, modes)| {
+        let both = quantity::show_all(name, modes);
+        let what = quantity::words(name);
+        format!("{what} has two modes, {both}: the figure lies between them")
+    }));
     if cell.unsettled_samples > 0 {
         let windows = counted(cell.unsettled_samples as usize, "window");
         remarks.push(format!("{windows} never settled"));

@@ -6,6 +6,8 @@ mod ipvlan;
 mod macvlan;
 mod native;
 mod netkit;
+mod ovs_internal;
+mod ovs_veth;
 mod veth;
 mod veth_route;
 mod vxlan;
@@ -18,7 +20,7 @@ use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
 
 use super::builder::switch_name;
-use super::{Builder, Error, LabId, Result, Topology};
+use super::{Builder, Error, LabId, Result, Topology, ovs};
 use crate::model::{Axes, Peer, UnknownName};
 
 /// One way to connect an endpoint.
@@ -29,7 +31,7 @@ pub trait Path: Sync {
     fn summary(&self) -> &'static str;
     /// The peers that make sense for it.
     fn peers(&self) -> &'static [Peer];
-    /// What the kernel must have for it.
+    /// What this host must have for it.
     fn needs(&self) -> &'static [Need];
     /// The axes that it has beyond those of all paths.
     fn axes(&self) -> &'static [&'static str] {
@@ -114,6 +116,8 @@ pub static PATHS: &[&dyn Path] = &[
     &veth_route::VethRoute,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
+    &ovs_veth::OvsVeth,
+    &ovs_internal::OvsInternal,
     &direct::Direct,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
@@ -141,7 +145,7 @@ pub fn path(name: &str) -> std::result::Result<&'static dyn Path, UnknownName> {
         })
 }
 
-/// Something the kernel must have.
+/// Something this host must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Need {
     /// A kind of device.
@@ -152,6 +156,8 @@ pub enum Need {
     Filter,
     /// tcx hooks and a BPF file system, which the direct switch lives on.
     DirectSwitch,
+    /// The programs of Open vSwitch, and a datapath for them.
+    OpenVswitch,
 }
 
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).
@@ -182,6 +188,7 @@ impl Need {
             Self::Kind(kind) => probe_kind(kind),
             Self::DirectSwitch => probe_switch(),
             Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
+            Self::OpenVswitch => ovs::probe(),
             Self::BridgeNetfilter => {
                 let handle = Handle::new(&NetNs::create()?)?;
                 if handle.has_sysctl(BRIDGE_NF_SYSCTL) {

@@ -1,0 +1,77 @@
+//! What can go wrong with Open vSwitch.
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// What can go wrong with Open vSwitch. The text of an error never repeats its source.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its directory.
+    #[error("cannot {what}")]
+    Home {
+        /// Operation and object.
+        what: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A program of it cannot be run at all.
+    #[error("cannot run {program}: repair package `openvswitch-switch`, or choose another path")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A program of it ran and failed.
+    #[error("cannot {what}: {program} failed ({how}): {said}")]
+    Failed {
+        /// Operation and object.
+        what: String,
+        /// The program.
+        program: String,
+        /// How it ended.
+        how: ExitStatus,
+        /// Its diagnostics.
+        said: String,
+    },
+    /// A program of it does not come to an end.
+    #[error(
+        "cannot {what}: {program} did not end within {after:?}: is the machine overloaded, or is \
+         that no program of Open vSwitch?"
+    )]
+    Silent {
+        /// Operation and object.
+        what: String,
+        /// The program.
+        program: String,
+        /// The time it had.
+        after: Duration,
+    },
+    /// A daemon lives but cannot be spoken to.
+    #[error("cannot {what}: {daemon} does not listen on {socket} after {after:?}: {said}")]
+    Deaf {
+        /// Operation and object.
+        what: &'static str,
+        /// The daemon.
+        daemon: &'static str,
+        /// Where it was to listen.
+        socket: String,
+        /// The time it had.
+        after: Duration,
+        /// Its diagnostics.
+        said: String,
+    },
+    /// A daemon is gone.
+    #[error("Open vSwitch's {daemon} died ({how}): {said}")]
+    Died {
+        /// The daemon.
+        daemon: &'static str,
+        /// How it ended.
+        how: ExitStatus,
+        /// Its diagnostics.
+        said: String,
+    },
+}

@@ -1,0 +1,46 @@
+//! Who forwards on a path whose switch is a program of its own.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What forwards frames, where it can be more than one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Datapath {
+    /// The switch ("Open vSwitch").
+    pub switch: String,
+    /// Its version.
+    pub version: String,
+    /// Where frames are forwarded.
+    pub kind: DatapathKind,
+}
+
+/// Where frames are forwarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DatapathKind {
+    /// In the kernel; the program sees the first frame of a flow alone.
+    Kernel,
+    /// In the program: every frame crosses from the kernel and back.
+    Userspace,
+}
+
+impl fmt::Display for DatapathKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kernel => "kernel",
+            Self::Userspace => "userspace",
+        })
+    }
+}
+
+impl fmt::Display for Datapath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}, {} datapath",
+            self.switch, self.version, self.kind
+        )
+    }
+}
