@@ -22,6 +22,8 @@ mod kept;
 mod kills;
 mod labs;
 mod netfilter;
+mod ovs;
+mod ovs_failures;
 mod pipes;
 mod protocol;
 mod requests;

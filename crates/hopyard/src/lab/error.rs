@@ -109,6 +109,8 @@ impl Error {
                 | Self::MtuTooSmall { .. }
                 | Self::MtuTooLarge { .. }
                 | Self::OneCpu
+                // Other people's programs: where they cannot be set up, the rest of a plan can be all the same.
+                | Self::Ovs(_)
         ) || matches!(self, Self::Net(hopyard_net::Error::Unsupported { .. }))
     }
 }

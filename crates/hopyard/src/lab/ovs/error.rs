@@ -26,7 +26,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A program of it ran and failed.
-    #[error("cannot {what}: {program} failed ({how}): {said}")]
+    #[error("cannot {what}: {program} failed ({how}): {said}; mend that, or choose another path")]
     Failed {
         /// Operation and object.
         what: String,
@@ -65,7 +65,9 @@ pub enum Error {
         said: String,
     },
     /// A daemon is gone.
-    #[error("Open vSwitch's {daemon} died ({how}): {said}")]
+    #[error(
+        "Open vSwitch's {daemon} died ({how}): {said}; `dmesg` tells of crashes and want of memory"
+    )]
     Died {
         /// The daemon.
         daemon: &'static str,
