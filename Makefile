@@ -5,7 +5,7 @@ HOPYARD := target/release/hopyard
 
 # What building needs beside a Rust toolchain; what tests and benchmarks use on top.
 BUILD_PACKAGES := gcc libc6-dev clang libbpf-dev
-TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace
+TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables
 
 .DEFAULT_GOAL := help
@@ -14,7 +14,7 @@ PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: root build ## the main job: measure every path this host has, two to three minutes
+run: root build ## the main job: measure every path this host has, some three minutes
 	$(HOPYARD) run
 
 build: toolchain ## build the program (release)
