@@ -224,7 +224,7 @@ pub struct CpuUse {
     pub busy_ns: f64,
     /// Taken by the hypervisor.
     pub steal_ns: f64,
-    /// Of the processes of the load itself (scheduler time of their cgroup).
+    /// Of the processes of the load itself and of a switch that is one (scheduler time of their cgroup).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers_ns: Option<f64>,
     /// Of other people's processes.

@@ -186,11 +186,13 @@ impl Prepared {
     /// How long a block takes, roughly.
     #[must_use]
     pub fn block_estimate(&self) -> Duration {
-        self.header
-            .cells
-            .iter()
+        let cells = self.header.cells.iter();
+        cells
             .filter(|c| c.unsupported.is_none())
-            .map(|c| self.sampler.estimate(&c.cell))
+            .map(|c| {
+                let extra = lab::path(&c.cell.path).map(lab::Path::extra_time);
+                self.sampler.estimate(&c.cell) + extra.unwrap_or_default()
+            })
             .sum()
     }
 

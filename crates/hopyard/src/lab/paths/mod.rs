@@ -15,6 +15,7 @@ mod vxlan;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
@@ -41,6 +42,10 @@ pub trait Path: Sync {
     /// this peer? Where the hub is the peer, as a host sees its own.
     fn filter_sees(&self, peer: Peer) -> bool {
         peer == Peer::Host
+    }
+    /// How much longer than others it takes to build and to take down, roughly.
+    fn extra_time(&self) -> Duration {
+        Duration::ZERO
     }
     /// Builds it. The peer is one of [`Path::peers`].
     ///

@@ -1,6 +1,8 @@
 //! `ovs-internal`: Open vSwitch in the hub; its internal ports are the endpoints' devices.
 
-use super::ovs_veth::PORT_FAR;
+use std::time::Duration;
+
+use super::ovs_veth::{EXTRA_TIME, PORT_FAR};
 use super::{Need, Path};
 use crate::lab::builder::{FAR_END, UPLINK};
 use crate::lab::ovs::{BRIDGE, Port};
@@ -21,7 +23,7 @@ impl Path for OvsInternal {
     }
 
     fn summary(&self) -> &'static str {
-        "the same with Open vSwitch's internal ports as the endpoints' devices, no veth"
+        "Open vSwitch in the hub, its internal ports as the endpoints' devices; datapath as for ovs-veth"
     }
 
     fn peers(&self) -> &'static [Peer] {
@@ -30,6 +32,10 @@ impl Path for OvsInternal {
 
     fn needs(&self) -> &'static [Need] {
         &[Need::Kind("veth"), Need::OpenVswitch]
+    }
+
+    fn extra_time(&self) -> Duration {
+        EXTRA_TIME
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {

@@ -1,5 +1,7 @@
 //! `ovs-veth`: Open vSwitch in the hub, veth ports.
 
+use std::time::Duration;
+
 use super::{Need, Path};
 use crate::lab::builder::{ETH, FAR_END, UPLINK};
 use crate::lab::ovs::{BRIDGE, Port};
@@ -23,6 +25,10 @@ pub(super) const PORT_FAR: Port = Port::Device {
     other: (role::FAR, FAR_END),
 };
 
+/// Starting the daemons. The userspace datapath spends 100 ms of it asleep, to learn the frequency of the
+/// CPU's time stamp counter (`pmd_perf_estimate_tsc_frequency`).
+pub(super) const EXTRA_TIME: Duration = Duration::from_millis(150);
+
 pub(super) struct OvsVeth;
 
 impl Path for OvsVeth {
@@ -40,6 +46,10 @@ impl Path for OvsVeth {
 
     fn needs(&self) -> &'static [Need] {
         &[Need::Kind("veth"), Need::OpenVswitch]
+    }
+
+    fn extra_time(&self) -> Duration {
+        EXTRA_TIME
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
