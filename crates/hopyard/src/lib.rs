@@ -13,6 +13,7 @@ pub mod measure;
 pub mod meter;
 pub mod model;
 pub mod plan;
+pub mod profile;
 pub mod report;
 pub mod run;
 pub mod signals;

@@ -1,5 +1,7 @@
 //! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
 
+mod profile;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -47,6 +49,9 @@ pub enum Error {
     /// The clock.
     #[error("cannot wait for the window")]
     Clock(#[source] std::io::Error),
+    /// The profile.
+    #[error(transparent)]
+    Profile(#[from] crate::profile::Error),
     /// The receiver got nothing.
     #[error(
         "the receiver got nothing in the whole window, though the connection stood; \
@@ -162,12 +167,16 @@ impl Sampler {
     /// How long one sample of a cell takes, roughly.
     #[must_use]
     pub fn estimate(&self, cell: &Cell) -> Duration {
+        self.estimate_of(cell, self.window)
+    }
+
+    fn estimate_of(&self, cell: &Cell, window: Duration) -> Duration {
         /// Building, starting, taking down: as measured on two virtual CPUs.
         const AROUND: Duration = Duration::from_millis(70);
         /// A port comes and goes, with the grace periods that the kernel waits for.
         const PORT: Duration = Duration::from_millis(30);
         let idle = cell.axes.ports.unwrap_or(0).saturating_sub(2);
-        self.warm_up + self.window + LEAD + TAIL + AROUND + PORT * idle
+        self.warm_up + window + LEAD + TAIL + AROUND + PORT * idle
     }
 
     /// Measures a cell in a lab of its own.
@@ -192,33 +201,37 @@ impl Sampler {
         cell: &Cell,
         quiet_cores: f64,
     ) -> Result<Measurement, Error> {
+        let counted = self.ends(lab, cell).and_then(|mut ends| {
+            let watched = self.watch(lab, &mut ends);
+            watched.map_err(|error| ends.cause_of(error))
+        });
+        // A switch that died explains whatever came of it, and figures of half a window are none.
+        if let Some(death) = lab.death() {
+            return Err(lab::Error::from(death).into());
+        }
+        assemble(cell, lab, counted?, quiet_cores)
+    }
+
+    /// Workers at both ends of a lab, with every flow connected.
+    fn ends(&self, lab: &Lab, cell: &Cell) -> Result<Ends, Error> {
         let Topology { client, server, .. } = &lab.topology;
         let places = places(cell.axes.placement, &cpu::current_affinity()?)?;
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
         spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
-
         let mut ends = Ends {
             client: lab.start_worker(client, &self.program)?,
             server: lab.start_worker(server, &self.program)?,
         };
         let address = server.addresses.of(cell.axes.family);
-        let counted = ends
-            .connect(&spec, address, &places)
-            .and_then(|()| self.watch(lab, &mut ends));
-        // A switch that died explains whatever came of it, and figures of half a window are none.
-        if let Some(death) = lab.death() {
-            return Err(lab::Error::from(death).into());
-        }
-        let counted = counted.map_err(|error| ends.cause_of(error))?;
-        drop(ends);
-        assemble(cell, lab, counted, quiet_cores)
+        ends.connect(&spec, address, &places)
+            .map_err(|error| ends.cause_of(error))?;
+        Ok(ends)
     }
 
     /// Has connected ends make traffic and reads everything that counts it.
     fn watch(&self, lab: &Lab, ends: &mut Ends) -> Result<Counts, Error> {
-        let timetable = self.timetable();
-        ends.server.tell(&Request::Run(timetable), "run")?;
-        ends.client.tell(&Request::Run(timetable), "run")?;
+        let timetable = self.timetable(self.window);
+        ends.run(timetable)?;
         let mut pids = lab.daemons();
         pids.extend([ends.client.pid(), ends.server.pid()]);
         let ours = Ours {
@@ -233,11 +246,11 @@ impl Sampler {
         })
     }
 
-    fn timetable(&self) -> Timetable {
+    fn timetable(&self, window: Duration) -> Timetable {
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let start_ns = clock::monotonic_ns() + ns(LEAD);
         let open_ns = start_ns + ns(self.warm_up);
-        let close_ns = open_ns + ns(self.window);
+        let close_ns = open_ns + ns(window);
         Timetable {
             start_ns,
             open_ns,
@@ -385,6 +398,13 @@ impl Ends {
             Reply::Connected => Ok(()),
             other => Err(self.client.out_of_turn(&other).into()),
         }
+    }
+
+    /// Has both make traffic by a timetable.
+    fn run(&mut self, timetable: Timetable) -> Result<(), Error> {
+        self.server.tell(&Request::Run(timetable), "run")?;
+        self.client.tell(&Request::Run(timetable), "run")?;
+        Ok(())
     }
 
     /// What lies behind a failure: an end that died takes the connections of the other along, which

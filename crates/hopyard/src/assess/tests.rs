@@ -75,6 +75,7 @@ fn run(paths: &[&str]) -> Run {
     Run {
         header,
         samples: Vec::new(),
+        profiles: Vec::new(),
         end: Some(End::Complete),
     }
 }

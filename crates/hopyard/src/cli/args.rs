@@ -70,6 +70,7 @@ Examples:
   hopyard run --paths veth,bridge,bridge-nf --loads tcp_stream,udp_stream --set message_size=64,1400
   hopyard run --paths native,macvlan --peer far --set rate=100mbit --window 2s --blocks 8
   hopyard run --blocks 2                       a quick look: figures without verdicts
+  hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    what each part of the kernel costs
   hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
 
 `hopyard list paths|loads|axes|plans` tells the words. Several values of an axis are a sweep.")]
@@ -110,6 +111,9 @@ pub(super) struct RunArgs {
     /// Seed of every random order (default: another each time, and recorded)
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
+    /// Say where the time goes too: samples what the kernel is at, in windows of its own
+    #[arg(long)]
+    pub(super) profile: bool,
     /// Directory for the run (default: hopyard-runs/TIME-PLAN)
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,

@@ -67,7 +67,8 @@ is_a_request!(
     plan::ExpandError,
     store::Error,
     crate::model::UnknownName,
-    crate::model::AxisError
+    crate::model::AxisError,
+    crate::profile::Error
 );
 
 impl From<hopyard_switch::Error> for Failure {
@@ -94,6 +95,7 @@ impl From<measure::Error> for Failure {
                 message: "interrupted".to_owned(),
             },
             measure::Error::Lab(error) => error.into(),
+            measure::Error::Profile(error) => error.into(),
             // Without privilege, or on a kernel that lacks something: nothing is broken.
             measure::Error::Net(ref net)
                 if net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. }) =>

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use hopyard_net::cpu;
+
 use super::args::RunArgs;
 use super::progress::Progress;
 use super::{Done, Failure, print};
@@ -11,7 +13,7 @@ use crate::model::CellStatus;
 use crate::plan::{self, Paths, Plan};
 use crate::report::{Format, render};
 use crate::store::{self, End, Run};
-use crate::{run, signals};
+use crate::{profile, run, signals};
 
 /// Where runs go by themselves.
 const RUNS: &str = "hopyard-runs";
@@ -23,7 +25,11 @@ pub(super) fn run(args: &RunArgs) -> Done {
         Some(out) => store::check_place(out)?,
         None => store::check_writable(RUNS.as_ref())?,
     }
-    let prepared = run::prepare(plan, args.seed.unwrap_or_else(run::any_seed))?;
+    if args.profile {
+        profile::check(&cpu::online_cpus().map_err(crate::measure::Error::from)?)?;
+    }
+    let mut prepared = run::prepare(plan, args.seed.unwrap_or_else(run::any_seed))?;
+    prepared.profile = args.profile;
     let directory = args
         .out
         .clone()

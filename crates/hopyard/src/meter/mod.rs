@@ -13,6 +13,7 @@ pub mod way;
 
 pub use cpu::{CpuMeter, CpuReading, Ours};
 pub use processes::Clocks;
+pub(crate) use processes::{Whose, whose};
 
 /// What a meter could not read.
 #[derive(Debug, thiserror::Error)]

@@ -75,6 +75,24 @@ impl Clocks {
     }
 }
 
+/// Whose work a process does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// A kernel thread that may work for the network, by its name.
+    Kernel(String),
+    /// Other people's, or of a process that has ended.
+    Foreign,
+}
+
+/// Whose work does a process do that is none of the load's own? As CPU time is told apart.
+pub(crate) fn whose(pid: i32) -> Whose {
+    let text = read(&format!("/proc/{pid}/stat")).unwrap_or_default();
+    match kind(&text) {
+        Some((name, flags)) if !never_ours(name, flags) => Whose::Kernel(name.to_owned()),
+        _ => Whose::Foreign,
+    }
+}
+
 /// Is the process of the kind wanted, by its name and flags?
 fn kind_of(pid: i32, wanted: impl Fn(&str, u64) -> bool) -> bool {
     read(&format!("/proc/{pid}/stat"))

@@ -7,6 +7,7 @@ mod base;
 mod cell;
 mod datapath;
 mod environment;
+mod profile;
 mod published;
 mod result;
 mod sample;
@@ -16,6 +17,7 @@ pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use datapath::{Datapath, DatapathKind};
 pub use environment::{CpuAccounting, Environment};
+pub use profile::{BadProfile, ProfileWindow, Stack};
 pub use published::{Published, PublishedFigure};
 pub use result::{
     CellReport, CellStatus, DeviceSeen, Elsewhere, RunReport, RunSummary, VerdictReport, Warning,

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{Error, Observer, Prepared};
 use crate::assess::{self, last_attempts};
 use crate::measure;
-use crate::model::{Measurement, Outcome, Sample};
+use crate::model::{Measurement, Outcome, ProfileWindow, Sample};
 use crate::stats;
 use crate::store::{End, Writer};
 
@@ -24,6 +24,7 @@ const HOPELESS: u32 = 3;
 pub(super) struct Blocks<'a> {
     prepared: &'a Prepared,
     samples: &'a mut Vec<Sample>,
+    profiles: &'a mut Vec<ProfileWindow>,
     began: Instant,
     /// Straight failures from the start, by cell; a cell that worked once is never given up.
     failures: Vec<Option<u32>>,
@@ -51,10 +52,15 @@ fn stop(error: measure::Error) -> Stop {
 }
 
 impl<'a> Blocks<'a> {
-    pub(super) fn new(prepared: &'a Prepared, samples: &'a mut Vec<Sample>) -> Self {
+    pub(super) fn new(
+        prepared: &'a Prepared,
+        samples: &'a mut Vec<Sample>,
+        profiles: &'a mut Vec<ProfileWindow>,
+    ) -> Self {
         Self {
             prepared,
             samples,
+            profiles,
             began: Instant::now(),
             failures: vec![Some(0); prepared.header.cells.len()],
         }
@@ -153,8 +159,12 @@ impl<'a> Blocks<'a> {
                 took_ns: ns(self.began.elapsed() - started),
                 outcome,
             };
+            let measured = matches!(sample.outcome, Outcome::Measured(_));
             writer.append(&sample)?;
             self.samples.push(sample);
+            if measured && self.prepared.profile {
+                self.profile((block, attempt, index), writer, observer)?;
+            }
         }
         Ok(if time_ns > 0.0 {
             steal_ns / time_ns
@@ -189,6 +199,33 @@ impl<'a> Blocks<'a> {
                 Ok(Err(cause))
             }
         }
+    }
+
+    /// Takes a profile beside a sample. Where it fails the sample counts all the same.
+    fn profile(
+        &mut self,
+        (block, attempt, index): (u32, u32, usize),
+        writer: &mut Writer,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Stop> {
+        let cell = &self.prepared.header.cells[index].cell;
+        match self.prepared.sampler.profile(cell) {
+            Ok(window) => {
+                let window = ProfileWindow {
+                    block,
+                    attempt,
+                    cell: index,
+                    ..window
+                };
+                writer.append_profile(&window)?;
+                self.profiles.push(window);
+            }
+            Err(error) if error.is_interrupt() => return Err(stop(error)),
+            Err(error) => {
+                observer.note(&format!("no profile of {cell}: {}", crate::chain(&error)));
+            }
+        }
+        Ok(())
     }
 
     fn out_of_time(&self) -> bool {

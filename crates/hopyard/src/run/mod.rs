@@ -57,6 +57,8 @@ impl Observer for Silent {}
 pub struct Prepared {
     plan: Plan,
     sampler: Sampler,
+    /// Is a profile to be taken beside each sample?
+    pub profile: bool,
     /// What will be written down.
     pub header: Header,
 }
@@ -118,6 +120,7 @@ pub fn prepare(plan: Plan, seed: u64) -> Result<Prepared, Error> {
     Ok(Prepared {
         plan,
         sampler,
+        profile: false,
         header,
     })
 }
@@ -191,7 +194,12 @@ impl Prepared {
             .filter(|c| c.unsupported.is_none())
             .map(|c| {
                 let extra = lab::path(&c.cell.path).map(lab::Path::extra_time);
-                self.sampler.estimate(&c.cell) + extra.unwrap_or_default()
+                let extra = extra.unwrap_or_default();
+                let mut each = self.sampler.estimate(&c.cell) + extra;
+                if self.profile {
+                    each += self.sampler.profile_estimate(&c.cell) + extra;
+                }
+                each
             })
             .sum()
     }
@@ -206,11 +214,11 @@ impl Prepared {
         observer: &mut dyn Observer,
     ) -> Result<(Run, Option<Error>), Error> {
         let mut writer = Writer::create(directory, &self.header)?;
-        let mut samples = Vec::new();
+        let (mut samples, mut profiles) = (Vec::new(), Vec::new());
         let block = self.block_estimate();
         observer.planned(self.header.cells.len(), self.plan.blocks, block);
         self.warn_of_the_limit(block, observer);
-        let outcome = blocks::Blocks::new(&self, &mut samples).run(&mut writer, observer);
+        let outcome = blocks::Blocks::new(&self, &mut samples, &mut profiles).run(&mut writer, observer);
         observer.finished();
         let outcome = outcome.and_then(|end| {
             writer.finish(end)?;
@@ -224,6 +232,7 @@ impl Prepared {
             Run {
                 header: self.header,
                 samples,
+                profiles,
                 end,
             },
             failure,

@@ -3,6 +3,7 @@
 //! ```text
 //! run.json        what was to be done, and on what machine
 //! samples.jsonl   a line per sample, written and flushed as soon as it is there
+//! profiles.jsonl  a line per profile, where the run takes any
 //! end.json        how it ended; missing where the program was killed
 //! ```
 //!
@@ -18,12 +19,13 @@ use serde::{Deserialize, Serialize};
 
 pub use place::{check_place, check_writable};
 
-use crate::model::{Cell, Environment, Outcome, Published, Sample};
+use crate::model::{Cell, Environment, Outcome, ProfileWindow, Published, Sample};
 
 /// Version of the files.
 pub const SCHEMA: &str = "hopyard/store/1";
 const HEADER: &str = "run.json";
 const SAMPLES: &str = "samples.jsonl";
+const PROFILES: &str = "profiles.jsonl";
 const END: &str = "end.json";
 
 /// A cell of the run, and why it is not measured if it is not.
@@ -152,6 +154,8 @@ pub enum Error {
 pub struct Writer {
     directory: PathBuf,
     samples: File,
+    /// Made with the first profile.
+    profiles: Option<File>,
 }
 
 impl Writer {
@@ -166,15 +170,10 @@ impl Writer {
             source,
         })?;
         write_json(&directory.join(HEADER), header)?;
-        let file = directory.join(SAMPLES);
-        let samples = File::options()
-            .create_new(true)
-            .append(true)
-            .open(&file)
-            .map_err(|source| Error::Write { file, source })?;
         Ok(Self {
             directory: directory.to_owned(),
-            samples,
+            samples: new_file(&directory.join(SAMPLES))?,
+            profiles: None,
         })
     }
 
@@ -189,16 +188,23 @@ impl Writer {
     /// # Errors
     /// The disk is full, for one.
     pub fn append(&mut self, sample: &Sample) -> Result<(), Error> {
-        let appended = serde_json::to_vec(sample)
-            .map_err(io::Error::from)
-            .and_then(|mut line| {
-                line.push(b'\n');
-                self.samples.write_all(&line)
-            });
-        appended.map_err(|source| Error::Write {
+        append(&mut self.samples, sample).map_err(|source| Error::Write {
             file: self.directory.join(SAMPLES),
             source,
         })
+    }
+
+    /// Appends a profile likewise.
+    ///
+    /// # Errors
+    /// The disk is full, for one.
+    pub fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error> {
+        let file = self.directory.join(PROFILES);
+        let profiles = match &mut self.profiles {
+            Some(profiles) => profiles,
+            none => none.insert(new_file(&file)?),
+        };
+        append(profiles, profile).map_err(|source| Error::Write { file, source })
     }
 
     /// Notes how the run ended.
@@ -208,6 +214,23 @@ impl Writer {
     pub fn finish(&self, end: End) -> Result<(), Error> {
         write_json(&self.directory.join(END), &end)
     }
+}
+
+fn new_file(file: &Path) -> Result<File, Error> {
+    File::options()
+        .create_new(true)
+        .append(true)
+        .open(file)
+        .map_err(|source| Error::Write {
+            file: file.to_owned(),
+            source,
+        })
+}
+
+fn append(file: &mut File, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    file.write_all(&line)
 }
 
 fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
@@ -230,6 +253,8 @@ pub struct Run {
     pub header: Header,
     /// What it did.
     pub samples: Vec<Sample>,
+    /// The profiles it took.
+    pub profiles: Vec<ProfileWindow>,
     /// How it ended; `None` where the program was killed.
     pub end: Option<End>,
 }
@@ -249,7 +274,12 @@ pub fn load(directory: &Path) -> Result<Run, Error> {
     })?;
     check_schema(&file, &text)?;
     let header: Header = parse(&file, 1, text.as_bytes())?;
-    let samples = load_samples(&directory.join(SAMPLES), header.blocks_max)?;
+    let samples = load_lines(&directory.join(SAMPLES), |sample: &Sample| {
+        check(sample, header.blocks_max)
+    })?;
+    let profiles = load_lines(&directory.join(PROFILES), |profile: &ProfileWindow| {
+        check_profile(profile, &header)
+    })?;
     let file = directory.join(END);
     let end = match fs::read(&file) {
         Ok(text) => Some(parse(&file, 1, &text)?),
@@ -259,6 +289,7 @@ pub fn load(directory: &Path) -> Result<Run, Error> {
     Ok(Run {
         header,
         samples,
+        profiles,
         end,
     })
 }
@@ -279,38 +310,36 @@ fn check_schema(file: &Path, text: &str) -> Result<(), Error> {
     }
 }
 
-fn load_samples(file: &Path, blocks: u32) -> Result<Vec<Sample>, Error> {
+/// The lines of a file; none where there is no file.
+fn load_lines<T: for<'de> Deserialize<'de>>(
+    file: &Path,
+    check: impl Fn(&T) -> Result<(), String>,
+) -> Result<Vec<T>, Error> {
+    let unreadable = |source| Error::Read {
+        file: file.to_owned(),
+        source,
+    };
     let mut lines = match File::open(file) {
         Ok(opened) => BufReader::new(opened),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => {
-            return Err(Error::Read {
-                file: file.to_owned(),
-                source,
-            });
-        }
+        Err(source) => return Err(unreadable(source)),
     };
-    let mut samples = Vec::new();
+    let mut values = Vec::new();
     let mut line = Vec::new();
     loop {
         line.clear();
-        lines
-            .read_until(b'\n', &mut line)
-            .map_err(|source| Error::Read {
-                file: file.to_owned(),
-                source,
-            })?;
-        let Some((b'\n', sample)) = line.split_last() else {
-            return Ok(samples);
+        lines.read_until(b'\n', &mut line).map_err(unreadable)?;
+        let Some((b'\n', value)) = line.split_last() else {
+            return Ok(values);
         };
-        let number = samples.len() + 1;
-        let sample: Sample = parse(file, number, sample)?;
-        check(&sample, blocks).map_err(|why| Error::Damaged {
+        let number = values.len() + 1;
+        let value: T = parse(file, number, value)?;
+        check(&value).map_err(|why| Error::Damaged {
             file: file.to_owned(),
             line: number,
             source: serde::de::Error::custom(why),
         })?;
-        samples.push(sample);
+        values.push(value);
     }
 }
 
@@ -324,6 +353,18 @@ fn check(sample: &Sample, blocks: u32) -> Result<(), String> {
         Outcome::Measured(measurement) => measurement.check().map_err(|e| e.to_string()),
         Outcome::Failed { .. } => Ok(()),
     }
+}
+
+fn check_profile(profile: &ProfileWindow, header: &Header) -> Result<(), String> {
+    if profile.block >= header.blocks_max {
+        let (block, blocks) = (profile.block, header.blocks_max);
+        return Err(format!("block {block} in a run of at most {blocks}"));
+    }
+    if profile.cell >= header.cells.len() {
+        let (cell, cells) = (profile.cell, header.cells.len());
+        return Err(format!("cell {cell} in a run of {cells}"));
+    }
+    profile.check().map_err(|e| e.to_string())
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(file: &Path, line: usize, text: &[u8]) -> Result<T, Error> {

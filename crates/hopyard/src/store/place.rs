@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use super::{END, Error, HEADER, SAMPLES};
+use super::{END, Error, HEADER, PROFILES, SAMPLES};
 
 /// Can a run be written there? Leaves nothing behind.
 ///
@@ -30,7 +30,7 @@ pub fn check_writable(directory: &Path) -> Result<(), Error> {
 /// A run is never written over, nor is what is left of one.
 pub(super) fn refuse_taken(directory: &Path) -> Result<(), Error> {
     let there = |file: &&str| directory.join(file).exists();
-    match [HEADER, SAMPLES, END].into_iter().find(there) {
+    match [HEADER, SAMPLES, PROFILES, END].into_iter().find(there) {
         Some(file) => Err(Error::Taken {
             directory: directory.to_owned(),
             file,

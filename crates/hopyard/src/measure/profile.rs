@@ -1,0 +1,61 @@
+//! One profile: a fresh lab under the same load, its CPUs sampled for one window.
+
+use std::time::Duration;
+
+use super::{Ends, Error, Sampler, done, wait_until};
+use crate::lab::{self, Lab};
+use crate::model::{Cell, ProfileWindow};
+use crate::profile::fold::{Span, fold};
+use crate::profile::{Profiler, Symbols, Taken, window};
+
+impl Sampler {
+    /// How long one profile takes, roughly.
+    #[must_use]
+    pub fn profile_estimate(&self, cell: &Cell) -> Duration {
+        /// Reading and sorting the kernel's symbols.
+        const SYMBOLS: Duration = Duration::from_millis(100);
+        self.estimate_of(cell, window(self.window)) + SYMBOLS
+    }
+
+    /// Samples a cell's call chains in a lab of its own.
+    ///
+    /// Block, attempt and cell of the result are for the caller to fill in.
+    ///
+    /// # Errors
+    /// As [`Sampler::measure`], and what keeps CPUs from being sampled.
+    pub fn profile(&self, cell: &Cell) -> Result<ProfileWindow, Error> {
+        let path = lab::path(&cell.path).map_err(lab::Error::from)?;
+        let lab = Lab::build(path, cell.peer, &cell.axes)?;
+        let profiler = Profiler::open(self.meter.cpus(), window(self.window))?;
+        let mut ends = self.ends(&lab, cell)?;
+        self.sampled(profiler, &lab, &mut ends)
+            .map_err(|error| ends.cause_of(error))
+    }
+
+    /// The workers are still there at the end of it, for their processes to be told from others, and so
+    /// is the lab with its BPF programs.
+    fn sampled(
+        &self,
+        mut profiler: Profiler,
+        lab: &Lab,
+        ends: &mut Ends,
+    ) -> Result<ProfileWindow, Error> {
+        let timetable = self.timetable(window(self.window));
+        ends.run(timetable)?;
+        wait_until(timetable.open_ns)?;
+        profiler.start()?;
+        wait_until(timetable.close_ns)?;
+        profiler.stop()?;
+        done(&mut ends.client)?;
+        done(&mut ends.server)?;
+        let taken: Taken = profiler.take();
+        let span = Span {
+            open_ns: timetable.open_ns,
+            close_ns: timetable.close_ns,
+            cpus: u32::try_from(self.meter.cpus().len()).unwrap_or(u32::MAX),
+        };
+        let mut roots = vec![(ends.client.pid(), "client"), (ends.server.pid(), "server")];
+        roots.extend(lab.daemons().into_iter().map(|pid| (pid, "switch")));
+        Ok(fold(&taken, span, &roots, &Symbols::read()?))
+    }
+}

@@ -1,0 +1,216 @@
+//! From samples to what is stored: whose they are, the names of their functions, and how often each chain was
+//! seen.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{FREQUENCY_HZ, Symbols, Taken};
+use crate::meter::{Whose, whose};
+use crate::model::{ProfileWindow, Stack};
+
+/// Root of what ran on an idle CPU, and of the idling itself.
+pub const IDLE: &str = "idle";
+/// Frame of everything in user space.
+pub const USER: &str = "[user]";
+/// Frame of an address without a name.
+pub const UNKNOWN: &str = "[unknown]";
+
+/// The load's own processes: (process, its name in profiles).
+pub type Roots<'a> = &'a [(u32, &'a str)];
+
+/// When and where samples were taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// From, `CLOCK_MONOTONIC`, ns.
+    pub open_ns: u64,
+    /// To.
+    pub close_ns: u64,
+    /// CPUs watched.
+    pub cpus: u32,
+}
+
+/// Puts samples together. Reads /proc for the processes they are of: call it while those run.
+///
+/// Block, attempt and cell are for the caller to fill in.
+#[must_use]
+pub fn fold(taken: &Taken, span: Span, roots: Roots<'_>, symbols: &Symbols) -> ProfileWindow {
+    let names = |address| symbols.name(address);
+    fold_with(taken, span, &names, &mut Owners::new(roots, whose))
+}
+
+fn fold_with(
+    taken: &Taken,
+    span: Span,
+    names: &dyn Fn(u64) -> Option<String>,
+    owners: &mut Owners<'_>,
+) -> ProfileWindow {
+    let mut frames = Frames::default();
+    let mut counts: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
+    let mut elsewhere = 0;
+    let within = span.open_ns..=span.close_ns;
+    // The order to stop may be late on a busy machine: by then the load may have ended.
+    for sample in taken.samples.iter().filter(|s| within.contains(&s.at_ns)) {
+        let Some(root) = owners.root(sample.pid) else {
+            elsewhere += 1;
+            continue;
+        };
+        let mut stack = vec![frames.place(root)];
+        if sample.user {
+            stack.push(frames.place(USER));
+        }
+        let outermost_first = sample.chain.iter().rev();
+        stack.extend(outermost_first.map(|address| frames.place_of(*address, names)));
+        *counts.entry(stack).or_default() += 1;
+    }
+    ProfileWindow {
+        block: 0,
+        attempt: 0,
+        cell: 0,
+        span_ns: span.close_ns.saturating_sub(span.open_ns),
+        frequency_hz: FREQUENCY_HZ,
+        cpus: span.cpus,
+        elsewhere,
+        lost: taken.lost,
+        frames: frames.names,
+        stacks: counts
+            .into_iter()
+            .map(|(frames, samples)| Stack { frames, samples })
+            .collect(),
+    }
+}
+
+/// Names, each once.
+#[derive(Default)]
+struct Frames {
+    names: Vec<String>,
+    places: HashMap<String, u32>,
+    addresses: HashMap<u64, u32>,
+}
+
+impl Frames {
+    fn place(&mut self, name: &str) -> u32 {
+        if let Some(place) = self.places.get(name) {
+            return *place;
+        }
+        let place = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.push(name.to_owned());
+        self.places.insert(name.to_owned(), place);
+        place
+    }
+
+    fn place_of(&mut self, address: u64, names: &dyn Fn(u64) -> Option<String>) -> u32 {
+        if let Some(place) = self.addresses.get(&address) {
+            return *place;
+        }
+        let name = names(address);
+        let place = self.place(name.as_deref().unwrap_or(UNKNOWN));
+        self.addresses.insert(address, place);
+        place
+    }
+}
+
+/// Who ran, by process; `None` where it was not for the load.
+struct Owners<'a> {
+    known: HashMap<i32, Option<String>>,
+    whose: Box<dyn Fn(i32) -> Whose + 'a>,
+}
+
+impl<'a> Owners<'a> {
+    fn new(roots: Roots<'_>, whose: impl Fn(i32) -> Whose + 'a) -> Self {
+        let mut known = HashMap::from([(0, Some(IDLE.to_owned()))]);
+        known.extend(roots.iter().filter_map(|(pid, name)| {
+            let pid = i32::try_from(*pid).ok()?;
+            Some((pid, Some((*name).to_owned())))
+        }));
+        let own = i32::try_from(std::process::id()).ok();
+        known.extend(own.map(|pid| (pid, None)));
+        Self {
+            known,
+            whose: Box::new(whose),
+        }
+    }
+
+    fn root(&mut self, pid: i32) -> Option<&str> {
+        let whose = &self.whose;
+        self.known
+            .entry(pid)
+            .or_insert_with(|| match whose(pid) {
+                Whose::Kernel(name) => Some(name),
+                Whose::Foreign => None,
+            })
+            .as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::RawSample;
+
+    fn sample(pid: i32, at_ns: u64, chain: &[u64]) -> RawSample {
+        RawSample {
+            pid,
+            at_ns,
+            user: chain.is_empty(),
+            chain: chain.to_vec(),
+        }
+    }
+
+    fn folded(samples: Vec<RawSample>) -> ProfileWindow {
+        let names = |address| match address {
+            1 => Some("udp_sendmsg".to_owned()),
+            2 => Some("do_syscall_64".to_owned()),
+            _ => None,
+        };
+        let whose = |pid| match pid {
+            20 => Whose::Kernel("ksoftirqd/0".to_owned()),
+            _ => Whose::Foreign,
+        };
+        let span = Span {
+            open_ns: 100,
+            close_ns: 200,
+            cpus: 2,
+        };
+        let taken = Taken { samples, lost: 3 };
+        let mut owners = Owners::new(&[(10, "client"), (11, "server")], whose);
+        fold_with(&taken, span, &names, &mut owners)
+    }
+
+    #[test]
+    fn equal_chains_are_counted_together_the_outermost_first() {
+        let window = folded(vec![
+            sample(10, 100, &[1, 2]),
+            sample(10, 150, &[1, 2]),
+            sample(11, 200, &[]),
+            sample(0, 150, &[9]),
+            sample(20, 150, &[2]),
+        ]);
+        window.check().unwrap();
+        let mut stacks: Vec<_> = window
+            .stacks()
+            .map(|(frames, n)| (frames.join(";"), n))
+            .collect();
+        stacks.sort();
+        let expected = [
+            ("client;do_syscall_64;udp_sendmsg", 2),
+            ("idle;[unknown]", 1),
+            ("ksoftirqd/0;do_syscall_64", 1),
+            ("server;[user]", 1),
+        ];
+        let seen: Vec<_> = stacks.iter().map(|(s, n)| (s.as_str(), *n)).collect();
+        assert_eq!(seen, expected);
+        assert_eq!((window.lost, window.elsewhere, window.span_ns), (3, 0, 100));
+    }
+
+    #[test]
+    fn others_and_the_controller_are_elsewhere_and_late_samples_are_dropped() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let window = folded(vec![
+            sample(own, 150, &[1]),
+            sample(999, 150, &[1]),
+            sample(10, 99, &[1]),
+            sample(10, 201, &[1]),
+        ]);
+        assert_eq!(window.elsewhere, 2);
+        assert!(window.stacks.is_empty());
+    }
+}
