@@ -218,7 +218,8 @@ impl Prepared {
         let block = self.block_estimate();
         observer.planned(self.header.cells.len(), self.plan.blocks, block);
         self.warn_of_the_limit(block, observer);
-        let outcome = blocks::Blocks::new(&self, &mut samples, &mut profiles).run(&mut writer, observer);
+        let outcome =
+            blocks::Blocks::new(&self, &mut samples, &mut profiles).run(&mut writer, observer);
         observer.finished();
         let outcome = outcome.and_then(|end| {
             writer.finish(end)?;
