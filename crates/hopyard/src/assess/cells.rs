@@ -117,6 +117,7 @@ fn one(
         filter_sees: planned.filter_sees,
         datapath: measured.iter().find_map(|m| m.datapath.clone()),
         way: way(measured),
+        profile: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
 
 mod cells;
+mod profile;
 mod quantities;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ use crate::plan::FOR_A_VERDICT;
 use crate::stats;
 use crate::store::{End, Header, Run};
 
-pub use quantities::{QUANTITIES, Quantity, quantity};
+pub use quantities::{QUANTITIES, Quantity, cost, quantity};
 
 /// Makes the whole document of a run.
 #[must_use]
@@ -24,6 +25,7 @@ pub fn assess(run: &Run) -> RunReport {
     let mut cells = cells::assess(header, &blocks);
     let quick_look = complete_blocks(header, &blocks) < FOR_A_VERDICT;
     verdicts::fill(header, &blocks, &mut cells, quick_look);
+    profile::fill(header, &run.profiles, &blocks, &mut cells);
     let half_width_reached = settled(header, &blocks);
     let summary = RunSummary {
         id: header.id.clone(),

@@ -129,6 +129,16 @@ pub static QUANTITIES: &[Quantity] = &[
     },
 ];
 
+/// The CPU cost that goes with a load's main figure.
+#[must_use]
+pub fn cost(load: LoadKind) -> &'static str {
+    match load {
+        LoadKind::UdpStream => "cpu_ns_per_packet",
+        _ if load.is_stream() => "cpu_ns_per_byte",
+        _ => "cpu_ns_per_transaction",
+    }
+}
+
 /// The quantity of that name.
 ///
 /// # Errors
@@ -163,6 +173,14 @@ impl Quantity {
             Kind::Demand(cost, units) => Some(cost(m) / units(m, load)),
         };
         value.filter(|v| v.is_finite())
+    }
+
+    /// Cost and units of one sample, where the quantity is a cost per unit.
+    pub(super) fn demand(&self, m: &Measurement, load: LoadKind) -> Option<(f64, f64)> {
+        match &self.kind {
+            Kind::Value(_) => None,
+            Kind::Demand(cost, units) => Some((cost(m), units(m, load))),
+        }
     }
 
     /// Its estimate over samples; `None` where fewer than two have it.
@@ -250,6 +268,7 @@ mod tests {
                 .iter()
                 .filter(|q| q.decides_width && q.applies(load));
             assert_eq!(deciding.count(), 2, "{load}: its main figure and its cost");
+            assert!(quantity(cost(load)).unwrap().applies(load));
         }
     }
 }

@@ -17,7 +17,10 @@ pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use datapath::{Datapath, DatapathKind};
 pub use environment::{CpuAccounting, Environment};
-pub use profile::{BadProfile, ProfileWindow, Stack};
+pub use profile::{
+    BadProfile, FunctionCost, ProfileDifference, ProfileReport, ProfileWindow, Stack,
+    SubsystemCost, SubsystemDifference,
+};
 pub use published::{Published, PublishedFigure};
 pub use result::{
     CellReport, CellStatus, DeviceSeen, Elsewhere, RunReport, RunSummary, VerdictReport, Warning,

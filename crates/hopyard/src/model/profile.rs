@@ -1,8 +1,10 @@
 //! Profiles: what the CPUs were at in one window of its own, as kernel call chains, raw.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sample::{Absurd, plausible};
+use crate::stats::Estimate;
 
 /// Call chains of one cell in one block, taken in a window beside the measured one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,4 +97,74 @@ impl ProfileWindow {
             )
         })
     }
+}
+
+/// Where the CPU time of a cell goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileReport {
+    /// The estimate that is split up; all costs here are in its unit.
+    pub quantity: String,
+    /// Windows in which samples were taken, one per block at most.
+    pub windows: u32,
+    /// Windows with too few busy samples to say much.
+    pub thin_windows: u32,
+    /// Length of a window, s.
+    pub window_s: f64,
+    /// Samples per second and CPU.
+    pub frequency_hz: u64,
+    /// Samples of CPUs at work for the load.
+    pub busy_samples: u64,
+    /// Samples of CPUs with nothing to do.
+    pub idle_samples: u64,
+    /// Samples of other people's processes and of hopyard's controller, left out.
+    pub elsewhere_samples: u64,
+    /// Samples that the kernel could not store.
+    pub lost_samples: u64,
+    /// What was seen, the costliest first; costs sum to the estimate.
+    pub subsystems: Vec<SubsystemCost>,
+    /// What is different on the base path; absent for the base itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<ProfileDifference>,
+}
+
+/// What one subsystem of the kernel costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubsystemCost {
+    /// Its name.
+    pub name: String,
+    /// Its share of the busy samples; shares sum to 1.
+    pub share_ratio: f64,
+    /// Share × cost.
+    pub cost: Estimate,
+    /// Its costliest functions.
+    pub functions: Vec<FunctionCost>,
+}
+
+/// What one function costs, without what it calls in other subsystems.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FunctionCost {
+    /// Its name.
+    pub name: String,
+    /// Share × cost.
+    pub cost: f64,
+}
+
+/// What a path adds to the base path, and where; paired within blocks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileDifference {
+    /// The base path.
+    pub base: String,
+    /// This path's cost without the base's.
+    pub total: Estimate,
+    /// The same by subsystem, the largest change first; they sum to `total`.
+    pub subsystems: Vec<SubsystemDifference>,
+}
+
+/// What a path adds to the base path in one subsystem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubsystemDifference {
+    /// Its name.
+    pub name: String,
+    /// This path's cost without the base's.
+    pub cost: Estimate,
 }

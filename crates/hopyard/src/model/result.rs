@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axes, Datapath, Environment, LoadKind, Peer, Published};
+use super::{Axes, Datapath, Environment, LoadKind, Peer, ProfileReport, Published};
 use crate::stats::{Estimate, Verdict};
 
 /// The whole document.
@@ -143,6 +143,9 @@ pub struct CellReport {
     pub datapath: Option<Datapath>,
     /// Proof of the way.
     pub way: WayReport,
+    /// Where the CPU time goes, where the run took profiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileReport>,
 }
 
 /// A comparison with the base path.

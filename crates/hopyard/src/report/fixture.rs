@@ -111,6 +111,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
             problems: Vec::new(),
             devices: Vec::new(),
         },
+        profile: None,
     })
 }
 

@@ -84,7 +84,7 @@ fn machine(report: &RunReport) -> Vec<String> {
 }
 
 /// A length people chose: `1`, `0.5`, `2.25`.
-fn trimmed(seconds: f64) -> String {
+pub(super) fn trimmed(seconds: f64) -> String {
     if seconds.fract() == 0.0 && seconds < 1e6 {
         format!("{seconds:.0}")
     } else {

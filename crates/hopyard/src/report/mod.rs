@@ -13,6 +13,7 @@ mod markdown;
 mod netperf;
 mod notes;
 mod number;
+mod profile;
 mod published;
 mod quantity;
 mod sweep;
@@ -93,6 +94,7 @@ fn compose(report: &RunReport) -> Vec<Block> {
         });
     }
     blocks.extend(published::blocks(report, &layout));
+    blocks.extend(profile::blocks(&layout));
     blocks.extend(notes::legend(report, &layout));
     blocks.extend(conclusion::blocks(&layout));
     blocks.extend(notes::warnings(report));

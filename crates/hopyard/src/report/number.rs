@@ -21,6 +21,23 @@ pub(super) fn significant(value: f64) -> String {
     }
 }
 
+/// Two significant digits in plain notation, at least all before the point: for half-widths.
+pub(super) fn rough(value: f64) -> String {
+    if !value.is_finite() {
+        return ABSENT.to_owned();
+    }
+    let value: f64 = format!("{value:.1e}").parse().unwrap_or(value);
+    match exponent(value) {
+        _ if value == 0.0 => "0".to_owned(),
+        power @ -4..=0 => {
+            let decimals = usize::try_from(1 - power).unwrap_or(0);
+            format!("{value:.decimals$}")
+        }
+        1..=8 => format!("{value:.0}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
 /// To three significant digits, so that a prefix is chosen for what will be shown: 999.9 is 1000.
 pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
@@ -95,6 +112,21 @@ mod tests {
     }
 
     #[test]
+    fn half_widths() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.041_249, "0.041"),
+            (1.25, "1.2"),
+            (9.96, "10"),
+            (14.37, "14"),
+            (1234.0, "1200"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(rough(value), text);
+        }
+    }
+
+    #[test]
     fn shares() {
         assert_eq!(percent(0.0123), "1.2%");
         assert_eq!(percent(0.0996), "10%");
@@ -111,7 +143,7 @@ mod tests {
         #[test]
         fn any_number_is_short_and_never_nan(bits in any::<u64>()) {
             let value = f64::from_bits(bits);
-            for text in [significant(value), percent(value), ratio(value)] {
+            for text in [significant(value), rough(value), percent(value), ratio(value)] {
                 prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
                 prop_assert!(text.chars().count() <= 11, "{text}");
             }

@@ -2,7 +2,7 @@
 //!
 //! Units follow from the suffix, so a quantity nobody thought of here still prints rightly.
 
-use super::number::{ABSENT, rounded, significant};
+use super::number::{ABSENT, rough, rounded, significant};
 use crate::model::LoadKind;
 
 pub(super) const GOODPUT: &str = "goodput_bps";
@@ -30,11 +30,7 @@ pub(super) fn main_figure(load: LoadKind) -> &'static str {
 
 /// The CPU cost that goes with it.
 pub(super) fn cpu_cost(load: LoadKind) -> &'static str {
-    match load {
-        LoadKind::UdpStream => CPU_PER_PACKET,
-        _ if load.is_stream() => CPU_PER_BYTE,
-        _ => CPU_PER_TRANSACTION,
-    }
+    crate::assess::cost(load)
 }
 
 /// A unit and how many base units make one of it.
@@ -48,6 +44,11 @@ impl Scale {
     /// The number in this unit, without the unit.
     pub(super) fn show(self, value: f64) -> String {
         significant(value / self.size)
+    }
+
+    /// A half-width in this unit: two digits are plenty.
+    pub(super) fn show_roughly(self, half_width: f64) -> String {
+        rough(half_width / self.size)
     }
 }
 
