@@ -127,7 +127,8 @@ pub(super) struct RunArgs {
 Examples:
   hopyard report hopyard-runs/20260301-101500-paths
   hopyard report RUN --format markdown -o result.md
-  hopyard report RUN --format netperf")]
+  hopyard report RUN --format netperf
+  hopyard report RUN --flame flames             a run with --profile: an SVG for each cell")]
 pub(super) struct ReportArgs {
     /// The run's directory
     pub(super) run: PathBuf,
@@ -137,6 +138,9 @@ pub(super) struct ReportArgs {
     /// Write to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+    /// Draw flame graphs of a run with profiles into a directory
+    #[arg(long, value_name = "DIR")]
+    pub(super) flame: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -68,7 +68,8 @@ is_a_request!(
     store::Error,
     crate::model::UnknownName,
     crate::model::AxisError,
-    crate::profile::Error
+    crate::profile::Error,
+    crate::report::flame::Error
 );
 
 impl From<hopyard_switch::Error> for Failure {

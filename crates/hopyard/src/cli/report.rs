@@ -5,11 +5,16 @@ use std::process::ExitCode;
 use super::args::ReportArgs;
 use super::{Done, Failure, print};
 use crate::assess::assess;
-use crate::report::render;
+use crate::report::{flame, render};
 use crate::store;
 
 pub(super) fn report(args: &ReportArgs) -> Done {
     let run = store::load(&args.run)?;
+    if let Some(directory) = &args.flame {
+        let pictures = flame::draw(&run, directory)?;
+        let shown: Vec<_> = pictures.iter().map(|p| p.display().to_string()).collect();
+        crate::note(format_args!("drawn: {}", shown.join(", ")));
+    }
     let text = render(&assess(&run), args.format);
     match &args.output {
         None => print(&text),

@@ -95,6 +95,12 @@ fn show(run: &Run, json: bool, directory: &std::path::Path) -> Done {
         "the run is in {0}; `hopyard report {0}` prints it again",
         directory.display()
     ));
+    if !run.profiles.is_empty() {
+        crate::note(format_args!(
+            "`hopyard report {} --flame DIR` draws flame graphs of the profiles",
+            directory.display()
+        ));
+    }
     let failed = report
         .cells
         .iter()

@@ -7,6 +7,7 @@ mod conclusion;
 mod csv;
 mod document;
 mod figures;
+pub mod flame;
 mod group;
 mod header;
 mod markdown;
