@@ -25,6 +25,7 @@ mod netfilter;
 mod ovs;
 mod ovs_failures;
 mod pipes;
+mod profile;
 mod protocol;
 mod requests;
 mod runs;

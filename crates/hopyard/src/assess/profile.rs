@@ -5,6 +5,8 @@
 //! it, and what blocks differ by is in every interval.
 
 mod tally;
+#[cfg(test)]
+mod tests;
 
 use super::quantities::{cost, quantity};
 use super::verdicts::base_of;

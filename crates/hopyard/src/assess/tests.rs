@@ -146,7 +146,7 @@ fn compared(factor: f64) -> Run {
     compared_over(8, factor)
 }
 
-fn compared_over(blocks: u32, factor: f64) -> Run {
+pub(super) fn compared_over(blocks: u32, factor: f64) -> Run {
     let mut run = run(&["veth", "bridge"]);
     for block in 0..blocks {
         let base = 4e8 * (1.0 + 0.002 * f64::from(block % 4));

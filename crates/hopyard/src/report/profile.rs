@@ -33,7 +33,9 @@ fn of_group(group: &Group<'_>) -> Vec<Block> {
 }
 
 fn title(group: &Group<'_>, values: &[String]) -> String {
-    let mut facts = vec![group.title.clone()];
+    // What the load does has been said above.
+    let short = group.title.split(" (").next().unwrap_or(&group.title);
+    let mut facts = vec![short.to_owned()];
     facts.extend_from_slice(values);
     format!("Where the CPU time goes: {}", facts.join(" · "))
 }

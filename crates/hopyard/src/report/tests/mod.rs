@@ -2,6 +2,7 @@
 
 mod doubts;
 mod people;
+mod profiles;
 mod scripts;
 mod sweeps;
 
