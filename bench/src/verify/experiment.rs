@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::bench::Bench;
 use crate::{
     v01_shaped_wire, v03_burn_by_phase, v04_foreign_burn, v06_equal_cells, v07_coverage,
-    v08_service_time, v10_random_drop, v12_peers,
+    v08_service_time, v10_random_drop, v12_peers, v13_profile_ablation,
 };
 
 /// Every experiment, in the order in which they run.
@@ -18,6 +18,7 @@ pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
     &v08_service_time::ServiceTime,
     &v10_random_drop::RandomDrop,
     &v12_peers::Peers,
+    &v13_profile_ablation::ProfileAblation,
 ];
 
 /// An experiment whose answer is known beforehand.

@@ -18,6 +18,7 @@ mod v08_service_time;
 mod v10_ledger;
 mod v10_random_drop;
 mod v12_peers;
+mod v13_profile_ablation;
 
 use std::process::ExitCode;
 
