@@ -28,6 +28,7 @@ mod pipes;
 mod profile;
 mod protocol;
 mod requests;
+mod resume;
 mod runs;
 mod support;
 mod switches;

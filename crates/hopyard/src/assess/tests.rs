@@ -67,6 +67,8 @@ fn run(paths: &[&str]) -> Run {
         confidence: 0.95,
         margin: 0.02,
         published: None,
+        time_limit_ns: None,
+        profile: false,
         base: Some("veth".into()),
         left_out: Vec::new(),
         cells: cells.collect(),

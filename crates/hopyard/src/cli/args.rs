@@ -70,6 +70,7 @@ Examples:
   hopyard run --paths veth,bridge,bridge-nf --loads tcp_stream,udp_stream --set message_size=64,1400
   hopyard run --paths native,macvlan --peer far --set rate=100mbit --window 2s --blocks 8
   hopyard run --blocks 2                       a quick look: figures without verdicts
+  hopyard run --resume hopyard-runs/20260301-101500-paths --time-limit 10m
   hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    what each part of the kernel costs
   hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
 
@@ -108,6 +109,15 @@ pub(super) struct RunArgs {
     /// Stop measuring after this time
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(super) time_limit: Option<Duration>,
+    /// Sooner done: windows of at most 200 ms, 8 blocks, 4 minutes at most
+    #[arg(long)]
+    pub(super) quick: bool,
+    /// Go on with a run that was interrupted, killed or out of time
+    #[arg(long, value_name = "RUN", conflicts_with_all = [
+        "plan", "paths", "peer", "loads", "set", "window", "blocks", "half_width", "confidence", "base",
+        "seed", "out", "profile", "quick",
+    ])]
+    pub(super) resume: Option<PathBuf>,
     /// Seed of every random order (default: another each time, and recorded)
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,

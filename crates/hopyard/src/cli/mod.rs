@@ -115,6 +115,7 @@ impl From<runner::Error> for Failure {
             runner::Error::Store(error) => error.into(),
             runner::Error::Measure(error) => error.into(),
             runner::Error::Nothing(message) => Self::request(message),
+            error @ runner::Error::Resume { .. } => Self::asked(&error),
         }
     }
 }

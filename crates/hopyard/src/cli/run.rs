@@ -1,6 +1,6 @@
 //! `hopyard run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hopyard_net::cpu;
@@ -20,20 +20,10 @@ const RUNS: &str = "hopyard-runs";
 
 pub(super) fn run(args: &RunArgs) -> Done {
     signals::listen().map_err(|e| Failure::internal(&e))?;
-    let plan = planned(args)?;
-    match &args.out {
-        Some(out) => store::check_place(out)?,
-        None => store::check_writable(RUNS.as_ref())?,
-    }
-    if args.profile {
-        profile::check(&cpu::online_cpus().map_err(crate::measure::Error::from)?)?;
-    }
-    let mut prepared = run::prepare(plan, args.seed.unwrap_or_else(run::any_seed))?;
-    prepared.profile = args.profile;
-    let directory = args
-        .out
-        .clone()
-        .unwrap_or_else(|| unused(&prepared.header.id));
+    let (prepared, directory) = match &args.resume {
+        Some(directory) => resumed(args, directory)?,
+        None => begun(args)?,
+    };
     let mut progress = Progress::new();
     let (run, failure) = prepared.carry_out(&directory, &mut progress)?;
     // What was measured until then is shown before the reason why it ended.
@@ -47,6 +37,39 @@ pub(super) fn run(args: &RunArgs) -> Done {
         None if run.end == Some(End::Interrupted) => Ok(ExitCode::from(signals::INTERRUPTED)),
         None => Ok(status),
     }
+}
+
+/// A new run, and where it goes.
+fn begun(args: &RunArgs) -> Result<(run::Prepared, PathBuf), Failure> {
+    let plan = planned(args)?;
+    match &args.out {
+        Some(out) => store::check_place(out)?,
+        None => store::check_writable(RUNS.as_ref())?,
+    }
+    if args.profile {
+        can_profile()?;
+    }
+    let mut prepared = run::prepare(plan, args.seed.unwrap_or_else(run::any_seed))?;
+    prepared.header.profile = args.profile;
+    let directory = args
+        .out
+        .clone()
+        .unwrap_or_else(|| unused(&prepared.header.id));
+    Ok((prepared, directory))
+}
+
+/// A run that goes on where it is.
+fn resumed(args: &RunArgs, directory: &Path) -> Result<(run::Prepared, PathBuf), Failure> {
+    let prepared = run::resume(directory, args.time_limit)?;
+    if prepared.header.profile {
+        can_profile()?;
+    }
+    Ok((prepared, directory.to_owned()))
+}
+
+fn can_profile() -> Result<(), Failure> {
+    let cpus = cpu::online_cpus().map_err(crate::measure::Error::from)?;
+    Ok(profile::check(&cpus)?)
 }
 
 /// The plan with what the command line changes of it.
@@ -65,6 +88,9 @@ fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         for (axis, values) in &args.set {
             part.set(axis, values);
         }
+    }
+    if args.quick {
+        plan.hurry();
     }
     plan.window = args.window.unwrap_or(plan.window);
     plan.blocks = args.blocks.unwrap_or(plan.blocks);
@@ -87,13 +113,20 @@ fn unused(id: &str) -> PathBuf {
     directory
 }
 
-fn show(run: &Run, json: bool, directory: &std::path::Path) -> Done {
+fn show(run: &Run, json: bool, directory: &Path) -> Done {
     let report = assess(run);
     let format = if json { Format::Json } else { Format::Text };
     print(&render(&report, format))?;
     crate::note(format_args!(
-        "the run is in {0}; `hopyard report {0}` prints it again",
-        directory.display()
+        "the run is in {0}; `hopyard report {0}` prints it again{1}",
+        directory.display(),
+        match run.end {
+            Some(End::Complete) => String::new(),
+            _ => format!(
+                ", `hopyard run --resume {}` goes on with it",
+                directory.display()
+            ),
+        }
     ));
     if !run.profiles.is_empty() {
         crate::note(format_args!(

@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::{Error, Observer, Prepared};
+use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
 use crate::measure;
 use crate::model::{Measurement, Outcome, ProfileWindow, Sample};
@@ -26,6 +26,9 @@ pub(super) struct Blocks<'a> {
     samples: &'a mut Vec<Sample>,
     profiles: &'a mut Vec<ProfileWindow>,
     began: Instant,
+    /// Where the run goes on: the time it had taken, its block and the attempt at that.
+    offset: Duration,
+    first: (u32, u32),
     /// Straight failures from the start, by cell; a cell that worked once is never given up.
     failures: Vec<Option<u32>>,
 }
@@ -57,12 +60,17 @@ impl<'a> Blocks<'a> {
         samples: &'a mut Vec<Sample>,
         profiles: &'a mut Vec<ProfileWindow>,
     ) -> Self {
+        let ends = samples.iter().map(|s| s.started_ns + s.took_ns);
         Self {
+            offset: Duration::from_nanos(ends.max().unwrap_or(0)),
+            first: resume::place(&prepared.header, samples),
+            failures: (0..prepared.header.cells.len())
+                .map(|cell| straight_failures(samples, cell))
+                .collect(),
             prepared,
             samples,
             profiles,
             began: Instant::now(),
-            failures: vec![Some(0); prepared.header.cells.len()],
         }
     }
 
@@ -71,10 +79,15 @@ impl<'a> Blocks<'a> {
         writer: &mut Writer,
         observer: &mut dyn Observer,
     ) -> Result<End, Error> {
-        let blocks = self.prepared.plan.blocks;
+        let blocks = self.prepared.blocks();
         let looks = stats::looks(blocks.min as usize, blocks.max as usize);
-        for block in 0..blocks.max {
-            if self.next_block_is_too_late(block) {
+        for block in self.first.0..blocks.max {
+            if looks.contains(&(block as usize))
+                && assess::settled(&self.prepared.header, &last_attempts(self.samples))
+            {
+                break;
+            }
+            if self.next_block_is_too_late(block - self.first.0) {
                 return Ok(End::TimeLimit);
             }
             match self.undisturbed(block, writer, observer) {
@@ -82,22 +95,17 @@ impl<'a> Blocks<'a> {
                 Err(Stop::End(end)) => return Ok(end),
                 Err(Stop::Error(error)) => return Err(error),
             }
-            let done = block as usize + 1;
-            if looks.contains(&done)
-                && assess::settled(&self.prepared.header, &last_attempts(self.samples))
-            {
-                break;
-            }
         }
         Ok(End::Complete)
     }
 
-    fn next_block_is_too_late(&self, block: u32) -> bool {
-        let Some(limit) = self.prepared.plan.time_limit else {
+    /// Would another block, taking as long as those done just now, end after the limit?
+    fn next_block_is_too_late(&self, done: u32) -> bool {
+        let Some(limit) = self.prepared.time_limit() else {
             return false;
         };
         let spent = self.began.elapsed();
-        block > 0 && spent + spent / block > limit
+        done > 0 && spent + spent / done > limit
     }
 
     /// Measures a block, once more if the hypervisor took too much of it.
@@ -107,9 +115,14 @@ impl<'a> Blocks<'a> {
         writer: &mut Writer,
         observer: &mut dyn Observer,
     ) -> Result<(), Stop> {
-        for attempt in 0..ATTEMPTS {
+        let first = if block == self.first.0 {
+            self.first.1
+        } else {
+            0
+        };
+        for attempt in first..first + ATTEMPTS {
             let steal = self.block(block, attempt, writer, observer)?;
-            if steal <= STEAL || attempt + 1 == ATTEMPTS {
+            if steal <= STEAL || attempt + 1 == first + ATTEMPTS {
                 break;
             }
             observer.note(&format!(
@@ -141,7 +154,7 @@ impl<'a> Blocks<'a> {
                 return Err(Stop::End(End::TimeLimit));
             }
             observer.measuring(block, done, cells.len(), &header.cells[index].cell);
-            let started = self.began.elapsed();
+            let started = self.offset + self.began.elapsed();
             let outcome = match self.measure(index, quiet_cores, observer)? {
                 Ok(measured) => {
                     steal_ns += measured.cpu.steal_ns;
@@ -156,13 +169,13 @@ impl<'a> Blocks<'a> {
                 cell: index,
                 order: u32::try_from(self.samples.len()).unwrap_or(u32::MAX),
                 started_ns: ns(started),
-                took_ns: ns(self.began.elapsed() - started),
+                took_ns: ns(self.offset + self.began.elapsed() - started),
                 outcome,
             };
             let measured = matches!(sample.outcome, Outcome::Measured(_));
             writer.append(&sample)?;
             self.samples.push(sample);
-            if measured && self.prepared.profile {
+            if measured && self.prepared.header.profile {
                 self.profile((block, attempt, index), writer, observer)?;
             }
         }
@@ -230,10 +243,18 @@ impl<'a> Blocks<'a> {
 
     fn out_of_time(&self) -> bool {
         self.prepared
-            .plan
-            .time_limit
+            .time_limit()
             .is_some_and(|limit| self.began.elapsed() > limit)
     }
+}
+
+/// How often a cell has failed from the start, or nothing once it worked.
+fn straight_failures(samples: &[Sample], cell: usize) -> Option<u32> {
+    let mut own = samples.iter().filter(|s| s.cell == cell);
+    let failed = |s: &Sample| matches!(s.outcome, Outcome::Failed { .. });
+    let failures = own.clone().count();
+    own.all(failed)
+        .then(|| u32::try_from(failures).unwrap_or(u32::MAX))
 }
 
 fn ns(span: Duration) -> u64 {

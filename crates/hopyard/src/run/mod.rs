@@ -1,11 +1,14 @@
 //! The orchestrator: carries a plan out, block by block, and stores what comes of it.
 
 mod blocks;
+mod resume;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::Duration;
+
+pub use resume::resume;
 
 use crate::lab::{self, Lab};
 use crate::measure::{self, Sampler};
@@ -24,6 +27,14 @@ pub enum Error {
     /// No cell of it can be built.
     #[error("nothing to measure: {0}")]
     Nothing(String),
+    /// There is nothing to go on with.
+    #[error("cannot go on with {run}: {why}")]
+    Resume {
+        /// The run's directory.
+        run: String,
+        /// Why not, and what to do.
+        why: String,
+    },
     /// The run directory.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -55,12 +66,11 @@ impl Observer for Silent {}
 /// A run about to be made: checked, with its header.
 #[derive(Debug)]
 pub struct Prepared {
-    plan: Plan,
     sampler: Sampler,
-    /// Is a profile to be taken beside each sample?
-    pub profile: bool,
     /// What will be written down.
     pub header: Header,
+    /// What is there already, of a run that goes on.
+    before: Option<resume::Before>,
 }
 
 /// A seed nobody chose.
@@ -112,16 +122,17 @@ pub fn prepare(plan: Plan, seed: u64) -> Result<Prepared, Error> {
         confidence: plan.confidence,
         margin: plan.margin,
         base: plan.base.clone(),
+        time_limit_ns: plan.time_limit.map(ns),
+        profile: false,
         published: plan.published.clone(),
         left_out,
         cells,
         environment: meter::environment::capture(&sampler.meter),
     };
     Ok(Prepared {
-        plan,
         sampler,
-        profile: false,
         header,
+        before: None,
     })
 }
 
@@ -196,7 +207,7 @@ impl Prepared {
                 let extra = lab::path(&c.cell.path).map(lab::Path::extra_time);
                 let extra = extra.unwrap_or_default();
                 let mut each = self.sampler.estimate(&c.cell) + extra;
-                if self.profile {
+                if self.header.profile {
                     each += self.sampler.profile_estimate(&c.cell) + extra;
                 }
                 each
@@ -204,19 +215,40 @@ impl Prepared {
             .sum()
     }
 
+    /// Fewest and most blocks.
+    fn blocks(&self) -> plan::Blocks {
+        plan::Blocks {
+            min: self.header.blocks_min,
+            max: self.header.blocks_max,
+        }
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        self.header.time_limit_ns.map(Duration::from_nanos)
+    }
+
     /// Carries it out and gives back what was stored, and what ended it early, if something did.
     ///
     /// # Errors
     /// The directory cannot be made.
     pub fn carry_out(
-        self,
+        mut self,
         directory: &Path,
         observer: &mut dyn Observer,
     ) -> Result<(Run, Option<Error>), Error> {
-        let mut writer = Writer::create(directory, &self.header)?;
-        let (mut samples, mut profiles) = (Vec::new(), Vec::new());
+        let (mut writer, mut samples, mut profiles) = match self.before.take() {
+            Some(mut before) => {
+                before.writer.go_on()?;
+                (before.writer, before.samples, before.profiles)
+            }
+            None => (
+                Writer::create(directory, &self.header)?,
+                Vec::new(),
+                Vec::new(),
+            ),
+        };
         let block = self.block_estimate();
-        observer.planned(self.header.cells.len(), self.plan.blocks, block);
+        observer.planned(self.header.cells.len(), self.blocks(), block);
         self.warn_of_the_limit(block, observer);
         let outcome =
             blocks::Blocks::new(&self, &mut samples, &mut profiles).run(&mut writer, observer);
@@ -241,10 +273,10 @@ impl Prepared {
     }
 
     fn warn_of_the_limit(&self, block: Duration, observer: &mut dyn Observer) {
-        let Some(limit) = self.plan.time_limit else {
+        let Some(limit) = self.time_limit() else {
             return;
         };
-        let wanted = self.plan.blocks.min.min(FOR_A_VERDICT);
+        let wanted = self.header.blocks_min.min(FOR_A_VERDICT);
         if block * wanted > limit {
             observer.note(&format!(
                 "{wanted} blocks take about {}, more than the time limit of {}: expect fewer blocks \

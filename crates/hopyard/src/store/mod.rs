@@ -10,14 +10,16 @@
 //! Every report is made from these alone, so a run that was cut short is still worth something.
 
 mod place;
+mod writer;
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 pub use place::{check_place, check_writable};
+pub use writer::Writer;
 
 use crate::model::{Cell, Environment, Outcome, ProfileWindow, Published, Sample};
 
@@ -71,8 +73,14 @@ pub struct Header {
     pub confidence: f64,
     /// Margin of equivalence, as a share.
     pub margin: f64,
-    /// Path that others are compared with.
+    /// What others are compared with: a path, or `AXIS=VALUE`.
     pub base: Option<String>,
+    /// Measuring ends after this, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_ns: Option<u64>,
+    /// Is a profile taken beside each sample?
+    #[serde(default)]
+    pub profile: bool,
     /// Names of paths left out because this host cannot build them, with the reason.
     pub left_out: Vec<(String, String)>,
     /// What the plan's report published, where there is one.
@@ -125,6 +133,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// Somebody writes it.
+    #[error("{} is being written: its run is under way", .0.display())]
+    Busy(PathBuf),
     /// It is no run directory.
     #[error("{} is no run directory: it has no {HEADER}", .0.display())]
     NoRun(PathBuf),
@@ -147,103 +158,6 @@ pub enum Error {
         /// Its schema.
         found: String,
     },
-}
-
-/// A run being written.
-#[derive(Debug)]
-pub struct Writer {
-    directory: PathBuf,
-    samples: File,
-    /// Made with the first profile.
-    profiles: Option<File>,
-}
-
-impl Writer {
-    /// Makes the directory and writes the header.
-    ///
-    /// # Errors
-    /// The directory holds a run, or cannot be written.
-    pub fn create(directory: &Path, header: &Header) -> Result<Self, Error> {
-        place::refuse_taken(directory)?;
-        fs::create_dir_all(directory).map_err(|source| Error::Write {
-            file: directory.to_owned(),
-            source,
-        })?;
-        write_json(&directory.join(HEADER), header)?;
-        Ok(Self {
-            directory: directory.to_owned(),
-            samples: new_file(&directory.join(SAMPLES))?,
-            profiles: None,
-        })
-    }
-
-    /// Where it is.
-    #[must_use]
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// Appends a sample in one write, so that a reader never sees half of one from a live run.
-    ///
-    /// # Errors
-    /// The disk is full, for one.
-    pub fn append(&mut self, sample: &Sample) -> Result<(), Error> {
-        append(&mut self.samples, sample).map_err(|source| Error::Write {
-            file: self.directory.join(SAMPLES),
-            source,
-        })
-    }
-
-    /// Appends a profile likewise.
-    ///
-    /// # Errors
-    /// The disk is full, for one.
-    pub fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error> {
-        let file = self.directory.join(PROFILES);
-        let profiles = match &mut self.profiles {
-            Some(profiles) => profiles,
-            none => none.insert(new_file(&file)?),
-        };
-        append(profiles, profile).map_err(|source| Error::Write { file, source })
-    }
-
-    /// Notes how the run ended.
-    ///
-    /// # Errors
-    /// The disk is full, for one.
-    pub fn finish(&self, end: End) -> Result<(), Error> {
-        write_json(&self.directory.join(END), &end)
-    }
-}
-
-fn new_file(file: &Path) -> Result<File, Error> {
-    File::options()
-        .create_new(true)
-        .append(true)
-        .open(file)
-        .map_err(|source| Error::Write {
-            file: file.to_owned(),
-            source,
-        })
-}
-
-fn append(file: &mut File, value: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    file.write_all(&line)
-}
-
-fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
-    serde_json::to_vec_pretty(value)
-        .map_err(io::Error::from)
-        .and_then(|mut text| {
-            text.push(b'\n');
-            fs::write(file, text)
-        })
-        .map_err(|source| Error::Write {
-            file: file.to_owned(),
-            source,
-        })
 }
 
 /// A run as it was stored.
@@ -395,6 +309,8 @@ mod tests {
             confidence: 0.95,
             margin: 0.02,
             base: None,
+            time_limit_ns: None,
+            profile: false,
             published: None,
             left_out: Vec::new(),
             cells: Vec::new(),

@@ -1,0 +1,132 @@
+//! Going on with a run that ended early, as if it had not.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Error, Prepared, shape, try_labs};
+use crate::measure::Sampler;
+use crate::meter;
+use crate::model::{Cell, Environment, ProfileWindow, Sample};
+use crate::store::{self, End, Header, Writer};
+
+/// What a run has done so far.
+#[derive(Debug)]
+pub(super) struct Before {
+    pub(super) writer: Writer,
+    pub(super) samples: Vec<Sample>,
+    pub(super) profiles: Vec<ProfileWindow>,
+}
+
+/// Checks that a run can go on where it ended: the same machine and kernel, and every lab builds still. A
+/// time limit counts from now.
+///
+/// # Errors
+/// It was carried out to its end, is under way, or this is no place to go on with it; nothing has changed.
+pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared, Error> {
+    let refused = |why: String| Error::Resume {
+        run: directory.display().to_string(),
+        why,
+    };
+    // Locked first: what is read afterwards stays as it is.
+    let writer = Writer::open(directory)?;
+    let run = store::load(directory)?;
+    let mut header = run.header;
+    if run.end == Some(End::Complete) {
+        return Err(refused("it was carried out to its end".to_owned()));
+    }
+    let span = Duration::from_nanos;
+    let sampler = Sampler::new(span(header.window_ns), span(header.warm_up_ns))?;
+    let here = meter::environment::capture(&sampler.meter);
+    same_machine(&header.environment, &here).map_err(refused)?;
+    still_built(&header).map_err(|error| match error {
+        StillBuilt::Missing(why) => refused(why),
+        StillBuilt::Error(error) => error,
+    })?;
+    if let Some(limit) = time_limit {
+        header.time_limit_ns = Some(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+    }
+    Ok(Prepared {
+        sampler,
+        header,
+        before: Some(Before {
+            writer,
+            samples: run.samples,
+            profiles: run.profiles,
+        }),
+    })
+}
+
+/// Figures of two machines or kernels are no one run's.
+fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
+    let facts = [
+        ("host", &then.hostname, &now.hostname),
+        ("kernel", &then.kernel_release, &now.kernel_release),
+        ("kernel build", &then.kernel_version, &now.kernel_version),
+        ("CPU", &then.cpu_model, &now.cpu_model),
+        ("hopyard", &then.hopyard_version, &now.hopyard_version),
+    ];
+    for (what, then, now) in facts {
+        if then != now {
+            return Err(format!(
+                "it was begun on {what} `{then}`, this is `{now}`: begin a run of its own"
+            ));
+        }
+    }
+    if then.cpus != now.cpus {
+        let (then, now) = (then.cpus, now.cpus);
+        return Err(format!(
+            "it was begun on {then} CPUs, there are {now}: begin a run of its own"
+        ));
+    }
+    Ok(())
+}
+
+enum StillBuilt {
+    Missing(String),
+    Error(Error),
+}
+
+fn still_built(header: &Header) -> Result<(), StillBuilt> {
+    let cells: Vec<Cell> = header
+        .cells
+        .iter()
+        .filter(|planned| planned.unsupported.is_none())
+        .map(|planned| planned.cell.clone())
+        .collect();
+    let missing = try_labs(&cells).map_err(StillBuilt::Error)?;
+    match cells.iter().find_map(|cell| missing.get(&shape(cell))) {
+        Some(cause) => Err(StillBuilt::Missing(format!(
+            "{cause} (it was there when the run began)"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The block to go on with, and its attempt: the first that no attempt visited whole. A block that was
+/// cut short begins anew, so that what is compared was measured side by side.
+pub(super) fn place(header: &Header, samples: &[Sample]) -> (u32, u32) {
+    let wanted = header
+        .cells
+        .iter()
+        .filter(|cell| cell.unsupported.is_none())
+        .count();
+    let Some(last) = samples.iter().map(|sample| sample.block).max() else {
+        return (0, 0);
+    };
+    let of = |attempt| {
+        let own = samples
+            .iter()
+            .filter(move |s| s.block == last && s.attempt == attempt);
+        own.count()
+    };
+    let attempts = samples
+        .iter()
+        .filter(|s| s.block == last)
+        .map(|s| s.attempt);
+    let next = attempts.max().map_or(0, |attempt| attempt + 1);
+    if (0..next).any(|attempt| of(attempt) >= wanted) {
+        (last + 1, 0)
+    } else {
+        (last, next)
+    }
+}

@@ -1,0 +1,222 @@
+//! Writing a run directory: one writer at a time, each line in one write.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{END, End, Error, HEADER, Header, PROFILES, SAMPLES, place};
+use crate::model::{ProfileWindow, Sample};
+
+/// A run being written.
+#[derive(Debug)]
+pub struct Writer {
+    directory: PathBuf,
+    samples: File,
+    /// Made with the first profile.
+    profiles: Option<File>,
+}
+
+impl Writer {
+    /// Makes the directory and writes the header.
+    ///
+    /// # Errors
+    /// The directory holds a run, or cannot be written.
+    pub fn create(directory: &Path, header: &Header) -> Result<Self, Error> {
+        place::refuse_taken(directory)?;
+        fs::create_dir_all(directory).map_err(|source| Error::Write {
+            file: directory.to_owned(),
+            source,
+        })?;
+        write_json(&directory.join(HEADER), header)?;
+        let samples = new_file(&directory.join(SAMPLES))?;
+        lock(directory, &samples)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            samples,
+            profiles: None,
+        })
+    }
+
+    /// Opens the directory of a run that is to go on; nothing is changed yet.
+    ///
+    /// # Errors
+    /// There is no run, somebody else writes it, or it cannot be written.
+    pub fn open(directory: &Path) -> Result<Self, Error> {
+        if !directory.join(HEADER).exists() {
+            return Err(Error::NoRun(directory.to_owned()));
+        }
+        let samples = old_file(&directory.join(SAMPLES), true)?;
+        lock(directory, &samples)?;
+        let file = directory.join(PROFILES);
+        let profiles = if file.exists() {
+            Some(old_file(&file, false)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            directory: directory.to_owned(),
+            samples,
+            profiles,
+        })
+    }
+
+    /// Goes on with a run that was opened: takes away half a line that a kill left, and how it ended.
+    ///
+    /// # Errors
+    /// The files cannot be read or written.
+    pub fn go_on(&mut self) -> Result<(), Error> {
+        let failed = |file: &str| {
+            let file = self.directory.join(file);
+            |source| Error::Write { file, source }
+        };
+        cut_half_a_line(&mut self.samples).map_err(failed(SAMPLES))?;
+        if let Some(profiles) = &mut self.profiles {
+            cut_half_a_line(profiles).map_err(failed(PROFILES))?;
+        }
+        match fs::remove_file(self.directory.join(END)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(END)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Appends a sample in one write, so that a reader never sees half of one from a live run.
+    ///
+    /// # Errors
+    /// The disk is full, for one.
+    pub fn append(&mut self, sample: &Sample) -> Result<(), Error> {
+        append(&mut self.samples, sample).map_err(|source| Error::Write {
+            file: self.directory.join(SAMPLES),
+            source,
+        })
+    }
+
+    /// Appends a profile likewise.
+    ///
+    /// # Errors
+    /// The disk is full, for one.
+    pub fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error> {
+        let file = self.directory.join(PROFILES);
+        let profiles = match &mut self.profiles {
+            Some(profiles) => profiles,
+            none => none.insert(new_file(&file)?),
+        };
+        append(profiles, profile).map_err(|source| Error::Write { file, source })
+    }
+
+    /// Notes how the run ended.
+    ///
+    /// # Errors
+    /// The disk is full, for one.
+    pub fn finish(&self, end: End) -> Result<(), Error> {
+        write_json(&self.directory.join(END), &end)
+    }
+}
+
+fn new_file(file: &Path) -> Result<File, Error> {
+    File::options()
+        .create_new(true)
+        .append(true)
+        .open(file)
+        .map_err(|source| Error::Write {
+            file: file.to_owned(),
+            source,
+        })
+}
+
+fn append(file: &mut File, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
+    serde_json::to_vec_pretty(value)
+        .map_err(io::Error::from)
+        .and_then(|mut text| {
+            text.push(b'\n');
+            fs::write(file, text)
+        })
+        .map_err(|source| Error::Write {
+            file: file.to_owned(),
+            source,
+        })
+}
+
+/// Keeps others from writing the run for as long as the file is open.
+fn lock(directory: &Path, samples: &File) -> Result<(), Error> {
+    samples.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => Error::Busy(directory.to_owned()),
+        TryLockError::Error(source) => Error::Write {
+            file: directory.join(SAMPLES),
+            source,
+        },
+    })
+}
+
+fn old_file(file: &Path, create: bool) -> Result<File, Error> {
+    File::options()
+        .read(true)
+        .append(true)
+        .create(create)
+        .open(file)
+        .map_err(|source| Error::Write {
+            file: file.to_owned(),
+            source,
+        })
+}
+
+/// Shortens a file to its last whole line.
+fn cut_half_a_line(file: &mut File) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let whole = text
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
+    file.set_len(whole as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_line_is_cut_and_no_whole_one() {
+        let home = tempfile::tempdir().unwrap();
+        for (text, whole) in [
+            ("a\nb\nhalf", "a\nb\n"),
+            ("a\n", "a\n"),
+            ("half", ""),
+            ("", ""),
+        ] {
+            let path = home.path().join("lines");
+            fs::write(&path, text).unwrap();
+            cut_half_a_line(&mut old_file(&path, false).unwrap()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+        }
+    }
+
+    #[test]
+    fn a_run_has_one_writer() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(matches!(Writer::open(home.path()), Err(Error::NoRun(_))));
+        fs::write(home.path().join(HEADER), "{}").unwrap();
+        let first = Writer::open(home.path()).unwrap();
+        let error = Writer::open(home.path()).unwrap_err().to_string();
+        assert!(
+            error.ends_with("is being written: its run is under way"),
+            "{error}"
+        );
+        drop(first);
+        assert!(Writer::open(home.path()).is_ok());
+    }
+}

@@ -1,0 +1,156 @@
+//! `hopyard run --resume`: what was cut short goes on as if it had not been.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::cli::{Running, hopyard, run};
+use crate::support::plan::{Room, plan};
+use crate::support::{alone, beside, until};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// Three blocks of two cells.
+fn start(room: &Room, more: &[(&str, &str)]) -> Running {
+    let mut changes = vec![
+        ("paths", "[\"veth\", \"bridge\"]"),
+        ("blocks", "\"3..3\""),
+        ("window", "\"150ms\""),
+    ];
+    changes.extend(more);
+    let file = room.file("mine.toml", plan(&changes));
+    let out = room.name("run");
+    Running::start(hopyard(&["run", &file, "--seed", "1", "--out", &out]))
+}
+
+fn lines(room: &Room) -> Vec<String> {
+    let text = std::fs::read_to_string(room.at("run/samples.jsonl")).unwrap_or_default();
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+fn samples(room: &Room) -> Vec<Value> {
+    let lines = lines(room);
+    lines
+        .iter()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+/// Every block has every cell in its last attempt, numbers and times go on, and the report is whole.
+fn is_whole(room: &Room) {
+    let samples = samples(room);
+    for (n, sample) in samples.iter().enumerate() {
+        assert_eq!(sample["order"], n);
+    }
+    let starts: Vec<u64> = samples
+        .iter()
+        .map(|s| s["started_ns"].as_u64().unwrap())
+        .collect();
+    assert!(starts.is_sorted(), "{starts:?}");
+    for block in 0..3 {
+        let of_block = samples.iter().filter(|s| s["block"] == block);
+        let last = of_block
+            .clone()
+            .map(|s| s["attempt"].as_u64().unwrap())
+            .max();
+        let cells = of_block.filter(|s| s["attempt"].as_u64() == last).count();
+        assert_eq!(cells, 2, "block {block}");
+    }
+    let report = run(&["report", &room.name("run"), "--format", "json"])
+        .exits(0)
+        .json();
+    assert_eq!(report["run"]["blocks"], 3);
+    assert_eq!(report["run"]["complete"], true);
+}
+
+#[test]
+fn an_interrupted_run_goes_on_in_the_block_that_was_cut_short() {
+    let _beside = beside();
+    let room = Room::new();
+    let running = start(&room, &[]);
+    until("three samples are there", LONG, || lines(&room).len() >= 3);
+    running.signal(Signal::SIGINT);
+    let said = running.wait();
+    let out = room.name("run");
+    said.exits(130)
+        .says(&[&format!("hopyard run --resume {out}")]);
+    let before = lines(&room);
+    assert!((3..6).contains(&before.len()), "{}", before.len());
+    run(&["run", "--resume", &out])
+        .exits(0)
+        .prints(&["3 blocks"]);
+    assert_eq!(lines(&room)[..before.len()], before[..]);
+    is_whole(&room);
+    run(&["run", "--resume", &out])
+        .exits(2)
+        .says(&["cannot go on with", "it was carried out to its end"]);
+    is_whole(&room);
+}
+
+#[test]
+fn a_killed_run_goes_on_without_its_half_line() {
+    let _alone = alone();
+    let room = Room::new();
+    let running = start(&room, &[]);
+    until("a sample is there", LONG, || !lines(&room).is_empty());
+    let out = room.name("run");
+    run(&["run", "--resume", &out])
+        .exits(2)
+        .says(&["is being written: its run is under way"]);
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    let whole = lines(&room).concat();
+    room.file("run/samples.jsonl", format!("{whole}{{\"block\":0,\"att"));
+    run(&["run", "--resume", &out]).exits(0);
+    is_whole(&room);
+    run(&["clean"]).exits(0);
+}
+
+#[test]
+fn a_run_out_of_time_gets_more_of_it() {
+    let _beside = beside();
+    let room = Room::new();
+    // One cell or two, as fast as the machine is: what was not reached counts as failed.
+    start(&room, &[("time_limit", "\"700ms\"")]).wait();
+    let out = room.name("run");
+    let report = run(&["report", &out, "--format", "json"]).exits(0).json();
+    assert_ne!(report["run"]["blocks"], 3);
+    run(&["run", "--resume", &out, "--time-limit", "1m"]).exits(0);
+    is_whole(&room);
+}
+
+#[test]
+fn what_cannot_go_on_says_why_and_stays_as_it_is() {
+    let _beside = beside();
+    let room = Room::new();
+    run(&["run", "--resume", &room.name("nothing")])
+        .exits(2)
+        .says(&["is no run directory"]);
+    // One cell or two, as fast as the machine is: what was not reached counts as failed.
+    start(&room, &[("time_limit", "\"700ms\"")]).wait();
+    let header = std::fs::read_to_string(room.at("run/run.json")).unwrap();
+    let before = lines(&room);
+    let out = room.name("run");
+    let refused = |from: &str, to: &str, why: &str| {
+        assert!(header.contains(from), "{from}: {header}");
+        room.file("run/run.json", header.replacen(from, to, 1));
+        run(&["run", "--resume", &out]).exits(2).says(&[why]);
+        assert_eq!(lines(&room), before);
+    };
+    refused(
+        "\"kernel_release\": \"",
+        "\"kernel_release\": \"9.9.9-",
+        "it was begun on kernel `9.9.9-",
+    );
+    refused("\"cpus\": ", "\"cpus\": 9", "CPUs, there are");
+    refused(
+        "\"path\": \"bridge\"",
+        "\"path\": \"wormhole\"",
+        "there is no path `wormhole`",
+    );
+    room.file("run/run.json", &header);
+    run(&["run", "--resume", &out, "--paths", "veth"])
+        .exits(2)
+        .says(&["cannot be used with"]);
+}
