@@ -10,9 +10,9 @@ mod warnings;
 
 use std::collections::BTreeMap;
 
-use crate::model::{RunReport, RunSummary, Sample};
+use crate::model::{CellReport, RunReport, RunSummary, Sample};
 use crate::plan::FOR_A_VERDICT;
-use crate::stats;
+use crate::stats::{self, Estimate};
 use crate::store::{End, Header, Run};
 
 pub use quantities::{QUANTITIES, Quantity, cost, quantity};
@@ -25,6 +25,9 @@ pub fn assess(run: &Run) -> RunReport {
     let mut cells = cells::assess(header, &blocks);
     let quick_look = complete_blocks(header, &blocks) < FOR_A_VERDICT;
     verdicts::fill(header, &blocks, &mut cells, quick_look);
+    if let Some(hz) = header.environment.cpu_hz {
+        per_ghz(&mut cells, hz);
+    }
     profile::fill(header, &run.profiles, &blocks, &mut cells);
     let half_width_reached = settled(header, &blocks);
     let summary = RunSummary {
@@ -52,6 +55,25 @@ pub fn assess(run: &Run) -> RunReport {
         published: header.published.clone(),
         cells,
         warnings,
+    }
+}
+
+/// Efficiency by the clock of the CPUs, which no sample knows; absent where it is not fixed.
+pub const PER_GHZ: &str = "efficiency_bps_per_ghz";
+
+/// Efficiency in bit/s per GHz that is busy, where the frequency is known.
+fn per_ghz(cells: &mut [CellReport], hz: f64) {
+    let ghz = hz / 1e9;
+    for cell in cells {
+        if let Some(per_core) = cell.estimates.get("efficiency_bps_per_core") {
+            let per_ghz = Estimate {
+                value: per_core.value / ghz,
+                low: per_core.low / ghz,
+                high: per_core.high / ghz,
+                ..*per_core
+            };
+            cell.estimates.insert(PER_GHZ.to_owned(), per_ghz);
+        }
     }
 }
 

@@ -62,6 +62,30 @@ pub static QUANTITIES: &[Quantity] = &[
         decides_width: true,
     },
     Quantity {
+        name: "efficiency_bps_per_core",
+        kind: Kind::Demand(|m| float(m.received.bytes) * 8.0, |m, _| net_ns(m) / 1e9),
+        loads: LoadKind::is_stream,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "normalized_bps_per_cpu_percent",
+        kind: Kind::Demand(
+            |m| float(m.received.bytes) * 8.0,
+            |m, _| net_ns(m) / 1e9 / f64::from(m.cpu.cpus) * 100.0,
+        ),
+        loads: LoadKind::is_stream,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "skbs_per_s",
+        kind: Kind::Value(|m, _| Some(float(m.arrived?.skbs) / window_s(m))),
+        loads: LoadKind::is_stream,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
         name: "cpu_ns_per_packet",
         kind: Kind::Demand(net_ns, |m, _| float(m.received.messages)),
         loads: |load| load == LoadKind::UdpStream,

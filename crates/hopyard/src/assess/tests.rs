@@ -22,6 +22,7 @@ fn environment() -> Environment {
         architecture: "x".into(),
         kernel_command_line: String::new(),
         cpu_model: "cpu".into(),
+        cpu_hz: Some(2e9),
         cpus: 2,
         numa_nodes: 1,
         memory_bytes: 1,
@@ -66,7 +67,7 @@ fn run(paths: &[&str]) -> Run {
         half_width: 0.025,
         confidence: 0.95,
         margin: 0.02,
-        published: None,
+        published: Vec::new(),
         time_limit_ns: None,
         profile: false,
         base: Some("veth".into()),
@@ -406,4 +407,33 @@ fn a_run_without_samples_is_still_a_document() {
     for format in [crate::report::Format::Text, crate::report::Format::Netperf] {
         assert!(!crate::report::render(&report, format).is_empty());
     }
+}
+
+/// 12 MB in 0.2 s with 1.5 CPUs busy, at 2 GHz.
+#[test]
+fn cost_in_other_words() {
+    let mut run = run(&["veth"]);
+    for block in 0..8 {
+        push(
+            &mut run,
+            block,
+            0,
+            0,
+            Outcome::Measured(Box::new(measured(12_000_000))),
+        );
+    }
+    let report = assess(&run);
+    let value = |name: &str| report.cells[0].estimates[name].value;
+    let near = |name: &str, wanted: f64| {
+        let ratio = value(name) / wanted;
+        assert!((ratio - 1.0).abs() < 1e-9, "{name}: {}", value(name));
+    };
+    near("goodput_bps", 480e6);
+    near("busy_cores", 1.5);
+    near("cpu_ns_per_byte", 25.0);
+    near("efficiency_bps_per_core", 320e6);
+    near("efficiency_bps_per_ghz", 160e6);
+    // 75 % of the machine's two CPUs.
+    near("normalized_bps_per_cpu_percent", 6.4e6);
+    near("skbs_per_s", 1000.0);
 }

@@ -49,7 +49,7 @@ fn begun(args: &RunArgs) -> Result<(run::Prepared, PathBuf), Failure> {
     if args.profile {
         can_profile()?;
     }
-    let mut prepared = run::prepare(plan, args.seed.unwrap_or_else(run::any_seed))?;
+    let mut prepared = run::prepare(&plan, args.seed.unwrap_or_else(run::any_seed))?;
     prepared.header.profile = args.profile;
     let directory = args
         .out

@@ -70,6 +70,7 @@ pub fn capture(meter: &CpuMeter) -> Environment {
         architecture: std::env::consts::ARCH.to_owned(),
         kernel_command_line: line("/proc/cmdline").unwrap_or_default(),
         cpu_model: field(&cpuinfo, "model name").unwrap_or_else(|| "unknown".to_owned()),
+        cpu_hz: cpu_hz(&cpuinfo),
         cpus: u32::try_from(meter.cpus().len()).unwrap_or(u32::MAX),
         numa_nodes: numa_nodes(),
         memory_bytes: memory_bytes(),
@@ -107,6 +108,15 @@ fn field(cpuinfo: &str, name: &str) -> Option<String> {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())
     })
+}
+
+fn cpu_hz(cpuinfo: &str) -> Option<f64> {
+    // What scales is known for an instant only.
+    if line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").is_some() {
+        return None;
+    }
+    let mhz: f64 = field(cpuinfo, "cpu MHz")?.parse().ok()?;
+    Some(mhz * 1e6)
 }
 
 fn numa_nodes() -> u32 {

@@ -35,6 +35,9 @@ pub struct Environment {
     pub kernel_command_line: String,
     /// CPU model.
     pub cpu_model: String,
+    /// Its frequency, Hz, where that is fixed: the nominal one under a hypervisor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_hz: Option<f64>,
     /// Online CPUs.
     pub cpus: u32,
     /// NUMA nodes.

@@ -1,9 +1,11 @@
 //! Figures in print, for showing beside what is measured.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::LoadKind;
+use super::{Axes, LoadKind, axis};
 
 /// What a report published about the paths of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,10 +29,25 @@ pub struct PublishedFigure {
     pub path: String,
     /// The load of ours.
     pub load: LoadKind,
+    /// Axis → value, as axes show it, of what was varied.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, String>,
     /// What it was called.
     pub called: String,
     /// In the unit of [`Published::what`].
     pub value: f64,
-    /// Half-width of its interval, as printed.
-    pub half_width: f64,
+    /// Half-width of its interval, where one was printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half_width: Option<f64>,
+}
+
+impl PublishedFigure {
+    /// Is it of such a cell?
+    #[must_use]
+    pub fn is_of(&self, path: &str, load: LoadKind, axes: &Axes) -> bool {
+        let varied = |(name, value): (&String, &String)| {
+            axis(name).is_ok_and(|axis| (axis.show)(axes).as_ref() == Some(value))
+        };
+        self.path == path && self.load == load && self.set.iter().all(varied)
+    }
 }

@@ -17,9 +17,9 @@ pub struct RunReport {
     pub schema: String,
     /// The run.
     pub run: RunSummary,
-    /// What the plan's report published, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Published>,
+    /// What the plan's report published, a table each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
     /// One entry per cell, in the plan's order.
     pub cells: Vec<CellReport>,
     /// What a reader must know before trusting a figure.

@@ -1,5 +1,6 @@
 //! A plan as a TOML file: every error names file, line and key.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -75,7 +76,8 @@ struct Raw {
     confidence: Spanned<String>,
     margin: Spanned<String>,
     time_limit: Option<Spanned<String>>,
-    published: Option<RawPublished>,
+    #[serde(default)]
+    published: Vec<RawPublished>,
 }
 
 /// `[[cells]]`: what it leaves out is as at the top.
@@ -105,8 +107,10 @@ struct RawFigure {
     path: Spanned<String>,
     load: Spanned<String>,
     called: String,
+    #[serde(default)]
+    set: toml::map::Map<String, toml::Value>,
     value: f64,
-    half_width: f64,
+    half_width: Option<f64>,
 }
 
 struct Source<'a> {
@@ -237,7 +241,11 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
             .as_ref()
             .map(|t| source.read("time_limit", t, units::parse_duration))
             .transpose()?,
-        published: raw.published.map(|p| published(&source, p)).transpose()?,
+        published: raw
+            .published
+            .into_iter()
+            .map(|p| published(&source, p))
+            .collect::<Result<_, Error>>()?,
         name: raw.name,
         summary: raw.summary,
     })
@@ -280,15 +288,19 @@ fn parts(source: &Source<'_>, raw: &Raw) -> Result<Vec<Part>, Error> {
     Ok(parts)
 }
 
-/// `[published]`, with names that there are.
+/// `[[published]]`, with names that there are.
 fn published(source: &Source<'_>, raw: RawPublished) -> Result<Published, Error> {
     let quantity = source.read("quantity", &raw.quantity, |name| {
+        if name == assess::PER_GHZ {
+            return Ok(name.to_owned());
+        }
         assess::quantity(name).map(|q| q.name.to_owned())
     })?;
     let figure = |figure: RawFigure| {
         Ok(PublishedFigure {
             path: source.read("path", &figure.path, path_name)?,
             load: source.read("load", &figure.load, str::parse::<LoadKind>)?,
+            set: varied(source, &figure)?,
             called: figure.called,
             value: figure.value,
             half_width: figure.half_width,
@@ -305,6 +317,21 @@ fn published(source: &Source<'_>, raw: RawPublished) -> Result<Published, Error>
             .map(figure)
             .collect::<Result<_, Error>>()?,
     })
+}
+
+/// What a published figure was varied in: one value of each axis, as axes show it.
+fn varied(source: &Source<'_>, figure: &RawFigure) -> Result<BTreeMap<String, String>, Error> {
+    let line = source.line(&figure.path.span());
+    let mut set = BTreeMap::new();
+    for (name, value) in &figure.set {
+        let wrong = |why: String| source.wrong(name, line, why);
+        let axis = axis(name).map_err(|e| wrong(e.to_string()))?;
+        let value = plain(value).ok_or_else(|| wrong(format!("takes {}", axis.values)))?;
+        let mut axes = Axes::default();
+        (axis.set)(&mut axes, &value).map_err(|e| wrong(e.to_string()))?;
+        set.extend((axis.show)(&axes).map(|shown| (name.clone(), shown)));
+    }
+    Ok(set)
 }
 
 /// `[set]`: axis = value, or axis = [values]; numbers and texts.

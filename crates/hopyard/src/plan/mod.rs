@@ -41,8 +41,8 @@ pub struct Plan {
     pub margin: f64,
     /// Measuring ends after this, whatever was reached.
     pub time_limit: Option<Duration>,
-    /// What was published about it.
-    pub published: Option<Published>,
+    /// What was published about it, a table each.
+    pub published: Vec<Published>,
 }
 
 impl Plan {
@@ -111,6 +111,14 @@ pub static PLANS: &[(&str, &str)] = &[
         include_str!("../../../../plans/netback-direct-2006.toml"),
     ),
     (
+        "netns-macvlan-2007.toml",
+        include_str!("../../../../plans/netns-macvlan-2007.toml"),
+    ),
+    (
+        "namespace-switching-2014.toml",
+        include_str!("../../../../plans/namespace-switching-2014.toml"),
+    ),
+    (
         "direct-switch.toml",
         include_str!("../../../../plans/direct-switch.toml"),
     ),
@@ -164,7 +172,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, netback-direct-2006, direct-switch, direct-switch-ports, or name a .toml file"
+            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, namespace-switching-2014, direct-switch, direct-switch-ports, or name a .toml file"
         );
     }
 }

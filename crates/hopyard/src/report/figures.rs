@@ -5,7 +5,8 @@ use super::group::{Group, Layout};
 use super::notes;
 use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
-    self, BUSY_CORES, BYTES_PER_SKB, LATENCY_P50, LATENCY_P99, LOST, PACKETS, RETRANSMITS, Scale,
+    self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, LATENCY_P50, LATENCY_P99, LOST, PACKETS,
+    RETRANSMITS, Scale,
 };
 use crate::model::{CellReport, CellStatus, LoadKind, VerdictReport};
 use crate::stats::{Estimate, Verdict};
@@ -85,11 +86,11 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     }
     list.extend([(Show::Figure, cpu), (Show::Comparison, cpu)]);
     if group.load.is_stream() {
-        list.extend([
-            (Show::Value, BUSY_CORES),
-            (Show::Value, BYTES_PER_SKB),
-            (Show::Value, RETRANSMITS),
-        ]);
+        list.push((Show::Value, BUSY_CORES));
+        if group.load.is_tcp() {
+            list.push((Show::Value, EFFICIENCY));
+        }
+        list.extend([(Show::Value, BYTES_PER_SKB), (Show::Value, RETRANSMITS)]);
     } else {
         list.extend([
             (Show::Value, LATENCY_P50),
@@ -131,6 +132,7 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
     match (show, name) {
         (Show::Comparison, _) => Column::left(&[&format!("vs {base}")]).following(),
         (_, BUSY_CORES) => Column::right(&["busy", "cores"]),
+        (_, EFFICIENCY) => Column::right(&["Gbit/s", "/core"]),
         (_, BYTES_PER_SKB) => Column::right(&["bytes", "per skb"]),
         (_, RETRANSMITS) => Column::right(&["resent", "/window"]),
         (_, LATENCY_P50) => Column::right(&["latency", &format!("p50 {}", scale.unit)]),

@@ -32,7 +32,7 @@ pub(super) fn run() -> RunReport {
             elsewhere: None,
             environment: environment(),
         },
-        published: None,
+        published: Vec::new(),
         cells: Vec::new(),
         warnings: Vec::new(),
     }
@@ -48,6 +48,7 @@ fn environment() -> Environment {
         architecture: "x86_64".to_owned(),
         kernel_command_line: "quiet".to_owned(),
         cpu_model: "AMD EPYC 7B13".to_owned(),
+        cpu_hz: None,
         cpus: 2,
         numa_nodes: 1,
         memory_bytes: 8 << 30,

@@ -2,24 +2,26 @@
 
 use super::document::{Block, Cell, Column, Part, Row, Table, tame};
 use super::figures::{figure, verdict_mark};
-use super::group::Layout;
+use super::group::{Layout, distinct};
 use super::number::{ABSENT, ratio, significant};
 use super::quantity::{self, Scale};
 use crate::model::{CellReport, Published, PublishedFigure, RunReport};
 
-/// Heading, table and remark, where the plan has figures of a report.
+/// A heading, table and remark for each table that the plan has of a report.
 pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
-    let Some(published) = &report.published else {
-        return Vec::new();
-    };
+    let tables = report.published.iter();
+    tables
+        .flat_map(|published| one(published, report, layout))
+        .collect()
+}
+
+fn one(published: &Published, report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let cells: Vec<Option<&CellReport>> = published
         .figures
         .iter()
         .map(|f| {
-            report
-                .cells
-                .iter()
-                .find(|c| (&c.path, c.load) == (&f.path, f.load))
+            let mut cells = report.cells.iter();
+            cells.find(|c| f.is_of(&c.path, c.load, &c.axes))
         })
         .collect();
     let values = cells
@@ -30,43 +32,52 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let scale = quantity::scale(&published.quantity, greatest);
     let base = layout.base.map_or_else(|| "base".to_owned(), tame);
     let versus = format!("vs {base}");
-    let table = Table {
-        columns: vec![
-            Column::left(&["load"]),
-            Column::left(&["path"]),
-            Column::left(&["", "then called"]),
-            Column::right(&["published", &tame(&published.what)]),
-            Column::left(&[&versus]).following(),
-            Column::right(&["measured here", scale.unit]),
-            Column::left(&[&versus]).following(),
-        ],
-        keys: 2,
-        rows: published
-            .figures
-            .iter()
-            .zip(cells)
-            .map(|(then, now)| row(published, then, now, scale, layout.base))
-            .collect(),
-    };
+    let varied = distinct(published.figures.iter().flat_map(|f| f.set.keys()));
+    let mut columns = vec![Column::left(&["load"])];
+    columns.extend(varied.iter().map(|axis| Column::right(&[axis])));
+    columns.extend([
+        Column::left(&["path"]),
+        Column::left(&["", "then called"]),
+        Column::right(&["published", &tame(&published.what)]),
+        Column::left(&[&versus]).following(),
+        Column::right(&["measured here", scale.unit]),
+        Column::left(&[&versus]).following(),
+    ]);
+    let rows = published.figures.iter().zip(cells);
+    let rows = rows.map(|(then, now)| {
+        let mut cells = vec![Cell::lone(then.load.to_string())];
+        cells.extend(varied.iter().map(|&axis| {
+            let value = then.set.get(axis);
+            Cell::lone(value.map_or_else(|| ABSENT.to_owned(), |v| tame(v)))
+        }));
+        cells.extend(row(published, then, now, scale, layout.base));
+        Row::Cells(cells)
+    });
     vec![
         Block::Heading(format!("As published: {}", tame(&published.source))),
-        Block::Table(table),
+        Block::Table(Table {
+            keys: 2 + varied.len(),
+            rows: rows.collect(),
+            columns,
+        }),
         Block::Notes(vec![tame(&published.remark)]),
     ]
 }
 
+/// Path and figures, then and now.
 fn row(
     published: &Published,
     then: &PublishedFigure,
     now: Option<&CellReport>,
     scale: Scale,
     base: Option<&str>,
-) -> Row {
+) -> Vec<Cell> {
     let is_base = base == Some(then.path.as_str());
+    let same = |f: &&PublishedFigure| f.load == then.load && f.set == then.set;
     let base_then = published
         .figures
         .iter()
-        .find(|f| f.load == then.load && Some(f.path.as_str()) == base);
+        .find(|f| same(f) && Some(f.path.as_str()) == base);
     let ratio_then = match base_then {
         Some(_) if is_base => Cell::lone("base"),
         Some(base) => Cell(vec![Part::Point(ratio(then.value / base.value))]),
@@ -74,13 +85,15 @@ fn row(
     };
     let estimate = now.and_then(|cell| cell.estimates.get(&published.quantity));
     let verdict = now.and_then(|cell| cell.verdicts.get(&published.quantity));
-    Row::Cells(vec![
-        Cell::lone(then.load.to_string()),
+    let half_width = then
+        .half_width
+        .map(|half| format!("±{}", significant(half)));
+    vec![
         Cell::lone(tame(&then.path)),
         Cell::lone(tame(&then.called)),
         Cell(vec![
             Part::Point(significant(then.value)),
-            Part::Right(format!("±{}", significant(then.half_width))),
+            Part::Right(half_width.unwrap_or_default()),
         ]),
         ratio_then,
         estimate.map_or_else(|| Cell::lone(ABSENT), |e| Cell(figure(e, scale))),
@@ -92,5 +105,5 @@ fn row(
             None if is_base => Cell::lone("base"),
             None => Cell::lone(ABSENT),
         },
-    ])
+    ]
 }

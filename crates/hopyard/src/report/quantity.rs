@@ -13,6 +13,8 @@ pub(super) const CPU_PER_BYTE: &str = "cpu_ns_per_byte";
 pub(super) const CPU_PER_PACKET: &str = "cpu_ns_per_packet";
 pub(super) const CPU_PER_TRANSACTION: &str = "cpu_ns_per_transaction";
 pub(super) const BUSY_CORES: &str = "busy_cores";
+pub(super) const EFFICIENCY: &str = "efficiency_bps_per_core";
+pub(super) const NORMALIZED: &str = "normalized_bps_per_cpu_percent";
 pub(super) const LATENCY_P50: &str = "latency_p50_ns";
 pub(super) const LATENCY_P99: &str = "latency_p99_ns";
 pub(super) const LOST: &str = "lost_ratio";
@@ -77,6 +79,9 @@ static BITS: [Scale; 4] = scales([
 ]);
 static TIMES: [Scale; 4] = scales([(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]);
 static EVENTS: [Scale; 3] = scales([(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]);
+static PER_CORE: [Scale; 1] = scales([(1e9, "Gbit/s/core")]);
+static PER_GHZ: [Scale; 1] = scales([(1e9, "Gbit/s/GHz")]);
+static PER_PERCENT: [Scale; 1] = scales([(1e6, "Mbit/s/%")]);
 static PER_TRANSACTION: [Scale; 1] = scales([(1e3, "µs/transaction")]);
 static PER_PACKET: [Scale; 1] = scales([(1.0, "ns/packet")]);
 static PER_BYTE: [Scale; 1] = scales([(1.0, "ns/byte")]);
@@ -91,6 +96,9 @@ fn family(name: &str) -> &'static [Scale] {
         CPU_PER_TRANSACTION => &PER_TRANSACTION,
         CPU_PER_PACKET => &PER_PACKET,
         CPU_PER_BYTE => &PER_BYTE,
+        EFFICIENCY => &PER_CORE,
+        crate::assess::PER_GHZ => &PER_GHZ,
+        NORMALIZED => &PER_PERCENT,
         BUSY_CORES => &CORES,
         BYTES_PER_SKB => &SKB,
         RETRANSMITS => &WINDOW,
@@ -136,6 +144,8 @@ pub(super) fn words(name: &str) -> String {
         PACKETS => "packets".to_owned(),
         TRANSACTIONS => "transactions".to_owned(),
         CPU_PER_BYTE | CPU_PER_PACKET | CPU_PER_TRANSACTION => "CPU cost".to_owned(),
+        EFFICIENCY | crate::assess::PER_GHZ => "efficiency".to_owned(),
+        NORMALIZED => "normalized".to_owned(),
         LOST => "loss".to_owned(),
         _ => ["_bps", "_per_s", "_ns", "_ratio"]
             .iter()

@@ -85,8 +85,8 @@ pub fn any_seed() -> u64 {
 ///
 /// # Errors
 /// It cannot be carried out; nothing is left behind.
-pub fn prepare(plan: Plan, seed: u64) -> Result<Prepared, Error> {
-    let Expanded { cells, left_out } = plan::expand(&plan)?;
+pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
+    let Expanded { cells, left_out } = plan::expand(plan)?;
     let sampler = Sampler::new(plan.window, plan.warm_up)?;
     let unsupported = try_labs(&cells)?;
     let ceilings = ceilings(&sampler, &cells)?;

@@ -83,9 +83,9 @@ pub struct Header {
     pub profile: bool,
     /// Names of paths left out because this host cannot build them, with the reason.
     pub left_out: Vec<(String, String)>,
-    /// What the plan's report published, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Published>,
+    /// What the plan's report published, a table each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
     /// The cells, in the plan's order.
     pub cells: Vec<PlannedCell>,
     /// The machine.
@@ -311,7 +311,7 @@ mod tests {
             base: None,
             time_limit_ns: None,
             profile: false,
-            published: None,
+            published: Vec::new(),
             left_out: Vec::new(),
             cells: Vec::new(),
             environment: environment::capture(&CpuMeter::new().unwrap()),

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::{fixture, from, text};
 use crate::model::{
     CellStatus, Family, LoadKind, Peer, Published, PublishedFigure, Rate, RunReport, WarningCode,
@@ -292,9 +294,10 @@ fn what_was_published_stands_beside_what_is_measured() {
         load: LoadKind::TcpStream,
         called: format!("a {path}"),
         value,
-        half_width: 0.5,
+        set: BTreeMap::new(),
+        half_width: Some(0.5),
     };
-    report.published = Some(Published {
+    report.published = vec![Published {
         source: "A. Author, A title, somewhere, 2006".to_owned(),
         quantity: "cpu_ns_per_byte".to_owned(),
         what: "% of a CPU".to_owned(),
@@ -304,7 +307,7 @@ fn what_was_published_stands_beside_what_is_measured() {
             figure("bridge", 60.0),
             figure("not measured here", 70.0),
         ],
-    });
+    }];
     let text = text(&report);
     let block = from(&text, "As published").split("\n± ").next().unwrap();
     insta::assert_snapshot!(block, @r"

@@ -304,3 +304,26 @@ fn a_wide_list_goes_on_below_with_its_keys() {
     did.
     ");
 }
+
+#[test]
+fn five_hundred_cells_are_a_page_at_once() {
+    let sizes: Vec<u32> = (1..=100).map(|n| 64 * n).collect();
+    let paths = [
+        ("veth", 1.0),
+        ("bridge", 0.94),
+        ("bridge-nf", 0.9),
+        ("direct", 0.99),
+        ("macvlan", 1.03),
+    ];
+    let report = by_message_size(&paths, &sizes);
+    assert_eq!(report.cells.len(), 500);
+    let began = std::time::Instant::now();
+    let text = text(&report);
+    let took = began.elapsed();
+    println!("500 cells in {took:?}");
+    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
+    // Two grids of a hundred rows, and nothing wider than a page.
+    assert!(text.lines().filter(|line| line.contains('±')).count() >= 200);
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest.unwrap() <= 100);
+}
