@@ -1,16 +1,18 @@
 //! Cells to measure and the figures taken from a measurement.
 
+use hopyard::lab;
 use hopyard::model::{Axes, Cell, LoadKind, Measurement, Peer, Placement};
 
 /// A cell with the defaults of every axis but those that `change` sets.
 pub(crate) fn cell(path: &str, peer: Peer, load: LoadKind, change: impl FnOnce(&mut Axes)) -> Cell {
     let mut axes = Axes::default();
     change(&mut axes);
+    let own = lab::path(path).map_or(&[][..], |path| path.axes());
     Cell {
         path: path.to_owned(),
         peer,
         load,
-        axes: axes.for_cell(load, peer, &[]),
+        axes: axes.for_cell(load, peer, own),
     }
 }
 

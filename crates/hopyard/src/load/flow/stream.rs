@@ -132,8 +132,12 @@ pub(crate) fn transmit(io: &impl Io, message: &[u8], context: Context<'_>) -> Re
     Ok(())
 }
 
+/// How far behind its time a paced flow may fall before the rest is let go. Without an end to it, what a slow
+/// start or a lost packet held up would press on a path that is only a little faster for the whole window.
+const ARREARS_NS: u64 = 2_000_000;
+
 /// Sends a message every `interval_ns` from `start_ns` on until told to stop. What could not go in its time
-/// goes as soon as it can, so that the mean is kept.
+/// goes as soon as it can, so that the mean is kept, up to [`ARREARS_NS`].
 ///
 /// # Errors
 /// The socket failed before the window was over.
@@ -155,7 +159,8 @@ pub(crate) fn transmit_paced(
                 return Ok(());
             }
         }
-        due_ns += interval_ns;
+        let late_ns = clock::monotonic_ns().saturating_sub(due_ns);
+        due_ns += interval_ns + late_ns.saturating_sub(ARREARS_NS.max(interval_ns));
     }
     Ok(())
 }
