@@ -4,13 +4,14 @@ use serde::Serialize;
 
 use crate::bench::Bench;
 use crate::{
-    v01_shaped_wire, v03_burn_by_phase, v04_foreign_burn, v06_equal_cells, v07_coverage,
-    v08_service_time, v10_random_drop, v12_peers, v13_profile_ablation,
+    v01_shaped_wire, v02_shaped_ratio, v03_burn_by_phase, v04_foreign_burn, v06_equal_cells,
+    v07_coverage, v08_service_time, v10_random_drop, v12_peers, v13_profile_ablation,
 };
 
 /// Every experiment, in the order in which they run.
 pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
     &v01_shaped_wire::ShapedWire,
+    &v02_shaped_ratio::ShapedRatio,
     &v03_burn_by_phase::BurnByPhase,
     &v04_foreign_burn::ForeignBurn,
     &v06_equal_cells::EqualCells,

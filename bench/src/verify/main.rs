@@ -10,6 +10,7 @@ mod cells;
 mod experiment;
 mod table;
 mod v01_shaped_wire;
+mod v02_shaped_ratio;
 mod v03_burn_by_phase;
 mod v04_foreign_burn;
 mod v06_equal_cells;
