@@ -75,37 +75,62 @@ impl Bench {
     }
 }
 
-/// Measures a cell, again where other people disturbed the window: they started processes, used more
-/// than 5 % of a CPU beyond the `foreign` share that the experiment itself causes, or the hypervisor
-/// took more than 1 %. After a few tries the disturbed window is what there is.
+/// Measures a cell, again where other people disturbed the window: see [`until_calm`].
 pub(crate) fn undisturbed(
     sampler: &Sampler,
     cell: &Cell,
     quiet_cores: f64,
     foreign: f64,
 ) -> Result<Measurement, Failure> {
+    let taken = until_calm(foreign, || Ok((measure(sampler, cell, quiet_cores)?, ())))?;
+    Ok(taken.0)
+}
+
+/// Takes a measurement again where other people disturbed the window: they started processes, used more
+/// than 5 % of a CPU beyond the `foreign` share that the experiment itself causes, or the hypervisor
+/// took more than 1 %. After a few tries the disturbed window is what there is.
+pub(crate) fn until_calm<T>(
+    foreign: f64,
+    mut take: impl FnMut() -> Result<(Measurement, T), Failure>,
+) -> Result<(Measurement, T), Failure> {
     const TRIES: usize = 6;
-    let mut m = measure(sampler, cell, quiet_cores)?;
+    let mut taken = take()?;
     for _ in 1..TRIES {
-        let share = |ns: f64| ns / m.cpu.elapsed_ns;
-        let calm = m.cpu.forks == 0
-            && share(m.cpu.foreign_ns) <= foreign + 0.05
-            && share(m.cpu.steal_ns) <= 0.01;
+        let cpu = &taken.0.cpu;
+        let share = |ns: f64| ns / cpu.elapsed_ns;
+        let calm = cpu.forks == 0
+            && share(cpu.foreign_ns) <= foreign + 0.05
+            && share(cpu.steal_ns) <= 0.01;
         if calm {
             break;
         }
-        m = measure(sampler, cell, quiet_cores)?;
+        taken = take()?;
     }
-    Ok(m)
+    Ok(taken)
 }
 
-/// Measures a cell; traffic that did not take its way by the devices' counters is no measurement.
+/// CPUs' worth of time that the machine uses by itself: the least of some windows. Other people's processes that
+/// start and end within a window cannot be told from the machine itself, and only ever add.
+pub(crate) fn quiet_cores(sampler: &Sampler) -> Result<f64, Failure> {
+    const WINDOWS: usize = 5;
+    let mut least = f64::INFINITY;
+    for _ in 0..WINDOWS {
+        least = least.min(sampler.quiet_cores()?);
+    }
+    Ok(least)
+}
+
+/// Measures a cell; traffic that did not take its way is no measurement.
 pub(crate) fn measure(
     sampler: &Sampler,
     cell: &Cell,
     quiet_cores: f64,
 ) -> Result<Measurement, Failure> {
-    let m = sampler.measure(cell, quiet_cores)?;
+    on_its_way(sampler.measure(cell, quiet_cores)?)
+}
+
+/// Lets a measurement pass whose traffic took its way by the devices' counters.
+pub(crate) fn on_its_way(m: Measurement) -> Result<Measurement, Failure> {
     if m.way.proved {
         Ok(m)
     } else {

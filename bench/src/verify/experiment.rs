@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use crate::bench::Bench;
 use crate::{
-    v01_shaped_wire, v02_shaped_ratio, v03_burn_by_phase, v04_foreign_burn, v06_equal_cells,
-    v07_coverage, v08_service_time, v10_random_drop, v12_peers, v13_profile_ablation,
+    v01_shaped_wire, v02_shaped_ratio, v03_burn_by_phase, v04_foreign_burn, v05_known_work,
+    v06_equal_cells, v07_coverage, v08_service_time, v10_random_drop, v12_peers,
+    v13_profile_ablation,
 };
 
 /// Every experiment, in the order in which they run.
@@ -14,6 +15,7 @@ pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
     &v02_shaped_ratio::ShapedRatio,
     &v03_burn_by_phase::BurnByPhase,
     &v04_foreign_burn::ForeignBurn,
+    &v05_known_work::KnownWork,
     &v06_equal_cells::EqualCells,
     &v07_coverage::Coverage,
     &v08_service_time::ServiceTime,
@@ -86,6 +88,11 @@ pub(crate) enum Failure {
     },
     #[error("this needs {needed} CPUs and this process may use {found}")]
     Cpus { needed: usize, found: usize },
+    #[error("this kernel has no {feature}: it takes Linux {needed} or newer")]
+    OldKernel {
+        feature: &'static str,
+        needed: &'static str,
+    },
     #[error("the burner {0}")]
     Burner(String),
     #[error("{0}")]
@@ -94,6 +101,11 @@ pub(crate) enum Failure {
     Way(String),
     #[error("{0} has no figure to compare")]
     NoFigure(&'static str),
+    #[error("cannot {what}")]
+    Bpf {
+        what: &'static str,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error(transparent)]
     Measure(#[from] hopyard::measure::Error),
     #[error(transparent)]
@@ -113,6 +125,17 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Makes a failure of the kernel's answer to a BPF call.
+    pub(crate) fn bpf<E>(what: &'static str) -> impl FnOnce(E) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        move |source| Self::Bpf {
+            what,
+            source: source.into(),
+        }
+    }
+
     pub(crate) fn is_interrupt(&self) -> bool {
         match self {
             Self::Interrupted => true,
@@ -123,7 +146,7 @@ impl Failure {
 
     pub(crate) fn is_unsupported(&self) -> bool {
         match self {
-            Self::NoProgram { .. } | Self::Cpus { .. } => true,
+            Self::NoProgram { .. } | Self::Cpus { .. } | Self::OldKernel { .. } => true,
             Self::Measure(error) => error.is_unsupported(),
             Self::Lab(error) => error.is_unsupported(),
             Self::Net(error) => error.is_unsupported(),

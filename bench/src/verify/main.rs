@@ -5,6 +5,7 @@
 //! tried was kept; 1: one was missed, or could not be tried and that was not allowed for.
 
 mod bench;
+mod burn;
 mod burner;
 mod cells;
 mod experiment;
@@ -13,6 +14,7 @@ mod v01_shaped_wire;
 mod v02_shaped_ratio;
 mod v03_burn_by_phase;
 mod v04_foreign_burn;
+mod v05_known_work;
 mod v06_equal_cells;
 mod v07_coverage;
 mod v08_service_time;

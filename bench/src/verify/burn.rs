@@ -1,0 +1,143 @@
+//! Work of known cost on every packet: a tc program that spends a given time, and the kernel's own account
+//! of how much it was.
+
+use std::os::fd::OwnedFd;
+
+use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
+use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use aya::sys::{Stats, enable_stats};
+use aya::util::KernelVersion;
+use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
+use hopyard::lab::{self, Endpoint, Lab, Topology};
+use hopyard::measure::Sampler;
+use hopyard::model::{Cell, Measurement};
+
+use crate::bench::on_its_way;
+use crate::experiment::Failure;
+
+/// The compiled program.
+static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/burn.bpf.o"));
+const PROGRAM: &str = "hopyard_burn";
+
+/// The program, loaded once to spend the same time on every packet wherever it is attached.
+#[derive(Debug)]
+pub(crate) struct Burn {
+    object: Ebpf,
+    /// The kernel keeps the account only while this is open, and for everything alike: two readings of
+    /// its clock around each run, whatever the program spends.
+    _account: OwnedFd,
+}
+
+/// Whose device runs the program on every packet it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    Client,
+    Server,
+    Both,
+}
+
+impl Ends {
+    /// The endpoints of a lab.
+    fn of(self, lab: &Lab) -> Vec<&Endpoint> {
+        let Topology { client, server, .. } = &lab.topology;
+        match self {
+            Self::Client => vec![client],
+            Self::Server => vec![server],
+            Self::Both => vec![client, server],
+        }
+    }
+}
+
+/// What the kernel's account says of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Account {
+    runs: u64,
+    ns: u64,
+}
+
+impl Account {
+    /// ns per run between two readings.
+    fn per_run_since(self, start: Self) -> f64 {
+        (self.ns - start.ns) as f64 / (self.runs - start.runs).max(1) as f64
+    }
+}
+
+impl Burn {
+    /// Loads the program to spend `burn_ns` per packet, and its own entry and clock on top.
+    pub(crate) fn load(burn_ns: u64) -> Result<Self, Failure> {
+        let kernel =
+            KernelVersion::current().map_err(Failure::bpf("read the version of this kernel"))?;
+        if kernel < KernelVersion::new(6, 6, 0) {
+            return Err(Failure::OldKernel {
+                feature: "tcx hooks",
+                needed: "6.6",
+            });
+        }
+        let mut object = EbpfLoader::new()
+            .override_global("burn_ns", &burn_ns, true)
+            .load(OBJECT)
+            .map_err(Failure::bpf("load the program of known cost"))?;
+        program(&mut object)?
+            .load()
+            .map_err(Failure::bpf("load the program of known cost"))?;
+        Ok(Self {
+            object,
+            _account: enable_stats(Stats::RunTime)
+                .map_err(Failure::bpf("have the kernel keep account of programs"))?,
+        })
+    }
+
+    /// Measures a cell whose `ends` run the program on every packet they send; with it, the time of a run in
+    /// ns, over the whole life of this one sample.
+    pub(crate) fn measure(
+        &mut self,
+        sampler: &Sampler,
+        cell: &Cell,
+        ends: Ends,
+        quiet_cores: f64,
+    ) -> Result<(Measurement, f64), Failure> {
+        let lab = Lab::build(lab::path(&cell.path)?, cell.peer, &cell.axes)?;
+        let before = self.account()?;
+        // The links detach the program when they go, at the latest with the lab's devices.
+        let _attached = ends
+            .of(&lab)
+            .into_iter()
+            .map(|end| attach(&mut self.object, &lab, end))
+            .collect::<Result<Vec<_>, _>>()?;
+        let measured = on_its_way(sampler.measure_in(&lab, cell, quiet_cores)?)?;
+        Ok((measured, self.account()?.per_run_since(before)))
+    }
+
+    fn account(&mut self) -> Result<Account, Failure> {
+        let info = program(&mut self.object)?
+            .info()
+            .map_err(Failure::bpf("read the account of the program"))?;
+        Ok(Account {
+            runs: info.run_count(),
+            ns: u64::try_from(info.run_time().as_nanos()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// Has the device of an endpoint run the program on every packet it sends.
+fn attach(object: &mut Ebpf, lab: &Lab, end: &Endpoint) -> Result<SchedClassifierLink, Failure> {
+    let program = program(object)?;
+    let order = TcAttachOptions::TcxOrder(LinkOrder::default());
+    lab.space(end.role)?
+        .handle
+        .ns()
+        .run(|| {
+            program
+                .attach_with_options(&end.device, TcAttachType::Egress, order)
+                .and_then(|id| program.take_link(id))
+        })?
+        .map_err(Failure::bpf("attach the program of known cost by tcx"))
+}
+
+fn program(object: &mut Ebpf) -> Result<&mut SchedClassifier, Failure> {
+    object
+        .program_mut(PROGRAM)
+        .ok_or(Failure::NoFigure("an object without its program"))?
+        .try_into()
+        .map_err(Failure::bpf("find the program of known cost"))
+}

@@ -1,0 +1,214 @@
+//! V5: work of known cost on every packet shows up in the service demand as what it is.
+//!
+//! A tc program spends a set time on each packet that one end or both send. The kernel's own account of the
+//! program (two readings of its clock around each run) says how much it was in the very same sample. The
+//! account costs something itself, and so does entering the program; both are there at level 0 too, where the
+//! slope does not see them. One slope per block, the interval across blocks: a machine that drifts shifts
+//! all levels of a block.
+//!
+//! Request/response with both ends on one CPU takes turns strictly and leaves that CPU no idle time. Work
+//! at the client alone, at the server alone and at both are rows of their own: they do not agree, and one
+//! shall not hide in the mean of another. The stream is paced so that both CPUs go idle after each packet at
+//! every level; what waking them costs varies by far more than 2 µs, so it is given more work.
+
+use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate};
+use hopyard::stats::{self, Estimate, Samples};
+use rand::seq::SliceRandom;
+
+use crate::bench::{Bench, quiet_cores, until_calm};
+use crate::burn::{Burn, Ends};
+use crate::cells;
+use crate::experiment::{Experiment, Failure, Row, Verdict};
+
+pub(crate) struct KnownWork;
+
+const LEVELS: usize = 5;
+const PACKETS_PER_S: u64 = 5000;
+const DATAGRAM_BYTES: u64 = 1400;
+const TOLERANCE: f64 = 0.05;
+const CONFIDENCE: f64 = 0.95;
+
+/// Work on a packet of request/response and of the stream, ns.
+const SHORT_NS: [u64; LEVELS] = [0, 200, 500, 1000, 2000];
+const LONG_NS: [u64; LEVELS] = [0, 4000, 10_000, 20_000, 40_000];
+
+/// A load and who is given work; each end sends a packet for a unit of it, the stream's server none.
+struct Trial {
+    load: LoadKind,
+    ends: Ends,
+}
+
+const TRIALS: [Trial; 6] = [
+    Trial::new(LoadKind::UdpRr, Ends::Client),
+    Trial::new(LoadKind::UdpRr, Ends::Server),
+    Trial::new(LoadKind::UdpRr, Ends::Both),
+    Trial::new(LoadKind::TcpRr, Ends::Client),
+    Trial::new(LoadKind::TcpRr, Ends::Both),
+    Trial::new(LoadKind::UdpStream, Ends::Client),
+];
+
+/// One block: per level, the known work and the service demand, ns per unit.
+#[derive(Default)]
+struct Block {
+    work: [f64; LEVELS],
+    demand: [f64; LEVELS],
+}
+
+impl Experiment for KnownWork {
+    fn id(&self) -> &'static str {
+        "V5"
+    }
+
+    fn title(&self) -> &'static str {
+        "a tc program spends a known time on every packet"
+    }
+
+    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
+        let mut rows = Vec::new();
+        for (stream, trial) in (0..).zip(&TRIALS) {
+            if trial.placement() == Placement::Split && bench.two_cpus().is_err() {
+                continue;
+            }
+            rows.extend(trial.rows(&trial.blocks(bench, stream)?)?);
+        }
+        Ok(rows)
+    }
+}
+
+impl Trial {
+    const fn new(load: LoadKind, ends: Ends) -> Self {
+        Self { load, ends }
+    }
+
+    fn placement(&self) -> Placement {
+        if self.load.is_stream() {
+            Placement::Split
+        } else {
+            Placement::Same
+        }
+    }
+
+    /// Packets with work on them for a unit of the load.
+    fn packets(&self) -> f64 {
+        match self.ends {
+            Ends::Client | Ends::Server => 1.0,
+            Ends::Both => 2.0,
+        }
+    }
+
+    fn burns(&self) -> Result<Vec<Burn>, Failure> {
+        let levels = if self.load.is_stream() {
+            LONG_NS
+        } else {
+            SHORT_NS
+        };
+        levels.into_iter().map(Burn::load).collect()
+    }
+
+    /// What was tried, for people.
+    fn name(&self) -> String {
+        let whose = match self.ends {
+            Ends::Client => "the client's packets",
+            Ends::Server => "the server's packets",
+            Ends::Both => "both ends' packets",
+        };
+        let paced = if self.load.is_stream() {
+            format!(" of {PACKETS_PER_S} packets/s")
+        } else {
+            String::new()
+        };
+        let placement = self.placement();
+        format!(
+            "veth {}{paced}, placement {placement}, work on {whose}",
+            self.load
+        )
+    }
+
+    fn cell(&self) -> Cell {
+        cells::cell("veth", Peer::Local, self.load, |axes| {
+            axes.placement = self.placement();
+            axes.pace_bps = Some(Rate(Some(PACKETS_PER_S * DATAGRAM_BYTES * 8)));
+        })
+    }
+
+    /// Every level once per block, in random order.
+    fn blocks(&self, bench: &Bench, stream: u64) -> Result<Vec<Block>, Failure> {
+        let cell = self.cell();
+        let sampler = bench.sampler(300, 100)?;
+        let quiet = quiet_cores(&sampler)?;
+        let mut burns = self.burns()?;
+        let mut order: Vec<usize> = (0..LEVELS).collect();
+        let mut rng = bench.rng(500 + stream);
+        let mut blocks = Vec::new();
+        for _ in 0..bench.pick(16, 6) {
+            order.shuffle(&mut rng);
+            let mut block = Block::default();
+            for level in &order {
+                let burn = &mut burns[*level];
+                let (m, per_run_ns) =
+                    until_calm(0.0, || burn.measure(&sampler, &cell, self.ends, quiet))?;
+                block.work[*level] = per_run_ns * self.packets();
+                block.demand[*level] = cells::demand_ns(self.load, &m);
+            }
+            blocks.push(block);
+        }
+        Ok(blocks)
+    }
+
+    fn rows(&self, blocks: &[Block]) -> Result<[Row; 2], Failure> {
+        let slopes = blocks
+            .iter()
+            .filter_map(|b| stats::linear_slope(&b.work, &b.demand, CONFIDENCE))
+            .map(|slope| slope.value);
+        let slope = interval(slopes.collect())?;
+        let base = interval(blocks.iter().map(|b| b.demand[0]).collect())?;
+        Ok([
+            Row {
+                id: "V5",
+                what: format!(
+                    "{}, {} blocks of {LEVELS} levels: slope of service demand against it",
+                    self.name(),
+                    blocks.len()
+                ),
+                promised: "1.00 ± 0.05, with all of the 95 % interval".to_owned(),
+                seen: format!("{:.3} ({:.3} to {:.3})", slope.value, slope.low, slope.high),
+                verdict: Verdict::of(slope.low >= 1.0 - TOLERANCE && slope.high <= 1.0 + TOLERANCE),
+            },
+            Row {
+                id: "V5",
+                what: format!(
+                    "the same level by level, beyond the {:.0} ns of level 0",
+                    base.value
+                ),
+                promised: String::new(),
+                seen: levels(blocks)?,
+                verdict: Verdict::Stated,
+            },
+        ])
+    }
+}
+
+/// How much more work there was at each level than at level 0, and how much more was seen.
+fn levels(blocks: &[Block]) -> Result<String, Failure> {
+    let more = |level: usize, of: fn(&Block) -> &[f64; LEVELS]| {
+        interval(blocks.iter().map(|b| of(b)[level] - of(b)[0]).collect())
+    };
+    let mut texts = Vec::new();
+    for level in 1..LEVELS {
+        let (work, demand) = (more(level, |b| &b.work)?, more(level, |b| &b.demand)?);
+        texts.push(format!(
+            "{:+.0} ns seen as {:+.0} ± {:.0}",
+            work.value,
+            demand.value,
+            (demand.high - demand.low) / 2.0
+        ));
+    }
+    Ok(texts.join(", "))
+}
+
+fn interval(values: Vec<f64>) -> Result<Estimate, Failure> {
+    Samples::try_from(values)
+        .ok()
+        .and_then(|samples| stats::mean_interval(&samples, CONFIDENCE))
+        .ok_or(Failure::NoFigure("work of known cost"))
+}
