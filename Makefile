@@ -32,7 +32,7 @@ unit: root toolchain
 	@scripts/need $(BUILD_PACKAGES) $(TEST_PACKAGES)
 	$(CARGO) test --workspace --locked
 
-verify: root toolchain ## experiments with a known answer: promised against seen, some minutes
+verify: root toolchain ## experiments with a known answer: promised against seen, a quarter of an hour and more
 	@scripts/need $(BUILD_PACKAGES) iperf3 nftables
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::bench::Bench;
 use crate::{
     v01_shaped_wire, v02_shaped_ratio, v03_burn_by_phase, v04_foreign_burn, v05_known_work,
-    v06_equal_cells, v07_coverage, v08_service_time, v10_random_drop, v12_peers,
+    v06_equal_cells, v07_coverage, v08_service_time, v10_random_drop, v11_one_slow_cell, v12_peers,
     v13_profile_ablation,
 };
 
@@ -20,6 +20,7 @@ pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
     &v07_coverage::Coverage,
     &v08_service_time::ServiceTime,
     &v10_random_drop::RandomDrop,
+    &v11_one_slow_cell::OneSlowCell,
     &v12_peers::Peers,
     &v13_profile_ablation::ProfileAblation,
 ];

@@ -20,6 +20,7 @@ mod v07_coverage;
 mod v08_service_time;
 mod v10_ledger;
 mod v10_random_drop;
+mod v11_one_slow_cell;
 mod v12_peers;
 mod v13_profile_ablation;
 
