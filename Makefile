@@ -37,11 +37,11 @@ verify: root toolchain ## experiments with a known answer: promised against seen
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
 
-bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, and the direct switch beside its targets: 20 minutes
+bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, and the direct switch beside its targets: 35 minutes
 	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/peers $(ARGS)
-	@[ -n "$(ARGS)" ] || $(HOPYARD) run direct-switch
+	@[ -n "$(ARGS)" ] || { $(HOPYARD) run direct-switch && $(HOPYARD) run direct-switch-ports; }
 
 doctor: build ## what this host can build, and what would distort figures
 	$(HOPYARD) doctor

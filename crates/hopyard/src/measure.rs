@@ -1,5 +1,7 @@
 //! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
 
+mod counts;
+mod ends;
 mod profile;
 
 use std::path::PathBuf;
@@ -7,15 +9,14 @@ use std::time::Duration;
 
 use hopyard_net::{clock, cpu};
 
+use self::counts::{Counts, Observed, assemble};
+use self::ends::{Ends, done};
 use crate::lab::{self, Lab, Topology};
 use crate::load::LoadSpec;
-use crate::load::protocol::{Reply, Request, Tallied, Timetable};
+use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::{self, Remote};
-use crate::meter::way::{self, Traffic};
 use crate::meter::{self, CpuMeter, Ours, devices};
-use crate::model::{
-    Arrived, Axes, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement, Placement,
-};
+use crate::model::{Axes, Cell, LoadKind, Measurement, Placement};
 use crate::signals;
 
 /// Between the order to start and the start: both workers have to hear it.
@@ -357,205 +358,6 @@ fn wait_until(instant_ns: u64) -> Result<(), Error> {
         let next = instant_ns.min(now + LOOK_NS);
         clock::sleep_until_monotonic_ns(next).map_err(Error::Clock)?;
     }
-}
-
-/// The workers at the two ends.
-struct Ends {
-    client: Remote,
-    server: Remote,
-}
-
-impl Ends {
-    fn connect(
-        &mut self,
-        spec: &LoadSpec,
-        address: std::net::IpAddr,
-        places: &Places,
-    ) -> Result<(), Error> {
-        let serve = Request::Serve {
-            spec: spec.clone(),
-            address,
-            cpus: places.server.clone(),
-        };
-        let ports = match self.server.ask(&serve, "listen")? {
-            Reply::Serving { ports } => ports,
-            other => return Err(self.server.out_of_turn(&other).into()),
-        };
-        let request = Request::Connect {
-            spec: spec.clone(),
-            address,
-            ports,
-            cpus: places.client.clone(),
-            patience_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
-        };
-        // Flows connect one after another, and each may take its time.
-        let patience = PATIENCE * (spec.flows + 1);
-        self.client.tell(&request, "connect")?;
-        match self
-            .client
-            .hear("connect", patience, &signals::interrupted)?
-        {
-            Reply::Connected => Ok(()),
-            other => Err(self.client.out_of_turn(&other).into()),
-        }
-    }
-
-    /// Has both make traffic by a timetable.
-    fn run(&mut self, timetable: Timetable) -> Result<(), Error> {
-        self.server.tell(&Request::Run(timetable), "run")?;
-        self.client.tell(&Request::Run(timetable), "run")?;
-        Ok(())
-    }
-
-    /// What lies behind a failure: an end that died takes the connections of the other along, which
-    /// can only tell that they were reset.
-    fn cause_of(&mut self, error: Error) -> Error {
-        use remote::Error::{Failed, Silent};
-        if !matches!(error, Error::Worker(Failed { .. } | Silent { .. })) {
-            return error;
-        }
-        let mut ends = [&mut self.client, &mut self.server].into_iter();
-        let death = ends.find_map(Remote::death);
-        death.map_or(error, Error::Worker)
-    }
-}
-
-fn done(worker: &mut Remote) -> Result<Tallied, Error> {
-    const AFTER: Duration = Duration::from_secs(5);
-    let reply = worker.hear("report what it counted", AFTER, &signals::interrupted)?;
-    Ok(worker.tallied(reply)?)
-}
-
-/// All that was counted of one window.
-struct Counts {
-    observed: Observed,
-    client: Tallied,
-    server: Tallied,
-}
-
-/// What was read at the two edges of a window.
-struct Observed {
-    cpu: CpuUse,
-    devices: Vec<DeviceCount>,
-    /// Between the two readings of the devices, ns.
-    devices_ns: u64,
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "spans of a window are far below 2^53 ns"
-)]
-fn float(ns: u64) -> f64 {
-    ns as f64
-}
-
-fn assemble(
-    cell: &Cell,
-    lab: &Lab,
-    counts: Counts,
-    quiet_cores: f64,
-) -> Result<Measurement, Error> {
-    let Counts {
-        observed,
-        client,
-        server,
-    } = counts;
-    let Observed {
-        mut cpu,
-        devices,
-        devices_ns,
-    } = observed;
-    cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
-    // The receiver of a stream counts it; transactions are the client's.
-    let (receiver, sender) = match cell.load {
-        LoadKind::TcpStream | LoadKind::UdpStream => (&server, &client),
-        LoadKind::TcpMaerts => (&client, &server),
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => (&client, &client),
-    };
-    let received = receiver.received;
-    let sent = if cell.load.is_stream() {
-        sender.sent
-    } else {
-        Counted::default()
-    };
-    if received == Counted::default() {
-        return Err(Error::Nothing {
-            drops: devices.iter().map(|d| d.dropped).sum(),
-        });
-    }
-    // The devices were watched for a little more or less time than the ends counted.
-    let stretch = float(devices_ns) / float(receiver.window_ns.max(1));
-    let traffic = Traffic {
-        load: cell.load,
-        axes: &cell.axes,
-        sent: sent.times(stretch),
-        received: received.times(stretch),
-    };
-    let way = way::prove(&lab.topology.way, &devices, traffic);
-    let mut tcp = sender.tcp;
-    if let (Some(tcp), Some(other)) = (
-        &mut tcp,
-        if cell.load.is_stream() {
-            None
-        } else {
-            server.tcp
-        },
-    ) {
-        tcp.retransmits += other.retransmits;
-    }
-    Ok(Measurement {
-        window_ns: receiver.window_ns,
-        received,
-        sent,
-        send_errors: sender.send_errors,
-        timeouts: client.timeouts,
-        slices: receiver.slices.clone(),
-        cpu,
-        latency: client.latency.clone(),
-        tcp,
-        arrived: arrived(cell.load, &lab.topology, &devices),
-        devices: touched(devices, &lab.topology),
-        offloads: lab.offloads.clone(),
-        datapath: lab.datapath(),
-        way,
-    })
-}
-
-/// What the receiving end's own device took in.
-/// The devices on the way and all others that saw a packet: idle ports may be many.
-fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCount> {
-    devices.retain(|device| {
-        let on_way = topology
-            .way
-            .iter()
-            .any(|hop| hop.namespace == device.namespace && hop.device == device.name);
-        on_way || device.rx_packets + device.tx_packets + device.dropped > 0
-    });
-    devices
-}
-
-fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
-    let hop = match load {
-        LoadKind::TcpStream | LoadKind::UdpStream => topology.way.last()?,
-        LoadKind::TcpMaerts => topology.way.first()?,
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => return None,
-    };
-    let device = devices
-        .iter()
-        .find(|d| d.namespace == hop.namespace && d.name == hop.device)?;
-    // TCP_MAERTS runs the other way; loopback counts both ways as forward.
-    let counts = if load == LoadKind::TcpMaerts && !hop.backward.is_empty() {
-        hop.backward
-    } else {
-        hop.forward
-    };
-    let receives = counts.contains(&Direction::Rx);
-    let (bytes, skbs) = if receives {
-        (device.rx_bytes, device.rx_packets)
-    } else {
-        (device.tx_bytes, device.tx_packets)
-    };
-    Some(Arrived { bytes, skbs })
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
-//! Building a lab, and taking it down.
+//! What paths build labs with; dropping it takes down what was built.
 
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, apply_ruleset};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 
-use super::ovs::{self, Ovs};
-use super::paths::Path;
-use super::topology::{Addresses, Endpoint, Space, Topology, role};
-use super::{Error, LabId, Result, offloads};
-use crate::model::{Axes, Datapath, Family, OffloadFlag, OffloadState, Peer, Rate};
+use super::ovs::Ovs;
+use super::topology::{Addresses, Endpoint, Space, role};
+use super::{Error, LabId, Result};
+use crate::model::{Axes, Family, OffloadFlag, Rate};
 
 /// Name of the device that carries an endpoint's addresses.
 pub(super) const ETH: &str = "eth0";
@@ -16,38 +15,26 @@ pub(super) const UPLINK: &str = "up0";
 /// The far end of the wire.
 pub(super) const FAR_END: &str = "far0";
 
-/// A path as it stands, ready to be used. Dropping it takes it down.
-#[derive(Debug)]
-pub struct Lab {
-    builder: Builder,
-    /// The path built.
-    pub path: &'static dyn Path,
-    /// Endpoints and the way between them.
-    pub topology: Topology,
-    /// Offload flags of every device, as read back.
-    pub offloads: Vec<OffloadState>,
-}
-
 /// A lab in the making: what the paths build with. Dropping it undoes what was made so far.
 #[derive(Debug)]
 pub struct Builder {
     /// The lab's id.
     pub id: LabId,
     axes: Axes,
-    spaces: Vec<Space>,
+    pub(super) spaces: Vec<Space>,
     devices: Vec<(&'static str, String)>,
     /// One end of every pair, by role: what has to be deleted by hand.
     pairs: Vec<(&'static str, String)>,
-    cgroup: Option<Cgroup>,
+    pub(super) cgroup: Option<Cgroup>,
     /// The direct switch of the hub, by name: it would outlive the lab.
-    switch: Option<String>,
+    pub(super) switch: Option<String>,
     /// Open vSwitch of the hub.
     pub(super) ovs: Option<Ovs>,
     /// Offload flags that the path's switch does not bear, whatever the axes ask for.
     pub(super) fixed: Vec<Fixed>,
     /// Is it built to stand when its process is gone?
     to_keep: bool,
-    keep: bool,
+    pub(super) keep: bool,
 }
 
 /// An offload flag that is off and stays so.
@@ -58,129 +45,8 @@ pub(super) struct Fixed {
     pub(super) flag: OffloadFlag,
 }
 
-impl Lab {
-    /// Builds a path towards a peer.
-    ///
-    /// # Errors
-    /// The path has no such peer, this host cannot build it, or the kernel refused; what was made up
-    /// to then is gone again.
-    pub fn build(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
-        Self::build_with(path, peer, Builder::new(axes, false))
-    }
-
-    /// The same for a lab that may stand when this process is gone: [`Lab::leave_standing`].
-    ///
-    /// # Errors
-    /// As [`Lab::build`].
-    pub fn build_to_keep(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
-        Self::build_with(path, peer, Builder::new(axes, true))
-    }
-
-    fn build_with(path: &'static dyn Path, peer: Peer, mut builder: Builder) -> Result<Self> {
-        path.check(peer)?;
-        let topology = path
-            .build(&mut builder, peer)
-            .map_err(|e| unsupported(path, e))?;
-        builder.load_rules()?;
-        builder.settle()?;
-        let offloads = offloads::apply(&builder, path.name())?;
-        Ok(Self {
-            builder,
-            path,
-            topology,
-            offloads,
-        })
-    }
-
-    /// Its id.
-    #[must_use]
-    pub fn id(&self) -> LabId {
-        self.builder.id
-    }
-
-    /// Its namespaces with their roles.
-    #[must_use]
-    pub fn spaces(&self) -> &[Space] {
-        &self.builder.spaces
-    }
-
-    /// The namespace of a role.
-    ///
-    /// # Errors
-    /// This lab has none of that role.
-    pub fn space(&self, role: &str) -> Result<&Space> {
-        self.builder.find(role).ok_or_else(|| {
-            Error::UnknownName(crate::model::UnknownName {
-                kind: "endpoint",
-                name: role.to_owned(),
-                choices: self
-                    .spaces()
-                    .iter()
-                    .map(|s| s.role)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            })
-        })
-    }
-
-    /// The control group of its processes, where the machine has cgroup v2.
-    #[must_use]
-    pub fn cgroup(&self) -> Option<&Cgroup> {
-        self.builder.cgroup.as_ref()
-    }
-
-    /// The name of its direct switch, which is state beside its namespaces.
-    #[must_use]
-    pub fn switch(&self) -> Option<&str> {
-        self.builder.switch.as_deref()
-    }
-
-    /// The name of its Open vSwitch, which is daemons and a directory beside its namespaces.
-    #[must_use]
-    pub fn ovs(&self) -> Option<&str> {
-        self.builder.ovs.as_ref().map(Ovs::name)
-    }
-
-    /// Processes that forward, beside the load's own.
-    #[must_use]
-    pub fn daemons(&self) -> Vec<u32> {
-        self.builder.ovs.as_ref().map_or_else(Vec::new, Ovs::pids)
-    }
-
-    /// What forwards, where a path can be built in more than one way.
-    #[must_use]
-    pub fn datapath(&self) -> Option<Datapath> {
-        self.builder.ovs.as_ref().map(Ovs::datapath)
-    }
-
-    /// A process that forwards is gone, and how it ended.
-    #[must_use]
-    pub fn death(&self) -> Option<ovs::Error> {
-        self.builder.ovs.as_ref().and_then(Ovs::death)
-    }
-
-    /// Lets everything stand when this value goes; whoever calls this has named the namespaces.
-    pub fn leave_standing(mut self) {
-        self.builder.keep = true;
-        if let Some(ovs) = &mut self.builder.ovs {
-            ovs.leave_running();
-        }
-    }
-}
-
-/// A missing kernel feature, said of the path.
-fn unsupported(path: &'static dyn Path, error: Error) -> Error {
-    match error {
-        Error::Net(source @ hopyard_net::Error::Unsupported { .. }) => Error::Unsupported {
-            path: path.name(),
-            source,
-        },
-        other => other,
-    }
-}
-
 impl Builder {
-    fn new(axes: &Axes, to_keep: bool) -> Self {
+    pub(super) fn new(axes: &Axes, to_keep: bool) -> Self {
         let id = LabId::next();
         // Without cgroup v2 the lab goes on: processes are then told apart by their ids.
         let cgroup = Cgroup::create(&id.to_string()).ok();
@@ -229,7 +95,7 @@ impl Builder {
         self.devices.push((role, device.to_owned()));
     }
 
-    fn find(&self, role: &str) -> Option<&Space> {
+    pub(super) fn find(&self, role: &str) -> Option<&Space> {
         self.spaces.iter().find(|space| space.role == role)
     }
 
@@ -489,7 +355,7 @@ impl Builder {
 
     /// As many rules that match nothing as the axes ask for, in the hub's forward hook. Their addresses
     /// are for documentation (RFC 5737, RFC 3849).
-    fn load_rules(&mut self) -> Result<()> {
+    pub(super) fn load_rules(&mut self) -> Result<()> {
         let rules = self.axes.rules.unwrap_or(0);
         if rules == 0 {
             return Ok(());
@@ -506,7 +372,7 @@ impl Builder {
     }
 
     /// Has the kernel act now on the devices' coming up, rather than within the window.
-    fn settle(&self) -> Result<()> {
+    pub(super) fn settle(&self) -> Result<()> {
         for (role, device) in &self.devices {
             if let Some(handle) = self.handle(role) {
                 handle.settle(device)?;

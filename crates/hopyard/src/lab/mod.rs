@@ -12,11 +12,13 @@ pub mod keep;
 mod offloads;
 pub mod ovs;
 pub mod paths;
+mod standing;
 mod topology;
 mod workers;
 
-pub use builder::{Builder, Lab};
+pub use builder::Builder;
 pub use error::{Error, Result};
 pub use id::LabId;
 pub use paths::{PATHS, Path, path};
+pub use standing::Lab;
 pub use topology::{Addresses, Endpoint, Space, Subnet, Topology, host, role};

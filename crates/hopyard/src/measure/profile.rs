@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Ends, Error, Sampler, done, wait_until};
+use super::ends::{Ends, done};
+use super::{Error, Sampler, wait_until};
 use crate::lab::{self, Lab};
 use crate::model::{Cell, ProfileWindow};
 use crate::profile::fold::{Span, fold};
