@@ -38,20 +38,25 @@ impl Handle {
     /// # Errors
     /// [`Error::Denied`] without `CAP_SYS_ADMIN`, [`Error::Kernel`] without descriptors left.
     pub fn new(ns: &NetNs) -> Result<Self> {
+        ns.run(Self::here)?
+    }
+
+    /// Opens the sockets in the namespace of the calling thread, which takes no privilege; what is done
+    /// with them may.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] without descriptors left, or where `/proc` is not mounted.
+    pub fn here() -> Result<Self> {
         let what = "open sockets in a network namespace";
-        let ns = ns.try_clone()?;
-        let (rtnl, ioctl, counters) = ns.run(|| {
-            let rtnl = Rtnl::open().map_err(|error| Error::from_io(what, error))?;
-            let flags = SockFlag::SOCK_CLOEXEC;
-            let ioctl = socket(AddressFamily::Unix, SockType::Datagram, flags, None)
-                .map_err(|errno| Error::from_errno(what, errno))?;
-            Ok::<_, Error>((rtnl, ioctl, crate::stats::open_counters()?))
-        })??;
+        let rtnl = Rtnl::open().map_err(|error| Error::from_io(what, error))?;
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let ioctl = socket(AddressFamily::Unix, SockType::Datagram, flags, None)
+            .map_err(|errno| Error::from_errno(what, errno))?;
         Ok(Self {
-            ns,
+            ns: NetNs::current()?,
             rtnl: Mutex::new(rtnl),
             ioctl,
-            counters,
+            counters: crate::stats::open_counters()?,
         })
     }
 

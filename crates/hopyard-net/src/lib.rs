@@ -4,7 +4,8 @@
 //! addresses, routes, shaping, counters, offloads and sysctls. The rest are the neighbours of
 //! measuring: control groups, clocks, CPU sets and nftables rule sets.
 //!
-//! Everything is synchronous. All raw system calls of the workspace live in this crate. Nothing here
+//! Everything is synchronous. All raw system calls of the workspace live in this crate, but for those on
+//! `/dev/net/tun` (`hopyard-tap`). Nothing here
 //! decides what to build, and nothing here touches the caller's own namespace unless it is asked to
 //! by a [`Handle`] on [`NetNs::current`].
 
@@ -32,6 +33,7 @@ mod shape;
 mod stats;
 mod sysctl;
 pub mod tcp_info;
+mod tun;
 mod xtables;
 
 pub use cgroup::Cgroup;
@@ -47,4 +49,5 @@ pub use offload::{Offload, OffloadState, Offloads};
 pub use probe::{KINDS, probe_kind, probe_shaping};
 pub use shape::Shape;
 pub use stats::{DeviceStats, QdiscStats};
+pub use tun::{TunLayer, TunLink};
 pub use xtables::{LegacyChain, legacy_chains};

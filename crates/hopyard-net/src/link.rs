@@ -15,7 +15,7 @@ use crate::netns::NetNs;
 use crate::rtnl::Refusal;
 
 /// Bytes of `struct ifinfomsg`.
-const IFINFOMSG: usize = 16;
+pub(crate) const IFINFOMSG: usize = 16;
 /// The device group of what is about to be deleted; any number but 0, the group of all others.
 const DOOMED: u32 = 0x686f_7079;
 const IFF_LOWER_UP: u32 = 1 << 16;
@@ -24,11 +24,11 @@ const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
-const IFLA_LINKINFO: u16 = 18;
+pub(crate) const IFLA_LINKINFO: u16 = 18;
 const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
-const IFLA_INFO_KIND: u16 = 1;
+pub(crate) const IFLA_INFO_KIND: u16 = 1;
 
 /// A device as the kernel reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -228,6 +228,16 @@ impl Handle {
         self.change(&what, name, with(name, LinkAttribute::Mtu(mtu)))
     }
 
+    /// Sets how many packets a queue of the device holds (`txqueuelen`); of a tap or tun, how many frames
+    /// each of its files.
+    ///
+    /// # Errors
+    /// [`Error::Missing`]; [`Error::Kernel`] (`ENOMEM`) for more than there is room for.
+    pub fn set_tx_queue_len(&self, name: &str, packets: u32) -> Result<()> {
+        let what = format!("set the queue length of `{name}` to {packets}");
+        self.change(&what, name, with(name, LinkAttribute::TxQueueLen(packets)))
+    }
+
     /// Sets the Ethernet address.
     ///
     /// # Errors
@@ -274,7 +284,7 @@ impl Handle {
 }
 
 /// A message about the device of that name; the kernel looks it up (`rtnl_dev_get`).
-fn named(name: &str) -> LinkMessage {
+pub(crate) fn named(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
     message
         .attributes
