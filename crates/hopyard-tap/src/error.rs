@@ -1,0 +1,224 @@
+//! The one error type of the crate.
+
+use std::io;
+
+/// What went wrong, with operation and device in `what` ("open another queue of `tap0`").
+///
+/// The text of an error never contains the text of its [`source`](std::error::Error::source), so a
+/// reporter prints the whole chain without repeating itself.
+///
+/// Frames are read and written with [`std::io::Result`] instead, see [`Queue`](crate::Queue).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no `/dev/net/tun`, or nothing behind it.
+    #[error(
+        "cannot {what}: this host has no tun driver at /dev/net/tun; load module `tun` (CONFIG_TUN), and in a container hand the device through"
+    )]
+    NoDriver {
+        /// Operation and object.
+        what: String,
+    },
+    /// `EPERM` or `EACCES`.
+    #[error("cannot {what}: permission denied; {remedy}")]
+    Denied {
+        /// Operation and object.
+        what: String,
+        /// What would be allowed.
+        remedy: String,
+    },
+    /// The name is taken, and a new device was asked for.
+    #[error("cannot {what}: the name is taken by {by}; choose another one{}", if *.usable { ", or open that device" } else { "" })]
+    NameTaken {
+        /// Operation and object.
+        what: String,
+        /// What has it: "a tap", "a device of kind `veth`".
+        by: String,
+        /// Whether [`Device::open`](crate::Device::open) can take it.
+        usable: bool,
+    },
+    /// There is no device of that name in the calling thread's network namespace.
+    #[error("cannot {what}: there is no such device in this network namespace")]
+    Missing {
+        /// Operation and object.
+        what: String,
+    },
+    /// The device exists, and is neither tap nor tun.
+    #[error("cannot {what}: it is {kind}, neither tap nor tun")]
+    OtherKind {
+        /// Operation and object.
+        what: String,
+        /// What it is: "a device of kind `veth`".
+        kind: String,
+    },
+    /// The device was made with a single queue, which is for good.
+    #[error(
+        "cannot {what}: the device has a single queue; make it with Queues::Multi (IFF_MULTI_QUEUE)"
+    )]
+    NotMultiQueue {
+        /// Operation and object.
+        what: String,
+    },
+    /// Another program has the only queue of a device with a single one (`EBUSY`).
+    #[error(
+        "cannot {what}: its only queue is open already; close it there, or make the device multi-queue"
+    )]
+    InUse {
+        /// Operation and object.
+        what: String,
+    },
+    /// More queues than the kernel allows, attached and detached ones together (`E2BIG`).
+    #[error(
+        "cannot {what}: a device has at most {} queues, detached ones included; close one first",
+        crate::MAX_QUEUES
+    )]
+    TooManyQueues {
+        /// Operation and object.
+        what: String,
+    },
+    /// The queue is attached already.
+    #[error("cannot {what}: it is attached already")]
+    AlreadyAttached {
+        /// Operation and object.
+        what: String,
+    },
+    /// The queue is detached already.
+    #[error("cannot {what}: it is detached already")]
+    AlreadyDetached {
+        /// Operation and object.
+        what: String,
+    },
+    /// The device was deleted while it was in use (`EBADFD`).
+    #[error("cannot {what}: the device was deleted; make it anew")]
+    Gone {
+        /// Operation and object.
+        what: String,
+    },
+    /// This kernel cannot do it.
+    #[error("cannot {what}: this kernel has no {feature}; {remedy}")]
+    Unsupported {
+        /// Operation and object.
+        what: String,
+        /// The missing feature.
+        feature: String,
+        /// What would provide it, or what to do without.
+        remedy: String,
+    },
+    /// The request makes no sense, found before asking the kernel.
+    #[error("cannot {what}: {why}")]
+    Invalid {
+        /// Operation and object.
+        what: String,
+        /// What is wrong with it and what would be right.
+        why: String,
+    },
+    /// The kernel refused, for the reason in `source`.
+    #[error("cannot {what}")]
+    Kernel {
+        /// Operation and object.
+        what: String,
+        /// The error number.
+        source: io::Error,
+    },
+    /// The kernel refused a steering program or its map.
+    #[error("cannot {what}")]
+    Bpf {
+        /// Operation and object.
+        what: String,
+        /// The reason.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Reading devices, or entering a network namespace.
+    #[error(transparent)]
+    Net(#[from] hopyard_net::Error),
+}
+
+/// The result of everything in this crate that can fail, frames apart.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// From a failed operation on an open queue.
+    pub(crate) fn on_queue(what: impl Into<String>, source: io::Error) -> Self {
+        let what = what.into();
+        match source.raw_os_error() {
+            Some(libc::EBADFD) => Self::Gone { what },
+            Some(libc::EPERM | libc::EACCES) => Self::Denied {
+                what,
+                remedy: NEEDS_ADMIN.into(),
+            },
+            _ => Self::Kernel { what, source },
+        }
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Invalid {
+            what: what.into(),
+            why: why.into(),
+        }
+    }
+
+    /// Makes an error of the kernel's answer to a BPF call about `what`.
+    pub(crate) fn bpf<E>(what: impl Into<String>) -> impl FnOnce(E) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let what = what.into();
+        move |source| Self::Bpf {
+            what,
+            source: source.into(),
+        }
+    }
+
+    /// True when the host lacks a feature, as opposed to a failure.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            Self::NoDriver { .. } | Self::Unsupported { .. } => true,
+            Self::Net(error) => error.is_unsupported(),
+            _ => false,
+        }
+    }
+}
+
+pub(crate) const NEEDS_ADMIN: &str =
+    "it takes CAP_NET_ADMIN, or a persistent device that you own (NewDevice::owner or ::group)";
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn texts_name_operation_device_and_way_out() {
+        let error = Error::TooManyQueues {
+            what: "open another queue of `tap0`".into(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot open another queue of `tap0`: a device has at most 256 queues, detached ones included; close one first"
+        );
+        let error = Error::NameTaken {
+            what: "create tap `x`".into(),
+            by: "a tun".into(),
+            usable: true,
+        };
+        assert!(
+            error
+                .to_string()
+                .ends_with("taken by a tun; choose another one, or open that device")
+        );
+    }
+
+    #[test]
+    fn the_source_is_printed_once() {
+        let errno = |number| io::Error::from_raw_os_error(number);
+        let error = Error::on_queue("read `x`", errno(libc::EBUSY));
+        assert_eq!(error.to_string(), "cannot read `x`");
+        assert!(error.source().is_some());
+        let error = Error::on_queue("read `x`", errno(libc::EBADFD));
+        assert!(matches!(error, Error::Gone { .. }), "{error}");
+        let error = Error::on_queue("read `x`", errno(libc::EPERM));
+        assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
+    }
+}

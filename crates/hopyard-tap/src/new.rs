@@ -1,0 +1,185 @@
+//! Making devices.
+
+use hopyard_net::{Handle, NetNs, TunLayer};
+
+use crate::MAX_QUEUES;
+use crate::device::{self, Device};
+use crate::error::{Error, NEEDS_ADMIN, Result};
+use crate::offload::Offloads;
+use crate::queue::Queue;
+use crate::sys;
+use crate::vnet::VnetHeaderSize;
+
+/// How many queues a device begins with, and whether it can have more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Queues {
+    /// One, for good: the device as it was before Linux 3.8.
+    Single,
+    /// So many to begin with, 1 to [`MAX_QUEUES`]; more by [`Device::open_queue`] (`IFF_MULTI_QUEUE`).
+    Multi(usize),
+}
+
+/// A device to make.
+#[derive(Debug, Clone)]
+pub struct NewDevice {
+    /// Its name, at most 15 bytes; a `%d` in it becomes the first free number.
+    pub name: String,
+    /// Frames or packets.
+    pub layer: TunLayer,
+    /// Its queues.
+    pub queues: Queues,
+    /// A [`VnetHeader`](crate::VnetHeader) before each frame (`IFF_VNET_HDR`), and how long.
+    pub vnet_header: Option<VnetHeaderSize>,
+    /// What the program takes unfinished; needs `vnet_header`.
+    pub offloads: Offloads,
+    /// Reading and writing answer [`WouldBlock`](std::io::ErrorKind::WouldBlock) instead of waiting
+    /// (`O_NONBLOCK`), on every queue.
+    pub nonblocking: bool,
+    /// Begin without carrier (`IFF_NO_CARRIER`, Linux 6.2), until [`Queue::set_carrier`].
+    pub no_carrier: bool,
+    /// Outlive the last queue (`TUNSETPERSIST`), until [`Queue::set_persistent`] or
+    /// [`hopyard_net::Handle::delete_link`]. Without owner and group, whoever may open `/dev/net/tun` may then
+    /// open queues of it.
+    pub persistent: bool,
+    /// A user who may open queues without `CAP_NET_ADMIN` (`TUNSETOWNER`).
+    pub owner: Option<u32>,
+    /// A group whose members may open queues without `CAP_NET_ADMIN` (`TUNSETGROUP`). With an owner as
+    /// well, who opens must be that user *and* in that group (`tun_not_capable`).
+    pub group: Option<u32>,
+}
+
+impl NewDevice {
+    /// A tap with a single queue, and nothing else asked for.
+    #[must_use]
+    pub fn tap(name: impl Into<String>) -> Self {
+        Self::new(name, TunLayer::Tap)
+    }
+
+    /// A tun with a single queue, and nothing else asked for.
+    #[must_use]
+    pub fn tun(name: impl Into<String>) -> Self {
+        Self::new(name, TunLayer::Tun)
+    }
+
+    fn new(name: impl Into<String>, layer: TunLayer) -> Self {
+        Self {
+            name: name.into(),
+            layer,
+            queues: Queues::Single,
+            vnet_header: None,
+            offloads: Offloads::default(),
+            nonblocking: false,
+            no_carrier: false,
+            persistent: false,
+            owner: None,
+            group: None,
+        }
+    }
+
+    /// Makes it in the calling thread's network namespace, down, with its queues attached. Should any step
+    /// fail, the device goes away again.
+    ///
+    /// # Errors
+    /// [`Error::NoDriver`] without `/dev/net/tun`; [`Error::Denied`] without `CAP_NET_ADMIN`;
+    /// [`Error::NameTaken`]; [`Error::TooManyQueues`]; [`Error::Unsupported`] for what this kernel lacks;
+    /// [`Error::Invalid`] for a request that contradicts itself.
+    pub fn create(&self) -> Result<(Device, Vec<Queue>)> {
+        let what = format!("create {} `{}`", device::word(self.layer), self.name);
+        self.check(&what)?;
+        let file = device::open_driver(&what)?;
+        let flags = self.flags();
+        device::check_features(&what, &file, flags)?;
+        let made = sys::name_flags(&file, sys::TUNSETIFF, &self.name, flags | sys::IFF_TUN_EXCL)
+            .map_err(|error| self.refused(&what, error))?;
+        let device = Device::new(NetNs::current()?, &made, self.nonblocking, self.vnet_header)?;
+        let first = Queue::new(file, device.clone())?;
+        self.set_up(&what, &first)?;
+        let mut queues = vec![first];
+        if let Queues::Multi(count) = self.queues {
+            while queues.len() < count {
+                queues.push(device.open_queue()?);
+            }
+        }
+        // Last, so that a failure before it takes the device along.
+        if self.persistent {
+            queues[0].set_persistent(true)?;
+        }
+        Ok((device, queues))
+    }
+
+    fn check(&self, what: &str) -> Result<()> {
+        device::check_name(what, &self.name, true)?;
+        match self.queues {
+            Queues::Multi(0) => {
+                let why =
+                    "a device begins with one queue at least; detach it to have none attached";
+                return Err(Error::invalid(what, why));
+            }
+            Queues::Multi(count) if count > MAX_QUEUES => {
+                return Err(Error::TooManyQueues { what: what.into() });
+            }
+            _ => {}
+        }
+        if self.offloads != Offloads::default() && self.vnet_header.is_none() {
+            let why =
+                "offloads need `vnet_header`: without, nothing says what is left to do on a frame";
+            return Err(Error::invalid(what, why));
+        }
+        self.offloads.check(what)
+    }
+
+    fn flags(&self) -> u16 {
+        let layer = match self.layer {
+            TunLayer::Tap => sys::IFF_TAP,
+            TunLayer::Tun => sys::IFF_TUN,
+        };
+        [
+            (self.queues != Queues::Single, sys::IFF_MULTI_QUEUE),
+            (self.vnet_header.is_some(), sys::IFF_VNET_HDR),
+            (self.no_carrier, sys::IFF_NO_CARRIER),
+        ]
+        .iter()
+        .filter(|(on, _)| *on)
+        .fold(layer | sys::IFF_NO_PI, |flags, (_, flag)| flags | flag)
+    }
+
+    fn set_up(&self, what: &str, queue: &Queue) -> Result<()> {
+        if let Some(size) = self.vnet_header {
+            queue.set_vnet_header_size(what, size)?;
+        }
+        if self.offloads != Offloads::default() {
+            queue.set_offloads(self.offloads)?;
+        }
+        if let Some(owner) = self.owner {
+            queue.set_owner(owner)?;
+        }
+        if let Some(group) = self.group {
+            queue.set_group(group)?;
+        }
+        Ok(())
+    }
+
+    fn refused(&self, what: &str, error: std::io::Error) -> Error {
+        let what = what.to_owned();
+        match error.raw_os_error() {
+            Some(libc::EBUSY | libc::EEXIST) => self.taken(what),
+            Some(libc::EPERM) => Error::Denied {
+                what,
+                remedy: NEEDS_ADMIN.into(),
+            },
+            _ => Error::Kernel {
+                what,
+                source: error,
+            },
+        }
+    }
+
+    fn taken(&self, what: String) -> Error {
+        let found = Handle::here().and_then(|handle| handle.tun_link(&self.name));
+        let (by, usable) = match found {
+            Ok(Some(link)) => (format!("a {}", device::word(link.layer)), true),
+            _ => (device::kind_of(&self.name), false),
+        };
+        Error::NameTaken { what, by, usable }
+    }
+}
