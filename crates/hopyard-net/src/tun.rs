@@ -99,3 +99,46 @@ fn parse(index: u32, data: &[u8]) -> TunLink {
         group: number(IFLA_TUN_GROUP),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (kind, value) in attributes {
+            let length = u16::try_from(4 + value.len()).unwrap();
+            bytes.extend(length.to_ne_bytes());
+            bytes.extend(kind.to_ne_bytes());
+            bytes.extend(*value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn reads_what_the_kernel_tells() {
+        let told = message(&[
+            (IFLA_TUN_TYPE, &[2]),
+            (IFLA_TUN_OWNER, &1000u32.to_ne_bytes()),
+            (IFLA_TUN_VNET_HDR, &[1]),
+            (IFLA_TUN_PI, &[0]),
+            (IFLA_TUN_MULTI_QUEUE, &[1]),
+            (IFLA_TUN_NUM_QUEUES, &3u32.to_ne_bytes()),
+            (IFLA_TUN_NUM_DISABLED_QUEUES, &1u32.to_ne_bytes()),
+        ]);
+        let link = parse(7, &told);
+        assert_eq!((link.index, link.layer), (7, TunLayer::Tap));
+        assert!(link.multi_queue && link.vnet_header && !link.packet_info && !link.persistent);
+        assert_eq!((link.attached, link.detached), (Some(3), Some(1)));
+        assert_eq!((link.owner, link.group), (Some(1000), None));
+    }
+
+    #[test]
+    fn a_single_queue_tun_has_no_counts() {
+        let link = parse(7, &message(&[(IFLA_TUN_TYPE, &[1])]));
+        assert_eq!(link.layer, TunLayer::Tun);
+        assert_eq!((link.attached, link.detached), (None, None));
+        assert_eq!(parse(7, &[]).attached, None);
+    }
+}
