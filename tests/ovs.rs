@@ -321,3 +321,17 @@ fn a_lab_touches_nothing_of_the_hosts_open_vswitch() {
             .proved
     );
 }
+
+#[test]
+fn anybody_may_see_which_labs_there_are_and_nobody_what_is_in_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let _beside = beside();
+    if !ovs::is_here() {
+        return;
+    }
+    let lab = build(&cell("ovs-veth", Peer::Local, LoadKind::TcpRr, &[]));
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let home = Path::new("/run/hopyard-ovs");
+    assert_eq!(mode(home) & 0o755, 0o755);
+    assert_eq!(mode(&home.join(lab.id().to_string())), 0o700);
+}

@@ -48,11 +48,10 @@ pub(super) fn make(name: &str) -> Result<PathBuf, Error> {
 }
 
 fn make_once(home: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
+    // Anybody may see which labs have one: `clean` and `doctor` need no privilege to find nothing to do.
+    DirBuilder::new().mode(0o755).recursive(true).create(HOME)?;
     // Whoever may write to the sockets in it commands the daemons.
-    builder.mode(0o700);
-    builder.recursive(true).create(HOME)?;
-    builder.recursive(false).create(home)
+    DirBuilder::new().mode(0o700).create(home)
 }
 
 /// Names of all directories, by the ids of their labs.
