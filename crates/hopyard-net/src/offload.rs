@@ -164,13 +164,16 @@ fn explain(what: &str, name: &str, error: std::io::Error) -> Error {
     }
 }
 
-/// Fixed IPv4 identifiers (`mangleid`) are switched with the rest, but many devices keep them off
-/// while everything else is on, so they do not make a group mixed.
+/// Features that qualify others and segment nothing by themselves are switched with the rest, but do not
+/// make a group mixed: many devices keep fixed IPv4 identifiers (`mangleid`) off while everything else is
+/// on, and the kernel leaves accurate ECN (`accecn`, Linux 6.18) on when it takes everything else away for
+/// want of checksums (`netdev_fix_features`).
 fn state(offload: Offload, features: &[Feature]) -> OffloadState {
+    let qualifies = |name: &str| name.contains("mangleid") || name.contains("accecn");
     let group = || {
         features
             .iter()
-            .filter(|feature| offload.covers(feature.name) && !feature.name.contains("mangleid"))
+            .filter(|feature| offload.covers(feature.name) && !qualifies(feature.name))
     };
     let changeable = || group().filter(|feature| feature.changeable);
     if changeable().next().is_none() {
@@ -220,6 +223,11 @@ mod tests {
         );
         let mangle = feature("tx-tcp-mangleid-segmentation", false, true);
         assert_eq!(tso(&[feature(four, true, true), mangle]), OffloadState::On);
+        let accurate = feature("tx-tcp-accecn-segmentation", true, true);
+        assert_eq!(
+            tso(&[feature(four, false, true), accurate]),
+            OffloadState::Off
+        );
         assert_eq!(OffloadState::Mixed.is_on(), None);
     }
 }
