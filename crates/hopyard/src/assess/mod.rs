@@ -1,6 +1,7 @@
 //! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
 
 mod cells;
+mod offloads;
 mod profile;
 mod quantities;
 #[cfg(test)]
@@ -24,7 +25,8 @@ pub fn assess(run: &Run) -> RunReport {
     let blocks = last_attempts(&run.samples);
     let mut cells = cells::assess(header, &blocks);
     let quick_look = complete_blocks(header, &blocks) < FOR_A_VERDICT;
-    verdicts::fill(header, &blocks, &mut cells, quick_look);
+    let contrasts = offloads::contrasts(header);
+    let answers = verdicts::fill(header, &blocks, &mut cells, &contrasts, quick_look);
     if let Some(hz) = header.environment.cpu_hz {
         per_ghz(&mut cells, hz);
     }
@@ -48,11 +50,13 @@ pub fn assess(run: &Run) -> RunReport {
         elsewhere: cells::elsewhere(&blocks),
         environment: header.environment.clone(),
     };
+    let offloads = offloads::report(header, &summary, &cells, contrasts, answers);
     let warnings = warnings::all(run, &summary, &cells, &blocks);
     RunReport {
         schema: "hopyard/run/1".to_owned(),
         run: summary,
         published: header.published.clone(),
+        offloads,
         cells,
         warnings,
     }

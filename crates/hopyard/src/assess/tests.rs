@@ -41,7 +41,7 @@ fn environment() -> Environment {
     }
 }
 
-fn run(paths: &[&str]) -> Run {
+pub(super) fn run(paths: &[&str]) -> Run {
     let load = LoadKind::TcpStream;
     let cells = paths.iter().map(|path| PlannedCell {
         cell: Cell {
@@ -70,6 +70,7 @@ fn run(paths: &[&str]) -> Run {
         published: Vec::new(),
         time_limit_ns: None,
         profile: false,
+        offloads: None,
         base: Some("veth".into()),
         left_out: Vec::new(),
         cells: cells.collect(),
@@ -84,7 +85,7 @@ fn run(paths: &[&str]) -> Run {
 }
 
 /// A window in which `bytes` arrived and two CPUs were busy for three quarters.
-fn measured(bytes: u64) -> Measurement {
+pub(super) fn measured(bytes: u64) -> Measurement {
     let counted = Counted {
         bytes,
         messages: bytes / 16384,
@@ -131,7 +132,7 @@ fn measured(bytes: u64) -> Measurement {
     }
 }
 
-fn push(run: &mut Run, block: u32, attempt: u32, cell: usize, outcome: Outcome) {
+pub(super) fn push(run: &mut Run, block: u32, attempt: u32, cell: usize, outcome: Outcome) {
     let order = u32::try_from(run.samples.len()).unwrap();
     run.samples.push(Sample {
         block,

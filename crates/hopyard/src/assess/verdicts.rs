@@ -1,35 +1,57 @@
 //! Comparisons with the base path, paired within blocks, judged as one table.
 
+use std::collections::BTreeMap;
+
+use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity};
 use crate::model::{Base, CellReport, Measurement, Outcome, Sample, VerdictReport};
 use crate::stats;
 use crate::store::Header;
 
-/// Fills in the verdicts of every cell that has a base to compare with.
+/// Where a comparison of the table belongs.
+#[derive(Clone, Copy)]
+enum Place {
+    Cell(usize),
+    Contrast(usize),
+}
+
+/// Fills in the verdicts of every cell that has a base to compare with, and answers with those of the
+/// contrasts, in their order.
 pub(super) fn fill(
     header: &Header,
     samples: &[&Sample],
     cells: &mut [CellReport],
+    contrasts: &[Contrast],
     quick_look: bool,
-) {
+) -> Vec<BTreeMap<String, VerdictReport>> {
+    let with_base = (0..cells.len()).filter_map(|index| {
+        let (name, base) = base_of(header, index)?;
+        Some((Place::Cell(index), name, (index, base)))
+    });
+    let beside = contrasts
+        .iter()
+        .enumerate()
+        .map(|(at, contrast)| (Place::Contrast(at), contrast.base.clone(), contrast.cells));
     let mut places = Vec::new();
     let mut table = Vec::new();
-    for index in 0..cells.len() {
-        let Some((base_path, base)) = base_of(header, index) else {
-            continue;
-        };
-        let load = header.cells[index].cell.load;
+    for (place, name, (one, other)) in with_base.chain(beside) {
+        let load = header.cells[one].cell.load;
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(load)) {
-            let (own, others) = paired(samples, index, base, quantity, load);
+            let (own, others) = paired(samples, one, other, quantity, load);
             if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
-                places.push((index, base_path.clone(), quantity.name));
+                places.push((place, name.clone(), quantity.name));
                 table.push(comparison);
             }
         }
     }
     let judged = stats::judge(&table, header.margin, header.confidence);
-    for ((index, base, name), judged) in places.into_iter().zip(judged) {
-        cells[index].verdicts.insert(
+    let mut answers = vec![BTreeMap::new(); contrasts.len()];
+    for ((place, base, name), judged) in places.into_iter().zip(judged) {
+        let verdicts = match place {
+            Place::Cell(index) => &mut cells[index].verdicts,
+            Place::Contrast(at) => &mut answers[at],
+        };
+        verdicts.insert(
             name.to_owned(),
             VerdictReport {
                 base,
@@ -39,6 +61,7 @@ pub(super) fn fill(
             },
         );
     }
+    answers
 }
 
 /// The base of a cell and its index: the plan's where it has the same cell; where that is a path that
@@ -53,8 +76,8 @@ pub(super) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> 
             .position(|c| base.is_of(cell, &c.cell) && c.unsupported.is_none())
     };
     let planned = header.base.as_deref().map(|text| (text, Base::parse(text)));
-    let base = if let Some((text, Ok(value @ Base::Value(..)))) = planned {
-        (text, at(value)?)
+    let base = if let Some((text, Ok(own @ (Base::Value(..) | Base::Offload)))) = planned {
+        (text, at(own)?)
     } else {
         let paths = header.cells.iter().map(|c| c.cell.path.as_str());
         header

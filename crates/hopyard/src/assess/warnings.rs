@@ -51,7 +51,9 @@ pub(super) fn all(
     warn(WarningCode::Dependent, dependent(run, summary, samples));
     warn(WarningCode::GeneratorCeiling, ceiling(run, cells));
     warn(WarningCode::SharedCpu, shared_cpu(summary, cells));
-    warn(WarningCode::Offload, offload(cells));
+    if run.header.offloads.is_none() {
+        warn(WarningCode::Offload, offload(cells));
+    }
     warn(WarningCode::Datapath, datapath(cells));
     warn(WarningCode::CongestionControl, congestion(summary, cells));
     warn(WarningCode::FrequencyScaling, frequency(summary));
@@ -74,13 +76,18 @@ fn percent(share: f64) -> String {
 /// Names of cells, a few of them.
 fn named(cells: &[&CellReport]) -> String {
     const SHOWN: usize = 4;
-    let mut names: Vec<String> = cells
-        .iter()
-        .take(SHOWN)
-        .map(|cell| format!("{}/{}/{}", cell.path, cell.peer, cell.load))
-        .collect();
-    if cells.len() > SHOWN {
-        names.push(format!("and {} more", cells.len() - SHOWN));
+    let mut names: Vec<String> = Vec::new();
+    for cell in cells {
+        let name = format!("{}/{}/{}", cell.path, cell.peer, cell.load);
+        // Cells of a sweep share theirs.
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(SHOWN);
+    names.truncate(SHOWN);
+    if more > 0 {
+        names.push(format!("and {more} more"));
     }
     names.join(", ")
 }

@@ -1,24 +1,36 @@
 //! What cells are compared with.
 
-use super::{AXES, Axes, Axis, AxisError, Cell, axis};
+use super::{AXES, Axes, Axis, AxisError, Cell, OffloadChange, axis};
 
-/// What cells are compared with: the same cell on another path, or at another value of an axis.
+/// What cells are compared with: the same cell on another path, at another value of an axis, or without
+/// its own choice of offloads.
 #[derive(Clone, Copy)]
 pub enum Base<'a> {
     /// A path.
     Path(&'a str),
     /// `AXIS=VALUE`.
     Value(&'static Axis, &'a str),
+    /// [`Base::OFFLOAD`]: all offloads on or off, whichever the cell has but for single flags; for all off
+    /// itself, all on.
+    Offload,
+}
+
+impl Base<'_> {
+    /// How [`Base::Offload`] is written.
+    pub const OFFLOAD: &'static str = "offload";
 }
 
 impl<'a> Base<'a> {
-    /// Reads `PATH` or `AXIS=VALUE`. Whether there is such a path is not for the model to know.
+    /// Reads `PATH`, `AXIS=VALUE` or `offload`. Whether there is such a path is not for the model to know.
     ///
     /// # Errors
     /// There is no such axis, or it has no such value.
     pub fn parse(text: &'a str) -> Result<Self, AxisError> {
         let Some((name, value)) = text.split_once('=') else {
-            return Ok(Self::Path(text));
+            return Ok(match text {
+                Base::OFFLOAD => Self::Offload,
+                path => Self::Path(path),
+            });
         };
         let axis = axis(name.trim())?;
         (axis.set)(&mut Axes::default(), value.trim())?;
@@ -30,9 +42,7 @@ impl<'a> Base<'a> {
     pub fn is(&self, path: &str, axes: &Axes) -> bool {
         match self {
             Self::Path(base) => *base == path,
-            Self::Value(axis, _) => self
-                .axes(axes)
-                .is_some_and(|base| (axis.show)(&base) == (axis.show)(axes)),
+            Self::Value(..) | Self::Offload => self.axes(axes).is_some_and(|base| base == *axes),
         }
     }
 
@@ -52,22 +62,25 @@ impl<'a> Base<'a> {
                 };
                 other.path == *path && AXES.iter().all(same)
             }
-            Self::Value(..) => {
+            Self::Value(..) | Self::Offload => {
                 other.path == cell.path
                     && self.axes(&cell.axes).is_some_and(|axes| axes == other.axes)
             }
         }
     }
 
-    /// These axes at the base's value, where the axis is among them.
+    /// These axes as the base has them on the same path, where the base says so.
     fn axes(&self, axes: &Axes) -> Option<Axes> {
-        let Self::Value(axis, value) = self else {
-            return None;
-        };
-        (axis.show)(axes)?;
-        let mut base = axes.clone();
-        (axis.set)(&mut base, value).ok()?;
-        Some(base)
+        match self {
+            Self::Path(_) => None,
+            Self::Value(axis, value) => {
+                (axis.show)(axes)?;
+                let mut base = axes.clone();
+                (axis.set)(&mut base, value).ok()?;
+                Some(base)
+            }
+            Self::Offload => Some(OffloadChange::of(axes)?.base().with(axes)),
+        }
     }
 }
 
@@ -112,6 +125,24 @@ mod tests {
         assert!(base.is("direct", &direct("2").axes) && !base.is("direct", &direct("3").axes));
         let veth = cell("veth", &[], &[]);
         assert!(!base.is_of(&veth, &veth) && !base.is("veth", &veth.axes));
+    }
+
+    #[test]
+    fn offloads_are_compared_with_all_on_or_all_off() {
+        let base = Base::parse("offload").unwrap();
+        let veth = |set: &[(&str, &str)]| cell("veth", &[], set);
+        let (on, off) = (veth(&[("offload", "on")]), veth(&[("offload", "off")]));
+        let without = veth(&[("offload", "on"), ("tso", "off"), ("gso", "off")]);
+        assert!(base.is_of(&without, &on) && !base.is_of(&without, &off));
+        let with = veth(&[("offload", "off"), ("gro", "on")]);
+        assert!(base.is_of(&with, &off) && !base.is_of(&with, &on));
+        assert!(base.is_of(&off, &on) && base.is_of(&on, &on));
+        assert!(base.is("veth", &on.axes) && !base.is("veth", &off.axes));
+        // Another size is another cell, and who asks for nothing has no base.
+        let small = veth(&[("offload", "on"), ("request_size", "64")]);
+        assert!(!base.is_of(&small, &on));
+        assert!(!base.is_of(&veth(&[("tso", "off")]), &on));
+        assert!(!base.is("veth", &veth(&[]).axes));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axes, Datapath, Environment, LoadKind, Peer, ProfileReport, Published};
+use super::{Axes, Datapath, Environment, LoadKind, OffloadReport, Peer, ProfileReport, Published};
 use crate::stats::{Estimate, Verdict};
 
 /// The whole document.
@@ -20,6 +20,9 @@ pub struct RunReport {
     /// What the plan's report published, a table each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
+    /// What offloads do, where the run is a sweep of them (`hopyard doctor --offloads`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offloads: Option<OffloadReport>,
     /// One entry per cell, in the plan's order.
     pub cells: Vec<CellReport>,
     /// What a reader must know before trusting a figure.
@@ -38,7 +41,8 @@ pub struct RunSummary {
     /// RFC 3339 time of the beginning.
     pub started: String,
     /// Path, or value of an axis (`ports=2`), that others are compared with; a cell without it names
-    /// another in its verdicts.
+    /// another in its verdicts. `offload`: all offloads on or off, whichever the cell has but for single
+    /// flags; for all off itself, all on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// Complete blocks.
@@ -151,7 +155,7 @@ pub struct CellReport {
 /// A comparison with the base path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictReport {
-    /// The base: a path, or `AXIS=VALUE`.
+    /// The base: a path, `AXIS=VALUE`, or `offload`; in a contrast of offloads the other combination.
     pub base: String,
     /// This cell over the base.
     pub ratio: Estimate,

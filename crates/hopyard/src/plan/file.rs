@@ -202,15 +202,16 @@ fn path_name(text: &str) -> Result<String, crate::model::UnknownName> {
     }
 }
 
-/// What others are compared with: a path, or `AXIS=VALUE`.
+/// What others are compared with: a path, `AXIS=VALUE`, or `offload`.
 ///
 /// # Errors
 /// There is no such path, axis or value.
 pub fn base(text: &str) -> Result<String, AxisError> {
-    if let Base::Value(axis, value) = Base::parse(text)? {
-        return Ok(format!("{}={value}", axis.name));
-    }
-    Ok(lab::path(text)?.name().to_owned())
+    Ok(match Base::parse(text)? {
+        Base::Value(axis, value) => format!("{}={value}", axis.name),
+        Base::Offload => Base::OFFLOAD.to_owned(),
+        Base::Path(path) => lab::path(path)?.name().to_owned(),
+    })
 }
 
 /// Reads a plan.

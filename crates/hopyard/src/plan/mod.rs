@@ -6,6 +6,7 @@
 mod blocks;
 mod expand;
 mod file;
+mod offloads;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ pub use blocks::{Blocks, FOR_A_VERDICT};
 pub use expand::{Error as ExpandError, Expanded, expand};
 pub use file::{Error as FileError, parse};
 pub use file::{base, window};
+pub use offloads::{offload_changes, offloads};
 
 use crate::model::{LoadKind, Peer, Published};
 
@@ -25,7 +27,7 @@ pub struct Plan {
     pub summary: String,
     /// What the cells are made of, in the order of the tables; cells of several parts are one.
     pub parts: Vec<Part>,
-    /// What others are compared with: a path, or `AXIS=VALUE`.
+    /// What others are compared with: a path, `AXIS=VALUE`, or `offload`.
     pub base: Option<String>,
     /// Length of a window.
     pub window: Duration,

@@ -93,7 +93,7 @@ fn sentence(load: LoadKind, cells: &[&CellReport], base: &str) -> Option<String>
     }
     let main = compared(&proved, quantity::main_figure(load));
     let cpu = compared(&proved, quantity::cpu_cost(load));
-    if matches!(Base::parse(base), Ok(Base::Value(..))) {
+    if !matches!(Base::parse(base), Ok(Base::Path(_))) {
         return beside_itself(load, &main, &cpu);
     }
     let verb = if load.is_stream() {

@@ -25,8 +25,7 @@ enum Show {
 /// Heading, table and footnotes.
 pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     let mut footnotes = Footnotes::default();
-    let shown = columns(group);
-    let scales: Vec<Scale> = shown.iter().map(|(_, name)| scale(group, name)).collect();
+    let figures = Figures::of(group);
     let mut columns: Vec<Column> = group
         .varying
         .iter()
@@ -35,9 +34,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     columns.push(Column::left(&["path"]));
     let keys = columns.len();
     let base = layout.base.map_or_else(|| "base".to_owned(), tame);
-    for (&(show, name), scale) in shown.iter().zip(&scales) {
-        columns.push(column(show, name, *scale, &base));
-    }
+    columns.extend(figures.columns(&base));
     let rows = group
         .cells
         .iter()
@@ -48,9 +45,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
                 return Row::Instead { keys: names, text };
             }
             let mut cells: Vec<Cell> = names.into_iter().map(Cell::lone).collect();
-            for (&(show, name), scale) in shown.iter().zip(&scales) {
-                cells.push(field(cell, show, name, *scale, layout));
-            }
+            cells.extend(figures.fields(cell, layout.is_base(cell)));
             Row::Cells(cells)
         })
         .collect();
@@ -63,6 +58,41 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     blocks.extend(footnotes.block());
     blocks.extend(notes::no_base(group, layout));
     blocks
+}
+
+/// The columns of figures of a table.
+pub(super) struct Figures {
+    columns: Vec<(Show, &'static str, Scale)>,
+}
+
+impl Figures {
+    /// Those that fit a load.
+    pub(super) fn of(group: &Group<'_>) -> Self {
+        let with_scale = |(show, name)| (show, name, scale(group, name));
+        Self {
+            columns: columns(group).into_iter().map(with_scale).collect(),
+        }
+    }
+
+    /// The same without some quantities.
+    pub(super) fn without(mut self, names: &[&str]) -> Self {
+        self.columns.retain(|(_, name, _)| !names.contains(name));
+        self
+    }
+
+    /// Their heads, in a table of comparisons with `base`.
+    pub(super) fn columns(&self, base: &str) -> impl Iterator<Item = Column> {
+        self.columns
+            .iter()
+            .map(move |&(show, name, scale)| column(show, name, scale, base))
+    }
+
+    /// A row of them.
+    pub(super) fn fields(&self, cell: &CellReport, is_base: bool) -> impl Iterator<Item = Cell> {
+        self.columns
+            .iter()
+            .map(move |&(show, name, scale)| field(cell, show, name, scale, is_base))
+    }
 }
 
 fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec<String> {
@@ -141,7 +171,7 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
     }
 }
 
-fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, layout: &Layout<'_>) -> Cell {
+fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, is_base: bool) -> Cell {
     let absent = || Cell::lone(ABSENT);
     let estimate = cell.estimates.get(name);
     match show {
@@ -150,11 +180,11 @@ fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, layout: &Layou
             estimate.map_or_else(absent, |e| Cell(vec![Part::Point(scale.show(e.value))]))
         }
         Show::Comparison => match cell.verdicts.get(name) {
+            _ if is_base => Cell::lone("base"),
             Some(verdict) => Cell(vec![
                 Part::Point(ratio(verdict.ratio.value)),
                 Part::Left(verdict_mark(verdict)),
             ]),
-            None if layout.is_base(cell) => Cell::lone("base"),
             None => absent(),
         },
     }

@@ -33,6 +33,7 @@ pub(super) fn run() -> RunReport {
             environment: environment(),
         },
         published: Vec::new(),
+        offloads: None,
         cells: Vec::new(),
         warnings: Vec::new(),
     }

@@ -12,7 +12,8 @@ const LONGEST_TITLE: usize = 100;
 pub(super) struct Layout<'a> {
     /// The tables.
     pub(super) groups: Vec<Group<'a>>,
-    /// What others are compared with, where the run has that: a path, or `AXIS=VALUE`.
+    /// What others are compared with, where the run has that: a path, `AXIS=VALUE`, or
+    /// `offload`.
     pub(super) base: Option<&'a str>,
 }
 

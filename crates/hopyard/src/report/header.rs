@@ -63,7 +63,11 @@ fn measuring(report: &RunReport) -> Vec<String> {
         format!("{} confidence", chosen_percent(run.confidence)),
         format!("seed {}", run.seed),
     ];
-    facts.extend(base.map(|path| format!("compared with {path}")));
+    facts.extend(if report.offloads.is_some() {
+        Some("compared with all offloads on, or all off".to_owned())
+    } else {
+        base.map(|path| format!("compared with {path}"))
+    });
     facts
 }
 

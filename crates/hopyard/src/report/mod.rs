@@ -14,6 +14,7 @@ mod markdown;
 mod netperf;
 mod notes;
 mod number;
+mod offloads;
 mod profile;
 mod published;
 mod quantity;
@@ -88,7 +89,9 @@ fn compose(report: &RunReport) -> Vec<Block> {
     let mut blocks = header::blocks(report);
     let layout = group::Layout::of(&report.cells);
     for group in &layout.groups {
-        blocks.extend(if sweep::fits(group) {
+        blocks.extend(if let Some(sweep) = &report.offloads {
+            offloads::tables(group, &sweep.survey)
+        } else if sweep::fits(group) {
             sweep::blocks(group, &layout)
         } else {
             figures::blocks(group, &layout)
@@ -97,7 +100,10 @@ fn compose(report: &RunReport) -> Vec<Block> {
     blocks.extend(published::blocks(report, &layout));
     blocks.extend(profile::blocks(&layout));
     blocks.extend(notes::legend(report, &layout));
-    blocks.extend(conclusion::blocks(&layout));
+    blocks.extend(match &report.offloads {
+        Some(sweep) => offloads::findings(sweep),
+        None => conclusion::blocks(&layout),
+    });
     blocks.extend(notes::warnings(report));
     blocks.extend(notes::failures(report, &layout));
     blocks.extend(notes::way(report, &layout));

@@ -92,7 +92,8 @@ fn status(status: CellStatus) -> Option<&'static str> {
 /// What the marks mean; only those that occur.
 pub(super) fn legend(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     // Grids have no room for the size.
-    let sized = layout.groups.iter().any(|group| !sweep::fits(group));
+    let in_grid = |group| report.offloads.is_none() && sweep::fits(group);
+    let sized = !layout.groups.iter().all(in_grid);
     let occurs = |wanted: Verdict| {
         let mut all = report.cells.iter().flat_map(|cell| cell.verdicts.values());
         all.any(|verdict| verdict.verdict == Some(wanted))

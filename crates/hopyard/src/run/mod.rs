@@ -2,6 +2,7 @@
 
 mod blocks;
 mod resume;
+mod survey;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,6 +18,8 @@ use crate::model::Cell;
 use crate::plan::{self, Expanded, FOR_A_VERDICT, Plan};
 use crate::signals;
 use crate::store::{self, Header, PlannedCell, Run, Writer};
+
+pub use survey::survey_offloads;
 
 /// What can end a run before it begins, or in the middle.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +128,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         time_limit_ns: plan.time_limit.map(ns),
         profile: false,
         published: plan.published.clone(),
+        offloads: None,
         left_out,
         cells,
         environment: meter::environment::capture(&sampler.meter),

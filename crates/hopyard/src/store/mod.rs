@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use place::{check_place, check_writable};
 pub use writer::Writer;
 
-use crate::model::{Cell, Environment, Outcome, ProfileWindow, Published, Sample};
+use crate::model::{Cell, Environment, OffloadSurvey, Outcome, ProfileWindow, Published, Sample};
 
 /// Version of the files.
 pub const SCHEMA: &str = "hopyard/store/1";
@@ -86,6 +86,9 @@ pub struct Header {
     /// What the plan's report published, a table each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
+    /// What the kernel makes of combinations of offloads, where the run is a sweep of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offloads: Option<OffloadSurvey>,
     /// The cells, in the plan's order.
     pub cells: Vec<PlannedCell>,
     /// The machine.
@@ -312,6 +315,7 @@ mod tests {
             time_limit_ns: None,
             profile: false,
             published: Vec::new(),
+            offloads: None,
             left_out: Vec::new(),
             cells: Vec::new(),
             environment: environment::capture(&CpuMeter::new().unwrap()),

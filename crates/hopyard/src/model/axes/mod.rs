@@ -134,6 +134,17 @@ impl Axes {
             OffloadFlag::TxChecksum => self.tx_checksum,
         }
     }
+
+    /// The flag's own axis, to be changed.
+    pub(crate) fn offload_named_mut(&mut self, flag: OffloadFlag) -> &mut Option<Switch> {
+        match flag {
+            OffloadFlag::Tso => &mut self.tso,
+            OffloadFlag::Gso => &mut self.gso,
+            OffloadFlag::Gro => &mut self.gro,
+            OffloadFlag::Lro => &mut self.lro,
+            OffloadFlag::TxChecksum => &mut self.tx_checksum,
+        }
+    }
 }
 
 /// netperf sends 16 KiB by default over TCP; datagrams stay under every MTU in use, as in the 2007 report.

@@ -42,6 +42,17 @@ pub enum Switch {
     Off,
 }
 
+impl Switch {
+    /// The opposite.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::On => Self::Off,
+            Self::Off => Self::On,
+        }
+    }
+}
+
 /// The rate of the wire in bit/s of Ethernet frames (without FCS); `None` leaves it unshaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

@@ -1,0 +1,173 @@
+//! Which combinations of offloads are worth measuring, and the plan that measures them.
+
+use std::time::Duration;
+
+use super::{Blocks, Part, Paths, Plan};
+use crate::model::{Base, LoadKind, OffloadChange, OffloadFlag, OffloadSurvey, Peer, Switch};
+
+/// Flags whose effect hangs on another's, and what both are set to with the rest the other way:
+/// segments that nobody makes any more are what GSO and GRO are about, so these two count where TSO is
+/// off; and TSO needs checksums (`netdev_fix_features`), so it comes on with them only.
+const TOGETHER: [(Switch, [OffloadFlag; 2]); 3] = [
+    (Switch::Off, [OffloadFlag::Tso, OffloadFlag::Gso]),
+    (Switch::Off, [OffloadFlag::Tso, OffloadFlag::Gro]),
+    (Switch::On, [OffloadFlag::TxChecksum, OffloadFlag::Tso]),
+];
+
+/// Long enough to settle after the warm-up; more blocks tell more than longer windows.
+const WINDOW: Duration = Duration::from_millis(300);
+const WARM_UP: Duration = Duration::from_millis(100);
+const BLOCKS: Blocks = Blocks { min: 10, max: 16 };
+/// For each load, so that a sweep of one is done within two minutes.
+const TIME_LIMIT: Duration = Duration::from_secs(100);
+
+/// The combinations of these flags: all on, all off, each alone switched either way, and the pairs that
+/// interact. Of combinations that turn out to be alike the first is measured:
+/// what is switched off comes first, as findings go by that.
+#[must_use]
+pub fn offload_changes(flags: &[OffloadFlag]) -> Vec<OffloadChange> {
+    let of = |rest: Switch| {
+        let singles = flags.iter().map(move |flag| vec![*flag]);
+        let together = TOGETHER.iter().filter(move |(to, _)| *to == rest.other());
+        let pairs = together.map(|(_, pair)| pair.to_vec());
+        let can_be = |own: &Vec<OffloadFlag>| own.iter().all(|flag| flags.contains(flag));
+        singles
+            .chain(pairs.filter(can_be))
+            .map(move |own| OffloadChange::but(rest, &own))
+    };
+    [Switch::On, Switch::Off]
+        .map(OffloadChange::all)
+        .into_iter()
+        .chain(of(Switch::On))
+        .chain(of(Switch::Off))
+        .collect()
+}
+
+/// The plan of a sweep: each combination that is one of its own, under each load.
+#[must_use]
+pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurvey) -> Plan {
+    let measured = survey.combinations.iter().filter(|c| c.is_measured());
+    let part = |change: &OffloadChange| Part {
+        paths: Paths::Named(vec![path.to_owned()]),
+        peers: vec![peer],
+        loads: loads.to_vec(),
+        set: settings(change),
+    };
+    let count = u32::try_from(loads.len()).unwrap_or(u32::MAX);
+    Plan {
+        name: "offloads".to_owned(),
+        summary: format!("what each offload does on {path}"),
+        parts: measured.map(|c| part(&c.change)).collect(),
+        base: Some(Base::OFFLOAD.to_owned()),
+        window: WINDOW,
+        warm_up: WARM_UP,
+        blocks: BLOCKS,
+        half_width: 0.025,
+        confidence: 0.95,
+        margin: 0.02,
+        time_limit: Some(TIME_LIMIT.saturating_mul(count)),
+        published: None,
+    }
+}
+
+/// The axes that ask for a combination.
+fn settings(change: &OffloadChange) -> Vec<(String, Vec<String>)> {
+    let single = |flag: &OffloadFlag| (flag.name(), change.rest.other());
+    std::iter::once((Base::OFFLOAD, change.rest))
+        .chain(change.flags.iter().map(single))
+        .map(|(axis, value)| (axis.to_owned(), vec![value.to_string()]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{FixedOffload, OffloadCombination};
+    use crate::plan::expand;
+
+    fn words(changes: &[OffloadChange]) -> String {
+        let words: Vec<String> = changes.iter().map(OffloadChange::to_string).collect();
+        words.join("\n")
+    }
+
+    #[test]
+    fn each_flag_alone_and_the_pairs_that_interact() {
+        use OffloadFlag::{Gro, Gso, Tso, TxChecksum};
+        insta::assert_snapshot!(words(&offload_changes(&[TxChecksum, Tso, Gso, Gro])), @"
+        all on
+        all off
+        tx_checksum off, rest on
+        tso off, rest on
+        gso off, rest on
+        gro off, rest on
+        tso and gso off, rest on
+        tso and gro off, rest on
+        tx_checksum on, rest off
+        tso on, rest off
+        gso on, rest off
+        gro on, rest off
+        tx_checksum and tso on, rest off
+        ");
+    }
+
+    #[test]
+    fn no_pair_of_a_flag_that_cannot_be_changed() {
+        use OffloadFlag::{Gro, Gso};
+        insta::assert_snapshot!(words(&offload_changes(&[Gso, Gro])), @"
+        all on
+        all off
+        gso off, rest on
+        gro off, rest on
+        gso on, rest off
+        gro on, rest off
+        ");
+    }
+
+    #[test]
+    fn what_is_alike_or_refused_has_no_cells() {
+        let combination = |change, same_as, refused| OffloadCombination {
+            change,
+            changed: Vec::new(),
+            same_as,
+            refused,
+        };
+        let (on, off) = (
+            OffloadChange::all(Switch::On),
+            OffloadChange::all(Switch::Off),
+        );
+        let but = |rest, flag| OffloadChange::but(rest, &[flag]);
+        let survey = OffloadSurvey {
+            fixed: vec![FixedOffload {
+                flag: OffloadFlag::Lro,
+                state: "off".to_owned(),
+            }],
+            combinations: vec![
+                combination(on, None, None),
+                combination(off.clone(), None, None),
+                combination(but(Switch::On, OffloadFlag::Gro), None, None),
+                combination(but(Switch::Off, OffloadFlag::Tso), Some(off), None),
+                combination(
+                    but(Switch::On, OffloadFlag::Gso),
+                    None,
+                    Some("no".to_owned()),
+                ),
+            ],
+        };
+        let loads = [LoadKind::TcpStream, LoadKind::TcpRr];
+        let plan = offloads("native", Peer::Local, &loads, &survey);
+        assert_eq!(plan.time_limit, Some(Duration::from_secs(200)));
+        let cells = expand(&plan).unwrap().cells;
+        let asked: Vec<String> = cells
+            .iter()
+            .filter_map(|cell| Some(format!("{} {}", cell.load, OffloadChange::of(&cell.axes)?)))
+            .collect();
+        insta::assert_snapshot!(asked.join("\n"), @"
+        tcp_stream all on
+        tcp_rr all on
+        tcp_stream all off
+        tcp_rr all off
+        tcp_stream gro off, rest on
+        tcp_rr gro off, rest on
+        ");
+    }
+}
