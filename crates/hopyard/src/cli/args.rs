@@ -11,6 +11,8 @@ use crate::plan::Blocks;
 use crate::report::Format;
 use crate::units;
 
+use super::offloads::SweepArgs;
+
 /// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
 /// it, and says what it costs on this kernel.
 #[derive(Debug, Parser)]
@@ -23,6 +25,7 @@ Examples:
   hopyard run --paths veth,bridge --loads tcp_rr    two paths, one load
   hopyard run --peer far --set rate=1gbit           over a wire of 1 Gbit/s
   hopyard doctor                                    what this host can build, and what would distort figures
+  hopyard doctor --offloads bridge                  which offload matters on a path
   hopyard lab up bridge && hopyard lab exec bridge a -- ip -brief address
 
 Exit status: 0 fine, 1 a cell or check failed, 2 wrong usage or a request this host cannot meet,
@@ -39,7 +42,7 @@ pub(super) enum Command {
     Run(RunArgs),
     /// Print a run again, from its stored samples
     Report(ReportArgs),
-    /// Say what this host can build, what would distort figures, and how to mend it
+    /// Say what this host can build, what would distort figures, and how to mend it; or which offload matters
     Doctor(DoctorArgs),
     /// List what there is to choose from
     List(ListArgs),
@@ -103,7 +106,8 @@ pub(super) struct RunArgs {
     /// Confidence of intervals
     #[arg(long, value_name = "LEVEL", value_parser = units::parse_confidence)]
     pub(super) confidence: Option<f64>,
-    /// What others are compared with: a path, or a value of an axis as in `ports=2`
+    /// What others are compared with: a path, a value of an axis as in `ports=2`, or `offload`: all
+    /// offloads on or off
     #[arg(long, value_name = "PATH|AXIS=VALUE", value_parser = base)]
     pub(super) base: Option<String>,
     /// Stop measuring after this time
@@ -154,7 +158,15 @@ pub(super) struct ReportArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  hopyard doctor                                          what this host can build, what would distort figures
+  hopyard doctor --offloads bridge                        which of tso, gso, gro, lro and checksums matters
+  hopyard doctor --offloads bridge --peer far --loads tcp_stream,udp_stream
+  hopyard doctor --offloads veth --json | jq '.offloads.findings[] | {flag, sentence}'")]
 pub(super) struct DoctorArgs {
+    #[command(flatten)]
+    pub(super) sweep: SweepArgs,
     /// Print as JSON
     #[arg(long)]
     pub(super) json: bool,

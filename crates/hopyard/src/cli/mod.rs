@@ -7,6 +7,7 @@ mod args;
 mod doctor;
 mod labs;
 mod list;
+mod offloads;
 mod progress;
 mod report;
 mod run;
@@ -152,7 +153,10 @@ fn dispatch(command: Command) -> Done {
             .map_err(|e| Failure::internal(&e)),
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
-        Command::Doctor(args) => doctor::doctor(&args),
+        Command::Doctor(args) => match &args.sweep.offloads {
+            Some(path) => offloads::doctor(path, &args),
+            None => doctor::doctor(&args),
+        },
         Command::List(args) => list::list(&args),
         Command::Lab(args) => labs::lab(args),
         Command::Switch(args) => switch::switch(args),

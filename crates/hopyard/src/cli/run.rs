@@ -12,6 +12,7 @@ use crate::assess::assess;
 use crate::model::CellStatus;
 use crate::plan::{self, Paths, Plan};
 use crate::report::{Format, render};
+use crate::run::Prepared;
 use crate::store::{self, End, Run};
 use crate::{profile, run, signals};
 
@@ -24,11 +25,29 @@ pub(super) fn run(args: &RunArgs) -> Done {
         Some(directory) => resumed(args, directory)?,
         None => begun(args)?,
     };
+    carry_out(prepared, &directory, args.json)
+}
+
+/// Can a run be kept there?
+pub(super) fn check_out(out: Option<&Path>) -> Result<(), store::Error> {
+    match out {
+        Some(out) => store::check_place(out),
+        None => store::check_writable(RUNS.as_ref()),
+    }
+}
+
+/// Where a run goes.
+pub(super) fn directory(out: Option<&Path>, prepared: &Prepared) -> PathBuf {
+    out.map_or_else(|| unused(&prepared.header.id), Path::to_owned)
+}
+
+/// Measures, and prints what came of it.
+pub(super) fn carry_out(prepared: Prepared, directory: &Path, json: bool) -> Done {
     let mut progress = Progress::new();
-    let (run, failure) = prepared.carry_out(&directory, &mut progress)?;
+    let (run, failure) = prepared.carry_out(directory, &mut progress)?;
     // What was measured until then is shown before the reason why it ended.
     let status = if failure.is_none() || !run.samples.is_empty() {
-        show(&run, args.json, &directory)?
+        show(&run, json, directory)?
     } else {
         ExitCode::SUCCESS
     };
@@ -40,26 +59,20 @@ pub(super) fn run(args: &RunArgs) -> Done {
 }
 
 /// A new run, and where it goes.
-fn begun(args: &RunArgs) -> Result<(run::Prepared, PathBuf), Failure> {
+fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
     let plan = planned(args)?;
-    match &args.out {
-        Some(out) => store::check_place(out)?,
-        None => store::check_writable(RUNS.as_ref())?,
-    }
+    check_out(args.out.as_deref())?;
     if args.profile {
         can_profile()?;
     }
     let mut prepared = run::prepare(&plan, args.seed.unwrap_or_else(run::any_seed))?;
     prepared.header.profile = args.profile;
-    let directory = args
-        .out
-        .clone()
-        .unwrap_or_else(|| unused(&prepared.header.id));
+    let directory = directory(args.out.as_deref(), &prepared);
     Ok((prepared, directory))
 }
 
 /// A run that goes on where it is.
-fn resumed(args: &RunArgs, directory: &Path) -> Result<(run::Prepared, PathBuf), Failure> {
+fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Failure> {
     let prepared = run::resume(directory, args.time_limit)?;
     if prepared.header.profile {
         can_profile()?;

@@ -1,0 +1,79 @@
+//! `hopyard doctor --offloads PATH`: which offload flag matters on a path.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::args::DoctorArgs;
+use super::run::{carry_out, check_out, directory};
+use super::{Done, Failure};
+use crate::model::{LoadKind, OffloadSurvey, Peer};
+use crate::plan::{self, Blocks, Plan};
+use crate::{lab, run, signals, units};
+
+/// What a sweep of offloads takes.
+#[derive(Debug, Args)]
+pub(super) struct SweepArgs {
+    /// Sweep the offloads of a path, one at a time and in the pairs that interact, and name the flag that
+    /// matters; about two minutes for one load
+    #[arg(long, value_name = "PATH")]
+    pub(super) offloads: Option<String>,
+    /// Whom to talk to: local, far, host
+    #[arg(
+        long,
+        value_name = "PEER",
+        default_value = "local",
+        requires = "offloads"
+    )]
+    peer: Peer,
+    /// Loads to drive
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "LOAD,…",
+        default_value = "tcp_stream",
+        requires = "offloads"
+    )]
+    loads: Vec<LoadKind>,
+    /// Length of a measured window (default 300ms)
+    #[arg(long, value_name = "TIME", value_parser = plan::window, requires = "offloads")]
+    window: Option<Duration>,
+    /// Fewest and most blocks (default 10..16)
+    #[arg(long, value_name = "MIN..MAX", requires = "offloads")]
+    blocks: Option<Blocks>,
+    /// Stop measuring after this time (default 100s for each load)
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, requires = "offloads")]
+    time_limit: Option<Duration>,
+    /// Seed of every random order (default: another each time, and recorded)
+    #[arg(long, value_name = "N", requires = "offloads")]
+    seed: Option<u64>,
+    /// Directory for the run (default: hopyard-runs/TIME-offloads)
+    #[arg(long, value_name = "DIR", requires = "offloads")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn doctor(path: &str, args: &DoctorArgs) -> Done {
+    signals::listen().map_err(|e| Failure::internal(&e))?;
+    let sweep = &args.sweep;
+    let path = lab::path(path)?;
+    check_out(sweep.out.as_deref())?;
+    let survey = run::survey_offloads(path, sweep.peer)?;
+    let plan = planned(path.name(), sweep, &survey);
+    let seed = sweep.seed.unwrap_or_else(run::any_seed);
+    let mut prepared = run::prepare(&plan, seed)?;
+    prepared.header.offloads = Some(survey);
+    let directory = directory(sweep.out.as_deref(), &prepared);
+    carry_out(prepared, &directory, args.json)
+}
+
+/// The plan with what the command line changes of it.
+fn planned(path: &str, sweep: &SweepArgs, survey: &OffloadSurvey) -> Plan {
+    let plan = plan::offloads(path, sweep.peer, &sweep.loads, survey);
+    Plan {
+        window: sweep.window.unwrap_or(plan.window),
+        blocks: sweep.blocks.unwrap_or(plan.blocks),
+        time_limit: sweep.time_limit.or(plan.time_limit),
+        ..plan
+    }
+}
