@@ -22,6 +22,7 @@ mod kept;
 mod kills;
 mod labs;
 mod netfilter;
+mod offloads;
 mod ovs;
 mod ovs_failures;
 mod pipes;

@@ -15,7 +15,7 @@ impl Sweep<'_> {
     ) -> String {
         if self.summary.quick_look {
             return format!(
-                "no flag is named: {} blocks are a quick look, verdicts need {FOR_A_VERDICT}.",
+                "no flag is named: verdicts need {FOR_A_VERDICT} blocks, and this is a quick look of {}.",
                 self.summary.blocks
             );
         }

@@ -233,7 +233,7 @@ fn the_flag_that_does_most_comes_first() {
 fn a_quick_look_names_no_flag() {
     insta::assert_snapshot!(found(&sweep(&VETH, 3, 0.002, segments)), @"
     flag: none
-    no flag is named: 3 blocks are a quick look, verdicts need 8.
+    no flag is named: verdicts need 8 blocks, and this is a quick look of 3.
     ");
 }
 
