@@ -38,10 +38,9 @@ pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared
     let sampler = Sampler::new(span(header.window_ns), span(header.warm_up_ns))?;
     let here = meter::environment::capture(&sampler.meter);
     same_machine(&header.environment, &here).map_err(refused)?;
-    still_built(&header).map_err(|error| match error {
-        StillBuilt::Missing(why) => refused(why),
-        StillBuilt::Error(error) => error,
-    })?;
+    if let Some(why) = missing_now(&header)? {
+        return Err(refused(why));
+    }
     if let Some(limit) = time_limit {
         header.time_limit_ns = Some(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
     }
@@ -81,25 +80,17 @@ fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
     Ok(())
 }
 
-enum StillBuilt {
-    Missing(String),
-    Error(Error),
-}
-
-fn still_built(header: &Header) -> Result<(), StillBuilt> {
+/// What of the run cannot be built any more.
+fn missing_now(header: &Header) -> Result<Option<String>, Error> {
     let cells: Vec<Cell> = header
         .cells
         .iter()
         .filter(|planned| planned.unsupported.is_none())
         .map(|planned| planned.cell.clone())
         .collect();
-    let missing = try_labs(&cells).map_err(StillBuilt::Error)?;
-    match cells.iter().find_map(|cell| missing.get(&shape(cell))) {
-        Some(cause) => Err(StillBuilt::Missing(format!(
-            "{cause} (it was there when the run began)"
-        ))),
-        None => Ok(()),
-    }
+    let missing = try_labs(&cells)?;
+    let cause = cells.iter().find_map(|cell| missing.get(&shape(cell)));
+    Ok(cause.map(|cause| format!("{cause} (it was there when the run began)")))
 }
 
 /// The block to go on with, and its attempt: the first that no attempt visited whole. A block that was
