@@ -49,15 +49,15 @@ fn a_result_says_which_datapath_forwarded() {
     let datapath = &cells[1]["datapath"];
     assert_eq!(datapath["kind"], kind().to_string());
     assert_eq!(datapath["switch"], "Open vSwitch");
-    let footnote = format!(
-        "ovs-veth: Open vSwitch {}, {} datapath",
+    let line = format!(
+        "ovs-veth: Open vSwitch {}, {} datapath.",
         datapath["version"].as_str().unwrap(),
         kind()
     );
-    run(&["report", &out]).exits(0).prints(&[&footnote]);
+    run(&["report", &out]).exits(0).prints(&[&line]);
     let warned = report["warnings"].to_string().contains("\"datapath\"");
     assert_eq!(warned, kind() == DatapathKind::Userspace, "{report:#}");
-    tell(&footnote);
+    tell(&line);
 }
 
 #[test]

@@ -108,5 +108,6 @@ fn compose(report: &RunReport) -> Vec<Block> {
     blocks.extend(notes::failures(report, &layout));
     blocks.extend(notes::way(report, &layout));
     blocks.extend(notes::filters(report));
+    blocks.extend(notes::datapaths(report));
     blocks
 }

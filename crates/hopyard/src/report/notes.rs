@@ -20,13 +20,12 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
     if instead(cell).is_some() {
         return None;
     }
-    let datapath = cell.datapath.iter().map(|d| tame(&d.to_string()));
-    let mut remarks: Vec<String> = datapath.collect();
-    remarks.extend(cell.two_modes.iter().map(|(name, modes)| {
+    let two_modes = cell.two_modes.iter().map(|(name, modes)| {
         let both = quantity::show_all(name, modes);
         let what = quantity::words(name);
         format!("{what} has two modes, {both}: the figure lies between them")
-    }));
+    });
+    let mut remarks: Vec<String> = two_modes.collect();
     if cell.unsettled_samples > 0 {
         let windows = counted(cell.unsettled_samples as usize, "window");
         remarks.push(format!("{windows} never settled"));
@@ -195,6 +194,22 @@ pub(super) fn filters(report: &RunReport) -> Option<Block> {
     Some(Block::Paragraph(format!(
         "Packet filter rules in the hub (nftables, iptables) {sentence}."
     )))
+}
+
+/// Who forwarded, where it can be more than one thing.
+pub(super) fn datapaths(report: &RunReport) -> Option<Block> {
+    let cells = report.cells.iter();
+    let told: Vec<(String, &str)> = cells
+        .filter_map(|cell| Some((tame(&cell.datapath.as_ref()?.to_string()), &*cell.path)))
+        .collect();
+    let kinds = distinct(told.iter().map(|(what, _)| what));
+    let sentences = kinds.into_iter().map(|kind| {
+        let own = told.iter().filter(|(what, _)| what == kind);
+        let paths = distinct(own.map(|(_, path)| tame(path)));
+        format!("{}: {kind}.", paths.join(", "))
+    });
+    let sentences: Vec<String> = sentences.collect();
+    (!sentences.is_empty()).then(|| Block::Paragraph(sentences.join(" ")))
 }
 
 /// Did the traffic take the way it should?

@@ -6,8 +6,7 @@ mod ipvlan;
 mod macvlan;
 mod native;
 mod netkit;
-mod ovs_internal;
-mod ovs_veth;
+mod ovs;
 mod veth;
 mod veth_route;
 mod vxlan;
@@ -21,7 +20,7 @@ use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
 
 use super::builder::switch_name;
-use super::{Builder, Error, LabId, Result, Topology, ovs};
+use super::{Builder, Error, LabId, Result, Topology};
 use crate::model::{Axes, Peer, UnknownName};
 
 /// One way to connect an endpoint.
@@ -121,8 +120,8 @@ pub static PATHS: &[&dyn Path] = &[
     &veth_route::VethRoute,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
-    &ovs_veth::OvsVeth,
-    &ovs_internal::OvsInternal,
+    &ovs::OVS_VETH,
+    &ovs::OVS_INTERNAL,
     &direct::Direct,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
@@ -193,7 +192,7 @@ impl Need {
             Self::Kind(kind) => probe_kind(kind),
             Self::DirectSwitch => probe_switch(),
             Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
-            Self::OpenVswitch => ovs::probe(),
+            Self::OpenVswitch => crate::lab::ovs::probe(),
             Self::BridgeNetfilter => {
                 let handle = Handle::new(&NetNs::create()?)?;
                 if handle.has_sysctl(BRIDGE_NF_SYSCTL) {

@@ -1,0 +1,126 @@
+//! `ovs-veth` and `ovs-internal`: Open vSwitch in the hub, with veth ports or with its own internal ports.
+
+use std::time::Duration;
+
+use super::{Need, Path};
+use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::ovs::{BRIDGE, Port};
+use crate::lab::topology::{host, role};
+use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::meter::way::Hop;
+use crate::model::Peer;
+
+pub(super) static OVS_VETH: Ovs = Ovs { internal: false };
+pub(super) static OVS_INTERNAL: Ovs = Ovs { internal: true };
+
+/// The hub's end of the wire.
+const PORT_FAR: Port = Port::Device {
+    name: UPLINK,
+    other: (role::FAR, FAR_END),
+};
+
+pub(super) struct Ovs {
+    internal: bool,
+}
+
+/// How an endpoint is attached: its own device, and the hub's end of it where it has one.
+struct Attached {
+    device: &'static str,
+    hub_end: Option<&'static str>,
+    port: Port,
+}
+
+impl Path for Ovs {
+    fn name(&self) -> &'static str {
+        if self.internal {
+            "ovs-internal"
+        } else {
+            "ovs-veth"
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        if self.internal {
+            "Open vSwitch in the hub, its internal ports as the endpoints' devices; datapath as for ovs-veth"
+        } else {
+            "Open vSwitch in the hub, veth ports; kernel datapath where the kernel has it, else userspace"
+        }
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &Peer::ALL
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::Kind("veth"), Need::OpenVswitch]
+    }
+
+    /// Starting the daemons. The userspace datapath spends 100 ms of it asleep, to learn the frequency of the
+    /// CPU's time stamp counter (`pmd_perf_estimate_tsc_frequency`).
+    fn extra_time(&self) -> Duration {
+        Duration::from_millis(150)
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        let a = self.attach(lab, role::A, "veth-a", "int-a")?;
+        let mut ports = vec![a.port];
+        let mut way = vec![Hop::tx(role::A, a.device)];
+        way.extend(a.hub_end.map(|end| Hop::rx(role::HUB, end)));
+        let (server, device, number) = match peer {
+            Peer::Host => {
+                way.push(Hop::rx(role::HUB, BRIDGE));
+                (role::HUB, BRIDGE, host::HUB)
+            }
+            Peer::Local => {
+                let b = self.attach(lab, role::B, "veth-b", "int-b")?;
+                ports.push(b.port);
+                way.extend(b.hub_end.map(|end| Hop::tx(role::HUB, end)));
+                way.push(Hop::rx(role::B, b.device));
+                (role::B, b.device, host::B)
+            }
+            Peer::Far => {
+                lab.wire()?;
+                ports.push(PORT_FAR);
+                way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
+                (role::FAR, FAR_END, host::FAR)
+            }
+        };
+        lab.ovs_bridge(self.name(), &ports)?;
+        Ok(Topology {
+            client: lab.endpoint(role::A, a.device, Subnet::LAN.host(host::A))?,
+            server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
+            way,
+        })
+    }
+}
+
+impl Ovs {
+    /// Open vSwitch knows its ports by name, so internal ones keep theirs.
+    fn attach(
+        &self,
+        lab: &mut Builder,
+        namespace: &'static str,
+        hub_end: &'static str,
+        internal: &'static str,
+    ) -> Result<Attached> {
+        if self.internal {
+            return Ok(Attached {
+                device: internal,
+                hub_end: None,
+                port: Port::Internal {
+                    name: internal,
+                    into: namespace,
+                },
+            });
+        }
+        lab.veth((namespace, ETH), (role::HUB, hub_end))?;
+        Ok(Attached {
+            device: ETH,
+            hub_end: Some(hub_end),
+            port: Port::Device {
+                name: hub_end,
+                other: (namespace, ETH),
+            },
+        })
+    }
+}
