@@ -1,16 +1,15 @@
 //! A plan as a TOML file: every error names file, line and key.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::published::{self, published};
 use super::{Part, Paths, Plan};
-use crate::assess;
 use crate::lab;
-use crate::model::{Axes, AxisError, Base, LoadKind, Peer, Published, PublishedFigure, axis};
+use crate::model::{Axes, AxisError, Base, LoadKind, Peer, axis};
 use crate::units;
 
 /// What can be wrong with a plan's text.
@@ -77,7 +76,7 @@ struct Raw {
     margin: Spanned<String>,
     time_limit: Option<Spanned<String>>,
     #[serde(default)]
-    published: Vec<RawPublished>,
+    published: Vec<published::Raw>,
 }
 
 /// `[[cells]]`: what it leaves out is as at the top.
@@ -91,35 +90,13 @@ struct RawPart {
     set: toml::map::Map<String, toml::Value>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawPublished {
-    source: String,
-    quantity: Spanned<String>,
-    what: String,
-    remark: String,
-    figures: Vec<RawFigure>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFigure {
-    path: Spanned<String>,
-    load: Spanned<String>,
-    called: String,
-    #[serde(default)]
-    set: toml::map::Map<String, toml::Value>,
-    value: f64,
-    half_width: Option<f64>,
-}
-
-struct Source<'a> {
+pub(super) struct Source<'a> {
     file: &'a str,
     text: &'a str,
 }
 
 impl Source<'_> {
-    fn line(&self, span: &Range<usize>) -> usize {
+    pub(super) fn line(&self, span: &Range<usize>) -> usize {
         self.text
             .as_bytes()
             .iter()
@@ -129,7 +106,7 @@ impl Source<'_> {
             + 1
     }
 
-    fn read<T, E: std::fmt::Display>(
+    pub(super) fn read<T, E: std::fmt::Display>(
         &self,
         key: &str,
         value: &Spanned<String>,
@@ -154,7 +131,7 @@ impl Source<'_> {
             .collect()
     }
 
-    fn wrong(&self, key: &str, line: usize, why: String) -> Error {
+    pub(super) fn wrong(&self, key: &str, line: usize, why: String) -> Error {
         Error::Value {
             file: self.file.to_owned(),
             line,
@@ -194,7 +171,7 @@ pub fn window(text: &str) -> Result<Duration, String> {
 }
 
 /// A path's name, or `all`.
-fn path_name(text: &str) -> Result<String, crate::model::UnknownName> {
+pub(super) fn path_name(text: &str) -> Result<String, crate::model::UnknownName> {
     if text == "all" {
         Ok(text.to_owned())
     } else {
@@ -289,52 +266,6 @@ fn parts(source: &Source<'_>, raw: &Raw) -> Result<Vec<Part>, Error> {
     Ok(parts)
 }
 
-/// `[[published]]`, with names that there are.
-fn published(source: &Source<'_>, raw: RawPublished) -> Result<Published, Error> {
-    let quantity = source.read("quantity", &raw.quantity, |name| {
-        if name == assess::PER_GHZ {
-            return Ok(name.to_owned());
-        }
-        assess::quantity(name).map(|q| q.name.to_owned())
-    })?;
-    let figure = |figure: RawFigure| {
-        Ok(PublishedFigure {
-            path: source.read("path", &figure.path, path_name)?,
-            load: source.read("load", &figure.load, str::parse::<LoadKind>)?,
-            set: varied(source, &figure)?,
-            called: figure.called,
-            value: figure.value,
-            half_width: figure.half_width,
-        })
-    };
-    Ok(Published {
-        source: raw.source,
-        quantity,
-        what: raw.what,
-        remark: raw.remark,
-        figures: raw
-            .figures
-            .into_iter()
-            .map(figure)
-            .collect::<Result<_, Error>>()?,
-    })
-}
-
-/// What a published figure was varied in: one value of each axis, as axes show it.
-fn varied(source: &Source<'_>, figure: &RawFigure) -> Result<BTreeMap<String, String>, Error> {
-    let line = source.line(&figure.path.span());
-    let mut set = BTreeMap::new();
-    for (name, value) in &figure.set {
-        let wrong = |why: String| source.wrong(name, line, why);
-        let axis = axis(name).map_err(|e| wrong(e.to_string()))?;
-        let value = plain(value).ok_or_else(|| wrong(format!("takes {}", axis.values)))?;
-        let mut axes = Axes::default();
-        (axis.set)(&mut axes, &value).map_err(|e| wrong(e.to_string()))?;
-        set.extend((axis.show)(&axes).map(|shown| (name.clone(), shown)));
-    }
-    Ok(set)
-}
-
 /// `[set]`: axis = value, or axis = [values]; numbers and texts.
 fn sets(
     source: &Source<'_>,
@@ -364,7 +295,8 @@ fn sets(
     Ok(sets)
 }
 
-fn plain(value: &toml::Value) -> Option<String> {
+/// A number or text of TOML, as axes read it.
+pub(super) fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),

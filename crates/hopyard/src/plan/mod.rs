@@ -7,6 +7,7 @@ mod blocks;
 mod expand;
 mod file;
 mod offloads;
+mod published;
 
 use std::time::Duration;
 
