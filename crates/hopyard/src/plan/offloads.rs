@@ -66,7 +66,7 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
         confidence: 0.95,
         margin: 0.02,
         time_limit: Some(TIME_LIMIT.saturating_mul(count)),
-        published: None,
+        published: Vec::new(),
     }
 }
 
