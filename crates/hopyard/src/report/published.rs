@@ -1,109 +1,192 @@
-//! What was published, beside what was measured.
+//! What was published, beside what was measured: a grid where a report has one, else a list.
+
+mod grid;
+
+use std::borrow::Cow;
 
 use super::document::{Block, Cell, Column, Part, Row, Table, tame};
 use super::figures::{figure, verdict_mark};
 use super::group::{Layout, distinct};
 use super::number::{ABSENT, ratio, significant};
-use super::quantity::{self, Scale};
-use crate::model::{CellReport, Published, PublishedFigure, RunReport};
+use super::quantity::{self, CPU_PER_BYTE, EFFICIENCY, Scale};
+use crate::assess::PER_GHZ;
+use crate::model::{CellReport, Published, PublishedFigure, RunReport, VerdictReport};
+use crate::stats::Estimate;
+use grid::Plane;
 
-/// A heading, table and remark for each table that the plan has of a report.
+/// A heading, tables and remark for each table that the plan has of a report.
 pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let tables = report.published.iter();
     tables
-        .flat_map(|published| one(published, report, layout))
+        .flat_map(|published| {
+            let table = Comparison::of(published, report, layout);
+            let heading = format!("As published: {}", tame(&published.source));
+            let mut blocks = vec![Block::Heading(heading)];
+            blocks.extend(match Plane::of(&table) {
+                Some(plane) => plane.blocks(&table),
+                None => vec![Block::Table(list(&table))],
+            });
+            blocks.push(Block::Notes(vec![tame(&published.remark)]));
+            blocks
+        })
         .collect()
 }
 
-fn one(published: &Published, report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
-    let cells: Vec<Option<&CellReport>> = published
-        .figures
-        .iter()
-        .map(|f| {
-            let mut cells = report.cells.iter();
-            cells.find(|c| f.is_of(&c.path, c.load, &c.axes))
-        })
-        .collect();
-    let values = cells
-        .iter()
-        .flatten()
-        .filter_map(|cell| cell.estimates.get(&published.quantity));
-    let greatest = values.map(|e| e.value.abs()).fold(0.0, f64::max);
-    let scale = quantity::scale(&published.quantity, greatest);
-    let base = layout.base.map_or_else(|| "base".to_owned(), tame);
-    let versus = format!("vs {base}");
-    let varied = distinct(published.figures.iter().flat_map(|f| f.set.keys()));
-    let mut columns = vec![Column::left(&["load"])];
-    columns.extend(varied.iter().map(|axis| Column::right(&[axis])));
-    columns.extend([
-        Column::left(&["path"]),
-        Column::left(&["", "then called"]),
-        Column::right(&["published", &tame(&published.what)]),
-        Column::left(&[&versus]).following(),
-        Column::right(&["measured here", scale.unit]),
-        Column::left(&[&versus]).following(),
-    ]);
-    let rows = published.figures.iter().zip(cells);
-    let rows = rows.map(|(then, now)| {
-        let mut cells = vec![Cell::lone(then.load.to_string())];
-        cells.extend(varied.iter().map(|&axis| {
-            let value = then.set.get(axis);
-            Cell::lone(value.map_or_else(|| ABSENT.to_owned(), |v| tame(v)))
-        }));
-        cells.extend(row(published, then, now, scale, layout.base));
-        Row::Cells(cells)
-    });
-    vec![
-        Block::Heading(format!("As published: {}", tame(&published.source))),
-        Block::Table(Table {
-            keys: 2 + varied.len(),
-            rows: rows.collect(),
-            columns,
-        }),
-        Block::Notes(vec![tame(&published.remark)]),
-    ]
+/// A published table with the cells that answer to it.
+struct Comparison<'a> {
+    published: &'a Published,
+    pairs: Vec<Pair<'a>>,
+    /// The axes that were varied.
+    varied: Vec<&'a str>,
+    /// Unit of what is measured.
+    scale: Scale,
+    /// What others are compared with.
+    base: Option<&'a str>,
 }
 
-/// Path and figures, then and now.
-fn row(
-    published: &Published,
-    then: &PublishedFigure,
-    now: Option<&CellReport>,
+/// One figure then, and its cell now.
+struct Pair<'a> {
+    then: &'a PublishedFigure,
+    /// The same on the base path.
+    base_then: Option<&'a PublishedFigure>,
+    is_base: bool,
+    estimate: Option<&'a Estimate>,
+    verdict: Option<Cow<'a, VerdictReport>>,
     scale: Scale,
-    base: Option<&str>,
-) -> Vec<Cell> {
-    let is_base = base == Some(then.path.as_str());
-    let same = |f: &&PublishedFigure| f.load == then.load && f.set == then.set;
-    let base_then = published
-        .figures
-        .iter()
-        .find(|f| same(f) && Some(f.path.as_str()) == base);
-    let ratio_then = match base_then {
-        Some(_) if is_base => Cell::lone("base"),
-        Some(base) => Cell(vec![Part::Point(ratio(then.value / base.value))]),
-        None => Cell::lone(ABSENT),
+}
+
+impl<'a> Comparison<'a> {
+    fn of(published: &'a Published, report: &'a RunReport, layout: &Layout<'a>) -> Self {
+        let figures = published.figures.iter();
+        let cells: Vec<Option<&CellReport>> = figures
+            .map(|f| {
+                let mut cells = report.cells.iter();
+                cells.find(|c| f.is_of(&c.path, c.load, &c.axes))
+            })
+            .collect();
+        let estimates = cells
+            .iter()
+            .map(|cell| cell.and_then(|cell| cell.estimates.get(&published.quantity)));
+        let greatest = estimates.clone().flatten().map(|e| e.value.abs());
+        let scale = quantity::scale(&published.quantity, greatest.fold(0.0, f64::max));
+        let base_then = |then: &PublishedFigure| {
+            published.figures.iter().find(|f| {
+                f.load == then.load && f.set == then.set && Some(f.path.as_str()) == layout.base
+            })
+        };
+        let pairs = published.figures.iter().zip(&cells).zip(estimates);
+        Self {
+            pairs: pairs
+                .map(|((then, now), estimate)| Pair {
+                    then,
+                    base_then: base_then(then),
+                    is_base: layout.base == Some(then.path.as_str()),
+                    estimate,
+                    verdict: now.and_then(|cell| verdict(cell, &published.quantity)),
+                    scale,
+                })
+                .collect(),
+            varied: distinct(published.figures.iter().flat_map(|f| f.set.keys()))
+                .into_iter()
+                .map(String::as_str)
+                .collect(),
+            base: layout.base,
+            published,
+            scale,
+        }
+    }
+
+    /// `vs veth`.
+    fn versus(&self) -> String {
+        format!("vs {}", self.base.map_or_else(|| "base".to_owned(), tame))
+    }
+}
+
+/// A cell's verdict on a quantity. Efficiency is CPU cost the other way round, and judged with it.
+fn verdict<'a>(cell: &'a CellReport, quantity: &str) -> Option<Cow<'a, VerdictReport>> {
+    if ![EFFICIENCY, PER_GHZ].contains(&quantity) {
+        return cell.verdicts.get(quantity).map(Cow::Borrowed);
+    }
+    let cost = cell.verdicts.get(CPU_PER_BYTE)?;
+    let ratio = Estimate {
+        value: cost.ratio.value.recip(),
+        low: cost.ratio.high.recip(),
+        high: cost.ratio.low.recip(),
+        ..cost.ratio
     };
-    let estimate = now.and_then(|cell| cell.estimates.get(&published.quantity));
-    let verdict = now.and_then(|cell| cell.verdicts.get(&published.quantity));
-    let half_width = then
-        .half_width
-        .map(|half| format!("±{}", significant(half)));
-    vec![
-        Cell::lone(tame(&then.path)),
-        Cell::lone(tame(&then.called)),
+    Some(Cow::Owned(VerdictReport {
+        ratio,
+        ..cost.clone()
+    }))
+}
+
+impl Pair<'_> {
+    fn then(&self) -> Cell {
+        let half_width = self.then.half_width;
+        let half_width = half_width.map(|half| format!("±{}", significant(half)));
         Cell(vec![
-            Part::Point(significant(then.value)),
+            Part::Point(significant(self.then.value)),
             Part::Right(half_width.unwrap_or_default()),
-        ]),
-        ratio_then,
-        estimate.map_or_else(|| Cell::lone(ABSENT), |e| Cell(figure(e, scale))),
-        match verdict {
+        ])
+    }
+
+    fn now(&self) -> Cell {
+        self.estimate
+            .map_or_else(|| Cell::lone(ABSENT), |e| Cell(figure(e, self.scale)))
+    }
+
+    fn ratio_then(&self) -> Cell {
+        match self.base_then {
+            Some(_) if self.is_base => Cell::lone("base"),
+            Some(base) => Cell(vec![Part::Point(ratio(self.then.value / base.value))]),
+            None => Cell::lone(ABSENT),
+        }
+    }
+
+    fn ratio_now(&self) -> Cell {
+        match &self.verdict {
             Some(verdict) => Cell(vec![
                 Part::Point(ratio(verdict.ratio.value)),
                 Part::Left(verdict_mark(verdict)),
             ]),
-            None if is_base => Cell::lone("base"),
+            None if self.is_base => Cell::lone("base"),
             None => Cell::lone(ABSENT),
-        },
-    ]
+        }
+    }
+}
+
+/// A row for each figure.
+fn list(table: &Comparison<'_>) -> Table {
+    let versus = table.versus();
+    let mut columns = vec![Column::left(&["load"])];
+    columns.extend(table.varied.iter().map(|axis| Column::right(&[axis])));
+    columns.extend([
+        Column::left(&["path"]),
+        Column::left(&["", "then called"]),
+        Column::right(&["published", &tame(&table.published.what)]),
+        Column::left(&[&versus]).following(),
+        Column::right(&["measured here", table.scale.unit]),
+        Column::left(&[&versus]).following(),
+    ]);
+    let rows = table.pairs.iter().map(|pair| {
+        let mut cells = vec![Cell::lone(pair.then.load.to_string())];
+        cells.extend(table.varied.iter().map(|&axis| {
+            let value = pair.then.set.get(axis);
+            Cell::lone(value.map_or_else(|| ABSENT.to_owned(), |v| tame(v)))
+        }));
+        cells.extend([
+            Cell::lone(tame(&pair.then.path)),
+            Cell::lone(tame(&pair.then.called)),
+            pair.then(),
+            pair.ratio_then(),
+            pair.now(),
+            pair.ratio_now(),
+        ]);
+        Row::Cells(cells)
+    });
+    Table {
+        keys: 2 + table.varied.len(),
+        rows: rows.collect(),
+        columns,
+    }
 }

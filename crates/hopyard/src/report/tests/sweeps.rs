@@ -1,7 +1,7 @@
 use super::{fixture, from, text};
-use crate::model::{LoadKind, Peer, RunReport, Switch};
+use crate::model::{LoadKind, Peer, Published, PublishedFigure, RunReport, Switch};
 use crate::report::{Format, render};
-use crate::stats::Verdict;
+use crate::stats::{Estimate, Verdict};
 
 const KIB: u32 = 1024;
 
@@ -142,17 +142,7 @@ fn one_path_alone_is_a_list() {
 
 #[test]
 fn two_axes() {
-    let mut report = fixture::run();
-    for flows in [1, 8] {
-        for offload in [Switch::On, Switch::Off] {
-            let base = by_message_size(&[("veth", 1.0), ("bridge", 0.85)], &[16 * KIB]);
-            report.cells.extend(base.cells.into_iter().map(|mut cell| {
-                cell.axes.flows = flows;
-                cell.axes.offload = Some(offload);
-                cell
-            }));
-        }
-    }
+    let report = by_flows_and_offload();
     insta::assert_snapshot!(text(&report), @"
     hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
     Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
@@ -193,6 +183,92 @@ fn two_axes() {
       veth; none is shown to cost less CPU per byte; bridge costs the most, 1.18×.
 
     The way was proved for all 8 cells: every device on it moved with the traffic, no other did.
+    ");
+}
+
+fn by_flows_and_offload() -> RunReport {
+    let mut report = fixture::run();
+    for flows in [1, 8] {
+        for offload in [Switch::On, Switch::Off] {
+            let base = by_message_size(&[("veth", 1.0), ("bridge", 0.85)], &[16 * KIB]);
+            report.cells.extend(base.cells.into_iter().map(|mut cell| {
+                cell.axes.flows = flows;
+                cell.axes.offload = Some(offload);
+                cell
+            }));
+        }
+    }
+    report
+}
+
+/// Ratios of efficiency are those of CPU cost the other way round.
+#[test]
+fn published_figures_of_two_axes_are_grids() {
+    let mut report = by_flows_and_offload();
+    for cell in &mut report.cells {
+        let cost = cell.estimates["cpu_ns_per_byte"].clone();
+        let efficiency = Estimate {
+            value: 8e9 / cost.value,
+            low: 8e9 / cost.high,
+            high: 8e9 / cost.low,
+            ..cost
+        };
+        let name = "efficiency_bps_per_core".to_owned();
+        cell.estimates.insert(name, efficiency);
+    }
+    let figure = |path: &str, flows: &str, offload: &str, value| PublishedFigure {
+        path: path.to_owned(),
+        load: LoadKind::TcpStream,
+        called: format!("a {path}"),
+        value,
+        set: [("flows", flows), ("offload", offload)]
+            .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
+            .into(),
+        half_width: None,
+    };
+    report.published = vec![Published {
+        source: "A. Author, A title, somewhere, 2014".to_owned(),
+        quantity: "efficiency_bps_per_core".to_owned(),
+        what: "Gbit/s per core".to_owned(),
+        remark: "Four cores.".to_owned(),
+        figures: vec![
+            figure("veth", "1", "on", 6.3),
+            figure("bridge", "1", "on", 5.5),
+            figure("veth", "8", "on", 3.2),
+            figure("ovs-veth", "8", "on", 2.5),
+            figure("veth", "1", "off", 0.5),
+        ],
+    }];
+    let text = text(&report);
+    let block = from(&text, "As published").split("\n± ").next().unwrap();
+    insta::assert_snapshot!(block, @"
+    As published: A. Author, A title, somewhere, 2014
+    offload on
+    Gbit/s per core, here Gbit/s/core   veth              bridge              ovs-veth
+                                flows   then        here    then        here      then  here
+    ────────────────────────────────────────────────────────────────────────────────────────
+                                    1  6.30   9.33 ±1.2%   5.50   7.93 ±1.2%         –     –
+                                    8  3.20   9.33 ±1.2%       –           –     2.50      –
+
+    vs veth  veth        bridge            ovs-veth
+      flows  then  here    then      here      then  here
+    ─────────────────────────────────────────────────────
+          1  base  base  0.873×  0.850× ≠     –         –
+          8  base  base   –             –    0.781×     –
+
+    offload off
+    Gbit/s per core, here Gbit/s/core    veth
+                                flows    then        here
+    ─────────────────────────────────────────────────────
+                                    1  0.500   9.33 ±1.2%
+
+    vs veth  veth
+      flows  then  here
+    ───────────────────
+          1  base  base
+    Then called: veth: a veth; bridge: a bridge; ovs-veth: a ovs-veth.
+
+    Four cores.
     ");
 }
 
