@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{assess, last_attempts};
 use crate::model::{
     Arrived, Axes, Cell, CellStatus, Counted, CpuAccounting, CpuUse, Environment, LoadKind,
-    Measurement, Outcome, Peer, Sample, TickSplit, WarningCode, Way,
+    Measurement, Outcome, Peer, Rate, Sample, TickSplit, WarningCode, Way,
 };
 use crate::stats::Verdict;
 use crate::store::{End, Header, PlannedCell, Run, SCHEMA};
@@ -331,6 +331,7 @@ fn doubts_become_sentences() {
     run.header.environment.debug_features = vec!["CONFIG_KASAN".into()];
     run.header.environment.cpu_model = "QEMU Virtual CPU version 2.5+".into();
     run.header.cells[0].ceiling_per_s = Some(2.1e9);
+    run.header.cells[1].cell.axes.pace_bps = Some(Rate(Some(900_000_000_000)));
     run.header.left_out = vec![("netkit".into(), "no".into())];
     for sample in &mut run.samples {
         if let Outcome::Measured(m) = &mut sample.outcome {
@@ -356,6 +357,7 @@ fn doubts_become_sentences() {
         W::Steal,
         W::Closure,
         W::GeneratorCeiling,
+        W::Pace,
         W::FrequencyScaling,
         W::DebugKernel,
         W::Emulated,

@@ -246,4 +246,6 @@ pub enum WarningCode {
     LeftOut,
     /// A switch forwarded in userspace for want of its kernel datapath.
     Datapath,
+    /// The pace asked for was not kept.
+    Pace,
 }

@@ -1,0 +1,153 @@
+//! Doubts about single cells.
+
+use std::collections::BTreeSet;
+
+use super::{named, with};
+use crate::model::{CellReport, CellStatus, DatapathKind, LoadKind, Placement, RunSummary};
+use crate::store::Run;
+
+/// A result this near to what the generator can do at all is a doubt.
+const CEILING: f64 = 0.9;
+/// A sender below this share of the pace asked for was held up by something else.
+const PACE: f64 = 0.98;
+
+pub(super) fn failed(cells: &[CellReport]) -> Option<String> {
+    let found = with(cells, |cell| cell.status == CellStatus::Failed)?;
+    let samples: u32 = found.iter().map(|cell| cell.failed_samples).sum();
+    Some(format!(
+        "{} failed ({samples} samples in all); the causes stand below the tables.",
+        named(&found)
+    ))
+}
+
+pub(super) fn way(cells: &[CellReport]) -> Option<String> {
+    let found = with(cells, |cell| {
+        cell.status == CellStatus::Ok && !cell.way.proved
+    })?;
+    let problem = found.iter().find_map(|cell| cell.way.problems.first())?;
+    Some(format!(
+        "The way could not be proved for {}: {problem}. Do not trust these cells before you know why.",
+        named(&found)
+    ))
+}
+
+pub(super) fn two_modes(cells: &[CellReport]) -> Option<String> {
+    let found = with(cells, |cell| !cell.two_modes.is_empty())?;
+    Some(format!(
+        "{} show two modes: their mean describes neither. Look for what differs between samples \
+         (placement, steal, queue choice).",
+        named(&found)
+    ))
+}
+
+pub(super) fn unsettled(cells: &[CellReport]) -> Option<String> {
+    let found = with(cells, |cell| cell.unsettled_samples > 0)?;
+    // A rare unsettled window is chance; a fifth of them is the cell's nature.
+    let often: Vec<&CellReport> = found
+        .into_iter()
+        .filter(|cell| {
+            let n = cell.estimates.values().map(|e| e.n).max().unwrap_or(0);
+            f64::from(cell.unsettled_samples)
+                > 0.2 * f64::from(u32::try_from(n).unwrap_or(u32::MAX))
+        })
+        .collect();
+    (!often.is_empty()).then(|| {
+        format!(
+            "{} did not settle within many of their windows: use a longer --window, or a longer warm-up \
+             in the plan.",
+            named(&often)
+        )
+    })
+}
+
+pub(super) fn ceiling(run: &Run, cells: &[CellReport]) -> Option<String> {
+    let near: Vec<&CellReport> = run
+        .header
+        .cells
+        .iter()
+        .zip(cells)
+        .filter(|(planned, cell)| {
+            let (name, unit) = match cell.load {
+                LoadKind::TcpStream | LoadKind::TcpMaerts => ("goodput_bps", 8.0),
+                LoadKind::UdpStream => ("packets_per_s", 1.0),
+                LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => ("transactions_per_s", 1.0),
+            };
+            let flows = f64::from(cell.axes.flows.min(run.header.environment.cpus));
+            match (planned.ceiling_per_s, cell.estimates.get(name)) {
+                (Some(most), Some(seen)) => seen.value > CEILING * most * unit * flows,
+                _ => false,
+            }
+        })
+        .map(|(_, cell)| cell)
+        .collect();
+    (!near.is_empty()).then(|| {
+        format!(
+            "{} are within 10 % of what the load generator itself can do with no path at all: the path may \
+             be faster than shown.",
+            named(&near)
+        )
+    })
+}
+
+/// Was the pace asked for kept? What was sent counts where it is known, else what arrived.
+pub(super) fn pace(cells: &[CellReport]) -> Option<String> {
+    let found = with(cells, |cell| {
+        let asked = cell.axes.pace_bps.and_then(|rate| rate.0);
+        let estimate = |name| cell.estimates.get(name);
+        let kept = estimate("sent_bps").or_else(|| estimate("goodput_bps"));
+        asked
+            .zip(kept)
+            .is_some_and(|(asked, kept)| kept.value < PACE * asked as f64)
+    })?;
+    Some(format!(
+        "{} did not keep the pace asked for: the sender or the path cannot, or waking for each message takes too \
+         long. Ask for a lower pace or larger messages.",
+        named(&found)
+    ))
+}
+
+pub(super) fn shared_cpu(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
+    let free = with(cells, |cell| cell.axes.placement == Placement::Free)?;
+    let one = if summary.environment.cpus < 2 {
+        "had to share the one CPU"
+    } else {
+        "may have shared a CPU"
+    };
+    Some(format!(
+        "With placement `free` the two ends of {} {one}, which changes request/response figures several \
+         times over: use placement `same` or `split`.",
+        named(&free)
+    ))
+}
+
+pub(super) fn offload(cells: &[CellReport]) -> Option<String> {
+    let found = with(cells, |cell| {
+        cell.offloads.values().any(|state| state == "differs")
+    })?;
+    let flags: BTreeSet<&str> = found
+        .iter()
+        .flat_map(|cell| cell.offloads.iter().filter(|(_, s)| *s == "differs"))
+        .map(|(flag, _)| flag.as_str())
+        .collect();
+    Some(format!(
+        "{} of {} are not what was asked for: another flag they depend on does not allow it.",
+        flags.into_iter().collect::<Vec<_>>().join(", "),
+        named(&found)
+    ))
+}
+
+pub(super) fn datapath(cells: &[CellReport]) -> Option<String> {
+    let userspace = |cell: &&CellReport| {
+        let datapath = cell.datapath.as_ref();
+        datapath.is_some_and(|d| d.kind == DatapathKind::Userspace)
+    };
+    let found: Vec<&CellReport> = cells.iter().filter(userspace).collect();
+    let datapath = found.first()?.datapath.as_ref()?;
+    let paths: BTreeSet<&str> = found.iter().map(|cell| cell.path.as_str()).collect();
+    Some(format!(
+        "{} forwarded in userspace for {}, since this kernel has no module `openvswitch`: every frame \
+         crossed into its process and back. The figures say nothing about its kernel datapath.",
+        datapath.switch,
+        paths.into_iter().collect::<Vec<_>>().join(", ")
+    ))
+}

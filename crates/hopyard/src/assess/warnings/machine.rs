@@ -1,0 +1,127 @@
+//! Doubts about the machine, and who else was on it.
+
+use std::collections::BTreeSet;
+
+use super::{measurements, percent};
+use crate::assess::cells::CLOSURE;
+use crate::model::{CellReport, CpuAccounting, RunSummary, Sample};
+use crate::units::show_duration;
+
+/// Foreign CPU above this share of the machine is a doubt.
+const FOREIGN: f64 = 0.02;
+/// Steal above this share of the machine is a doubt, and repeats its block.
+const STEAL: f64 = 0.01;
+/// Processes started by others, per second, above which their CPU time may be missed.
+const FORKS_PER_S: f64 = 20.0;
+/// Shortest window for which `/proc/stat` is fine enough, s.
+const COARSE_WINDOW_S: f64 = 10.0;
+
+pub(super) fn foreign_cpu(summary: &RunSummary) -> Option<String> {
+    let share = summary.elsewhere?.foreign_ratio;
+    (share > FOREIGN).then(|| {
+        format!(
+            "Other processes used {} of the machine while measuring. It is subtracted from CPU costs, but \
+             they took caches and CPUs from the load: stop them for figures to rely on.",
+            percent(share)
+        )
+    })
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "forks of a run are far below 2^53"
+)]
+pub(super) fn foreign_forks(samples: &[&Sample]) -> Option<String> {
+    let (mut forks, mut seconds) = (0u64, 0.0);
+    for m in measurements(samples) {
+        forks += m.cpu.forks;
+        seconds += m.cpu.elapsed_ns / 1e9;
+    }
+    let rate = forks as f64 / seconds;
+    (seconds > 0.0 && rate > FORKS_PER_S).then(|| {
+        format!(
+            "{rate:.0} processes a second were started by others while measuring; CPU time of those that \
+             also ended in a window cannot be told from the load's."
+        )
+    })
+}
+
+pub(super) fn steal(summary: &RunSummary) -> Option<String> {
+    let share = summary.elsewhere?.steal_ratio;
+    (share > STEAL).then(|| {
+        format!(
+            "The hypervisor took {} of the machine's time away. It is subtracted, but what remains \
+             is not a quiet machine: expect wide intervals.",
+            percent(share)
+        )
+    })
+}
+
+pub(super) fn closure(summary: &RunSummary) -> Option<String> {
+    let q = summary.elsewhere?.closure;
+    ((q - 1.0).abs() > CLOSURE).then(|| {
+        format!(
+            "The columns of /proc/stat add up to {:.1} % of the time that passed, so there is no split into \
+             user, system and softirq. Totals come from the idle clock and are not affected.",
+            q * 100.0
+        )
+    })
+}
+
+pub(super) fn accounting(summary: &RunSummary) -> Option<String> {
+    let coarse = summary.environment.cpu_accounting == CpuAccounting::ProcStat;
+    (coarse && summary.window_s < COARSE_WINDOW_S).then(|| {
+        "CPU time comes from /proc/stat in steps of 10 ms, since /proc/timer_list cannot be read: with \
+         windows under 10 s costs are uncertain by 5 to 10 %. Run as root, or use --window 10s."
+            .to_owned()
+    })
+}
+
+pub(super) fn congestion(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
+    let default = summary
+        .environment
+        .sysctls
+        .get("net.ipv4.tcp_congestion_control")?;
+    let used: BTreeSet<&str> = cells
+        .iter()
+        .filter_map(|cell| cell.axes.congestion.as_deref())
+        .collect();
+    (!used.is_empty() && !used.contains(default.as_str())).then(|| {
+        format!(
+            "These figures are for {}, while connections on this host use {default} unless told otherwise; \
+             --set congestion={default} measures that.",
+            used.into_iter().collect::<Vec<_>>().join(", ")
+        )
+    })
+}
+
+pub(super) fn frequency(summary: &RunSummary) -> Option<String> {
+    let governor = summary.environment.frequency_governor.as_ref()?;
+    (governor != "performance").then(|| {
+        format!(
+            "CPU frequency follows governor `{governor}`, so ns of CPU are not always worth the same. \
+             `cpupower frequency-set -g performance` holds it still."
+        )
+    })
+}
+
+pub(super) fn debug_kernel(summary: &RunSummary) -> Option<String> {
+    let features = &summary.environment.debug_features;
+    (!features.is_empty()).then(|| {
+        format!(
+            "The kernel runs with {}: everything costs more than on a production kernel.",
+            features.join(", ")
+        )
+    })
+}
+
+pub(super) fn emulated(summary: &RunSummary) -> Option<String> {
+    let model = &summary.environment.cpu_model;
+    (model.contains("QEMU TCG") || model.contains("QEMU Virtual CPU")).then(|| {
+        format!(
+            "This machine's CPU is emulated ({model}, windows of {}): only the shape of results means \
+             something, no absolute figure does.",
+            show_duration(std::time::Duration::from_secs_f64(summary.window_s))
+        )
+    })
+}
