@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
@@ -28,6 +29,32 @@ pub fn current_affinity() -> Result<Vec<usize>> {
     Ok((0..CpuSet::count())
         .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
         .collect())
+}
+
+/// How the scheduler treats a thread that has just been woken (`sched(7)`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// It may interrupt who runs: `SCHED_OTHER`.
+    Other,
+    /// It waits until who runs waits itself: `SCHED_BATCH`.
+    Batch,
+}
+
+/// Schedules the calling thread, and the threads and processes it starts from now on, by `policy`.
+///
+/// # Errors
+/// [`Error::Kernel`] where a filter of system calls forbids it.
+pub fn schedule_current_thread(policy: Policy) -> Result<()> {
+    let number = match policy {
+        Policy::Other => libc::SCHED_OTHER,
+        Policy::Batch => libc::SCHED_BATCH,
+    };
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
+    let done = unsafe { libc::sched_setscheduler(0, number, &raw const parameters) };
+    Errno::result(done)
+        .map(drop)
+        .map_err(|errno| Error::from_errno("set the scheduling policy of a thread", errno))
 }
 
 /// Confines the calling thread, and the threads and processes it starts from now on, to `cpus`.
