@@ -94,6 +94,27 @@ fn parse_list(text: &str) -> Option<Vec<usize>> {
 mod tests {
     use super::*;
 
+    /// The policy of the calling thread: field 41 of its `stat` (`proc(5)`).
+    fn policy() -> i32 {
+        let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        fields.split_whitespace().nth(38).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn what_a_thread_starts_is_scheduled_as_it_is() {
+        let thread = std::thread::spawn(|| {
+            schedule_current_thread(Policy::Batch).unwrap();
+            assert_eq!(
+                std::thread::spawn(policy).join().unwrap(),
+                libc::SCHED_BATCH
+            );
+            schedule_current_thread(Policy::Other).unwrap();
+            assert_eq!(policy(), libc::SCHED_OTHER);
+        });
+        thread.join().unwrap();
+    }
+
     #[test]
     fn cpu_lists() {
         assert_eq!(
