@@ -43,7 +43,7 @@ impl Worker {
         };
         let hello = worker.hear();
         assert_eq!(hello["is"], "hello");
-        assert_eq!(hello["protocol"], 1);
+        assert_eq!(hello["protocol"], 2);
         assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
         worker
     }

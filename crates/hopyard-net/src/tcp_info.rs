@@ -15,6 +15,8 @@ pub struct TcpInfo {
     pub rtt_us: u32,
     /// Congestion window, segments.
     pub congestion_window: u32,
+    /// Payload received, read by the program or not, bytes; a FIN counts as one.
+    pub bytes_received: u64,
     /// Time with data in flight or waiting to be sent, µs.
     pub busy_time_us: u64,
     /// Of that, held back by the receiver's window, µs.
@@ -67,6 +69,7 @@ fn parse(bytes: &[u8; BYTES]) -> TcpInfo {
         total_retransmits: u32_at(100),
         rtt_us: u32_at(68),
         congestion_window: u32_at(80),
+        bytes_received: u64_at(128),
         busy_time_us: u64_at(168),
         receive_window_limited_us: u64_at(176),
         send_buffer_limited_us: u64_at(184),
@@ -88,14 +91,15 @@ mod tests {
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             server.read_to_end(&mut all).unwrap();
-            all.len()
+            (all.len(), read(server.as_fd()).unwrap().bytes_received)
         });
         for _ in 0..64 {
             client.write_all(&[0; 65536]).unwrap();
         }
         let info = read(client.as_fd()).unwrap();
         drop(client);
-        assert_eq!(reader.join().unwrap(), 64 * 65536);
+        // The FIN is the last byte.
+        assert_eq!(reader.join().unwrap(), (64 * 65536, 64 * 65536 + 1));
         assert!(info.rtt_us > 0 && info.congestion_window > 0, "{info:?}");
         assert!(
             info.busy_time_us >= info.receive_window_limited_us,

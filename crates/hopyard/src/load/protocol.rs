@@ -19,7 +19,7 @@ use super::spec::LoadSpec;
 use crate::model::{Absurd, Counted, Latency, TcpSummary, largest, plausible};
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What the controller asks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -232,6 +232,7 @@ impl Session {
             let info =
                 tcp_info::read(socket.as_fd()).map_err(|e| format!("cannot read TCP_INFO: {e}"))?;
             sum.retransmits += u64::from(info.total_retransmits);
+            sum.bytes_received += info.bytes_received;
             sum.busy_ns += info.busy_time_us * 1000;
             sum.receive_window_limited_ns += info.receive_window_limited_us * 1000;
             sum.send_buffer_limited_ns += info.send_buffer_limited_us * 1000;
@@ -294,6 +295,7 @@ impl Drop for Session {
 fn since(end: TcpSummary, start: TcpSummary) -> TcpSummary {
     TcpSummary {
         retransmits: end.retransmits - start.retransmits,
+        bytes_received: end.bytes_received - start.bytes_received,
         busy_ns: end.busy_ns - start.busy_ns,
         receive_window_limited_ns: end.receive_window_limited_ns - start.receive_window_limited_ns,
         send_buffer_limited_ns: end.send_buffer_limited_ns - start.send_buffer_limited_ns,

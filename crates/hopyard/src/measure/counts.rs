@@ -69,7 +69,7 @@ pub(super) fn assemble(
         load: cell.load,
         axes: &cell.axes,
         sent: sent.times(stretch),
-        received: received.times(stretch),
+        received: taken_in(cell.load, receiver).times(stretch),
     };
     let way = way::prove(&lab.topology.way, &devices, traffic);
     let mut tcp = sender.tcp;
@@ -82,6 +82,9 @@ pub(super) fn assemble(
         },
     ) {
         tcp.retransmits += other.retransmits;
+    }
+    if let (Some(tcp), Some(receiver)) = (&mut tcp, receiver.tcp) {
+        tcp.bytes_received = receiver.bytes_received;
     }
     Ok(Measurement {
         window_ns: receiver.window_ns,
@@ -101,7 +104,16 @@ pub(super) fn assemble(
     })
 }
 
-/// What the receiving end's own device took in.
+/// What the receiver's kernel took in. A program that was behind when the window opened reads what had come
+/// before, megabytes of it, and the devices know nothing of that.
+fn taken_in(load: LoadKind, receiver: &Tallied) -> Counted {
+    let mut received = receiver.received;
+    if let (LoadKind::TcpStream | LoadKind::TcpMaerts, Some(tcp)) = (load, receiver.tcp) {
+        received.bytes = tcp.bytes_received;
+    }
+    received
+}
+
 /// The devices on the way and all others that saw a packet: idle ports may be many.
 fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCount> {
     devices.retain(|device| {
@@ -114,6 +126,7 @@ fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCoun
     devices
 }
 
+/// What the receiving end's own device took in.
 fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
     let hop = match load {
         LoadKind::TcpStream | LoadKind::UdpStream => topology.way.last()?,

@@ -154,6 +154,7 @@ impl TcpSummary {
     pub(crate) fn largest(self) -> u64 {
         largest(&[
             self.retransmits,
+            self.bytes_received,
             self.busy_ns,
             self.receive_window_limited_ns,
             self.send_buffer_limited_ns,
@@ -285,6 +286,9 @@ pub struct Latency {
 pub struct TcpSummary {
     /// Segments sent again, both ends.
     pub retransmits: u64,
+    /// Payload that the kernel took in at the receiver, read by then or not, bytes.
+    #[serde(default)]
+    pub bytes_received: u64,
     /// Time the sender had data in flight or to send, ns.
     pub busy_ns: u64,
     /// Of that, held back by the receiver's window, ns.
