@@ -31,6 +31,10 @@ const PACKETS_PER_S: u64 = 5000;
 const DATAGRAM_BYTES: u64 = 1400;
 const TOLERANCE: f64 = 0.05;
 const CONFIDENCE: f64 = 0.95;
+/// After so many blocks the width is looked at, and after the last of them it ends.
+const LOOKS: [usize; 3] = [16, 32, 64];
+/// Half-width that leaves room for the truth within the tolerance.
+const ENOUGH: f64 = TOLERANCE / 2.0;
 
 /// Work on a packet of request/response and of the stream, ns.
 const SHORT_NS: [u64; LEVELS] = [0, 200, 500, 1000, 2000];
@@ -162,7 +166,11 @@ impl Trial {
         let mut order: Vec<usize> = (0..LEVELS).collect();
         let mut rng = bench.rng(500 + stream);
         let mut blocks = Vec::new();
-        for _ in 0..bench.pick(16, 6) {
+        // The width of the interval says when it is enough, never where the interval lies.
+        while !LOOKS.contains(&blocks.len()) || half_width(&blocks)? > ENOUGH {
+            if blocks.len() >= bench.pick(LOOKS[2], 6) {
+                break;
+            }
             order.shuffle(&mut rng);
             let mut block = Block::default();
             for level in &order {
@@ -178,11 +186,7 @@ impl Trial {
     }
 
     fn rows(&self, blocks: &[Block]) -> Result<[Row; 2], Failure> {
-        let slopes = blocks
-            .iter()
-            .filter_map(|b| stats::linear_slope(&b.work, &b.demand, CONFIDENCE))
-            .map(|slope| slope.value);
-        let slope = interval(slopes.collect())?;
+        let slope = slope(blocks)?;
         let base = interval(blocks.iter().map(|b| b.demand[0]).collect())?;
         Ok([
             Row {
@@ -208,6 +212,20 @@ impl Trial {
             },
         ])
     }
+}
+
+/// The slope of demand against work: one per block, the interval across them.
+fn slope(blocks: &[Block]) -> Result<Estimate, Failure> {
+    let slopes = blocks
+        .iter()
+        .filter_map(|b| stats::linear_slope(&b.work, &b.demand, CONFIDENCE))
+        .map(|slope| slope.value);
+    interval(slopes.collect())
+}
+
+fn half_width(blocks: &[Block]) -> Result<f64, Failure> {
+    let slope = slope(blocks)?;
+    Ok((slope.high - slope.low) / 2.0)
 }
 
 /// How much more work there was at each level than at level 0, and how much more was seen.
