@@ -3,21 +3,16 @@
 //! Whatever gives a process with a pipe will do: a fork in a namespace, `ssh`, `kubectl exec`, a
 //! serial line. The lab starts the process; this speaks to it, with a deadline on every answer.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use super::lines;
 use super::protocol::{Reply, Request, Tallied, VERSION};
 use crate::model::Absurd;
 
 /// How long a worker may take to start and to answer what needs no waiting.
 const PROMPT: Duration = Duration::from_secs(5);
-
-/// Longest answer, bytes. Counters and a latency histogram take some tens of KiB.
-const LONGEST: u64 = 4 * 1024 * 1024;
-/// Answers that are read before somebody wants to hear them.
-const AHEAD: usize = 8;
 
 /// What can go wrong with a worker.
 #[derive(Debug, thiserror::Error)]
@@ -127,8 +122,10 @@ impl Remote {
             .spawn()
             .map_err(cannot)?;
         let stdin = child.stdin.take();
-        let (tell, replies) = sync_channel(AHEAD);
-        let stdout = child.stdout.take();
+        let replies = match child.stdout.take() {
+            Some(stdout) => lines::hear("worker output", stdout).map_err(cannot)?,
+            None => channel().1,
+        };
         let mut remote = Self {
             endpoint: endpoint.to_owned(),
             child,
@@ -136,12 +133,6 @@ impl Remote {
             replies,
             doing: "start",
         };
-        if let Some(stdout) = stdout {
-            std::thread::Builder::new()
-                .name("worker output".into())
-                .spawn(move || listen(BufReader::new(stdout), &tell))
-                .map_err(cannot)?;
-        }
         match remote.hear("start", PROMPT, &|| false)? {
             Reply::Hello {
                 protocol: VERSION, ..
@@ -196,13 +187,10 @@ impl Remote {
     /// The worker died.
     pub fn tell(&mut self, request: &Request, doing: &'static str) -> Result<(), Error> {
         self.doing = doing;
-        let sent = serde_json::to_vec(request)
-            .map_err(std::io::Error::from)
-            .and_then(|mut line| {
-                line.push(b'\n');
-                let stdin = self.stdin.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
-                stdin.write_all(&line)
-            });
+        let sent = match &mut self.stdin {
+            Some(stdin) => lines::say(stdin, request),
+            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        };
         sent.map_err(|_| self.gone("input"))
     }
 
@@ -302,26 +290,6 @@ impl Remote {
             stream,
             doing: self.doing,
         })
-    }
-}
-
-/// Passes answers on until the first that is none, or until nobody hears them any more.
-fn listen(mut from: impl BufRead, tell: &SyncSender<io::Result<Reply>>) {
-    loop {
-        let mut line = Vec::new();
-        let reply = match from.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
-            Ok(0) => return,
-            Ok(_) if line.len() as u64 == LONGEST => {
-                let why = format!("a line of more than {LONGEST} bytes");
-                Err(io::Error::new(io::ErrorKind::InvalidData, why))
-            }
-            Ok(_) => serde_json::from_slice(&line).map_err(io::Error::from),
-            Err(e) => Err(e),
-        };
-        let last = reply.is_err();
-        if tell.send(reply).is_err() || last {
-            return;
-        }
     }
 }
 
