@@ -74,6 +74,19 @@ impl Error {
         matches!(self, Self::Lab(error) if error.is_unsupported())
     }
 
+    /// Can this host not do what was asked, rather than that something went wrong?
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        match self {
+            Self::Lab(_) | Self::Profile(_) => true,
+            // Without privilege, or on a kernel that lacks something: nothing is broken.
+            Self::Net(net) => {
+                net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// Did the user ask to stop?
     #[must_use]
     pub fn is_interrupt(&self) -> bool {
