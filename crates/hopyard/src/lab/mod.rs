@@ -12,6 +12,7 @@ pub mod keep;
 mod offloads;
 pub mod ovs;
 pub mod paths;
+pub(crate) mod programs;
 mod standing;
 mod topology;
 mod workers;

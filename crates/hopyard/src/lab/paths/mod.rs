@@ -168,7 +168,42 @@ pub enum Need {
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).
 const BRIDGE_NF_SYSCTL: &str = "net/bridge/bridge-nf-call-iptables";
 
+/// What a machine must carry for a [`Need`] to be met, where its kernel does not have it built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carried {
+    /// Modules of the kernel; those they depend on come along.
+    pub modules: &'static [&'static str],
+    /// Programs, as found in PATH.
+    pub programs: &'static [&'static str],
+    /// Files that the programs read.
+    pub files: &'static [&'static str],
+}
+
 impl Need {
+    /// What a machine of our own must carry to meet it.
+    #[must_use]
+    pub fn carried(&'static self) -> Carried {
+        let modules = |modules| Carried {
+            modules,
+            programs: &[],
+            files: &[],
+        };
+        match self {
+            Self::Kind(kind) => modules(std::slice::from_ref(kind)),
+            Self::BridgeNetfilter => modules(&["br_netfilter"]),
+            Self::DirectSwitch => modules(&[]),
+            Self::Filter => Carried {
+                programs: &["nft"],
+                ..modules(&["nf_tables"])
+            },
+            Self::OpenVswitch => Carried {
+                programs: ovs::PROGRAMS,
+                files: ovs::FILES,
+                ..modules(&["openvswitch", "tun"])
+            },
+        }
+    }
+
     /// Tries it in a throw-away namespace, once per process.
     fn probe(self) -> hopyard_net::Result<()> {
         static KNOWN: Mutex<Option<HashMap<Need, bool>>> = Mutex::new(None);
