@@ -11,7 +11,6 @@ use crate::model::{
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
-use crate::units::show_duration;
 
 /// Foreign CPU above this share of the machine is a doubt.
 const FOREIGN: f64 = 0.02;
@@ -56,7 +55,10 @@ pub(super) fn all(
     warn(WarningCode::CongestionControl, congestion(summary, cells));
     warn(WarningCode::FrequencyScaling, frequency(summary));
     warn(WarningCode::DebugKernel, debug_kernel(summary));
-    warn(WarningCode::Emulated, emulated(summary));
+    warn(
+        WarningCode::Emulated,
+        emulated(summary).or_else(|| emulated_guest(cells)),
+    );
     warnings
 }
 
@@ -394,13 +396,22 @@ fn debug_kernel(summary: &RunSummary) -> Option<String> {
     })
 }
 
+fn emulated_guest(cells: &[CellReport]) -> Option<String> {
+    let emulated = |cell: &CellReport| cell.guest.as_ref().is_some_and(|guest| guest.emulated);
+    let found = with(cells, emulated)?;
+    Some(format!(
+        "Emulated: shape only. The guests of {} had a program for a CPU (QEMU without KVM), so no absolute \
+         figure of theirs means anything, nor what they cost beside others.",
+        named(&found)
+    ))
+}
+
 fn emulated(summary: &RunSummary) -> Option<String> {
-    let model = &summary.environment.cpu_model;
-    (model.contains("QEMU TCG") || model.contains("QEMU Virtual CPU")).then(|| {
+    summary.environment.is_emulated().then(|| {
         format!(
-            "This machine's CPU is emulated ({model}, windows of {}): only the shape of results means \
-             something, no absolute figure does.",
-            show_duration(std::time::Duration::from_secs_f64(summary.window_s))
+            "Emulated: shape only. This machine's CPU is a program ({}), so no absolute figure means \
+             anything, and what costs more here need not do so on a CPU.",
+            summary.environment.cpu_model
         )
     })
 }

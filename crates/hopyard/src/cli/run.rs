@@ -7,8 +7,9 @@ use hopyard_net::cpu;
 
 use super::args::RunArgs;
 use super::progress::Progress;
-use super::{Done, Failure, print};
+use super::{Done, Failure, guest, print};
 use crate::assess::assess;
+use crate::guest::choose_kernel;
 use crate::model::CellStatus;
 use crate::plan::{self, Paths, Plan};
 use crate::report::{Format, render};
@@ -20,20 +21,34 @@ const RUNS: &str = "hopyard-runs";
 
 pub(super) fn run(args: &RunArgs) -> Done {
     signals::listen().map_err(|e| Failure::internal(&e))?;
-    let (prepared, directory) = match &args.resume {
-        Some(directory) => resumed(args, directory)?,
-        None => begun(args)?,
-    };
+    if let Some(kernel) = &args.guest.guest_kernel {
+        choose_kernel(kernel)?;
+    }
     let mut progress = Progress::new();
-    let (run, failure) = prepared.carry_out(&directory, &mut progress)?;
+    let (run, directory, failure) = match &args.guest.kernel {
+        Some(kernel) => {
+            check_place(args)?;
+            let carried = guest::carry_out(args, kernel, &mut progress)?;
+            let failure = carried.failure.as_ref().map(guest::cut_short);
+            (carried.run, carried.directory, failure)
+        }
+        None => {
+            let (prepared, directory) = match &args.resume {
+                Some(directory) => resumed(args, directory)?,
+                None => begun(args)?,
+            };
+            let (run, failure) = prepared.carry_out(&directory, &mut progress)?;
+            (run, directory, failure.map(Failure::from))
+        }
+    };
     // What was measured until then is shown before the reason why it ended.
     let status = if failure.is_none() || !run.samples.is_empty() {
-        show(&run, args.json, &directory)?
+        show(&run, args, &directory)?
     } else {
         ExitCode::SUCCESS
     };
     match failure {
-        Some(error) => Err(error.into()),
+        Some(failure) => Err(failure),
         None if run.end == Some(End::Interrupted) => Ok(ExitCode::from(signals::INTERRUPTED)),
         None => Ok(status),
     }
@@ -42,20 +57,28 @@ pub(super) fn run(args: &RunArgs) -> Done {
 /// A new run, and where it goes.
 fn begun(args: &RunArgs) -> Result<(run::Prepared, PathBuf), Failure> {
     let plan = planned(args)?;
-    match &args.out {
-        Some(out) => store::check_place(out)?,
-        None => store::check_writable(RUNS.as_ref())?,
-    }
+    check_place(args)?;
     if args.profile {
         can_profile()?;
     }
     let mut prepared = run::prepare(&plan, args.seed.unwrap_or_else(run::any_seed))?;
     prepared.header.profile = args.profile;
-    let directory = args
-        .out
-        .clone()
-        .unwrap_or_else(|| unused(&prepared.header.id));
+    let directory = destination(args, &prepared.header.id);
     Ok((prepared, directory))
+}
+
+/// Can the run be written where it is to go?
+fn check_place(args: &RunArgs) -> Result<(), Failure> {
+    match &args.out {
+        Some(out) => store::check_place(out)?,
+        None => store::check_writable(RUNS.as_ref())?,
+    }
+    Ok(())
+}
+
+/// Where a run goes.
+pub(super) fn destination(args: &RunArgs, id: &str) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| unused(id))
 }
 
 /// A run that goes on where it is.
@@ -73,7 +96,7 @@ fn can_profile() -> Result<(), Failure> {
 }
 
 /// The plan with what the command line changes of it.
-fn planned(args: &RunArgs) -> Result<Plan, Failure> {
+pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = plan::find(&args.plan)?;
     for part in &mut plan.parts {
         if let Some(names) = &args.paths {
@@ -113,15 +136,21 @@ fn unused(id: &str) -> PathBuf {
     directory
 }
 
-fn show(run: &Run, json: bool, directory: &Path) -> Done {
+fn show(run: &Run, args: &RunArgs, directory: &Path) -> Done {
     let report = assess(run);
-    let format = if json { Format::Json } else { Format::Text };
+    let format = if args.json {
+        Format::Json
+    } else {
+        Format::Text
+    };
     print(&render(&report, format))?;
     crate::note(format_args!(
         "the run is in {0}; `hopyard report {0}` prints it again{1}",
         directory.display(),
         match run.end {
             Some(End::Complete) => String::new(),
+            // Its machine is gone.
+            _ if args.guest.kernel.is_some() => String::new(),
             _ => format!(
                 ", `hopyard run --resume {}` goes on with it",
                 directory.display()

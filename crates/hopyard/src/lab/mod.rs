@@ -7,6 +7,7 @@
 mod builder;
 pub mod clean;
 mod error;
+mod guests;
 mod id;
 pub mod keep;
 mod offloads;

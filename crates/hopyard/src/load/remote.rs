@@ -7,9 +7,12 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use hopyard_net::clock;
+
 use super::lines;
-use super::protocol::{Reply, Request, Tallied, VERSION};
+use super::protocol::{Reply, Request, Tallied, Timetable, VERSION};
 use crate::model::Absurd;
+use crate::signals;
 
 /// How long a worker may take to start and to answer what needs no waiting.
 const PROMPT: Duration = Duration::from_secs(5);
@@ -101,6 +104,8 @@ pub struct Remote {
     replies: Receiver<std::io::Result<Reply>>,
     /// What it was asked last.
     doing: &'static str,
+    /// How far its clock is ahead of ours, ns; 0 on the same kernel.
+    ahead_ns: i64,
 }
 
 /// Ends a wait early when it answers true.
@@ -111,7 +116,19 @@ impl Remote {
     ///
     /// # Errors
     /// It cannot be started, does not greet, or speaks another version of the protocol.
-    pub fn start(endpoint: &str, mut command: Command) -> Result<Self, Error> {
+    pub fn start(endpoint: &str, command: Command) -> Result<Self, Error> {
+        Self::start_within(endpoint, command, PROMPT)
+    }
+
+    /// The same with a time of the caller's: a guest has to boot first.
+    ///
+    /// # Errors
+    /// As [`Remote::start`].
+    pub fn start_within(
+        endpoint: &str,
+        mut command: Command,
+        patience: Duration,
+    ) -> Result<Self, Error> {
         let cannot = |source| Error::Start {
             endpoint: endpoint.to_owned(),
             source,
@@ -132,8 +149,9 @@ impl Remote {
             stdin,
             replies,
             doing: "start",
+            ahead_ns: 0,
         };
-        match remote.hear("start", PROMPT, &|| false)? {
+        match remote.hear("start", patience, &signals::interrupted)? {
             Reply::Hello {
                 protocol: VERSION, ..
             } => Ok(remote),
@@ -192,6 +210,44 @@ impl Remote {
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
         };
         sent.map_err(|_| self.gone("input"))
+    }
+
+    /// Finds out how far its clock is from ours: the answer that came soonest tells best.
+    ///
+    /// # Errors
+    /// As [`Remote::ask`].
+    pub fn compare_clocks(&mut self) -> Result<(), Error> {
+        const TIMES: usize = 10;
+        let mut best: Option<(u64, i64)> = None;
+        for _ in 0..TIMES {
+            let asked_ns = clock::monotonic_ns();
+            let reply = self.ask(&Request::Clock, "tell its clock")?;
+            let took_ns = clock::monotonic_ns() - asked_ns;
+            let Reply::Clock { monotonic_ns } = reply else {
+                return Err(self.out_of_turn(&reply));
+            };
+            let ahead_ns = monotonic_ns
+                .wrapping_sub(asked_ns + took_ns / 2)
+                .cast_signed();
+            if best.is_none_or(|(least, _)| took_ns < least) {
+                best = Some((took_ns, ahead_ns));
+            }
+        }
+        self.ahead_ns = best.map_or(0, |(_, ahead_ns)| ahead_ns);
+        Ok(())
+    }
+
+    /// A timetable of ours, by its clock.
+    #[must_use]
+    pub fn by_its_clock(&self, timetable: Timetable) -> Timetable {
+        let theirs = |ns: u64| ns.saturating_add_signed(self.ahead_ns);
+        Timetable {
+            start_ns: theirs(timetable.start_ns),
+            open_ns: theirs(timetable.open_ns),
+            close_ns: theirs(timetable.close_ns),
+            stop_ns: theirs(timetable.stop_ns),
+            slices: timetable.slices,
+        }
     }
 
     /// Hears the next answer.

@@ -87,6 +87,9 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
             ceiling(&spec, Duration::from_millis(span_ms), cpu)
                 .map(|tallied| Reply::Done(Box::new(tallied)))
         }
+        Request::Clock => Ok(Reply::Clock {
+            monotonic_ns: clock::monotonic_ns(),
+        }),
         Request::Quit => Err("quit is not carried out here".to_owned()),
     }
 }

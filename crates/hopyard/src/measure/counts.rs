@@ -97,6 +97,7 @@ pub(super) fn assemble(
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
         datapath: lab.datapath(),
+        guest: lab.guest_used(),
         way,
     })
 }

@@ -7,6 +7,7 @@ mod base;
 mod cell;
 mod datapath;
 mod environment;
+mod guest;
 mod profile;
 mod published;
 mod result;
@@ -17,6 +18,7 @@ pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use datapath::{Datapath, DatapathKind};
 pub use environment::{CpuAccounting, Environment};
+pub use guest::GuestUsed;
 pub use profile::{
     BadProfile, FunctionCost, ProfileDifference, ProfileReport, ProfileWindow, Stack,
     SubsystemCost, SubsystemDifference,

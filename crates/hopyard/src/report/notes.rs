@@ -21,7 +21,8 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
         return None;
     }
     let datapath = cell.datapath.iter().map(|d| tame(&d.to_string()));
-    let mut remarks: Vec<String> = datapath.collect();
+    let guest = cell.guest.iter().map(|g| tame(&g.to_string()));
+    let mut remarks: Vec<String> = datapath.chain(guest).collect();
     remarks.extend(cell.two_modes.iter().map(|(name, modes)| {
         let both = quantity::show_all(name, modes);
         let what = quantity::words(name);

@@ -10,6 +10,7 @@ mod ovs_internal;
 mod ovs_veth;
 mod veth;
 mod veth_route;
+mod vm;
 mod vxlan;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use hopyard_switch::{NewSwitch, Switch};
 
 use super::builder::switch_name;
 use super::{Builder, Error, LabId, Result, Topology, ovs};
+use crate::guest;
 use crate::model::{Axes, Peer, UnknownName};
 
 /// One way to connect an endpoint.
@@ -42,6 +44,10 @@ pub trait Path: Sync {
     /// this peer? Where the hub is the peer, as a host sees its own.
     fn filter_sees(&self, peer: Peer) -> bool {
         peer == Peer::Host
+    }
+    /// Is it left out of "all", since it takes so much longer than others?
+    fn by_name_only(&self) -> bool {
+        false
     }
     /// How much longer than others it takes to build and to take down, roughly.
     fn extra_time(&self) -> Duration {
@@ -128,6 +134,7 @@ pub static PATHS: &[&dyn Path] = &[
     &ipvlan::Ipvlan,
     &vxlan::Vxlan,
     &netkit::Netkit,
+    &vm::Vm,
 ];
 
 /// The path of that name.
@@ -163,6 +170,8 @@ pub enum Need {
     DirectSwitch,
     /// The programs of Open vSwitch, and a datapath for them.
     OpenVswitch,
+    /// QEMU, and a kernel to boot.
+    Guest,
 }
 
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).
@@ -191,7 +200,8 @@ impl Need {
         match self {
             Self::Kind(kind) => modules(std::slice::from_ref(kind)),
             Self::BridgeNetfilter => modules(&["br_netfilter"]),
-            Self::DirectSwitch => modules(&[]),
+            // No guests within guests.
+            Self::DirectSwitch | Self::Guest => modules(&[]),
             Self::Filter => Carried {
                 programs: &["nft"],
                 ..modules(&["nf_tables"])
@@ -229,6 +239,7 @@ impl Need {
             Self::DirectSwitch => probe_switch(),
             Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
             Self::OpenVswitch => ovs::probe(),
+            Self::Guest => guest::probe(),
             Self::BridgeNetfilter => {
                 let handle = Handle::new(&NetNs::create()?)?;
                 if handle.has_sysctl(BRIDGE_NF_SYSCTL) {
