@@ -5,7 +5,7 @@ HOPYARD := target/release/hopyard
 
 # What building needs beside a Rust toolchain; what tests and benchmarks use on top.
 BUILD_PACKAGES := gcc libc6-dev clang libbpf-dev
-TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch
+TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables
 
 .DEFAULT_GOAL := help

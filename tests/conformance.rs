@@ -5,10 +5,11 @@ use hopyard::meter::way::{self, Hop, Traffic};
 use hopyard::model::{Cell, Direction, LoadKind, Measurement, Peer};
 use hopyard_net::{Handle, LinkKind, NewLink};
 
+use crate::support::cli::PROGRAM;
 use crate::support::host::unharmed;
 use crate::support::icmp::ping;
 use crate::support::traces::Traces;
-use crate::support::walk::walk;
+use crate::support::walk::walk_all;
 use crate::support::{alone, cell, proved, sampler, tell};
 
 fn build(path: &'static dyn Path, peer: Peer, cell: &Cell) -> Result<Lab, String> {
@@ -19,7 +20,7 @@ fn build(path: &'static dyn Path, peer: Peer, cell: &Cell) -> Result<Lab, String
 fn every_path_connects_carries_and_goes_without_a_trace() {
     let _alone = alone();
     unharmed(|| {
-        walk("conformance", |path, peer| {
+        walk_all("conformance", |path, peer| {
             let before = Traces::now();
             let outcome = conform(path, peer);
             outcome.and(before.unchanged())
@@ -30,7 +31,19 @@ fn every_path_connects_carries_and_goes_without_a_trace() {
 fn conform(path: &'static dyn Path, peer: Peer) -> Result<(), String> {
     let stream = cell(path.name(), peer, LoadKind::TcpStream, &[]);
     let lab = build(path, peer, &stream)?;
-    ping_both_ways(&lab)?;
+    let client = &lab.topology.client;
+    // A guest stands as long as its worker.
+    let guest = client
+        .guest_cpus
+        .map(|_| lab.start_worker(client, PROGRAM.as_ref()));
+    guest
+        .transpose()
+        .map_err(|e| hopyard::chain(&e))
+        .and_then(|guest| {
+            let pinged = ping_both_ways(&lab);
+            drop(guest);
+            pinged
+        })?;
     for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
         let cell = cell(path.name(), peer, load, &[]);
         let measured = proved(&lab, &cell, 100)?;
@@ -43,6 +56,10 @@ fn conform(path: &'static dyn Path, peer: Peer) -> Result<(), String> {
 fn ping_both_ways(lab: &Lab) -> Result<(), String> {
     let ends = [&lab.topology.client, &lab.topology.server];
     for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+        // A guest has no namespace to ping from; its answers come the same way.
+        if from.guest_cpus.is_some() {
+            continue;
+        }
         let ns = lab.space(from.role).map_err(|e| e.to_string())?.handle.ns();
         for address in [to.addresses.v4.into(), to.addresses.v6.into()] {
             ping(ns, address).map_err(|why| format!("{} to {}: {why}", from.role, to.role))?;
@@ -102,11 +119,11 @@ fn each_hop_counts(lab: &Lab, cell: &Cell, measured: &Measurement) -> Result<(),
 fn a_device_that_is_not_passed_refutes_the_way() {
     let _alone = alone();
     let sampler = sampler(60, 20);
-    walk("a wrong way", |path, peer| {
+    walk_all("a wrong way", |path, peer| {
         for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
             let cell = cell(path.name(), peer, load, &[]);
             let mut lab = build(path, peer, &cell)?;
-            let role = lab.topology.client.role;
+            let role = lab.topology.server.role;
             idle_pair(&lab.space(role).map_err(|e| e.to_string())?.handle);
             lab.topology.way.push(Hop::tx(role, "idle0"));
             let measured = sampler

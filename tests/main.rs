@@ -19,6 +19,7 @@ mod directories;
 mod doctor;
 mod interrupts;
 mod kept;
+mod kernels;
 mod kills;
 mod labs;
 mod netfilter;

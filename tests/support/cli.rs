@@ -155,6 +155,13 @@ impl Running {
         workers
     }
 
+    /// The guest that it boots.
+    pub(crate) fn qemu(&self) -> Option<u32> {
+        let of = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+        let is_qemu = |pid: &u32| of(*pid).is_ok_and(|c| c.contains("qemu-system-"));
+        self.processes().into_iter().map(|p| p.pid).find(is_qemu)
+    }
+
     /// Waits for both workers of a sample.
     pub(crate) fn until_workers(&self) -> Vec<Process> {
         let mut workers = Vec::new();
@@ -176,15 +183,20 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(crate) fn wait(mut self) -> Said {
-        let deadline = self.began + PATIENCE;
+    pub(crate) fn wait(self) -> Said {
+        self.wait_for(PATIENCE)
+    }
+
+    /// Waits for its end, which takes longer than others'.
+    pub(crate) fn wait_for(mut self, patience: Duration) -> Said {
+        let deadline = self.began + patience;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
             assert!(
                 Instant::now() < deadline,
-                "{}: still running after {PATIENCE:?}",
+                "{}: still running after {patience:?}",
                 self.what
             );
             std::thread::sleep(Duration::from_millis(1));

@@ -4,6 +4,7 @@ pub(crate) mod apart;
 pub(crate) mod cli;
 pub(crate) mod host;
 pub(crate) mod icmp;
+pub(crate) mod kernels;
 pub(crate) mod ovs;
 pub(crate) mod plan;
 pub(crate) mod procs;

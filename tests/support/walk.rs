@@ -6,14 +6,28 @@ use hopyard::lab::paths::Need;
 use hopyard::lab::{self, PATHS, Path};
 use hopyard::model::Peer;
 
-use super::tell;
+use super::{kernels, tell};
 
-/// Does something for every path and peer that can be built here; fails with all that failed, and
-/// where a path is passed over that this kernel has.
+/// Does something for every path and peer that can be built here, but for paths whose each sample takes
+/// seconds; fails with all that failed, and where a path is passed over that this kernel has.
 pub(crate) fn walk(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
+    walk_those(what, |path| !path.by_name_only(), each);
+}
+
+/// The same with every path there is.
+pub(crate) fn walk_all(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
+    kernels::guests_boot_one();
+    walk_those(what, |_| true, each);
+}
+
+fn walk_those(
+    what: &str,
+    those: impl Fn(&dyn Path) -> bool,
+    each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>,
+) {
     let mut failures = Vec::new();
     let (mut done, mut skipped) = (0, Vec::new());
-    for &path in PATHS {
+    for &path in PATHS.iter().filter(|path| those(**path)) {
         if let Err(error) = path.available() {
             if let Err(why) = rightly_skipped(path, &error) {
                 failures.push(format!("{}: {why}", path.name()));
@@ -111,6 +125,10 @@ fn kernel_has(need: Need) -> bool {
             .expect("sh runs")
             .status
             .success(),
+        Need::Guest => Command::new("qemu-system-x86_64")
+            .arg("--version")
+            .output()
+            .is_ok_and(|output| output.status.success()),
         Need::BridgeNetfilter => {
             std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
         }

@@ -187,16 +187,18 @@ impl Handle {
     /// everything is up.
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is no such device, [`Error::Kernel`] (`EOPNOTSUPP`) for one that
-    /// cannot tell.
+    /// [`Error::Missing`] if there is no such device, [`Error::Kernel`].
     pub fn settle(&self, name: &str) -> Result<bool> {
         let what = format!("settle the link of `{name}`");
-        ethtool::link_detected(self.ioctl_socket(), name).map_err(|error| {
-            match error.raw_os_error() {
-                Some(libc::ENODEV) => missing_device(&what, name),
-                _ => Error::from_io(what, error),
-            }
-        })
+        let asked = ethtool::link_detected(self.ioctl_socket(), name);
+        match asked.map_err(|error| (error.raw_os_error(), error)) {
+            Ok(carrier) => Ok(carrier),
+            Err((Some(libc::ENODEV), _)) => Err(missing_device(&what, name)),
+            // netkit does not answer ethtool; kernels that have it act when netlink is asked
+            // (`linkwatch_sync_dev` in `rtnl_fill_ifinfo`, Linux 6.8).
+            Err((Some(libc::EOPNOTSUPP), _)) => Ok(self.link(name)?.carrier),
+            Err((_, error)) => Err(Error::from_io(what, error)),
+        }
     }
 
     /// Takes a device down.

@@ -7,6 +7,7 @@
 
 pub mod assess;
 pub mod cli;
+pub mod guest;
 pub mod lab;
 pub mod load;
 pub mod measure;

@@ -74,12 +74,29 @@ impl Error {
         matches!(self, Self::Lab(error) if error.is_unsupported())
     }
 
+    /// Can this host not do what was asked, rather than that something went wrong?
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        match self {
+            Self::Lab(_) | Self::Profile(_) => true,
+            // Without privilege, or on a kernel that lacks something: nothing is broken.
+            Self::Net(net) => {
+                net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// Did the user ask to stop?
     #[must_use]
     pub fn is_interrupt(&self) -> bool {
+        use lab::Error::{Guest, Worker};
         matches!(
             self,
-            Self::Interrupted | Self::Worker(remote::Error::Interrupted)
+            Self::Interrupted
+                | Self::Worker(remote::Error::Interrupted)
+                | Self::Lab(Worker(remote::Error::Interrupted))
+                | Self::Lab(Guest(crate::guest::Error::Interrupted))
         )
     }
 }
@@ -216,7 +233,13 @@ impl Sampler {
     /// Workers at both ends of a lab, with every flow connected.
     fn ends(&self, lab: &Lab, cell: &Cell) -> Result<Ends, Error> {
         let Topology { client, server, .. } = &lab.topology;
-        let places = places(cell.axes.placement, &cpu::current_affinity()?)?;
+        let mut places = places(cell.axes.placement, &cpu::current_affinity()?)?;
+        for (end, cpus) in [(client, &mut places.client), (server, &mut places.server)] {
+            // A guest's CPUs are its own.
+            if let Some(own) = end.guest_cpus {
+                *cpus = (0..own as usize).collect();
+            }
+        }
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
         spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
         let mut ends = Ends {

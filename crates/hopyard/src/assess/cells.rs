@@ -116,6 +116,7 @@ fn one(
         offloads: offloads(measured),
         filter_sees: planned.filter_sees,
         datapath: measured.iter().find_map(|m| m.datapath.clone()),
+        guest: measured.iter().find_map(|m| m.guest.clone()),
         way: way(measured),
         profile: None,
     }

@@ -125,6 +125,7 @@ pub(super) fn measured(bytes: u64) -> Measurement {
         devices: Vec::new(),
         offloads: Vec::new(),
         datapath: None,
+        guest: None,
         way: Way {
             proved: true,
             problems: Vec::new(),

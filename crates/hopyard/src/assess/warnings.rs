@@ -8,7 +8,9 @@ use crate::model::{CellReport, Measurement, Outcome, RunSummary, Sample, Warning
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
-use cells::{ceiling, datapath, failed, offload, pace, shared_cpu, two_modes, unsettled, way};
+use cells::{
+    ceiling, datapath, emulated_guest, failed, offload, pace, shared_cpu, two_modes, unsettled, way,
+};
 use machine::{
     accounting, closure, congestion, debug_kernel, emulated, foreign_cpu, foreign_forks, frequency,
     steal,
@@ -49,7 +51,10 @@ pub(super) fn all(
     warn(WarningCode::CongestionControl, congestion(summary, cells));
     warn(WarningCode::FrequencyScaling, frequency(summary));
     warn(WarningCode::DebugKernel, debug_kernel(summary));
-    warn(WarningCode::Emulated, emulated(summary));
+    warn(
+        WarningCode::Emulated,
+        emulated(summary).or_else(|| emulated_guest(cells)),
+    );
     warnings
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use super::guest::{GuestArgs, KernelArgs};
+use crate::guest;
 use crate::model::{LoadKind, Peer};
 use crate::plan::Blocks;
 use crate::report::Format;
@@ -39,7 +41,7 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Measure: carry out a plan and print what came of it
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Print a run again, from its stored samples
     Report(ReportArgs),
     /// Say what this host can build, what would distort figures, and how to mend it; or which offload matters
@@ -50,6 +52,8 @@ pub(super) enum Command {
     Lab(LabArgs),
     /// The direct switch: bind virtual interfaces to a device, forward by MAC address, no bridge
     Switch(SwitchArgs),
+    /// Get a kernel to boot a guest with
+    Kernel(KernelArgs),
     /// Remove what an interrupted lab left behind
     Clean,
     /// Print the JSON schema of results (`hopyard/run/1`)
@@ -63,6 +67,17 @@ pub(super) enum Command {
     /// The far end of the protocol, on stdin and stdout
     #[command(hide = true)]
     Worker,
+    /// Carries out a plan that comes on stdin
+    #[command(hide = true)]
+    Runner,
+    /// The first process of a guest
+    #[command(hide = true)]
+    Init {
+        /// What it is to start
+        job: guest::Job,
+        #[command(flatten)]
+        interface: guest::Interface,
+    },
 }
 
 #[derive(Debug, ClapArgs)]
@@ -75,6 +90,7 @@ Examples:
   hopyard run --blocks 2                       a quick look: figures without verdicts
   hopyard run --resume hopyard-runs/20260301-101500-paths --time-limit 10m
   hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    what each part of the kernel costs
+  hopyard run --kernel arch/x86/boot/bzImage   inside a guest with a kernel of your own (docs/guests.md)
   hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
 
 `hopyard list paths|loads|axes|plans` tells the words. Several values of an axis are a sweep.")]
@@ -119,7 +135,7 @@ pub(super) struct RunArgs {
     /// Go on with a run that was interrupted, killed or out of time
     #[arg(long, value_name = "RUN", conflicts_with_all = [
         "plan", "paths", "peer", "loads", "set", "window", "blocks", "half_width", "confidence", "base",
-        "seed", "out", "profile", "quick",
+        "seed", "out", "profile", "quick", "kernel",
     ])]
     pub(super) resume: Option<PathBuf>,
     /// Seed of every random order (default: another each time, and recorded)
@@ -134,6 +150,8 @@ pub(super) struct RunArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) guest: GuestArgs,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -5,6 +5,7 @@
 
 mod args;
 mod doctor;
+mod guest;
 mod labs;
 mod list;
 mod offloads;
@@ -41,6 +42,13 @@ impl Failure {
         Self {
             status: 3,
             message: crate::chain(error),
+        }
+    }
+
+    fn interrupted() -> Self {
+        Self {
+            status: signals::INTERRUPTED,
+            message: "interrupted".to_owned(),
         }
     }
 
@@ -92,19 +100,9 @@ impl From<meter::Error> for Failure {
 impl From<measure::Error> for Failure {
     fn from(error: measure::Error) -> Self {
         match error {
-            error if error.is_interrupt() => Self {
-                status: signals::INTERRUPTED,
-                message: "interrupted".to_owned(),
-            },
-            measure::Error::Lab(error) => error.into(),
-            measure::Error::Profile(error) => error.into(),
-            // Without privilege, or on a kernel that lacks something: nothing is broken.
-            measure::Error::Net(ref net)
-                if net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. }) =>
-            {
-                Self::asked(&error)
-            }
-            other => Self::internal(&other),
+            error if error.is_interrupt() => Self::interrupted(),
+            error if error.is_request() => Self::asked(&error),
+            error => Self::internal(&error),
         }
     }
 }
@@ -112,11 +110,8 @@ impl From<measure::Error> for Failure {
 impl From<runner::Error> for Failure {
     fn from(error: runner::Error) -> Self {
         match error {
-            runner::Error::Plan(error) => error.into(),
-            runner::Error::Store(error) => error.into(),
             runner::Error::Measure(error) => error.into(),
-            runner::Error::Nothing(message) => Self::request(message),
-            error @ runner::Error::Resume { .. } => Self::asked(&error),
+            error => Self::asked(&error),
         }
     }
 }
@@ -151,7 +146,14 @@ fn dispatch(command: Command) -> Done {
         Command::Worker => load::worker::main()
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::internal(&e)),
+        Command::Runner => crate::guest::runner::main()
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| Failure::internal(&e)),
+        Command::Init { job, interface } => crate::guest::init(job, &interface)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| Failure::asked(&e)),
         Command::Run(args) => run::run(&args),
+        Command::Kernel(args) => guest::kernel(args),
         Command::Report(args) => report::report(&args),
         Command::Doctor(args) => match &args.sweep.offloads {
             Some(path) => offloads::doctor(path, &args),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::args::DoctorArgs;
-use super::run::{carry_out, check_out, directory};
+use super::run::{carry_out, check_out, destination};
 use super::{Done, Failure};
 use crate::model::{LoadKind, OffloadSurvey, Peer};
 use crate::plan::{self, Blocks, Plan};
@@ -63,7 +63,7 @@ pub(super) fn doctor(path: &str, args: &DoctorArgs) -> Done {
     let seed = sweep.seed.unwrap_or_else(run::any_seed);
     let mut prepared = run::prepare(&plan, seed)?;
     prepared.header.offloads = Some(survey);
-    let directory = directory(sweep.out.as_deref(), &prepared);
+    let directory = destination(sweep.out.as_deref(), &prepared.header.id);
     carry_out(prepared, &directory, args.json)
 }
 

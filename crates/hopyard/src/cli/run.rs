@@ -7,8 +7,9 @@ use hopyard_net::cpu;
 
 use super::args::RunArgs;
 use super::progress::Progress;
-use super::{Done, Failure, print};
+use super::{Done, Failure, guest, print};
 use crate::assess::assess;
+use crate::guest::choose_kernel;
 use crate::model::CellStatus;
 use crate::plan::{self, Paths, Plan};
 use crate::report::{Format, render};
@@ -21,6 +22,16 @@ const RUNS: &str = "hopyard-runs";
 
 pub(super) fn run(args: &RunArgs) -> Done {
     signals::listen().map_err(|e| Failure::internal(&e))?;
+    if let Some(kernel) = &args.guest.guest_kernel {
+        choose_kernel(kernel)?;
+    }
+    if let Some(kernel) = &args.guest.kernel {
+        check_out(args.out.as_deref())?;
+        let carried = guest::carry_out(args, kernel, &mut Progress::new())?;
+        let failure = carried.failure.as_ref().map(guest::cut_short);
+        // Its machine is gone: nothing can go on with it.
+        return told(&carried.run, failure, &carried.directory, args.json, false);
+    }
     let (prepared, directory) = match &args.resume {
         Some(directory) => resumed(args, directory)?,
         None => begun(args)?,
@@ -36,23 +47,32 @@ pub(super) fn check_out(out: Option<&Path>) -> Result<(), store::Error> {
     }
 }
 
-/// Where a run goes.
-pub(super) fn directory(out: Option<&Path>, prepared: &Prepared) -> PathBuf {
-    out.map_or_else(|| unused(&prepared.header.id), Path::to_owned)
+/// Where a run of that name goes.
+pub(super) fn destination(out: Option<&Path>, id: &str) -> PathBuf {
+    out.map_or_else(|| unused(id), Path::to_owned)
 }
 
 /// Measures, and prints what came of it.
 pub(super) fn carry_out(prepared: Prepared, directory: &Path, json: bool) -> Done {
-    let mut progress = Progress::new();
-    let (run, failure) = prepared.carry_out(directory, &mut progress)?;
-    // What was measured until then is shown before the reason why it ended.
+    let (run, failure) = prepared.carry_out(directory, &mut Progress::new())?;
+    told(&run, failure.map(Failure::from), directory, json, true)
+}
+
+/// Prints a run, with what was measured until then before the reason why it ended.
+fn told(
+    run: &Run,
+    failure: Option<Failure>,
+    directory: &Path,
+    json: bool,
+    resumable: bool,
+) -> Done {
     let status = if failure.is_none() || !run.samples.is_empty() {
-        show(&run, json, directory)?
+        show(run, directory, json, resumable)?
     } else {
         ExitCode::SUCCESS
     };
     match failure {
-        Some(error) => Err(error.into()),
+        Some(failure) => Err(failure),
         None if run.end == Some(End::Interrupted) => Ok(ExitCode::from(signals::INTERRUPTED)),
         None => Ok(status),
     }
@@ -67,7 +87,7 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
     }
     let mut prepared = run::prepare(&plan, args.seed.unwrap_or_else(run::any_seed))?;
     prepared.header.profile = args.profile;
-    let directory = directory(args.out.as_deref(), &prepared);
+    let directory = destination(args.out.as_deref(), &prepared.header.id);
     Ok((prepared, directory))
 }
 
@@ -86,7 +106,7 @@ fn can_profile() -> Result<(), Failure> {
 }
 
 /// The plan with what the command line changes of it.
-fn planned(args: &RunArgs) -> Result<Plan, Failure> {
+pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = plan::find(&args.plan)?;
     for part in &mut plan.parts {
         if let Some(names) = &args.paths {
@@ -126,7 +146,7 @@ fn unused(id: &str) -> PathBuf {
     directory
 }
 
-fn show(run: &Run, json: bool, directory: &Path) -> Done {
+fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
     let report = assess(run);
     let format = if json { Format::Json } else { Format::Text };
     print(&render(&report, format))?;
@@ -135,6 +155,7 @@ fn show(run: &Run, json: bool, directory: &Path) -> Done {
         directory.display(),
         match run.end {
             Some(End::Complete) => String::new(),
+            _ if !resumable => String::new(),
             _ => format!(
                 ", `hopyard run --resume {}` goes on with it",
                 directory.display()

@@ -3,6 +3,7 @@
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, apply_ruleset};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 
+use super::guests::Guest;
 use super::ovs::Ovs;
 use super::topology::{Addresses, Endpoint, Space, role};
 use super::{Error, LabId, Result};
@@ -32,6 +33,8 @@ pub struct Builder {
     pub(super) ovs: Option<Ovs>,
     /// Offload flags that the path's switch does not bear, whatever the axes ask for.
     pub(super) fixed: Vec<Fixed>,
+    /// Guests, each booted when its worker is started.
+    pub(super) guests: Vec<Guest>,
     /// Is it built to stand when its process is gone?
     to_keep: bool,
     pub(super) keep: bool,
@@ -60,6 +63,7 @@ impl Builder {
             switch: None,
             ovs: None,
             fixed: Vec::new(),
+            guests: Vec::new(),
             to_keep,
             keep: false,
         }
@@ -268,6 +272,7 @@ impl Builder {
             role,
             device: device.to_owned(),
             addresses,
+            guest_cpus: None,
         })
     }
 
@@ -309,6 +314,7 @@ impl Builder {
             role,
             device: "lo".to_owned(),
             addresses: Addresses::LOOPBACK,
+            guest_cpus: None,
         })
     }
 

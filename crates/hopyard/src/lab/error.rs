@@ -64,6 +64,23 @@ pub enum Error {
         /// Largest MTU, bytes.
         most: u32,
     },
+    /// A guest's network card is made as a whole.
+    #[error(
+        "path `{path}` cannot change `{flag}` by itself: set `offload`, which is for the guest's card as a \
+         whole, or choose another path"
+    )]
+    GuestOffload {
+        /// The path.
+        path: &'static str,
+        /// The flag.
+        flag: &'static str,
+    },
+    /// A guest.
+    #[error(transparent)]
+    Guest(#[from] crate::guest::Error),
+    /// A tap.
+    #[error(transparent)]
+    Tap(#[from] hopyard_tap::Error),
     /// Open vSwitch.
     #[error(transparent)]
     Ovs(#[from] super::ovs::Error),
@@ -109,6 +126,7 @@ impl Error {
                 | Self::MtuTooSmall { .. }
                 | Self::MtuTooLarge { .. }
                 | Self::OneCpu
+                | Self::GuestOffload { .. }
                 // Other people's programs: where they cannot be set up, the rest of a plan can be all the same.
                 | Self::Ovs(_)
         ) || matches!(self, Self::Net(hopyard_net::Error::Unsupported { .. }))

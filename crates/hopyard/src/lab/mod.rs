@@ -7,11 +7,13 @@
 mod builder;
 pub mod clean;
 mod error;
+mod guests;
 mod id;
 pub mod keep;
 mod offloads;
 pub mod ovs;
 pub mod paths;
+pub(crate) mod programs;
 mod standing;
 mod topology;
 mod workers;

@@ -2,6 +2,7 @@
 
 use hopyard_net::Cgroup;
 
+use super::guests::Guest;
 use super::ovs::{self, Ovs};
 use super::paths::Path;
 use super::topology::{Space, Topology};
@@ -119,6 +120,11 @@ impl Lab {
     #[must_use]
     pub fn death(&self) -> Option<ovs::Error> {
         self.builder.ovs.as_ref().and_then(Ovs::death)
+    }
+
+    /// Its guests.
+    pub(super) fn guests(&self) -> &[Guest] {
+        &self.builder.guests
     }
 
     /// Lets everything stand when this value goes; whoever calls this has named the namespaces.

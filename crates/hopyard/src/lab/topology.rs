@@ -101,6 +101,8 @@ pub struct Endpoint {
     pub device: String,
     /// Its addresses.
     pub addresses: Addresses,
+    /// Where it is a guest, which has no namespace on this host: how many CPUs it has.
+    pub guest_cpus: Option<u32>,
 }
 
 /// A built path.

@@ -7,11 +7,15 @@ use super::{Endpoint, Lab, Result};
 use crate::load::remote::Remote;
 
 impl Lab {
-    /// Starts `hopyard worker` in an endpoint's namespace and in the lab's control group.
+    /// Starts `hopyard worker` in an endpoint's namespace, or in the guest that it is, and in the lab's
+    /// control group.
     ///
     /// # Errors
     /// It does not start, or does not greet.
     pub fn start_worker(&self, endpoint: &Endpoint, program: &Path) -> Result<Remote> {
+        if let Some(guest) = self.guest(endpoint.role) {
+            return self.boot(guest, program);
+        }
         let mut command = Command::new(program);
         command.arg("worker");
         self.start(endpoint, command)

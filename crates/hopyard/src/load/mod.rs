@@ -5,6 +5,7 @@
 
 mod crew;
 mod flow;
+pub(crate) mod lines;
 pub mod protocol;
 pub mod remote;
 mod session;

@@ -5,6 +5,7 @@
 //! controller  serve | connect        worker  serving | connected
 //! controller  run                    worker  done          (after the window)
 //! controller  ceiling                worker  done
+//! controller  clock                  worker  clock         (where it has a kernel of its own)
 //! controller  quit, or end of input  worker  (exits)
 //! ```
 //!
@@ -58,6 +59,8 @@ pub enum Request {
         /// CPU to run on.
         cpu: Option<usize>,
     },
+    /// What does your clock say?
+    Clock,
     /// End.
     Quit,
 }
@@ -97,6 +100,11 @@ pub enum Reply {
     Connected,
     /// The window is over.
     Done(Box<Tallied>),
+    /// The answer to [`Request::Clock`].
+    Clock {
+        /// `CLOCK_MONOTONIC`, ns.
+        monotonic_ns: u64,
+    },
     /// The request could not be carried out.
     Failed {
         /// Operation, object and way out.

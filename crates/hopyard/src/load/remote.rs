@@ -3,21 +3,19 @@
 //! Whatever gives a process with a pipe will do: a fork in a namespace, `ssh`, `kubectl exec`, a
 //! serial line. The lab starts the process; this speaks to it, with a deadline on every answer.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::protocol::{Reply, Request, Tallied, VERSION};
+use hopyard_net::clock;
+
+use super::lines;
+use super::protocol::{Reply, Request, Tallied, Timetable, VERSION};
 use crate::model::Absurd;
+use crate::signals;
 
 /// How long a worker may take to start and to answer what needs no waiting.
 const PROMPT: Duration = Duration::from_secs(5);
-
-/// Longest answer, bytes. Counters and a latency histogram take some tens of KiB.
-const LONGEST: u64 = 4 * 1024 * 1024;
-/// Answers that are read before somebody wants to hear them.
-const AHEAD: usize = 8;
 
 /// What can go wrong with a worker.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +104,8 @@ pub struct Remote {
     replies: Receiver<std::io::Result<Reply>>,
     /// What it was asked last.
     doing: &'static str,
+    /// How far its clock is ahead of ours, ns; 0 on the same kernel.
+    ahead_ns: i64,
 }
 
 /// Ends a wait early when it answers true.
@@ -116,7 +116,19 @@ impl Remote {
     ///
     /// # Errors
     /// It cannot be started, does not greet, or speaks another version of the protocol.
-    pub fn start(endpoint: &str, mut command: Command) -> Result<Self, Error> {
+    pub fn start(endpoint: &str, command: Command) -> Result<Self, Error> {
+        Self::start_within(endpoint, command, PROMPT)
+    }
+
+    /// The same with a time of the caller's: a guest has to boot first.
+    ///
+    /// # Errors
+    /// As [`Remote::start`].
+    pub fn start_within(
+        endpoint: &str,
+        mut command: Command,
+        patience: Duration,
+    ) -> Result<Self, Error> {
         let cannot = |source| Error::Start {
             endpoint: endpoint.to_owned(),
             source,
@@ -127,22 +139,19 @@ impl Remote {
             .spawn()
             .map_err(cannot)?;
         let stdin = child.stdin.take();
-        let (tell, replies) = sync_channel(AHEAD);
-        let stdout = child.stdout.take();
+        let replies = match child.stdout.take() {
+            Some(stdout) => lines::hear("worker output", stdout).map_err(cannot)?,
+            None => channel().1,
+        };
         let mut remote = Self {
             endpoint: endpoint.to_owned(),
             child,
             stdin,
             replies,
             doing: "start",
+            ahead_ns: 0,
         };
-        if let Some(stdout) = stdout {
-            std::thread::Builder::new()
-                .name("worker output".into())
-                .spawn(move || listen(BufReader::new(stdout), &tell))
-                .map_err(cannot)?;
-        }
-        match remote.hear("start", PROMPT, &|| false)? {
+        match remote.hear("start", patience, &signals::interrupted)? {
             Reply::Hello {
                 protocol: VERSION, ..
             } => Ok(remote),
@@ -196,14 +205,49 @@ impl Remote {
     /// The worker died.
     pub fn tell(&mut self, request: &Request, doing: &'static str) -> Result<(), Error> {
         self.doing = doing;
-        let sent = serde_json::to_vec(request)
-            .map_err(std::io::Error::from)
-            .and_then(|mut line| {
-                line.push(b'\n');
-                let stdin = self.stdin.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
-                stdin.write_all(&line)
-            });
+        let sent = match &mut self.stdin {
+            Some(stdin) => lines::say(stdin, request),
+            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        };
         sent.map_err(|_| self.gone("input"))
+    }
+
+    /// Finds out how far its clock is from ours: the answer that came soonest tells best.
+    ///
+    /// # Errors
+    /// As [`Remote::ask`].
+    pub fn compare_clocks(&mut self) -> Result<(), Error> {
+        const TIMES: usize = 10;
+        let mut best: Option<(u64, i64)> = None;
+        for _ in 0..TIMES {
+            let asked_ns = clock::monotonic_ns();
+            let reply = self.ask(&Request::Clock, "tell its clock")?;
+            let took_ns = clock::monotonic_ns() - asked_ns;
+            let Reply::Clock { monotonic_ns } = reply else {
+                return Err(self.out_of_turn(&reply));
+            };
+            let ahead_ns = monotonic_ns
+                .wrapping_sub(asked_ns + took_ns / 2)
+                .cast_signed();
+            if best.is_none_or(|(least, _)| took_ns < least) {
+                best = Some((took_ns, ahead_ns));
+            }
+        }
+        self.ahead_ns = best.map_or(0, |(_, ahead_ns)| ahead_ns);
+        Ok(())
+    }
+
+    /// A timetable of ours, by its clock.
+    #[must_use]
+    pub fn by_its_clock(&self, timetable: Timetable) -> Timetable {
+        let theirs = |ns: u64| ns.saturating_add_signed(self.ahead_ns);
+        Timetable {
+            start_ns: theirs(timetable.start_ns),
+            open_ns: theirs(timetable.open_ns),
+            close_ns: theirs(timetable.close_ns),
+            stop_ns: theirs(timetable.stop_ns),
+            slices: timetable.slices,
+        }
     }
 
     /// Hears the next answer.
@@ -302,26 +346,6 @@ impl Remote {
             stream,
             doing: self.doing,
         })
-    }
-}
-
-/// Passes answers on until the first that is none, or until nobody hears them any more.
-fn listen(mut from: impl BufRead, tell: &SyncSender<io::Result<Reply>>) {
-    loop {
-        let mut line = Vec::new();
-        let reply = match from.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
-            Ok(0) => return,
-            Ok(_) if line.len() as u64 == LONGEST => {
-                let why = format!("a line of more than {LONGEST} bytes");
-                Err(io::Error::new(io::ErrorKind::InvalidData, why))
-            }
-            Ok(_) => serde_json::from_slice(&line).map_err(io::Error::from),
-            Err(e) => Err(e),
-        };
-        let last = reply.is_err();
-        if tell.send(reply).is_err() || last {
-            return;
-        }
     }
 }
 

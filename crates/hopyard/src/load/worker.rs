@@ -1,7 +1,7 @@
 //! `hopyard worker`: an endpoint's side of the protocol, on stdin and stdout.
 
 use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::flow::{self, Context, Nothing, Responder, Times};
+use super::lines;
 use super::protocol::{Reply, Request, Tallied, VERSION};
 use super::session::Session;
 use super::spec::LoadSpec;
@@ -86,16 +87,15 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
             ceiling(&spec, Duration::from_millis(span_ms), cpu)
                 .map(|tallied| Reply::Done(Box::new(tallied)))
         }
+        Request::Clock => Ok(Reply::Clock {
+            monotonic_ns: clock::monotonic_ns(),
+        }),
         Request::Quit => Err("quit is not carried out here".to_owned()),
     }
 }
 
 fn say(reply: &Reply) -> io::Result<()> {
-    let mut line = serde_json::to_vec(reply)?;
-    line.push(b'\n');
-    let mut out = io::stdout().lock();
-    out.write_all(&line)?;
-    out.flush()
+    lines::say(&mut io::stdout().lock(), reply)
 }
 
 /// Sleeps until an instant with an eye on stdin: input or its end means that the run is off.

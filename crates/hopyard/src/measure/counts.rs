@@ -100,6 +100,7 @@ pub(super) fn assemble(
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
         datapath: lab.datapath(),
+        guest: lab.guest_used(),
         way,
     })
 }

@@ -51,8 +51,10 @@ impl Ends {
 
     /// Has both make traffic by a timetable.
     pub(super) fn run(&mut self, timetable: Timetable) -> Result<(), Error> {
-        self.server.tell(&Request::Run(timetable), "run")?;
-        self.client.tell(&Request::Run(timetable), "run")?;
+        for end in [&mut self.server, &mut self.client] {
+            let timetable = end.by_its_clock(timetable);
+            end.tell(&Request::Run(timetable), "run")?;
+        }
         Ok(())
     }
 

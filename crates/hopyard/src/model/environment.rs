@@ -63,3 +63,12 @@ pub struct Environment {
     /// Generic debug features that slow the kernel down and are on.
     pub debug_features: Vec<String>,
 }
+
+impl Environment {
+    /// Is the CPU a program (QEMU without KVM)? Then no absolute figure means anything.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        let signs = ["QEMU TCG", "QEMU Virtual CPU"];
+        signs.iter().any(|sign| self.cpu_model.contains(sign))
+    }
+}

@@ -7,6 +7,7 @@ mod base;
 mod cell;
 mod datapath;
 mod environment;
+mod guest;
 mod offloads;
 mod profile;
 mod published;
@@ -18,6 +19,7 @@ pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use datapath::{Datapath, DatapathKind};
 pub use environment::{CpuAccounting, Environment};
+pub use guest::GuestUsed;
 pub use offloads::{
     FixedOffload, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding,
     OffloadReport, OffloadSurvey, listed as listed_offloads,

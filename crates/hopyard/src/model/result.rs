@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axes, Datapath, Environment, LoadKind, OffloadReport, Peer, ProfileReport, Published};
+use super::{
+    Axes, Datapath, Environment, GuestUsed, LoadKind, OffloadReport, Peer, ProfileReport, Published,
+};
 use crate::stats::{Estimate, Verdict};
 
 /// The whole document.
@@ -145,6 +147,9 @@ pub struct CellReport {
     /// What forwarded, where the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<Datapath>,
+    /// The guest that an endpoint was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestUsed>,
     /// Proof of the way.
     pub way: WayReport,
     /// Where the CPU time goes, where the run took profiles.

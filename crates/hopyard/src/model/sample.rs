@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Datapath, OffloadFlag, Switch};
+use super::{Datapath, GuestUsed, OffloadFlag, Switch};
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +72,9 @@ pub struct Measurement {
     /// What forwarded, where the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<Datapath>,
+    /// The guest that an endpoint was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestUsed>,
     /// Did the traffic take the way it should?
     pub way: Way,
 }

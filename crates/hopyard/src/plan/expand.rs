@@ -163,7 +163,7 @@ fn choose_paths(
     let mut left_out = Vec::new();
     match &part.paths {
         Paths::All => {
-            for path in PATHS {
+            for path in PATHS.iter().filter(|path| !path.by_name_only()) {
                 match path.available() {
                     Ok(()) => chosen.push(*path),
                     Err(e) if e.is_unsupported() => {

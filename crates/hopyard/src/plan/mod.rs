@@ -11,6 +11,8 @@ mod published;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use blocks::{Blocks, FOR_A_VERDICT};
 pub use expand::{Error as ExpandError, Expanded, expand};
 pub use file::{Error as FileError, parse};
@@ -20,7 +22,7 @@ pub use offloads::{offload_changes, offloads};
 use crate::model::{LoadKind, Peer, Published};
 
 /// What to measure and how.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Name.
     pub name: String,
@@ -65,7 +67,7 @@ impl Plan {
 }
 
 /// Cells: each path with each peer, load and combination of axis values.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// Which paths.
     pub paths: Paths,
@@ -86,7 +88,7 @@ impl Part {
 }
 
 /// Which paths a plan covers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Paths {
     /// Those this host can build; others are left out, saying so.
     All,

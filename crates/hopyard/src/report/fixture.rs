@@ -108,6 +108,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         offloads: BTreeMap::new(),
         filter_sees: None,
         datapath: None,
+        guest: None,
         way: WayReport {
             proved: true,
             problems: Vec::new(),

@@ -83,6 +83,9 @@ fn machine(report: &RunReport) -> Vec<String> {
             .as_deref()
             .map(|name| format!("under {}", tame(name))),
     );
+    if env.is_emulated() {
+        facts.push("emulated: shape only".to_owned());
+    }
     facts.push(tame(&report.run.started));
     facts
 }

@@ -20,12 +20,13 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
     if instead(cell).is_some() {
         return None;
     }
+    let guest = cell.guest.iter().map(|g| tame(&g.to_string()));
     let two_modes = cell.two_modes.iter().map(|(name, modes)| {
         let both = quantity::show_all(name, modes);
         let what = quantity::words(name);
         format!("{what} has two modes, {both}: the figure lies between them")
     });
-    let mut remarks: Vec<String> = two_modes.collect();
+    let mut remarks: Vec<String> = guest.chain(two_modes).collect();
     if cell.unsettled_samples > 0 {
         let windows = counted(cell.unsettled_samples as usize, "window");
         remarks.push(format!("{windows} never settled"));

@@ -11,7 +11,7 @@ use crate::assess::{self, last_attempts};
 use crate::measure;
 use crate::model::{Measurement, Outcome, ProfileWindow, Sample};
 use crate::stats;
-use crate::store::{End, Writer};
+use crate::store::{End, Record};
 
 /// A block with more steal than this share is measured once more (docs/method.md, "Blocks").
 const STEAL: f64 = 0.01;
@@ -76,7 +76,7 @@ impl<'a> Blocks<'a> {
 
     pub(super) fn run(
         mut self,
-        writer: &mut Writer,
+        record: &mut dyn Record,
         observer: &mut dyn Observer,
     ) -> Result<End, Error> {
         let blocks = self.prepared.blocks();
@@ -90,7 +90,7 @@ impl<'a> Blocks<'a> {
             if self.next_block_is_too_late(block - self.first.0) {
                 return Ok(End::TimeLimit);
             }
-            match self.undisturbed(block, writer, observer) {
+            match self.undisturbed(block, record, observer) {
                 Ok(()) => {}
                 Err(Stop::End(end)) => return Ok(end),
                 Err(Stop::Error(error)) => return Err(error),
@@ -112,7 +112,7 @@ impl<'a> Blocks<'a> {
     fn undisturbed(
         &mut self,
         block: u32,
-        writer: &mut Writer,
+        record: &mut dyn Record,
         observer: &mut dyn Observer,
     ) -> Result<(), Stop> {
         let first = if block == self.first.0 {
@@ -121,7 +121,7 @@ impl<'a> Blocks<'a> {
             0
         };
         for attempt in first..first + ATTEMPTS {
-            let steal = self.block(block, attempt, writer, observer)?;
+            let steal = self.block(block, attempt, record, observer)?;
             if steal <= STEAL || attempt + 1 == first + ATTEMPTS {
                 break;
             }
@@ -139,7 +139,7 @@ impl<'a> Blocks<'a> {
         &mut self,
         block: u32,
         attempt: u32,
-        writer: &mut Writer,
+        record: &mut dyn Record,
         observer: &mut dyn Observer,
     ) -> Result<f64, Stop> {
         let header = &self.prepared.header;
@@ -173,10 +173,10 @@ impl<'a> Blocks<'a> {
                 outcome,
             };
             let measured = matches!(sample.outcome, Outcome::Measured(_));
-            writer.append(&sample)?;
+            record.append(&sample)?;
             self.samples.push(sample);
             if measured && self.prepared.header.profile {
-                self.profile((block, attempt, index), writer, observer)?;
+                self.profile((block, attempt, index), record, observer)?;
             }
         }
         Ok(if time_ns > 0.0 {
@@ -218,7 +218,7 @@ impl<'a> Blocks<'a> {
     fn profile(
         &mut self,
         (block, attempt, index): (u32, u32, usize),
-        writer: &mut Writer,
+        record: &mut dyn Record,
         observer: &mut dyn Observer,
     ) -> Result<(), Stop> {
         let cell = &self.prepared.header.cells[index].cell;
@@ -230,7 +230,7 @@ impl<'a> Blocks<'a> {
                     cell: index,
                     ..window
                 };
-                writer.append_profile(&window)?;
+                record.append_profile(&window)?;
                 self.profiles.push(window);
             }
             Err(error) if error.is_interrupt() => return Err(stop(error)),

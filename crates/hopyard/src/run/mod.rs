@@ -14,10 +14,10 @@ pub use resume::resume;
 use crate::lab::{self, Lab};
 use crate::measure::{self, Sampler};
 use crate::meter;
-use crate::model::Cell;
+use crate::model::{Cell, ProfileWindow, Sample};
 use crate::plan::{self, Expanded, FOR_A_VERDICT, Plan};
 use crate::signals;
-use crate::store::{self, Header, PlannedCell, Run, Writer};
+use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
 
 pub use survey::survey_offloads;
 
@@ -44,6 +44,17 @@ pub enum Error {
     /// The instrument.
     #[error(transparent)]
     Measure(#[from] measure::Error),
+}
+
+impl Error {
+    /// Can this host not do what was asked, rather than that something went wrong?
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        match self {
+            Self::Plan(_) | Self::Nothing(_) | Self::Resume { .. } | Self::Store(_) => true,
+            Self::Measure(error) => error.is_request(),
+        }
+    }
 }
 
 /// Who wants to know how it goes.
@@ -251,29 +262,47 @@ impl Prepared {
                 Vec::new(),
             ),
         };
-        let block = self.block_estimate();
-        observer.planned(self.header.cells.len(), self.blocks(), block);
-        self.warn_of_the_limit(block, observer);
-        let outcome =
-            blocks::Blocks::new(&self, &mut samples, &mut profiles).run(&mut writer, observer);
-        observer.finished();
-        let outcome = outcome.and_then(|end| {
-            writer.finish(end)?;
-            Ok(end)
-        });
+        let outcome = self.measure(&mut samples, &mut profiles, &mut writer, observer);
         let (end, failure) = match outcome {
             Ok(end) => (Some(end), None),
             Err(error) => (None, Some(error)),
         };
-        Ok((
-            Run {
-                header: self.header,
-                samples,
-                profiles,
-                end,
-            },
-            failure,
-        ))
+        let run = Run {
+            header: self.header,
+            samples,
+            profiles,
+            end,
+        };
+        Ok((run, failure))
+    }
+
+    /// Carries it out for somebody else to keep.
+    ///
+    /// # Errors
+    /// What ended it early.
+    pub fn carry_out_for(
+        &self,
+        record: &mut dyn Record,
+        observer: &mut dyn Observer,
+    ) -> Result<End, Error> {
+        self.measure(&mut Vec::new(), &mut Vec::new(), record, observer)
+    }
+
+    fn measure(
+        &self,
+        samples: &mut Vec<Sample>,
+        profiles: &mut Vec<ProfileWindow>,
+        record: &mut dyn Record,
+        observer: &mut dyn Observer,
+    ) -> Result<End, Error> {
+        let block = self.block_estimate();
+        observer.planned(self.header.cells.len(), self.blocks(), block);
+        self.warn_of_the_limit(block, observer);
+        let outcome = blocks::Blocks::new(self, samples, profiles).run(record, observer);
+        observer.finished();
+        let end = outcome?;
+        record.finish(end)?;
+        Ok(end)
     }
 
     fn warn_of_the_limit(&self, block: Duration, observer: &mut dyn Observer) {

@@ -107,6 +107,25 @@ pub enum End {
     Interrupted,
 }
 
+/// Where the lines of a run go as they come: its directory, or somebody who keeps one.
+pub trait Record {
+    /// Keeps a sample.
+    ///
+    /// # Errors
+    /// It could not be kept; the run cannot go on.
+    fn append(&mut self, sample: &Sample) -> Result<(), Error>;
+    /// Keeps a profile.
+    ///
+    /// # Errors
+    /// As for a sample.
+    fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error>;
+    /// Keeps how the run ended.
+    ///
+    /// # Errors
+    /// As for a sample.
+    fn finish(&mut self, end: End) -> Result<(), Error>;
+}
+
 /// What can go wrong with a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{END, End, Error, HEADER, Header, PROFILES, SAMPLES, place};
+use super::{END, End, Error, HEADER, Header, PROFILES, Record, SAMPLES, place};
 use crate::model::{ProfileWindow, Sample};
 
 /// A run being written.
@@ -86,23 +86,18 @@ impl Writer {
     pub fn directory(&self) -> &Path {
         &self.directory
     }
+}
 
-    /// Appends a sample in one write, so that a reader never sees half of one from a live run.
-    ///
-    /// # Errors
-    /// The disk is full, for one.
-    pub fn append(&mut self, sample: &Sample) -> Result<(), Error> {
+impl Record for Writer {
+    /// In one write, so that a reader never sees half of a sample from a live run.
+    fn append(&mut self, sample: &Sample) -> Result<(), Error> {
         append(&mut self.samples, sample).map_err(|source| Error::Write {
             file: self.directory.join(SAMPLES),
             source,
         })
     }
 
-    /// Appends a profile likewise.
-    ///
-    /// # Errors
-    /// The disk is full, for one.
-    pub fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error> {
+    fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error> {
         let file = self.directory.join(PROFILES);
         let profiles = match &mut self.profiles {
             Some(profiles) => profiles,
@@ -111,11 +106,7 @@ impl Writer {
         append(profiles, profile).map_err(|source| Error::Write { file, source })
     }
 
-    /// Notes how the run ended.
-    ///
-    /// # Errors
-    /// The disk is full, for one.
-    pub fn finish(&self, end: End) -> Result<(), Error> {
+    fn finish(&mut self, end: End) -> Result<(), Error> {
         write_json(&self.directory.join(END), &end)
     }
 }

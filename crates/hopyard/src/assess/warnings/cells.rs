@@ -151,3 +151,13 @@ pub(super) fn datapath(cells: &[CellReport]) -> Option<String> {
         paths.into_iter().collect::<Vec<_>>().join(", ")
     ))
 }
+
+pub(super) fn emulated_guest(cells: &[CellReport]) -> Option<String> {
+    let emulated = |cell: &CellReport| cell.guest.as_ref().is_some_and(|guest| guest.emulated);
+    let found = with(cells, emulated)?;
+    Some(format!(
+        "Emulated: shape only. The guests of {} had a program for a CPU (QEMU without KVM), so no absolute \
+         figure of theirs means anything, nor what they cost beside others.",
+        named(&found)
+    ))
+}

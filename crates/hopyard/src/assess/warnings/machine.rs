@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::{measurements, percent};
 use crate::assess::cells::CLOSURE;
 use crate::model::{CellReport, CpuAccounting, RunSummary, Sample};
-use crate::units::show_duration;
 
 /// Foreign CPU above this share of the machine is a doubt.
 const FOREIGN: f64 = 0.02;
@@ -116,12 +115,11 @@ pub(super) fn debug_kernel(summary: &RunSummary) -> Option<String> {
 }
 
 pub(super) fn emulated(summary: &RunSummary) -> Option<String> {
-    let model = &summary.environment.cpu_model;
-    (model.contains("QEMU TCG") || model.contains("QEMU Virtual CPU")).then(|| {
+    summary.environment.is_emulated().then(|| {
         format!(
-            "This machine's CPU is emulated ({model}, windows of {}): only the shape of results means \
-             something, no absolute figure does.",
-            show_duration(std::time::Duration::from_secs_f64(summary.window_s))
+            "Emulated: shape only. This machine's CPU is a program ({}), so no absolute figure means \
+             anything, and what costs more here need not do so on a CPU.",
+            summary.environment.cpu_model
         )
     })
 }

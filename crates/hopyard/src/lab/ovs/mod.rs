@@ -26,6 +26,10 @@ use crate::model::{Datapath, DatapathKind};
 const DIRECTORIES: [&str; 4] = ["OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR"];
 /// To the log of its own, and never to the host's syslog.
 const LOGGING: [&str; 2] = ["-vconsole:warn", "-vsyslog:off"];
+/// The programs that a lab runs.
+pub(super) const PROGRAMS: &[&str] = &["ovsdb-tool", SERVER, SWITCH, "ovs-vsctl"];
+/// What they read: the schema of the database.
+pub(super) const FILES: &[&str] = &["/usr/share/openvswitch/vswitch.ovsschema"];
 const SERVER: &str = "ovsdb-server";
 const SWITCH: &str = "ovs-vswitchd";
 

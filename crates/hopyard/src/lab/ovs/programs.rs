@@ -1,8 +1,6 @@
 //! The programs of Open vSwitch on this host, and what they can do here.
 
-use std::ffi::OsStr;
 use std::fs::OpenOptions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -10,6 +8,7 @@ use std::sync::OnceLock;
 use hopyard_net::has_genl_family;
 
 use super::{Error, control};
+use crate::lab::programs::in_path;
 use crate::model::DatapathKind;
 
 /// The oldest release that anybody still maintains (Ubuntu 20.04). Older ones are not tried.
@@ -87,8 +86,7 @@ fn unsupported(feature: &str, remedy: String) -> hopyard_net::Error {
 }
 
 fn find(name: &str) -> hopyard_net::Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    find_in(&path, name).ok_or_else(|| {
+    in_path(name).ok_or_else(|| {
         unsupported(
             name,
             "there is no such program in PATH: install package `openvswitch-switch` (Debian, Ubuntu), \
@@ -96,16 +94,6 @@ fn find(name: &str) -> hopyard_net::Result<PathBuf> {
                 .to_owned(),
         )
     })
-}
-
-fn find_in(path: &OsStr, name: &str) -> Option<PathBuf> {
-    std::env::split_paths(path)
-        .map(|directory| directory.join(name))
-        .find(|file| is_program(file))
-}
-
-fn is_program(file: &Path) -> bool {
-    std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 fn version(vswitchd: &Path) -> hopyard_net::Result<String> {
@@ -162,12 +150,5 @@ mod tests {
         for none in ["", "3.1.0", "ovs-vswitchd (Open vSwitch) new"] {
             assert_eq!(of(none), None, "{none}");
         }
-    }
-
-    #[test]
-    fn only_programs_are_found() {
-        assert!(find_in(OsStr::new("/nowhere:/bin:/usr/bin"), "sh").is_some());
-        assert_eq!(find_in(OsStr::new("/"), "usr"), None);
-        assert_eq!(find_in(OsStr::new("/etc"), "passwd"), None);
     }
 }

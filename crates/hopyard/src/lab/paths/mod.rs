@@ -6,9 +6,10 @@ mod ipvlan;
 mod macvlan;
 mod native;
 mod netkit;
-mod ovs;
+mod open_vswitch;
 mod veth;
 mod veth_route;
+mod vm;
 mod vxlan;
 
 use std::collections::HashMap;
@@ -20,7 +21,8 @@ use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
 
 use super::builder::switch_name;
-use super::{Builder, Error, LabId, Result, Topology};
+use super::{Builder, Error, LabId, Result, Topology, ovs};
+use crate::guest;
 use crate::model::{Axes, Peer, UnknownName};
 
 /// One way to connect an endpoint.
@@ -41,6 +43,10 @@ pub trait Path: Sync {
     /// this peer? Where the hub is the peer, as a host sees its own.
     fn filter_sees(&self, peer: Peer) -> bool {
         peer == Peer::Host
+    }
+    /// Is it left out of "all", since it takes so much longer than others?
+    fn by_name_only(&self) -> bool {
+        false
     }
     /// How much longer than others it takes to build and to take down, roughly.
     fn extra_time(&self) -> Duration {
@@ -120,13 +126,14 @@ pub static PATHS: &[&dyn Path] = &[
     &veth_route::VethRoute,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
-    &ovs::OVS_VETH,
-    &ovs::OVS_INTERNAL,
+    &open_vswitch::OVS_VETH,
+    &open_vswitch::OVS_INTERNAL,
     &direct::Direct,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
     &vxlan::Vxlan,
     &netkit::Netkit,
+    &vm::Vm,
 ];
 
 /// The path of that name.
@@ -162,12 +169,50 @@ pub enum Need {
     DirectSwitch,
     /// The programs of Open vSwitch, and a datapath for them.
     OpenVswitch,
+    /// QEMU, and a kernel to boot.
+    Guest,
 }
 
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).
 const BRIDGE_NF_SYSCTL: &str = "net/bridge/bridge-nf-call-iptables";
 
+/// What a machine must carry for a [`Need`] to be met, where its kernel does not have it built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carried {
+    /// Modules of the kernel; those they depend on come along.
+    pub modules: &'static [&'static str],
+    /// Programs, as found in PATH.
+    pub programs: &'static [&'static str],
+    /// Files that the programs read.
+    pub files: &'static [&'static str],
+}
+
 impl Need {
+    /// What a machine of our own must carry to meet it.
+    #[must_use]
+    pub fn carried(&'static self) -> Carried {
+        let modules = |modules| Carried {
+            modules,
+            programs: &[],
+            files: &[],
+        };
+        match self {
+            Self::Kind(kind) => modules(std::slice::from_ref(kind)),
+            Self::BridgeNetfilter => modules(&["br_netfilter"]),
+            // No guests within guests.
+            Self::DirectSwitch | Self::Guest => modules(&[]),
+            Self::Filter => Carried {
+                programs: &["nft"],
+                ..modules(&["nf_tables"])
+            },
+            Self::OpenVswitch => Carried {
+                programs: ovs::PROGRAMS,
+                files: ovs::FILES,
+                ..modules(&["openvswitch", "tun"])
+            },
+        }
+    }
+
     /// Tries it in a throw-away namespace, once per process.
     fn probe(self) -> hopyard_net::Result<()> {
         static KNOWN: Mutex<Option<HashMap<Need, bool>>> = Mutex::new(None);
@@ -192,7 +237,8 @@ impl Need {
             Self::Kind(kind) => probe_kind(kind),
             Self::DirectSwitch => probe_switch(),
             Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
-            Self::OpenVswitch => crate::lab::ovs::probe(),
+            Self::OpenVswitch => ovs::probe(),
+            Self::Guest => guest::probe(),
             Self::BridgeNetfilter => {
                 let handle = Handle::new(&NetNs::create()?)?;
                 if handle.has_sysctl(BRIDGE_NF_SYSCTL) {

@@ -55,6 +55,12 @@ pub struct Axes {
     /// Rules that match nothing, in the hub's forward hook; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<u32>,
+    /// CPUs of a guest; absent is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_cpus: Option<u32>,
+    /// Memory of a guest, bytes; absent is 512 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_memory_bytes: Option<u32>,
     /// All offload flags that can be changed at once; absent leaves the kernel's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offload: Option<Switch>,
@@ -92,6 +98,8 @@ impl Default for Axes {
             pace_bps: None,
             ports: None,
             rules: None,
+            guest_cpus: None,
+            guest_memory_bytes: None,
             offload: None,
             tso: None,
             gso: None,

@@ -275,6 +275,33 @@ pub static AXES: &[Axis] = &[
         fits: |_, _| true,
         of_path: true,
     },
+    Axis {
+        name: "guest_cpus",
+        summary: "CPUs of a guest, and queues of its network card",
+        values: "1 to 64 (default 1)",
+        set: |axes, text| {
+            axes.guest_cpus = Some(bounded("guest_cpus", text, 1, 64)?);
+            Ok(())
+        },
+        show: |axes| axes.guest_cpus.map(|cpus| cpus.to_string()),
+        clear: |axes| axes.guest_cpus = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
+    Axis {
+        name: "guest_memory",
+        summary: "memory of a guest",
+        values: "256 MiB to 2048 MiB (default 512 MiB)",
+        set: |axes, text| {
+            let value = bounded("guest_memory", text, 256 << 20, 2 << 30)?;
+            axes.guest_memory_bytes = Some(value);
+            Ok(())
+        },
+        show: |axes| axes.guest_memory_bytes.map(units::show_bytes),
+        clear: |axes| axes.guest_memory_bytes = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
     offload_axis!(
         offload,
         "offload",
@@ -313,6 +340,8 @@ mod tests {
             ("pace", "940mbit"),
             ("ports", "1000"),
             ("rules", "100"),
+            ("guest_cpus", "2"),
+            ("guest_memory", "1024MiB"),
             ("offload", "off"),
             ("tso", "on"),
             ("gso", "off"),

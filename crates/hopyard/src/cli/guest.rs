@@ -1,0 +1,114 @@
+//! `hopyard run --kernel` and `hopyard kernel`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand};
+use hopyard_net::cpu;
+
+use super::args::RunArgs;
+use super::run::{destination, planned};
+use super::{Done, Failure, print};
+use crate::guest::protocol::Order;
+use crate::guest::{self, Accelerator, Carried, Host, Kernel, fetch};
+use crate::run::{Observer, any_seed};
+
+/// A guest to run in.
+#[derive(Debug, ClapArgs)]
+pub(super) struct GuestArgs {
+    /// Run everything inside a guest with this kernel: a bzImage or an ELF vmlinux
+    #[arg(long, value_name = "FILE")]
+    pub(super) kernel: Option<PathBuf>,
+    /// Its modules (default: beside the kernel, or the host's /lib/modules)
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// Further words for the kernel, as in \"mitigations=off\"
+    #[arg(long, value_name = "WORDS", requires = "kernel", default_value = "")]
+    append: String,
+    /// Who carries out its instructions (default: KVM where it works)
+    #[arg(long, value_name = "NAME", requires = "kernel")]
+    accel: Option<Accelerator>,
+    /// Kernel of the guests of path `vm` (default: the newest fetched)
+    #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
+    pub(super) guest_kernel: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  hopyard kernel fetch                          Debian's newest kernel for virtual machines
+  hopyard run $(hopyard kernel fetch 6.1)       every path on Linux 6.1
+  hopyard kernel fetch backports --into kernels
+  hopyard kernel fetch linux-image-6.12-cloud-amd64
+
+Nothing is installed, and the configuration of apt is left alone.")]
+pub(super) struct KernelArgs {
+    #[command(subcommand)]
+    command: KernelCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KernelCommand {
+    /// Fetch one from Debian's packages, and print what `hopyard run` is to be given
+    Fetch {
+        /// A series (6.1), `backports`, or a package (default: the newest for virtual machines)
+        wanted: Option<String>,
+        /// Where to (default: hopyard/kernels in the user's cache)
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
+}
+
+impl From<guest::Error> for Failure {
+    fn from(error: guest::Error) -> Self {
+        match error {
+            guest::Error::Interrupted => Self::interrupted(),
+            guest::Error::Refused { request: false, .. } | guest::Error::OutOfTurn { .. } => {
+                Self::internal(&error)
+            }
+            error => Self::asked(&error),
+        }
+    }
+}
+
+/// Why a run in a guest ended after it had begun: the cells that it did not come to have failed.
+pub(super) fn cut_short(error: &guest::Error) -> Failure {
+    Failure {
+        status: 1,
+        message: crate::chain(error),
+    }
+}
+
+/// Carries a plan out inside a guest.
+pub(super) fn carry_out(
+    args: &RunArgs,
+    kernel: &std::path::Path,
+    observer: &mut dyn Observer,
+) -> Result<Carried, Failure> {
+    let order = Order {
+        plan: planned(args)?,
+        seed: args.seed.unwrap_or_else(any_seed),
+        profile: args.profile,
+    };
+    let kernel = Kernel::open(kernel, args.guest.modules.as_deref())?;
+    let cpus = cpu::current_affinity().map_err(crate::measure::Error::from)?;
+    let host = Host {
+        kernel: &kernel,
+        append: &args.guest.append,
+        accelerator: args.guest.accel,
+        cpus: cpus.len(),
+    };
+    let place = |header: &crate::store::Header| destination(args.out.as_deref(), &header.id);
+    Ok(guest::carry_out(&order, &host, place, observer)?)
+}
+
+pub(super) fn kernel(args: KernelArgs) -> Done {
+    let KernelCommand::Fetch { wanted, into } = args.command;
+    let into = into.unwrap_or_else(fetch::home);
+    let kernel = fetch::fetch(wanted.as_deref(), &into)?;
+    let modules = kernel.modules.unwrap_or_default();
+    print(&format!(
+        "--kernel {} --modules {}\n",
+        kernel.image.display(),
+        modules.display()
+    ))
+}

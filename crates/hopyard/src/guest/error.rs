@@ -1,0 +1,202 @@
+//! What can go wrong with a guest.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// The result of everything with a guest that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong with a guest. The text of an error never repeats its source.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no program to boot it with.
+    #[error(
+        "cannot boot a guest: there is no program `{program}` in PATH: install package \
+         `qemu-system-x86` (Debian, Ubuntu)"
+    )]
+    NoQemu {
+        /// Its name.
+        program: String,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}", .file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}; free some space, or choose another directory with --into", .file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A kernel cannot be fetched.
+    #[error("cannot fetch a kernel: {program}: {why}")]
+    Fetch {
+        /// Who failed.
+        program: String,
+        /// What it said, and the way out.
+        why: String,
+    },
+    /// No kernel.
+    #[error(
+        "{} is no kernel to boot: neither a bzImage nor an ELF vmlinux; give what `make bzImage` makes, \
+         or what `hopyard kernel fetch` names", .0.display()
+    )]
+    NoKernel(PathBuf),
+    /// Nobody said which kernel guests are to boot.
+    #[error(
+        "cannot boot a guest: no kernel was fetched; run `hopyard kernel fetch`, or give one with --guest-kernel"
+    )]
+    NoneChosen,
+    /// Guests boot another kernel already.
+    #[error("guests of this process boot {} already: use one kernel in a run", .0.display())]
+    Chosen(PathBuf),
+    /// A directory without the kernel's modules.
+    #[error(
+        "{} has no modules of kernel {release}: give the directory /lib/modules/{release} that was made \
+         with it, or one that holds it", .directory.display()
+    )]
+    NoModules {
+        /// Where they were to be.
+        directory: PathBuf,
+        /// The kernel.
+        release: String,
+    },
+    /// A module that no guest can do without.
+    #[error(
+        "kernel {release} has no `{module}`, by which a guest is spoken to: it is not built in, nor in {}; \
+         give the directory that has it with --modules, or build the kernel with CONFIG_VIRTIO_PCI and \
+         CONFIG_VIRTIO_CONSOLE", .directory.display()
+    )]
+    Essential {
+        /// The module.
+        module: &'static str,
+        /// The kernel.
+        release: String,
+        /// Where it was looked for.
+        directory: PathBuf,
+    },
+    /// A module is damaged.
+    #[error("cannot take module {} along: {why}; is that directory whole?", .file.display())]
+    Module {
+        /// Its file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A program cannot be taken along.
+    #[error("cannot take program {} along into a guest: {why}", .file.display())]
+    Program {
+        /// Its file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The archive.
+    #[error("cannot make the guest's initial file system in memory")]
+    Initramfs(#[source] io::Error),
+    /// QEMU does not start.
+    #[error("cannot start {program}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The guest is gone.
+    #[error("the guest ended while it was to {doing} ({how}){said}")]
+    Died {
+        /// What it was to do.
+        doing: &'static str,
+        /// How QEMU ended.
+        how: ExitStatus,
+        /// The end of what it said.
+        said: LastWords,
+    },
+    /// The guest of a path did not become a worker.
+    #[error("the guest did not start{said}")]
+    NoWorker {
+        /// The end of what it said.
+        said: LastWords,
+        /// What became of its worker.
+        #[source]
+        source: crate::load::remote::Error,
+    },
+    /// The guest does not answer.
+    #[error(
+        "the guest did not {doing} within {after:?}; give a kernel that boots here, or look at what it \
+         says{said}"
+    )]
+    Silent {
+        /// What it was to do.
+        doing: &'static str,
+        /// The time it had.
+        after: Duration,
+        /// The end of what it said.
+        said: LastWords,
+    },
+    /// The guest says something else.
+    #[error("the guest answered out of turn while it was to {doing}: {answer}")]
+    OutOfTurn {
+        /// What it was to do.
+        doing: &'static str,
+        /// What it said.
+        answer: String,
+    },
+    /// The guest cannot carry the plan out.
+    #[error("in the guest: {message}")]
+    Refused {
+        /// Its sentence.
+        message: String,
+        /// Is it a request that the guest cannot meet, rather than something gone wrong?
+        request: bool,
+    },
+    /// The run directory.
+    #[error(transparent)]
+    Store(#[from] crate::store::Error),
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The last lines of a guest's console and of QEMU, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastWords {
+    /// Lines of the console.
+    pub console: Vec<String>,
+    /// Lines of QEMU itself.
+    pub qemu: Vec<String>,
+}
+
+impl std::fmt::Display for LastWords {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            ("its console ends with", &self.console),
+            ("QEMU says", &self.qemu),
+        ];
+        let said: Vec<_> = parts
+            .iter()
+            .filter(|(_, lines)| !lines.is_empty())
+            .collect();
+        if said.is_empty() {
+            return f.write_str("; its console stayed empty");
+        }
+        for (who, lines) in said {
+            write!(f, "; {who}:")?;
+            for line in *lines {
+                write!(f, "\n  {line}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! Getting a kernel to boot from Debian's packages, without installing it.
+//!
+//! The host's configuration of apt is read and never changed: lists and packages go to a directory of
+//! our own.
+
+use std::cmp::Ordering;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Error, Kernel, Result};
+
+/// Suites of newer kernels for an older release.
+const BACKPORTS: &str = "backports";
+const MIRROR: &str = "http://deb.debian.org/debian";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Fetches a kernel below `into`: the newest for virtual machines, the newest of a series (`6.1`), the newest
+/// of `backports`, or a package by its name.
+///
+/// # Errors
+/// apt or dpkg is missing or fails, or there is no such package.
+pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
+    let scratch = Scratch::new(into)?;
+    let apt = Apt::new(&scratch.0, wanted == Some(BACKPORTS))?;
+    apt.get(&["update"])?;
+    let package = match wanted {
+        Some(name) if name.starts_with("linux-image-") => apt.image_of(name)?,
+        None | Some(BACKPORTS) => apt.newest("[0-9]")?,
+        // 6.1 is not 6.12.
+        Some(series) => apt.newest(&format!("{}[.+-]", series.replace('.', "\\.")))?,
+    };
+    let directory = into.join(package.trim_start_matches("linux-image-"));
+    apt.get(&["download", &package])?;
+    let archive =
+        first_with(&scratch.0, ".deb").ok_or_else(|| failed("apt-get", "no package came"))?;
+    let mut unpack = Command::new("dpkg");
+    unpack.arg("-x").arg(archive).arg(&directory);
+    run(unpack)?;
+    let image = first_with(&directory.join("boot"), "vmlinuz")
+        .ok_or_else(|| failed("dpkg", &format!("package {package} holds no kernel")))?;
+    Kernel::open(&image, Some(&directory))
+}
+
+/// The kernels that were fetched below a directory, the newest first.
+#[must_use]
+pub fn fetched(into: &Path) -> Vec<PathBuf> {
+    let mut images: Vec<PathBuf> = fs::read_dir(into)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| first_with(&entry.path().join("boot"), "vmlinuz"))
+        .collect();
+    images.sort_by(|a, b| by_version(&b.to_string_lossy(), &a.to_string_lossy()));
+    images
+}
+
+/// Where kernels go by themselves.
+#[must_use]
+pub fn home() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let own = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    cache
+        .or_else(own)
+        .unwrap_or_else(|| "/var/cache".into())
+        .join("hopyard/kernels")
+}
+
+/// apt with directories of its own.
+struct Apt {
+    home: PathBuf,
+    options: Vec<String>,
+}
+
+impl Apt {
+    fn new(home: &Path, backports: bool) -> Result<Self> {
+        let mut options = Vec::new();
+        let mut set = |key: &str, value: &Path| {
+            options.push("-o".to_owned());
+            options.push(format!("{key}={}", value.display()));
+        };
+        set("Dir::State::Lists", &home.join("lists"));
+        set("Dir::Cache", &home.join("cache"));
+        // The fetching is done by this user, who may write here.
+        set("APT::Sandbox::User", Path::new("root"));
+        if backports {
+            let list = home.join("sources.list");
+            let line = format!(
+                "deb [signed-by={KEYRING}] {MIRROR} {}-backports main\n",
+                codename()?
+            );
+            fs::write(&list, line).map_err(writing(&list))?;
+            set("Dir::Etc::SourceList", &list);
+            set("Dir::Etc::SourceParts", Path::new("/dev/null"));
+        }
+        for directory in ["lists/partial", "cache/archives/partial"] {
+            let directory = home.join(directory);
+            fs::create_dir_all(&directory).map_err(writing(&directory))?;
+        }
+        Ok(Self {
+            home: home.to_owned(),
+            options,
+        })
+    }
+
+    fn get(&self, words: &[&str]) -> Result<String> {
+        self.run("apt-get", &[&["-qq"], words].concat())
+    }
+
+    fn run(&self, program: &str, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(program);
+        command.args(&self.options).args(words);
+        command.current_dir(&self.home).env("LC_ALL", "C");
+        run(command)
+    }
+
+    /// The newest image for virtual machines whose version begins so.
+    fn newest(&self, version: &str) -> Result<String> {
+        let pattern = format!("^linux-image-{version}.*-cloud-{}$", debian_architecture());
+        let found = self.run("apt-cache", &["search", "--names-only", &pattern])?;
+        let names = found.lines().filter_map(|line| line.split(' ').next());
+        // A series alone (linux-image-6.12-cloud-amd64) only points at an image.
+        let images = names.filter(|name| {
+            name.split('-')
+                .nth(2)
+                .is_some_and(|v| v.matches('.').count() > 1)
+        });
+        images
+            .max_by(|a, b| by_version(a, b))
+            .map(str::to_owned)
+            .ok_or_else(|| {
+                failed(
+                    "apt-cache",
+                    &format!("no package is called {pattern}; name one that `apt-cache search linux-image` lists, or `{BACKPORTS}`"),
+                )
+            })
+    }
+
+    /// What a package that holds no image itself points at.
+    fn image_of(&self, package: &str) -> Result<String> {
+        let said = self.run("apt-cache", &["depends", "--important", package])?;
+        let target = said
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("Depends: "))
+            .find(|name| name.starts_with("linux-image-"));
+        Ok(target.unwrap_or(package).to_owned())
+    }
+}
+
+/// Numbers in names count as numbers: 6.1.0-9 is older than 6.1.0-56.
+fn by_version(one: &str, other: &str) -> Ordering {
+    let numbers = |name: &str| -> Vec<u64> {
+        let digits = name.split(|c: char| !c.is_ascii_digit());
+        digits.filter_map(|d| d.parse().ok()).collect()
+    };
+    numbers(one).cmp(&numbers(other))
+}
+
+fn debian_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn codename() -> Result<String> {
+    const RELEASE: &str = "/etc/os-release";
+    let text = fs::read_to_string(RELEASE).map_err(|source| Error::Read {
+        file: RELEASE.into(),
+        source,
+    })?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
+        .map(|name| name.trim_matches('"').to_owned())
+        .ok_or_else(|| {
+            failed(
+                RELEASE,
+                "it names no VERSION_CODENAME, so there are no backports",
+            )
+        })
+}
+
+fn run(mut command: Command) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| {
+        failed(
+            &program,
+            &format!("{error}; only Debian's packages can be fetched"),
+        )
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(failed(&program, said.trim()))
+}
+
+fn failed(program: &str, why: &str) -> Error {
+    Error::Fetch {
+        program: program.to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+fn writing(file: &Path) -> impl Fn(std::io::Error) -> Error {
+    let file = file.to_owned();
+    move |source| Error::Write {
+        file: file.clone(),
+        source,
+    }
+}
+
+/// The first file in a directory whose name has a part.
+fn first_with(directory: &Path, part: &str) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(directory)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            path.file_name()
+                .is_some_and(|n| n.to_string_lossy().contains(part))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
+
+/// A directory that goes with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(below: &Path) -> Result<Self> {
+        let directory = below.join(format!(".fetching-{}", std::process::id()));
+        fs::create_dir_all(&directory).map_err(writing(&directory))?;
+        Ok(Self(directory))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            crate::note(format_args!("cannot remove {}: {error}", self.0.display()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_numbers() {
+        let mut names = [
+            "linux-image-6.1.0-9-x",
+            "linux-image-6.12.1-x",
+            "linux-image-6.1.0-56-x",
+        ];
+        names.sort_by(|a, b| by_version(a, b));
+        let sorted = [
+            "linux-image-6.1.0-9-x",
+            "linux-image-6.1.0-56-x",
+            "linux-image-6.12.1-x",
+        ];
+        assert_eq!(names, sorted);
+    }
+
+    #[test]
+    fn the_newest_fetched_comes_first() {
+        let home = tempfile::tempdir().unwrap();
+        for release in ["6.1.0-9-x", "6.1.0-56-x"] {
+            let boot = home.path().join(release).join("boot");
+            fs::create_dir_all(&boot).unwrap();
+            fs::write(boot.join(format!("vmlinuz-{release}")), "").unwrap();
+        }
+        let images = fetched(home.path());
+        assert_eq!(images.len(), 2);
+        assert!(images[0].ends_with("vmlinuz-6.1.0-56-x"), "{images:?}");
+    }
+}

@@ -1,0 +1,277 @@
+//! The file system that a guest boots into: hopyard itself, what paths need, and the kernel's modules.
+//!
+//! A `cpio` archive (kernel `Documentation/driver-api/early-userspace/buffer-format.rst`) in memory: nothing
+//! is written to a disk, so nothing can stay there.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use cpio::newc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use super::{Error, Kernel, Result, modules, programs};
+use crate::lab::PATHS;
+use crate::lab::programs::in_path;
+
+/// Where hopyard is in the guest.
+pub(super) const PROGRAM: &str = "/hopyard";
+/// Where its modules are, in the order in which they are to be loaded.
+pub(super) const MODULES: &str = "/modules";
+
+/// Modules that the axes, not the paths, need; and what others ask the kernel for by another name.
+const BESIDE: &[&str] = &[
+    "virtio_net",
+    "crc32c_generic",
+    "sch_tbf",
+    "tcp_bbr",
+    "tcp_dctcp",
+    "nf_tables",
+];
+/// Where the loader looks libraries up.
+const LOADER_CACHE: &str = "/etc/ld.so.cache";
+
+/// What a guest is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// An endpoint of a path.
+    Worker,
+    /// Any path that this host and the kernel can build.
+    Paths,
+}
+
+/// The finished archive.
+#[derive(Debug)]
+pub struct Initramfs {
+    file: File,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+impl Initramfs {
+    /// Gathers what a guest needs, with hopyard itself as `program`.
+    ///
+    /// # Errors
+    /// The program, a program of a path or a module cannot be read.
+    pub fn build(kernel: &Kernel, program: &Path, contents: Contents) -> Result<Self> {
+        let mut archive = Archive::new()?;
+        for directory in ["/dev", "/proc", "/sys", "/run", "/tmp"] {
+            archive.directory(Path::new(directory))?;
+        }
+        archive.console()?;
+        archive.program(program, Path::new(PROGRAM))?;
+        let modules = match contents {
+            Contents::Worker => BESIDE.iter().copied().collect(),
+            Contents::Paths => {
+                archive.what_paths_need()?;
+                wanted()
+            }
+        };
+        archive.copy(Path::new(LOADER_CACHE))?;
+        for (number, module) in modules::gather(kernel, &modules)?.iter().enumerate() {
+            let name = format!("{MODULES}/{number:03}-{}.ko", module.name);
+            archive.file(Path::new(&name), 0o644, &module.image)?;
+        }
+        if let Some(options) = kernel.options() {
+            // Where the environment of a run looks for them.
+            let name = format!("/lib/modules/{}/config", kernel.release);
+            archive.file(Path::new(&name), 0o644, &read(&options)?)?;
+        }
+        archive.finish()
+    }
+
+    /// Under which name a process of the same user can open it.
+    pub(super) fn path(&self) -> String {
+        open_name(&self.file)
+    }
+}
+
+/// Under which name another process of the same user can open an open file of this one.
+pub(super) fn open_name(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
+/// A file in memory.
+pub(super) fn scratch(name: &str) -> io::Result<File> {
+    Ok(memfd_create(name, MFdFlags::MFD_CLOEXEC)?.into())
+}
+
+/// The modules of every path, and those beside.
+fn wanted() -> BTreeSet<&'static str> {
+    let needs = PATHS.iter().flat_map(|path| path.needs());
+    let of_paths = needs.flat_map(|need| need.carried().modules);
+    of_paths.chain(BESIDE).copied().collect()
+}
+
+struct Archive {
+    out: BufWriter<File>,
+    /// What is in it.
+    names: BTreeSet<PathBuf>,
+}
+
+impl Archive {
+    fn new() -> Result<Self> {
+        let file = scratch("hopyard-initramfs").map_err(Error::Initramfs)?;
+        Ok(Self {
+            out: BufWriter::new(file),
+            names: BTreeSet::new(),
+        })
+    }
+
+    /// A program under a name of its own, with its libraries.
+    fn program(&mut self, file: &Path, name: &Path) -> Result<()> {
+        let program = programs::read(file)?;
+        self.file(name, 0o755, &program.image)?;
+        for library in program.libraries {
+            if !self.names.contains(&library) {
+                let image = read(&library)?;
+                self.file(&library, 0o755, &image)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Programs of paths that this host has; for others the guest says what it lacks.
+    fn what_paths_need(&mut self) -> Result<()> {
+        for need in PATHS.iter().flat_map(|path| path.needs()) {
+            let carried = need.carried();
+            let found = carried.programs.iter().map(|name| in_path(name));
+            for file in found.flatten() {
+                self.program(&file, &file)?;
+            }
+            for file in carried.files {
+                self.copy(Path::new(file))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A file of the host under its own name, where there is one.
+    fn copy(&mut self, file: &Path) -> Result<()> {
+        if !file.is_file() {
+            return Ok(());
+        }
+        let bytes = read(file)?;
+        self.file(file, 0o644, &bytes)
+    }
+
+    fn file(&mut self, name: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
+        const REGULAR: u32 = 0o100_000;
+        if let Some(directory) = name.parent() {
+            self.directory(directory)?;
+        }
+        self.entry(name, |entry| entry.mode(REGULAR | mode), bytes)
+    }
+
+    fn directory(&mut self, name: &Path) -> Result<()> {
+        const DIRECTORY: u32 = 0o040_755;
+        let mut missing: Vec<&Path> = name.ancestors().collect();
+        missing.retain(|d| d.parent().is_some() && !self.names.contains(*d));
+        for directory in missing.into_iter().rev() {
+            self.entry(directory, |entry| entry.mode(DIRECTORY), &[])?;
+        }
+        Ok(())
+    }
+
+    /// What the kernel opens as standard input, output and error of the first process.
+    fn console(&mut self) -> Result<()> {
+        const CHARACTER_DEVICE: u32 = 0o020_600;
+        let node = |entry: newc::Builder| {
+            let entry = entry.mode(CHARACTER_DEVICE);
+            entry.rdev_major(5).rdev_minor(1)
+        };
+        self.entry(Path::new("/dev/console"), node, &[])
+    }
+
+    fn entry(
+        &mut self,
+        name: &Path,
+        set: impl FnOnce(newc::Builder) -> newc::Builder,
+        bytes: &[u8],
+    ) -> Result<()> {
+        if !self.names.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let relative = name.strip_prefix("/").unwrap_or(name);
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let entry = set(newc::Builder::new(&relative.to_string_lossy()).ino(number));
+        let written = u32::try_from(bytes.len())
+            .map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))
+            .and_then(|size| {
+                let mut writer = entry.write(&mut self.out, size);
+                writer.write_all(bytes)?;
+                writer.finish().map(drop)
+            });
+        written.map_err(Error::Initramfs)
+    }
+
+    fn finish(mut self) -> Result<Initramfs> {
+        newc::trailer(&mut self.out).map_err(Error::Initramfs)?;
+        let file = self
+            .out
+            .into_inner()
+            .map_err(|e| Error::Initramfs(e.into_error()))?;
+        let bytes = file.metadata().map_err(Error::Initramfs)?.len();
+        Ok(Initramfs { file, bytes })
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    fs::read(file).map_err(|source| Error::Read {
+        file: file.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, SeekFrom};
+
+    #[test]
+    fn every_directory_comes_before_what_is_in_it_and_nothing_twice() {
+        let mut archive = Archive::new().unwrap();
+        archive.console().unwrap();
+        archive.file(Path::new("/a/b/c"), 0o644, b"text").unwrap();
+        archive.file(Path::new("/a/b/d"), 0o755, b"").unwrap();
+        archive.file(Path::new("/a/b/c"), 0o644, b"again").unwrap();
+        let mut file = archive.finish().unwrap().file;
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let mut names = Vec::new();
+        loop {
+            let reader = newc::Reader::new(file).unwrap();
+            if reader.entry().is_trailer() {
+                break;
+            }
+            let entry = reader.entry();
+            names.push((entry.name().to_owned(), entry.mode(), entry.file_size()));
+            file = reader.finish().unwrap();
+        }
+        let names: Vec<_> = names.iter().map(|(n, m, s)| (n.as_str(), *m, *s)).collect();
+        let expected = [
+            ("dev/console", 0o020_600, 0),
+            ("a", 0o040_755, 0),
+            ("a/b", 0o040_755, 0),
+            ("a/b/c", 0o100_644, 4),
+            ("a/b/d", 0o100_755, 0),
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn every_path_says_what_it_needs() {
+        let wanted = wanted();
+        for module in [
+            "veth",
+            "bridge",
+            "br_netfilter",
+            "openvswitch",
+            "ipvlan",
+            "virtio_net",
+        ] {
+            assert!(wanted.contains(module), "{module}");
+        }
+    }
+}

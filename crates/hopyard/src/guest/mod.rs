@@ -1,0 +1,34 @@
+//! Guests: a kernel of one's own, booted by QEMU with hopyard as its only program.
+//!
+//! The guest's file system is made here, in memory ([`Initramfs`]); its first process is `hopyard init`
+//! ([`init`]), which starts what speaks to the host over a virtio-serial port: [`runner`], which carries a
+//! whole plan out inside ([`carry_out`] is the host's side of it), or a worker, for a guest that is an endpoint of
+//! a path.
+
+mod error;
+pub mod fetch;
+mod init;
+mod initramfs;
+mod kernel;
+mod kit;
+mod machine;
+mod modules;
+mod programs;
+pub mod protocol;
+mod qemu;
+mod run;
+pub mod runner;
+mod worker;
+
+pub use error::{Error, LastWords, Result};
+pub use init::{Interface, Job, main as init};
+pub use initramfs::{Contents, Initramfs};
+pub use kernel::Kernel;
+pub use kit::choose_kernel;
+pub(crate) use kit::{Kit, probe};
+pub use qemu::Accelerator;
+pub use run::{Carried, Host, carry_out};
+pub(crate) use worker::{Bootable, WorkerGuest};
+
+/// Name of the port by which host and guest speak.
+const PORT: &str = "hopyard";

@@ -1,0 +1,213 @@
+//! The modules of a kernel that a guest needs, with those they depend on.
+//!
+//! What a module depends on stands in the module itself (`.modinfo`), so `depmod` need not have run:
+//! an unpacked package or a build tree will do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use goblin::elf::Elf;
+use lzma_rust2::XzReader;
+use ruzstd::decoding::StreamingDecoder;
+
+use super::{Error, Kernel, Result};
+
+/// Without these a guest cannot be spoken to.
+const ESSENTIAL: [&str; 2] = ["virtio_pci", "virtio_console"];
+
+/// A module, ready to be loaded.
+#[derive(Debug)]
+pub(super) struct Module {
+    pub(super) name: String,
+    pub(super) image: Vec<u8>,
+}
+
+/// The essential modules, the wanted ones that the kernel has, and what they depend on, each after what
+/// it depends on.
+///
+/// # Errors
+/// A module cannot be read, or one is missing that no guest can do without.
+pub(super) fn gather(kernel: &Kernel, wanted: &BTreeSet<&str>) -> Result<Vec<Module>> {
+    let Some(directory) = &kernel.modules else {
+        return Ok(Vec::new());
+    };
+    let mut gathering = Gathering {
+        files: files(directory)?,
+        seen: BTreeSet::new(),
+        modules: Vec::new(),
+    };
+    let builtin = builtin(directory);
+    for name in ESSENTIAL {
+        let known = gathering.files.contains_key(name);
+        if !known && builtin.as_ref().is_some_and(|b| !b.contains(name)) {
+            return Err(Error::Essential {
+                module: name,
+                release: kernel.release.clone(),
+                directory: directory.clone(),
+            });
+        }
+        gathering.add(name)?;
+    }
+    for name in wanted {
+        gathering.add(name)?;
+    }
+    Ok(gathering.modules)
+}
+
+struct Gathering {
+    files: BTreeMap<String, PathBuf>,
+    seen: BTreeSet<String>,
+    modules: Vec<Module>,
+}
+
+impl Gathering {
+    /// One that is no file is built in, or the kernel does not have it: the guest will see.
+    fn add(&mut self, name: &str) -> Result<()> {
+        let Some(file) = self.files.get(name).cloned() else {
+            return Ok(());
+        };
+        if !self.seen.insert(name.to_owned()) {
+            return Ok(());
+        }
+        let image = plain(&file)?;
+        let depends = depends(&image).map_err(|why| Error::Module {
+            file: file.clone(),
+            why,
+        })?;
+        for other in depends {
+            self.add(&other)?;
+        }
+        self.modules.push(Module {
+            name: name.to_owned(),
+            image,
+        });
+        Ok(())
+    }
+}
+
+/// As the kernel names modules: file names have either of the two signs.
+fn module_name(file: &Path) -> Option<String> {
+    let name = file.file_name()?.to_str()?;
+    let (stem, ending) = name.split_once(".ko")?;
+    ["", ".xz", ".zst"]
+        .contains(&ending)
+        .then(|| stem.replace('-', "_"))
+}
+
+/// Every module of a directory and below, by name.
+fn files(directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut files = BTreeMap::new();
+    let mut left = vec![directory.join("kernel")];
+    while let Some(directory) = left.pop() {
+        let error = |source| Error::Read {
+            file: directory.clone(),
+            source,
+        };
+        for entry in fs::read_dir(&directory).map_err(error)? {
+            let path = entry.map_err(error)?.path();
+            if path.is_dir() {
+                left.push(path);
+            } else if let Some(name) = module_name(&path) {
+                files.insert(name, path);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The modules that are part of the kernel, where a file tells.
+fn builtin(directory: &Path) -> Option<BTreeSet<String>> {
+    let text = fs::read_to_string(directory.join("modules.builtin")).ok()?;
+    Some(
+        text.lines()
+            .filter_map(|l| module_name(Path::new(l)))
+            .collect(),
+    )
+}
+
+/// A module as the kernel takes it. Not every kernel decompresses (`CONFIG_MODULE_DECOMPRESS`).
+fn plain(file: &Path) -> Result<Vec<u8>> {
+    let read = |source| Error::Read {
+        file: file.to_owned(),
+        source,
+    };
+    let bytes = fs::read(file).map_err(read)?;
+    let mut plain = Vec::new();
+    match file.extension().and_then(|e| e.to_str()) {
+        Some("xz") => {
+            XzReader::new(&*bytes, true)
+                .read_to_end(&mut plain)
+                .map_err(read)?;
+        }
+        Some("zst") => {
+            let mut decoder = StreamingDecoder::new(&*bytes).map_err(|error| Error::Module {
+                file: file.to_owned(),
+                why: error.to_string(),
+            })?;
+            decoder.read_to_end(&mut plain).map_err(read)?;
+        }
+        _ => return Ok(bytes),
+    }
+    Ok(plain)
+}
+
+/// What a module says that it depends on.
+fn depends(image: &[u8]) -> std::result::Result<Vec<String>, String> {
+    let elf = Elf::parse(image).map_err(|e| e.to_string())?;
+    let info = elf
+        .section_headers
+        .iter()
+        .find(|section| elf.shdr_strtab.get_at(section.sh_name) == Some(".modinfo"))
+        .and_then(|section| image.get(section.file_range()?))
+        .ok_or("it has no section .modinfo")?;
+    Ok(info
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| std::str::from_utf8(entry).ok()?.strip_prefix("depends="))
+        .flat_map(|names| names.split(','))
+        .filter(|name| !name.is_empty())
+        .map(|name| name.replace('-', "_"))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_modules() {
+        let of = |file: &str| module_name(Path::new(file));
+        assert_eq!(of("/m/nf-tables.ko").as_deref(), Some("nf_tables"));
+        assert_eq!(of("veth.ko.xz").as_deref(), Some("veth"));
+        assert_eq!(of("veth.ko.zst").as_deref(), Some("veth"));
+        for none in ["modules.order", "veth.ko.gz", "veth.o"] {
+            assert_eq!(of(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_module_is_refused() {
+        assert!(depends(b"no module").is_err());
+    }
+
+    #[test]
+    fn a_kernel_without_a_port_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("kernel")).unwrap();
+        let kernel = Kernel {
+            image: "vmlinuz".into(),
+            release: "6.1-x".into(),
+            modules: Some(home.path().to_owned()),
+        };
+        let none = BTreeSet::from(["veth"]);
+        assert!(
+            gather(&kernel, &none).unwrap().is_empty(),
+            "nothing is known"
+        );
+        let builtin = "kernel/drivers/virtio/virtio_pci.ko\n";
+        fs::write(home.path().join("modules.builtin"), builtin).unwrap();
+        let error = gather(&kernel, &none).unwrap_err().to_string();
+        assert!(error.contains("virtio_console"), "{error}");
+    }
+}

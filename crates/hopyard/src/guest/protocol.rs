@@ -1,0 +1,86 @@
+//! What host and guest say to each other when a plan is carried out inside: a JSON object per line.
+//!
+//! ```text
+//! guest   hello
+//! host    order
+//! guest   prepared, then planned, measuring, sample, profile, failed, note as they come
+//! guest   ended | refused
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Cell, ProfileWindow, Sample};
+use crate::plan::{Blocks, Plan};
+use crate::store::{End, Header};
+
+/// What the host asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The plan, with what the command line changed of it.
+    pub plan: Plan,
+    /// Seed of every random order.
+    pub seed: u64,
+    /// Take profiles too?
+    pub profile: bool,
+}
+
+/// What the guest answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Said {
+    /// First line.
+    Hello {
+        /// Version of the program.
+        version: String,
+    },
+    /// The plan is checked and every lab was built once.
+    Prepared(Box<Header>),
+    /// As [`Observer::planned`](crate::run::Observer::planned).
+    Planned {
+        /// Cells.
+        cells: usize,
+        /// Fewest and most blocks.
+        blocks: Blocks,
+        /// How long a block takes, roughly, ms.
+        block_ms: u64,
+    },
+    /// A sample begins.
+    Measuring {
+        /// Its block.
+        block: u32,
+        /// Cells of the block that are done.
+        done: usize,
+        /// Of so many.
+        of: usize,
+        /// The cell.
+        cell: Box<Cell>,
+    },
+    /// A sample.
+    Sample(Box<Sample>),
+    /// A profile.
+    Profile(Box<ProfileWindow>),
+    /// A sample failed.
+    Failed {
+        /// The cell.
+        cell: Box<Cell>,
+        /// Why.
+        cause: String,
+    },
+    /// A sentence worth reading.
+    Note {
+        /// It.
+        text: String,
+    },
+    /// The run is over.
+    Ended {
+        /// How.
+        end: End,
+    },
+    /// It cannot be carried out, or no further.
+    Refused {
+        /// Operation, object and way out.
+        message: String,
+        /// Is it a request that cannot be met, rather than something gone wrong?
+        request: bool,
+    },
+}

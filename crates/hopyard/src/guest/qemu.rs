@@ -1,0 +1,225 @@
+//! QEMU as a command whose stdin and stdout are the guest's port.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::LastWords;
+use super::initramfs::{Initramfs, PROGRAM, open_name, scratch};
+use super::{Error, Kernel, PORT, Result};
+use crate::lab::programs::in_path;
+use crate::load::remote;
+
+/// Memory of a guest that nobody asked otherwise for, MiB.
+pub(super) const MEMORY_MIB: u32 = 1024;
+
+/// Who carries out the guest's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Accelerator {
+    /// The CPU itself.
+    Kvm,
+    /// QEMU, by translation: many times slower, and no figure means what it says.
+    Tcg,
+}
+
+impl Accelerator {
+    /// For people.
+    pub(super) fn described(self) -> &'static str {
+        match self {
+            Self::Kvm => "under KVM",
+            Self::Tcg => "emulated",
+        }
+    }
+
+    fn arguments(self) -> [&'static str; 4] {
+        match self {
+            Self::Kvm => ["-accel", "kvm", "-cpu", "host"],
+            Self::Tcg => ["-accel", "tcg,thread=multi", "-cpu", "max"],
+        }
+    }
+}
+
+/// A guest to boot.
+#[derive(Debug)]
+pub(super) struct Guest<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) initramfs: &'a Initramfs,
+    pub(super) cpus: usize,
+    pub(super) memory_mib: u32,
+    /// Words for its kernel.
+    pub(super) append: &'a str,
+    /// Words for `hopyard init`.
+    pub(super) job: Vec<String>,
+    /// Words for QEMU: devices beside the port.
+    pub(super) devices: Vec<String>,
+}
+
+impl Guest<'_> {
+    /// The command that boots it, and where its console goes. Its stdin and stdout are the guest's port.
+    pub(super) fn command(&self, accelerator: Accelerator) -> Result<(Command, Console)> {
+        let program = program()?;
+        let console = Console::new(program.as_os_str())?;
+        let mut command = Command::new(&program);
+        command
+            .args(["-name", "hopyard", "-machine", "q35"])
+            .args(accelerator.arguments())
+            .args(["-smp", &self.cpus.to_string()])
+            .args(["-m", &format!("{}M", self.memory_mib)])
+            .args([
+                "-nodefaults",
+                "-no-user-config",
+                "-display",
+                "none",
+                "-no-reboot",
+            ])
+            .arg("-kernel")
+            .arg(&self.kernel.image)
+            .args(["-initrd", &self.initramfs.path()])
+            .args(["-append", &self.command_line()])
+            .args([
+                "-chardev",
+                &format!("file,id=console,path={}", open_name(&console.kernel)),
+            ])
+            .args(["-serial", "chardev:console"])
+            .args([
+                "-chardev",
+                "stdio,id=port,signal=off",
+                "-device",
+                "virtio-serial-pci",
+            ])
+            .args([
+                "-device",
+                &format!("virtserialport,chardev=port,name={PORT}"),
+            ])
+            .args(&self.devices)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(
+                console
+                    .qemu
+                    .try_clone()
+                    .map_err(start(program.as_os_str()))?,
+            );
+        Ok((command, console))
+    }
+
+    /// A kernel that panics restarts at once, which ends QEMU (`-no-reboot`).
+    fn command_line(&self) -> String {
+        let job = self.job.join(" ");
+        format!(
+            "console=ttyS0 earlyprintk=ttyS0 panic=-1 random.trust_cpu=on rdinit={PROGRAM} {} -- init {job}",
+            self.append
+        )
+    }
+}
+
+/// QEMU for machines like this one.
+pub(super) fn program() -> Result<PathBuf> {
+    let name = format!("qemu-system-{}", std::env::consts::ARCH);
+    in_path(&name).ok_or(Error::NoQemu { program: name })
+}
+
+pub(super) fn start(program: &OsStr) -> impl Fn(std::io::Error) -> Error + use<> {
+    let program = program.to_string_lossy().into_owned();
+    move |source| Error::Start {
+        program: program.clone(),
+        source,
+    }
+}
+
+/// What a guest's kernel and QEMU say, in memory.
+#[derive(Debug)]
+pub(crate) struct Console {
+    kernel: File,
+    qemu: File,
+}
+
+impl Console {
+    fn new(program: &OsStr) -> Result<Self> {
+        let file = || scratch("hopyard-console").map_err(start(program));
+        Ok(Self {
+            kernel: file()?,
+            qemu: file()?,
+        })
+    }
+
+    /// Has the kernel said anything yet?
+    pub(super) fn is_empty(&self) -> bool {
+        self.kernel.metadata().is_ok_and(|m| m.len() == 0)
+    }
+
+    /// Why a guest did not become a worker, with what it said.
+    pub(crate) fn explain(&self, error: remote::Error) -> Error {
+        match error {
+            remote::Error::Interrupted => Error::Interrupted,
+            source => Error::NoWorker {
+                said: self.last_words(),
+                source,
+            },
+        }
+    }
+
+    /// The end of what both said.
+    pub(super) fn last_words(&self) -> LastWords {
+        LastWords {
+            console: last_lines(&self.kernel),
+            qemu: last_lines(&self.qemu),
+        }
+    }
+}
+
+/// The last lines that a person wants to see.
+fn last_lines(file: &File) -> Vec<String> {
+    const LINES: usize = 12;
+    const BYTES: u64 = 16 * 1024;
+    const PANIC: &str = "Kernel panic";
+    let mut bytes = Vec::new();
+    let mut file = file;
+    let from = file.metadata().map_or(0, |m| m.len().saturating_sub(BYTES));
+    let read = file
+        .seek(SeekFrom::Start(from))
+        .and_then(|_| file.take(BYTES).read_to_end(&mut bytes));
+    if let Err(error) = read {
+        return vec![format!("(cannot be read: {error})")];
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let printable = |line: &str| line.replace(|c: char| c.is_control() && c != '\t', "");
+    let lines: Vec<String> = text
+        .lines()
+        .map(printable)
+        .filter(|l| !l.trim().is_empty())
+        .collect();
+    let (before, shown) = lines.split_at(lines.len().saturating_sub(LINES));
+    // The trace below it may be longer than what is shown.
+    let panic = before.iter().find(|line| line.contains(PANIC));
+    panic.into_iter().chain(shown).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn the_end_of_a_console_is_for_people() {
+        let mut file = scratch("test").unwrap();
+        for n in 0..500 {
+            write!(file, "line {n}\r\n\r\n").unwrap();
+        }
+        let lines = last_lines(&file);
+        assert_eq!(lines.len(), 12);
+        assert_eq!(lines.last().map(String::as_str), Some("line 499"));
+        write!(
+            file,
+            "Kernel panic - not syncing: no\n{}",
+            "  trace\n".repeat(30)
+        )
+        .unwrap();
+        assert_eq!(last_lines(&file)[0], "Kernel panic - not syncing: no");
+    }
+}

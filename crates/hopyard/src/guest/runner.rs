@@ -1,0 +1,107 @@
+//! `hopyard runner`: carries out one plan that comes on stdin, and says on stdout how it goes.
+
+use std::io;
+use std::time::Duration;
+
+use super::protocol::{Order, Said};
+use crate::load::lines;
+use crate::measure::Error as MeasureError;
+use crate::model::{Cell, ProfileWindow, Sample};
+use crate::plan::Blocks;
+use crate::run::{self, Error, Observer};
+use crate::store::{self, End, Record};
+use crate::{profile, store::Error as StoreError};
+
+/// Serves one order.
+///
+/// # Errors
+/// stdin or stdout failed.
+pub fn main() -> io::Result<()> {
+    say(&Said::Hello {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })?;
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    let order: Order = serde_json::from_str(&line)?;
+    let last = match carry_out(&order) {
+        Ok(end) => Said::Ended { end },
+        Err(error) => Said::Refused {
+            message: crate::chain(&error),
+            request: error.is_request(),
+        },
+    };
+    say(&last)
+}
+
+fn carry_out(order: &Order) -> Result<End, Error> {
+    if order.profile {
+        let cpus = hopyard_net::cpu::online_cpus().map_err(MeasureError::from)?;
+        profile::check(&cpus).map_err(MeasureError::from)?;
+    }
+    let mut prepared = run::prepare(&order.plan, order.seed)?;
+    prepared.header.profile = order.profile;
+    tell(&Said::Prepared(Box::new(prepared.header.clone())))?;
+    prepared.carry_out_for(&mut Port, &mut Port)
+}
+
+fn say(said: &Said) -> io::Result<()> {
+    lines::say(&mut io::stdout().lock(), said)
+}
+
+fn tell(said: &Said) -> Result<(), StoreError> {
+    say(said).map_err(|source| StoreError::Write {
+        file: "stdout".into(),
+        source,
+    })
+}
+
+/// The host at the other end: it keeps what is measured, and shows how it goes.
+struct Port;
+
+impl Record for Port {
+    fn append(&mut self, sample: &Sample) -> Result<(), store::Error> {
+        tell(&Said::Sample(Box::new(sample.clone())))
+    }
+
+    fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), store::Error> {
+        tell(&Said::Profile(Box::new(profile.clone())))
+    }
+
+    /// The last line says it.
+    fn finish(&mut self, _end: End) -> Result<(), store::Error> {
+        Ok(())
+    }
+}
+
+/// Lines that do not get through are not worth ending for; the next sample will tell.
+impl Observer for Port {
+    fn planned(&mut self, cells: usize, blocks: Blocks, block: Duration) {
+        let _ = say(&Said::Planned {
+            cells,
+            blocks,
+            block_ms: u64::try_from(block.as_millis()).unwrap_or(u64::MAX),
+        });
+    }
+
+    fn measuring(&mut self, block: u32, done: usize, of: usize, cell: &Cell) {
+        let _ = say(&Said::Measuring {
+            block,
+            done,
+            of,
+            cell: Box::new(cell.clone()),
+        });
+    }
+
+    fn failed(&mut self, cell: &Cell, cause: &str) {
+        let _ = say(&Said::Failed {
+            cell: Box::new(cell.clone()),
+            cause: cause.to_owned(),
+        });
+    }
+
+    fn note(&mut self, text: &str) {
+        let _ = say(&Said::Note {
+            text: text.to_owned(),
+        });
+    }
+}

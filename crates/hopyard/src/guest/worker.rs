@@ -1,0 +1,108 @@
+//! A guest that is an endpoint: a kernel, a network card on a tap, and `hopyard worker` at the port.
+
+use std::fs::OpenOptions;
+use std::process::Command;
+use std::time::Duration;
+
+use super::init::{Interface, Job};
+use super::machine::{accelerator, patience};
+use super::qemu::{Accelerator, Console, Guest};
+use super::{Kit, Result};
+use crate::model::GuestUsed;
+
+/// Where the kernel takes over a card's queues from QEMU.
+const VHOST: &str = "/dev/vhost-net";
+/// Everything that a card leaves to the other side, or takes unfinished from it.
+const OFFLOADS: &str = "csum=off,gso=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off,guest_csum=off,\
+                        guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
+
+/// A guest at a tap.
+#[derive(Debug)]
+pub(crate) struct WorkerGuest<'a> {
+    /// The tap, in the namespace that QEMU is started in. It has a queue for each CPU.
+    pub(crate) tap: &'a str,
+    /// MAC address of its card.
+    pub(crate) mac: &'a str,
+    pub(crate) cpus: u32,
+    pub(crate) memory_mib: u32,
+    /// Does its card leave checksums and segments to the host?
+    pub(crate) offload: bool,
+    /// What its card is to have.
+    pub(crate) interface: Interface,
+}
+
+/// A guest about to boot.
+#[derive(Debug)]
+pub(crate) struct Bootable {
+    /// Becomes its worker.
+    pub(crate) command: Command,
+    /// Where its console goes; to be kept until it has started.
+    pub(crate) console: Console,
+    /// How long that may take.
+    pub(crate) patience: Duration,
+    /// For results.
+    pub(crate) used: GuestUsed,
+}
+
+impl WorkerGuest<'_> {
+    /// How to boot it.
+    ///
+    /// # Errors
+    /// There is no QEMU, or KVM cannot be tried.
+    pub(crate) fn command(&self, kit: &Kit) -> Result<Bootable> {
+        let mut job = vec![Job::Worker.word().to_owned()];
+        job.extend(self.interface.words());
+        let guest = Guest {
+            kernel: &kit.kernel,
+            initramfs: &kit.initramfs,
+            cpus: self.cpus as usize,
+            memory_mib: self.memory_mib,
+            append: "quiet",
+            job,
+            devices: Vec::new(),
+        };
+        // Without its card: the tap is for the guest that comes after.
+        let accelerator = accelerator(&guest)?;
+        let guest = Guest {
+            devices: self.card(),
+            ..guest
+        };
+        let (command, console) = guest.command(accelerator)?;
+        Ok(Bootable {
+            command,
+            console,
+            patience: patience(accelerator),
+            used: GuestUsed {
+                kernel: kit.kernel.release.clone(),
+                cpus: self.cpus,
+                emulated: accelerator == Accelerator::Tcg,
+            },
+        })
+    }
+
+    fn card(&self) -> Vec<String> {
+        let Self { tap, mac, cpus, .. } = self;
+        let mut backend = format!("tap,id=card,ifname={tap},script=no,downscript=no");
+        let mut card = format!("virtio-net-pci,netdev=card,mac={mac}");
+        if *cpus > 1 {
+            backend.push_str(&format!(",queues={cpus}"));
+            // Two for each queue, one for control, one for changes.
+            card.push_str(&format!(",mq=on,vectors={}", 2 * cpus + 2));
+        }
+        if OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(VHOST)
+            .is_ok()
+        {
+            backend.push_str(",vhost=on");
+        }
+        if !self.offload {
+            card.push(',');
+            card.push_str(OFFLOADS);
+        }
+        ["-netdev", &backend, "-device", &card]
+            .map(str::to_owned)
+            .into()
+    }
+}

@@ -1,0 +1,145 @@
+//! Guests at the endpoints of a lab. Each boots when its worker is started, and ends with it.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use hopyard_net::end_with_starter;
+use hopyard_tap::{NewDevice, Queues};
+
+use super::topology::{Addresses, Endpoint, role};
+use super::{Builder, Error, Lab, Result};
+use crate::guest::{Bootable, Interface, Kit, WorkerGuest};
+use crate::load::remote::Remote;
+use crate::model::{GuestUsed, OffloadFlag, Switch};
+
+/// The network card of a guest, in it.
+const CARD: &str = "eth0";
+const MEMORY_BYTES: u32 = 512 << 20;
+
+/// A guest of a lab.
+#[derive(Debug)]
+pub(super) struct Guest {
+    role: &'static str,
+    /// Its tap, in the hub.
+    tap: &'static str,
+    cpus: u32,
+    memory_bytes: u32,
+    offload: bool,
+    interface: Interface,
+    /// Once it has booted.
+    used: OnceLock<GuestUsed>,
+}
+
+impl Builder {
+    /// An endpoint that is a guest, at a tap of the hub with a queue for each of its CPUs.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not, the lab is to outlive its process, or the axes ask for what a guest
+    /// does not have.
+    pub fn guest(
+        &mut self,
+        path: &'static str,
+        role: &'static str,
+        tap: &'static str,
+        addresses: Addresses,
+    ) -> Result<Endpoint> {
+        if self.is_to_keep() {
+            return Err(Error::Kept(format!(
+                "path `{path}` cannot be kept: its guest ends with the process that started it"
+            )));
+        }
+        let axes = self.axes().clone();
+        let named = |flag: &OffloadFlag| axes.offload_named(*flag).is_some();
+        if let Some(flag) = OffloadFlag::ALL.iter().find(|flag| named(flag)) {
+            let flag = flag.name();
+            return Err(Error::GuestOffload { path, flag });
+        }
+        let cpus = axes.guest_cpus.unwrap_or(1);
+        self.tap(tap, cpus)?;
+        self.guests.push(Guest {
+            role,
+            tap,
+            cpus,
+            memory_bytes: axes.guest_memory_bytes.unwrap_or(MEMORY_BYTES),
+            offload: axes.offload != Some(Switch::Off),
+            interface: Interface {
+                address: addresses.with_prefixes().into(),
+                mtu: Some(axes.mtu_bytes),
+            },
+            used: OnceLock::new(),
+        });
+        Ok(Endpoint {
+            role,
+            device: CARD.to_owned(),
+            addresses,
+            guest_cpus: Some(cpus),
+        })
+    }
+
+    /// It outlives each QEMU, and goes with the hub.
+    fn tap(&mut self, name: &'static str, queues: u32) -> Result<()> {
+        let mtu = self.mtu();
+        let hub = self.space(role::HUB)?;
+        let queues = match queues {
+            1 => Queues::Single,
+            more => Queues::Multi(more as usize),
+        };
+        let new = NewDevice {
+            queues,
+            persistent: true,
+            ..NewDevice::tap(name)
+        };
+        hub.ns().run(|| new.create().map(drop))??;
+        hub.set_mtu(name, mtu)?;
+        hub.set_up(name)?;
+        Ok(())
+    }
+}
+
+impl Lab {
+    /// The guest that an endpoint is.
+    pub(super) fn guest(&self, role: &str) -> Option<&Guest> {
+        self.guests().iter().find(|guest| guest.role == role)
+    }
+
+    /// What its guest was booted with.
+    #[must_use]
+    pub fn guest_used(&self) -> Option<GuestUsed> {
+        self.guests()
+            .iter()
+            .find_map(|guest| guest.used.get().cloned())
+    }
+
+    /// Boots a guest in the hub, with hopyard as its worker.
+    pub(super) fn boot(&self, guest: &Guest, program: &Path) -> Result<Remote> {
+        let kit = Kit::for_worker(program)?;
+        let worker = WorkerGuest {
+            tap: guest.tap,
+            mac: "02:68:6f:70:00:01",
+            cpus: guest.cpus,
+            memory_mib: guest.memory_bytes >> 20,
+            offload: guest.offload,
+            interface: guest.interface.clone(),
+        };
+        let Bootable {
+            mut command,
+            console,
+            patience,
+            used,
+        } = worker.command(&kit)?;
+        // Ctrl-C at the terminal is for the controller, which ends its guests.
+        command.process_group(0);
+        if let Some(cgroup) = self.cgroup() {
+            cgroup.adopt(&mut command)?;
+        }
+        self.space(role::HUB)?.handle.ns().adopt(&mut command)?;
+        end_with_starter(&mut command);
+        let mut remote = Remote::start_within(guest.role, command, patience)
+            .map_err(|error| console.explain(error))?;
+        remote.compare_clocks()?;
+        // The same each time it boots.
+        let _ = guest.used.set(used);
+        Ok(remote)
+    }
+}

@@ -1,0 +1,53 @@
+//! Messages as lines of JSON, over whatever carries bytes.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Longest message, bytes. Counters and a latency histogram take some tens of KiB.
+const LONGEST: u64 = 4 * 1024 * 1024;
+/// Messages that are read before somebody wants to hear them.
+const AHEAD: usize = 8;
+
+/// Sends a message in one write.
+pub(crate) fn say(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line)?;
+    to.flush()
+}
+
+/// Hears messages on a thread of its own, until the first that is none or the end.
+pub(crate) fn hear<T: DeserializeOwned + Send + 'static>(
+    thread: &str,
+    from: impl Read + Send + 'static,
+) -> io::Result<Receiver<io::Result<T>>> {
+    let (tell, heard) = sync_channel(AHEAD);
+    thread::Builder::new()
+        .name(thread.to_owned())
+        .spawn(move || listen(BufReader::new(from), &tell))?;
+    Ok(heard)
+}
+
+/// Passes messages on until the first that is none, or until nobody hears them any more.
+fn listen<T: DeserializeOwned>(mut from: impl BufRead, tell: &SyncSender<io::Result<T>>) {
+    loop {
+        let mut line = Vec::new();
+        let message = match from.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) => return,
+            Ok(_) if line.len() as u64 == LONGEST => {
+                let why = format!("a line of more than {LONGEST} bytes");
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
+            Ok(_) => serde_json::from_slice(&line).map_err(io::Error::from),
+            Err(e) => Err(e),
+        };
+        let last = message.is_err();
+        if tell.send(message).is_err() || last {
+            return;
+        }
+    }
+}

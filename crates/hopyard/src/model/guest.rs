@@ -1,0 +1,28 @@
+//! The guest that an endpoint was.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A guest at an endpoint, as it was booted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GuestUsed {
+    /// Release of its kernel.
+    pub kernel: String,
+    /// CPUs it had.
+    pub cpus: u32,
+    /// Was its CPU a program (QEMU without KVM)?
+    pub emulated: bool,
+}
+
+impl fmt::Display for GuestUsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.emulated { ", emulated" } else { "" };
+        write!(
+            f,
+            "guest with Linux {}, CPUs: {}{how}",
+            self.kernel, self.cpus
+        )
+    }
+}
