@@ -32,5 +32,6 @@ mod resume;
 mod runs;
 mod support;
 mod switches;
+mod tapswitch;
 mod watch;
 mod workers;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::cells::CLOSURE;
 use super::quantities::quantity;
 use crate::model::{
-    CellReport, CellStatus, CpuAccounting, DatapathKind, LoadKind, Measurement, Outcome, Placement,
-    RunSummary, Sample, Warning, WarningCode,
+    CellReport, CellStatus, CpuAccounting, DatapathKind, LoadKind, Measurement, OPEN_VSWITCH,
+    Outcome, Placement, RunSummary, Sample, Warning, WarningCode,
 };
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Dependence};
@@ -341,9 +341,10 @@ fn offload(cells: &[CellReport]) -> Option<String> {
 }
 
 fn datapath(cells: &[CellReport]) -> Option<String> {
+    // Other switches in user space have no other datapath.
     let userspace = |cell: &&CellReport| {
         let datapath = cell.datapath.as_ref();
-        datapath.is_some_and(|d| d.kind == DatapathKind::Userspace)
+        datapath.is_some_and(|d| d.kind == DatapathKind::Userspace && d.switch == OPEN_VSWITCH)
     };
     let found: Vec<&CellReport> = cells.iter().filter(userspace).collect();
     let datapath = found.first()?.datapath.as_ref()?;

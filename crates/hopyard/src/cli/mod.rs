@@ -11,6 +11,7 @@ mod progress;
 mod report;
 mod run;
 mod switch;
+mod tapswitch;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -156,6 +157,7 @@ fn dispatch(command: Command) -> Done {
         Command::List(args) => list::list(&args),
         Command::Lab(args) => labs::lab(args),
         Command::Switch(args) => switch::switch(args),
+        Command::Tapswitch(args) => tapswitch::tapswitch(args),
         Command::Clean => labs::clean(),
         Command::Schema => print(&pretty(&crate::report::schema())?),
         Command::Completions { shell } => print(&args::completions(shell)),

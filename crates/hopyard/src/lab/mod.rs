@@ -6,6 +6,7 @@
 
 mod builder;
 pub mod clean;
+pub mod daemon;
 mod error;
 mod id;
 pub mod keep;
@@ -13,7 +14,9 @@ mod offloads;
 pub mod ovs;
 pub mod paths;
 mod standing;
+pub mod tap;
 mod topology;
+mod vde;
 mod workers;
 
 pub use builder::Builder;

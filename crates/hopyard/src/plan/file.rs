@@ -106,6 +106,7 @@ struct RawPublished {
 struct RawFigure {
     path: Spanned<String>,
     load: Spanned<String>,
+    peer: Option<Spanned<String>>,
     called: String,
     #[serde(default)]
     set: toml::map::Map<String, toml::Value>,
@@ -300,6 +301,10 @@ fn published(source: &Source<'_>, raw: RawPublished) -> Result<Published, Error>
         Ok(PublishedFigure {
             path: source.read("path", &figure.path, path_name)?,
             load: source.read("load", &figure.load, str::parse::<LoadKind>)?,
+            peer: match &figure.peer {
+                Some(peer) => Some(source.read("peer", peer, str::parse::<Peer>)?),
+                None => None,
+            },
             set: varied(source, &figure)?,
             called: figure.called,
             value: figure.value,

@@ -21,7 +21,7 @@ fn one(published: &Published, report: &RunReport, layout: &Layout<'_>) -> Vec<Bl
         .iter()
         .map(|f| {
             let mut cells = report.cells.iter();
-            cells.find(|c| f.is_of(&c.path, c.load, &c.axes))
+            cells.find(|c| f.is_of((&c.path, c.peer, c.load), &c.axes))
         })
         .collect();
     let values = cells
@@ -45,7 +45,7 @@ fn one(published: &Published, report: &RunReport, layout: &Layout<'_>) -> Vec<Bl
     ]);
     let rows = published.figures.iter().zip(cells);
     let rows = rows.map(|(then, now)| {
-        let mut cells = vec![Cell::lone(then.load.to_string())];
+        let mut cells = vec![Cell::lone(whence(then))];
         cells.extend(varied.iter().map(|&axis| {
             let value = then.set.get(axis);
             Cell::lone(value.map_or_else(|| ABSENT.to_owned(), |v| tame(v)))
@@ -64,6 +64,14 @@ fn one(published: &Published, report: &RunReport, layout: &Layout<'_>) -> Vec<Bl
     ]
 }
 
+/// The load, and whom it was with where that matters.
+fn whence(then: &PublishedFigure) -> String {
+    match then.peer {
+        Some(peer) => format!("{} {peer}", then.load),
+        None => then.load.to_string(),
+    }
+}
+
 /// Path and figures, then and now.
 fn row(
     published: &Published,
@@ -73,7 +81,8 @@ fn row(
     base: Option<&str>,
 ) -> Vec<Cell> {
     let is_base = base == Some(then.path.as_str());
-    let same = |f: &&PublishedFigure| f.load == then.load && f.set == then.set;
+    let same =
+        |f: &&PublishedFigure| f.load == then.load && f.peer == then.peer && f.set == then.set;
     let base_then = published
         .figures
         .iter()

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use hopyard_net::has_genl_family;
 
 use super::{Error, control};
+use crate::lab::daemon::shown;
 use crate::model::DatapathKind;
 
 /// The oldest release that anybody still maintains (Ubuntu 20.04). Older ones are not tried.
@@ -86,9 +87,13 @@ fn unsupported(feature: &str, remedy: String) -> hopyard_net::Error {
     }
 }
 
+/// A program by its name, in PATH.
+pub(in crate::lab) fn find_program(name: &str) -> Option<PathBuf> {
+    find_in(&std::env::var_os("PATH").unwrap_or_default(), name)
+}
+
 fn find(name: &str) -> hopyard_net::Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    find_in(&path, name).ok_or_else(|| {
+    find_program(name).ok_or_else(|| {
         unsupported(
             name,
             "there is no such program in PATH: install package `openvswitch-switch` (Debian, Ubuntu), \
@@ -123,7 +128,7 @@ fn version(vswitchd: &Path) -> hopyard_net::Result<String> {
     let said = control::run("ask for the version", command, &|| None)
         .map_err(|error: Error| unknown(crate::chain(&error)))?;
     let Some((version, number)) = parse_version(&said) else {
-        return Err(unknown(format!("it says: {}", control::shown(&said))));
+        return Err(unknown(format!("it says: {}", shown(&said))));
     };
     if number < LEAST {
         return Err(unsupported(

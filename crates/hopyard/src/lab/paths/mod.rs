@@ -8,6 +8,8 @@ mod native;
 mod netkit;
 mod ovs_internal;
 mod ovs_veth;
+mod tap_mq;
+mod tap_vde;
 mod veth;
 mod veth_route;
 mod vxlan;
@@ -21,7 +23,7 @@ use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
 
 use super::builder::switch_name;
-use super::{Builder, Error, LabId, Result, Topology, ovs};
+use super::{Builder, Error, LabId, Result, Topology, ovs, tap, vde};
 use crate::model::{Axes, Peer, UnknownName};
 
 /// One way to connect an endpoint.
@@ -124,6 +126,8 @@ pub static PATHS: &[&dyn Path] = &[
     &ovs_veth::OvsVeth,
     &ovs_internal::OvsInternal,
     &direct::Direct,
+    &tap_mq::TapMq,
+    &tap_vde::TapVde,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
     &vxlan::Vxlan,
@@ -163,6 +167,10 @@ pub enum Need {
     DirectSwitch,
     /// The programs of Open vSwitch, and a datapath for them.
     OpenVswitch,
+    /// Multi-queue taps, and io_uring for the switch that joins them.
+    Taps,
+    /// vde_switch, and taps for it.
+    Vde,
 }
 
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).
@@ -194,6 +202,8 @@ impl Need {
             Self::DirectSwitch => probe_switch(),
             Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
             Self::OpenVswitch => ovs::probe(),
+            Self::Taps => tap::probe(),
+            Self::Vde => vde::probe(),
             Self::BridgeNetfilter => {
                 let handle = Handle::new(&NetNs::create()?)?;
                 if handle.has_sysctl(BRIDGE_NF_SYSCTL) {

@@ -1,7 +1,7 @@
 //! The registry: every axis with how it is named, read and shown, and where it applies.
 
 use super::Axes;
-use super::values::{FAMILIES, PLACEMENTS, SWITCHES, choice};
+use super::values::{FAMILIES, PLACEMENTS, STEERINGS, SWITCHES, choice};
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units::{self, NotAQuantity};
 
@@ -275,6 +275,32 @@ pub static AXES: &[Axis] = &[
         fits: |_, _| true,
         of_path: true,
     },
+    Axis {
+        name: "queues",
+        summary: "queues of each multi-queue tap, with a thread of the switch for each",
+        values: "1 to 256 (default 2)",
+        set: |axes, text| {
+            axes.queues = Some(bounded("queues", text, 1, 256)?);
+            Ok(())
+        },
+        show: |axes| axes.queues.map(|queues| queues.to_string()),
+        clear: |axes| axes.queues = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
+    Axis {
+        name: "steering",
+        summary: "who chooses the queue of a tap by which a frame leaves the kernel",
+        values: "kernel, hash, cpu (default hash)",
+        set: |axes, text| {
+            axes.steering = Some(choice("steering", text, &STEERINGS)?);
+            Ok(())
+        },
+        show: |axes| axes.steering.map(|steering| steering.to_string()),
+        clear: |axes| axes.steering = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
     offload_axis!(
         offload,
         "offload",
@@ -313,6 +339,8 @@ mod tests {
             ("pace", "940mbit"),
             ("ports", "1000"),
             ("rules", "100"),
+            ("queues", "4"),
+            ("steering", "cpu"),
             ("offload", "off"),
             ("tso", "on"),
             ("gso", "off"),
