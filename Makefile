@@ -5,8 +5,8 @@ HOPYARD := target/release/hopyard
 
 # What building needs beside a Rust toolchain; what tests and benchmarks use on top.
 BUILD_PACKAGES := gcc libc6-dev clang libbpf-dev
-TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86
-PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables
+TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2
+PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test lint unit verify bench doctor deny clean toolchain root
@@ -14,7 +14,7 @@ PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: root build ## the main job: measure every path this host has, some three minutes
+run: root build ## the main job: measure every path this host has, some four minutes
 	$(HOPYARD) run
 
 build: toolchain ## build the program (release)
@@ -37,11 +37,11 @@ verify: root toolchain ## experiments with a known answer: promised against seen
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
 
-bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, and the direct switch beside its targets: 35 minutes
+bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, the direct switch and the tap switch beside their targets: 45 minutes
 	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/peers $(ARGS)
-	@[ -n "$(ARGS)" ] || { $(HOPYARD) run direct-switch && $(HOPYARD) run direct-switch-ports; }
+	@[ -n "$(ARGS)" ] || { $(HOPYARD) run direct-switch && $(HOPYARD) run direct-switch-ports && $(HOPYARD) run tap-switches; }
 
 doctor: build ## what this host can build, and what would distort figures
 	$(HOPYARD) doctor

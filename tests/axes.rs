@@ -156,6 +156,10 @@ fn every_device_has_the_mtu() {
                     tell(&e.to_string());
                     continue;
                 }
+                Err(e @ Error::Unsupported { .. }) if path.name() == "tap-vde" && mtu > 1500 => {
+                    tell(&hopyard::chain(&e));
+                    continue;
+                }
                 Err(e) => return Err(hopyard::chain(&e)),
             };
             for (role, name) in devices(&lab) {

@@ -34,5 +34,6 @@ mod resume;
 mod runs;
 mod support;
 mod switches;
+mod tapswitch;
 mod watch;
 mod workers;

@@ -48,6 +48,8 @@ pub(crate) fn beside() -> Beside {
 }
 
 fn need_root() {
+    // The program under test is not the one that runs the tests.
+    hopyard::lab::tap::set_program(cli::PROGRAM.into());
     assert!(
         nix::unistd::geteuid().is_root(),
         "these tests make network namespaces: run them as root, \

@@ -31,8 +31,8 @@ pub(crate) struct Traces {
     threads: Vec<String>,
     /// What there is in /run/hopyard.
     kept: BTreeSet<String>,
-    /// What there is in /run/hopyard-ovs.
-    ovs: BTreeSet<String>,
+    /// What there is in the directories of labs' daemons.
+    daemons: [BTreeSet<String>; 3],
 }
 
 impl Traces {
@@ -63,7 +63,12 @@ impl Traces {
             descriptors: count("/proc/self/fd"),
             threads: threads(),
             kept: entries("/run/hopyard"),
-            ovs: entries("/run/hopyard-ovs"),
+            daemons: [
+                "/run/hopyard-ovs",
+                "/run/hopyard-tapswitch",
+                "/run/hopyard-vde",
+            ]
+            .map(entries),
         }
     }
 

@@ -129,6 +129,17 @@ fn kernel_has(need: Need) -> bool {
             .arg("--version")
             .output()
             .is_ok_and(|output| output.status.success()),
+        Need::Vde => Command::new("sh")
+            .args(["-c", "command -v vde_switch && exec 3<>/dev/net/tun"])
+            .output()
+            .expect("sh runs")
+            .status
+            .success(),
+        Need::Taps => std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/net/tun")
+            .is_ok(),
         Need::BridgeNetfilter => {
             std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
         }

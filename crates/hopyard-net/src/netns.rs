@@ -73,6 +73,13 @@ impl NetNs {
         Ok(Self { fd: file.into() })
     }
 
+    /// The file by which other processes can open it, as long as this value lives.
+    #[must_use]
+    pub fn proc_path(&self) -> PathBuf {
+        let (pid, fd) = (std::process::id(), self.fd.as_raw_fd());
+        format!("/proc/{pid}/fd/{fd}").into()
+    }
+
     /// A second descriptor of the same namespace.
     ///
     /// # Errors

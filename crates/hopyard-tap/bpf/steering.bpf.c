@@ -27,6 +27,8 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Bytes before the IP header, without VLAN tags: 14 on a tap, 0 on a tun. */
 const volatile __u32 link_header;
+/* How many of the first queues get frames by hash; 0 is all. */
+const volatile __u32 queues;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -120,7 +122,8 @@ static __always_inline __u32 by_hash(const struct flow *flow)
 {
 	__u32 hash = hash_flow(flow);
 
-	return (hash ^ hash >> 16) & 0xffff;
+	hash = (hash ^ hash >> 16) & 0xffff;
+	return queues ? hash % queues : hash;
 }
 
 SEC("socket")

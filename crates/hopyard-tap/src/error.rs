@@ -178,6 +178,22 @@ impl Error {
             _ => false,
         }
     }
+
+    /// True when the request was wrong or cannot be met here, as opposed to something that broke.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Kernel { .. } | Self::Bpf { .. } => false,
+            Self::Net(error) => matches!(
+                error,
+                hopyard_net::Error::Invalid { .. }
+                    | hopyard_net::Error::Missing { .. }
+                    | hopyard_net::Error::Unsupported { .. }
+                    | hopyard_net::Error::Denied { .. }
+            ),
+            _ => true,
+        }
+    }
 }
 
 pub(crate) const NEEDS_ADMIN: &str =

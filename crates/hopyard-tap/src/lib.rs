@@ -31,7 +31,9 @@ mod flow;
 mod new;
 mod offload;
 mod queue;
+mod ring;
 mod steering;
+pub mod switch;
 mod sys;
 mod vnet;
 

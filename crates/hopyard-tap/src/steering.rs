@@ -31,6 +31,9 @@ pub enum Steering<'a> {
     /// By addresses, protocol and ports, read from the frame; both directions alike. [`Flow::queue`] foretells
     /// it. All that is not IP goes to queue 0.
     Hash,
+    /// As [`Steering::Hash`], among so many of the first queues: the others run dry, and can be detached without
+    /// losing a frame. 0 stands for all.
+    HashAmong(u16),
     /// By the CPU that sends, the sender's own in most cases.
     Cpu,
     /// Each flow to the queue it is pinned to; others as by [`Steering::Hash`].
@@ -52,8 +55,11 @@ impl Queue {
         let layer = self.device().layer();
         match steering {
             Steering::Kernel => self.set_steering(-1),
-            Steering::Hash => self.set_program(&mut load(layer)?, "hopyard_hash"),
-            Steering::Cpu => self.set_program(&mut load(layer)?, "hopyard_cpu"),
+            Steering::Hash => self.set_program(&mut load(layer, 0)?, "hopyard_hash"),
+            Steering::HashAmong(queues) => {
+                self.set_program(&mut load(layer, queues)?, "hopyard_hash")
+            }
+            Steering::Cpu => self.set_program(&mut load(layer, 0)?, "hopyard_cpu"),
             Steering::Pinned(pins) if pins.layer != layer => Err(Error::invalid(
                 self.what_device("set the steering"),
                 "the pins are for devices of the other layer",
@@ -108,7 +114,7 @@ impl Pins {
     /// # Errors
     /// [`Error::Bpf`] if the kernel refuses the program or its map.
     pub fn new(layer: TunLayer) -> Result<Self> {
-        let mut object = load(layer)?;
+        let mut object = load(layer, 0)?;
         let program = program(&mut object, "hopyard_pinned")?;
         let what = "open the map of pinned flows";
         let map = object
@@ -174,13 +180,15 @@ fn is_missing(error: &aya::maps::MapError) -> bool {
     }
 }
 
-fn load(layer: TunLayer) -> Result<Ebpf> {
+/// The programs for devices of a layer; hashing among the first `queues`, or among all for 0.
+fn load(layer: TunLayer, queues: u16) -> Result<Ebpf> {
     let header = match layer {
         TunLayer::Tap => ETHERNET_HEADER,
         TunLayer::Tun => 0,
     };
     EbpfLoader::new()
         .override_global("link_header", &header, true)
+        .override_global("queues", &u32::from(queues), true)
         .load(OBJECT)
         .map_err(Error::bpf("load the steering programs' maps"))
 }

@@ -1,6 +1,6 @@
 //! The ioctls of `/dev/net/tun` (`include/uapi/linux/if_tun.h`), and reading and writing in pieces.
 //!
-//! All unsafe code of the crate is here.
+//! All unsafe code of the crate is here, but for handing requests to an io_uring (`ring.rs`).
 
 use std::ffi::{c_char, c_int, c_short, c_uint, c_ulong};
 use std::fs::{File, OpenOptions};

@@ -20,6 +20,7 @@ pub mod run;
 pub mod signals;
 pub mod stats;
 pub mod store;
+pub mod tapswitch;
 pub mod units;
 
 /// Says something on stderr that is neither a result nor the end of the program.

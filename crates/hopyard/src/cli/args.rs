@@ -23,7 +23,7 @@ use super::offloads::SweepArgs;
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  hopyard run                                       what every path here costs, in some three minutes
+  hopyard run                                       what every path here costs, in some four minutes
   hopyard run --paths veth,bridge --loads tcp_rr    two paths, one load
   hopyard run --peer far --set rate=1gbit           over a wire of 1 Gbit/s
   hopyard doctor                                    what this host can build, and what would distort figures
@@ -54,6 +54,8 @@ pub(super) enum Command {
     Switch(SwitchArgs),
     /// Get a kernel to boot a guest with
     Kernel(KernelArgs),
+    /// The tap switch: join multi-queue taps by MAC address, in user space
+    Tapswitch(super::tapswitch::TapswitchArgs),
     /// Remove what an interrupted lab left behind
     Clean,
     /// Print the JSON schema of results (`hopyard/run/1`)

@@ -71,6 +71,13 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     if let Some(ovs) = &kept.ovs {
         text += &format!("  {}: ovs-vsctl --db={} show\n", ovs.datapath, ovs.database);
     }
+    if let Some(service) = &kept.service {
+        text += &format!("  {}", service.datapath);
+        if service.of == lab::tap::SWITCH_NAME {
+            text += &format!(": hopyard tapswitch show {}", service.id);
+        }
+        text += "\n";
+    }
     text += &format!(
         "hopyard lab exec {0} a -- ip address; hopyard lab down {0}\n",
         kept.name

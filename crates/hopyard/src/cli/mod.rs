@@ -13,6 +13,7 @@ mod progress;
 mod report;
 mod run;
 mod switch;
+mod tapswitch;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -162,6 +163,7 @@ fn dispatch(command: Command) -> Done {
         Command::List(args) => list::list(&args),
         Command::Lab(args) => labs::lab(args),
         Command::Switch(args) => switch::switch(args),
+        Command::Tapswitch(args) => tapswitch::tapswitch(args),
         Command::Clean => labs::clean(),
         Command::Schema => print(&pretty(&crate::report::schema())?),
         Command::Completions { shell } => print(&args::completions(shell)),

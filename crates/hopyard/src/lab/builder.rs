@@ -3,6 +3,7 @@
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, apply_ruleset};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 
+use super::daemon::Service;
 use super::guests::Guest;
 use super::ovs::Ovs;
 use super::topology::{Addresses, Endpoint, Space, role};
@@ -31,6 +32,8 @@ pub struct Builder {
     pub(super) switch: Option<String>,
     /// Open vSwitch of the hub.
     pub(super) ovs: Option<Ovs>,
+    /// Another switch of the lab's own that is a program.
+    pub(super) service: Option<Service>,
     /// Offload flags that the path's switch does not bear, whatever the axes ask for.
     pub(super) fixed: Vec<Fixed>,
     /// Guests, each booted when its worker is started.
@@ -62,6 +65,7 @@ impl Builder {
             cgroup,
             switch: None,
             ovs: None,
+            service: None,
             fixed: Vec::new(),
             guests: Vec::new(),
             to_keep,
@@ -415,6 +419,7 @@ impl Drop for Builder {
         }
         // First of all: it uses the devices.
         self.ovs = None;
+        self.service = None;
         // Pairs go at once; namespaces and what else is in them follow in the background.
         for space in &self.spaces {
             let names: Vec<&str> = self

@@ -1,14 +1,14 @@
 //! Finding and removing what an interrupted lab left.
 //!
 //! Namespaces of a lab end with its processes. What can stay behind a SIGKILL is a control group, with
-//! a worker in it that was stopped, a direct switch, Open vSwitch's directory (with its daemons, if the
-//! lab was to be kept), and a kept lab that was never finished.
+//! a worker in it that was stopped, a direct switch, the directory of a switch that is a program (with
+//! its daemons, if the lab was to be kept), and a kept lab that was never finished.
 
 use hopyard_net::Cgroup;
 use hopyard_switch::Switch;
 
 use super::builder::lab_of_switch;
-use super::ovs::home as ovs_home;
+use super::daemon::home::{HOMES, Home};
 use super::{LabId, Result, keep};
 
 /// What was found, and what became of it.
@@ -47,16 +47,15 @@ pub fn clean() -> Result<Cleaned> {
             Err(e) => cleaned.problems.push(crate::chain(&e)),
         }
     }
-    for name in abandoned_ovs()? {
-        let (daemons, problems) = ovs_home::remove(&name);
+    for (home, name) in abandoned_homes()? {
+        let (daemons, problems) = home.remove(&name);
         if problems.is_empty() {
             let with = match daemons {
                 0 => String::new(),
                 n => format!(" and {n} daemon(s) of it"),
             };
-            cleaned
-                .removed
-                .push(format!("Open vSwitch of lab {name}{with}"));
+            let of = home.of;
+            cleaned.removed.push(format!("{of} of lab {name}{with}"));
         }
         cleaned.problems.extend(problems);
     }
@@ -77,7 +76,7 @@ pub fn clean() -> Result<Cleaned> {
 pub fn find() -> Result<Vec<String>> {
     let mut found = abandoned_groups()?;
     found.extend(abandoned_switches()?);
-    found.extend(abandoned_ovs()?);
+    found.extend(abandoned_homes()?.into_iter().map(|(_, name)| name));
     found.extend(keep::leftovers()?);
     Ok(found)
 }
@@ -91,18 +90,19 @@ fn abandoned_switches() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Open vSwitch of labs whose builder is dead and which are not kept.
-fn abandoned_ovs() -> Result<Vec<String>> {
+/// Directories of daemons of labs whose builder is dead and which are not kept.
+fn abandoned_homes() -> Result<Vec<(&'static Home, String)>> {
     // In this order: a lab that is kept meanwhile has a builder that lives.
-    let dead = |name: &String| name.parse::<LabId>().is_ok_and(|id| !id.owner.lives());
-    let mut names = ovs_home::names()?;
-    names.retain(dead);
-    let kept: Vec<String> = keep::list()?
-        .into_iter()
-        .filter_map(|kept| Some(kept.ovs?.id))
-        .collect();
-    names.retain(|name| !kept.contains(name));
-    Ok(names)
+    let mut found = Vec::new();
+    for home in HOMES {
+        let names = home.names()?;
+        found.extend(names.into_iter().map(|name| (home, name)));
+    }
+    let dead = |name: &str| name.parse::<LabId>().is_ok_and(|id| !id.owner.lives());
+    found.retain(|(_, name)| dead(name));
+    let kept: Vec<_> = keep::list()?.iter().flat_map(keep::Kept::homes).collect();
+    found.retain(|one| !kept.contains(one));
+    Ok(found)
 }
 
 fn abandoned_groups() -> Result<Vec<String>> {

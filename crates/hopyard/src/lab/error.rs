@@ -84,6 +84,9 @@ pub enum Error {
     /// Open vSwitch.
     #[error(transparent)]
     Ovs(#[from] super::ovs::Error),
+    /// A daemon of a lab.
+    #[error(transparent)]
+    Daemon(#[from] super::daemon::Error),
     /// The direct switch.
     #[error(transparent)]
     Switch(#[from] hopyard_switch::Error),
@@ -129,6 +132,7 @@ impl Error {
                 | Self::GuestOffload { .. }
                 // Other people's programs: where they cannot be set up, the rest of a plan can be all the same.
                 | Self::Ovs(_)
+                | Self::Daemon(_)
         ) || matches!(self, Self::Net(hopyard_net::Error::Unsupported { .. }))
     }
 }

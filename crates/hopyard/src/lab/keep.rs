@@ -17,8 +17,9 @@ use hopyard_net::{Handle, NetNs, enter_for_exec, unbind};
 use hopyard_switch::Switch;
 use serde::{Deserialize, Serialize};
 
+use super::daemon::home::{HOMES, Home, OVS};
 use super::id::{LabId, Owner};
-use super::ovs::{self, home as ovs_home};
+use super::ovs;
 use super::{Error, Lab, Result};
 use crate::model::{Axes, Datapath, Peer};
 
@@ -49,6 +50,32 @@ pub struct Kept {
     /// Its Open vSwitch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ovs: Option<KeptOvs>,
+    /// Its switch that is one daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<KeptService>,
+}
+
+/// A switch of a kept lab that is one daemon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KeptService {
+    /// Name of its directory: the id of the lab it was built as.
+    pub id: String,
+    /// Which switch: "tap switch".
+    pub of: String,
+    /// What forwards.
+    pub datapath: Datapath,
+}
+
+impl Kept {
+    /// The directories of its daemons.
+    pub(super) fn homes(&self) -> Vec<(&'static Home, String)> {
+        let ovs = self.ovs.iter().map(|ovs| (&OVS, ovs.id.clone()));
+        let service = self.service.iter().filter_map(|service| {
+            let home = HOMES.into_iter().find(|home| home.of == service.of)?;
+            Some((home, service.id.clone()))
+        });
+        ovs.chain(service).collect()
+    }
 }
 
 /// Open vSwitch of a kept lab.
@@ -107,6 +134,7 @@ pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -
         spaces: Vec::new(),
         switch: None,
         ovs: None,
+        service: None,
     };
     claim(&kept)?;
     let built = stand(kept, path);
@@ -183,6 +211,11 @@ fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
         id: id.to_owned(),
         database: ovs::database(id),
         datapath,
+    });
+    kept.service = lab.service().map(|service| KeptService {
+        id: service.name().to_owned(),
+        of: service.home().of.to_owned(),
+        datapath: service.datapath().clone(),
     });
     kept.complete = true;
     write(&home, &kept)?;
@@ -304,8 +337,8 @@ fn parse(file: &Path, text: &str) -> Result<Kept> {
 /// removed; everything else is gone then.
 pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
-    let daemons = kept.ovs.as_ref().map(|ovs| ovs_home::processes(&ovs.id));
-    let daemons = daemons.unwrap_or_default();
+    let homes = kept.homes().into_iter();
+    let daemons: Vec<u32> = homes.flat_map(|(home, id)| home.processes(&id)).collect();
     let mut inside = Vec::new();
     for space in &kept.spaces {
         let ns = NetNs::open(&directory(name).join(&space.role))?;
@@ -350,10 +383,10 @@ pub(super) fn remove(name: &str) -> Vec<String> {
         let outcome = Switch::discard(switch).map_err(|e| crate::chain(&e));
         tried(format!("remove switch `{switch}`"), outcome);
     }
-    if let Some(ovs) = state.and_then(|kept| kept.ovs) {
-        let (_, left) = ovs_home::remove(&ovs.id);
+    for (switch, id) in state.iter().flat_map(Kept::homes) {
+        let (_, left) = switch.remove(&id);
         for problem in left {
-            tried("remove Open vSwitch".to_owned(), Err(problem));
+            tried(format!("remove {}", switch.of), Err(problem));
         }
     }
     for entry in fs::read_dir(&home).into_iter().flatten().flatten() {

@@ -6,6 +6,7 @@
 
 mod builder;
 pub mod clean;
+pub mod daemon;
 mod error;
 mod guests;
 mod id;
@@ -15,7 +16,9 @@ pub mod ovs;
 pub mod paths;
 pub(crate) mod programs;
 mod standing;
+pub mod tap;
 mod topology;
+mod vde;
 mod workers;
 
 pub use builder::Builder;

@@ -2,8 +2,9 @@
 
 use hopyard_net::Cgroup;
 
+use super::daemon::{self, Service};
 use super::guests::Guest;
-use super::ovs::{self, Ovs};
+use super::ovs::Ovs;
 use super::paths::Path;
 use super::topology::{Space, Topology};
 use super::{Builder, Error, LabId, Result, offloads};
@@ -104,22 +105,39 @@ impl Lab {
         self.builder.ovs.as_ref().map(Ovs::name)
     }
 
+    /// The switch of its own that is one daemon and a directory.
+    pub(super) fn service(&self) -> Option<&Service> {
+        self.builder.service.as_ref()
+    }
+
     /// Processes that forward, beside the load's own.
     #[must_use]
     pub fn daemons(&self) -> Vec<u32> {
-        self.builder.ovs.as_ref().map_or_else(Vec::new, Ovs::pids)
+        let mut pids = self.builder.ovs.as_ref().map_or_else(Vec::new, Ovs::pids);
+        pids.extend(self.service().and_then(Service::pid));
+        pids
     }
 
-    /// What forwards, where a path can be built in more than one way.
+    /// What forwards, where a path can be built in more than one way, or by a program.
     #[must_use]
     pub fn datapath(&self) -> Option<Datapath> {
-        self.builder.ovs.as_ref().map(Ovs::datapath)
+        let service = || self.service().map(|service| service.datapath().clone());
+        self.builder
+            .ovs
+            .as_ref()
+            .map(Ovs::datapath)
+            .or_else(service)
     }
 
     /// A process that forwards is gone, and how it ended.
     #[must_use]
-    pub fn death(&self) -> Option<ovs::Error> {
-        self.builder.ovs.as_ref().and_then(Ovs::death)
+    pub fn death(&self) -> Option<daemon::Error> {
+        let service = || self.service().and_then(Service::death);
+        self.builder
+            .ovs
+            .as_ref()
+            .and_then(Ovs::death)
+            .or_else(service)
     }
 
     /// Its guests.
@@ -132,6 +150,9 @@ impl Lab {
         self.builder.keep = true;
         if let Some(ovs) = &mut self.builder.ovs {
             ovs.leave_running();
+        }
+        if let Some(service) = &mut self.builder.service {
+            service.leave_running();
         }
     }
 }

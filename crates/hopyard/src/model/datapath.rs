@@ -5,12 +5,15 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// As [`Datapath::switch`] has it.
+pub const OPEN_VSWITCH: &str = "Open vSwitch";
+
 /// What forwards frames, where it can be more than one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Datapath {
     /// The switch ("Open vSwitch").
     pub switch: String,
-    /// Its version.
+    /// Its version; empty where it does not tell.
     pub version: String,
     /// Where frames are forwarded.
     pub kind: DatapathKind,
@@ -37,10 +40,10 @@ impl fmt::Display for DatapathKind {
 
 impl fmt::Display for Datapath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {}, {} datapath",
-            self.switch, self.version, self.kind
-        )
+        f.write_str(&self.switch)?;
+        if !self.version.is_empty() {
+            write!(f, " {}", self.version)?;
+        }
+        write!(f, ", {} datapath", self.kind)
     }
 }

@@ -14,10 +14,12 @@ mod published;
 mod result;
 mod sample;
 
-pub use axes::{AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Switch, axis};
+pub use axes::{
+    AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Steering, Switch, axis,
+};
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
-pub use datapath::{Datapath, DatapathKind};
+pub use datapath::{Datapath, DatapathKind, OPEN_VSWITCH};
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
 pub use offloads::{

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axes, LoadKind, axis};
+use super::{Axes, LoadKind, Peer, axis};
 
 /// What a report published about the paths of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +29,9 @@ pub struct PublishedFigure {
     pub path: String,
     /// The load of ours.
     pub load: LoadKind,
+    /// Whom it was with, where figures differ in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Peer>,
     /// Axis → value, as axes show it, of what was varied.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
@@ -44,10 +47,17 @@ pub struct PublishedFigure {
 impl PublishedFigure {
     /// Is it of such a cell?
     #[must_use]
-    pub fn is_of(&self, path: &str, load: LoadKind, axes: &Axes) -> bool {
+    pub fn is_of(&self, (path, peer, load): (&str, Peer, LoadKind), axes: &Axes) -> bool {
         let varied = |(name, value): (&String, &String)| {
             axis(name).is_ok_and(|axis| (axis.show)(axes).as_ref() == Some(value))
         };
-        self.path == path && self.load == load && self.set.iter().all(varied)
+        let with = self.peer.is_none_or(|with| with == peer);
+        self.path == path && self.load == load && with && self.set.iter().all(varied)
+    }
+
+    /// Is it of the same load, with the same peer, at the same values as another?
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        (self.load, self.peer, &self.set) == (other.load, other.peer, &other.set)
     }
 }

@@ -131,6 +131,14 @@ pub static PLANS: &[(&str, &str)] = &[
         "direct-switch-ports.toml",
         include_str!("../../../../plans/direct-switch-ports.toml"),
     ),
+    (
+        "tap-switches.toml",
+        include_str!("../../../../plans/tap-switches.toml"),
+    ),
+    (
+        "multiqueue-tap-2011.toml",
+        include_str!("../../../../plans/multiqueue-tap-2011.toml"),
+    ),
 ];
 
 /// A plan by its name, or by the name of a TOML file.
@@ -177,7 +185,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, namespace-switching-2014, direct-switch, direct-switch-ports, or name a .toml file"
+            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, multiqueue-tap-2011, or name a .toml file"
         );
     }
 }

@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::file::{Error, Source, path_name, plain};
 use crate::assess;
-use crate::model::{Axes, LoadKind, Published, PublishedFigure, axis};
+use crate::model::{Axes, LoadKind, Peer, Published, PublishedFigure, axis};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +24,7 @@ pub(super) struct Raw {
 struct RawFigure {
     path: Spanned<String>,
     load: Spanned<String>,
+    peer: Option<Spanned<String>>,
     called: String,
     #[serde(default)]
     set: toml::map::Map<String, toml::Value>,
@@ -43,6 +44,10 @@ pub(super) fn published(source: &Source<'_>, raw: Raw) -> Result<Published, Erro
         Ok(PublishedFigure {
             path: source.read("path", &figure.path, path_name)?,
             load: source.read("load", &figure.load, str::parse::<LoadKind>)?,
+            peer: match &figure.peer {
+                Some(peer) => Some(source.read("peer", peer, str::parse::<Peer>)?),
+                None => None,
+            },
             set: varied(source, &figure)?,
             called: figure.called,
             value: figure.value,

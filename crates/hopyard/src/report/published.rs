@@ -61,7 +61,7 @@ impl<'a> Comparison<'a> {
         let cells: Vec<Option<&CellReport>> = figures
             .map(|f| {
                 let mut cells = report.cells.iter();
-                cells.find(|c| f.is_of(&c.path, c.load, &c.axes))
+                cells.find(|c| f.is_of((&c.path, c.peer, c.load), &c.axes))
             })
             .collect();
         let estimates = cells
@@ -70,9 +70,10 @@ impl<'a> Comparison<'a> {
         let greatest = estimates.clone().flatten().map(|e| e.value.abs());
         let scale = quantity::scale(&published.quantity, greatest.fold(0.0, f64::max));
         let base_then = |then: &PublishedFigure| {
-            published.figures.iter().find(|f| {
-                f.load == then.load && f.set == then.set && Some(f.path.as_str()) == layout.base
-            })
+            published
+                .figures
+                .iter()
+                .find(|f| f.is_beside(then) && Some(f.path.as_str()) == layout.base)
         };
         let pairs = published.figures.iter().zip(&cells).zip(estimates);
         Self {
@@ -169,7 +170,7 @@ fn list(table: &Comparison<'_>) -> Table {
         Column::left(&[&versus]).following(),
     ]);
     let rows = table.pairs.iter().map(|pair| {
-        let mut cells = vec![Cell::lone(pair.then.load.to_string())];
+        let mut cells = vec![Cell::lone(whence(pair.then))];
         cells.extend(table.varied.iter().map(|&axis| {
             let value = pair.then.set.get(axis);
             Cell::lone(value.map_or_else(|| ABSENT.to_owned(), |v| tame(v)))
@@ -188,5 +189,13 @@ fn list(table: &Comparison<'_>) -> Table {
         keys: 2 + table.varied.len(),
         rows: rows.collect(),
         columns,
+    }
+}
+
+/// The load, and whom it was with where that matters.
+fn whence(then: &PublishedFigure) -> String {
+    match then.peer {
+        Some(peer) => format!("{} {peer}", then.load),
+        None => then.load.to_string(),
     }
 }

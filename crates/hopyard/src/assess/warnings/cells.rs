@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{named, with};
-use crate::model::{CellReport, CellStatus, DatapathKind, LoadKind, Placement, RunSummary};
+use crate::model::{
+    CellReport, CellStatus, DatapathKind, LoadKind, OPEN_VSWITCH, Placement, RunSummary,
+};
 use crate::store::Run;
 
 /// A result this near to what the generator can do at all is a doubt.
@@ -137,9 +139,10 @@ pub(super) fn offload(cells: &[CellReport]) -> Option<String> {
 }
 
 pub(super) fn datapath(cells: &[CellReport]) -> Option<String> {
+    // Other switches in user space have no other datapath.
     let userspace = |cell: &&CellReport| {
         let datapath = cell.datapath.as_ref();
-        datapath.is_some_and(|d| d.kind == DatapathKind::Userspace)
+        datapath.is_some_and(|d| d.kind == DatapathKind::Userspace && d.switch == OPEN_VSWITCH)
     };
     let found: Vec<&CellReport> = cells.iter().filter(userspace).collect();
     let datapath = found.first()?.datapath.as_ref()?;

@@ -171,7 +171,13 @@ impl Builder {
         self.fix_off(role::HUB, port, &[OffloadFlag::Gro]);
     }
 
-    fn fix_off(&mut self, role: &'static str, device: &str, flags: &[OffloadFlag]) {
+    /// Takes note of offload flags that the path's switch does not bear.
+    pub(in crate::lab) fn fix_off(
+        &mut self,
+        role: &'static str,
+        device: &str,
+        flags: &[OffloadFlag],
+    ) {
         self.fixed.extend(flags.iter().map(|flag| Fixed {
             role,
             device: device.to_owned(),

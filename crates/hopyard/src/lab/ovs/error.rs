@@ -7,15 +7,9 @@ use std::time::Duration;
 /// What can go wrong with Open vSwitch. The text of an error never repeats its source.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its directory.
-    #[error("cannot {what}")]
-    Home {
-        /// Operation and object.
-        what: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    /// A daemon of it, or the daemons' directory.
+    #[error(transparent)]
+    Daemon(#[from] crate::lab::daemon::Error),
     /// A program of it cannot be run at all.
     #[error("cannot run {program}: repair package `openvswitch-switch`, or choose another path")]
     Start {
@@ -49,31 +43,5 @@ pub enum Error {
         program: String,
         /// The time it had.
         after: Duration,
-    },
-    /// A daemon lives but cannot be spoken to.
-    #[error("cannot {what}: {daemon} does not listen on {socket} after {after:?}: {said}")]
-    Deaf {
-        /// Operation and object.
-        what: &'static str,
-        /// The daemon.
-        daemon: &'static str,
-        /// Where it was to listen.
-        socket: String,
-        /// The time it had.
-        after: Duration,
-        /// Its diagnostics.
-        said: String,
-    },
-    /// A daemon is gone.
-    #[error(
-        "Open vSwitch's {daemon} died ({how}): {said}; `dmesg` tells of crashes and want of memory"
-    )]
-    Died {
-        /// The daemon.
-        daemon: &'static str,
-        /// How it ended.
-        how: ExitStatus,
-        /// Its diagnostics.
-        said: String,
     },
 }

@@ -3,35 +3,43 @@
 
 mod bridge;
 mod control;
-mod daemons;
 mod error;
-pub(super) mod home;
 mod programs;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 pub(in crate::lab) use bridge::BRIDGE;
 pub use bridge::Port;
-use daemons::{Daemon, Household, Starter};
 pub use error::Error;
 use hopyard_net::{Cgroup, NetNs};
 use programs::Programs;
 pub(super) use programs::probe;
 
+use super::daemon::home::OVS;
+use super::daemon::{self, Daemon, Household, Program, Starter};
 use super::{LabId, Result};
-use crate::model::{Datapath, DatapathKind};
+use crate::model::{Datapath, DatapathKind, OPEN_VSWITCH};
 
 /// Where the programs look for their files instead of the host's directories (ovs-vswitchd(8)).
 const DIRECTORIES: [&str; 4] = ["OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR"];
 /// To the log of its own, and never to the host's syslog.
 const LOGGING: [&str; 2] = ["-vconsole:warn", "-vsyslog:off"];
 /// The programs that a lab runs.
-pub(super) const PROGRAMS: &[&str] = &["ovsdb-tool", SERVER, SWITCH, "ovs-vsctl"];
+pub(super) const PROGRAMS: &[&str] = &["ovsdb-tool", SERVER.name, SWITCH.name, "ovs-vsctl"];
 /// What they read: the schema of the database.
 pub(super) const FILES: &[&str] = &["/usr/share/openvswitch/vswitch.ovsschema"];
-const SERVER: &str = "ovsdb-server";
-const SWITCH: &str = "ovs-vswitchd";
+const SERVER: Program = Program {
+    name: "ovsdb-server",
+    called: "Open vSwitch's ovsdb-server",
+    remedy: REMEDY,
+};
+const SWITCH: Program = Program {
+    name: "ovs-vswitchd",
+    called: "Open vSwitch's ovs-vswitchd",
+    remedy: REMEDY,
+};
+const REMEDY: &str = "repair package `openvswitch-switch`";
 
 /// A running Open vSwitch. Dropping it ends it, unless it is kept.
 #[derive(Debug)]
@@ -60,7 +68,7 @@ impl Ovs {
         let kind = programs::datapath()?;
         let name = id.to_string();
         let mut ovs = Self {
-            home: home::make(&name)?,
+            home: OVS.make(&name)?,
             name,
             programs,
             kind,
@@ -85,7 +93,7 @@ impl Ovs {
     }
 
     fn start_daemons(&mut self, household: &Household<'_>) -> Result<()> {
-        let starter = Starter::new().map_err(|source| Error::Home {
+        let starter = Starter::new().map_err(|source| daemon::Error::Home {
             what: "start a thread for Open vSwitch's daemons".to_owned(),
             source,
         })?;
@@ -96,21 +104,21 @@ impl Ovs {
         create.args(["-vsyslog:off", "create"]).arg(&database);
         control::run("create a database for Open vSwitch", create, &|| None)?;
 
-        let mut server = daemon(SERVER, &programs.ovsdb_server, home);
+        let mut server = started(&SERVER, &programs.ovsdb_server, home);
         let socket = home.join("db.sock");
         server
             .arg(format!("--remote=punix:{}", socket.display()))
             .arg(&database);
-        let server = Daemon::start(SERVER, server, home, starter, household)?;
+        let server = Daemon::start(&SERVER, server, home, starter, household)?;
         self.daemons.push(server);
         let [server] = &self.daemons[..] else {
             return Ok(());
         };
         server.listens("start Open vSwitch", &socket)?;
 
-        let mut switch = daemon(SWITCH, &programs.vswitchd, home);
+        let mut switch = started(&SWITCH, &programs.vswitchd, home);
         switch.arg(format!("unix:{}", socket.display()));
-        let switch = Daemon::start(SWITCH, switch, home, starter, household)?;
+        let switch = Daemon::start(&SWITCH, switch, home, starter, household)?;
         self.daemons.insert(0, switch);
         Ok(())
     }
@@ -120,10 +128,12 @@ impl Ovs {
         let mut vsctl = command(&self.programs.vsctl, &self.home);
         vsctl
             .arg(format!("--db={}", self.database()))
-            .arg(format!("--timeout={}", control::PATIENCE.as_secs()))
+            .arg(format!("--timeout={}", daemon::PATIENCE.as_secs()))
             .arg("-vsyslog:off")
             .args(words);
-        Ok(control::run(what, vsctl, &|| self.death())?)
+        Ok(control::run(what, vsctl, &|| {
+            self.death().map(Error::from)
+        })?)
     }
 
     /// Where its database answers.
@@ -132,7 +142,7 @@ impl Ovs {
     }
 
     /// The first of its daemons that is gone, and how it ended.
-    pub(super) fn death(&self) -> Option<Error> {
+    pub(super) fn death(&self) -> Option<daemon::Error> {
         self.daemons.iter().find_map(Daemon::death)
     }
 
@@ -149,23 +159,23 @@ impl Ovs {
     /// What forwards, for results.
     pub(super) fn datapath(&self) -> Datapath {
         Datapath {
-            switch: "Open vSwitch".to_owned(),
+            switch: OPEN_VSWITCH.to_owned(),
             version: self.programs.version.clone(),
             kind: self.kind,
         }
     }
 
-    fn remove(&self) -> std::result::Result<(), Error> {
+    fn remove(&self) -> std::result::Result<(), daemon::Error> {
         for daemon in &self.daemons {
             daemon.end();
         }
-        home::remove_files(&self.name)
+        OVS.remove_files(&self.name)
     }
 }
 
 /// Where the database of a directory answers, for people.
 pub fn database(name: &str) -> String {
-    format!("unix:{}", home::directory(name).join("db.sock").display())
+    format!("unix:{}", OVS.directory(name).join("db.sock").display())
 }
 
 impl Drop for Ovs {
@@ -192,10 +202,11 @@ fn command(program: &Path, home: &Path) -> Command {
 }
 
 /// A daemon in the foreground, told apart from everybody else's by its control socket.
-fn daemon(name: &str, program: &Path, home: &Path) -> Command {
+fn started(which: &Program, program: &Path, home: &Path) -> Command {
     let mut command = command(program, home);
-    let socket = home.join(format!("{name}.ctl"));
+    let socket = home.join(format!("{}.ctl", which.name));
     command
+        .stdin(Stdio::null())
         .arg(format!("--unixctl={}", socket.display()))
         .args(LOGGING);
     command

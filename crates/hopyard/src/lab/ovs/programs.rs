@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use hopyard_net::has_genl_family;
 
 use super::{Error, control};
+use crate::lab::daemon::shown;
 use crate::lab::programs::in_path;
 use crate::model::DatapathKind;
 
@@ -111,7 +112,7 @@ fn version(vswitchd: &Path) -> hopyard_net::Result<String> {
     let said = control::run("ask for the version", command, &|| None)
         .map_err(|error: Error| unknown(crate::chain(&error)))?;
     let Some((version, number)) = parse_version(&said) else {
-        return Err(unknown(format!("it says: {}", control::shown(&said))));
+        return Err(unknown(format!("it says: {}", shown(&said))));
     };
     if number < LEAST {
         return Err(unsupported(

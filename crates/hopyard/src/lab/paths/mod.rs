@@ -7,6 +7,8 @@ mod macvlan;
 mod native;
 mod netkit;
 mod open_vswitch;
+mod tap_mq;
+mod tap_vde;
 mod veth;
 mod veth_route;
 mod vm;
@@ -21,7 +23,7 @@ use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
 
 use super::builder::switch_name;
-use super::{Builder, Error, LabId, Result, Topology, ovs};
+use super::{Builder, Error, LabId, Result, Topology, ovs, tap, vde};
 use crate::guest;
 use crate::model::{Axes, Peer, UnknownName};
 
@@ -129,6 +131,8 @@ pub static PATHS: &[&dyn Path] = &[
     &open_vswitch::OVS_VETH,
     &open_vswitch::OVS_INTERNAL,
     &direct::Direct,
+    &tap_mq::TapMq,
+    &tap_vde::TapVde,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
     &vxlan::Vxlan,
@@ -171,6 +175,10 @@ pub enum Need {
     OpenVswitch,
     /// QEMU, and a kernel to boot.
     Guest,
+    /// Multi-queue taps, and io_uring for the switch that joins them.
+    Taps,
+    /// vde_switch, and taps for it.
+    Vde,
 }
 
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).
@@ -204,6 +212,11 @@ impl Need {
             Self::Filter => Carried {
                 programs: &["nft"],
                 ..modules(&["nf_tables"])
+            },
+            Self::Taps => modules(&["tun"]),
+            Self::Vde => Carried {
+                programs: &[vde::SWITCH.name],
+                ..modules(&["tun"])
             },
             Self::OpenVswitch => Carried {
                 programs: ovs::PROGRAMS,
@@ -239,6 +252,8 @@ impl Need {
             Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
             Self::OpenVswitch => ovs::probe(),
             Self::Guest => guest::probe(),
+            Self::Taps => tap::probe(),
+            Self::Vde => vde::probe(),
             Self::BridgeNetfilter => {
                 let handle = Handle::new(&NetNs::create()?)?;
                 if handle.has_sysctl(BRIDGE_NF_SYSCTL) {

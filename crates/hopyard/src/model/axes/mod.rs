@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use registry::{AXES, Axis, AxisError, axis};
-pub use values::{Family, OffloadFlag, Placement, Rate, Switch};
+pub use values::{Family, OffloadFlag, Placement, Rate, Steering, Switch};
 
 use super::{LoadKind, Peer};
 
@@ -61,6 +61,12 @@ pub struct Axes {
     /// Memory of a guest, bytes; absent is 512 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_memory_bytes: Option<u32>,
+    /// Queues of each multi-queue device; absent leaves the path's own number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<u32>,
+    /// Who chooses among them; absent leaves the path's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<Steering>,
     /// All offload flags that can be changed at once; absent leaves the kernel's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offload: Option<Switch>,
@@ -100,6 +106,8 @@ impl Default for Axes {
             rules: None,
             guest_cpus: None,
             guest_memory_bytes: None,
+            queues: None,
+            steering: None,
             offload: None,
             tso: None,
             gso: None,

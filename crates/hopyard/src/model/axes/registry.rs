@@ -1,7 +1,7 @@
 //! The registry: every axis with how it is named, read and shown, and where it applies.
 
 use super::Axes;
-use super::values::{FAMILIES, PLACEMENTS, SWITCHES, choice};
+use super::values::{FAMILIES, PLACEMENTS, STEERINGS, SWITCHES, choice};
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units::{self, NotAQuantity};
 
@@ -289,6 +289,19 @@ pub static AXES: &[Axis] = &[
         of_path: true,
     },
     Axis {
+        name: "queues",
+        summary: "queues of each multi-queue tap, with a thread of the switch for each",
+        values: "1 to 256 (default 2)",
+        set: |axes, text| {
+            axes.queues = Some(bounded("queues", text, 1, 256)?);
+            Ok(())
+        },
+        show: |axes| axes.queues.map(|queues| queues.to_string()),
+        clear: |axes| axes.queues = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
+    Axis {
         name: "guest_memory",
         summary: "memory of a guest",
         values: "256 MiB to 2048 MiB (default 512 MiB)",
@@ -299,6 +312,19 @@ pub static AXES: &[Axis] = &[
         },
         show: |axes| axes.guest_memory_bytes.map(units::show_bytes),
         clear: |axes| axes.guest_memory_bytes = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
+    Axis {
+        name: "steering",
+        summary: "who chooses the queue of a tap by which a frame leaves the kernel",
+        values: "kernel, hash, cpu (default hash)",
+        set: |axes, text| {
+            axes.steering = Some(choice("steering", text, &STEERINGS)?);
+            Ok(())
+        },
+        show: |axes| axes.steering.map(|steering| steering.to_string()),
+        clear: |axes| axes.steering = None,
         fits: |_, _| true,
         of_path: true,
     },
@@ -342,6 +368,8 @@ mod tests {
             ("rules", "100"),
             ("guest_cpus", "2"),
             ("guest_memory", "1024MiB"),
+            ("queues", "4"),
+            ("steering", "cpu"),
             ("offload", "off"),
             ("tso", "on"),
             ("gso", "off"),

@@ -32,6 +32,18 @@ pub enum Family {
     V6,
 }
 
+/// Who chooses the queue of a tap by which a frame leaves the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Steering {
+    /// The kernel: a flow stays where its answers came in.
+    Kernel,
+    /// A hash of addresses, protocol and ports.
+    Hash,
+    /// The CPU that sends.
+    Cpu,
+}
+
 /// On or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -98,6 +110,11 @@ pub(super) const PLACEMENTS: [(&str, Placement); 3] = [
     ("split", Placement::Split),
     ("free", Placement::Free),
 ];
+pub(super) const STEERINGS: [(&str, Steering); 3] = [
+    ("kernel", Steering::Kernel),
+    ("hash", Steering::Hash),
+    ("cpu", Steering::Cpu),
+];
 pub(super) const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
@@ -111,6 +128,12 @@ fn shown<T: PartialEq>(value: &T, values: &[(&'static str, T)]) -> String {
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&shown(self, &PLACEMENTS))
+    }
+}
+
+impl fmt::Display for Steering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &STEERINGS))
     }
 }
 

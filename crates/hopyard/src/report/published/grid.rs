@@ -19,7 +19,7 @@ impl<'a> Plane<'a> {
     pub(super) fn of(table: &Comparison<'a>) -> Option<Self> {
         let figures = || table.pairs.iter().map(|pair| pair.then);
         let several_paths = distinct(figures().map(|f| &f.path)).len() > 1;
-        let one_load = distinct(figures().map(|f| f.load)).len() == 1;
+        let one_load = distinct(figures().map(|f| (f.load, f.peer))).len() == 1;
         let same_axes = figures().all(|f| f.set.len() == table.varied.len());
         if !(several_paths && one_load && same_axes) {
             return None;

@@ -292,6 +292,7 @@ fn what_was_published_stands_beside_what_is_measured() {
     let figure = |path: &str, value| PublishedFigure {
         path: path.to_owned(),
         load: LoadKind::TcpStream,
+        peer: None,
         called: format!("a {path}"),
         value,
         set: BTreeMap::new(),

@@ -219,6 +219,7 @@ fn published_figures_of_two_axes_are_grids() {
     let figure = |path: &str, flows: &str, offload: &str, value| PublishedFigure {
         path: path.to_owned(),
         load: LoadKind::TcpStream,
+        peer: None,
         called: format!("a {path}"),
         value,
         set: [("flows", flows), ("offload", offload)]

@@ -1,4 +1,9 @@
-//! Starting daemons so that they end when they should.
+//! Programs that forward for a lab: started so that they end when they should, and found when they do not.
+
+mod error;
+pub(in crate::lab) mod home;
+mod said;
+mod service;
 
 use std::fs::File;
 use std::io;
@@ -13,23 +18,29 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::{Cgroup, NetNs, end_with_starter};
 
-use super::{Error, control};
 use crate::lab::Result;
+pub use error::Error;
+use home::Home;
+pub(in crate::lab) use said::shown;
+pub(in crate::lab) use service::{NewService, Service};
+
+/// How long a program may take to start. They take some ms; a loaded machine multiplies that.
+pub(in crate::lab) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a lab has its daemons run.
-pub(super) struct Household<'a> {
+pub(in crate::lab) struct Household<'a> {
     /// The namespace they live in.
-    pub(super) hub: &'a NetNs,
+    pub(in crate::lab) hub: &'a NetNs,
     /// The group that counts their CPU time with the load's.
-    pub(super) cgroup: Option<&'a Cgroup>,
+    pub(in crate::lab) cgroup: Option<&'a Cgroup>,
     /// Do they outlive this process?
-    pub(super) keep: bool,
+    pub(in crate::lab) keep: bool,
 }
 
 /// A thread that starts processes and lives as long as they shall: the kernel kills them when the
 /// thread that started them ends, which it does at the latest with this process, however that ends.
 #[derive(Debug)]
-pub(super) struct Starter {
+pub(in crate::lab) struct Starter {
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -40,10 +51,10 @@ struct Order {
 }
 
 impl Starter {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(in crate::lab) fn new() -> io::Result<Self> {
         let (orders, taken) = channel();
         let thread = thread::Builder::new()
-            .name("ovs starter".into())
+            .name("lab starter".into())
             .spawn(move || serve(&taken))?;
         Ok(Self {
             orders: Some(orders),
@@ -85,31 +96,41 @@ impl Drop for Starter {
     }
 }
 
+/// A program that is a daemon of labs.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::lab) struct Program {
+    /// Its file, and that of its log.
+    pub(in crate::lab) name: &'static str,
+    /// What it is, for people.
+    pub(in crate::lab) called: &'static str,
+    /// What to do where it does not run.
+    pub(in crate::lab) remedy: &'static str,
+}
+
 /// A running daemon. It ends when told to, with its starter, or never where the lab is kept.
 #[derive(Debug)]
-pub(super) struct Daemon {
-    name: &'static str,
+pub(in crate::lab) struct Daemon {
+    program: &'static Program,
     child: Mutex<Child>,
     log: PathBuf,
 }
 
 impl Daemon {
     /// Starts it with `home/NAME.log` for what it has to say.
-    pub(super) fn start(
-        name: &'static str,
+    pub(in crate::lab) fn start(
+        program: &'static Program,
         mut command: Command,
         home: &Path,
         starter: &Starter,
         household: &Household<'_>,
     ) -> Result<Self> {
-        let log = home.join(format!("{name}.log"));
+        let log = home.join(format!("{}.log", program.name));
         let file = File::create(&log).map_err(|source| Error::Home {
             what: format!("make file {}", log.display()),
             source,
         })?;
         command
             .current_dir("/")
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(file)
             // Ctrl-C at the terminal is for hopyard, which ends its daemons.
@@ -122,33 +143,34 @@ impl Daemon {
             cgroup.adopt(&mut command)?;
         }
         let child = starter.start(command).map_err(|source| Error::Start {
-            program: name.to_owned(),
+            program: program.name,
+            remedy: program.remedy,
             source,
         })?;
         Ok(Self {
-            name,
+            program,
             child: Mutex::new(child),
             log,
         })
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(in crate::lab) fn pid(&self) -> u32 {
         self.child().id()
     }
 
     /// How it ended, if it did.
-    pub(super) fn death(&self) -> Option<Error> {
+    pub(in crate::lab) fn death(&self) -> Option<Error> {
         let how = self.child().try_wait().ok()??;
         Some(Error::Died {
-            daemon: self.name,
+            daemon: self.program.called,
             how,
             said: self.said(),
         })
     }
 
     /// Waits until it listens on its socket.
-    pub(super) fn listens(&self, what: &'static str, socket: &Path) -> Result<()> {
-        let deadline = Instant::now() + control::PATIENCE;
+    pub(in crate::lab) fn listens(&self, what: &'static str, socket: &Path) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
         while UnixStream::connect(socket).is_err() {
             if let Some(death) = self.death() {
                 return Err(death.into());
@@ -156,9 +178,9 @@ impl Daemon {
             if Instant::now() > deadline {
                 return Err(Error::Deaf {
                     what,
-                    daemon: self.name,
+                    daemon: self.program.name,
                     socket: socket.display().to_string(),
-                    after: control::PATIENCE,
+                    after: PATIENCE,
                     said: self.said(),
                 }
                 .into());
@@ -169,7 +191,7 @@ impl Daemon {
     }
 
     /// Ends it, whatever it is doing; its state goes with it.
-    pub(super) fn end(&self) {
+    pub(in crate::lab) fn end(&self) {
         let mut child = self.child();
         // Fails only if it ended by itself.
         let _ = child.kill();
@@ -179,7 +201,7 @@ impl Daemon {
     fn said(&self) -> String {
         std::fs::read_to_string(&self.log).map_or_else(
             |error| format!("{} cannot be read: {error}", self.log.display()),
-            |log| control::shown(&log),
+            |log| shown(&log),
         )
     }
 

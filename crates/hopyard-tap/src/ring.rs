@@ -1,0 +1,242 @@
+//! An io_uring of one worker: reads that go on by themselves, and writes from the buffers that they filled.
+//!
+//! Buffers belong to the kernel until a read fills one, then to the worker until it gives it back.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
+
+/// The only group of buffers.
+const GROUP: u16 = 0;
+/// At the place where a file's position would be: it has none.
+const NO_OFFSET: u64 = u64::MAX;
+/// Requests that are told to the kernel at once.
+const ENTRIES: u32 = 256;
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// A frame was read from a port into a buffer.
+    Read {
+        port: usize,
+        buffer: u16,
+        length: usize,
+    },
+    /// Reading from a port has to be asked for again; for good, where the device is gone.
+    ReadEnded { port: usize, gone: bool },
+    /// A buffer was written to a port; the error is a number of `errno(3)`.
+    Written {
+        port: usize,
+        buffer: u16,
+        error: Option<i32>,
+    },
+    /// A port takes frames again.
+    Writable { port: usize },
+    /// A descriptor that was watched is ready.
+    Watched,
+    /// Nothing to know.
+    Nothing,
+}
+
+/// What a request was, in 64 bits: kind, port, buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    Read,
+    Write,
+    Writable,
+    Watch,
+    Give,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind::Read,
+    Kind::Write,
+    Kind::Writable,
+    Kind::Watch,
+    Kind::Give,
+];
+
+fn tag(kind: Kind, port: usize, buffer: u16) -> u64 {
+    (kind as u64) << 48 | (port as u64) << 16 | u64::from(buffer)
+}
+
+fn untag(tag: u64) -> (Option<Kind>, usize, u16) {
+    let port = (tag >> 16) as u32 as usize;
+    (KINDS.get((tag >> 48) as usize).copied(), port, tag as u16)
+}
+
+pub(crate) struct Ring {
+    ring: IoUring,
+    /// All buffers, one after the other; never moved or resized.
+    memory: Vec<u8>,
+    /// Length of each.
+    size: usize,
+}
+
+impl Ring {
+    /// With so many buffers of a size, all of them the kernel's.
+    pub(crate) fn new(buffers: u16, size: usize) -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            // The kernel interrupts nobody for what is done, and says so instead.
+            .setup_coop_taskrun()
+            .setup_taskrun_flag()
+            .build(ENTRIES)?;
+        let mut known = Probe::new();
+        ring.submitter().register_probe(&mut known)?;
+        if !known.is_supported(opcode::ReadMulti::CODE) {
+            let why = "this kernel's io_uring has no multishot reads";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
+        let memory = vec![0; usize::from(buffers) * size];
+        let mut ring = Self { ring, memory, size };
+        ring.give(0, buffers);
+        Ok(ring)
+    }
+
+    /// Reads frames from a port until told otherwise (Linux 6.7).
+    pub(crate) fn read(&mut self, port: usize, fd: RawFd) {
+        let read = opcode::ReadMulti::new(Fd(fd), 0, GROUP).offset(NO_OFFSET);
+        self.push(&read.build().user_data(tag(Kind::Read, port, 0)));
+    }
+
+    /// Writes a frame to a port; never waits for it.
+    pub(crate) fn write(&mut self, port: usize, fd: RawFd, buffer: u16, length: usize) {
+        let bytes = self.frame(buffer, length);
+        let write = opcode::Write::new(Fd(fd), bytes.as_ptr(), length as u32)
+            .offset(NO_OFFSET)
+            .rw_flags(libc::RWF_NOWAIT);
+        self.push(&write.build().user_data(tag(Kind::Write, port, buffer)));
+    }
+
+    /// Tells when a port takes frames again.
+    pub(crate) fn writable(&mut self, port: usize, fd: RawFd) {
+        let poll = opcode::PollAdd::new(Fd(fd), libc::POLLOUT as u32);
+        self.push(&poll.build().user_data(tag(Kind::Writable, port, 0)));
+    }
+
+    /// Tells when a descriptor can be read or hangs up.
+    pub(crate) fn watch(&mut self, fd: RawFd) {
+        let poll = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32);
+        self.push(&poll.build().user_data(tag(Kind::Watch, 0, 0)));
+    }
+
+    /// Gives a buffer back.
+    pub(crate) fn give_back(&mut self, buffer: u16) {
+        self.give(buffer, 1);
+    }
+
+    fn give(&mut self, first: u16, count: u16) {
+        let start = usize::from(first) * self.size;
+        let memory = self.memory[start..].as_mut_ptr();
+        let give = opcode::ProvideBuffers::new(memory, self.size as i32, count, GROUP, first);
+        let quiet = squeue::Flags::SKIP_SUCCESS;
+        self.push(
+            &give
+                .build()
+                .flags(quiet)
+                .user_data(tag(Kind::Give, 0, first)),
+        );
+    }
+
+    /// The frame that was read into a buffer.
+    pub(crate) fn frame(&self, buffer: u16, length: usize) -> &[u8] {
+        let start = usize::from(buffer) * self.size;
+        &self.memory[start..start + length]
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) {
+        loop {
+            // SAFETY: buffers of requests lie in `memory`, which lives until all of them are cancelled (`drop`); whoever
+            // names a descriptor keeps it open as long as the ring.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return;
+            }
+            // Full: what is in it goes first. The kernel takes all of it, or is out of memory for a moment.
+            let _ = self.ring.submit();
+        }
+    }
+
+    /// Tells the kernel what was asked for, and lets it finish what it can.
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
+        self.ring.submit().map(drop)
+    }
+
+    /// Is there nothing to take, as far as can be seen without asking the kernel?
+    pub(crate) fn is_idle(&mut self) -> bool {
+        self.ring.completion().is_empty() && !self.ring.submission().taskrun()
+    }
+
+    /// Waits until something is done.
+    pub(crate) fn wait(&mut self, limit: Option<Duration>) {
+        let Some(limit) = limit else {
+            // A signal is no reason to end: the caller looks again.
+            let _ = self.ring.submit_and_wait(1);
+            return;
+        };
+        let limit = Timespec::from(limit);
+        let args = SubmitArgs::new().timespec(&limit);
+        // Nor is the end of the time.
+        let _ = self.ring.submitter().submit_with_args(1, &args);
+    }
+
+    /// Takes what was done, in that order.
+    pub(crate) fn take(&mut self, done: &mut Vec<Done>) {
+        for entry in self.ring.completion() {
+            let (kind, port, buffer) = untag(entry.user_data());
+            match kind {
+                Some(Kind::Read) => take_read(&entry, port, done),
+                Some(Kind::Write) => done.push(Done::Written {
+                    port,
+                    buffer,
+                    error: (entry.result() < 0).then(|| -entry.result()),
+                }),
+                Some(Kind::Writable) => done.push(Done::Writable { port }),
+                Some(Kind::Watch) => done.push(Done::Watched),
+                Some(Kind::Give) | None => done.push(Done::Nothing),
+            }
+        }
+    }
+}
+
+fn take_read(entry: &cqueue::Entry, port: usize, done: &mut Vec<Done>) {
+    let length = usize::try_from(entry.result());
+    if let (Ok(length), Some(buffer)) = (length, cqueue::buffer_select(entry.flags())) {
+        done.push(Done::Read {
+            port,
+            buffer,
+            length,
+        });
+    }
+    if !cqueue::more(entry.flags()) {
+        // Out of buffers, or out of a device.
+        let gone = entry.result() < 0 && entry.result() != -libc::ENOBUFS;
+        done.push(Done::ReadEnded { port, gone });
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // The kernel must not write to buffers that are no more. It fails where there is nothing to cancel.
+        let all = CancelBuilder::any();
+        let _ = self.ring.submitter().register_sync_cancel(None, all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_read_back() {
+        for kind in KINDS {
+            let (back, port, buffer) = untag(tag(kind, 1023, 65_535));
+            assert_eq!((back, port, buffer), (Some(kind), 1023, 65_535));
+        }
+        assert_eq!(untag(u64::MAX).0, None);
+    }
+}

@@ -1,0 +1,195 @@
+//! What is counted, by port: a worker writes its own, anybody adds them up.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a worker counts at a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Read from it.
+    RxFrames,
+    /// Bytes of those, without virtio-net headers.
+    RxBytes,
+    /// Written to it.
+    TxFrames,
+    /// Bytes of those.
+    TxBytes,
+    /// Read from it and written to all others, as nobody or everybody was meant.
+    Flooded,
+    /// Addresses first heard here.
+    Learnt,
+    /// Addresses heard here that were elsewhere before.
+    Moved,
+    /// Addresses heard here for which the table has no room.
+    TableFull,
+    /// Writes put off, as its queue took no more.
+    Waited,
+    /// Lost, by reason.
+    Drop(Reason),
+}
+
+/// Why a frame went nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Read: it has no Ethernet header.
+    Runt,
+    /// Read: it is longer than any device gives ([`LARGEST_FRAME`](crate::LARGEST_FRAME)).
+    Giant,
+    /// Read: it is from a group's address, or from nobody's.
+    BadSource,
+    /// Read: whom it is for is at the port it came from.
+    SamePort,
+    /// To be written: the device took no more for as long as the switch waits.
+    Stalled,
+    /// To be written: the device is down.
+    Down,
+    /// To be written: the device was deleted.
+    Gone,
+    /// To be written: the kernel refuses it, as its virtio-net header contradicts it.
+    Refused,
+    /// To be written: the kernel failed otherwise, out of memory for one.
+    Failed,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 9] = [
+        Self::Runt,
+        Self::Giant,
+        Self::BadSource,
+        Self::SamePort,
+        Self::Stalled,
+        Self::Down,
+        Self::Gone,
+        Self::Refused,
+        Self::Failed,
+    ];
+
+    /// In results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Runt => "runt",
+            Self::Giant => "giant",
+            Self::BadSource => "bad_source",
+            Self::SamePort => "same_port",
+            Self::Stalled => "stalled",
+            Self::Down => "down",
+            Self::Gone => "gone",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+const EVENTS: usize = 9 + Reason::ALL.len();
+
+impl Event {
+    fn index(self) -> usize {
+        match self {
+            Self::RxFrames => 0,
+            Self::RxBytes => 1,
+            Self::TxFrames => 2,
+            Self::TxBytes => 3,
+            Self::Flooded => 4,
+            Self::Learnt => 5,
+            Self::Moved => 6,
+            Self::TableFull => 7,
+            Self::Waited => 8,
+            Self::Drop(reason) => 9 + reason as usize,
+        }
+    }
+}
+
+/// One worker's counters of one port, on cache lines that nobody else writes.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Cell([AtomicU64; EVENTS]);
+
+impl Cell {
+    /// Only its worker calls this, so that no instruction need be atomic as a whole.
+    pub(super) fn add(&self, event: Event, count: u64) {
+        let slot = &self.0[event.index()];
+        slot.store(slot.load(Relaxed) + count, Relaxed);
+    }
+
+    fn get(&self, event: Event) -> u64 {
+        self.0[event.index()].load(Relaxed)
+    }
+}
+
+/// What passed a port since the switch began, all queues together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Frames that its device sent to the switch.
+    pub rx_frames: u64,
+    /// Bytes of those, Ethernet headers included.
+    pub rx_bytes: u64,
+    /// Frames that the switch sent to its device.
+    pub tx_frames: u64,
+    /// Bytes of those.
+    pub tx_bytes: u64,
+    /// Frames from here that went to every other port.
+    pub flooded: u64,
+    /// Addresses first heard here.
+    pub learnt: u64,
+    /// Addresses heard here that were at another port before.
+    pub moved: u64,
+    /// Frames from addresses for which there was no room.
+    pub table_full: u64,
+    /// How often a frame was put off, as the device took no more.
+    pub waited: u64,
+    /// Frames lost, by reason, those that happened.
+    pub drops: Vec<(Reason, u64)>,
+}
+
+impl Counters {
+    /// The sum over workers.
+    pub(super) fn sum<'a>(cells: &(impl Iterator<Item = &'a Cell> + Clone)) -> Self {
+        let of = |event| cells.clone().map(|cell| cell.get(event)).sum();
+        Self {
+            rx_frames: of(Event::RxFrames),
+            rx_bytes: of(Event::RxBytes),
+            tx_frames: of(Event::TxFrames),
+            tx_bytes: of(Event::TxBytes),
+            flooded: of(Event::Flooded),
+            learnt: of(Event::Learnt),
+            moved: of(Event::Moved),
+            table_full: of(Event::TableFull),
+            waited: of(Event::Waited),
+            drops: Reason::ALL
+                .into_iter()
+                .map(|reason| (reason, of(Event::Drop(reason))))
+                .filter(|(_, count)| *count > 0)
+                .collect(),
+        }
+    }
+
+    /// All that was lost here.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.drops.iter().map(|(_, count)| count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_add_up_and_every_reason_has_a_place_of_its_own() {
+        let cells = [Cell::default(), Cell::default()];
+        for cell in &cells {
+            cell.add(Event::RxFrames, 2);
+            cell.add(Event::Waited, 1);
+            for (n, reason) in Reason::ALL.into_iter().enumerate() {
+                cell.add(Event::Drop(reason), n as u64 + 1);
+            }
+        }
+        let sum = Counters::sum(&cells.iter());
+        assert_eq!((sum.rx_frames, sum.waited, sum.tx_frames), (4, 2, 0));
+        let each: Vec<_> = (1..=9).map(|n| 2 * n).collect();
+        let seen: Vec<_> = sum.drops.iter().map(|(_, count)| *count).collect();
+        assert_eq!(seen, each);
+        assert_eq!(sum.dropped(), 90);
+    }
+}

@@ -1,0 +1,63 @@
+//! What the switch reads of a frame: its two addresses.
+
+/// A MAC address, in the low 48 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Mac(u64);
+
+/// The bit of the first byte that makes an address a group's (IEEE 802, section 8.2.2).
+const GROUP: u64 = 1 << 40;
+const HEADER: usize = 14;
+
+impl Mac {
+    fn of(bytes: [u8; 6]) -> Self {
+        let [a, b, c, d, e, f] = bytes;
+        Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+    }
+
+    /// Broadcast or multicast.
+    pub(super) fn is_group(self) -> bool {
+        self.0 & GROUP != 0
+    }
+
+    /// Can a station send from it?
+    pub(super) fn is_station(self) -> bool {
+        self.0 != 0 && !self.is_group()
+    }
+
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// Destination and source of an Ethernet frame; `None` for one too short to have an Ethernet header.
+pub(super) fn addresses(frame: &[u8]) -> Option<(Mac, Mac)> {
+    let header = frame.first_chunk::<HEADER>()?;
+    let [a, b, c, d, e, f, g, h, i, j, k, l, _, _] = *header;
+    Some((Mac::of([a, b, c, d, e, f]), Mac::of([g, h, i, j, k, l])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_the_first_twelve_bytes() {
+        let frame = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 8, 0];
+        let (to, from) = addresses(&frame).unwrap();
+        assert_eq!(
+            (to.bits(), from.bits()),
+            (0x0200_0000_0001, 0x0200_0000_0009)
+        );
+        assert!(to.is_station() && !to.is_group());
+        assert_eq!(addresses(&frame[..13]), None);
+    }
+
+    #[test]
+    fn groups_and_nobody_are_no_stations() {
+        let mac = |first| Mac::of([first, 0, 0, 0, 0, 0]);
+        assert!(!mac(0).is_station());
+        assert!(mac(0x33).is_group() && !mac(0x33).is_station());
+        assert!(Mac::of([0xff; 6]).is_group());
+        assert!(mac(2).is_station());
+    }
+}

@@ -1,0 +1,231 @@
+//! Who starts workers, and decides how many queues there are.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::counters::{Cell, Counters};
+use super::port::Port;
+use super::rest::Rest;
+use super::scale::{Change, Scale};
+use super::shared::Shared;
+use super::worker::Worker;
+use super::{PortState, QueueCount, State, Switch};
+use crate::error::{Error, Result};
+
+/// How often the manager looks.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long a frame may be under way between being given a queue's number and being in it, at most: the
+/// kernel does both with its softirqs off.
+const UNDER_WAY: Duration = Duration::from_millis(20);
+/// How long the frames that are in a queue may take to be moved.
+const DRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The ports and the workers that serve them.
+#[derive(Debug)]
+pub(super) struct Crew {
+    shared: Arc<Shared>,
+    ports: Vec<Port>,
+    /// One for each queue ever attached; those beyond `attached` have nothing to do.
+    workers: Vec<Hand>,
+    attached: usize,
+    changes: u64,
+}
+
+#[derive(Debug)]
+struct Hand {
+    thread: JoinHandle<()>,
+    counters: Arc<[Cell]>,
+    rest: Arc<Rest>,
+    /// Rested up to the manager's last look, nanoseconds.
+    seen_ns: u64,
+}
+
+impl Crew {
+    pub(super) fn new(ports: Vec<Port>, shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            ports,
+            workers: Vec::new(),
+            attached: 0,
+            changes: 0,
+        }
+    }
+
+    /// Attaches one more queue to every port, with a worker.
+    pub(super) fn grow(&mut self) -> Result<()> {
+        let number = self.attached;
+        let queues = self
+            .ports
+            .iter_mut()
+            .map(|port| port.grow(number))
+            .collect::<Result<Vec<_>>>()?;
+        if self.workers.len() == number {
+            let rest = Arc::new(Rest::default());
+            let counters: Arc<[Cell]> = queues.iter().map(|_| Cell::default()).collect();
+            let worker = Worker {
+                queues,
+                counters: Arc::clone(&counters),
+                rest: Arc::clone(&rest),
+                shared: Arc::clone(&self.shared),
+            };
+            self.workers.push(Hand {
+                thread: spawn(&format!("tap queue {number}"), || worker.run())?,
+                counters,
+                rest,
+                seen_ns: 0,
+            });
+        }
+        self.attached += 1;
+        Ok(())
+    }
+
+    /// Detaches the last queue of every port, read empty before; false if it does not run dry.
+    fn shrink(&mut self) -> Result<bool> {
+        let last = self.attached - 1;
+        let among = u16::try_from(last).unwrap_or(u16::MAX);
+        for port in &self.ports {
+            port.steer(Some(among))?;
+        }
+        let dry = self.runs_dry(last);
+        if dry {
+            for port in &self.ports {
+                port.shrink(last)?;
+            }
+            self.attached = last;
+        }
+        self.ports.iter().try_for_each(|port| port.steer(None))?;
+        Ok(dry)
+    }
+
+    /// Waits until nothing is left in the queues of a worker that get nothing any more.
+    fn runs_dry(&self, number: usize) -> bool {
+        let deadline = Instant::now() + DRY_AFTER;
+        thread::sleep(UNDER_WAY);
+        // It rests once it has found all of them empty.
+        while !self.workers[number].rest.is_on() {
+            if Instant::now() > deadline {
+                return false;
+            }
+            thread::sleep(UNDER_WAY / 20);
+        }
+        true
+    }
+
+    /// Attaches or detaches queues until there are so many.
+    pub(super) fn set_queues(&mut self, count: usize) -> Result<()> {
+        while self.attached < count {
+            self.grow()?;
+            self.changes += 1;
+        }
+        while self.attached > count {
+            if !self.shrink()? {
+                let why = "frames are left in it that their receivers do not take; try again later";
+                return Err(Error::invalid("detach a queue of the tap switch", why));
+            }
+            self.changes += 1;
+        }
+        Ok(())
+    }
+
+    /// The share of time that each worker of an attached queue was at work since the last call.
+    fn busy(&mut self, elapsed: Duration) -> Vec<f64> {
+        let now_ns = self.shared.now_ns();
+        let share = |hand: &mut Hand| {
+            let rested = hand.rest.until(now_ns);
+            let since = rested.saturating_sub(hand.seen_ns);
+            hand.seen_ns = rested;
+            (1.0 - Duration::from_nanos(since).as_secs_f64() / elapsed.as_secs_f64()).max(0.0)
+        };
+        let mut shares: Vec<f64> = self.workers.iter_mut().map(share).collect();
+        shares.truncate(self.attached);
+        shares
+    }
+
+    fn follow(&mut self, scale: &mut Scale, elapsed: Duration) {
+        let busy = self.busy(elapsed);
+        let before = self.attached;
+        // Without a further queue it goes on as it is, and a device that was deleted has no use for one.
+        let _ = match scale.look(&busy) {
+            Change::Keep => Ok(()),
+            Change::Grow => self.grow(),
+            Change::Shrink => self.shrink().map(drop),
+        };
+        self.changes += u64::from(self.attached != before);
+    }
+
+    pub(super) fn state(&self) -> State {
+        let port = |(number, port): (usize, &Port)| PortState {
+            device: port.device().to_owned(),
+            there: port.is_there(),
+            counters: Counters::sum(&self.workers.iter().map(|hand| &hand.counters[number])),
+            unread: port.unread(),
+        };
+        State {
+            ports: self.ports.iter().enumerate().map(port).collect(),
+            uptime: Duration::from_nanos(self.shared.now_ns()),
+            queues: self.attached,
+            changes: self.changes,
+            addresses: self.shared.table.len(self.shared.now_s()),
+        }
+    }
+
+    /// Waits for all workers, which have been told to end.
+    pub(super) fn join(&mut self) {
+        for hand in self.workers.drain(..) {
+            // A thread that panicked has said so; nothing is left to do about it.
+            let _ = hand.thread.join();
+        }
+    }
+}
+
+/// The thread that keeps the clock and the number of queues.
+pub(super) struct Manager {
+    shared: Arc<Shared>,
+    crew: Weak<Mutex<Crew>>,
+    scale: Option<Scale>,
+}
+
+impl Manager {
+    pub(super) fn new(switch: &Switch, queues: QueueCount) -> Self {
+        Self {
+            shared: Arc::clone(&switch.shared),
+            crew: Arc::downgrade(&switch.crew),
+            scale: match queues {
+                QueueCount::Fixed(_) => None,
+                QueueCount::Auto { most } => Some(Scale::new(most)),
+            },
+        }
+    }
+
+    pub(super) fn start(mut self) -> Result<JoinHandle<()>> {
+        spawn("tap manager", move || self.run())
+    }
+
+    fn run(&mut self) {
+        let mut last_ns = self.shared.now_ns();
+        while !self.shared.is_ending() {
+            thread::park_timeout(PERIOD);
+            self.shared.tick();
+            let now_ns = self.shared.now_ns();
+            let elapsed = Duration::from_nanos(now_ns - last_ns);
+            if let (Some(scale), Some(crew)) = (&mut self.scale, self.crew.upgrade())
+                && elapsed >= PERIOD / 2
+            {
+                let mut crew = crew.lock().unwrap_or_else(PoisonError::into_inner);
+                crew.follow(scale, elapsed);
+                last_ns = now_ns;
+            }
+        }
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    thread::Builder::new()
+        .name(name.into())
+        .spawn(run)
+        .map_err(|source| Error::Kernel {
+            what: format!("start thread `{name}` of the tap switch"),
+            source,
+        })
+}

@@ -1,0 +1,271 @@
+//! A switch in user space: multi-queue taps, joined by MAC address.
+//!
+//! Each port is a tap, in whatever network namespace. One worker serves one queue of all ports: what leaves the
+//! kernel by queue *i* of one tap enters it by queue *i* of another, so that workers share nothing but the table
+//! of addresses. Frames pass with their [`VnetHeader`](crate::VnetHeader) as the kernel made it: a 64 KiB segment is one
+//! frame, and checksums nobody needs are never computed.
+//!
+//! A frame whose destination has been heard goes to the port where it was heard last; broadcasts, multicasts and all
+//! others go to every other port. Whatever is lost is counted by [`Reason`].
+//!
+//! ```no_run
+//! use hopyard_net::NetNs;
+//! use hopyard_tap::switch::{NewPort, NewSwitch};
+//!
+//! let ns = || NetNs::open("/run/netns/web".as_ref());
+//! let ports = vec![
+//!     NewPort { device: "tap0".into(), ns: NetNs::current()? },
+//!     NewPort { device: "tap0".into(), ns: ns()? },
+//! ];
+//! let switch = NewSwitch { ports, ..NewSwitch::default() }.start()?;
+//! for port in switch.state().ports {
+//!     println!("{} sent {} frames", port.device, port.counters.rx_frames);
+//! }
+//! # Ok::<(), hopyard_tap::Error>(())
+//! ```
+
+mod counters;
+mod frame;
+mod manager;
+mod port;
+mod rest;
+mod scale;
+mod shared;
+mod table;
+mod worker;
+
+use std::io::PipeWriter;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hopyard_net::NetNs;
+
+use crate::error::{Error, Result};
+use crate::{MAX_QUEUES, Offloads};
+pub use counters::{Counters, Reason};
+use manager::{Crew, Manager};
+use port::Port;
+use shared::Shared;
+pub use table::AGEING_S;
+use worker::Worker;
+
+/// The most ports of one switch.
+pub const MAX_PORTS: usize = 1024;
+
+/// Can switches be started here, by this process?
+///
+/// # Errors
+/// [`Error::Unsupported`] where there is no io_uring with what a switch takes.
+pub fn supported() -> Result<()> {
+    Worker::ring().map(drop).map_err(|error| Error::Unsupported {
+        what: "start the tap switch".into(),
+        feature: "io_uring for this process".into(),
+        remedy: format!(
+            "it takes Linux 6.7 with CONFIG_IO_URING, kernel.io_uring_disabled=0, and a container that allows it \
+             ({error})"
+        ),
+    })
+}
+
+/// How many queues are attached at each port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QueueCount {
+    /// So many, for good.
+    Fixed(usize),
+    /// One to so many, as the load asks for.
+    Auto {
+        /// The most.
+        most: usize,
+    },
+}
+
+/// Who chooses the queue by which a frame leaves the kernel. See [`Steering`](crate::Steering).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Choice {
+    /// The kernel: flows stay where their answers came in, also when the number of queues changes.
+    Kernel,
+    /// A hash of addresses, protocol and ports, both directions alike.
+    #[default]
+    Hash,
+    /// The CPU that sends.
+    Cpu,
+}
+
+/// A tap to be a port.
+#[derive(Debug)]
+pub struct NewPort {
+    /// Its name. Where there is no such device, one is made, and goes with the switch.
+    pub device: String,
+    /// The network namespace it is in.
+    pub ns: NetNs,
+}
+
+/// A switch to start.
+#[derive(Debug)]
+pub struct NewSwitch {
+    /// Two or more.
+    pub ports: Vec<NewPort>,
+    /// Queues of each.
+    pub queues: QueueCount,
+    /// Who chooses among them.
+    pub steering: Choice,
+    /// What may stay undone on frames that pass; without `uso` where the kernel has none.
+    pub offloads: Offloads,
+    /// Bytes on their way into the kernel, for each queue: beyond, frames wait. What the kernel delivers to
+    /// its own sockets it takes at once, what it hands on to a slower device adds up.
+    pub send_buffer: u32,
+}
+
+impl Default for NewSwitch {
+    fn default() -> Self {
+        Self {
+            ports: Vec::new(),
+            queues: QueueCount::Fixed(1),
+            steering: Choice::default(),
+            offloads: Offloads::ALL,
+            send_buffer: 4 * 1024 * 1024,
+        }
+    }
+}
+
+impl NewSwitch {
+    /// Makes or opens the devices, brings them up, and starts to move frames.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for fewer than two or more than [`MAX_PORTS`] ports, for the same device twice, for no queues
+    /// or more than [`MAX_QUEUES`]; whatever [`NewDevice::create`](crate::NewDevice::create) and
+    /// [`Device::open_with`](crate::Device::open_with) answer. What was made is gone again then.
+    pub fn start(self) -> Result<Switch> {
+        self.check()?;
+        supported()?;
+        let ports = self
+            .ports
+            .iter()
+            .map(|new| Port::open(new, &self))
+            .collect::<Result<Vec<_>>>()?;
+        let what = "start the tap switch";
+        let (end, end_writer) = std::io::pipe().map_err(|source| Error::Kernel {
+            what: what.into(),
+            source,
+        })?;
+        let shared = Arc::new(Shared::new(end));
+        let crew = Arc::new(Mutex::new(Crew::new(ports, Arc::clone(&shared))));
+        // From here on, dropping it ends what was started.
+        let mut switch = Switch {
+            shared,
+            crew,
+            manager: None,
+            end: Some(end_writer),
+        };
+        let first = match self.queues {
+            QueueCount::Fixed(count) => count,
+            QueueCount::Auto { .. } => 1,
+        };
+        for _ in 0..first {
+            switch.crew().grow()?;
+        }
+        let manager = Manager::new(&switch, self.queues);
+        switch.manager = Some(manager.start()?);
+        Ok(switch)
+    }
+
+    fn check(&self) -> Result<()> {
+        let refuse = |why: String| Err(Error::invalid("start the tap switch", why));
+        let ports = self.ports.len();
+        if !(2..=MAX_PORTS).contains(&ports) {
+            return refuse(format!("it takes 2 to {MAX_PORTS} taps, not {ports}"));
+        }
+        let (QueueCount::Fixed(count) | QueueCount::Auto { most: count }) = self.queues;
+        check_queues(count)?;
+        let mut seen = std::collections::HashSet::new();
+        for port in &self.ports {
+            if !seen.insert((port.device.as_str(), port.ns.inode()?)) {
+                return refuse(format!("tap `{}` is named twice", port.device));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_queues(count: usize) -> Result<()> {
+    if (1..=MAX_QUEUES).contains(&count) {
+        return Ok(());
+    }
+    let why = format!("a tap has 1 to {MAX_QUEUES} queues, not {count}");
+    Err(Error::invalid("attach queues of the tap switch", why))
+}
+
+/// What there is of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortState {
+    /// The device, as of the start.
+    pub device: String,
+    /// Whether it is still there.
+    pub there: bool,
+    /// What passed.
+    pub counters: Counters,
+    /// Frames that the kernel dropped before the switch could read them, as a queue was full or none was attached, and
+    /// other drops of the device; `None` if it cannot be asked any more.
+    pub unread: Option<u64>,
+}
+
+/// What there is of a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// In the order they were named.
+    pub ports: Vec<PortState>,
+    /// Time since it began.
+    pub uptime: Duration,
+    /// Queues attached at each.
+    pub queues: usize,
+    /// How often one more was attached, and one detached, since the start.
+    pub changes: u64,
+    /// Addresses in the table.
+    pub addresses: usize,
+}
+
+/// A running switch. Dropping it ends it; devices that it made go with it.
+#[derive(Debug)]
+pub struct Switch {
+    shared: Arc<Shared>,
+    crew: Arc<Mutex<Crew>>,
+    manager: Option<JoinHandle<()>>,
+    end: Option<PipeWriter>,
+}
+
+impl Switch {
+    /// What there is, now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.crew().state()
+    }
+
+    /// Attaches or detaches queues of every port, under traffic, without losing a frame. With
+    /// [`QueueCount::Auto`] the load has its say again a moment later.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for none or more than [`MAX_QUEUES`], or if a queue to be detached does not run dry; those of
+    /// [`Device::open_queue`](crate::Device::open_queue).
+    pub fn set_queues(&self, count: usize) -> Result<()> {
+        check_queues(count)?;
+        self.crew().set_queues(count)
+    }
+
+    fn crew(&self) -> std::sync::MutexGuard<'_, Crew> {
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.shared.end();
+        self.end = None;
+        if let Some(manager) = self.manager.take() {
+            manager.thread().unpark();
+            // A thread that panicked has said so; nothing is left to do about it.
+            let _ = manager.join();
+        }
+        self.crew().join();
+    }
+}

@@ -1,0 +1,139 @@
+//! A port: a tap with the queues that were opened of it.
+
+use std::sync::Arc;
+
+use hopyard_net::Handle;
+
+use super::worker::HEADER;
+use super::{Choice, NewPort, NewSwitch};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::new::{NewDevice, Queues};
+use crate::offload::Offloads;
+use crate::queue::Queue;
+use crate::steering::Steering;
+
+/// Frames that each queue of a new device holds: a TCP window of 6 MiB (the most of `net.ipv4.tcp_rmem`) in frames of
+/// Ethernet's own size. A tap gives its sender no sign before it overflows, and 1000, the default, TCP does overrun.
+const QUEUE_LENGTH: u32 = 4096;
+
+#[derive(Debug)]
+pub(super) struct Port {
+    device: Device,
+    steering: Choice,
+    send_buffer: u32,
+    /// Opened, by number; the attached ones come first.
+    queues: Vec<Arc<Queue>>,
+    /// Opened with the device, and nobody's yet.
+    first: Option<Queue>,
+    handle: Handle,
+}
+
+impl Port {
+    /// Opens the device, or makes it, and brings it up.
+    pub(super) fn open(new: &NewPort, switch: &NewSwitch) -> Result<Self> {
+        let handle = Handle::new(&new.ns)?;
+        let (device, first) = new.ns.run(|| open(&new.device, &handle))??;
+        if !device.is_multi_queue() {
+            let what = format!("make `{}` a port of the tap switch", new.device);
+            return Err(Error::NotMultiQueue { what });
+        }
+        set_offloads(&first, switch.offloads)?;
+        handle.set_up(&new.device)?;
+        let port = Self {
+            device,
+            steering: switch.steering,
+            send_buffer: switch.send_buffer,
+            queues: Vec::new(),
+            first: Some(first),
+            handle,
+        };
+        port.steer(None)?;
+        Ok(port)
+    }
+
+    pub(super) fn device(&self) -> &str {
+        self.device.name()
+    }
+
+    /// One more queue that is attached.
+    pub(super) fn grow(&mut self, number: usize) -> Result<Arc<Queue>> {
+        if let Some(queue) = self.queues.get(number) {
+            queue.attach()?;
+            return Ok(Arc::clone(queue));
+        }
+        let queue = match self.first.take() {
+            Some(queue) => queue,
+            None => self.device.open_queue()?,
+        };
+        queue.set_nonblocking(true)?;
+        // The bound is each file's own, though the request reads like the device's.
+        queue.set_send_buffer(self.send_buffer)?;
+        let queue = Arc::new(queue);
+        self.queues.push(Arc::clone(&queue));
+        Ok(queue)
+    }
+
+    /// Has frames come by the first `count` queues alone, or by all that are attached.
+    pub(super) fn steer(&self, count: Option<u16>) -> Result<()> {
+        let Some(queue) = self.queues.first().map(Arc::as_ref).or(self.first.as_ref()) else {
+            return Ok(());
+        };
+        queue.steer(match (count, self.steering) {
+            (Some(count), _) => Steering::HashAmong(count),
+            (None, Choice::Kernel) => Steering::Kernel,
+            (None, Choice::Hash) => Steering::Hash,
+            (None, Choice::Cpu) => Steering::Cpu,
+        })
+    }
+
+    /// Detaches a queue, which has been read empty.
+    pub(super) fn shrink(&self, number: usize) -> Result<()> {
+        self.queues[number].detach()
+    }
+
+    /// Is the device still there?
+    pub(super) fn is_there(&self) -> bool {
+        self.queues
+            .first()
+            .is_some_and(|queue| queue.state().is_ok())
+    }
+
+    /// Frames that the kernel dropped on their way to the switch.
+    pub(super) fn unread(&self) -> Option<u64> {
+        let stats = self.handle.device_stats().ok()?;
+        let own = stats
+            .into_iter()
+            .find(|stats| stats.name == self.device())?;
+        Some(own.tx_dropped)
+    }
+}
+
+fn open(name: &str, handle: &Handle) -> Result<(Device, Queue)> {
+    match Device::open_with(name, Some(HEADER)) {
+        Err(Error::Missing { .. }) => {}
+        found => return found,
+    }
+    let new = NewDevice {
+        queues: Queues::Multi(1),
+        vnet_header: Some(HEADER),
+        ..NewDevice::tap(name)
+    };
+    let (device, mut queues) = new.create()?;
+    let what = || format!("create tap `{name}`");
+    handle.set_tx_queue_len(name, QUEUE_LENGTH)?;
+    let queue = queues.pop();
+    let queue = queue.ok_or_else(|| Error::invalid(what(), "it has no queue"))?;
+    Ok((device, queue))
+}
+
+/// Sets them, without `uso` on a kernel that has none.
+fn set_offloads(queue: &Queue, offloads: Offloads) -> Result<()> {
+    match queue.set_offloads(offloads) {
+        Err(Error::Unsupported { .. }) if offloads.uso => queue.set_offloads(Offloads {
+            uso: false,
+            ..offloads
+        }),
+        set => set,
+    }
+}

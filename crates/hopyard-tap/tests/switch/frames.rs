@@ -1,0 +1,88 @@
+//! Where frames go.
+
+use hopyard_tap::Error;
+use hopyard_tap::switch::{NewPort, NewSwitch, QueueCount, Reason};
+
+use crate::stations::{BROADCAST, Station, TAP, frame, joined, mac};
+
+fn hear(stations: &[Station]) -> Vec<Vec<u32>> {
+    stations.iter().map(Station::heard).collect()
+}
+
+#[test]
+fn frames_go_where_their_address_was_heard_and_else_everywhere() {
+    let (switch, stations) = joined(3, NewSwitch::default());
+    assert!(stations[0].send(&frame(BROADCAST, mac(1), 1)));
+    assert_eq!(hear(&stations), [vec![], vec![1], vec![1]]);
+    // Not heard yet.
+    assert!(stations[0].send(&frame(mac(2), mac(1), 2)));
+    assert_eq!(hear(&stations), [vec![], vec![2], vec![2]]);
+    assert!(stations[1].send(&frame(mac(1), mac(2), 3)));
+    assert_eq!(hear(&stations), [vec![3], vec![], vec![]]);
+    assert!(stations[0].send(&frame(mac(2), mac(1), 4)));
+    assert_eq!(hear(&stations), [vec![], vec![4], vec![]]);
+    // A station that moves is followed with its first frame.
+    assert!(stations[2].send(&frame(mac(1), mac(2), 5)));
+    assert!(stations[0].send(&frame(mac(2), mac(1), 6)));
+    assert_eq!(hear(&stations), [vec![5], vec![], vec![6]]);
+    // Whom it is for is where it came from.
+    assert!(stations[2].send(&frame(mac(2), mac(3), 7)));
+    assert_eq!(hear(&stations).concat(), Vec::<u32>::new());
+
+    let ports = switch.state().ports;
+    assert_eq!(ports[2].counters.moved, 1);
+    assert_eq!(ports[2].counters.drops, [(Reason::SamePort, 1)]);
+    assert_eq!(ports[0].counters.flooded, 2);
+    let moved = ports.iter().map(|p| p.counters.tx_frames).sum::<u64>();
+    let dropped = ports.iter().map(|p| p.counters.dropped()).sum::<u64>();
+    let read = ports.iter().map(|p| p.counters.rx_frames).sum::<u64>();
+    let copies = ports.iter().map(|p| p.counters.flooded).sum::<u64>();
+    assert_eq!(moved + dropped, read + copies, "{ports:#?}");
+}
+
+#[test]
+fn the_devices_go_with_the_switch_and_what_makes_no_sense_is_refused() {
+    let (switch, stations) = joined(2, NewSwitch::default());
+    assert!(stations[0].handle.link(TAP).unwrap().up);
+    drop(switch);
+    assert!(stations.iter().all(|s| s.handle.link(TAP).is_err()));
+
+    let ns = || stations[0].handle.ns().try_clone().unwrap();
+    let ports = |names: &[&str]| {
+        let port = |name: &&str| NewPort {
+            device: (*name).into(),
+            ns: ns(),
+        };
+        names.iter().map(port).collect::<Vec<_>>()
+    };
+    let refused = |names: &[&str], queues| {
+        let new = NewSwitch {
+            ports: ports(names),
+            queues,
+            ..NewSwitch::default()
+        };
+        let error = new.start().unwrap_err();
+        assert!(error.is_usage(), "{error}");
+        assert_eq!(
+            stations[0].handle.links().unwrap().len(),
+            1,
+            "nothing is left"
+        );
+        error
+    };
+    let one = QueueCount::Fixed(1);
+    assert!(refused(&["a"], one).to_string().contains("2 to 1024 taps"));
+    assert!(
+        refused(&["a", "a"], one)
+            .to_string()
+            .contains("named twice")
+    );
+    let none = QueueCount::Fixed(0);
+    assert!(
+        refused(&["a", "b"], none)
+            .to_string()
+            .contains("1 to 256 queues")
+    );
+    let other = refused(&["a", "lo"], one);
+    assert!(matches!(other, Error::OtherKind { .. }), "{other}");
+}

@@ -1,0 +1,179 @@
+//! Words and flags of `hopyard tapswitch`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand, ValueEnum};
+use hopyard_tap::MAX_QUEUES;
+use hopyard_tap::switch::Choice;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hopyard tapswitch run guests --tap tap0 --tap tap1              until Ctrl-C or SIGTERM
+  hopyard tapswitch run pods --tap eth0@web --tap eth0@db --tap uplink0 --queues auto
+  hopyard tapswitch show
+  hopyard tapswitch stats guests --watch
+
+Taps that are not there are made, with many queues, and go with the switch; those that are must be
+multi-queue. Frames go where their MAC address was heard last; all others go to every port.")]
+pub(in crate::cli) struct TapswitchArgs {
+    #[command(subcommand)]
+    pub(super) command: TapswitchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TapswitchCommand {
+    /// Run a switch in the foreground
+    Run(RunArgs),
+    /// Print what a switch is, and what is not as it should be
+    Show {
+        /// The switch (default: all that run)
+        name: Option<String>,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what each port sent and got, and what was dropped and why
+    Stats {
+        /// The switch
+        name: String,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+        /// Again every second, with rates
+        #[arg(long)]
+        watch: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// Its name
+    pub(super) name: String,
+    /// A tap, and the network namespace it is in: a name of `ip netns` or a file; two or more
+    #[arg(long, value_name = "DEV[@NETNS]", required = true)]
+    pub(super) tap: Vec<Tap>,
+    /// Queues of each tap: a number, or `auto` for as many as the load needs, one per CPU at most
+    #[arg(long, default_value = "auto", value_name = "N|auto")]
+    pub(super) queues: Queues,
+    /// Who chooses the queue by which a frame leaves the kernel
+    #[arg(long, default_value = "hash")]
+    pub(super) steering: Steering,
+    /// Take finished frames alone: no segments above the MTU, every checksum computed
+    #[arg(long)]
+    pub(super) no_offloads: bool,
+    /// Bytes that each queue may have on their way in the kernel before frames wait
+    #[arg(long, default_value = "4MiB", value_name = "SIZE", value_parser = send_buffer)]
+    pub(super) send_buffer: u32,
+}
+
+/// A tap on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tap {
+    /// As it was typed.
+    pub(super) label: String,
+    pub(super) device: String,
+    pub(super) netns: Option<PathBuf>,
+}
+
+impl FromStr for Tap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (device, netns) = match text.split_once('@') {
+            Some((_, "")) => return Err("nothing follows the `@`: name a network namespace".into()),
+            Some((device, netns)) if netns.contains('/') => (device, Some(netns.into())),
+            Some((device, name)) => (device, Some(PathBuf::from("/run/netns").join(name))),
+            None => (text, None),
+        };
+        if device.is_empty() || device.contains('%') {
+            return Err(format!("`{device}` is no name of a tap"));
+        }
+        Ok(Self {
+            label: text.to_owned(),
+            device: device.to_owned(),
+            netns,
+        })
+    }
+}
+
+/// Queues on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Queues {
+    Auto,
+    Fixed(usize),
+}
+
+impl FromStr for Queues {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            _ if text == "auto" => Ok(Self::Auto),
+            Ok(count) if (1..=MAX_QUEUES).contains(&count) => Ok(Self::Fixed(count)),
+            _ => Err(format!("give `auto` or a number from 1 to {MAX_QUEUES}")),
+        }
+    }
+}
+
+/// Who chooses a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Steering {
+    /// The kernel: a flow stays where its answers came in
+    Kernel,
+    /// A hash of addresses, protocol and ports, both directions alike
+    Hash,
+    /// The CPU that sends
+    Cpu,
+}
+
+impl From<Steering> for Choice {
+    fn from(steering: Steering) -> Self {
+        match steering {
+            Steering::Kernel => Self::Kernel,
+            Steering::Hash => Self::Hash,
+            Steering::Cpu => Self::Cpu,
+        }
+    }
+}
+
+fn send_buffer(text: &str) -> Result<u32, String> {
+    const LEAST: u32 = 128 * 1024;
+    let bytes = crate::units::parse_bytes(text).map_err(|e| e.to_string())?;
+    // Below, the largest frame alone would have to wait for the one before it.
+    if bytes < LEAST || i32::try_from(bytes).is_err() {
+        return Err("give 128KiB to 2047MiB".into());
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taps_are_read() {
+        let tap: Tap = "eth0@web".parse().unwrap();
+        assert_eq!(
+            (tap.device.as_str(), tap.netns),
+            ("eth0", Some("/run/netns/web".into()))
+        );
+        let tap: Tap = "eth0@/proc/7/ns/net".parse().unwrap();
+        assert_eq!(tap.netns, Some("/proc/7/ns/net".into()));
+        assert_eq!("tap0".parse::<Tap>().unwrap().netns, None);
+        for wrong in ["", "@web", "tap0@", "tap%d"] {
+            assert!(wrong.parse::<Tap>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn queues_are_a_number_or_auto() {
+        assert_eq!("auto".parse(), Ok(Queues::Auto));
+        assert_eq!("256".parse(), Ok(Queues::Fixed(256)));
+        for wrong in ["0", "257", "-1", "many"] {
+            let error = wrong.parse::<Queues>().unwrap_err();
+            assert!(error.contains("1 to 256"), "{error}");
+        }
+    }
+}

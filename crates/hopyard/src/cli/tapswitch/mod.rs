@@ -1,0 +1,164 @@
+//! `hopyard tapswitch`.
+
+mod args;
+mod show;
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hopyard_net::NetNs;
+use hopyard_tap::Offloads;
+use hopyard_tap::switch::{NewPort, NewSwitch, QueueCount};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+pub(super) use args::TapswitchArgs;
+use args::{Queues, RunArgs, TapswitchCommand};
+
+use super::{Done, Failure, is_read, pretty, print};
+use crate::signals;
+use crate::tapswitch::{Claim, Document, Error, names, need_free, read};
+
+/// How often `stats --watch` looks.
+const PERIOD: Duration = Duration::from_secs(1);
+
+pub(super) fn tapswitch(args: TapswitchArgs) -> Done {
+    match args.command {
+        TapswitchCommand::Run(args) => run(&args),
+        TapswitchCommand::Show { name, json } => show(name, json),
+        TapswitchCommand::Stats { name, json, watch } => stats(&name, json, watch),
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::asked(&error)
+    }
+}
+
+impl From<hopyard_tap::Error> for Failure {
+    fn from(error: hopyard_tap::Error) -> Self {
+        if error.is_usage() {
+            Self::asked(&error)
+        } else {
+            Self::internal(&error)
+        }
+    }
+}
+
+fn run(args: &RunArgs) -> Done {
+    signals::listen().map_err(|error| Failure::internal(&error))?;
+    let new = new_switch(args)?;
+    let asked = match new.queues {
+        QueueCount::Fixed(count) => count.to_string(),
+        QueueCount::Auto { .. } => "auto".to_owned(),
+    };
+    let steering = format!("{:?}", args.steering).to_lowercase();
+    need_free(&args.name)?;
+    let switch = new.start()?;
+    // Only now: whoever can ask it may count on its devices.
+    let claim = Claim::take(&args.name)?;
+    let labels: Vec<String> = args.tap.iter().map(|tap| tap.label.clone()).collect();
+    let document = || Document::new(&args.name, &labels, (&asked, &steering), &switch.state());
+    answer(&claim, document);
+    print(&show::totals(&document()))
+}
+
+fn new_switch(args: &RunArgs) -> Result<NewSwitch, Failure> {
+    let here = NetNs::current().map_err(hopyard_tap::Error::from)?;
+    let port = |tap: &args::Tap| -> Result<NewPort, hopyard_tap::Error> {
+        Ok(NewPort {
+            device: tap.device.clone(),
+            ns: match &tap.netns {
+                Some(file) => NetNs::open(Path::new(file))?,
+                None => here.try_clone()?,
+            },
+        })
+    };
+    Ok(NewSwitch {
+        ports: args.tap.iter().map(port).collect::<Result<_, _>>()?,
+        queues: match args.queues {
+            Queues::Fixed(count) => QueueCount::Fixed(count),
+            Queues::Auto => QueueCount::Auto {
+                most: std::thread::available_parallelism().map_or(1, usize::from),
+            },
+        },
+        steering: args.steering.into(),
+        offloads: if args.no_offloads {
+            Offloads::default()
+        } else {
+            Offloads::ALL
+        },
+        send_buffer: args.send_buffer,
+    })
+}
+
+/// Answers whoever asks, until somebody wants the switch to end.
+fn answer(claim: &Claim, document: impl Fn() -> Document) {
+    while !signals::interrupted() {
+        let mut asked = [PollFd::new(claim.listener().as_fd(), PollFlags::POLLIN)];
+        // A signal ends the wait; one that comes just before it is seen a moment later.
+        let limit = PollTimeout::from(100u8);
+        if matches!(poll(&mut asked, limit), Ok(count) if count > 0) {
+            claim.answer(&document);
+        }
+    }
+}
+
+fn show(name: Option<String>, json: bool) -> Done {
+    let names = name.map_or_else(names, |name| Ok(vec![name]))?;
+    let switches = names
+        .iter()
+        .map(|name| read(name))
+        .collect::<Result<Vec<_>, _>>()?;
+    if json {
+        return print(&pretty(&switches)?);
+    }
+    if switches.is_empty() {
+        return print("no tap switch runs\n");
+    }
+    for document in &switches {
+        print(&show::what(document))?;
+        for port in document.ports.iter().filter(|port| !port.there) {
+            crate::note(format_args!(
+                "{}: tap `{}` was deleted",
+                document.switch, port.port
+            ));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stats(name: &str, json: bool, watch: bool) -> Done {
+    let mut last = read(name)?;
+    let mut text = if json && !watch {
+        pretty(&last)?
+    } else if json {
+        line(&last)?
+    } else {
+        show::totals(&last)
+    };
+    while is_read(&text)? && watch {
+        std::thread::sleep(PERIOD);
+        let mut now = read(name)?;
+        now.span_s = Some(now.uptime_s - last.uptime_s);
+        text = if json {
+            line(&now)?
+        } else {
+            show::rates(&now, &last)
+        };
+        last = now;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A document per line, for programs that follow.
+fn line(document: &Document) -> Result<String, Failure> {
+    serde_json::to_string(document)
+        .map(|line| line + "\n")
+        .map_err(|e| Failure {
+            status: 3,
+            message: format!("cannot write JSON: {e}"),
+        })
+}

@@ -1,0 +1,102 @@
+//! Tables of a tap switch.
+
+use std::collections::BTreeMap;
+
+use crate::cli::table;
+use crate::tapswitch::{Document, PortDocument};
+
+/// What a switch is.
+pub(super) fn what(document: &Document) -> String {
+    let queues = &document.queues;
+    let mut text = format!(
+        "tap switch {}: process {}, {} queue(s) attached ({}), steering {}, {} addresses\n",
+        document.switch,
+        document.pid,
+        queues.attached,
+        queues.asked,
+        document.steering,
+        document.addresses
+    );
+    let mut table = table(&["port", "learnt", "moved", "flooded", "waited"]);
+    for port in &document.ports {
+        table.add_row([
+            port.port.clone(),
+            port.learnt.to_string(),
+            port.moved.to_string(),
+            port.flooded.to_string(),
+            port.waited.to_string(),
+        ]);
+    }
+    text += &format!("{table}\n");
+    text
+}
+
+/// What passed since the start.
+pub(super) fn totals(document: &Document) -> String {
+    let mut table = table(&[
+        "port",
+        "rx frames",
+        "rx bytes",
+        "tx frames",
+        "tx bytes",
+        "drops",
+    ]);
+    for port in &document.ports {
+        let counts = [port.rx_frames, port.rx_bytes, port.tx_frames, port.tx_bytes];
+        let mut row = vec![port.port.clone()];
+        row.extend(counts.map(|count| count.to_string()));
+        row.push(drops(&port.drops));
+        table.add_row(row);
+    }
+    format!("{table}\n")
+}
+
+/// What passed since the document before, per second.
+pub(super) fn rates(now: &Document, before: &Document) -> String {
+    let span_s = now.span_s.unwrap_or(1.0);
+    let heads = [
+        "port",
+        "rx frames/s",
+        "rx Mbit/s",
+        "tx frames/s",
+        "tx Mbit/s",
+        "drops",
+    ];
+    let mut table = table(&heads);
+    for (port, before) in now.ports.iter().zip(&before.ports) {
+        table.add_row(port_rates(port, before, span_s));
+    }
+    let attached = now.queues.attached;
+    format!("{table}\nqueues {attached}, addresses {}\n", now.addresses)
+}
+
+fn port_rates(now: &PortDocument, before: &PortDocument, span_s: f64) -> Vec<String> {
+    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / span_s;
+    let frames = |now, before| format!("{:.0}", rate(now, before));
+    let mbit = |now, before| format!("{:.1}", rate(now, before) * 8.0 / 1e6);
+    let mut fresh = now.drops.clone();
+    for (reason, count) in &mut fresh {
+        *count = count.saturating_sub(before.drops.get(reason).copied().unwrap_or(0));
+    }
+    fresh.retain(|_, count| *count > 0);
+    vec![
+        now.port.clone(),
+        frames(now.rx_frames, before.rx_frames),
+        mbit(now.rx_bytes, before.rx_bytes),
+        frames(now.tx_frames, before.tx_frames),
+        mbit(now.tx_bytes, before.tx_bytes),
+        drops(&fresh),
+    ]
+}
+
+fn drops(counts: &BTreeMap<String, u64>) -> String {
+    let all: Vec<String> = counts
+        .iter()
+        .map(|(reason, n)| format!("{reason} {n}"))
+        .collect();
+    if all.is_empty() {
+        "-".to_owned()
+    } else {
+        all.join(", ")
+    }
+}

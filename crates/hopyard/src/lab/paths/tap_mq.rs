@@ -1,0 +1,70 @@
+//! `tap-mq`: multi-queue taps joined by our own switch in user space.
+
+use super::{Need, Path};
+use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::topology::{host, role};
+use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::meter::way::Hop;
+use crate::model::Peer;
+use hopyard_net::LinkKind;
+
+/// The hub's tap.
+const HUB_TAP: &str = "tap0";
+/// What joins it and the wire.
+const BRIDGE: &str = "br0";
+
+pub(super) struct TapMq;
+
+impl Path for TapMq {
+    fn name(&self) -> &'static str {
+        "tap-mq"
+    }
+
+    fn summary(&self) -> &'static str {
+        "multi-queue taps joined by hopyard's own switch in user space; bridged to the wire for peer far"
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &Peer::ALL
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::Taps, Need::Kind("veth"), Need::Kind("bridge")]
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["queues", "steering"]
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        let mut way = vec![Hop::tx(role::A, ETH)];
+        let (server, device, number) = match peer {
+            Peer::Local => {
+                lab.tap_switch(&[(role::A, ETH), (role::B, ETH)])?;
+                way.push(Hop::rx(role::B, ETH));
+                (role::B, ETH, host::B)
+            }
+            Peer::Host => {
+                lab.tap_switch(&[(role::A, ETH), (role::HUB, HUB_TAP)])?;
+                way.push(Hop::rx(role::HUB, HUB_TAP));
+                (role::HUB, HUB_TAP, host::HUB)
+            }
+            Peer::Far => {
+                lab.tap_switch(&[(role::A, ETH), (role::HUB, HUB_TAP)])?;
+                lab.wire()?;
+                lab.link(role::HUB, BRIDGE, LinkKind::Bridge)?;
+                for port in [HUB_TAP, UPLINK] {
+                    lab.space(role::HUB)?.set_master(port, BRIDGE)?;
+                }
+                way.push(Hop::rx(role::HUB, HUB_TAP));
+                way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
+                (role::FAR, FAR_END, host::FAR)
+            }
+        };
+        Ok(Topology {
+            client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
+            server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
+            way,
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! The tap switch of a lab: our own, as a process beside the others.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use hopyard_net::NetNs;
+
+use super::builder::Builder;
+use super::daemon::home::TAP;
+use super::daemon::{NewService, Program};
+use super::topology::role;
+use super::{Error, Result};
+use crate::model::{Datapath, DatapathKind};
+
+static SWITCH: Program = Program {
+    name: "hopyard",
+    called: "the tap switch",
+    remedy: "has this program been replaced or removed",
+};
+/// What a kept lab calls it.
+pub const SWITCH_NAME: &str = "tap switch";
+/// Queues of each tap where the axes do not say.
+const QUEUES: u32 = 2;
+
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has labs start their tap switches with this program, in place of the one that runs; the first to say so is heard.
+pub fn set_program(program: PathBuf) {
+    let _ = PROGRAM.set(program);
+}
+
+fn program() -> Result<PathBuf> {
+    PROGRAM.get().cloned().map_or_else(
+        || {
+            std::env::current_exe().map_err(|source| Error::File {
+                what: "find the own program's file".to_owned(),
+                source,
+            })
+        },
+        Ok,
+    )
+}
+
+/// Can this host run the tap switch?
+pub(super) fn probe() -> hopyard_net::Result<()> {
+    probe_taps()?;
+    hopyard_tap::switch::supported().map_err(|error| hopyard_net::Error::Unsupported {
+        what: "run the tap switch".to_owned(),
+        feature: "io_uring".to_owned(),
+        remedy: crate::chain(&error),
+    })
+}
+
+/// Can this host make taps?
+pub(super) fn probe_taps() -> hopyard_net::Result<()> {
+    let ns = NetNs::create()?;
+    let new = hopyard_tap::NewDevice {
+        queues: hopyard_tap::Queues::Multi(1),
+        ..hopyard_tap::NewDevice::tap("probe")
+    };
+    match ns.run(|| new.create())? {
+        Ok(_) => Ok(()),
+        Err(hopyard_tap::Error::Net(error)) => Err(error),
+        Err(error) => Err(hopyard_net::Error::Unsupported {
+            what: "make a multi-queue tap".to_owned(),
+            feature: "tun".to_owned(),
+            remedy: format!(
+                "load module `tun` (CONFIG_TUN) and see that /dev/net/tun can be opened ({}), or choose another path",
+                crate::chain(&error)
+            ),
+        }),
+    }
+}
+
+impl Builder {
+    /// The tap switch, with a multi-queue tap of each name in each namespace, up and with the lab's MTU.
+    ///
+    /// # Errors
+    /// The switch does not start, or the kernel will not.
+    pub fn tap_switch(&mut self, taps: &[(&'static str, &'static str)]) -> Result<()> {
+        let mut switch = Command::new(program()?);
+        switch.stdin(Stdio::null());
+        switch.args(["tapswitch", "run", &self.id.to_string()]);
+        for (role, name) in taps {
+            // The namespaces have no names; the switch finds them among our descriptors.
+            let file = self.space(role)?.ns().proc_path();
+            switch.arg(format!("--tap={name}@{}", file.display()));
+        }
+        let axes = self.axes();
+        let queues = axes.queues.unwrap_or(QUEUES);
+        switch.arg(format!("--queues={queues}"));
+        if let Some(steering) = axes.steering {
+            switch.arg(format!("--steering={steering}"));
+        }
+        let hub = self.space(role::HUB)?.ns().try_clone()?;
+        let new = NewService {
+            id: self.id,
+            home: &TAP,
+            program: &SWITCH,
+            hub: &hub,
+            cgroup: self.cgroup(),
+            keep: self.is_to_keep(),
+            datapath: Datapath {
+                switch: "hopyard tapswitch".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                kind: DatapathKind::Userspace,
+            },
+        };
+        let service = new.start(|home| Ok((switch, home.join("ctl"))))?;
+        self.service = Some(service);
+        let mtu = self.mtu();
+        for (role, name) in taps {
+            self.space(role)?.set_mtu(name, mtu)?;
+            self.note_device(role, name);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! vde_switch of a lab's own: the userspace switch that others are held against.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hopyard_net::NetNs;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
+use super::builder::Builder;
+use super::daemon::home::VDE;
+use super::daemon::{Error as DaemonError, NewService, PATIENCE, Program};
+use super::programs::in_path;
+use super::topology::role;
+use super::{Error, Result};
+use crate::model::{Datapath, DatapathKind, OffloadFlag};
+
+pub(super) const SWITCH: Program = Program {
+    name: "vde_switch",
+    called: "vde_switch",
+    remedy: "repair package `vde2`",
+};
+/// Its buffers hold frames of Ethernet's own size.
+const MOST_MTU: u32 = 1500;
+
+/// Can this host run vde_switch on taps?
+pub(super) fn probe() -> hopyard_net::Result<()> {
+    super::tap::probe_taps()?;
+    in_path(SWITCH.name).map(drop).ok_or_else(|| {
+        unsupported(
+            "run vde_switch",
+            SWITCH.name,
+            "there is no such program in PATH: install package `vde2` (Debian, Ubuntu)",
+        )
+    })
+}
+
+fn unsupported(what: &str, feature: &str, remedy: &str) -> hopyard_net::Error {
+    hopyard_net::Error::Unsupported {
+        what: what.to_owned(),
+        feature: feature.to_owned(),
+        remedy: remedy.to_owned(),
+    }
+}
+
+impl Builder {
+    /// vde_switch in the hub, with a tap of each name moved to each namespace, up and with the lab's MTU.
+    ///
+    /// # Errors
+    /// The switch does not start or does not carry the lab's MTU, or the kernel will not.
+    pub fn vde_switch(&mut self, taps: &[(&'static str, &'static str)]) -> Result<()> {
+        if self.mtu() > MOST_MTU {
+            return Err(Error::Net(unsupported(
+                &format!("carry an MTU of {}", self.mtu()),
+                "frames above 1518 bytes in vde_switch",
+                "set `mtu` to 1500 or less, or choose path `tap-mq`",
+            )));
+        }
+        let hub = self.space(role::HUB)?.ns().try_clone()?;
+        let new = NewService {
+            id: self.id,
+            home: &VDE,
+            program: &SWITCH,
+            hub: &hub,
+            cgroup: self.cgroup(),
+            keep: self.is_to_keep(),
+            datapath: Datapath {
+                switch: SWITCH.name.to_owned(),
+                version: String::new(),
+                kind: DatapathKind::Userspace,
+            },
+        };
+        let service = new.start(|home| {
+            let mut switch = Command::new(SWITCH.name);
+            switch
+                .stdin(silence(home)?)
+                .arg("--sock")
+                .arg(home.join("vde"));
+            for (_, name) in taps {
+                switch.args(["--tap", name]);
+            }
+            Ok((switch, home.join("vde").join("ctl")))
+        })?;
+        self.service = Some(service);
+        taps.iter()
+            .try_for_each(|(role, name)| self.move_tap(role, name, &hub))
+    }
+
+    fn move_tap(&mut self, role: &'static str, name: &'static str, hub: &NetNs) -> Result<()> {
+        let target = self.space(role)?.ns().try_clone()?;
+        let from = hopyard_net::Handle::new(hub)?;
+        let deadline = Instant::now() + PATIENCE;
+        while from.link(name).is_err() && Instant::now() < deadline {
+            thread::sleep(Duration::from_micros(500));
+        }
+        from.move_to(name, &target)?;
+        let mtu = self.mtu();
+        let inside = self.space(role)?;
+        inside.set_mtu(name, mtu)?;
+        inside.set_up(name)?;
+        self.note_device(role, name);
+        // It opens taps without offloads, so they never come into effect.
+        self.fix_off(role, name, &[OffloadFlag::TxChecksum, OffloadFlag::Tso]);
+        Ok(())
+    }
+}
+
+/// A standard input that says nothing and never ends: at its end vde_switch ends too. Opened both ways, it is its
+/// own other end.
+fn silence(home: &Path) -> std::result::Result<Stdio, DaemonError> {
+    let file = home.join("stdin");
+    mkfifo(&file, Mode::S_IRUSR | Mode::S_IWUSR)
+        .map_err(std::io::Error::from)
+        .and_then(|()| File::options().read(true).write(true).open(&file))
+        .map(Stdio::from)
+        .map_err(|source| DaemonError::Home {
+            what: format!("make pipe {}", file.display()),
+            source,
+        })
+}

@@ -1,0 +1,230 @@
+//! Where running switches are found by name.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Document;
+
+/// Directories of running switches, by their names.
+pub const HOME: &str = "/run/hopyard-tapswitch";
+/// How long a reader or a switch may take for a document.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why a switch cannot be found, or cannot have its name.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not a name.
+    #[error(
+        "`{0}` is no name for a switch: 1 to 48 letters, digits, `-`, `_` and `.`, and no `.` first"
+    )]
+    Name(String),
+    /// It is taken.
+    #[error("a tap switch `{0}` runs already: choose another name, or end that one")]
+    Taken(String),
+    /// There is none of that name.
+    #[error("there is no tap switch `{name}` ({there})")]
+    None {
+        /// What was asked for.
+        name: String,
+        /// Those that run.
+        there: String,
+    },
+    /// A file or socket of it.
+    #[error("cannot {what}")]
+    File {
+        /// Operation and object.
+        what: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It says what this version does not understand.
+    #[error(
+        "tap switch `{name}` answers what this program does not understand; is it of another version?"
+    )]
+    Foreign {
+        /// The switch.
+        name: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+fn failed(what: String) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::File { what, source }
+}
+
+fn check(name: &str) -> Result<(), Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 48 || name.starts_with('.') || !name.chars().all(plain) {
+        return Err(Error::Name(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// The socket of the switch of that name.
+#[must_use]
+pub fn socket(name: &str) -> PathBuf {
+    Path::new(HOME).join(name).join("ctl")
+}
+
+/// Names of all switches that have a directory, running or not.
+///
+/// # Errors
+/// [`HOME`] cannot be read.
+pub fn names() -> Result<Vec<String>, Error> {
+    let entries = match fs::read_dir(HOME) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed(format!("read {HOME}")))?,
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| runs(name))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn runs(name: &str) -> bool {
+    !matches!(
+        UnixStream::connect(socket(name)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
+    )
+}
+
+/// What a running switch tells.
+///
+/// # Errors
+/// There is none of that name; the error lists those that are.
+pub fn read(name: &str) -> Result<Document, Error> {
+    check(name)?;
+    let what = || format!("ask tap switch `{name}`");
+    let mut stream = match UnixStream::connect(socket(name)) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::ConnectionRefused
+            ) =>
+        {
+            let there = names()?.join(", ");
+            return Err(Error::None {
+                name: name.to_owned(),
+                there: if there.is_empty() {
+                    "none runs".to_owned()
+                } else {
+                    format!("running: {there}")
+                },
+            });
+        }
+        stream => stream.map_err(failed(what()))?,
+    };
+    let mut text = String::new();
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .and_then(|()| stream.read_to_string(&mut text))
+        .map_err(failed(what()))?;
+    serde_json::from_str(&text).map_err(|source| Error::Foreign {
+        name: name.to_owned(),
+        source,
+    })
+}
+
+/// Is this a name, and nobody's?
+///
+/// # Errors
+/// It is taken, or not a name.
+pub fn need_free(name: &str) -> Result<(), Error> {
+    check(name)?;
+    if runs(name) {
+        return Err(Error::Taken(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// A name that is this process's as long as this lives, and the socket that goes with it.
+#[derive(Debug)]
+pub struct Claim {
+    listener: UnixListener,
+    directory: PathBuf,
+}
+
+impl Claim {
+    /// Takes a name; one that a dead switch had is free.
+    ///
+    /// # Errors
+    /// It is taken, or not a name, or the directory cannot be written.
+    pub fn take(name: &str) -> Result<Self, Error> {
+        need_free(name)?;
+        let directory = Path::new(HOME).join(name);
+        let what = || format!("make directory {}", directory.display());
+        DirBuilder::new()
+            .mode(0o755)
+            .recursive(true)
+            .create(&directory)
+            .map_err(failed(what()))?;
+        let socket = socket(name);
+        let what = || format!("listen on {}", socket.display());
+        // Nobody answers there, or it would not be free.
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(what())(error)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&socket)
+            .and_then(|listener| {
+                fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            })
+            .map_err(failed(what()))?;
+        Ok(Self {
+            listener,
+            directory,
+        })
+    }
+
+    /// Who asks connects here.
+    #[must_use]
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+
+    /// Answers everybody who has asked by now.
+    pub fn answer(&self, document: impl Fn() -> Document) {
+        while let Ok((mut stream, _)) = self.listener.accept() {
+            let text = serde_json::to_vec(&document()).unwrap_or_default();
+            // Whoever does not listen misses it.
+            let _ = stream
+                .set_nonblocking(false)
+                .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+                .and_then(|()| stream.write_all(&text));
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // What is left of it is nobody's, and the next of that name takes it.
+        let _ = fs::remove_file(self.directory.join("ctl"));
+        let _ = fs::remove_dir(&self.directory);
+        let _ = fs::remove_dir(HOME);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_the_directory() {
+        for name in ["", ".", "..", ".x", "a/b", "ä", &"x".repeat(49)] {
+            assert!(matches!(check(name), Err(Error::Name(_))), "{name}");
+        }
+        assert!(check("12.345.1").is_ok());
+    }
+}
