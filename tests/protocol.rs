@@ -212,7 +212,7 @@ fn nonsense_is_answered_and_survived() {
         assert_eq!(answer["is"], "failed", "{nonsense}: {answer}");
         let cause = answer["cause"].as_str().unwrap();
         assert!(
-            cause.starts_with("not a request of protocol 1: "),
+            cause.starts_with("not a request of protocol 2: "),
             "{cause}"
         );
     }

@@ -201,7 +201,8 @@ fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
             let transactions = float(traffic.received.transactions);
             Some(Bounds {
                 unit: "packets",
-                low: (1.0 - EDGE) * transactions * at_least - CHATTER_PACKETS,
+                // However few: a device that nothing passed refutes the way.
+                low: ((1.0 - EDGE) * transactions * at_least - CHATTER_PACKETS).max(1.0),
                 high: (1.0 + EDGE) * transactions * at_most + CHATTER_PACKETS,
             })
         }
@@ -314,5 +315,15 @@ mod tests {
         assert!(prove(&hops, &[good], traffic).proved);
         let one_way = device("a", "eth0", (0, 0), (10_100, 700_000));
         assert_eq!(prove(&hops, &[one_way], traffic).problems.len(), 1);
+        // A stalled window has few transactions; a device that none of them passed is no part of the way.
+        let few = Traffic {
+            received: Counted {
+                transactions: 10,
+                ..received
+            },
+            ..traffic
+        };
+        let quiet = device("a", "eth0", (10, 700), (0, 0));
+        assert_eq!(prove(&hops, &[quiet], few).problems.len(), 1);
     }
 }

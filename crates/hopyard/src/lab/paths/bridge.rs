@@ -1,7 +1,5 @@
 //! `bridge` and `bridge-nf`: a Linux bridge in the hub, with netfilter's calls off or on.
 
-use hopyard_net::LinkKind;
-
 use super::{Need, Path};
 use crate::lab::builder::{ETH, FAR_END, UPLINK};
 use crate::lab::topology::{host, role};
@@ -61,8 +59,7 @@ impl Path for Bridge {
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        lab.link(role::HUB, BRIDGE_DEVICE, LinkKind::Bridge)?;
-        self.set_netfilter(lab)?;
+        lab.bridge(BRIDGE_DEVICE, self.netfilter)?;
         lab.veth((role::A, ETH), (role::HUB, "veth-a"))?;
         lab.space(role::HUB)?.set_master("veth-a", BRIDGE_DEVICE)?;
         let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
@@ -94,20 +91,5 @@ impl Path for Bridge {
             server,
             way,
         })
-    }
-}
-
-impl Bridge {
-    /// Sets netfilter's calls in the hub. A kernel without br_netfilter has them off.
-    fn set_netfilter(&self, lab: &mut Builder) -> Result<()> {
-        let hub = lab.space(role::HUB)?;
-        let value = if self.netfilter { "1" } else { "0" };
-        for protocol in ["iptables", "ip6tables", "arptables"] {
-            let key = format!("net/bridge/bridge-nf-call-{protocol}");
-            if self.netfilter || hub.has_sysctl(&key) {
-                hub.set_sysctl(&key, value)?;
-            }
-        }
-        Ok(())
     }
 }

@@ -6,8 +6,6 @@ use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::Peer;
-use hopyard_net::LinkKind;
-
 /// The hub's tap.
 const HUB_TAP: &str = "tap0";
 /// What joins it and the wire.
@@ -52,7 +50,7 @@ impl Path for TapMq {
             Peer::Far => {
                 lab.tap_switch(&[(role::A, ETH), (role::HUB, HUB_TAP)])?;
                 lab.wire()?;
-                lab.link(role::HUB, BRIDGE, LinkKind::Bridge)?;
+                lab.bridge(BRIDGE, false)?;
                 for port in [HUB_TAP, UPLINK] {
                     lab.space(role::HUB)?.set_master(port, BRIDGE)?;
                 }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use hopyard_net::LinkKind;
-
 use super::{Need, Path};
 use crate::lab::builder::{ETH, FAR_END, UPLINK};
 use crate::lab::topology::{host, role};
@@ -50,7 +48,7 @@ impl Path for Vm {
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        lab.link(role::HUB, BRIDGE, LinkKind::Bridge)?;
+        lab.bridge(BRIDGE, false)?;
         let client = lab.guest(self.name(), role::A, TAP, Subnet::LAN.host(host::A))?;
         lab.space(role::HUB)?.set_master(TAP, BRIDGE)?;
         let mut way = vec![Hop::rx(role::HUB, TAP)];
