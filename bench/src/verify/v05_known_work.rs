@@ -12,7 +12,7 @@
 //! time the other has used: with 2 µs at the client it was interrupted after 99 % of its sends instead of 43 %,
 //! and found the answer there instead of waiting for it. That is cheaper, so that the system under test
 //! changed with the work and 2 µs were seen as 1.8. The stream is paced so that both CPUs go idle after each packet at
-//! every level; what waking them costs varies by far more than 2 µs, so it is given more work.
+//! every level; what waking them costs varies by far more than 5 µs, so it is given more work.
 
 use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate};
 use hopyard::stats::{self, Estimate, Samples};
@@ -32,13 +32,13 @@ const DATAGRAM_BYTES: u64 = 1400;
 const TOLERANCE: f64 = 0.05;
 const CONFIDENCE: f64 = 0.95;
 /// After so many blocks the width is looked at, and after the last of them it ends.
-const LOOKS: [usize; 3] = [16, 32, 64];
+const LOOKS: [usize; 2] = [16, 32];
 /// Half-width that leaves room for the truth within the tolerance.
 const ENOUGH: f64 = TOLERANCE / 2.0;
 
 /// Work on a packet of request/response and of the stream, ns.
-const SHORT_NS: [u64; LEVELS] = [0, 200, 500, 1000, 2000];
-const LONG_NS: [u64; LEVELS] = [0, 4000, 10_000, 20_000, 40_000];
+const SHORT_NS: [u64; LEVELS] = [0, 500, 1250, 2500, 5000];
+const LONG_NS: [u64; LEVELS] = [0, 7000, 17_500, 35_000, 70_000];
 
 /// While it lives, what this thread starts does not interrupt others on waking.
 struct TurnsByWaiting;
@@ -168,7 +168,7 @@ impl Trial {
         let mut blocks = Vec::new();
         // The width of the interval says when it is enough, never where the interval lies.
         while !LOOKS.contains(&blocks.len()) || half_width(&blocks)? > ENOUGH {
-            if blocks.len() >= bench.pick(LOOKS[2], 6) {
+            if blocks.len() >= bench.pick(LOOKS[1], 6) {
                 break;
             }
             order.shuffle(&mut rng);
