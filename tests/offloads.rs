@@ -1,13 +1,11 @@
 //! `hopyard doctor --offloads`: which offload matters, on real traffic.
 
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::cli::{PROGRAM, Running, Said, hopyard, run};
+use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
 use crate::support::{alone, beside, schema, tell, until};
@@ -170,14 +168,7 @@ fn a_wrong_request_is_refused_before_anything_is_built() {
 fn without_root_nothing_is_built() {
     let _beside = beside();
     let room = Room::new();
-    let program = room.at("hopyard");
-    if std::fs::hard_link(PROGRAM, &program).is_err() {
-        std::fs::copy(PROGRAM, &program).unwrap();
-    }
-    let mut command = Command::new(&program);
-    command.args(["doctor", "--offloads", "veth"]);
-    command.current_dir(room.path()).uid(65534).gid(65534);
-    let said = Running::start(command).wait();
+    let said = nobody(&room, &["doctor", "--offloads", "veth"]);
     said.exits(2).says(&["root"]);
     assert!(!room.at("hopyard-runs").exists(), "{said}");
 }

@@ -1,13 +1,11 @@
 //! `hopyard run --profile`: where the time goes, on real traffic.
 
 use std::collections::BTreeSet;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use hopyard::profile::{Symbols, subsystems};
 use serde_json::Value;
 
-use crate::support::cli::{PROGRAM, Running, Said, hopyard, run};
+use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
 use crate::support::{alone, beside, schema, tell};
@@ -219,14 +217,7 @@ fn garbage_in_a_stored_profile_is_named() {
 fn without_the_privilege_nothing_is_built() {
     let _beside = beside();
     let room = Room::new();
-    let program = room.at("hopyard");
-    if std::fs::hard_link(PROGRAM, &program).is_err() {
-        std::fs::copy(PROGRAM, &program).unwrap();
-    }
-    let mut command = Command::new(&program);
-    command.args(["run", "--profile", "--paths", "veth"]);
-    command.current_dir(room.path()).uid(65534).gid(65534);
-    let said = Running::start(command).wait();
+    let said = nobody(&room, &["run", "--profile", "--paths", "veth"]);
     said.exits(2).says(&[
         "cannot sample CPU",
         "run as root",

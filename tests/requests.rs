@@ -1,8 +1,6 @@
 //! Wrong words on the command line: what is wrong, what would be right, exit status 2, no harm done.
 
-use std::process::Command;
-
-use crate::support::cli::{PROGRAM, Running, Said, hopyard, run};
+use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::{Room, plan};
 use crate::support::{beside, tell};
@@ -240,24 +238,10 @@ fn a_path_that_this_kernel_lacks_is_an_error_by_name_and_left_out_of_all() {
 
 #[test]
 fn without_root_the_answer_is_to_be_root() {
-    use std::os::unix::process::CommandExt;
     let _beside = beside();
     unharmed(|| {
-        // Where the program was built may not be open to others.
         let room = Room::new();
-        let program = room.at("hopyard");
-        if std::fs::hard_link(PROGRAM, &program).is_err() {
-            std::fs::copy(PROGRAM, &program).unwrap();
-        }
-        let nobody = |arguments: &[&str]| {
-            let mut command = Command::new(&program);
-            command
-                .args(arguments)
-                .current_dir(room.path())
-                .uid(65534)
-                .gid(65534);
-            Running::start(command).wait()
-        };
+        let nobody = |arguments: &[&str]| nobody(&room, arguments);
         for arguments in [
             &["run"][..],
             &["run", "--paths", "veth", "--loads", "tcp_rr"],
