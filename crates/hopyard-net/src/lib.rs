@@ -14,6 +14,7 @@ mod attrs;
 mod cgroup;
 pub mod clock;
 pub mod cpu;
+pub mod datagrams;
 mod error;
 mod ethtool;
 mod exec;
