@@ -1,6 +1,7 @@
 //! Which CPUs there are and which the calling thread may use.
 
 use std::fs;
+use std::marker::PhantomData;
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -49,12 +50,46 @@ pub fn schedule_current_thread(policy: Policy) -> Result<()> {
         Policy::Other => libc::SCHED_OTHER,
         Policy::Batch => libc::SCHED_BATCH,
     };
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
-    let done = unsafe { libc::sched_setscheduler(0, number, &raw const parameters) };
-    Errno::result(done)
-        .map(drop)
+    set_scheduler(number, 0)
         .map_err(|errno| Error::from_errno("set the scheduling policy of a thread", errno))
+}
+
+/// While it lives, the calling thread runs before all that is not real-time (`SCHED_FIFO`): for one that reads clocks
+/// at given instants, on CPUs that others fill. What it starts is not so.
+///
+/// It must be dropped by the thread that made it.
+#[derive(Debug)]
+pub struct Prompt {
+    before: libc::c_int,
+    _own_thread: PhantomData<*const ()>,
+}
+
+impl Prompt {
+    /// Makes the calling thread prompt; `None` where this process may not.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        // SAFETY: takes and gives back integers; 0 is the calling thread.
+        let before = unsafe { libc::sched_getscheduler(0) };
+        let prompt = set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1);
+        (before >= 0 && prompt.is_ok()).then_some(Self {
+            before,
+            _own_thread: PhantomData,
+        })
+    }
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        // Going down is always allowed.
+        let _ = set_scheduler(self.before, 0);
+    }
+}
+
+fn set_scheduler(policy: libc::c_int, sched_priority: libc::c_int) -> nix::Result<()> {
+    let parameters = libc::sched_param { sched_priority };
+    // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
+    let done = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    Errno::result(done).map(drop)
 }
 
 /// Confines the calling thread, and the threads and processes it starts from now on, to `cpus`.
@@ -111,6 +146,23 @@ mod tests {
             );
             schedule_current_thread(Policy::Other).unwrap();
             assert_eq!(policy(), libc::SCHED_OTHER);
+        });
+        thread.join().unwrap();
+    }
+
+    /// Needs root.
+    #[test]
+    fn a_prompt_thread_is_what_it_was_afterwards() {
+        let thread = std::thread::spawn(|| {
+            schedule_current_thread(Policy::Batch).unwrap();
+            let prompt = Prompt::new().expect("root may");
+            assert_eq!(policy(), libc::SCHED_FIFO);
+            assert_eq!(
+                std::thread::spawn(policy).join().unwrap(),
+                libc::SCHED_OTHER
+            );
+            drop(prompt);
+            assert_eq!(policy(), libc::SCHED_BATCH);
         });
         thread.join().unwrap();
     }
