@@ -43,7 +43,7 @@ impl Worker {
         };
         let hello = worker.hear();
         assert_eq!(hello["is"], "hello");
-        assert_eq!(hello["protocol"], 2);
+        assert_eq!(hello["protocol"], 3);
         assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
         worker
     }
@@ -212,7 +212,7 @@ fn nonsense_is_answered_and_survived() {
         assert_eq!(answer["is"], "failed", "{nonsense}: {answer}");
         let cause = answer["cause"].as_str().unwrap();
         assert!(
-            cause.starts_with("not a request of protocol 2: "),
+            cause.starts_with("not a request of protocol 3: "),
             "{cause}"
         );
     }
@@ -245,11 +245,11 @@ fn requests_out_of_bounds_are_refused_with_the_bound() {
         ),
         (
             serving(&|r| r["spec"]["flows"] = json!(0)),
-            "between 1 and 256",
+            "between 1 and 1000",
         ),
         (
-            serving(&|r| r["spec"]["flows"] = json!(257)),
-            "between 1 and 256",
+            serving(&|r| r["spec"]["flows"] = json!(1001)),
+            "between 1 and 1000",
         ),
         (
             serving(&|r| r["address"] = json!("192.0.2.1")),

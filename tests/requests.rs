@@ -48,10 +48,10 @@ fn wrong_values_say_what_is_right() {
                 ["--set", "mtu=17"],
                 ["`17` is out of bounds", "1280 to 65535"],
             ),
-            (["--set", "flows=0"], ["`0` is out of bounds", "1 to 256"]),
+            (["--set", "flows=0"], ["`0` is out of bounds", "1 to 1000"]),
             (
-                ["--set", "flows=257"],
-                ["`257` is out of bounds", "1 to 256"],
+                ["--set", "flows=1001"],
+                ["`1001` is out of bounds", "1 to 1000"],
             ),
             (["--set", "message_size=16KB!"], ["16KB!", "KiB"]),
             (["--set", "rate=fast"], ["fast", "gbit"]),

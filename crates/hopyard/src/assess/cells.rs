@@ -174,7 +174,7 @@ fn split(measured: &[&Measurement]) -> BTreeMap<String, f64> {
 
 fn lost(measured: &[&Measurement], load: LoadKind) -> u64 {
     match load {
-        LoadKind::UdpStream => measured
+        _ if load.is_udp_stream() => measured
             .iter()
             .map(|m| m.sent.messages.saturating_sub(m.received.messages))
             .sum(),

@@ -3,6 +3,10 @@
 use crate::model::{LoadKind, Measurement, UnknownName};
 use crate::stats::{self, Estimate, Samples};
 
+mod arrivals;
+
+use arrivals::{busiest, dropped, duplicated, median_run, of, reordered, smoothed, times};
+
 /// One quantity.
 pub struct Quantity {
     /// Name in JSON, with its unit.
@@ -36,14 +40,14 @@ pub static QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "sent_bps",
         kind: Kind::Value(|m, _| Some(float(m.sent.bytes) * 8.0 / window_s(m))),
-        loads: |load| load == LoadKind::UdpStream,
+        loads: LoadKind::is_udp_stream,
         compared: false,
         decides_width: false,
     },
     Quantity {
         name: "packets_per_s",
         kind: Kind::Value(|m, _| Some(float(m.received.messages) / window_s(m))),
-        loads: |load| load == LoadKind::UdpStream,
+        loads: LoadKind::is_udp_stream,
         compared: true,
         decides_width: false,
     },
@@ -88,7 +92,7 @@ pub static QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "cpu_ns_per_packet",
         kind: Kind::Demand(net_ns, |m, _| float(m.received.messages)),
-        loads: |load| load == LoadKind::UdpStream,
+        loads: LoadKind::is_udp_stream,
         compared: true,
         decides_width: false,
     },
@@ -109,21 +113,112 @@ pub static QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "latency_p50_ns",
         kind: Kind::Value(|m, _| quantile(m, 0.5)),
-        loads: |load| !load.is_stream(),
+        loads: has_latency,
         compared: true,
         decides_width: false,
     },
     Quantity {
         name: "latency_p99_ns",
         kind: Kind::Value(|m, _| quantile(m, 0.99)),
-        loads: |load| !load.is_stream(),
+        loads: has_latency,
         compared: true,
         decides_width: false,
     },
     Quantity {
         name: "latency_p999_ns",
         kind: Kind::Value(|m, _| quantile(m, 0.999)),
-        loads: |load| !load.is_stream(),
+        loads: has_latency,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "jitter_pdv_ns",
+        kind: Kind::Value(|m, _| of(m, |a| times(a.pdv.as_ref(), 0.999))),
+        loads: LoadKind::is_numbered,
+        compared: true,
+        decides_width: false,
+    },
+    Quantity {
+        name: "jitter_pdv_p99_ns",
+        kind: Kind::Value(|m, _| of(m, |a| times(a.pdv.as_ref(), 0.99))),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "jitter_ipdv_ns",
+        kind: Kind::Value(|m, _| of(m, |a| times(a.ipdv.as_ref(), 0.999))),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "jitter_rfc3550_ns",
+        kind: Kind::Value(|m, _| of(m, smoothed)),
+        loads: LoadKind::is_numbered,
+        compared: true,
+        decides_width: false,
+    },
+    Quantity {
+        name: "interarrival_p50_ns",
+        kind: Kind::Value(|m, _| of(m, |a| times(a.interarrival.as_ref(), 0.5))),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "interarrival_p99_ns",
+        kind: Kind::Value(|m, _| of(m, |a| times(a.interarrival.as_ref(), 0.99))),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "run_length_p50_packets",
+        kind: Kind::Value(|m, _| of(m, median_run)),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "run_length_mean_packets",
+        kind: Kind::Value(|m, _| of(m, |a| a.runs.as_ref().map(|runs| runs.mean))),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "sender_late_p99_ns",
+        kind: Kind::Value(|m, _| of(m, |a| times(a.lateness.as_ref(), 0.99))),
+        loads: |load| load == LoadKind::UdpPaced,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "reordered_ratio",
+        kind: Kind::Value(|m, _| of(m, reordered)),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "duplicated_ratio",
+        kind: Kind::Value(|m, _| of(m, duplicated)),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "receiver_dropped_ratio",
+        kind: Kind::Value(|m, _| of(m, dropped)),
+        loads: LoadKind::is_numbered,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "receiver_busy_ratio",
+        kind: Kind::Value(|m, _| of(m, |a| busiest(a, m.window_ns))),
+        loads: LoadKind::is_numbered,
         compared: false,
         decides_width: false,
     },
@@ -157,7 +252,7 @@ pub static QUANTITIES: &[Quantity] = &[
 #[must_use]
 pub fn cost(load: LoadKind) -> &'static str {
     match load {
-        LoadKind::UdpStream => "cpu_ns_per_packet",
+        _ if load.is_udp_stream() => "cpu_ns_per_packet",
         _ if load.is_stream() => "cpu_ns_per_byte",
         _ => "cpu_ns_per_transaction",
     }
@@ -241,20 +336,17 @@ fn window_s(m: &Measurement) -> f64 {
     float(m.window_ns) / 1e9
 }
 
+/// Transactions have a round trip; an open loop has one-way times from when a message was to be sent.
+fn has_latency(load: LoadKind) -> bool {
+    !load.is_stream() || load == LoadKind::UdpPaced
+}
+
 fn quantile(m: &Measurement, q: f64) -> Option<f64> {
-    let latency = m.latency.as_ref()?;
-    if !stats::enough_for_quantile(latency.count, q) {
-        return None;
-    }
-    latency
-        .quantiles
-        .iter()
-        .find(|(at, _)| (at - q).abs() < 1e-9)
-        .map(|(_, ns)| float(*ns))
+    times(m.latency.as_ref(), q)
 }
 
 fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
-    if load == LoadKind::UdpStream {
+    if load.is_udp_stream() {
         let sent = float(m.sent.messages);
         // What was under way when the window opened may make the receiver count a little more.
         return (sent > 0.0).then(|| (1.0 - float(m.received.messages) / sent).max(0.0));

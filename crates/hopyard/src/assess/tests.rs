@@ -117,6 +117,7 @@ pub(super) fn measured(bytes: u64) -> Measurement {
             forks: 0,
         },
         latency: None,
+        arrivals: None,
         tcp: None,
         arrived: Some(Arrived {
             bytes,

@@ -5,12 +5,16 @@
 
 mod crew;
 mod flow;
+mod journal;
 pub(crate) mod lines;
+mod numbered;
 pub mod protocol;
+mod receiver;
 pub mod remote;
 mod session;
 mod socket;
 pub mod spec;
+mod summary;
 mod tally;
 pub mod worker;
 

@@ -17,10 +17,10 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::spec::LoadSpec;
-use crate::model::{Absurd, Counted, Latency, TcpSummary, largest, plausible};
+use crate::model::{Absurd, Arrivals, Counted, Latency, TcpSummary, largest, plausible};
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What the controller asks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,8 @@ pub enum Request {
         spec: LoadSpec,
         /// Own address to listen at.
         address: IpAddr,
-        /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each.
+        /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each (one for all
+        /// flows of numbered datagrams).
         cpus: Vec<usize>,
     },
     /// Be the client: connect every flow.
@@ -93,7 +94,7 @@ pub enum Reply {
     },
     /// The server listens.
     Serving {
-        /// A port per flow.
+        /// A port per flow; flows of numbered datagrams share some.
         ports: Vec<u16>,
     },
     /// Every flow is connected.
@@ -127,8 +128,11 @@ pub struct Tallied {
     pub timeouts: u64,
     /// Received units per slice: bytes of a stream, transactions otherwise.
     pub slices: Vec<u64>,
-    /// Round-trip times (client of a request/response load).
+    /// Round-trip times (client of a request/response load), or one-way times (server of `udp_paced`).
     pub latency: Option<Latency>,
+    /// How numbered datagrams arrived (their server).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// TCP's own account (standing connections).
     pub tcp: Option<TcpSummary>,
 }
@@ -147,6 +151,10 @@ impl Tallied {
             ("timeouts", self.timeouts),
             ("slices", largest(&self.slices)),
             ("latency", self.latency.as_ref().map_or(0, |l| l.count)),
+            (
+                "arrivals",
+                self.arrivals.as_ref().map_or(0, Arrivals::largest),
+            ),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
         ])
     }

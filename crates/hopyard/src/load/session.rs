@@ -9,19 +9,27 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use hopyard_net::{clock, tcp_info};
+use hopyard_net::{clock, cpu, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
-use super::crew::{Crew, Lane, Origin, Outcome, SharedSocket, crews};
+use super::crew::{Crew, Lane, Origin, Outcome, Said, SharedSocket, crews};
+use super::journal::Journal;
 use super::protocol::{Tallied, Timetable};
+use super::receiver::{Effort, SharedTid};
 use super::socket::Settings;
 use super::spec::LoadSpec;
+use super::summary::summarise;
 use super::tally::{Reading, Tally};
-use crate::model::{Latency, LoadKind, TcpSummary};
+use crate::model::{LoadKind, TcpSummary};
 
-/// The quantiles kept of every latency distribution.
-const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
+/// What the threads of a session had to say, put together.
+#[derive(Default)]
+struct Parting {
+    round_trips: Option<Histogram<u64>>,
+    journal: Option<Box<Journal>>,
+}
+
 /// How long a flow may take to notice that it is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -45,6 +53,7 @@ struct Flow {
 /// What it keeps of a thread.
 struct Thread {
     start: Sender<Timetable>,
+    tid: SharedTid,
     handle: Option<JoinHandle<()>>,
 }
 
@@ -59,14 +68,24 @@ impl Session {
         cpus: &[usize],
     ) -> Result<(Self, Vec<u16>), String> {
         let settings = Settings::of(spec);
+        let listen = || {
+            settings
+                .listen(address)
+                .map_err(|e| format!("cannot listen at {address}: {e}"))
+        };
         let mut ports = Vec::new();
         let mut origins = Vec::new();
-        for _ in 0..spec.flows {
-            let (listener, port) = settings
-                .listen(address)
-                .map_err(|e| format!("cannot listen at {address}: {e}"))?;
-            ports.push(port);
-            origins.push(Origin::Server { listener });
+        for flows in shares(spec, cpus.len()) {
+            let (listener, port) = listen()?;
+            ports.extend(std::iter::repeat_n(port, flows as usize));
+            origins.push(if spec.kind.is_numbered() {
+                Origin::Gatherer {
+                    socket: listener,
+                    flows,
+                }
+            } else {
+                Origin::Server { listener }
+            });
         }
         Ok((Self::start(spec, &settings, origins, cpus)?, ports))
     }
@@ -86,13 +105,13 @@ impl Session {
         let mut origins = Vec::new();
         for port in ports {
             let server = SocketAddr::new(address, *port);
-            let connected = settings.connect_flow(server, patience)?;
+            let (connected, number) = settings.connect_flow(server, patience)?;
             origins.push(if spec.kind == LoadKind::TcpCrr {
                 // That was a trial: the loop connects without a time limit. The server passes over a
                 // connection that ends without a request.
                 Origin::Connector { server }
             } else {
-                Origin::Client { connected }
+                Origin::Client { connected, number }
             });
         }
         Self::start(spec, &settings, origins, cpus)
@@ -126,7 +145,9 @@ impl Session {
         };
         for (cpu, lanes) in crews(spec, lanes, cpus) {
             let (start, started) = channel();
+            let tid = SharedTid::default();
             let crew = Crew {
+                tid: tid.clone(),
                 spec: spec.clone(),
                 settings: settings.clone(),
                 lanes,
@@ -145,6 +166,7 @@ impl Session {
                 .map_err(|e| format!("cannot start thread {index} of the flows: {e}"))?;
             session.threads.push(Thread {
                 start,
+                tid,
                 handle: Some(handle),
             });
         }
@@ -162,6 +184,8 @@ impl Session {
         timetable: Timetable,
         mut wait_until: impl FnMut(u64) -> Result<(), String>,
     ) -> Result<Tallied, String> {
+        // A thousand senders may be before it in the queue for a CPU.
+        let _prompt = cpu::Prompt::new();
         for thread in &self.threads {
             // A thread that is gone has said why; `farewell` reads it.
             let _ = thread.start.send(timetable);
@@ -169,22 +193,29 @@ impl Session {
         let span = timetable.close_ns.saturating_sub(timetable.open_ns);
         let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
         let mut tcp = [TcpSummary::default(); 2];
+        let mut efforts = Vec::with_capacity(2);
         for edge in 0..=u64::from(timetable.slices) {
             wait_until(timetable.open_ns + span * edge / u64::from(timetable.slices.max(1)))?;
             readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
-            match edge {
-                0 => tcp[0] = self.tcp_summary()?,
-                e if e == u64::from(timetable.slices) => tcp[1] = self.tcp_summary()?,
-                _ => {}
+            if edge == 0 || edge == u64::from(timetable.slices) {
+                tcp[usize::from(edge > 0)] = self.tcp_summary()?;
+                efforts.extend(self.effort()?);
             }
         }
         wait_until(timetable.stop_ns)?;
-        let latency = self.farewell()?;
+        let parting = self.farewell()?;
         let ((first_ns, first), (last_ns, last)) = match (readings.first(), readings.last()) {
             (Some(first), Some(last)) => (*first, *last),
             _ => return Err("a window needs at least one slice".to_owned()),
         };
         let counted = last.since(first);
+        let told = match (parting.journal, &efforts[..]) {
+            (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),
+            _ => None,
+        };
+        let (one_way, arrivals) =
+            told.map_or((None, None), |told| (told.latency, Some(told.arrivals)));
+        let round_trips = parting.round_trips.as_ref().map(summarise).transpose()?;
         let stream = self.spec.kind.is_stream();
         Ok(Tallied {
             window_ns: last_ns - first_ns,
@@ -203,7 +234,8 @@ impl Session {
                     }
                 })
                 .collect(),
-            latency,
+            latency: round_trips.or(one_way),
+            arrivals,
             tcp: self
                 .has_standing_connections()
                 .then(|| since(tcp[1], tcp[0])),
@@ -216,6 +248,16 @@ impl Session {
 
     fn has_standing_connections(&self) -> bool {
         self.spec.kind.is_tcp() && self.spec.kind != LoadKind::TcpCrr
+    }
+
+    /// What a receiver of numbered datagrams has spent and lost so far.
+    fn effort(&self) -> Result<Option<Effort>, String> {
+        // Its flows are those with a listener: they are sockets of several flows.
+        if !self.spec.kind.is_numbered() || self.flows.iter().any(|flow| flow.listener.is_none()) {
+            return Ok(None);
+        }
+        let sockets = self.flows.iter().map(|flow| &flow.socket);
+        Effort::read(sockets, self.threads.iter().map(|thread| &thread.tid)).map(Some)
     }
 
     /// The `tcp_info` of all flows together.
@@ -241,21 +283,15 @@ impl Session {
     }
 
     /// Ends every flow and gathers what they have to say.
-    fn farewell(&mut self) -> Result<Option<Latency>, String> {
+    fn farewell(&mut self) -> Result<Parting, String> {
         self.hang_up();
-        let mut all: Option<Histogram<u64>> = None;
+        let mut parting = Parting::default();
         for _ in 0..self.threads.len() {
             let outcome = self
                 .ended
                 .recv_timeout(FAREWELL)
                 .map_err(|_| "a flow did not stop within 2 s".to_owned())?;
-            let Some(one) = outcome? else { continue };
-            match &mut all {
-                None => all = Some(one),
-                Some(sum) => sum
-                    .add(one)
-                    .map_err(|e| format!("cannot add histograms: {e}"))?,
-            }
+            parting.take_in(outcome?)?;
         }
         for thread in &mut self.threads {
             if thread
@@ -266,7 +302,7 @@ impl Session {
                 return Err("a flow's thread panicked; its message is on stderr".to_owned());
             }
         }
-        all.as_ref().map(summarise).transpose()
+        Ok(parting)
     }
 
     /// Tells the loops to stop and wakes those that wait in a socket call.
@@ -286,6 +322,37 @@ impl Session {
     }
 }
 
+impl Parting {
+    fn take_in(&mut self, said: Said) -> Result<(), String> {
+        match said {
+            Said::Nothing => {}
+            Said::RoundTrips(one) => match &mut self.round_trips {
+                Some(sum) => sum
+                    .add(one)
+                    .map_err(|e| format!("cannot add histograms: {e}"))?,
+                none => *none = Some(one),
+            },
+            Said::Journal(one) => match &mut self.journal {
+                Some(sum) => sum.absorb(*one)?,
+                none => *none = Some(one),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Over how many sockets the flows of a server are spread, and how many each has: numbered datagrams share one on
+/// each CPU, every other flow has its own.
+fn shares(spec: &LoadSpec, cpus: usize) -> Vec<u32> {
+    if !spec.kind.is_numbered() {
+        return vec![1; spec.flows as usize];
+    }
+    let sockets = u32::try_from(cpus).unwrap_or(1).clamp(1, spec.flows);
+    (0..sockets)
+        .map(|nth| spec.flows / sockets + u32::from(nth < spec.flows % sockets))
+        .collect()
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         self.hang_up();
@@ -300,25 +367,4 @@ fn since(end: TcpSummary, start: TcpSummary) -> TcpSummary {
         receive_window_limited_ns: end.receive_window_limited_ns - start.receive_window_limited_ns,
         send_buffer_limited_ns: end.send_buffer_limited_ns - start.send_buffer_limited_ns,
     }
-}
-
-fn summarise(histogram: &Histogram<u64>) -> Result<Latency, String> {
-    let mut coarse =
-        Histogram::<u64>::new(2).map_err(|e| format!("cannot make a histogram: {e}"))?;
-    coarse
-        .add(histogram)
-        .map_err(|e| format!("cannot add histograms: {e}"))?;
-    Ok(Latency {
-        count: histogram.len(),
-        min_ns: histogram.min(),
-        mean_ns: histogram.mean(),
-        max_ns: histogram.max(),
-        quantiles: QUANTILES
-            .map(|q| (q, histogram.value_at_quantile(q)))
-            .to_vec(),
-        histogram: coarse
-            .iter_recorded()
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
-            .collect(),
-    })
 }

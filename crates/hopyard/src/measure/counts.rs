@@ -48,19 +48,24 @@ pub(super) fn assemble(
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
     let (receiver, sender) = match cell.load {
-        LoadKind::TcpStream | LoadKind::UdpStream => (&server, &client),
         LoadKind::TcpMaerts => (&client, &server),
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => (&client, &client),
+        load if load.is_stream() => (&server, &client),
+        _ => (&client, &client),
     };
     let received = receiver.received;
-    let sent = if cell.load.is_stream() {
+    let sent = if cell.load.is_udp_stream() {
+        // A sender's worker that waits for its turn on a busy CPU sees another window.
+        let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
+        sender.sent.times(windows)
+    } else if cell.load.is_stream() {
         sender.sent
     } else {
         Counted::default()
     };
     if received == Counted::default() {
         return Err(Error::Nothing {
-            drops: devices.iter().map(|d| d.dropped).sum(),
+            drops: devices.iter().map(|d| d.dropped).sum::<u64>()
+                + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
         });
     }
     // The devices were watched for a little more or less time than the ends counted.
@@ -86,6 +91,12 @@ pub(super) fn assemble(
     if let (Some(tcp), Some(receiver)) = (&mut tcp, receiver.tcp) {
         tcp.bytes_received = receiver.bytes_received;
     }
+    let mut arrivals = receiver.arrivals.clone();
+    if let Some(arrivals) = &mut arrivals
+        && !one_clock(&lab.topology)
+    {
+        arrivals.forget_delays();
+    }
     Ok(Measurement {
         window_ns: receiver.window_ns,
         received,
@@ -94,7 +105,8 @@ pub(super) fn assemble(
         timeouts: client.timeouts,
         slices: receiver.slices.clone(),
         cpu,
-        latency: client.latency.clone(),
+        latency: receiver.latency.clone(),
+        arrivals,
         tcp,
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
@@ -105,12 +117,22 @@ pub(super) fn assemble(
     })
 }
 
+/// Do both ends run on this kernel? A guest's clocks are its own.
+fn one_clock(topology: &Topology) -> bool {
+    let ends = [&topology.client, &topology.server];
+    ends.iter().all(|end| end.guest_cpus.is_none())
+}
+
 /// What the receiver's kernel took in. A program that was behind when the window opened reads what had come
 /// before, megabytes of it, and the devices know nothing of that.
 fn taken_in(load: LoadKind, receiver: &Tallied) -> Counted {
     let mut received = receiver.received;
     if let (LoadKind::TcpStream | LoadKind::TcpMaerts, Some(tcp)) = (load, receiver.tcp) {
         received.bytes = tcp.bytes_received;
+    }
+    if let Some(arrivals) = &receiver.arrivals {
+        received.messages = arrivals.packets();
+        received.bytes = arrivals.bytes();
     }
     received
 }
@@ -130,9 +152,9 @@ fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCoun
 /// What the receiving end's own device took in.
 fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
     let hop = match load {
-        LoadKind::TcpStream | LoadKind::UdpStream => topology.way.last()?,
         LoadKind::TcpMaerts => topology.way.first()?,
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => return None,
+        load if load.is_stream() => topology.way.last()?,
+        _ => return None,
     };
     let device = devices
         .iter()

@@ -2,6 +2,7 @@
 //!
 //! Nothing here measures, computes or prints.
 
+mod arrivals;
 mod axes;
 mod base;
 mod cell;
@@ -14,8 +15,10 @@ mod published;
 mod result;
 mod sample;
 
+pub use arrivals::{Arrivals, FlowArrivals, RunLengths};
 pub use axes::{
-    AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Steering, Switch, axis,
+    AXES, Axes, Axis, AxisError, Distribution, Family, MOST_FLOWS, OffloadFlag, Placement, Rate,
+    Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};

@@ -253,4 +253,6 @@ pub enum WarningCode {
     Datapath,
     /// The pace asked for was not kept.
     Pace,
+    /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
+    Receiver,
 }

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Datapath, GuestUsed, OffloadFlag, Switch};
+use super::{Arrivals, Datapath, GuestUsed, OffloadFlag, Switch};
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,9 +56,13 @@ pub struct Measurement {
     pub slices: Vec<u64>,
     /// CPU use of the whole machine in the window.
     pub cpu: CpuUse,
-    /// Round-trip times, where the load has them.
+    /// Round-trip times, where the load has them; of `udp_paced` the one-way times from when a datagram was
+    /// to be sent to when the receiver had it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
+    /// How numbered datagrams arrived, and whether the receiver kept up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// What TCP did and what held it back, where the load has standing connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSummary>,
@@ -128,6 +132,10 @@ impl Measurement {
             ("latency", self.latency.as_ref().map_or(0, |l| l.count)),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
             ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
+            (
+                "arrivals",
+                self.arrivals.as_ref().map_or(0, Arrivals::largest),
+            ),
             ("forks", self.cpu.forks),
         ])?;
         self.devices
@@ -267,7 +275,7 @@ pub struct TickSplit {
     pub softirq_ns: f64,
 }
 
-/// A distribution of round-trip times, ns.
+/// A distribution of times, ns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Observations.

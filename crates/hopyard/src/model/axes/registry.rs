@@ -1,7 +1,7 @@
 //! The registry: every axis with how it is named, read and shown, and where it applies.
 
 use super::Axes;
-use super::values::{FAMILIES, PLACEMENTS, STEERINGS, SWITCHES, choice};
+use super::values::{DISTRIBUTIONS, FAMILIES, PLACEMENTS, STEERINGS, SWITCHES, choice};
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units::{self, NotAQuantity};
 
@@ -124,14 +124,17 @@ macro_rules! size_axis {
     };
 }
 
+/// Most flows of a load.
+pub const MOST_FLOWS: u32 = 1000;
+
 /// Every axis.
 pub static AXES: &[Axis] = &[
     Axis {
         name: "flows",
-        summary: "connections or datagram flows side by side, a thread each",
-        values: "1 to 256 (default 1)",
+        summary: "connections or datagram flows side by side",
+        values: "1 to 1000 (default 1)",
         set: |axes, text| {
-            axes.flows = bounded("flows", text, 1, 256)?;
+            axes.flows = bounded("flows", text, 1, MOST_FLOWS)?;
             Ok(())
         },
         show: |axes| Some(axes.flows.to_string()),
@@ -143,7 +146,7 @@ pub static AXES: &[Axis] = &[
         message_size_bytes,
         "message_size",
         "bytes per send call of a stream",
-        "1 B to 1 MiB; 65507 at most over UDP (default 16 KiB TCP, 1400 B UDP)",
+        "1 B to 1 MiB; 65507 at most over UDP, 32 at least of numbered datagrams (default 16 KiB TCP, 1400 B UDP)",
         1..=1024 * 1024,
         |load, _| load.is_stream()
     ),
@@ -239,14 +242,30 @@ pub static AXES: &[Axis] = &[
     Axis {
         name: "pace",
         summary: "what the sender of a stream offers at most, payload of all flows",
-        values: "10mbit, 940mbit, …, none (default none: as fast as it can)",
+        values: "10mbit, 940mbit, …, none (default none: as fast as it can; udp_paced 100mbit)",
         set: |axes, text| {
             axes.pace_bps = Some(text.parse()?);
             Ok(())
         },
         show: |axes| axes.pace_bps.map(|pace| pace.to_string()),
         clear: |axes| axes.pace_bps = None,
-        fits: |load, _| load.is_stream(),
+        fits: |load, _| load.is_stream() && load != LoadKind::UdpFlood,
+        of_path: false,
+    },
+    Axis {
+        name: "distribution",
+        summary: "of the times between messages of udp_paced",
+        values: "constant, poisson (default constant)",
+        set: |axes, text| {
+            axes.distribution = Some(choice("distribution", text, &DISTRIBUTIONS)?);
+            Ok(())
+        },
+        show: |axes| {
+            axes.distribution
+                .map(|distribution| distribution.to_string())
+        },
+        clear: |axes| axes.distribution = None,
+        fits: |load, _| load == LoadKind::UdpPaced,
         of_path: false,
     },
     Axis {
@@ -364,6 +383,7 @@ mod tests {
             ("mtu", "9000"),
             ("rate", "1gbit"),
             ("pace", "940mbit"),
+            ("distribution", "poisson"),
             ("ports", "1000"),
             ("rules", "100"),
             ("guest_cpus", "2"),

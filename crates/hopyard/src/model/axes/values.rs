@@ -44,6 +44,17 @@ pub enum Steering {
     Cpu,
 }
 
+/// How the times between two messages are spread about their mean.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Distribution {
+    /// All the same.
+    #[default]
+    Constant,
+    /// Exponential: the messages are a Poisson process.
+    Poisson,
+}
+
 /// On or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -115,6 +126,10 @@ pub(super) const STEERINGS: [(&str, Steering); 3] = [
     ("hash", Steering::Hash),
     ("cpu", Steering::Cpu),
 ];
+pub(super) const DISTRIBUTIONS: [(&str, Distribution); 2] = [
+    ("constant", Distribution::Constant),
+    ("poisson", Distribution::Poisson),
+];
 pub(super) const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
@@ -134,6 +149,12 @@ impl fmt::Display for Placement {
 impl fmt::Display for Steering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&shown(self, &STEERINGS))
+    }
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &DISTRIBUTIONS))
     }
 }
 
