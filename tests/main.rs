@@ -17,6 +17,7 @@ mod axes;
 mod conformance;
 mod directories;
 mod doctor;
+mod floods;
 mod interrupts;
 mod kept;
 mod kernels;
