@@ -189,6 +189,16 @@ impl Quantity {
         (self.loads)(load)
     }
 
+    /// Is more of it better? Rates are; costs and latencies are not. `None` where that cannot be said.
+    #[must_use]
+    pub fn more_is_better(&self) -> Option<bool> {
+        match self.name {
+            name if name.ends_with("_bps") || name.ends_with("_per_s") => Some(true),
+            name if name.starts_with("cpu_ns") || name.starts_with("latency_") => Some(false),
+            _ => None,
+        }
+    }
+
     /// Its value in one sample; `None` where it was not measured.
     #[must_use]
     pub fn value(&self, m: &Measurement, load: LoadKind) -> Option<f64> {
@@ -283,6 +293,18 @@ mod tests {
         assert_eq!(names.len(), QUANTITIES.len());
         assert!(quantity("goodput_bps").is_ok());
         assert!(quantity("goodput").is_err());
+    }
+
+    #[test]
+    fn what_is_compared_has_a_better_side() {
+        for compared in QUANTITIES.iter().filter(|q| q.compared) {
+            assert!(compared.more_is_better().is_some(), "{}", compared.name);
+        }
+        let better = |name| quantity(name).unwrap().more_is_better();
+        assert_eq!(better("transactions_per_s"), Some(true));
+        assert_eq!(better("cpu_ns_per_byte"), Some(false));
+        assert_eq!(better("latency_p99_ns"), Some(false));
+        assert_eq!(better("bytes_per_skb"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod axes;
 mod base;
 mod cell;
 mod datapath;
+mod diff;
 mod environment;
 mod guest;
 mod offloads;
@@ -20,6 +21,10 @@ pub use axes::{
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use datapath::{Datapath, DatapathKind, OPEN_VSWITCH};
+pub use diff::{
+    CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, LeftOut,
+    MeasuredIn, Pairing, QuantityDiff,
+};
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
 pub use offloads::{
