@@ -16,7 +16,8 @@ mod result;
 mod sample;
 
 pub use axes::{
-    AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Steering, Switch, axis,
+    AXES, Attach, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Steering, Switch,
+    axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
