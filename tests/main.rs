@@ -15,6 +15,7 @@
 
 mod axes;
 mod conformance;
+mod diff;
 mod directories;
 mod doctor;
 mod floods;

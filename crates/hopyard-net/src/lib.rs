@@ -24,6 +24,7 @@ mod ifreq;
 mod ipv6;
 mod kind;
 mod link;
+mod macvtap;
 mod mounts;
 mod netns;
 mod nft;
@@ -39,7 +40,7 @@ mod xtables;
 
 pub use cgroup::Cgroup;
 pub use error::{Error, Result};
-pub use exec::{end_with_starter, enter_for_exec};
+pub use exec::{end_with_starter, enter_for_exec, inherit};
 pub use genl::has_genl_family;
 pub use handle::Handle;
 pub use kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};

@@ -4,8 +4,9 @@ use crate::model::{LoadKind, Measurement, UnknownName};
 use crate::stats::{self, Estimate, Samples};
 
 mod arrivals;
+mod registry;
 
-use arrivals::{busiest, dropped, duplicated, median_run, of, reordered, smoothed, times};
+pub use registry::QUANTITIES;
 
 /// One quantity.
 pub struct Quantity {
@@ -27,226 +28,6 @@ enum Kind {
     /// Cost and units per sample; the estimate is the ratio of their sums (docs/method.md, "Derived").
     Demand(fn(&Measurement) -> f64, fn(&Measurement, LoadKind) -> f64),
 }
-
-/// Every quantity.
-pub static QUANTITIES: &[Quantity] = &[
-    Quantity {
-        name: "goodput_bps",
-        kind: Kind::Value(|m, _| Some(float(m.received.bytes) * 8.0 / window_s(m))),
-        loads: LoadKind::is_stream,
-        compared: true,
-        decides_width: true,
-    },
-    Quantity {
-        name: "sent_bps",
-        kind: Kind::Value(|m, _| Some(float(m.sent.bytes) * 8.0 / window_s(m))),
-        loads: LoadKind::is_udp_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "packets_per_s",
-        kind: Kind::Value(|m, _| Some(float(m.received.messages) / window_s(m))),
-        loads: LoadKind::is_udp_stream,
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "transactions_per_s",
-        kind: Kind::Value(|m, _| Some(float(m.received.transactions) / window_s(m))),
-        loads: |load| !load.is_stream(),
-        compared: true,
-        decides_width: true,
-    },
-    Quantity {
-        name: "cpu_ns_per_byte",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.bytes)),
-        loads: LoadKind::is_stream,
-        compared: true,
-        decides_width: true,
-    },
-    Quantity {
-        name: "efficiency_bps_per_core",
-        kind: Kind::Demand(|m| float(m.received.bytes) * 8.0, |m, _| net_ns(m) / 1e9),
-        loads: LoadKind::is_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "normalized_bps_per_cpu_percent",
-        kind: Kind::Demand(
-            |m| float(m.received.bytes) * 8.0,
-            |m, _| net_ns(m) / 1e9 / f64::from(m.cpu.cpus) * 100.0,
-        ),
-        loads: LoadKind::is_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "skbs_per_s",
-        kind: Kind::Value(|m, _| Some(float(m.arrived?.skbs) / window_s(m))),
-        loads: LoadKind::is_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "cpu_ns_per_packet",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.messages)),
-        loads: LoadKind::is_udp_stream,
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "cpu_ns_per_transaction",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.transactions)),
-        loads: |load| !load.is_stream(),
-        compared: true,
-        decides_width: true,
-    },
-    Quantity {
-        name: "busy_cores",
-        kind: Kind::Value(|m, _| Some(m.cpu.net_ns() / m.cpu.elapsed_ns)),
-        loads: |_| true,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "latency_p50_ns",
-        kind: Kind::Value(|m, _| quantile(m, 0.5)),
-        loads: has_latency,
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "latency_p99_ns",
-        kind: Kind::Value(|m, _| quantile(m, 0.99)),
-        loads: has_latency,
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "latency_p999_ns",
-        kind: Kind::Value(|m, _| quantile(m, 0.999)),
-        loads: has_latency,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "jitter_pdv_ns",
-        kind: Kind::Value(|m, _| of(m, |a| times(a.pdv.as_ref(), 0.999))),
-        loads: LoadKind::is_numbered,
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "jitter_pdv_p99_ns",
-        kind: Kind::Value(|m, _| of(m, |a| times(a.pdv.as_ref(), 0.99))),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "jitter_ipdv_ns",
-        kind: Kind::Value(|m, _| of(m, |a| times(a.ipdv.as_ref(), 0.999))),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "jitter_rfc3550_ns",
-        kind: Kind::Value(|m, _| of(m, smoothed)),
-        loads: LoadKind::is_numbered,
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "interarrival_p50_ns",
-        kind: Kind::Value(|m, _| of(m, |a| times(a.interarrival.as_ref(), 0.5))),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "interarrival_p99_ns",
-        kind: Kind::Value(|m, _| of(m, |a| times(a.interarrival.as_ref(), 0.99))),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "run_length_p50_packets",
-        kind: Kind::Value(|m, _| of(m, median_run)),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "run_length_mean_packets",
-        kind: Kind::Value(|m, _| of(m, |a| a.runs.as_ref().map(|runs| runs.mean))),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "sender_late_p99_ns",
-        kind: Kind::Value(|m, _| of(m, |a| times(a.lateness.as_ref(), 0.99))),
-        loads: |load| load == LoadKind::UdpPaced,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "reordered_ratio",
-        kind: Kind::Value(|m, _| of(m, reordered)),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "duplicated_ratio",
-        kind: Kind::Value(|m, _| of(m, duplicated)),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "receiver_dropped_ratio",
-        kind: Kind::Value(|m, _| of(m, dropped)),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "receiver_busy_ratio",
-        kind: Kind::Value(|m, _| of(m, |a| busiest(a, m.window_ns))),
-        loads: LoadKind::is_numbered,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "lost_ratio",
-        kind: Kind::Value(lost_ratio),
-        loads: |load| !load.is_tcp(),
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "bytes_per_skb",
-        kind: Kind::Value(|m, _| {
-            let arrived = m.arrived.filter(|a| a.skbs > 0)?;
-            Some(float(arrived.bytes) / float(arrived.skbs))
-        }),
-        loads: LoadKind::is_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "retransmits",
-        kind: Kind::Value(|m, _| m.tcp.map(|tcp| float(tcp.retransmits))),
-        loads: |load| load.is_tcp() && load != LoadKind::TcpCrr,
-        compared: false,
-        decides_width: false,
-    },
-];
 
 /// The CPU cost that goes with a load's main figure.
 #[must_use]
@@ -282,6 +63,21 @@ impl Quantity {
     #[must_use]
     pub fn applies(&self, load: LoadKind) -> bool {
         (self.loads)(load)
+    }
+
+    /// Is more of it better? Rates are; costs, latencies and jitter are not. `None` where that cannot be said.
+    #[must_use]
+    pub fn more_is_better(&self) -> Option<bool> {
+        match self.name {
+            name if name.ends_with("_bps") || name.ends_with("_per_s") => Some(true),
+            name if ["cpu_ns", "latency_", "jitter_"]
+                .iter()
+                .any(|kind| name.starts_with(kind)) =>
+            {
+                Some(false)
+            }
+            _ => None,
+        }
     }
 
     /// Its value in one sample; `None` where it was not measured.
@@ -342,7 +138,7 @@ fn has_latency(load: LoadKind) -> bool {
 }
 
 fn quantile(m: &Measurement, q: f64) -> Option<f64> {
-    times(m.latency.as_ref(), q)
+    arrivals::times(m.latency.as_ref(), q)
 }
 
 fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
@@ -375,6 +171,18 @@ mod tests {
         assert_eq!(names.len(), QUANTITIES.len());
         assert!(quantity("goodput_bps").is_ok());
         assert!(quantity("goodput").is_err());
+    }
+
+    #[test]
+    fn what_is_compared_has_a_better_side() {
+        for compared in QUANTITIES.iter().filter(|q| q.compared) {
+            assert!(compared.more_is_better().is_some(), "{}", compared.name);
+        }
+        let better = |name| quantity(name).unwrap().more_is_better();
+        assert_eq!(better("transactions_per_s"), Some(true));
+        assert_eq!(better("cpu_ns_per_byte"), Some(false));
+        assert_eq!(better("latency_p99_ns"), Some(false));
+        assert_eq!(better("bytes_per_skb"), None);
     }
 
     #[test]

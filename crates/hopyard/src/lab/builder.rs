@@ -1,7 +1,7 @@
 //! What paths build labs with; dropping it takes down what was built.
 
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, apply_ruleset};
-use hopyard_switch::{NewPort, NewSwitch, Switch};
+use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
 use super::daemon::Service;
 use super::guests::Guest;
@@ -330,15 +330,18 @@ impl Builder {
         let name = switch_name(self.id);
         let hub = self.space(role::HUB)?.ns().try_clone()?;
         self.switch = Some(name.clone());
+        let macs = |device: &&str| self.guest_mac(device).map(Mac).into_iter().collect();
+        let ports: Vec<(&str, Vec<Mac>)> = ports.iter().map(|port| (*port, macs(port))).collect();
         hub.run(|| {
             let mut switch = Switch::create(&NewSwitch {
                 name: &name,
                 uplink,
                 answers: false,
             })?;
-            for device in ports {
+            for (device, macs) in ports {
                 switch.add_port(&NewPort {
                     device,
+                    macs,
                     ..NewPort::default()
                 })?;
             }

@@ -1,6 +1,6 @@
 //! What can go wrong with a lab.
 
-use crate::model::{Peer, UnknownName};
+use crate::model::{Attach, Peer, UnknownName};
 
 /// The result of everything in the lab that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -24,6 +24,20 @@ pub enum Error {
         path: &'static str,
         /// What was asked.
         peer: Peer,
+        /// What there is.
+        choices: String,
+    },
+    /// The path has the peer, but not as its endpoint is attached.
+    #[error(
+        "path `{path}` has no peer `{peer}` with `attach={attach}`: choose peer {choices}, or another `attach`"
+    )]
+    NoSuchPeerAttached {
+        /// The path.
+        path: &'static str,
+        /// What was asked.
+        peer: Peer,
+        /// How the endpoint is attached.
+        attach: Attach,
         /// What there is.
         choices: String,
     },

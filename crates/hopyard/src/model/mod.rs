@@ -7,6 +7,7 @@ mod axes;
 mod base;
 mod cell;
 mod datapath;
+mod diff;
 mod environment;
 mod guest;
 mod offloads;
@@ -17,12 +18,16 @@ mod sample;
 
 pub use arrivals::{Arrivals, FlowArrivals, RunLengths};
 pub use axes::{
-    AXES, Axes, Axis, AxisError, Distribution, Family, MOST_FLOWS, OffloadFlag, Placement, Rate,
-    Steering, Switch, axis,
+    AXES, Attach, Axes, Axis, AxisError, Distribution, Family, MOST_FLOWS, OffloadFlag, Placement,
+    Rate, Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use datapath::{Datapath, DatapathKind, OPEN_VSWITCH};
+pub use diff::{
+    CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, LeftOut,
+    MeasuredIn, Pairing, QuantityDiff,
+};
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
 pub use offloads::{

@@ -25,7 +25,7 @@ use hopyard_switch::{NewSwitch, Switch};
 use super::builder::switch_name;
 use super::{Builder, Error, LabId, Result, Topology, ovs, tap, vde};
 use crate::guest;
-use crate::model::{Axes, Peer, UnknownName};
+use crate::model::{Attach, Axes, Peer, UnknownName};
 
 /// One way to connect an endpoint.
 pub trait Path: Sync {
@@ -35,8 +35,16 @@ pub trait Path: Sync {
     fn summary(&self) -> &'static str;
     /// The peers that make sense for it.
     fn peers(&self) -> &'static [Peer];
+    /// Those of them that are left where its guest is attached like this.
+    fn peers_attached(&self, _attach: Attach) -> &'static [Peer] {
+        self.peers()
+    }
     /// What this host must have for it.
     fn needs(&self) -> &'static [Need];
+    /// What it must have beyond that where the path's guest is attached like this.
+    fn needs_attached(&self, _attach: Attach) -> &'static [Need] {
+        &[]
+    }
     /// The axes that it has beyond those of all paths.
     fn axes(&self) -> &'static [&'static str] {
         &[]
@@ -79,12 +87,26 @@ impl dyn Path {
         Err(Error::NoSuchPeer {
             path: self.name(),
             peer,
-            choices: self
-                .peers()
-                .iter()
-                .map(|p| p.name())
-                .collect::<Vec<_>>()
-                .join(", "),
+            choices: names(self.peers()),
+        })
+    }
+
+    /// Can it be asked for with this peer and these axes?
+    ///
+    /// # Errors
+    /// As [`Path::check`](Self::check).
+    pub fn check_with(&self, peer: Peer, axes: &Axes) -> Result<()> {
+        self.check(peer)?;
+        let attach = axes.attach.unwrap_or_default();
+        let peers = self.peers_attached(attach);
+        if peers.contains(&peer) {
+            return Ok(());
+        }
+        Err(Error::NoSuchPeerAttached {
+            path: self.name(),
+            peer,
+            attach,
+            choices: names(peers),
         })
     }
 
@@ -104,7 +126,7 @@ impl dyn Path {
         if axes.rules.is_some_and(|rules| rules > 0) {
             self.probe(&[Need::Filter])?;
         }
-        Ok(())
+        self.probe(self.needs_attached(axes.attach.unwrap_or_default()))
     }
 
     fn probe(&self, needs: &[Need]) -> Result<()> {
@@ -119,6 +141,11 @@ impl dyn Path {
         }
         Ok(())
     }
+}
+
+fn names(peers: &[Peer]) -> String {
+    let names: Vec<_> = peers.iter().map(|peer| peer.name()).collect();
+    names.join(", ")
 }
 
 /// Every path, in the order in which tables show them.

@@ -55,6 +55,24 @@ pub enum Distribution {
     Poisson,
 }
 
+/// What a guest's card is attached to in the hub.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Attach {
+    /// A tap, a port of a Linux bridge.
+    #[default]
+    Bridge,
+    /// A tap, a port of the direct switch.
+    Direct,
+    /// A macvtap on the uplink, bridge mode.
+    Macvtap,
+}
+
+impl Attach {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Bridge, Self::Direct, Self::Macvtap];
+}
+
 /// On or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -130,6 +148,11 @@ pub(super) const DISTRIBUTIONS: [(&str, Distribution); 2] = [
     ("constant", Distribution::Constant),
     ("poisson", Distribution::Poisson),
 ];
+pub(super) const ATTACHES: [(&str, Attach); 3] = [
+    ("bridge", Attach::Bridge),
+    ("direct", Attach::Direct),
+    ("macvtap", Attach::Macvtap),
+];
 pub(super) const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
@@ -155,6 +178,12 @@ impl fmt::Display for Steering {
 impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&shown(self, &DISTRIBUTIONS))
+    }
+}
+
+impl fmt::Display for Attach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &ATTACHES))
     }
 }
 
