@@ -213,6 +213,8 @@ fn every_load_has_its_figures() {
             numbered,
             "{cell:#}"
         );
+        let flows = cell["flows"].as_array().map_or(0, Vec::len);
+        assert_eq!(flows, usize::from(numbered), "{cell:#}");
         // One flow makes no runs.
         assert!(
             cell["estimates"]["run_length_p50_packets"].is_null(),

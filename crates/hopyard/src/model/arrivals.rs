@@ -127,6 +127,30 @@ impl Arrivals {
 }
 
 impl FlowArrivals {
+    /// Two windows of a flow together. Means are weighted by datagrams.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mean = |of: fn(&Self) -> Option<f64>| match (of(self), of(other)) {
+            (Some(one), Some(two)) => Some(weighted(one, self.packets, two, other.packets)),
+            (one, two) => one.or(two),
+        };
+        let least = |one: Option<u64>, two: Option<u64>| one.into_iter().chain(two).min();
+        Self {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            lost: self.lost + other.lost,
+            duplicates: self.duplicates + other.duplicates,
+            reordered: self.reordered + other.reordered,
+            longest_gap_ns: self.longest_gap_ns.max(other.longest_gap_ns),
+            delay_min_ns: least(self.delay_min_ns, other.delay_min_ns),
+            delay_mean_ns: mean(|flow| flow.delay_mean_ns),
+            delay_max_ns: self.delay_max_ns.max(other.delay_max_ns),
+            ipdv_min_ns: self.ipdv_min_ns.into_iter().chain(other.ipdv_min_ns).min(),
+            ipdv_max_ns: self.ipdv_max_ns.max(other.ipdv_max_ns),
+            jitter_rfc3550_ns: mean(|flow| flow.jitter_rfc3550_ns),
+        }
+    }
+
     fn largest(&self) -> u64 {
         largest(&[
             self.packets,
@@ -135,5 +159,48 @@ impl FlowArrivals {
             self.duplicates,
             self.reordered,
         ])
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+fn weighted(one: f64, ones: u64, two: f64, twos: u64) -> f64 {
+    let all = (ones + twos) as f64;
+    (one * ones as f64 + two * twos as f64) / all.max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_windows_of_a_flow() {
+        let one = FlowArrivals {
+            packets: 30,
+            lost: 1,
+            delay_min_ns: Some(5),
+            delay_mean_ns: Some(10.0),
+            ipdv_min_ns: Some(-7),
+            ..FlowArrivals::default()
+        };
+        let two = FlowArrivals {
+            packets: 10,
+            delay_min_ns: Some(4),
+            delay_mean_ns: Some(50.0),
+            ipdv_min_ns: Some(3),
+            ..FlowArrivals::default()
+        };
+        let both = one.plus(&two);
+        assert_eq!((both.packets, both.lost), (40, 1));
+        assert_eq!(
+            (both.delay_min_ns, both.delay_mean_ns),
+            (Some(4), Some(20.0))
+        );
+        assert_eq!((both.ipdv_min_ns, both.ipdv_max_ns), (Some(-7), None));
+        // What neither window measured stays absent, and a silent window takes nothing away.
+        assert_eq!(both.jitter_rfc3550_ns, None);
+        assert_eq!(FlowArrivals::default().plus(&two), two);
     }
 }

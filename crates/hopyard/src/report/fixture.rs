@@ -105,6 +105,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         cpu_split_ratio: BTreeMap::new(),
         device_drops: 0,
         lost_datagrams: 0,
+        flows: Vec::new(),
         offloads: BTreeMap::new(),
         filter_sees: None,
         datapath: None,
