@@ -294,10 +294,16 @@ impl Sampler {
         // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
         let (before, began_ns) = counters()?;
         let opened = self.meter.open(ours)?;
+        // A switch is asked at no edge: its answer takes as long as it likes.
+        let changes = lab.queue_changes()?;
         wait_until(timetable.close_ns)?;
         let (after, ended_ns) = counters()?;
         let closed = self.meter.close(ours)?;
+        let changes_after = lab.queue_changes()?;
         Ok(Observed {
+            queue_changes: changes
+                .zip(changes_after)
+                .map(|(before, after)| after.since(before)),
             cpu: closed.since(&opened),
             devices: devices::since(&after, &before),
             devices_ns: ended_ns.saturating_sub(began_ns),

@@ -124,6 +124,7 @@ pub(super) fn measured(bytes: u64) -> Measurement {
         }),
         devices: Vec::new(),
         offloads: Vec::new(),
+        queue_changes: None,
         datapath: None,
         guest: None,
         way: Way {

@@ -4,7 +4,9 @@ use super::Error;
 use crate::lab::{Lab, Topology};
 use crate::load::protocol::Tallied;
 use crate::meter::way::{self, Traffic};
-use crate::model::{Arrived, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement};
+use crate::model::{
+    Arrived, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement, QueueChanges,
+};
 
 /// All that was counted of one window.
 pub(super) struct Counts {
@@ -19,6 +21,8 @@ pub(super) struct Observed {
     pub(super) devices: Vec<DeviceCount>,
     /// Between the two readings of the devices, ns.
     pub(super) devices_ns: u64,
+    /// How often flows changed queues, and over how many ns; where somebody counts.
+    pub(super) queue_changes: Option<(u64, u64)>,
 }
 
 #[expect(
@@ -44,6 +48,7 @@ pub(super) fn assemble(
         mut cpu,
         devices,
         devices_ns,
+        queue_changes,
     } = observed;
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
@@ -99,6 +104,11 @@ pub(super) fn assemble(
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
+        queue_changes: queue_changes.map(|(count, span_ns)| QueueChanges {
+            count,
+            flows: cell.axes.flows,
+            span_ns,
+        }),
         datapath: lab.datapath(),
         guest: lab.guest_used(),
         way,
