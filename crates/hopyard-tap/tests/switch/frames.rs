@@ -1,8 +1,8 @@
 //! Where frames go.
 
-use hopyard_tap::Error;
 use etherparse::PacketBuilder;
 use hopyard_net::cpu;
+use hopyard_tap::Error;
 use hopyard_tap::switch::{Choice, NewPort, NewSwitch, QueueCount, Reason};
 
 use crate::stations::{BROADCAST, Station, TAP, frame, joined, mac, until};
