@@ -156,6 +156,13 @@ pub static QUANTITIES: &[Quantity] = &[
         decides_width: false,
     },
     Quantity {
+        name: "guest_steal_ratio",
+        kind: Kind::Value(|m, _| m.guest_steal_ratio),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
         name: "retransmits",
         kind: Kind::Value(|m, _| m.tcp.map(|tcp| float(tcp.retransmits))),
         loads: |load| load.is_tcp() && load != LoadKind::TcpCrr,

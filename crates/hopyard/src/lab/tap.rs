@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use hopyard_net::{NetNs, clock};
+use hopyard_net::NetNs;
 
 use super::builder::Builder;
 use super::daemon::home::TAP;
@@ -119,40 +119,18 @@ impl Builder {
     }
 }
 
-/// How often flows had changed queues, at an instant.
-#[derive(Debug, Clone, Copy)]
-pub struct QueueChangesSoFar {
-    count: u64,
-    at_ns: u64,
-}
-
-impl QueueChangesSoFar {
-    /// How often between the two, and how many ns that was.
-    #[must_use]
-    pub fn since(self, before: Self) -> (u64, u64) {
-        let between = |after: u64, before: u64| after.saturating_sub(before);
-        (
-            between(self.count, before.count),
-            between(self.at_ns, before.at_ns),
-        )
-    }
-}
-
 impl Lab {
     /// How often flows have changed queues since the lab was built; `None` where there is one queue alone, or nobody
     /// who counts.
     ///
     /// # Errors
     /// The switch does not answer.
-    pub fn queue_changes(&self) -> Result<Option<QueueChangesSoFar>> {
+    pub fn queue_changes(&self) -> Result<Option<u64>> {
         let Some(switch) = self.service().filter(|s| *s.home() == TAP) else {
             return Ok(None);
         };
         let document = tapswitch::read(switch.name())?;
         let counts = document.ports.iter().map(|port| port.queue_changes);
-        Ok((document.queues.attached > 1).then(|| QueueChangesSoFar {
-            count: counts.sum(),
-            at_ns: clock::monotonic_ns(),
-        }))
+        Ok((document.queues.attached > 1).then(|| counts.sum()))
     }
 }

@@ -1,12 +1,11 @@
 //! From what was read at a window's edges to a measurement.
 
 use super::Error;
+use super::beside::Passed;
 use crate::lab::{Lab, Topology};
 use crate::load::protocol::Tallied;
 use crate::meter::way::{self, Traffic};
-use crate::model::{
-    Arrived, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement, QueueChanges,
-};
+use crate::model::{Arrived, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement};
 
 /// All that was counted of one window.
 pub(super) struct Counts {
@@ -21,8 +20,7 @@ pub(super) struct Observed {
     pub(super) devices: Vec<DeviceCount>,
     /// Between the two readings of the devices, ns.
     pub(super) devices_ns: u64,
-    /// How often flows changed queues, and over how many ns; where somebody counts.
-    pub(super) queue_changes: Option<(u64, u64)>,
+    pub(super) beside: Passed,
 }
 
 #[expect(
@@ -48,7 +46,7 @@ pub(super) fn assemble(
         mut cpu,
         devices,
         devices_ns,
-        queue_changes,
+        beside,
     } = observed;
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
@@ -91,7 +89,7 @@ pub(super) fn assemble(
     if let (Some(tcp), Some(receiver)) = (&mut tcp, receiver.tcp) {
         tcp.bytes_received = receiver.bytes_received;
     }
-    Ok(Measurement {
+    let mut measurement = Measurement {
         window_ns: receiver.window_ns,
         received,
         sent,
@@ -104,15 +102,14 @@ pub(super) fn assemble(
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
-        queue_changes: queue_changes.map(|(count, span_ns)| QueueChanges {
-            count,
-            flows: cell.axes.flows,
-            span_ns,
-        }),
+        queue_changes: None,
+        guest_steal_ratio: None,
         datapath: lab.datapath(),
         guest: lab.guest_used(),
         way,
-    })
+    };
+    beside.note(cell.axes.flows, &mut measurement);
+    Ok(measurement)
 }
 
 /// What the receiver's kernel took in. A program that was behind when the window opened reads what had come

@@ -75,6 +75,9 @@ pub struct Measurement {
     /// What forwarded, where the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<Datapath>,
+    /// Share of the guests' CPU time that the host's CPUs were busy with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_steal_ratio: Option<f64>,
     /// The guest that an endpoint was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestUsed>,

@@ -20,6 +20,7 @@ pub(super) const LATENCY_P99: &str = "latency_p99_ns";
 pub(super) const LOST: &str = "lost_ratio";
 pub(super) const BYTES_PER_SKB: &str = "bytes_per_skb";
 pub(super) const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
+pub(super) const GUEST_STEAL: &str = "guest_steal_ratio";
 pub(super) const RETRANSMITS: &str = "retransmits";
 
 /// The figure that a load is about.
