@@ -56,6 +56,12 @@ fn conform(path: &'static dyn Path, peer: Peer, set: &[(&str, &str)]) -> Result<
         let measured = proved(&lab, &cell, 100)?;
         carried(&lab, load, &measured).map_err(|why| format!("{load}: {why}"))?;
         each_hop_counts(&lab, &cell, &measured).map_err(|why| format!("{load}: {why}"))?;
+        let (is_guest, steal) = (client.guest_cpus.is_some(), measured.guest_steal_ratio);
+        if steal.is_some() != is_guest || steal.is_some_and(|share| !(0.0..1.0).contains(&share)) {
+            return Err(format!(
+                "{load}: steal of a guest ({is_guest}) is {steal:?}"
+            ));
+        }
     }
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
 
+mod beside;
 mod counts;
 mod ends;
+mod places;
 mod profile;
 
 use std::path::PathBuf;
@@ -9,14 +11,16 @@ use std::time::Duration;
 
 use hopyard_net::{clock, cpu};
 
+use self::beside::Beside;
 use self::counts::{Counts, Observed, assemble};
 use self::ends::{Ends, done};
+pub use self::places::{Places, places};
 use crate::lab::{self, Lab, Topology};
 use crate::load::LoadSpec;
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::{self, Remote};
 use crate::meter::{self, CpuMeter, Ours, devices};
-use crate::model::{Axes, Cell, LoadKind, Measurement, Placement};
+use crate::model::{Axes, Cell, LoadKind, Measurement};
 use crate::signals;
 
 /// Between the order to start and the start: both workers have to hear it.
@@ -125,43 +129,6 @@ pub struct IdleState {
     pub steal_ratio: f64,
 }
 
-/// CPUs of the two ends; none leaves them to the scheduler.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
-    /// Of the client's flows, in turn.
-    pub client: Vec<usize>,
-    /// Of the server's flows, in turn.
-    pub server: Vec<usize>,
-}
-
-/// Places the two ends on the CPUs this process may use.
-///
-/// # Errors
-/// `split` with one CPU.
-pub fn places(placement: Placement, cpus: &[usize]) -> lab::Result<Places> {
-    match placement {
-        Placement::Free => Ok(Places {
-            client: Vec::new(),
-            server: Vec::new(),
-        }),
-        Placement::Same => {
-            let last: Vec<usize> = cpus.last().copied().into_iter().collect();
-            Ok(Places {
-                client: last.clone(),
-                server: last,
-            })
-        }
-        Placement::Split if cpus.len() < 2 => Err(lab::Error::OneCpu),
-        Placement::Split => {
-            let (client, server) = cpus.split_at(cpus.len() / 2);
-            Ok(Places {
-                client: client.to_vec(),
-                server: server.to_vec(),
-            })
-        }
-    }
-}
-
 impl Sampler {
     /// A sampler that runs this very program as worker.
     ///
@@ -262,7 +229,9 @@ impl Sampler {
             pids: &pids,
             cgroup: lab.cgroup(),
         };
-        let observed = self.observe(lab, ours, timetable)?;
+        let guests = ends.guests(&lab.topology);
+        let beside = || Beside::read(lab, &guests);
+        let observed = self.observe(lab, ours, timetable, beside)?;
         Ok(Counts {
             observed,
             client: done(&mut ends.client)?,
@@ -285,7 +254,13 @@ impl Sampler {
     }
 
     /// Reads CPUs and devices at the window's two edges.
-    fn observe(&self, lab: &Lab, ours: Ours<'_>, timetable: Timetable) -> Result<Observed, Error> {
+    fn observe(
+        &self,
+        lab: &Lab,
+        ours: Ours<'_>,
+        timetable: Timetable,
+        beside: impl Fn() -> Result<Beside, Error>,
+    ) -> Result<Observed, Error> {
         let counters = || -> Result<_, Error> {
             let counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
             Ok((counts, clock::monotonic_ns()))
@@ -296,10 +271,13 @@ impl Sampler {
         // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
         let (before, began_ns) = counters()?;
         let opened = self.meter.open(ours)?;
+        let first = beside()?;
         wait_until(timetable.close_ns)?;
         let (after, ended_ns) = counters()?;
         let closed = self.meter.close(ours)?;
+        let last = beside()?;
         Ok(Observed {
+            beside: last.since(first),
             cpu: closed.since(&opened),
             devices: devices::since(&after, &before),
             devices_ns: ended_ns.saturating_sub(began_ns),
@@ -384,33 +362,5 @@ fn wait_until(instant_ns: u64) -> Result<(), Error> {
         }
         let next = instant_ns.min(now + LOOK_NS);
         clock::sleep_until_monotonic_ns(next).map_err(Error::Clock)?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn placement_is_explicit() {
-        let of = |placement, cpus: &[usize]| places(placement, cpus);
-        let split = of(Placement::Split, &[0, 1, 2, 3]).unwrap();
-        assert_eq!(
-            split,
-            Places {
-                client: vec![0, 1],
-                server: vec![2, 3]
-            }
-        );
-        let same = of(Placement::Same, &[0, 1]).unwrap();
-        assert_eq!(
-            same,
-            Places {
-                client: vec![1],
-                server: vec![1]
-            }
-        );
-        assert!(of(Placement::Split, &[3]).is_err());
-        assert!(of(Placement::Free, &[3]).unwrap().client.is_empty());
     }
 }

@@ -25,6 +25,7 @@
 //! ```
 
 mod counters;
+mod flows;
 mod frame;
 mod manager;
 mod port;

@@ -95,6 +95,9 @@ pub enum Error {
     /// A tap.
     #[error(transparent)]
     Tap(#[from] hopyard_tap::Error),
+    /// The tap switch.
+    #[error(transparent)]
+    TapSwitch(#[from] crate::tapswitch::Error),
     /// Open vSwitch.
     #[error(transparent)]
     Ovs(#[from] super::ovs::Error),

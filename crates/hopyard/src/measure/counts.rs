@@ -1,6 +1,7 @@
 //! From what was read at a window's edges to a measurement.
 
 use super::Error;
+use super::beside::Passed;
 use crate::lab::{Lab, Topology};
 use crate::load::protocol::Tallied;
 use crate::meter::way::{self, Traffic};
@@ -19,6 +20,7 @@ pub(super) struct Observed {
     pub(super) devices: Vec<DeviceCount>,
     /// Between the two readings of the devices, ns.
     pub(super) devices_ns: u64,
+    pub(super) beside: Passed,
 }
 
 #[expect(
@@ -44,6 +46,7 @@ pub(super) fn assemble(
         mut cpu,
         devices,
         devices_ns,
+        beside,
     } = observed;
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
@@ -97,7 +100,7 @@ pub(super) fn assemble(
     {
         arrivals.forget_delays();
     }
-    Ok(Measurement {
+    let mut measurement = Measurement {
         window_ns: receiver.window_ns,
         received,
         sent,
@@ -111,10 +114,14 @@ pub(super) fn assemble(
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
+        queue_changes: None,
+        guest_steal_ratio: None,
         datapath: lab.datapath(),
         guest: lab.guest_used(),
         way,
-    })
+    };
+    beside.note(cell.axes.flows, &mut measurement);
+    Ok(measurement)
 }
 
 /// Do both ends run on this kernel? A guest's clocks are its own.

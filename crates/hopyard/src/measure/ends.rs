@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Error, PATIENCE, Places};
+use crate::lab::Topology;
 use crate::load::LoadSpec;
 use crate::load::protocol::{Reply, Request, Tallied, Timetable};
 use crate::load::remote::{self, Remote};
@@ -47,6 +48,16 @@ impl Ends {
             Reply::Connected => Ok(()),
             other => Err(self.client.out_of_turn(&other).into()),
         }
+    }
+
+    /// Processes of those that are guests.
+    pub(super) fn guests(&self, topology: &Topology) -> Vec<u32> {
+        let ends = [
+            (&topology.client, self.client.pid()),
+            (&topology.server, self.server.pid()),
+        ];
+        let guests = ends.iter().filter(|(end, _)| end.guest_cpus.is_some());
+        guests.map(|(_, pid)| *pid).collect()
     }
 
     /// Has both make traffic by a timetable.

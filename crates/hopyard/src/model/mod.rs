@@ -45,6 +45,6 @@ pub use result::{
 };
 pub use sample::{
     Absurd, Arrived, Counted, CpuUse, DeviceCount, Direction, Latency, Measurement, OffloadState,
-    Outcome, Sample, TcpSummary, TickSplit, Way,
+    Outcome, QueueChanges, Sample, TcpSummary, TickSplit, Way,
 };
 pub(crate) use sample::{largest, plausible};

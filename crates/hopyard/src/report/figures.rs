@@ -5,8 +5,9 @@ use super::group::{Group, Layout};
 use super::notes;
 use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
-    self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, LATENCY_P50, LATENCY_P99, LOST, PACKETS, PDV,
-    RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS, RUN_LENGTH, Scale,
+    self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, GUEST_STEAL, LATENCY_P50, LATENCY_P99, LOST,
+    PACKETS, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS,
+    RUN_LENGTH, Scale,
 };
 use crate::model::{CellReport, CellStatus, LoadKind, VerdictReport};
 use crate::stats::{Estimate, Verdict};
@@ -130,20 +131,22 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
             (Show::Value, BUSY_CORES),
         ]);
     }
-    /// Least value that is news.
-    fn least(name: &str) -> f64 {
-        match name {
-            RETRANSMITS => 0.05,
-            REORDERED | RECEIVER_DROPPED => f64::MIN_POSITIVE,
-            _ => f64::NEG_INFINITY,
-        }
-    }
+    list.extend([(Show::Value, QUEUE_CHANGES), (Show::Value, GUEST_STEAL)]);
     list.retain(|&(show, name)| match show {
         Show::Figure => group.cells.iter().any(|c| c.status == CellStatus::Ok),
         Show::Comparison => group.cells.iter().any(|c| c.verdicts.contains_key(name)),
         Show::Value => values(group, name).any(|value| value >= least(name)),
     });
     list
+}
+
+/// Least value that is news.
+fn least(name: &str) -> f64 {
+    match name {
+        RETRANSMITS => 0.05,
+        REORDERED | RECEIVER_DROPPED => f64::MIN_POSITIVE,
+        _ => f64::NEG_INFINITY,
+    }
 }
 
 /// What numbered datagrams tell: delay where they are paced, bursts where they are not, jitter and the receiver's own
@@ -186,6 +189,8 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
         (_, BUSY_CORES) => Column::right(&["busy", "cores"]),
         (_, EFFICIENCY) => Column::right(&["Gbit/s", "/core"]),
         (_, BYTES_PER_SKB) => Column::right(&["bytes", "per skb"]),
+        (_, GUEST_STEAL) => Column::right(&["guest", "steal %"]),
+        (_, QUEUE_CHANGES) => Column::right(&["queue changes", &format!("/flow {}", scale.unit)]),
         (_, RETRANSMITS) => Column::right(&["resent", "/window"]),
         (_, PDV) => Column::right(&["PDV", &format!("p99.9 {}", scale.unit)]),
         (_, RUN_LENGTH) => Column::right(&["run", "length"]),

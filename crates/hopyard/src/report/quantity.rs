@@ -24,6 +24,8 @@ pub(super) const RECEIVER_DROPPED: &str = "receiver_dropped_ratio";
 pub(super) const RECEIVER_BUSY: &str = "receiver_busy_ratio";
 pub(super) const LOST: &str = "lost_ratio";
 pub(super) const BYTES_PER_SKB: &str = "bytes_per_skb";
+pub(super) const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
+pub(super) const GUEST_STEAL: &str = "guest_steal_ratio";
 pub(super) const RETRANSMITS: &str = "retransmits";
 
 /// The figure that a load is about.
@@ -157,6 +159,7 @@ pub(super) fn words(name: &str) -> String {
         PDV => "PDV (p99.9)".to_owned(),
         RUN_LENGTH => "run length (median)".to_owned(),
         REORDERED => "reordered".to_owned(),
+        QUEUE_CHANGES => "queue changes of a flow".to_owned(),
         _ => ["_bps", "_per_s", "_ns", "_ratio", "_packets"]
             .iter()
             .find_map(|suffix| name.strip_suffix(suffix))

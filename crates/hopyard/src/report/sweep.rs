@@ -6,7 +6,9 @@ use super::figures::{figure, scale, symbol};
 use super::group::{Group, Layout, distinct, phrase};
 use super::notes;
 use super::number::ABSENT;
-use super::quantity::{self, LATENCY_P50, LATENCY_P99, LOST, PDV, RUN_LENGTH, Scale};
+use super::quantity::{
+    self, LATENCY_P50, LATENCY_P99, LOST, PDV, QUEUE_CHANGES, RUN_LENGTH, Scale,
+};
 use crate::model::{Axis, CellReport, CellStatus, LoadKind};
 
 /// What tells the cells of a group apart.
@@ -114,7 +116,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     blocks
 }
 
-/// What has a grid: main figure and CPU cost, and of numbered datagrams what they alone tell.
+/// What has a grid: main figure and CPU cost, of numbered datagrams what they alone tell, and what was counted.
 fn quantities(group: &Group<'_>) -> Vec<&'static str> {
     let load = group.load;
     let own: &[&str] = match load {
@@ -123,7 +125,7 @@ fn quantities(group: &Group<'_>) -> Vec<&'static str> {
         _ => &[],
     };
     let measured = |name: &&str| group.cells.iter().any(|c| c.estimates.contains_key(*name));
-    let own = own.iter().copied().filter(measured);
+    let own = own.iter().copied().chain([QUEUE_CHANGES]).filter(measured);
     [quantity::main_figure(load), quantity::cpu_cost(load)]
         .into_iter()
         .chain(own)

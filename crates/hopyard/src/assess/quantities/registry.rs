@@ -216,6 +216,24 @@ pub static QUANTITIES: &[Quantity] = &[
         decides_width: false,
     },
     Quantity {
+        name: "queue_changes_per_flow_per_s",
+        kind: Kind::Value(|m, _| {
+            let changes = m.queue_changes?;
+            let flow_seconds = float(changes.span_ns) / 1e9 * f64::from(changes.flows);
+            Some(float(changes.count) / flow_seconds)
+        }),
+        loads: |load| load != LoadKind::TcpCrr,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "guest_steal_ratio",
+        kind: Kind::Value(|m, _| m.guest_steal_ratio),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
         name: "retransmits",
         kind: Kind::Value(|m, _| m.tcp.map(|tcp| float(tcp.retransmits))),
         loads: |load| load.is_tcp() && load != LoadKind::TcpCrr,
