@@ -120,8 +120,8 @@ fn an_open_loop_keeps_its_rate_and_its_distribution() {
             gaps.quantiles[4].1 / 1000,
             latency.quantiles[4].1 / 1000,
         ));
-        // 2,000 messages a second: a Poisson process of 4,000 is within 5 % by three standard deviations.
-        assert!((rate / 8e6 - 1.0).abs() < 0.05, "{rate}");
+        // A Poisson process of 4,000 is within 8 % by five standard deviations.
+        assert!((rate / 8e6 - 1.0).abs() < 0.08, "{rate}");
         let median = float(gaps.quantiles[4].1) / 1e6;
         let wanted = if distribution == "poisson" {
             2.0f64.ln()

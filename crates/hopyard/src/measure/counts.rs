@@ -94,12 +94,6 @@ pub(super) fn assemble(
     if let (Some(tcp), Some(receiver)) = (&mut tcp, receiver.tcp) {
         tcp.bytes_received = receiver.bytes_received;
     }
-    let mut arrivals = receiver.arrivals.clone();
-    if let Some(arrivals) = &mut arrivals
-        && !one_clock(&lab.topology)
-    {
-        arrivals.forget_delays();
-    }
     let mut measurement = Measurement {
         window_ns: receiver.window_ns,
         received,
@@ -109,7 +103,7 @@ pub(super) fn assemble(
         slices: receiver.slices.clone(),
         cpu,
         latency: receiver.latency.clone(),
-        arrivals,
+        arrivals: receiver.arrivals.clone(),
         tcp,
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
@@ -121,6 +115,9 @@ pub(super) fn assemble(
         way,
     };
     beside.note(cell.axes.flows, &mut measurement);
+    if !one_clock(&lab.topology) {
+        measurement.forget_one_way_times();
+    }
     Ok(measurement)
 }
 

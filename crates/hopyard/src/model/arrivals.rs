@@ -97,9 +97,10 @@ impl Arrivals {
     }
 
     /// Takes out all that needs the two ends to have one clock.
-    pub fn forget_delays(&mut self) {
+    pub(super) fn forget_delays(&mut self) {
         self.pdv = None;
         self.ipdv = None;
+        self.lateness = None;
         for flow in &mut self.flows {
             flow.delay_min_ns = None;
             flow.delay_mean_ns = None;

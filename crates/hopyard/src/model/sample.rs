@@ -123,6 +123,14 @@ pub(crate) fn plausible(counts: &[(&'static str, u64)]) -> Result<(), Absurd> {
 }
 
 impl Measurement {
+    /// Takes out all that needs the two ends of a one-way load to have one clock.
+    pub fn forget_one_way_times(&mut self) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.forget_delays();
+            self.latency = None;
+        }
+    }
+
     /// Can it be? What is stored may be damaged, and sums over samples must be what they say.
     ///
     /// # Errors
