@@ -177,7 +177,8 @@ impl Console {
 fn last_lines(file: &File) -> Vec<String> {
     const LINES: usize = 12;
     const BYTES: u64 = 16 * 1024;
-    const PANIC: &str = "Kernel panic";
+    /// What went wrong first, where, and that it was the end.
+    const CAUSES: [&str; 4] = ["BUG: ", "Oops: ", "RIP: ", "Kernel panic"];
     let mut bytes = Vec::new();
     let mut file = file;
     let from = file.metadata().map_or(0, |m| m.len().saturating_sub(BYTES));
@@ -195,9 +196,12 @@ fn last_lines(file: &File) -> Vec<String> {
         .filter(|l| !l.trim().is_empty())
         .collect();
     let (before, shown) = lines.split_at(lines.len().saturating_sub(LINES));
-    // The trace below it may be longer than what is shown.
-    let panic = before.iter().find(|line| line.contains(PANIC));
-    panic.into_iter().chain(shown).cloned().collect()
+    // The trace below them may be longer than what is shown.
+    let first = |cause: &&str| before.iter().position(|line| line.contains(cause));
+    let causes = CAUSES.iter().filter_map(first);
+    let causes: std::collections::BTreeSet<usize> = causes.collect();
+    let causes = causes.into_iter().filter_map(|at| before.get(at));
+    causes.chain(shown).cloned().collect()
 }
 
 #[cfg(test)]
@@ -216,10 +220,16 @@ mod tests {
         assert_eq!(lines.last().map(String::as_str), Some("line 499"));
         write!(
             file,
-            "Kernel panic - not syncing: no\n{}",
+            "Oops: 0000 [#1]\nRIP: 0010:here\n trace\nRIP: 0010:there\nKernel panic: no\n{}",
             "  trace\n".repeat(30)
         )
         .unwrap();
-        assert_eq!(last_lines(&file)[0], "Kernel panic - not syncing: no");
+        let causes = [
+            "Oops: 0000 [#1]",
+            "RIP: 0010:here",
+            "Kernel panic: no",
+            "  trace",
+        ];
+        assert_eq!(last_lines(&file)[..4], causes);
     }
 }
