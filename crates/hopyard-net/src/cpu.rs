@@ -38,18 +38,25 @@ pub enum Policy {
     Other,
     /// It waits until who runs waits itself: `SCHED_BATCH`.
     Batch,
+    /// It goes before all of the above, and takes turns of fixed length with others of its kind: `SCHED_RR` at
+    /// the lowest priority.
+    RoundRobin,
 }
 
 /// Schedules the calling thread, and the threads and processes it starts from now on, by `policy`.
 ///
 /// # Errors
-/// [`Error::Kernel`] where a filter of system calls forbids it.
+/// [`Error::Kernel`] where a filter of system calls forbids it, [`Error::Denied`] for round robin without
+/// `CAP_SYS_NICE`.
 pub fn schedule_current_thread(policy: Policy) -> Result<()> {
     let number = match policy {
         Policy::Other => libc::SCHED_OTHER,
         Policy::Batch => libc::SCHED_BATCH,
+        Policy::RoundRobin => libc::SCHED_RR,
     };
-    let parameters = libc::sched_param { sched_priority: 0 };
+    let parameters = libc::sched_param {
+        sched_priority: i32::from(policy == Policy::RoundRobin),
+    };
     // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
     let done = unsafe { libc::sched_setscheduler(0, number, &raw const parameters) };
     Errno::result(done)
@@ -109,6 +116,8 @@ mod tests {
                 std::thread::spawn(policy).join().unwrap(),
                 libc::SCHED_BATCH
             );
+            schedule_current_thread(Policy::RoundRobin).unwrap();
+            assert_eq!(policy(), libc::SCHED_RR);
             schedule_current_thread(Policy::Other).unwrap();
             assert_eq!(policy(), libc::SCHED_OTHER);
         });
