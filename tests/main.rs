@@ -15,6 +15,7 @@
 
 mod axes;
 mod conformance;
+mod containers;
 mod directories;
 mod doctor;
 mod interrupts;
@@ -32,6 +33,7 @@ mod protocol;
 mod requests;
 mod resume;
 mod runs;
+mod scale;
 mod support;
 mod switches;
 mod tapswitch;

@@ -48,10 +48,10 @@ fn wrong_values_say_what_is_right() {
                 ["--set", "mtu=17"],
                 ["`17` is out of bounds", "1280 to 65535"],
             ),
-            (["--set", "flows=0"], ["`0` is out of bounds", "1 to 256"]),
+            (["--set", "flows=0"], ["`0` is out of bounds", "1 to 1000"]),
             (
-                ["--set", "flows=257"],
-                ["`257` is out of bounds", "1 to 256"],
+                ["--set", "flows=1001"],
+                ["`1001` is out of bounds", "1 to 1000"],
             ),
             (["--set", "message_size=16KB!"], ["16KB!", "KiB"]),
             (["--set", "rate=fast"], ["fast", "gbit"]),
@@ -158,8 +158,8 @@ fn a_plan_file_is_wrong_in_a_line_at_a_key() {
             let text = plan(&[(key, value)]);
             wrong(&text, &[&line(&text, key), words]);
         }
-        let text = plan(&[]) + "[set]\nflows = [1, 999]\n";
-        wrong(&text, &["mine.toml:14: flows: ", "`999` is out of bounds"]);
+        let text = plan(&[]) + "[set]\nflows = [1, 1001]\n";
+        wrong(&text, &["mine.toml:14: flows: ", "`1001` is out of bounds"]);
         wrong(
             &(plan(&[]) + "[set]\ncolour = 1\n"),
             &["mine.toml:14: colour: ", "there is no axis"],

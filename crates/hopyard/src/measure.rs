@@ -2,6 +2,9 @@
 
 mod counts;
 mod ends;
+mod legs;
+mod merge;
+mod places;
 mod profile;
 
 use std::path::PathBuf;
@@ -10,21 +13,26 @@ use std::time::Duration;
 use hopyard_net::{clock, cpu};
 
 use self::counts::{Counts, Observed, assemble};
-use self::ends::{Ends, done};
+use self::ends::Ends;
+pub use self::places::{Places, places};
 use crate::lab::{self, Lab, Topology};
 use crate::load::LoadSpec;
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::{self, Remote};
 use crate::meter::{self, CpuMeter, Ours, devices};
-use crate::model::{Axes, Cell, LoadKind, Measurement, Placement};
+use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::signals;
 
 /// Between the order to start and the start: both workers have to hear it.
 const LEAD: Duration = Duration::from_millis(10);
+/// So much longer for each further client.
+const LEAD_EACH: Duration = Duration::from_micros(500);
 /// Traffic goes on after the window for so long, so that both ends are busy for all of it.
 const TAIL: Duration = Duration::from_millis(20);
 /// How long a flow may take to connect.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So much longer for each further client: all of them look at their counters first.
+const TAIL_EACH: Duration = Duration::from_millis(1);
 /// Equal parts of a window, to see whether it settles.
 const SLICES: u32 = 10;
 /// What the machine does with nothing to do is read over this span.
@@ -47,6 +55,9 @@ pub enum Error {
     /// The network.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),
+    /// What several processes counted.
+    #[error("cannot put together what the clients counted: {0}")]
+    Merge(String),
     /// The clock.
     #[error("cannot wait for the window")]
     Clock(#[source] std::io::Error),
@@ -125,43 +136,6 @@ pub struct IdleState {
     pub steal_ratio: f64,
 }
 
-/// CPUs of the two ends; none leaves them to the scheduler.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
-    /// Of the client's flows, in turn.
-    pub client: Vec<usize>,
-    /// Of the server's flows, in turn.
-    pub server: Vec<usize>,
-}
-
-/// Places the two ends on the CPUs this process may use.
-///
-/// # Errors
-/// `split` with one CPU.
-pub fn places(placement: Placement, cpus: &[usize]) -> lab::Result<Places> {
-    match placement {
-        Placement::Free => Ok(Places {
-            client: Vec::new(),
-            server: Vec::new(),
-        }),
-        Placement::Same => {
-            let last: Vec<usize> = cpus.last().copied().into_iter().collect();
-            Ok(Places {
-                client: last.clone(),
-                server: last,
-            })
-        }
-        Placement::Split if cpus.len() < 2 => Err(lab::Error::OneCpu),
-        Placement::Split => {
-            let (client, server) = cpus.split_at(cpus.len() / 2);
-            Ok(Places {
-                client: client.to_vec(),
-                server: server.to_vec(),
-            })
-        }
-    }
-}
-
 impl Sampler {
     /// A sampler that runs this very program as worker.
     ///
@@ -193,8 +167,12 @@ impl Sampler {
         const AROUND: Duration = Duration::from_millis(70);
         /// A port comes and goes, with the grace periods that the kernel waits for.
         const PORT: Duration = Duration::from_millis(30);
+        /// A process of the client's starts, in a container or not.
+        const CLIENT: Duration = Duration::from_millis(6);
         let idle = cell.axes.ports.unwrap_or(0).saturating_sub(2);
-        self.warm_up + window + LEAD + TAIL + AROUND + PORT * idle
+        let clients = cell.axes.client_processes() - 1;
+        let around = AROUND + PORT * idle + (CLIENT + LEAD_EACH + TAIL_EACH) * clients;
+        self.warm_up + window + LEAD + TAIL + around
     }
 
     /// Measures a cell in a lab of its own.
@@ -240,11 +218,15 @@ impl Sampler {
                 *cpus = (0..own as usize).collect();
             }
         }
+        if let Some(Cpus(cpus)) = &cell.axes.client_cpus {
+            places.client.clone_from(cpus);
+        }
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
         spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
         let mut ends = Ends {
-            client: lab.start_worker(client, &self.program)?,
+            clients: lab.start_clients(&self.program)?,
             server: lab.start_worker(server, &self.program)?,
+            is_received_by_server: cell.load.is_stream() && cell.load != LoadKind::TcpMaerts,
         };
         let address = server.addresses.of(cell.axes.family);
         ends.connect(&spec, address, &places)
@@ -254,32 +236,35 @@ impl Sampler {
 
     /// Has connected ends make traffic and reads everything that counts it.
     fn watch(&self, lab: &Lab, ends: &mut Ends) -> Result<Counts, Error> {
-        let timetable = self.timetable(self.window);
+        let timetable = self.timetable(self.window, ends.clients.len());
         ends.run(timetable)?;
         let mut pids = lab.daemons();
-        pids.extend([ends.client.pid(), ends.server.pid()]);
+        pids.extend(ends.pids());
         let ours = Ours {
             pids: &pids,
             cgroup: lab.cgroup(),
         };
         let observed = self.observe(lab, ours, timetable)?;
+        let (clients, server) = ends.done()?;
         Ok(Counts {
             observed,
-            client: done(&mut ends.client)?,
-            server: done(&mut ends.server)?,
+            client: merge::merged(&clients).map_err(Error::Merge)?,
+            clients,
+            server,
         })
     }
 
-    fn timetable(&self, window: Duration) -> Timetable {
+    fn timetable(&self, window: Duration, clients: usize) -> Timetable {
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        let start_ns = clock::monotonic_ns() + ns(LEAD);
+        let others = u32::try_from(clients).unwrap_or(u32::MAX).saturating_sub(1);
+        let start_ns = clock::monotonic_ns() + ns(LEAD + LEAD_EACH * others);
         let open_ns = start_ns + ns(self.warm_up);
         let close_ns = open_ns + ns(window);
         Timetable {
             start_ns,
             open_ns,
             close_ns,
-            stop_ns: close_ns + ns(TAIL),
+            stop_ns: close_ns + ns(TAIL + TAIL_EACH * others),
             slices: SLICES,
         }
     }
@@ -380,33 +365,5 @@ fn wait_until(instant_ns: u64) -> Result<(), Error> {
         }
         let next = instant_ns.min(now + LOOK_NS);
         clock::sleep_until_monotonic_ns(next).map_err(Error::Clock)?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn placement_is_explicit() {
-        let of = |placement, cpus: &[usize]| places(placement, cpus);
-        let split = of(Placement::Split, &[0, 1, 2, 3]).unwrap();
-        assert_eq!(
-            split,
-            Places {
-                client: vec![0, 1],
-                server: vec![2, 3]
-            }
-        );
-        let same = of(Placement::Same, &[0, 1]).unwrap();
-        assert_eq!(
-            same,
-            Places {
-                client: vec![1],
-                server: vec![1]
-            }
-        );
-        assert!(of(Placement::Split, &[3]).is_err());
-        assert!(of(Placement::Free, &[3]).unwrap().client.is_empty());
     }
 }

@@ -107,6 +107,27 @@ pub static QUANTITIES: &[Quantity] = &[
         decides_width: false,
     },
     Quantity {
+        name: "client_context_switches_per_s",
+        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.switches())),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "client_migrations_per_s",
+        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.migrations)),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "client_cache_misses_per_s",
+        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.cache_misses)),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
         name: "latency_p50_ns",
         kind: Kind::Value(|m, _| quantile(m, 0.5)),
         loads: |load| !load.is_stream(),
@@ -235,6 +256,11 @@ impl Quantity {
 /// CPU time of the load over the receiver's window, ns: the meter's own window differs by its edges.
 fn net_ns(m: &Measurement) -> f64 {
     m.cpu.net_ns() / m.cpu.elapsed_ns * float(m.window_ns)
+}
+
+/// What was not counted has no rate.
+fn per_second(m: &Measurement, count: Option<u64>) -> Option<f64> {
+    Some(float(count?) / window_s(m))
 }
 
 fn window_s(m: &Measurement) -> f64 {

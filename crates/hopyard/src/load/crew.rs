@@ -132,6 +132,9 @@ impl Crew {
             return Ok(None);
         };
         let prepared = Prepared::new(&self.spec, timetable)?;
+        if self.spec.round_robin && !self.lanes.iter().any(Lane::is_server) {
+            cpu::schedule_current_thread(cpu::Policy::RoundRobin).map_err(|e| crate::chain(&e))?;
+        }
         clock::sleep_until_monotonic_ns(timetable.start_ns)
             .map_err(|e| format!("cannot sleep until the start: {e}"))?;
         match (&*self.lanes, &*connections) {

@@ -5,9 +5,11 @@
 
 mod crew;
 mod flow;
+pub(crate) mod latency;
 pub(crate) mod lines;
 pub mod protocol;
 pub mod remote;
+mod scheduling;
 mod session;
 mod socket;
 pub mod spec;

@@ -14,14 +14,14 @@ use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
 use super::crew::{Crew, Lane, Origin, Outcome, SharedSocket, crews};
+use super::latency::summarise;
 use super::protocol::{Tallied, Timetable};
+use super::scheduling::Watch;
 use super::socket::Settings;
 use super::spec::LoadSpec;
 use super::tally::{Reading, Tally};
-use crate::model::{Latency, LoadKind, TcpSummary};
+use crate::model::{Counted, Latency, LoadKind, Scheduling, TcpSummary};
 
-/// The quantiles kept of every latency distribution.
-const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
 /// How long a flow may take to notice that it is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -32,6 +32,7 @@ pub(crate) struct Session {
     threads: Vec<Thread>,
     ended: Receiver<Outcome>,
     stop: Arc<AtomicBool>,
+    watch: Watch,
 }
 
 /// What the controlling thread keeps of a flow.
@@ -104,6 +105,8 @@ impl Session {
         origins: Vec<Origin>,
         cpus: &[usize],
     ) -> Result<Self, String> {
+        // Before the threads.
+        let watch = Watch::new(spec.cache_misses);
         let stop = Arc::new(AtomicBool::new(false));
         let (ended_tx, ended) = channel();
         let mut lanes = Vec::new();
@@ -123,6 +126,7 @@ impl Session {
             threads: Vec::new(),
             ended,
             stop: stop.clone(),
+            watch,
         };
         for (cpu, lanes) in crews(spec, lanes, cpus) {
             let (start, started) = channel();
@@ -168,13 +172,13 @@ impl Session {
         }
         let span = timetable.close_ns.saturating_sub(timetable.open_ns);
         let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
-        let mut tcp = [TcpSummary::default(); 2];
+        let mut edges = [Edge::default(), Edge::default()];
         for edge in 0..=u64::from(timetable.slices) {
             wait_until(timetable.open_ns + span * edge / u64::from(timetable.slices.max(1)))?;
             readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
             match edge {
-                0 => tcp[0] = self.tcp_summary()?,
-                e if e == u64::from(timetable.slices) => tcp[1] = self.tcp_summary()?,
+                0 => edges[0] = self.edge()?,
+                e if e == u64::from(timetable.slices) => edges[1] = self.edge()?,
                 _ => {}
             }
         }
@@ -185,6 +189,7 @@ impl Session {
             _ => return Err("a window needs at least one slice".to_owned()),
         };
         let counted = last.since(first);
+        let [opened, closed] = edges;
         let stream = self.spec.kind.is_stream();
         Ok(Tallied {
             window_ns: last_ns - first_ns,
@@ -206,7 +211,9 @@ impl Session {
             latency,
             tcp: self
                 .has_standing_connections()
-                .then(|| since(tcp[1], tcp[0])),
+                .then(|| since(sum(&closed.tcp), sum(&opened.tcp))),
+            flows: self.taken_in(&opened, &closed),
+            scheduling: closed.scheduling.since(opened.scheduling),
         })
     }
 
@@ -218,11 +225,36 @@ impl Session {
         self.spec.kind.is_tcp() && self.spec.kind != LoadKind::TcpCrr
     }
 
-    /// The `tcp_info` of all flows together.
-    fn tcp_summary(&self) -> Result<TcpSummary, String> {
-        let mut sum = TcpSummary::default();
+    /// What is read at the window's two edges alone.
+    fn edge(&mut self) -> Result<Edge, String> {
+        Ok(Edge {
+            flows: self.tallies().map(Tally::read).collect(),
+            tcp: self.tcp_summaries()?,
+            scheduling: self.watch.read(),
+        })
+    }
+
+    /// What each flow took in; of a TCP stream what its kernel did, since a program that was behind when the
+    /// window opened reads what had come before.
+    fn taken_in(&self, opened: &Edge, closed: &Edge) -> Vec<Counted> {
+        let flows = closed.flows.iter().zip(&opened.flows);
+        let mut flows: Vec<Counted> = flows
+            .map(|(end, start)| end.since(*start).received)
+            .collect();
+        if self.spec.kind.is_stream() {
+            let tcp = closed.tcp.iter().zip(&opened.tcp);
+            for (flow, (end, start)) in flows.iter_mut().zip(tcp) {
+                flow.bytes = end.bytes_received - start.bytes_received;
+            }
+        }
+        flows
+    }
+
+    /// The `tcp_info` of each flow; none where there are no standing connections.
+    fn tcp_summaries(&self) -> Result<Vec<TcpSummary>, String> {
+        let mut summaries = Vec::new();
         if !self.has_standing_connections() {
-            return Ok(sum);
+            return Ok(summaries);
         }
         for flow in &self.flows {
             let socket = flow.socket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,13 +263,15 @@ impl Session {
                 .ok_or("a flow had no connection when the window opened")?;
             let info =
                 tcp_info::read(socket.as_fd()).map_err(|e| format!("cannot read TCP_INFO: {e}"))?;
-            sum.retransmits += u64::from(info.total_retransmits);
-            sum.bytes_received += info.bytes_received;
-            sum.busy_ns += info.busy_time_us * 1000;
-            sum.receive_window_limited_ns += info.receive_window_limited_us * 1000;
-            sum.send_buffer_limited_ns += info.send_buffer_limited_us * 1000;
+            summaries.push(TcpSummary {
+                retransmits: u64::from(info.total_retransmits),
+                bytes_received: info.bytes_received,
+                busy_ns: info.busy_time_us * 1000,
+                receive_window_limited_ns: info.receive_window_limited_us * 1000,
+                send_buffer_limited_ns: info.send_buffer_limited_us * 1000,
+            });
         }
-        Ok(sum)
+        Ok(summaries)
     }
 
     /// Ends every flow and gathers what they have to say.
@@ -286,10 +320,24 @@ impl Session {
     }
 }
 
+/// What is read at an edge of the window, by flow.
+#[derive(Default)]
+struct Edge {
+    flows: Vec<Reading>,
+    tcp: Vec<TcpSummary>,
+    scheduling: Scheduling,
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         self.hang_up();
     }
+}
+
+fn sum(flows: &[TcpSummary]) -> TcpSummary {
+    flows
+        .iter()
+        .fold(TcpSummary::default(), |sum, flow| sum.plus(*flow))
 }
 
 fn since(end: TcpSummary, start: TcpSummary) -> TcpSummary {
@@ -300,25 +348,4 @@ fn since(end: TcpSummary, start: TcpSummary) -> TcpSummary {
         receive_window_limited_ns: end.receive_window_limited_ns - start.receive_window_limited_ns,
         send_buffer_limited_ns: end.send_buffer_limited_ns - start.send_buffer_limited_ns,
     }
-}
-
-fn summarise(histogram: &Histogram<u64>) -> Result<Latency, String> {
-    let mut coarse =
-        Histogram::<u64>::new(2).map_err(|e| format!("cannot make a histogram: {e}"))?;
-    coarse
-        .add(histogram)
-        .map_err(|e| format!("cannot add histograms: {e}"))?;
-    Ok(Latency {
-        count: histogram.len(),
-        min_ns: histogram.min(),
-        mean_ns: histogram.mean(),
-        max_ns: histogram.max(),
-        quantiles: QUANTILES
-            .map(|q| (q, histogram.value_at_quantile(q)))
-            .to_vec(),
-        histogram: coarse
-            .iter_recorded()
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
-            .collect(),
-    })
 }

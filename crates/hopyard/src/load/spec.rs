@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Axes, LoadKind, Rate};
+use crate::model::{Axes, LoadKind, MOST_FLOWS, Rate, Scheduler};
 
 /// Everything the two ends of a load must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,12 @@ pub struct LoadSpec {
     pub pace_bps: Option<u64>,
     /// TCP congestion control that every connection must have.
     pub congestion: Option<String>,
+    /// The client's flows take turns of fixed length on their CPU, before everything else (`SCHED_RR`).
+    #[serde(default)]
+    pub round_robin: bool,
+    /// Count the cache misses of its threads?
+    #[serde(default)]
+    pub cache_misses: bool,
     /// Self-timed work of the responder before each response, ns (known extra cost for `verify`).
     #[serde(default)]
     pub service_time_ns: u64,
@@ -48,7 +54,21 @@ impl LoadSpec {
             socket_buffer: axes.socket_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             congestion: axes.congestion.clone(),
+            cache_misses: axes.containers.is_some(),
+            round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
             service_time_ns: 0,
+        }
+    }
+
+    /// The same load with some of its flows, each as it is among all.
+    #[must_use]
+    pub fn part(&self, flows: usize) -> Self {
+        let flows = u32::try_from(flows).unwrap_or(u32::MAX);
+        let share = |pace: u64| pace * u64::from(flows) / u64::from(self.flows.max(1));
+        Self {
+            flows,
+            pace_bps: self.pace_bps.map(share),
+            ..self.clone()
         }
     }
 
@@ -92,8 +112,8 @@ impl LoadSpec {
                 LONGEST_INTERVAL_NS / 1_000_000
             ));
         }
-        if self.flows == 0 || self.flows > 256 {
-            return Err(format!("{} flows: between 1 and 256", self.flows));
+        if self.flows == 0 || self.flows > MOST_FLOWS {
+            return Err(format!("{} flows: between 1 and {MOST_FLOWS}", self.flows));
         }
         Ok(())
     }

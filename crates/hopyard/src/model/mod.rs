@@ -13,9 +13,11 @@ mod profile;
 mod published;
 mod result;
 mod sample;
+mod scheduling;
 
 pub use axes::{
-    AXES, Axes, Axis, AxisError, Family, OffloadFlag, Placement, Rate, Steering, Switch, axis,
+    AXES, Axes, Axis, AxisError, Containers, Cpus, Family, MOST_FLOWS, OffloadFlag, Placement,
+    Rate, Scheduler, Segments, Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
@@ -40,3 +42,4 @@ pub use sample::{
     Outcome, Sample, TcpSummary, TickSplit, Way,
 };
 pub(crate) use sample::{largest, plausible};
+pub use scheduling::Scheduling;

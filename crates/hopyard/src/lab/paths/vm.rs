@@ -74,6 +74,7 @@ impl Path for Vm {
             client,
             server,
             way,
+            containers: Vec::new(),
         })
     }
 }

@@ -1,0 +1,85 @@
+//! Round-trip times, from histograms to what is kept of them.
+
+use hdrhistogram::Histogram;
+
+use crate::model::Latency;
+
+/// The quantiles kept of every latency distribution.
+const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
+
+pub(super) fn summarise(histogram: &Histogram<u64>) -> Result<Latency, String> {
+    let mut coarse =
+        Histogram::<u64>::new(2).map_err(|e| format!("cannot make a histogram: {e}"))?;
+    coarse
+        .add(histogram)
+        .map_err(|e| format!("cannot add histograms: {e}"))?;
+    Ok(Latency {
+        count: histogram.len(),
+        min_ns: histogram.min(),
+        mean_ns: histogram.mean(),
+        max_ns: histogram.max(),
+        quantiles: QUANTILES
+            .map(|q| (q, histogram.value_at_quantile(q)))
+            .to_vec(),
+        histogram: coarse
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect(),
+    })
+}
+
+/// Those of several processes together; quantiles to the two digits that each of them told.
+///
+/// # Errors
+/// There is no room for a histogram.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a window are far below 2^53"
+)]
+pub(crate) fn together(parts: &[&Latency]) -> Result<Option<Latency>, String> {
+    let (Some(min_ns), Some(max_ns)) = (
+        parts.iter().map(|part| part.min_ns).min(),
+        parts.iter().map(|part| part.max_ns).max(),
+    ) else {
+        return Ok(None);
+    };
+    let mut all = Histogram::<u64>::new(2).map_err(|e| format!("cannot make a histogram: {e}"))?;
+    for (value, count) in parts.iter().flat_map(|part| &part.histogram) {
+        all.record_n(*value, *count)
+            .map_err(|e| format!("cannot add to a histogram: {e}"))?;
+    }
+    let sum: f64 = parts
+        .iter()
+        .map(|part| part.mean_ns * part.count as f64)
+        .sum();
+    Ok(Some(Latency {
+        min_ns,
+        max_ns,
+        mean_ns: sum / (all.len() as f64).max(1.0),
+        ..summarise(&all)?
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_processes_are_told_of_as_one() {
+        let of = |values: &[u64]| {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            values
+                .iter()
+                .for_each(|value| histogram.record(*value).unwrap());
+            summarise(&histogram).unwrap()
+        };
+        let (one, two) = (of(&[1000, 2000, 3000]), of(&[10_000]));
+        let both = together(&[&one, &two]).unwrap().unwrap();
+        assert_eq!((both.count, both.min_ns), (4, 1000));
+        assert!((10_000..10_010).contains(&both.max_ns), "{}", both.max_ns);
+        assert!((both.mean_ns - 4000.0).abs() < 40.0, "{}", both.mean_ns);
+        let median = both.quantiles.iter().find(|(q, _)| *q == 0.5).unwrap().1;
+        assert!((1980..=2020).contains(&median), "{median}");
+        assert_eq!(together(&[]).unwrap(), None);
+    }
+}
