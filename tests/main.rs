@@ -18,6 +18,7 @@ mod conformance;
 mod containers;
 mod directories;
 mod doctor;
+mod forward;
 mod interrupts;
 mod kept;
 mod kernels;

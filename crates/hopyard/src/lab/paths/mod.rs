@@ -2,6 +2,7 @@
 
 mod bridge;
 mod direct;
+mod forward;
 mod ipvlan;
 mod macvlan;
 mod native;
@@ -156,6 +157,7 @@ pub static PATHS: &[&dyn Path] = &[
     &vxlan::Vxlan,
     &netkit::Netkit,
     &vm::Vm,
+    &forward::Forward,
 ];
 
 /// The path of that name.
