@@ -24,19 +24,19 @@ fn every_path_connects_carries_and_goes_without_a_trace() {
     guests_boot_one();
     let vm = hopyard::lab::path("vm").unwrap();
     if vm.available().is_ok() {
-        conform(vm, Peer::Host).unwrap();
+        conform(vm, Peer::Host, &[]).unwrap();
     }
     unharmed(|| {
-        walk_all("conformance", |path, peer| {
+        walk_all("conformance", |path, peer, set| {
             let before = Traces::now();
-            let outcome = conform(path, peer);
+            let outcome = conform(path, peer, set);
             outcome.and(before.unchanged())
         });
     });
 }
 
-fn conform(path: &'static dyn Path, peer: Peer) -> Result<(), String> {
-    let stream = cell(path.name(), peer, LoadKind::TcpStream, &[]);
+fn conform(path: &'static dyn Path, peer: Peer, set: &[(&str, &str)]) -> Result<(), String> {
+    let stream = cell(path.name(), peer, LoadKind::TcpStream, set);
     let lab = build(path, peer, &stream)?;
     let client = &lab.topology.client;
     // A guest stands as long as its worker.
@@ -52,10 +52,16 @@ fn conform(path: &'static dyn Path, peer: Peer) -> Result<(), String> {
             pinged
         })?;
     for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
-        let cell = cell(path.name(), peer, load, &[]);
+        let cell = cell(path.name(), peer, load, set);
         let measured = proved(&lab, &cell, 100)?;
         carried(&lab, load, &measured).map_err(|why| format!("{load}: {why}"))?;
         each_hop_counts(&lab, &cell, &measured).map_err(|why| format!("{load}: {why}"))?;
+        let (is_guest, steal) = (client.guest_cpus.is_some(), measured.guest_steal_ratio);
+        if steal.is_some() != is_guest || steal.is_some_and(|share| !(0.0..1.0).contains(&share)) {
+            return Err(format!(
+                "{load}: steal of a guest ({is_guest}) is {steal:?}"
+            ));
+        }
     }
     Ok(())
 }
@@ -126,9 +132,9 @@ fn each_hop_counts(lab: &Lab, cell: &Cell, measured: &Measurement) -> Result<(),
 fn a_device_that_is_not_passed_refutes_the_way() {
     let _alone = alone();
     let sampler = sampler(60, 20);
-    walk_all("a wrong way", |path, peer| {
+    walk_all("a wrong way", |path, peer, set| {
         for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
-            let cell = cell(path.name(), peer, load, &[]);
+            let cell = cell(path.name(), peer, load, set);
             let mut lab = build(path, peer, &cell)?;
             let role = lab.topology.server.role;
             idle_pair(&lab.space(role).map_err(|e| e.to_string())?.handle);

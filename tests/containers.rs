@@ -80,7 +80,7 @@ fn native_senders_are_processes_of_one_endpoint() {
 
 /// The paths that have containers, with each of their peers.
 fn walk_contained(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
-    walk_all(what, |path, peer| {
+    walk_all(what, |path, peer, _| {
         if path.axes().contains(&"containers") {
             each(path, peer)?;
         }

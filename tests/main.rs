@@ -16,6 +16,7 @@
 mod axes;
 mod conformance;
 mod containers;
+mod diff;
 mod directories;
 mod doctor;
 mod forward;

@@ -2,6 +2,7 @@
 
 use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
+use crate::support::kernels::kernel;
 use crate::support::plan::{Room, plan};
 use crate::support::{beside, tell};
 
@@ -36,6 +37,23 @@ fn unknown_words_list_the_known_ones() {
             "cubic",
             "tcp_nosuch",
         ]);
+    });
+}
+
+#[test]
+fn a_peer_that_an_attachment_does_not_have_is_refused() {
+    let _beside = beside();
+    let kernel = kernel();
+    unharmed(|| {
+        let vm = ["--paths", "vm", "--guest-kernel", kernel.to_str().unwrap()];
+        let macvtap = ["--peer", "host", "--set", "attach=macvtap"];
+        refused(&[vm, macvtap].concat()).says(&[
+            "path `vm` has no peer `host` with `attach=macvtap`",
+            "choose peer local, far, or another `attach`",
+        ]);
+        refused(&["--set", "attach=moon"]).says(&["`moon`", "bridge, direct, macvtap"]);
+        refused(&["--paths", "bridge", "--set", "attach=direct"])
+            .says(&["axis `attach` does nothing for bridge", "choose among vm"]);
     });
 }
 

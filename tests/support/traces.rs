@@ -33,6 +33,8 @@ pub(crate) struct Traces {
     kept: BTreeSet<String>,
     /// What there is in the directories of labs' daemons.
     daemons: [BTreeSet<String>; 3],
+    /// Files that the kernel makes for macvtaps.
+    macvtaps: BTreeSet<String>,
 }
 
 impl Traces {
@@ -69,6 +71,7 @@ impl Traces {
                 "/run/hopyard-vde",
             ]
             .map(entries),
+            macvtaps: macvtaps(),
         }
     }
 
@@ -93,6 +96,12 @@ fn entries(directory: &str) -> BTreeSet<String> {
     fs::read_dir(directory)
         .map(|entries| entries.flatten().map(name).collect())
         .unwrap_or_default()
+}
+
+fn macvtaps() -> BTreeSet<String> {
+    let mut names = entries("/dev");
+    names.retain(|name| name.starts_with("tap"));
+    names
 }
 
 /// The threads that are not the harness's: it starts and ends its own (named after their tests) at

@@ -4,18 +4,25 @@ use std::process::Command;
 
 use hopyard::lab::paths::Need;
 use hopyard::lab::{self, PATHS, Path};
-use hopyard::model::Peer;
+use hopyard::model::{Attach, Axes, Peer};
 
 use super::{kernels, tell};
 
 /// Does something for every path and peer that can be built here, but for paths whose each sample takes
 /// seconds; fails with all that failed, and where a path is passed over that this kernel has.
 pub(crate) fn walk(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
-    walk_those(what, |path| !path.by_name_only(), each);
+    walk_those(
+        what,
+        |path| !path.by_name_only(),
+        |path, peer, _| each(path, peer),
+    );
 }
 
-/// The same with every path there is.
-pub(crate) fn walk_all(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
+/// The same with every path there is, with the axes that make another path of it.
+pub(crate) fn walk_all(
+    what: &str,
+    each: impl Fn(&'static dyn Path, Peer, &[(&str, &str)]) -> Result<(), String>,
+) {
     kernels::guests_boot_one();
     walk_those(what, |_| true, each);
 }
@@ -23,22 +30,39 @@ pub(crate) fn walk_all(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Res
 fn walk_those(
     what: &str,
     those: impl Fn(&dyn Path) -> bool,
-    each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>,
+    each: impl Fn(&'static dyn Path, Peer, &[(&str, &str)]) -> Result<(), String>,
 ) {
     let mut failures = Vec::new();
     let (mut done, mut skipped) = (0, Vec::new());
     for &path in PATHS.iter().filter(|path| those(**path)) {
         if let Err(error) = path.available() {
-            if let Err(why) = rightly_skipped(path, &error) {
+            if let Err(why) = rightly_skipped(path, path.needs(), &error) {
                 failures.push(format!("{}: {why}", path.name()));
             }
-            skipped.push(path.name());
+            skipped.push(path.name().to_owned());
             continue;
         }
-        for &peer in path.peers() {
-            done += 1;
-            if let Err(why) = each(path, peer) {
-                failures.push(format!("{}/{}: {why}", path.name(), peer.name()));
+        for attach in attachments(path) {
+            let value = attach.map(|attach| attach.to_string());
+            let set: Vec<_> = value.iter().map(|v| ("attach", v.as_str())).collect();
+            let name = format!("{} {set:?}", path.name());
+            let axes = Axes {
+                attach,
+                ..Axes::default()
+            };
+            if let Err(error) = path.available_with(&axes) {
+                let needs = path.needs_for(&axes);
+                if let Err(why) = rightly_skipped(path, needs, &error) {
+                    failures.push(format!("{name}: {why}"));
+                }
+                skipped.push(name);
+                continue;
+            }
+            for &peer in path.peers_attached(attach.unwrap_or_default()) {
+                done += 1;
+                if let Err(why) = each(path, peer, &set) {
+                    failures.push(format!("{name}/{}: {why}", peer.name()));
+                }
             }
         }
     }
@@ -51,8 +75,17 @@ fn walk_those(
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// How a path's guest can be attached; one, nothing, where it has none.
+fn attachments(path: &dyn Path) -> Vec<Option<Attach>> {
+    if path.axes().contains(&"attach") {
+        Attach::ALL.map(Some).into()
+    } else {
+        vec![None]
+    }
+}
+
 /// A path that is not there says which feature is missing and what would provide it, and it is so.
-fn rightly_skipped(path: &dyn Path, error: &lab::Error) -> Result<(), String> {
+fn rightly_skipped(path: &dyn Path, needs: &[Need], error: &lab::Error) -> Result<(), String> {
     let lab::Error::Unsupported { source, .. } = error else {
         return Err(format!(
             "skipped for something else: {}",
@@ -68,11 +101,11 @@ fn rightly_skipped(path: &dyn Path, error: &lab::Error) -> Result<(), String> {
     if feature.is_empty() || remedy.is_empty() {
         return Err(format!("names no feature or no remedy: {source}"));
     }
-    match path.needs().iter().find(|need| !kernel_has(**need)) {
+    match needs.iter().find(|need| !kernel_has(**need)) {
         Some(_) => Ok(()),
         None => Err(format!(
-            "skipped, though this kernel has all of {:?}: {}",
-            path.needs(),
+            "{} is skipped, though this kernel has all of {needs:?}: {}",
+            path.name(),
             hopyard::chain(error)
         )),
     }

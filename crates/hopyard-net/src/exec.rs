@@ -1,10 +1,12 @@
 //! What a process does between its birth and `exec`.
 
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
@@ -22,9 +24,16 @@ use crate::netns::NetNs;
 /// [`Error::Denied`] without `CAP_SYS_ADMIN`; [`Error::Kernel`] when `/` cannot be made a slave
 /// mount or `/sys` cannot be mounted.
 pub fn enter_for_exec(ns: &NetNs) -> Result<()> {
+    setns(ns, CloneFlags::CLONE_NEWNET)
+        .map_err(|errno| Error::from_errno("enter a network namespace", errno))?;
+    own_sys()
+}
+
+/// Moves the calling thread into a mount namespace of its own where `/sys` shows the devices of its network
+/// namespace. There is no way back.
+pub(crate) fn own_sys() -> Result<()> {
     let step = |what: &'static str| move |errno: Errno| Error::from_errno(what, errno);
     let none = None::<&str>;
-    setns(ns, CloneFlags::CLONE_NEWNET).map_err(step("enter a network namespace"))?;
     unshare(CloneFlags::CLONE_NEWNS).map_err(step("make a mount namespace"))?;
     let slave = MsFlags::MS_SLAVE | MsFlags::MS_REC;
     mount(none, "/", none, slave, none).map_err(step("make the mounts below `/` slaves"))?;
@@ -51,4 +60,17 @@ pub fn end_with_starter(command: &mut Command) {
     // SAFETY: between fork and exec the closure makes two system calls, prctl(2) and getppid(2); it
     // allocates nothing and takes no lock.
     unsafe { command.pre_exec(promise) };
+}
+
+/// Has a command's process keep a file of ours, by the number that is given back.
+pub fn inherit(command: &mut Command, file: OwnedFd) -> RawFd {
+    let number = file.as_raw_fd();
+    let keep = move || {
+        fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes one fcntl(2) on a descriptor that it owns; it allocates
+    // nothing and takes no lock.
+    unsafe { command.pre_exec(keep) };
+    number
 }

@@ -180,6 +180,18 @@ impl Handle {
         self.change(&format!("bring `{name}` up"), name, message)
     }
 
+    /// Has a device take frames to every group, for a station behind it whose groups the kernel cannot know.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Kernel`].
+    pub fn take_all_groups(&self, name: &str) -> Result<()> {
+        let mut message = named(name);
+        message.header.flags = LinkFlags::Allmulti;
+        message.header.change_mask = LinkFlags::Allmulti;
+        let what = format!("have `{name}` take frames to every group");
+        self.change(&what, name, message)
+    }
+
     /// Makes the kernel act at once on changes of a device's carrier, and says whether it has one.
     ///
     /// The kernel looks at such changes up to a second later (`net/core/link_watch.c`), and then

@@ -24,6 +24,7 @@
 //! [`hopyard_net::Handle`]. Devices are made in the network namespace of the calling thread; for another one see
 //! [`hopyard_net::NetNs::run`].
 
+mod aside;
 mod control;
 mod device;
 mod error;

@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use aya::maps::{HashMap, MapData};
-use aya::programs::SocketFilter;
+use aya::programs::{ProgramFd, SocketFilter};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use hopyard_net::TunLayer;
 
+use crate::aside::aside;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, KEY};
 use crate::queue::Queue;
@@ -55,11 +56,9 @@ impl Queue {
         let layer = self.device().layer();
         match steering {
             Steering::Kernel => self.set_steering(-1),
-            Steering::Hash => self.set_program(&mut load(layer, 0)?, "hopyard_hash"),
-            Steering::HashAmong(queues) => {
-                self.set_program(&mut load(layer, queues)?, "hopyard_hash")
-            }
-            Steering::Cpu => self.set_program(&mut load(layer, 0)?, "hopyard_cpu"),
+            Steering::Hash => self.set_program("hopyard_hash", 0),
+            Steering::HashAmong(queues) => self.set_program("hopyard_hash", queues),
+            Steering::Cpu => self.set_program("hopyard_cpu", 0),
             Steering::Pinned(pins) if pins.layer != layer => Err(Error::invalid(
                 self.what_device("set the steering"),
                 "the pins are for devices of the other layer",
@@ -69,8 +68,8 @@ impl Queue {
         }
     }
 
-    fn set_program(&self, object: &mut Ebpf, name: &str) -> Result<()> {
-        let program = program(object, name)?;
+    fn set_program(&self, name: &str, queues: u16) -> Result<()> {
+        let (_, program) = load(self.device().layer(), name, queues)?;
         self.set_steering(program.as_fd().as_raw_fd())
     }
 
@@ -92,7 +91,7 @@ impl Queue {
 /// pins when it goes.
 pub struct Pins {
     layer: TunLayer,
-    program: aya::programs::ProgramFd,
+    program: ProgramFd,
     map: HashMap<MapData, [u8; KEY], u32>,
 }
 
@@ -114,8 +113,7 @@ impl Pins {
     /// # Errors
     /// [`Error::Bpf`] if the kernel refuses the program or its map.
     pub fn new(layer: TunLayer) -> Result<Self> {
-        let mut object = load(layer, 0)?;
-        let program = program(&mut object, "hopyard_pinned")?;
+        let (mut object, program) = load(layer, "hopyard_pinned", 0)?;
         let what = "open the map of pinned flows";
         let map = object
             .take_map("pins")
@@ -180,8 +178,19 @@ fn is_missing(error: &aya::maps::MapError) -> bool {
     }
 }
 
-/// The programs for devices of a layer; hashing among the first `queues`, or among all for 0.
-fn load(layer: TunLayer, queues: u16) -> Result<Ebpf> {
+/// One of the programs, for devices of a layer, and the object that it is of; hashing among the first `queues`, or
+/// among all for 0.
+fn load(layer: TunLayer, name: &str, queues: u16) -> Result<(Ebpf, ProgramFd)> {
+    let what = || format!("load the steering program {name}");
+    aside(|| {
+        let mut object = maps(layer, queues)?;
+        let program = program(&mut object, name, &what())?;
+        Ok((object, program))
+    })
+    .map_err(|error| Error::on_queue(what(), error))?
+}
+
+fn maps(layer: TunLayer, queues: u16) -> Result<Ebpf> {
     let header = match layer {
         TunLayer::Tap => ETHERNET_HEADER,
         TunLayer::Tun => 0,
@@ -193,15 +202,14 @@ fn load(layer: TunLayer, queues: u16) -> Result<Ebpf> {
         .map_err(Error::bpf("load the steering programs' maps"))
 }
 
-/// Loads one of the programs and gives a descriptor of its own.
-fn program(object: &mut Ebpf, name: &str) -> Result<aya::programs::ProgramFd> {
-    let what = format!("load the steering program {name}");
+/// Loads a program and gives a descriptor of its own.
+fn program(object: &mut Ebpf, name: &str, what: &str) -> Result<ProgramFd> {
     let program: &mut SocketFilter = object
         .program_mut(name)
-        .ok_or_else(|| Error::invalid(what.clone(), "it is not in the object: built wrongly"))?
+        .ok_or_else(|| Error::invalid(what, "it is not in the object: built wrongly"))?
         .try_into()
-        .map_err(Error::bpf(what.clone()))?;
-    program.load().map_err(Error::bpf(what.clone()))?;
-    let fd = program.fd().map_err(Error::bpf(what.clone()))?;
+        .map_err(Error::bpf(what))?;
+    program.load().map_err(Error::bpf(what))?;
+    let fd = program.fd().map_err(Error::bpf(what))?;
     fd.try_clone().map_err(Error::bpf(what))
 }

@@ -1,5 +1,6 @@
 //! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
 
+mod beside;
 mod counts;
 mod ends;
 mod legs;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use hopyard_net::{clock, cpu};
 
+use self::beside::Beside;
 use self::counts::{Counts, Observed, assemble};
 use self::ends::Ends;
 pub use self::places::{Places, places};
@@ -244,7 +246,9 @@ impl Sampler {
             pids: &pids,
             cgroup: lab.cgroup(),
         };
-        let observed = self.observe(lab, ours, timetable)?;
+        let guests = ends.guests(&lab.topology);
+        let beside = || Beside::read(lab, &guests);
+        let observed = self.observe(lab, ours, timetable, beside)?;
         let (clients, server) = ends.done()?;
         Ok(Counts {
             observed,
@@ -270,7 +274,13 @@ impl Sampler {
     }
 
     /// Reads CPUs and devices at the window's two edges.
-    fn observe(&self, lab: &Lab, ours: Ours<'_>, timetable: Timetable) -> Result<Observed, Error> {
+    fn observe(
+        &self,
+        lab: &Lab,
+        ours: Ours<'_>,
+        timetable: Timetable,
+        beside: impl Fn() -> Result<Beside, Error>,
+    ) -> Result<Observed, Error> {
         let counters = || -> Result<_, Error> {
             let counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
             Ok((counts, clock::monotonic_ns()))
@@ -279,10 +289,13 @@ impl Sampler {
         // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
         let (before, began_ns) = counters()?;
         let opened = self.meter.open(ours)?;
+        let first = beside()?;
         wait_until(timetable.close_ns)?;
         let (after, ended_ns) = counters()?;
         let closed = self.meter.close(ours)?;
+        let last = beside()?;
         Ok(Observed {
+            beside: last.since(first),
             cpu: closed.since(&opened),
             devices: devices::since(&after, &before),
             devices_ns: ended_ns.saturating_sub(began_ns),

@@ -152,6 +152,24 @@ pub fn parse_share(text: &str) -> Result<f64, NotAQuantity> {
     }
 }
 
+/// A share as [`parse_share`] reads it, `2.5%`.
+#[must_use]
+pub fn show_share(share: f64) -> String {
+    format!("{}%", round_to(share * 100.0, 4))
+}
+
+/// A loss that is let through: a share below 100 %.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_loss(text: &str) -> Result<f64, NotAQuantity> {
+    let bad = || not(text, "a loss", "a share below 100% as in 3% or 0.03");
+    match parse_share(text) {
+        Ok(share) if share < 1.0 => Ok(share),
+        _ => Err(bad()),
+    }
+}
+
 /// A confidence level: `95%`, `0.95`, or netperf's bare `95`; between 50 % and 99.99 %.
 ///
 /// # Errors

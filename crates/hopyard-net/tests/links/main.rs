@@ -7,6 +7,7 @@
 )]
 
 mod devices;
+mod macvtap;
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};

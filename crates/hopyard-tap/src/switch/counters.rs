@@ -23,6 +23,8 @@ pub(super) enum Event {
     TableFull,
     /// Writes put off, as its queue took no more.
     Waited,
+    /// Read from it by another queue than the frame of the same flow before.
+    QueueChanged,
     /// Lost, by reason.
     Drop(Reason),
 }
@@ -81,7 +83,7 @@ impl Reason {
     }
 }
 
-const EVENTS: usize = 9 + Reason::ALL.len();
+const EVENTS: usize = 10 + Reason::ALL.len();
 
 impl Event {
     fn index(self) -> usize {
@@ -95,7 +97,8 @@ impl Event {
             Self::Moved => 6,
             Self::TableFull => 7,
             Self::Waited => 8,
-            Self::Drop(reason) => 9 + reason as usize,
+            Self::QueueChanged => 9,
+            Self::Drop(reason) => 10 + reason as usize,
         }
     }
 }
@@ -138,6 +141,8 @@ pub struct Counters {
     pub table_full: u64,
     /// How often a frame was put off, as the device took no more.
     pub waited: u64,
+    /// Frames that its device sent by another queue than the frame of the same flow before, TCP and UDP.
+    pub queue_changes: u64,
     /// Frames lost, by reason, those that happened.
     pub drops: Vec<(Reason, u64)>,
 }
@@ -156,6 +161,7 @@ impl Counters {
             moved: of(Event::Moved),
             table_full: of(Event::TableFull),
             waited: of(Event::Waited),
+            queue_changes: of(Event::QueueChanged),
             drops: Reason::ALL
                 .into_iter()
                 .map(|reason| (reason, of(Event::Drop(reason))))

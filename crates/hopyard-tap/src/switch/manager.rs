@@ -64,6 +64,7 @@ impl Crew {
             let rest = Arc::new(Rest::default());
             let counters: Arc<[Cell]> = queues.iter().map(|_| Cell::default()).collect();
             let worker = Worker {
+                number,
                 queues,
                 counters: Arc::clone(&counters),
                 rest: Arc::clone(&rest),

@@ -25,6 +25,7 @@
 //! ```
 
 mod counters;
+mod flows;
 mod frame;
 mod manager;
 mod port;
@@ -50,6 +51,8 @@ use shared::Shared;
 pub use table::AGEING_S;
 use worker::Worker;
 
+use crate::aside::aside;
+
 /// The most ports of one switch.
 pub const MAX_PORTS: usize = 1024;
 
@@ -58,7 +61,8 @@ pub const MAX_PORTS: usize = 1024;
 /// # Errors
 /// [`Error::Unsupported`] where there is no io_uring with what a switch takes.
 pub fn supported() -> Result<()> {
-    Worker::ring().map(drop).map_err(|error| Error::Unsupported {
+    let asked = aside(|| Worker::ring().map(drop)).flatten();
+    asked.map_err(|error| Error::Unsupported {
         what: "start the tap switch".into(),
         feature: "io_uring for this process".into(),
         remedy: format!(

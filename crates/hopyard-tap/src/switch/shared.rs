@@ -4,11 +4,13 @@ use std::io::PipeReader;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
+use super::flows::Flows;
 use super::table::{CAPACITY, Table};
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) table: Table,
+    pub(super) flows: Flows,
     /// Hangs up when the switch ends, which wakes whoever polls it.
     pub(super) end: PipeReader,
     ending: AtomicBool,
@@ -21,6 +23,7 @@ impl Shared {
     pub(super) fn new(end: PipeReader) -> Self {
         Self {
             table: Table::new(CAPACITY),
+            flows: Flows::new(),
             end,
             ending: AtomicBool::new(false),
             began: Instant::now(),

@@ -31,6 +31,8 @@ const LOOK: Duration = Duration::from_micros(30);
 const PATIENCE: Duration = Duration::from_millis(100);
 
 pub(super) struct Worker {
+    /// Of its queues.
+    pub(super) number: usize,
     /// One of each port.
     pub(super) queues: Vec<Arc<Queue>>,
     /// One for each port.
@@ -208,11 +210,15 @@ impl Work {
             return Err(Reason::Giant);
         }
         let frame = self.ring.frame(buffer, length).get(HEADER.bytes()..);
-        let (to, source) = frame.and_then(addresses).ok_or(Reason::Runt)?;
+        let frame = frame.ok_or(Reason::Runt)?;
+        let (to, source) = addresses(frame).ok_or(Reason::Runt)?;
         if !source.is_station() {
             return Err(Reason::BadSource);
         }
         self.learn(source, from);
+        if self.worker.shared.flows.changed(frame, self.worker.number) {
+            self.count(from, Event::QueueChanged, 1);
+        }
         if to.is_group() {
             return Ok(None);
         }

@@ -1,9 +1,11 @@
 //! Where frames go.
 
+use etherparse::PacketBuilder;
+use hopyard_net::cpu;
 use hopyard_tap::Error;
-use hopyard_tap::switch::{NewPort, NewSwitch, QueueCount, Reason};
+use hopyard_tap::switch::{Choice, NewPort, NewSwitch, QueueCount, Reason};
 
-use crate::stations::{BROADCAST, Station, TAP, frame, joined, mac};
+use crate::stations::{BROADCAST, Station, TAP, frame, joined, mac, until};
 
 fn hear(stations: &[Station]) -> Vec<Vec<u32>> {
     stations.iter().map(Station::heard).collect()
@@ -38,6 +40,36 @@ fn frames_go_where_their_address_was_heard_and_else_everywhere() {
     let read = ports.iter().map(|p| p.counters.rx_frames).sum::<u64>();
     let copies = ports.iter().map(|p| p.counters.flooded).sum::<u64>();
     assert_eq!(moved + dropped, read + copies, "{ports:#?}");
+}
+
+#[test]
+fn a_flow_that_changes_its_queue_is_counted() {
+    let new = NewSwitch {
+        queues: QueueCount::Fixed(2),
+        steering: Choice::Cpu,
+        ..NewSwitch::default()
+    };
+    let (switch, stations) = joined(2, new);
+    let before = switch.state().ports[0].counters.clone();
+    let mut datagram = Vec::new();
+    PacketBuilder::ethernet2(mac(1), mac(2))
+        .ipv4([10, 7, 0, 1], [10, 7, 0, 2], 64)
+        .udp(7, 9)
+        .write(&mut datagram, &[0; 64])
+        .unwrap();
+    let cpus = cpu::current_affinity().unwrap();
+    let rounds = 20;
+    for round in 0..rounds {
+        let cpu = cpus[round % cpus.len()];
+        cpu::pin_current_thread(&[cpu]).unwrap();
+        assert!(stations[0].send(&datagram));
+        let sent = before.rx_frames + round as u64 + 1;
+        until(&switch, "read", |ports| ports[0].counters.rx_frames >= sent);
+    }
+    let queue = |round: usize| cpus[round % cpus.len()] % 2;
+    let changes = (1..rounds).filter(|round| queue(*round) != queue(round - 1));
+    let ports = switch.state().ports;
+    assert_eq!(ports[0].counters.queue_changes, changes.count() as u64);
 }
 
 #[test]

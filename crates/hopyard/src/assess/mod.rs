@@ -1,6 +1,7 @@
 //! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
 
 mod cells;
+pub mod diff;
 mod offloads;
 mod profile;
 mod quantities;

@@ -166,6 +166,24 @@ pub static QUANTITIES: &[Quantity] = &[
         decides_width: false,
     },
     Quantity {
+        name: "queue_changes_per_flow_per_s",
+        kind: Kind::Value(|m, _| {
+            let changes = m.queue_changes?;
+            let flow_seconds = float(changes.span_ns) / 1e9 * f64::from(changes.flows);
+            Some(float(changes.count) / flow_seconds)
+        }),
+        loads: |load| load != LoadKind::TcpCrr,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "guest_steal_ratio",
+        kind: Kind::Value(|m, _| m.guest_steal_ratio),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
         name: "retransmits",
         kind: Kind::Value(|m, _| m.tcp.map(|tcp| float(tcp.retransmits))),
         loads: |load| load.is_tcp() && load != LoadKind::TcpCrr,
@@ -208,6 +226,16 @@ impl Quantity {
     #[must_use]
     pub fn applies(&self, load: LoadKind) -> bool {
         (self.loads)(load)
+    }
+
+    /// Is more of it better? Rates are; costs and latencies are not. `None` where that cannot be said.
+    #[must_use]
+    pub fn more_is_better(&self) -> Option<bool> {
+        match self.name {
+            name if name.ends_with("_bps") || name.ends_with("_per_s") => Some(true),
+            name if name.starts_with("cpu_ns") || name.starts_with("latency_") => Some(false),
+            _ => None,
+        }
     }
 
     /// Its value in one sample; `None` where it was not measured.
@@ -309,6 +337,18 @@ mod tests {
         assert_eq!(names.len(), QUANTITIES.len());
         assert!(quantity("goodput_bps").is_ok());
         assert!(quantity("goodput").is_err());
+    }
+
+    #[test]
+    fn what_is_compared_has_a_better_side() {
+        for compared in QUANTITIES.iter().filter(|q| q.compared) {
+            assert!(compared.more_is_better().is_some(), "{}", compared.name);
+        }
+        let better = |name| quantity(name).unwrap().more_is_better();
+        assert_eq!(better("transactions_per_s"), Some(true));
+        assert_eq!(better("cpu_ns_per_byte"), Some(false));
+        assert_eq!(better("latency_p99_ns"), Some(false));
+        assert_eq!(better("bytes_per_skb"), None);
     }
 
     #[test]

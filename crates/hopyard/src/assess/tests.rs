@@ -125,6 +125,8 @@ pub(super) fn measured(bytes: u64) -> Measurement {
         }),
         devices: Vec::new(),
         offloads: Vec::new(),
+        queue_changes: None,
+        guest_steal_ratio: None,
         datapath: None,
         guest: None,
         way: Way {

@@ -92,7 +92,7 @@ pub(super) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> 
 }
 
 /// Values of two cells in the blocks that have both.
-fn paired(
+pub(super) fn paired(
     samples: &[&Sample],
     one: usize,
     other: usize,

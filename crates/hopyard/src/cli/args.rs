@@ -44,6 +44,8 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Print a run again, from its stored samples
     Report(ReportArgs),
+    /// Compare two runs cell by cell, or fail where one is worse
+    Diff(super::diff::DiffArgs),
     /// Say what this host can build, what would distort figures, and how to mend it; or which offload matters
     Doctor(DoctorArgs),
     /// List what there is to choose from
@@ -59,7 +61,11 @@ pub(super) enum Command {
     /// Remove what an interrupted lab left behind
     Clean,
     /// Print the JSON schema of results (`hopyard/run/1`)
-    Schema,
+    Schema {
+        /// That of comparisons (`hopyard/diff/1`)
+        #[arg(long)]
+        diff: bool,
+    },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  hopyard completions bash > /etc/bash_completion.d/hopyard")]
     Completions {

@@ -53,6 +53,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     }
     // Only what shapes the lab itself is kept; sizes and flows belong to a load.
     let axes = axes.for_cell(LoadKind::TcpStream, peer, path.axes());
+    path.check_with(peer, &axes)?;
     path.available_with(&axes)?;
     let kept = keep::up(name.unwrap_or(path.name()), path, peer, &axes)?;
     let mut text = format!(

@@ -4,6 +4,7 @@
 //! 2: usage, or a request this host cannot meet; 3: an internal failure; 130: interrupted.
 
 mod args;
+mod diff;
 mod doctor;
 mod guest;
 mod labs;
@@ -79,6 +80,7 @@ is_a_request!(
     crate::model::UnknownName,
     crate::model::AxisError,
     crate::profile::Error,
+    crate::assess::diff::Refused,
     crate::report::flame::Error
 );
 
@@ -156,6 +158,7 @@ fn dispatch(command: Command) -> Done {
         Command::Run(args) => run::run(&args),
         Command::Kernel(args) => guest::kernel(args),
         Command::Report(args) => report::report(&args),
+        Command::Diff(args) => diff::diff(&args),
         Command::Doctor(args) => match &args.sweep.offloads {
             Some(path) => offloads::doctor(path, &args),
             None => doctor::doctor(&args),
@@ -165,7 +168,8 @@ fn dispatch(command: Command) -> Done {
         Command::Switch(args) => switch::switch(args),
         Command::Tapswitch(args) => tapswitch::tapswitch(args),
         Command::Clean => labs::clean(),
-        Command::Schema => print(&pretty(&crate::report::schema())?),
+        Command::Schema { diff: false } => print(&pretty(&crate::report::schema())?),
+        Command::Schema { diff: true } => print(&pretty(&crate::report::diff::schema())?),
         Command::Completions { shell } => print(&args::completions(shell)),
     }
 }
@@ -173,6 +177,16 @@ fn dispatch(command: Command) -> Done {
 /// Writes a result. A reader that has seen enough (`| head`) is no failure.
 fn print(text: &str) -> Done {
     is_read(text).map(|_| ExitCode::SUCCESS)
+}
+
+/// Writes a result to a file, or to stdout where none is named.
+fn deliver(text: &str, file: Option<&std::path::Path>) -> Done {
+    match file {
+        None => print(text),
+        Some(file) => std::fs::write(file, text)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|e| Failure::request(format!("cannot write {}: {e}", file.display()))),
+    }
 }
 
 /// Writes a result; false when nobody reads any more.

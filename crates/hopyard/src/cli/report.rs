@@ -1,9 +1,7 @@
 //! `hopyard report`.
 
-use std::process::ExitCode;
-
 use super::args::ReportArgs;
-use super::{Done, Failure, print};
+use super::{Done, deliver};
 use crate::assess::assess;
 use crate::report::{flame, render};
 use crate::store;
@@ -16,10 +14,5 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         crate::note(format_args!("drawn: {}", shown.join(", ")));
     }
     let text = render(&assess(&run), args.format);
-    match &args.output {
-        None => print(&text),
-        Some(file) => std::fs::write(file, text)
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|e| Failure::request(format!("cannot write {}: {e}", file.display()))),
-    }
+    deliver(&text, args.output.as_deref())
 }

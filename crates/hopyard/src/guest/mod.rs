@@ -28,7 +28,7 @@ pub use kit::choose_kernel;
 pub(crate) use kit::{Kit, probe};
 pub use qemu::Accelerator;
 pub use run::{Carried, Host, carry_out};
-pub(crate) use worker::{Bootable, WorkerGuest};
+pub(crate) use worker::{Backend, Bootable, WorkerGuest};
 
 /// Name of the port by which host and guest speak.
 const PORT: &str = "hopyard";

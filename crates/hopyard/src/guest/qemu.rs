@@ -66,7 +66,7 @@ impl Guest<'_> {
         let console = Console::new(program.as_os_str())?;
         let mut command = Command::new(&program);
         command
-            .args(["-name", "hopyard", "-machine", "q35"])
+            .args(["-name", "hopyard,debug-threads=on", "-machine", "q35"])
             .args(accelerator.arguments())
             .args(["-smp", &self.cpus.to_string()])
             .args(["-m", &format!("{}M", self.memory_mib)])

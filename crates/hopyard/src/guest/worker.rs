@@ -1,8 +1,11 @@
 //! A guest that is an endpoint: a kernel, a network card on a tap, and `hopyard worker` at the port.
 
 use std::fs::OpenOptions;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 use std::time::Duration;
+
+use hopyard_net::inherit;
 
 use super::init::{Interface, Job};
 use super::machine::{accelerator, patience};
@@ -16,13 +19,22 @@ const VHOST: &str = "/dev/vhost-net";
 const OFFLOADS: &str = "csum=off,gso=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off,guest_csum=off,\
                         guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
-/// A guest at a tap.
+/// Where frames of a guest's card come from and go to. It has a queue for each CPU.
+#[derive(Debug)]
+pub(crate) enum Backend<'a> {
+    /// A tap, in the namespace that QEMU is started in.
+    Tap(&'a str),
+    /// Queues of a macvtap, open.
+    Queues(Vec<OwnedFd>),
+}
+
+/// A guest with a card.
 #[derive(Debug)]
 pub(crate) struct WorkerGuest<'a> {
-    /// The tap, in the namespace that QEMU is started in. It has a queue for each CPU.
-    pub(crate) tap: &'a str,
+    /// The host's end of its card.
+    pub(crate) backend: Backend<'a>,
     /// MAC address of its card.
-    pub(crate) mac: &'a str,
+    pub(crate) mac: [u8; 6],
     pub(crate) cpus: u32,
     pub(crate) memory_mib: u32,
     /// Does its card leave checksums and segments to the host?
@@ -44,12 +56,31 @@ pub(crate) struct Bootable {
     pub(crate) used: GuestUsed,
 }
 
+impl Backend<'_> {
+    /// Words for QEMU's `-netdev tap`.
+    fn words(&self, cpus: u32) -> String {
+        match self {
+            Self::Tap(name) if cpus > 1 => {
+                format!("ifname={name},script=no,downscript=no,queues={cpus}")
+            }
+            Self::Tap(name) => format!("ifname={name},script=no,downscript=no"),
+            Self::Queues(queues) => {
+                let numbers = queues.iter().map(|queue| queue.as_raw_fd().to_string());
+                let numbers: Vec<_> = numbers.collect();
+                // `fds` makes a card of many queues, also of one.
+                let key = if cpus > 1 { "fds" } else { "fd" };
+                format!("{key}={}", numbers.join(":"))
+            }
+        }
+    }
+}
+
 impl WorkerGuest<'_> {
     /// How to boot it.
     ///
     /// # Errors
     /// There is no QEMU, or KVM cannot be tried.
-    pub(crate) fn command(&self, kit: &Kit) -> Result<Bootable> {
+    pub(crate) fn command(self, kit: &Kit) -> Result<Bootable> {
         let mut job = vec![Job::Worker.word().to_owned()];
         job.extend(self.interface.words());
         let guest = Guest {
@@ -67,7 +98,12 @@ impl WorkerGuest<'_> {
             devices: self.card(),
             ..guest
         };
-        let (command, console) = guest.command(accelerator)?;
+        let (mut command, console) = guest.command(accelerator)?;
+        if let Backend::Queues(queues) = self.backend {
+            for queue in queues {
+                inherit(&mut command, queue);
+            }
+        }
         Ok(Bootable {
             command,
             console,
@@ -81,13 +117,12 @@ impl WorkerGuest<'_> {
     }
 
     fn card(&self) -> Vec<String> {
-        let Self { tap, mac, cpus, .. } = self;
-        let mut backend = format!("tap,id=card,ifname={tap},script=no,downscript=no");
+        let mut backend = format!("tap,id=card,{}", self.backend.words(self.cpus));
+        let mac = self.mac.map(|octet| format!("{octet:02x}")).join(":");
         let mut card = format!("virtio-net-pci,netdev=card,mac={mac}");
-        if *cpus > 1 {
-            backend.push_str(&format!(",queues={cpus}"));
+        if self.cpus > 1 {
             // Two for each queue, one for control, one for changes.
-            card.push_str(&format!(",mq=on,vectors={}", 2 * cpus + 2));
+            card.push_str(&format!(",mq=on,vectors={}", 2 * self.cpus + 2));
         }
         if OpenOptions::new()
             .read(true)

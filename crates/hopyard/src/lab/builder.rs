@@ -1,7 +1,7 @@
 //! What paths build labs with; dropping it takes down what was built.
 
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, allow_files, apply_ruleset};
-use hopyard_switch::{NewPort, NewSwitch, Switch};
+use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
 use super::daemon::Service;
 use super::guests::Guest;
@@ -329,14 +329,17 @@ impl Builder {
         let name = switch_name(self.id);
         let hub = self.space(role::HUB)?.ns().try_clone()?;
         self.switch = Some(name.clone());
+        let macs = |device: &&str| self.guest_mac(device).map(Mac).into_iter().collect();
+        let ports: Vec<(&str, Vec<Mac>)> = ports.iter().map(|port| (*port, macs(port))).collect();
         hub.run(|| {
             let mut switch = Switch::create(&NewSwitch {
                 name: &name,
                 uplink,
                 answers: false,
             })?;
-            let ports = ports.iter().map(|device| NewPort {
+            let ports = ports.into_iter().map(|(device, macs)| NewPort {
                 device,
+                macs,
                 ..NewPort::default()
             });
             Ok(switch.add_ports(&ports.collect::<Vec<_>>())?)

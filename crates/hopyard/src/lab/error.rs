@@ -1,6 +1,6 @@
 //! What can go wrong with a lab.
 
-use crate::model::{Cpus, Peer, UnknownName};
+use crate::model::{Attach, Cpus, Peer, UnknownName};
 
 /// The result of everything in the lab that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -24,6 +24,20 @@ pub enum Error {
         path: &'static str,
         /// What was asked.
         peer: Peer,
+        /// What there is.
+        choices: String,
+    },
+    /// The path has the peer, but not as its endpoint is attached.
+    #[error(
+        "path `{path}` has no peer `{peer}` with `attach={attach}`: choose peer {choices}, or another `attach`"
+    )]
+    NoSuchPeerAttached {
+        /// The path.
+        path: &'static str,
+        /// What was asked.
+        peer: Peer,
+        /// How the endpoint is attached.
+        attach: Attach,
         /// What there is.
         choices: String,
     },
@@ -81,6 +95,9 @@ pub enum Error {
     /// A tap.
     #[error(transparent)]
     Tap(#[from] hopyard_tap::Error),
+    /// The tap switch.
+    #[error(transparent)]
+    TapSwitch(#[from] crate::tapswitch::Error),
     /// Open vSwitch.
     #[error(transparent)]
     Ovs(#[from] super::ovs::Error),

@@ -4,25 +4,36 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use hopyard_net::end_with_starter;
+use hopyard_net::{LinkKind, MacvlanMode, NewLink, end_with_starter};
 use hopyard_tap::{NewDevice, Queues};
 
+use super::builder::UPLINK;
 use super::topology::{Addresses, Endpoint, role};
 use super::{Builder, Error, Lab, Result};
-use crate::guest::{Bootable, Interface, Kit, WorkerGuest};
+use crate::guest::{Backend, Bootable, Interface, Kit, WorkerGuest};
 use crate::load::remote::Remote;
 use crate::model::{GuestUsed, OffloadFlag, Switch};
 
 /// The network card of a guest, in it.
 const CARD: &str = "eth0";
+/// Its address there; a lab has one guest.
+const MAC: [u8; 6] = [0x02, 0x68, 0x6f, 0x70, 0, 1];
 const MEMORY_BYTES: u32 = 512 << 20;
+
+/// The hub's end of a guest's card, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HubEnd {
+    /// A tap, up, which is nobody's port yet.
+    Tap(&'static str),
+    /// A macvtap on the uplink, bridge mode.
+    Macvtap(&'static str),
+}
 
 /// A guest of a lab.
 #[derive(Debug)]
 pub(super) struct Guest {
     role: &'static str,
-    /// Its tap, in the hub.
-    tap: &'static str,
+    hub_end: HubEnd,
     cpus: u32,
     memory_bytes: u32,
     offload: bool,
@@ -32,7 +43,7 @@ pub(super) struct Guest {
 }
 
 impl Builder {
-    /// An endpoint that is a guest, at a tap of the hub with a queue for each of its CPUs.
+    /// An endpoint that is a guest, at a device of the hub with a queue for each of its CPUs.
     ///
     /// # Errors
     /// The kernel cannot or will not, the lab is to outlive its process, or the axes ask for what a guest
@@ -41,7 +52,7 @@ impl Builder {
         &mut self,
         path: &'static str,
         role: &'static str,
-        tap: &'static str,
+        hub_end: HubEnd,
         addresses: Addresses,
     ) -> Result<Endpoint> {
         if self.is_to_keep() {
@@ -56,10 +67,13 @@ impl Builder {
             return Err(Error::GuestOffload { path, flag });
         }
         let cpus = axes.guest_cpus.unwrap_or(1);
-        self.tap(tap, cpus)?;
+        match hub_end {
+            HubEnd::Tap(name) => self.tap(name, cpus)?,
+            HubEnd::Macvtap(name) => self.macvtap(name)?,
+        }
         self.guests.push(Guest {
             role,
-            tap,
+            hub_end,
             cpus,
             memory_bytes: axes.guest_memory_bytes.unwrap_or(MEMORY_BYTES),
             offload: axes.offload != Some(Switch::Off),
@@ -95,6 +109,33 @@ impl Builder {
         hub.set_up(name)?;
         Ok(())
     }
+
+    /// Its queues come and go with QEMU's files.
+    fn macvtap(&mut self, name: &'static str) -> Result<()> {
+        let mtu = self.mtu();
+        let hub = self.space(role::HUB)?;
+        let kind = LinkKind::Macvtap {
+            lower: UPLINK.to_owned(),
+            mode: MacvlanMode::Bridge,
+        };
+        hub.add_link(&NewLink {
+            mtu: Some(mtu),
+            // Frames to other addresses are not for it.
+            mac: Some(MAC),
+            up: true,
+            ..NewLink::new(name, kind)
+        })?;
+        // The guest's own, which neighbour discovery asks in, are known to the guest alone.
+        hub.take_all_groups(name)?;
+        Ok(())
+    }
+
+    /// The address of the guest behind a device of the hub.
+    pub(super) fn guest_mac(&self, device: &str) -> Option<[u8; 6]> {
+        let mut ends = self.guests.iter().map(|guest| guest.hub_end);
+        ends.any(|end| matches!(end, HubEnd::Tap(name) | HubEnd::Macvtap(name) if name == device))
+            .then_some(MAC)
+    }
 }
 
 impl Lab {
@@ -114,9 +155,13 @@ impl Lab {
     /// Boots a guest in the hub, with hopyard as its worker.
     pub(super) fn boot(&self, guest: &Guest, program: &Path) -> Result<Remote> {
         let kit = Kit::for_worker(program)?;
+        let hub = &self.space(role::HUB)?.handle;
         let worker = WorkerGuest {
-            tap: guest.tap,
-            mac: "02:68:6f:70:00:01",
+            backend: match guest.hub_end {
+                HubEnd::Tap(name) => Backend::Tap(name),
+                HubEnd::Macvtap(name) => Backend::Queues(hub.open_macvtap(name, guest.cpus)?),
+            },
+            mac: MAC,
             cpus: guest.cpus,
             memory_mib: guest.memory_bytes >> 20,
             offload: guest.offload,
@@ -133,7 +178,7 @@ impl Lab {
         if let Some(cgroup) = self.cgroup() {
             cgroup.adopt(&mut command)?;
         }
-        self.space(role::HUB)?.handle.ns().adopt(&mut command)?;
+        hub.ns().adopt(&mut command)?;
         end_with_starter(&mut command);
         let mut remote = Remote::start_within(guest.role, command, patience)
             .map_err(|error| console.explain(error))?;

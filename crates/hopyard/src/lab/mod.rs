@@ -26,6 +26,7 @@ mod workers;
 pub use builder::Builder;
 pub use clients::Seat;
 pub use error::{Error, Result};
+pub use guests::HubEnd;
 pub use id::LabId;
 pub use paths::{PATHS, Path, path};
 pub use standing::Lab;

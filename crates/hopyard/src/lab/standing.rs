@@ -41,7 +41,7 @@ impl Lab {
     }
 
     fn build_with(path: &'static dyn Path, peer: Peer, mut builder: Builder) -> Result<Self> {
-        path.check(peer)?;
+        path.check_with(peer, builder.axes())?;
         let topology = path
             .build(&mut builder, peer)
             .map_err(|e| unsupported(path, e))?;

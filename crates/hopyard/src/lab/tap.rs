@@ -10,8 +10,9 @@ use super::builder::Builder;
 use super::daemon::home::TAP;
 use super::daemon::{NewService, Program};
 use super::topology::role;
-use super::{Error, Result};
+use super::{Error, Lab, Result};
 use crate::model::{Datapath, DatapathKind};
+use crate::tapswitch;
 
 static SWITCH: Program = Program {
     name: "hopyard",
@@ -115,5 +116,21 @@ impl Builder {
             self.note_device(role, name);
         }
         Ok(())
+    }
+}
+
+impl Lab {
+    /// How often flows have changed queues since the lab was built; `None` where there is one queue alone, or nobody
+    /// who counts.
+    ///
+    /// # Errors
+    /// The switch does not answer.
+    pub fn queue_changes(&self) -> Result<Option<u64>> {
+        let Some(switch) = self.service().filter(|s| *s.home() == TAP) else {
+            return Ok(None);
+        };
+        let document = tapswitch::read(switch.name())?;
+        let counts = document.ports.iter().map(|port| port.queue_changes);
+        Ok((document.queues.attached > 1).then(|| counts.sum()))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Error;
+use super::beside::Passed;
 use super::legs::{self, Parts};
 use crate::lab::{Client, Lab, Topology};
 use crate::load::protocol::Tallied;
@@ -25,6 +26,7 @@ pub(super) struct Observed {
     pub(super) devices: Vec<DeviceCount>,
     /// Between the two readings of the devices, ns.
     pub(super) devices_ns: u64,
+    pub(super) beside: Passed,
 }
 
 #[expect(
@@ -51,6 +53,7 @@ pub(super) fn assemble(
         mut cpu,
         devices,
         devices_ns,
+        beside,
     } = observed;
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
@@ -98,7 +101,7 @@ pub(super) fn assemble(
     if let (Some(tcp), Some(receiver)) = (&mut tcp, receiver.tcp) {
         tcp.bytes_received = receiver.bytes_received;
     }
-    Ok(Measurement {
+    let mut measurement = Measurement {
         window_ns: receiver.window_ns,
         received,
         sent,
@@ -112,10 +115,14 @@ pub(super) fn assemble(
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
+        queue_changes: None,
+        guest_steal_ratio: None,
         datapath: lab.datapath(),
         guest: lab.guest_used(),
         way,
-    })
+    };
+    beside.note(cell.axes.flows, &mut measurement);
+    Ok(measurement)
 }
 
 /// What the receiver's kernel took in. A program that was behind when the window opened reads what had come

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Error, PATIENCE, Places};
+use crate::lab::Topology;
 use crate::load::LoadSpec;
 use crate::load::protocol::{Reply, Request, Tallied, Timetable};
 use crate::load::remote::{self, Remote};
@@ -57,6 +58,14 @@ impl Ends {
             }
         }
         Ok(())
+    }
+
+    /// Processes of those that are guests.
+    pub(super) fn guests(&self, topology: &Topology) -> Vec<u32> {
+        let clients = topology.clients().zip(&self.clients);
+        let ends = clients.chain([(&topology.server, &self.server)]);
+        let guests = ends.filter(|(end, _)| end.guest_cpus.is_some());
+        guests.map(|(_, worker)| worker.pid()).collect()
     }
 
     /// Has all make traffic by a timetable.

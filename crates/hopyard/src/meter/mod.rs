@@ -9,6 +9,7 @@ pub mod environment;
 mod idle;
 mod processes;
 mod stat;
+pub mod vcpus;
 pub mod way;
 
 pub use cpu::{CpuMeter, CpuReading, Ours};

@@ -6,6 +6,7 @@ mod axes;
 mod base;
 mod cell;
 mod datapath;
+mod diff;
 mod environment;
 mod guest;
 mod offloads;
@@ -16,12 +17,16 @@ mod sample;
 mod scheduling;
 
 pub use axes::{
-    AXES, Axes, Axis, AxisError, Containers, Cpus, Family, MOST_FLOWS, OffloadFlag, Placement,
-    Rate, Scheduler, Segments, Steering, Switch, axis,
+    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Family, MOST_FLOWS, OffloadFlag,
+    Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use datapath::{Datapath, DatapathKind, OPEN_VSWITCH};
+pub use diff::{
+    CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, LeftOut,
+    MeasuredIn, Pairing, QuantityDiff,
+};
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
 pub use offloads::{
@@ -39,7 +44,7 @@ pub use result::{
 };
 pub use sample::{
     Absurd, Arrived, Counted, CpuUse, DeviceCount, Direction, Latency, Measurement, OffloadState,
-    Outcome, Sample, TcpSummary, TickSplit, Way,
+    Outcome, QueueChanges, Sample, TcpSummary, TickSplit, Way,
 };
 pub(crate) use sample::{largest, plausible};
 pub use scheduling::Scheduling;

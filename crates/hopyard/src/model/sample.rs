@@ -72,9 +72,15 @@ pub struct Measurement {
     pub devices: Vec<DeviceCount>,
     /// Offload flags of every device of the way, as read back.
     pub offloads: Vec<OffloadState>,
+    /// How flows changed queues, where there is more than one and somebody who counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_changes: Option<QueueChanges>,
     /// What forwarded, where the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<Datapath>,
+    /// Share of the guests' CPU time that the host's CPUs were busy with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_steal_ratio: Option<f64>,
     /// The guest that an endpoint was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestUsed>,
@@ -133,6 +139,10 @@ impl Measurement {
             ("client_scheduling", self.client_scheduling.largest()),
             ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
             ("forks", self.cpu.forks),
+            (
+                "queue_changes",
+                self.queue_changes.map_or(0, |c| c.count.max(c.span_ns)),
+            ),
         ])?;
         self.devices
             .iter()
@@ -219,6 +229,17 @@ pub struct Arrived {
     pub bytes: u64,
     /// skbs.
     pub skbs: u64,
+}
+
+/// Frames that left a device by another queue than the frame of the same flow before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueChanges {
+    /// How many, both ways of all flows.
+    pub count: u64,
+    /// Flows of the load.
+    pub flows: u32,
+    /// Over which time, ns.
+    pub span_ns: u64,
 }
 
 /// CPU use of the whole machine over a window. All spans are CPU time summed over CPUs, ns.

@@ -109,8 +109,10 @@ fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>
     for &load in &part.loads {
         for &peer in &part.peers {
             for axes in &combinations {
-                for path in paths.iter().filter(|path| path.peers().contains(&peer)) {
-                    cells.push(cell(*path, peer, load, axes)?);
+                for path in paths {
+                    if has_peer(part, *path, peer, axes)? {
+                        cells.push(cell(*path, peer, load, axes)?);
+                    }
                 }
                 few_enough(cells.len())?;
             }
@@ -120,6 +122,19 @@ fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>
         return Err(Error::NoCells(join(part.peers.iter().map(|p| p.name()))));
     }
     Ok(cells)
+}
+
+/// Is there such a cell? With one peer asked for, each path named has to have it, whatever the axes.
+fn has_peer(
+    part: &Part,
+    path: &'static dyn lab::Path,
+    peer: Peer,
+    axes: &Axes,
+) -> Result<bool, Error> {
+    match path.check_with(peer, axes) {
+        Err(error) if part.peers.len() == 1 && path.peers().contains(&peer) => Err(error.into()),
+        checked => Ok(checked.is_ok()),
+    }
 }
 
 /// A path's cell with what of these axes matters for it.

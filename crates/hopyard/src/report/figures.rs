@@ -5,8 +5,8 @@ use super::group::{Group, Layout};
 use super::notes;
 use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
-    self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, LATENCY_P50, LATENCY_P99, LOST, PACKETS,
-    RETRANSMITS, Scale,
+    self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, GUEST_STEAL, LATENCY_P50, LATENCY_P99, LOST,
+    PACKETS, QUEUE_CHANGES, RETRANSMITS, Scale,
 };
 use crate::model::{CellReport, CellStatus, LoadKind, VerdictReport};
 use crate::stats::{Estimate, Verdict};
@@ -128,6 +128,7 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
             (Show::Value, BUSY_CORES),
         ]);
     }
+    list.extend([(Show::Value, QUEUE_CHANGES), (Show::Value, GUEST_STEAL)]);
     list.retain(|&(show, name)| match show {
         Show::Figure => group.cells.iter().any(|c| c.status == CellStatus::Ok),
         Show::Comparison => group.cells.iter().any(|c| c.verdicts.contains_key(name)),
@@ -164,6 +165,8 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
         (_, BUSY_CORES) => Column::right(&["busy", "cores"]),
         (_, EFFICIENCY) => Column::right(&["Gbit/s", "/core"]),
         (_, BYTES_PER_SKB) => Column::right(&["bytes", "per skb"]),
+        (_, GUEST_STEAL) => Column::right(&["guest", "steal %"]),
+        (_, QUEUE_CHANGES) => Column::right(&["queue changes", &format!("/flow {}", scale.unit)]),
         (_, RETRANSMITS) => Column::right(&["resent", "/window"]),
         (_, LATENCY_P50) => Column::right(&["latency", &format!("p50 {}", scale.unit)]),
         (_, LATENCY_P99) => Column::right(&["latency", &format!("p99 {}", scale.unit)]),

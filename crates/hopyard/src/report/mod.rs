@@ -5,6 +5,7 @@
 
 mod conclusion;
 mod csv;
+pub mod diff;
 mod document;
 mod figures;
 pub mod flame;
@@ -34,6 +35,9 @@ use document::Block;
 /// The name and version of the document that [`schema`] describes.
 const SCHEMA: &str = "hopyard/run/1";
 
+/// Columns of a terminal.
+const TERMINAL: usize = 100;
+
 /// How a report is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Format {
@@ -54,7 +58,7 @@ pub enum Format {
 #[must_use]
 pub fn render(report: &RunReport, format: Format) -> String {
     match format {
-        Format::Text => text::render(&compose(report)),
+        Format::Text => text::render(&compose(report), TERMINAL),
         Format::Markdown => markdown::render(&compose(report)),
         Format::Json => json(report),
         Format::Csv => csv::render(report),
@@ -65,17 +69,22 @@ pub fn render(report: &RunReport, format: Format) -> String {
 /// The JSON schema (2020-12) of [`Format::Json`].
 #[must_use]
 pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(RunReport).to_value();
+    named(schemars::schema_for!(RunReport), SCHEMA)
+}
+
+/// A schema whose documents carry its name.
+fn named(schema: schemars::Schema, name: &str) -> Value {
+    let mut schema = schema.to_value();
     if let Some(root) = schema.as_object_mut() {
-        root.insert("title".to_owned(), SCHEMA.into());
+        root.insert("title".to_owned(), name.into());
     }
-    if let Some(name) = schema.pointer_mut("/properties/schema") {
-        name["const"] = SCHEMA.into();
+    if let Some(field) = schema.pointer_mut("/properties/schema") {
+        field["const"] = name.into();
     }
     schema
 }
 
-fn json(report: &RunReport) -> String {
+fn json(report: &impl serde::Serialize) -> String {
     // Maps with text keys and finite numbers cannot fail to serialise; should that ever change, the
     // reader gets JSON that says so.
     let mut text = serde_json::to_string_pretty(report)

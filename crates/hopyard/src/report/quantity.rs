@@ -19,6 +19,8 @@ pub(super) const LATENCY_P50: &str = "latency_p50_ns";
 pub(super) const LATENCY_P99: &str = "latency_p99_ns";
 pub(super) const LOST: &str = "lost_ratio";
 pub(super) const BYTES_PER_SKB: &str = "bytes_per_skb";
+pub(super) const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
+pub(super) const GUEST_STEAL: &str = "guest_steal_ratio";
 pub(super) const RETRANSMITS: &str = "retransmits";
 
 /// The figure that a load is about.
@@ -147,6 +149,7 @@ pub(super) fn words(name: &str) -> String {
         EFFICIENCY | crate::assess::PER_GHZ => "efficiency".to_owned(),
         NORMALIZED => "normalized".to_owned(),
         LOST => "loss".to_owned(),
+        QUEUE_CHANGES => "queue changes of a flow".to_owned(),
         _ => ["_bps", "_per_s", "_ns", "_ratio"]
             .iter()
             .find_map(|suffix| name.strip_suffix(suffix))

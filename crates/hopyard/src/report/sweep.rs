@@ -6,7 +6,7 @@ use super::figures::{figure, scale, symbol};
 use super::group::{Group, Layout, distinct, phrase};
 use super::notes;
 use super::number::ABSENT;
-use super::quantity::{self, Scale};
+use super::quantity::{self, QUEUE_CHANGES, Scale};
 use crate::model::{Axis, CellReport, CellStatus};
 
 /// What tells the cells of a group apart.
@@ -104,10 +104,16 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
                 phrase(dimension.name(), value)
             }));
         }
+        let counted = cells
+            .iter()
+            .any(|(cell, _)| cell.estimates.contains_key(QUEUE_CHANGES));
         for name in [
             quantity::main_figure(group.load),
             quantity::cpu_cost(group.load),
-        ] {
+        ]
+        .into_iter()
+        .chain(counted.then_some(QUEUE_CHANGES))
+        {
             let scale = scale(group, name);
             blocks.push(Block::Table(grid(&plane, layout, &cells, name, scale)));
         }

@@ -1,16 +1,14 @@
-//! Text for a terminal: no colours, no more than [`WIDTH`] columns where the figures allow it.
+//! Text for a terminal or a message: no colours, no more columns than a page has where the figures allow it.
 //!
 //! The tables are laid out here rather than by a table library because their cells line up inside
 //! (value at the decimal point, half-width, verdict) and a row without figures is one running text.
 
 use super::document::{Block, Cell, Column, Part, Row, Side, Table, shorten};
 
-/// Columns of a page.
-const WIDTH: usize = 100;
 const GAP: &str = "  ";
 
-/// The whole document.
-pub(super) fn render(blocks: &[Block]) -> String {
+/// The whole document, on a page of so many columns.
+pub(super) fn render(blocks: &[Block], page: usize) -> String {
     let mut lines = Vec::new();
     let mut before: Option<&Block> = None;
     let mut title = None;
@@ -23,19 +21,22 @@ pub(super) fn render(blocks: &[Block]) -> String {
                 title = Some(text.clone());
                 Vec::new()
             }
-            Block::Heading(text) | Block::Paragraph(text) => wrap(text, "", ""),
+            Block::Heading(text) | Block::Paragraph(text) => wrap(text, "", "", page),
             // A title is the first of the facts that follow it.
-            Block::Facts(facts) => wrap_at(title.take().iter().chain(facts), " · "),
-            Block::Table(one) => table(one),
-            Block::Notes(notes) => notes.iter().flat_map(|n| wrap(n, "", "  ")).collect(),
-            Block::List(items) => items.iter().flat_map(|i| wrap(i, "- ", "  ")).collect(),
+            Block::Facts(facts) => wrap_at(title.take().iter().chain(facts), " · ", page),
+            Block::Table(one) => table(one, page),
+            Block::Notes(notes) => notes.iter().flat_map(|n| wrap(n, "", "  ", page)).collect(),
+            Block::List(items) => items
+                .iter()
+                .flat_map(|i| wrap(i, "- ", "  ", page))
+                .collect(),
         });
         before = Some(block);
     }
-    lines.iter().fold(String::new(), |mut page, line| {
-        page.push_str(line.trim_end());
-        page.push('\n');
-        page
+    lines.iter().fold(String::new(), |mut text, line| {
+        text.push_str(line.trim_end());
+        text.push('\n');
+        text
     })
 }
 
@@ -54,13 +55,13 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Words in lines of [`WIDTH`]; a word that is longer stands alone.
-fn wrap(text: &str, first: &str, others: &str) -> Vec<String> {
+/// Words in lines of a page; a word that is longer stands alone.
+fn wrap(text: &str, first: &str, others: &str, page: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        if !empty && width(&line) + 1 + width(word) > WIDTH {
+        if !empty && width(&line) + 1 + width(word) > page {
             lines.push(std::mem::replace(&mut line, others.to_owned()));
             empty = true;
         }
@@ -74,12 +75,16 @@ fn wrap(text: &str, first: &str, others: &str) -> Vec<String> {
     lines
 }
 
-/// Pieces in lines of [`WIDTH`], broken between pieces only.
-fn wrap_at<'a>(pieces: impl Iterator<Item = &'a String>, between: &str) -> Vec<String> {
+/// Pieces in lines of a page, broken between pieces only.
+fn wrap_at<'a>(
+    pieces: impl Iterator<Item = &'a String>,
+    between: &str,
+    page: usize,
+) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for piece in pieces {
         match lines.last_mut() {
-            Some(line) if width(line) + width(between) + width(piece) <= WIDTH => {
+            Some(line) if width(line) + width(between) + width(piece) <= page => {
                 line.push_str(between);
                 line.push_str(piece);
             }
@@ -90,33 +95,33 @@ fn wrap_at<'a>(pieces: impl Iterator<Item = &'a String>, between: &str) -> Vec<S
 }
 
 /// The lines of a table, in several tables below each other where it is wider than the page.
-fn table(table: &Table) -> Vec<String> {
+fn table(table: &Table, page: usize) -> Vec<String> {
     let columns: Vec<Laid> = (0..table.columns.len())
         .map(|i| Laid::of(table, i))
         .collect();
     let (keys, figures) = columns.split_at(table.keys.min(columns.len()));
-    let room = WIDTH.saturating_sub(total(keys));
-    let mut pages: Vec<Vec<&Laid>> = vec![Vec::new()];
+    let room = page.saturating_sub(total(keys));
+    let mut parts: Vec<Vec<&Laid>> = vec![Vec::new()];
     let mut used = 0;
     for together in figures.chunk_by(|_, next| next.follows) {
         let wide = total(together);
         // The gap before the first column is counted with the keys.
         if used > 0 && used + wide > room + GAP.len() {
-            pages.push(Vec::new());
+            parts.push(Vec::new());
             used = 0;
         }
-        if let Some(page) = pages.last_mut() {
-            page.extend(together);
+        if let Some(part) = parts.last_mut() {
+            part.extend(together);
         }
         used += wide;
     }
     let mut lines = Vec::new();
-    for (i, page) in pages.into_iter().enumerate() {
+    for (i, part) in parts.into_iter().enumerate() {
         if i > 0 {
             lines.push(String::new());
         }
-        let all: Vec<&Laid> = keys.iter().chain(page).collect();
-        lines.extend(draw(table, &all));
+        let all: Vec<&Laid> = keys.iter().chain(part).collect();
+        lines.extend(draw(table, &all, page));
     }
     lines
 }
@@ -125,7 +130,7 @@ fn total(columns: &[Laid]) -> usize {
     columns.iter().map(|c| c.width + GAP.len()).sum::<usize>()
 }
 
-fn draw(table: &Table, columns: &[&Laid]) -> Vec<String> {
+fn draw(table: &Table, columns: &[&Laid], page: usize) -> Vec<String> {
     let depth = columns.iter().map(|c| c.header.len()).max().unwrap_or(0);
     let mut lines: Vec<String> = (0..depth)
         .map(|line| {
@@ -149,7 +154,7 @@ fn draw(table: &Table, columns: &[&Laid]) -> Vec<String> {
                     .map(|c| c.row(index))
                     .collect();
                 let start = keys.join(GAP);
-                let room = WIDTH.saturating_sub(width(&start) + GAP.len());
+                let room = page.saturating_sub(width(&start) + GAP.len());
                 format!("{start}{GAP}{}", shorten(text, room))
             }
         });

@@ -13,27 +13,36 @@ use super::estimate::alpha;
 /// blocks show a speed-up a little smaller, x/(1 + x).
 #[must_use]
 pub fn smallest_detectable(sd_log: f64, n: usize, confidence: f64, power: f64) -> f64 {
-    detectable(sd_log, n, detectable_noncentrality(n, confidence, power))
+    let n = n as f64;
+    let noncentrality = detectable_noncentrality(n - 1.0, confidence, power);
+    detectable(sd_log / n.sqrt(), noncentrality)
+}
+
+/// The factor x by which a ratio must be beyond a bound for a one-sided t test against that bound to find
+/// it with probability `power`, at level 1 − `confidence`; `se_log` is the standard error of ln(ratio).
+/// Infinite where nothing could be shown.
+#[must_use]
+pub fn one_sided_detectable(se_log: f64, df: f64, confidence: f64, power: f64) -> f64 {
+    // The other tail of a two-sided test at twice the level adds nothing where this one has power.
+    let noncentrality = detectable_noncentrality(df, 2.0 * confidence - 1.0, power);
+    1.0 + detectable(se_log, noncentrality)
 }
 
 /// Carries a noncentrality back to a ratio less 1.
-pub(super) fn detectable(sd_log: f64, n: usize, noncentrality: Option<f64>) -> f64 {
+pub(super) fn detectable(se_log: f64, noncentrality: Option<f64>) -> f64 {
     match noncentrality {
-        Some(ncp) if sd_log >= 0.0 && sd_log.is_finite() => {
-            (ncp * sd_log / (n as f64).sqrt()).exp_m1()
-        }
+        Some(ncp) if se_log >= 0.0 && se_log.is_finite() => (ncp * se_log).exp_m1(),
         _ => f64::INFINITY,
     }
 }
 
-/// The noncentrality √n·δ/σ at which the test has the power asked; it depends on the number of
-/// blocks and the levels only, so that a table needs it once.
-pub(super) fn detectable_noncentrality(n: usize, confidence: f64, power: f64) -> Option<f64> {
+/// The noncentrality δ/se at which the two-sided test has the power asked; it depends on the degrees of
+/// freedom and the levels only, so that a table needs it once for each.
+pub(super) fn detectable_noncentrality(df: f64, confidence: f64, power: f64) -> Option<f64> {
     let alpha = alpha(confidence)?;
-    if n < 2 || !(power > alpha && power < 1.0) {
+    if !(power > alpha && power < 1.0) {
         return None;
     }
-    let df = (n - 1) as f64;
     let critical = t_quantile(1.0 - alpha / 2.0, df)?;
     let (mut low, mut high) = (0.0, critical.max(1.0));
     while t_power(critical, df, high) < power {
@@ -70,6 +79,18 @@ mod tests {
             delta(34)
         );
         assert!((delta(33) - 0.5).abs() < 0.004);
+    }
+
+    /// R `power.t.test(n = 20, power = 0.8, sd = 1, type = "two.sample", alternative = "one.sided")`.
+    #[test]
+    fn twenty_a_group_one_sided() {
+        let se = (2.0_f64 / 20.0).sqrt();
+        assert!((one_sided_detectable(se, 38.0, 0.95, 0.8).ln() - 0.8006).abs() < 0.001);
+        assert_eq!(
+            one_sided_detectable(0.1, 38.0, 0.5, 0.8),
+            f64::INFINITY,
+            "a level of one half"
+        );
     }
 
     #[test]

@@ -105,8 +105,11 @@ proptest! {
                 }
                 prop_assert!(bootstrap_mean(&x, confidence, 50, 1).is_none_or(|e| holds(&e)));
             }
-            if let Some(c) = compare(&a, &b, confidence) {
-                prop_assert!((0.0..=1.0).contains(&c.p) && c.sd_log >= 0.0);
+            for c in [compare, compare_unpaired].iter().filter_map(|c| c(&a, &b, confidence)) {
+                let sides = [c.p, c.p_above(unit), c.p_below(unit), c.p_above(confidence)];
+                prop_assert!(sides.iter().all(|p| (0.0..=1.0).contains(p)) && c.se_log >= 0.0);
+                prop_assert!(holds(&c.ratio));
+                prop_assert!(one_sided_detectable(c.se_log, c.df, confidence, unit) >= 1.0);
                 let judged = judge(&[c], unit, confidence);
                 prop_assert!(judged[0].smallest_detectable >= 0.0);
             }

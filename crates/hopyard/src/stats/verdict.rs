@@ -8,22 +8,74 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::distribution::{t_quantile, t_two_sided};
 use super::estimate::{Estimate, alpha};
 use super::fdr::benjamini_hochberg;
-use super::interval::exp_student;
 use super::moments::{log_ratios, mean, sd};
 use super::power::{detectable, detectable_noncentrality};
 
 /// The power at which [`Judged::smallest_detectable`] is stated.
 pub const POWER: f64 = 0.8;
 
-/// One path against another, paired within blocks.
+/// One group of samples against another: paired within blocks ([`compare`]) or independent
+/// ([`super::compare_unpaired`]).
 #[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Debug)]
 pub struct Comparison {
-    /// a/b with its interval, as [`super::paired_ratio`] gives it; `ratio.n` is the number of blocks.
+    /// a/b with its interval; `ratio.n` is the number of blocks, of the smaller group where the two
+    /// are independent.
     pub ratio: Estimate,
-    /// Two-sided p-value of the paired t test on ln(a/b), null hypothesis: the ratio is 1.
+    /// Two-sided p-value of the t test on ln(a/b), null hypothesis: the ratio is 1.
     pub p: f64,
-    /// Standard deviation of ln(a_i/b_i) over blocks (divisor n − 1); 0.03 is about 3 %.
-    pub sd_log: f64,
+    /// Standard error of ln(a/b); 0.01 is about 1 %.
+    pub se_log: f64,
+    /// Degrees of freedom of that test.
+    pub df: f64,
+}
+
+impl Comparison {
+    /// From the mean of ln(a/b), its standard error and degrees of freedom. Without any spread p is 1
+    /// if the ratio is 1, and 0 if it is not.
+    pub(super) fn student(
+        centre: f64,
+        se_log: f64,
+        df: f64,
+        confidence: f64,
+        n: usize,
+    ) -> Option<Self> {
+        let half = t_quantile(1.0 - alpha(confidence)? / 2.0, df)? * se_log;
+        let ends = ((centre - half).exp(), (centre + half).exp());
+        let p = if se_log > 0.0 {
+            t_two_sided(centre / se_log, df)?
+        } else {
+            f64::from(u8::from(centre == 0.0))
+        };
+        Some(Self {
+            ratio: Estimate::bounded(centre.exp(), ends, confidence, n)?,
+            p,
+            se_log,
+            df,
+        })
+    }
+
+    /// One-sided p-value of the same test, null hypothesis: the ratio is at most `bound`. A bound of 0
+    /// is always exceeded; what is not a number never is.
+    #[must_use]
+    pub fn p_above(&self, bound: f64) -> f64 {
+        self.p_beyond(self.ratio.value.ln() - bound.ln())
+    }
+
+    /// The same, null hypothesis: the ratio is at least `bound`.
+    #[must_use]
+    pub fn p_below(&self, bound: f64) -> f64 {
+        self.p_beyond(bound.ln() - self.ratio.value.ln())
+    }
+
+    /// P(T > `distance`/se); a distance that is not a number is none.
+    fn p_beyond(&self, distance: f64) -> f64 {
+        let half = t_two_sided(distance / self.se_log, self.df).map(|p| p / 2.0);
+        match half {
+            Some(half) if distance > 0.0 => half,
+            Some(half) => 1.0 - half,
+            None => 1.0,
+        }
+    }
 }
 
 /// What a comparison shows.
@@ -65,17 +117,9 @@ fn null_is_infinite<'de, D: Deserializer<'de>>(input: D) -> Result<f64, D::Error
 #[must_use]
 pub fn compare(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
     let logs = log_ratios(a, b)?;
-    let ratio = exp_student(&logs, confidence)?;
-    let (centre, sd_log) = (mean(&logs)?, sd(&logs)?);
     let n = logs.len() as f64;
-    let p = if sd_log > 0.0 {
-        t_two_sided(centre / (sd_log / n.sqrt()), n - 1.0)?
-    } else if centre == 0.0 {
-        1.0
-    } else {
-        0.0
-    };
-    Some(Comparison { ratio, p, sd_log })
+    let se = sd(&logs)? / n.sqrt();
+    Comparison::student(mean(&logs)?, se, n - 1.0, confidence, logs.len())
 }
 
 /// Judges all the comparisons of one table together; the answers come in the table's order and
@@ -91,7 +135,8 @@ pub fn compare(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
 ///
 /// `smallest_detectable` is stated at level α/m for m comparisons: a lone difference among
 /// equals must pass that level to survive Benjamini and Hochberg. It is computed from the spread
-/// seen, which may by chance be smaller than the true one. A `confidence` that is none makes
+/// seen, which may by chance be smaller than the true one. Degrees of freedom that are not whole are
+/// rounded down for it. A `confidence` that is none makes
 /// everything inconclusive.
 #[must_use]
 pub fn judge(table: &[Comparison], margin: f64, confidence: f64) -> Vec<Judged> {
@@ -111,11 +156,11 @@ pub fn judge(table: &[Comparison], margin: f64, confidence: f64) -> Vec<Judged> 
             } else {
                 Verdict::Inconclusive
             };
-            let n = c.ratio.n;
+            let df = whole(c.df);
             let noncentrality = *noncentralities
-                .entry(n)
-                .or_insert_with(|| detectable_noncentrality(n, table_confidence, POWER));
-            let smallest_detectable = detectable(c.sd_log, n, noncentrality);
+                .entry(df.to_bits())
+                .or_insert_with(|| detectable_noncentrality(df, table_confidence, POWER));
+            let smallest_detectable = detectable(c.se_log, noncentrality);
             Judged {
                 ratio: c.ratio.clone(),
                 verdict,
@@ -125,16 +170,18 @@ pub fn judge(table: &[Comparison], margin: f64, confidence: f64) -> Vec<Judged> 
         .collect()
 }
 
+/// Degrees of freedom rounded down, which errs to the larger detectable difference: a table has few of
+/// them, and each takes a search. Welch's are at least 1, but for rounding.
+pub(super) fn whole(df: f64) -> f64 {
+    if df < 1.0 { df } else { (df + 1e-9).floor() }
+}
+
 /// Two one-sided tests at `alpha`, as the interval that is equal to them.
 fn equivalent(c: &Comparison, margin: f64, alpha: f64) -> bool {
-    let n = c.ratio.n;
-    if n < 2 {
-        return false;
-    }
-    let Some(t) = t_quantile(1.0 - alpha, (n - 1) as f64) else {
+    let Some(t) = t_quantile(1.0 - alpha, c.df) else {
         return false;
     };
-    let half = t.max(0.0) * c.sd_log / (n as f64).sqrt();
+    let half = t.max(0.0) * c.se_log;
     // NaN from a comparison made by hand fails the test below.
     c.ratio.value.ln().abs() + half <= margin.ln_1p()
 }
@@ -171,7 +218,7 @@ mod tests {
     fn student_sleep_p() {
         let c = comparison(&[1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]);
         assert!((c.p - 0.002_833).abs() < 1e-6, "{}", c.p);
-        assert!((c.sd_log - 1.229_995).abs() < 1e-6);
+        assert!((c.se_log * 10.0_f64.sqrt() - 1.229_995).abs() < 1e-6);
     }
 
     #[test]
@@ -190,9 +237,8 @@ mod tests {
     fn interval_rule_is_two_one_sided_tests() {
         for step in 0..60 {
             let c = comparison(&around(f64::from(step) * 0.0005, 0.012));
-            let se = c.sd_log / 10.0_f64.sqrt();
-            let below = (0.02_f64.ln_1p() - c.ratio.value.ln()) / se;
-            let above = (c.ratio.value.ln() + 0.02_f64.ln_1p()) / se;
+            let below = (0.02_f64.ln_1p() - c.ratio.value.ln()) / c.se_log;
+            let above = (c.ratio.value.ln() + 0.02_f64.ln_1p()) / c.se_log;
             let both = [below, above]
                 .iter()
                 .all(|t| *t > 0.0 && t_two_sided(*t, 9.0).unwrap() / 2.0 <= 0.05);
@@ -217,10 +263,24 @@ mod tests {
         assert!(judged[0].smallest_detectable > alone);
     }
 
+    /// A two-sided p-value is twice the one-sided one, and at the ends of a 95 % interval that is 2.5 %.
+    #[test]
+    fn one_sided_tests() {
+        let c = comparison(&around(0.05, 0.01));
+        assert!((2.0 * c.p_above(1.0) - c.p).abs() < 1e-12);
+        assert!((c.p_above(c.ratio.low) - 0.025).abs() < 1e-6);
+        assert!((c.p_below(c.ratio.high) - 0.025).abs() < 1e-6);
+        assert!((c.p_above(1.02) + c.p_below(1.02) - 1.0).abs() < 1e-12);
+        let exact = compare(&[2.0; 8], &[1.0; 8], 0.95).unwrap();
+        assert_eq!((exact.p_above(1.9), exact.p_above(2.1)), (0.0, 1.0));
+        assert_eq!(exact.p_above(2.0), 1.0, "at the bound is not beyond it");
+        assert_eq!((c.p_above(f64::NAN), c.p_below(0.0)), (1.0, 1.0));
+    }
+
     #[test]
     fn no_spread() {
         let same = comparison(&[0.0; 8]);
-        assert_eq!((same.p, same.sd_log), (1.0, 0.0));
+        assert_eq!((same.p, same.se_log), (1.0, 0.0));
         let judged = judge(&[same], 0.02, 0.95);
         assert_eq!(
             (judged[0].verdict, judged[0].smallest_detectable),
@@ -246,12 +306,14 @@ mod tests {
         let one = Comparison {
             ratio: estimate(1),
             p: 1.0,
-            sd_log: 0.0,
+            se_log: 0.0,
+            df: 0.0,
         };
         let nan = Comparison {
             ratio: estimate(8),
             p: f64::NAN,
-            sd_log: f64::NAN,
+            se_log: f64::NAN,
+            df: 7.0,
         };
         for judged in judge(&[one, nan], 0.02, 0.95) {
             assert_eq!(judged.verdict, Verdict::Inconclusive);

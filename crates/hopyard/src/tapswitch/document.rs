@@ -68,6 +68,8 @@ pub struct PortDocument {
     pub table_full: u64,
     /// How often a frame was put off, as the device took no more.
     pub waited: u64,
+    /// Frames that the device sent by another queue than the frame of the same flow before.
+    pub queue_changes: u64,
     /// Frames lost, by reason, those that happened; `queue_full` the kernel dropped before the switch could read them.
     pub drops: BTreeMap<String, u64>,
 }
@@ -95,6 +97,7 @@ impl PortDocument {
             moved: c.moved,
             table_full: c.table_full,
             waited: c.waited,
+            queue_changes: c.queue_changes,
             drops,
         }
     }

@@ -17,7 +17,14 @@ pub(super) fn what(document: &Document) -> String {
         document.steering,
         document.addresses
     );
-    let mut table = table(&["port", "learnt", "moved", "flooded", "waited"]);
+    let mut table = table(&[
+        "port",
+        "learnt",
+        "moved",
+        "flooded",
+        "waited",
+        "queue changes",
+    ]);
     for port in &document.ports {
         table.add_row([
             port.port.clone(),
@@ -25,6 +32,7 @@ pub(super) fn what(document: &Document) -> String {
             port.moved.to_string(),
             port.flooded.to_string(),
             port.waited.to_string(),
+            port.queue_changes.to_string(),
         ]);
     }
     text += &format!("{table}\n");

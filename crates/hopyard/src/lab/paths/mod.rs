@@ -26,7 +26,7 @@ use hopyard_switch::{NewSwitch, Switch};
 use super::builder::switch_name;
 use super::{Builder, Error, LabId, Result, Topology, ovs, tap, vde};
 use crate::guest;
-use crate::model::{Axes, Cpus, Peer, Scheduler, UnknownName};
+use crate::model::{Attach, Axes, Cpus, Peer, Scheduler, UnknownName};
 
 /// One way to connect an endpoint.
 pub trait Path: Sync {
@@ -36,6 +36,10 @@ pub trait Path: Sync {
     fn summary(&self) -> &'static str;
     /// The peers that make sense for it.
     fn peers(&self) -> &'static [Peer];
+    /// Those of them that are left where its guest is attached like this.
+    fn peers_attached(&self, _attach: Attach) -> &'static [Peer] {
+        self.peers()
+    }
     /// What this host must have for it.
     fn needs(&self) -> &'static [Need];
     /// What it must have besides for these axes.
@@ -84,12 +88,26 @@ impl dyn Path {
         Err(Error::NoSuchPeer {
             path: self.name(),
             peer,
-            choices: self
-                .peers()
-                .iter()
-                .map(|p| p.name())
-                .collect::<Vec<_>>()
-                .join(", "),
+            choices: names(self.peers()),
+        })
+    }
+
+    /// Can it be asked for with this peer and these axes?
+    ///
+    /// # Errors
+    /// As [`Path::check`](Self::check).
+    pub fn check_with(&self, peer: Peer, axes: &Axes) -> Result<()> {
+        self.check(peer)?;
+        let attach = axes.attach.unwrap_or_default();
+        let peers = self.peers_attached(attach);
+        if peers.contains(&peer) {
+            return Ok(());
+        }
+        Err(Error::NoSuchPeerAttached {
+            path: self.name(),
+            peer,
+            attach,
+            choices: names(peers),
         })
     }
 
@@ -138,6 +156,11 @@ impl dyn Path {
         }
         Ok(())
     }
+}
+
+fn names(peers: &[Peer]) -> String {
+    let names: Vec<_> = peers.iter().map(|peer| peer.name()).collect();
+    names.join(", ")
 }
 
 /// Every path, in the order in which tables show them.

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use registry::{AXES, Axis, AxisError, MOST_FLOWS, axis};
 pub use values::{
-    Containers, Cpus, Family, OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch,
+    Attach, Containers, Cpus, Family, OffloadFlag, Placement, Rate, Scheduler, Segments, Steering,
+    Switch,
 };
 
 use super::{LoadKind, Peer};
@@ -78,6 +79,9 @@ pub struct Axes {
     /// Memory of a guest, bytes; absent is 512 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_memory_bytes: Option<u32>,
+    /// What a guest's card is attached to; absent is a bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attach: Option<Attach>,
     /// Queues of each multi-queue device; absent leaves the path's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u32>,
@@ -128,6 +132,7 @@ impl Default for Axes {
             segments: None,
             guest_cpus: None,
             guest_memory_bytes: None,
+            attach: None,
             queues: None,
             steering: None,
             offload: None,

@@ -2,7 +2,7 @@
 
 use super::Axes;
 use super::values::{
-    CONTAINERS, FAMILIES, PLACEMENTS, SCHEDULERS, SEGMENTS, STEERINGS, SWITCHES, choice,
+    ATTACHES, CONTAINERS, FAMILIES, PLACEMENTS, SCHEDULERS, SEGMENTS, STEERINGS, SWITCHES, choice,
 };
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units::{self, NotAQuantity};
@@ -386,6 +386,19 @@ pub static AXES: &[Axis] = &[
         of_path: true,
     },
     Axis {
+        name: "attach",
+        summary: "what a guest's card is attached to in the hub",
+        values: "bridge, direct, macvtap (default bridge)",
+        set: |axes, text| {
+            axes.attach = Some(choice("attach", text, &ATTACHES)?);
+            Ok(())
+        },
+        show: |axes| axes.attach.map(|attach| attach.to_string()),
+        clear: |axes| axes.attach = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
+    Axis {
         name: "steering",
         summary: "who chooses the queue of a tap by which a frame leaves the kernel",
         values: "kernel, hash, cpu (default hash)",
@@ -443,6 +456,7 @@ mod tests {
             ("segments", "direct"),
             ("guest_cpus", "2"),
             ("guest_memory", "1024MiB"),
+            ("attach", "macvtap"),
             ("queues", "4"),
             ("steering", "cpu"),
             ("offload", "off"),

@@ -85,6 +85,24 @@ pub enum Segments {
 #[serde(transparent)]
 pub struct Cpus(pub Vec<usize>);
 
+/// What a guest's card is attached to in the hub.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Attach {
+    /// A tap, a port of a Linux bridge.
+    #[default]
+    Bridge,
+    /// A tap, a port of the direct switch.
+    Direct,
+    /// A macvtap on the uplink, bridge mode.
+    Macvtap,
+}
+
+impl Attach {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Bridge, Self::Direct, Self::Macvtap];
+}
+
 /// On or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -169,6 +187,11 @@ pub(super) const SEGMENTS: [(&str, Segments); 4] = [
     ("macvlan", Segments::Macvlan),
     ("direct", Segments::Direct),
 ];
+pub(super) const ATTACHES: [(&str, Attach); 3] = [
+    ("bridge", Attach::Bridge),
+    ("direct", Attach::Direct),
+    ("macvtap", Attach::Macvtap),
+];
 pub(super) const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
@@ -221,6 +244,12 @@ impl FromStr for Cpus {
 impl fmt::Display for Containers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&shown(self, &CONTAINERS))
+    }
+}
+
+impl fmt::Display for Attach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &ATTACHES))
     }
 }
 

@@ -1,0 +1,79 @@
+//! Two runs compared, to be pasted into a message: narrow, plain, the machine first.
+
+mod facts;
+mod sentences;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use super::document::{Block, tame};
+use super::{json, markdown, named, text};
+use crate::model::DiffReport;
+
+/// The name and version of the document that [`schema`] describes.
+const SCHEMA: &str = "hopyard/diff/1";
+
+/// What a message quotes twice without breaking lines.
+const MESSAGE: usize = 76;
+
+/// How a comparison is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
+pub enum Format {
+    /// Plain ASCII of 76 columns, for a message.
+    #[default]
+    Text,
+    /// The same content as GitHub-flavoured Markdown.
+    Markdown,
+    /// The whole document, see `hopyard schema --diff`.
+    Json,
+}
+
+/// The comparison of two runs. Ends with a newline; reads nothing but its arguments.
+#[must_use]
+pub fn render(report: &DiffReport, format: Format) -> String {
+    match format {
+        Format::Text => ascii(&text::render(&compose(report), MESSAGE)),
+        Format::Markdown => markdown::render(&compose(report)),
+        Format::Json => json(report),
+    }
+}
+
+/// The JSON schema (2020-12) of [`Format::Json`].
+#[must_use]
+pub fn schema() -> Value {
+    named(schemars::schema_for!(DiffReport), SCHEMA)
+}
+
+/// What a person reads, in order: what was compared and what else differs, the ratios, what they show, what
+/// to doubt.
+fn compose(report: &DiffReport) -> Vec<Block> {
+    let mut blocks = facts::runs(report);
+    blocks.extend(facts::differences(report));
+    blocks.push(facts::caution(report));
+    blocks.extend(tables::blocks(report));
+    blocks.push(facts::legend(report));
+    blocks.extend(sentences::changes(report));
+    blocks.extend(sentences::gate(report));
+    blocks.extend(facts::left_out(report));
+    let warnings: Vec<String> = report.warnings.iter().map(|w| tame(&w.message)).collect();
+    if !warnings.is_empty() {
+        blocks.push(Block::Heading("Warnings".to_owned()));
+        blocks.push(Block::List(warnings));
+    }
+    blocks
+}
+
+/// The same in ASCII, a character for a character, so that what is lined up stays so.
+fn ascii(text: &str) -> String {
+    let plain = |c: char| match c {
+        c if c.is_ascii() => c,
+        '─' | '–' | '·' | '−' => '-',
+        'µ' | 'μ' => 'u',
+        '×' => 'x',
+        '…' => '.',
+        _ => '?',
+    };
+    text.chars().map(plain).collect()
+}

@@ -1,0 +1,129 @@
+//! What the verdicts support, in words; nothing that a verdict does not carry.
+
+use crate::model::{CellDiff, Change, DiffReport, QuantityDiff};
+use crate::report::document::{Block, tame};
+use crate::report::number::{chosen_percent, rough};
+use crate::report::quantity::{show_all, words};
+use crate::stats::{Estimate, Verdict};
+
+use super::tables::{Layout, exact};
+
+/// A sentence per regression and per improvement, regressions first, and what is left.
+pub(super) fn changes(report: &DiffReport) -> Vec<Block> {
+    if report.quick_look {
+        return Vec::new();
+    }
+    let layout = Layout::of(report);
+    let mut lines = Vec::new();
+    for wanted in [Change::Worse, Change::Better] {
+        for cell in &report.cells {
+            let changed = cell
+                .comparisons
+                .iter()
+                .filter(|(_, q)| q.change == Some(wanted));
+            lines.extend(changed.map(|(name, q)| sentence(&layout, cell, name, q, wanted)));
+        }
+    }
+    lines.push(tally(report));
+    vec![
+        Block::Heading("What the verdicts support, B against A".to_owned()),
+        Block::List(lines),
+    ]
+}
+
+fn sentence(
+    layout: &Layout<'_>,
+    cell: &CellDiff,
+    name: &str,
+    q: &QuantityDiff,
+    change: Change,
+) -> String {
+    let what = match &cell.base {
+        Some(base) => format!("{} over {}'s", words(name), tame(base)),
+        None => words(name),
+    };
+    let values = match &cell.base {
+        Some(_) => format!("{} -> {}", exact(q.a.value), exact(q.b.value)),
+        None => show_all(name, &[q.a.value, q.b.value]).replacen(" and ", " -> ", 1),
+    };
+    let change = match change {
+        Change::Worse => "worse",
+        Change::Better => "better",
+    };
+    let gate = if q.trips_gate == Some(true) {
+        "; trips the gate"
+    } else {
+        ""
+    };
+    let size = size(&q.ratio);
+    format!(
+        "{}: {what} {change}, {size}, {values}{gate}.",
+        layout.full_name(&cell.cell)
+    )
+}
+
+/// `-3.8 % (-4.9 to -2.7 %)`.
+fn size(ratio: &Estimate) -> String {
+    let percent = |ratio: f64| {
+        let sign = if ratio < 1.0 { "-" } else { "+" };
+        format!("{sign}{}", rough(100.0 * (ratio - 1.0).abs()))
+    };
+    format!(
+        "{} % ({} to {} %)",
+        percent(ratio.value),
+        percent(ratio.low),
+        percent(ratio.high)
+    )
+}
+
+fn tally(report: &DiffReport) -> String {
+    let all: Vec<&QuantityDiff> = report
+        .cells
+        .iter()
+        .flat_map(|c| c.comparisons.values())
+        .collect();
+    let count = |wanted| all.iter().filter(|q| q.verdict == Some(wanted)).count();
+    format!(
+        "Of {} comparisons {} are different, {} equivalent, {} inconclusive.",
+        all.len(),
+        count(Verdict::Different),
+        count(Verdict::Equivalent),
+        count(Verdict::Inconclusive)
+    )
+}
+
+/// What the gate says, and what it could have seen.
+pub(super) fn gate(report: &DiffReport) -> Option<Block> {
+    let gate = report.gate.as_ref()?;
+    let loss = chosen_percent(gate.fail_on_ratio);
+    let outcome = if gate.failed {
+        format!(
+            "Gate: FAILED. {} of {} comparisons are shown to be worse by more than {loss}.",
+            gate.tripped, gate.comparisons
+        )
+    } else {
+        format!(
+            "Gate: passed. None of {} comparisons is shown to be worse by more than {loss}.",
+            gate.comparisons
+        )
+    };
+    let caught: Vec<f64> = report
+        .cells
+        .iter()
+        .flat_map(|c| c.comparisons.values())
+        .filter_map(|q| q.gate_catches_ratio)
+        .collect();
+    let percent = |share: f64| format!("{} %", rough(100.0 * share));
+    let least = caught.iter().copied().reduce(f64::min);
+    let reach = least.zip(caught.iter().copied().reduce(f64::max)).map_or_else(
+        || " It could have caught none.".to_owned(),
+        |(least, most)| {
+            format!(
+                " Four times out of five it catches a loss of {} where it sees best, of {} where worst.",
+                percent(least),
+                percent(most)
+            )
+        },
+    );
+    Some(Block::Paragraph(format!("{outcome}{reach}")))
+}

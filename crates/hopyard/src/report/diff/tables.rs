@@ -1,0 +1,175 @@
+//! The ratios: a table for the main figure and one for the CPU cost of each load and peer.
+
+use crate::model::{AXES, Axis, Cell, CellDiff, Change, DiffReport, QuantityDiff};
+use crate::report::document::{Block, Cell as Field, Column, Part, Row, Table, tame};
+use crate::report::group::{distinct, phrase};
+use crate::report::number::{chosen_percent, percent, significant};
+use crate::report::quantity::{cpu_cost, main_figure, scale, words};
+use crate::stats::Verdict;
+
+/// Which cells belong together, and how each is called.
+pub(super) struct Layout<'a> {
+    /// Axis values that all cells share, in words.
+    pub(super) shared: Vec<String>,
+    groups: Vec<Vec<&'a CellDiff>>,
+}
+
+impl<'a> Layout<'a> {
+    /// Cells by load and peer, in the plan's order.
+    pub(super) fn of(report: &'a DiffReport) -> Self {
+        let kinds = distinct(report.cells.iter().map(|c| (c.cell.load, c.cell.peer)));
+        let of_kind = |kind| {
+            let own = report
+                .cells
+                .iter()
+                .filter(move |c| (c.cell.load, c.cell.peer) == kind);
+            own.collect()
+        };
+        let all: Vec<&CellDiff> = report.cells.iter().collect();
+        Self {
+            shared: AXES.iter().filter_map(|axis| common(axis, &all)).collect(),
+            groups: kinds.into_iter().map(of_kind).collect(),
+        }
+    }
+
+    /// Load, peer, and the axis values that hold for this group only.
+    fn title(&self, group: &[&CellDiff]) -> String {
+        let first = group
+            .iter()
+            .take(1)
+            .map(|c| format!("{}, {}", c.cell.load, c.cell.peer));
+        let values = AXES.iter().filter_map(|axis| common(axis, group));
+        let own = values.filter(|value| !self.shared.contains(value));
+        first.chain(own).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Path, and the axis values that tell it from others of its group.
+    fn row_name(group: &[&CellDiff], cell: &Cell) -> String {
+        let varying = AXES.iter().filter(|axis| common(axis, group).is_none());
+        let values = varying.filter_map(|axis| spoken(axis, cell));
+        let path = std::iter::once(tame(&cell.path));
+        path.chain(values).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The name of a cell in a sentence: path, load, peer, and what tells it from others.
+    pub(super) fn full_name(&self, cell: &Cell) -> String {
+        let own = |g: &&Vec<&CellDiff>| {
+            g.iter()
+                .any(|c| (c.cell.load, c.cell.peer) == (cell.load, cell.peer))
+        };
+        let group = self.groups.iter().find(own).map_or(&[][..], Vec::as_slice);
+        let values = AXES
+            .iter()
+            .filter_map(|axis| {
+                spoken(axis, cell).filter(|v| common(axis, group).as_ref() != Some(v))
+            })
+            .filter(|value| !group.is_empty() && !self.shared.contains(value));
+        let facts = [
+            tame(&cell.path),
+            cell.load.to_string(),
+            cell.peer.to_string(),
+        ];
+        facts
+            .into_iter()
+            .chain(values)
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+fn spoken(axis: &Axis, cell: &Cell) -> Option<String> {
+    (axis.show)(&cell.axes).map(|value| phrase(axis.name, &tame(&value)))
+}
+
+/// An axis' value in words where all these cells have the same one.
+fn common(axis: &Axis, cells: &[&CellDiff]) -> Option<String> {
+    match distinct(cells.iter().map(|c| spoken(axis, &c.cell))).as_slice() {
+        [Some(value)] => Some(value.clone()),
+        _ => None,
+    }
+}
+
+/// Title and tables of each group; other quantities are in sentences where they changed.
+pub(super) fn blocks(report: &DiffReport) -> Vec<Block> {
+    let layout = Layout::of(report);
+    let mut blocks = Vec::new();
+    for group in &layout.groups {
+        blocks.push(Block::Heading(layout.title(group)));
+        let load = group.first().map(|c| c.cell.load);
+        let names = load.map(|load| [main_figure(load), cpu_cost(load)]);
+        for name in names.iter().flatten() {
+            blocks.extend(table(report, group, name).map(Block::Table));
+        }
+    }
+    blocks
+}
+
+fn table(report: &DiffReport, group: &[&CellDiff], name: &str) -> Option<Table> {
+    let rows: Vec<(&CellDiff, &QuantityDiff)> = group
+        .iter()
+        .filter_map(|cell| Some((*cell, cell.comparisons.get(name)?)))
+        .collect();
+    let values = rows.iter().flat_map(|(_, q)| [q.a.value, q.b.value]);
+    let greatest = values.map(f64::abs).fold(0.0, f64::max);
+    let scale = scale(name, greatest);
+    let unit = if report.relative {
+        "x base"
+    } else {
+        scale.unit
+    };
+    let show = |value: f64| {
+        Field(vec![Part::Point(if report.relative {
+            exact(value)
+        } else {
+            scale.show(value)
+        })])
+    };
+    let interval = format!("{} interval", chosen_percent(report.confidence));
+    let columns = vec![
+        Column::left(&[&words(name), "path"]),
+        Column::right(&["A", unit]),
+        Column::right(&["B", unit]).following(),
+        Column::right(&["B/A"]),
+        Column::left(&[&interval]).following(),
+        Column::left(&["verdict"]).following(),
+    ];
+    let row = |(cell, q): &(&CellDiff, &QuantityDiff)| {
+        Row::Cells(vec![
+            Field::lone(Layout::row_name(group, &cell.cell)),
+            show(q.a.value),
+            show(q.b.value),
+            Field::lone(exact(q.ratio.value)),
+            Field::lone(format!("{} to {}", exact(q.ratio.low), exact(q.ratio.high))),
+            Field::lone(verdict(q)),
+        ])
+    };
+    (!rows.is_empty()).then(|| Table {
+        rows: rows.iter().map(row).collect(),
+        columns,
+        keys: 1,
+    })
+}
+
+/// A ratio near 1 to a tenth of a per cent: three digits would be too few above 1.
+pub(super) fn exact(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) {
+        format!("{ratio:.3}")
+    } else {
+        significant(ratio)
+    }
+}
+
+fn verdict(q: &QuantityDiff) -> String {
+    let size = || {
+        q.smallest_detectable
+            .map_or_else(|| "any".to_owned(), percent)
+    };
+    match (q.verdict, q.change) {
+        (None, _) => "none".to_owned(),
+        (Some(Verdict::Different), Some(Change::Worse)) => "worse".to_owned(),
+        (Some(Verdict::Different), Some(Change::Better)) => "better".to_owned(),
+        (Some(Verdict::Different), None) => "different".to_owned(),
+        (Some(Verdict::Equivalent), _) => "equivalent".to_owned(),
+        (Some(Verdict::Inconclusive), _) => format!("? {}", size()),
+    }
+}
