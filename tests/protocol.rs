@@ -43,7 +43,7 @@ impl Worker {
         };
         let hello = worker.hear();
         assert_eq!(hello["is"], "hello");
-        assert_eq!(hello["protocol"], 2);
+        assert_eq!(hello["protocol"], 3);
         assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
         worker
     }
@@ -212,7 +212,7 @@ fn nonsense_is_answered_and_survived() {
         assert_eq!(answer["is"], "failed", "{nonsense}: {answer}");
         let cause = answer["cause"].as_str().unwrap();
         assert!(
-            cause.starts_with("not a request of protocol 2: "),
+            cause.starts_with("not a request of protocol 3: "),
             "{cause}"
         );
     }

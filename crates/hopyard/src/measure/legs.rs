@@ -39,12 +39,15 @@ pub(super) fn prove(
         .sent
         .plus(traffic.received)
         .times(turn_ns(traffic.axes) / parts.devices_ns.max(1.0));
-    // The receiver's flows are in the order of the containers, whichever end it is.
-    let flows = parts.receiver.flows.iter().zip(parts.clients);
-    for (container, (received, client)) in topology.containers.iter().zip(flows) {
+    // The receiver's flows are in the order of the containers, whichever end it is. Of a flow that nobody told of
+    // nothing is known to have arrived.
+    let flows = parts.receiver.flows.iter().copied();
+    let flows = flows.chain(std::iter::repeat(Counted::default()));
+    let ends = flows.zip(parts.clients);
+    for (container, (received, client)) in topology.containers.iter().zip(ends) {
         legs.push(Leg {
             hops: &container.way,
-            traffic: part(traffic, *received, client, parts),
+            traffic: part(traffic, received, client, parts),
             burst: Some(burst),
         });
     }
