@@ -245,11 +245,11 @@ fn requests_out_of_bounds_are_refused_with_the_bound() {
         ),
         (
             serving(&|r| r["spec"]["flows"] = json!(0)),
-            "between 1 and 256",
+            "between 1 and 1000",
         ),
         (
-            serving(&|r| r["spec"]["flows"] = json!(257)),
-            "between 1 and 256",
+            serving(&|r| r["spec"]["flows"] = json!(1001)),
+            "between 1 and 1000",
         ),
         (
             serving(&|r| r["address"] = json!("192.0.2.1")),

@@ -41,22 +41,28 @@ pub enum Policy {
     /// It goes before all of the above, and takes turns of fixed length with others of its kind: `SCHED_RR` at
     /// the lowest priority.
     RoundRobin,
+    /// It goes before all of the above until it waits: `SCHED_FIFO`, one priority higher.
+    First,
 }
 
 /// Schedules the calling thread, and the threads and processes it starts from now on, by `policy`.
 ///
 /// # Errors
-/// [`Error::Kernel`] where a filter of system calls forbids it, [`Error::Denied`] for round robin without
+/// [`Error::Kernel`] where a filter of system calls forbids it, [`Error::Denied`] for the last two without
 /// `CAP_SYS_NICE`.
 pub fn schedule_current_thread(policy: Policy) -> Result<()> {
     let number = match policy {
         Policy::Other => libc::SCHED_OTHER,
         Policy::Batch => libc::SCHED_BATCH,
         Policy::RoundRobin => libc::SCHED_RR,
+        Policy::First => libc::SCHED_FIFO,
     };
-    let parameters = libc::sched_param {
-        sched_priority: i32::from(policy == Policy::RoundRobin),
+    let sched_priority = match policy {
+        Policy::Other | Policy::Batch => 0,
+        Policy::RoundRobin => 1,
+        Policy::First => 2,
     };
+    let parameters = libc::sched_param { sched_priority };
     // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
     let done = unsafe { libc::sched_setscheduler(0, number, &raw const parameters) };
     Errno::result(done)
@@ -118,6 +124,8 @@ mod tests {
             );
             schedule_current_thread(Policy::RoundRobin).unwrap();
             assert_eq!(policy(), libc::SCHED_RR);
+            schedule_current_thread(Policy::First).unwrap();
+            assert_eq!(policy(), libc::SCHED_FIFO);
             schedule_current_thread(Policy::Other).unwrap();
             assert_eq!(policy(), libc::SCHED_OTHER);
         });

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use hopyard_net::{clock, tcp_info};
+use hopyard_net::{clock, cpu, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
@@ -151,6 +151,10 @@ impl Session {
                 start,
                 handle: Some(handle),
             });
+        }
+        if spec.crowded {
+            // Not before: threads are scheduled as the one that starts them.
+            cpu::schedule_current_thread(cpu::Policy::First).map_err(|e| crate::chain(&e))?;
         }
         Ok(session)
     }

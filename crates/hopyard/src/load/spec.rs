@@ -30,6 +30,9 @@ pub struct LoadSpec {
     /// Count the cache misses of its threads?
     #[serde(default)]
     pub cache_misses: bool,
+    /// Are there so many processes that whoever reads the counters must go before them, to be in time?
+    #[serde(default)]
+    pub crowded: bool,
     /// Self-timed work of the responder before each response, ns (known extra cost for `verify`).
     #[serde(default)]
     pub service_time_ns: u64,
@@ -54,6 +57,7 @@ impl LoadSpec {
             socket_buffer: axes.socket_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             congestion: axes.congestion.clone(),
+            crowded: axes.containers.is_some(),
             cache_misses: axes.containers.is_some(),
             round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
             service_time_ns: 0,
