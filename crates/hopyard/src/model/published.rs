@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axes, LoadKind, Peer, axis};
+use super::{Axes, Base, LoadKind, Peer, axis};
 
 /// What a report published about the paths of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,9 +55,28 @@ impl PublishedFigure {
         self.path == path && self.load == load && with && self.set.iter().all(varied)
     }
 
-    /// Is it of the same load, with the same peer, at the same values as another?
+    /// Is it one that others are compared with?
     #[must_use]
-    pub fn is_beside(&self, other: &Self) -> bool {
-        (self.load, self.peer, &self.set) == (other.load, other.peer, &other.set)
+    pub fn is_base(&self, base: &Base<'_>) -> bool {
+        match base {
+            Base::Path(path) => self.path == *path,
+            Base::Value(axis, value) => self.set.get(axis.name).is_some_and(|v| v == value),
+            Base::Offload => false,
+        }
+    }
+
+    /// Is it what another is compared with?
+    #[must_use]
+    pub fn is_base_of(&self, other: &Self, base: &Base<'_>) -> bool {
+        let mut theirs = other.clone();
+        match base {
+            Base::Path(_) => theirs.path.clone_from(&self.path),
+            Base::Value(axis, value) => {
+                theirs.set.insert(axis.name.to_owned(), (*value).to_owned());
+            }
+            Base::Offload => return false,
+        }
+        let place = |f: &Self| (f.path.clone(), f.load, f.peer, f.set.clone());
+        self.is_base(base) && place(self) == place(&theirs)
     }
 }

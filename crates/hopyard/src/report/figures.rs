@@ -195,11 +195,12 @@ fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, is_base: bool)
 
 /// A value and its half-width.
 pub(super) fn figure(estimate: &Estimate, scale: Scale) -> Vec<Part> {
-    // One sample has no spread to speak of; a width of 0 would be a lie.
-    let half = if estimate.n < 2 {
+    let ratio = estimate.half_width_ratio();
+    // One sample has no spread to speak of; a width of 0 would be a lie. Nor is there a share of nothing.
+    let half = if estimate.n < 2 || !ratio.is_finite() {
         String::new()
     } else {
-        format!("±{}", percent(estimate.half_width_ratio()))
+        format!("±{}", percent(ratio))
     };
     vec![Part::Point(scale.show(estimate.value)), Part::Right(half)]
 }

@@ -10,7 +10,7 @@ use super::group::{Layout, distinct};
 use super::number::{ABSENT, ratio, significant};
 use super::quantity::{self, CPU_PER_BYTE, EFFICIENCY, Scale};
 use crate::assess::PER_GHZ;
-use crate::model::{CellReport, Published, PublishedFigure, RunReport, VerdictReport};
+use crate::model::{Base, CellReport, Published, PublishedFigure, RunReport, VerdictReport};
 use crate::stats::Estimate;
 use grid::Plane;
 
@@ -69,11 +69,10 @@ impl<'a> Comparison<'a> {
             .map(|cell| cell.and_then(|cell| cell.estimates.get(&published.quantity)));
         let greatest = estimates.clone().flatten().map(|e| e.value.abs());
         let scale = quantity::scale(&published.quantity, greatest.fold(0.0, f64::max));
+        let base = layout.base.and_then(|base| Base::parse(base).ok());
         let base_then = |then: &PublishedFigure| {
-            published
-                .figures
-                .iter()
-                .find(|f| f.is_beside(then) && Some(f.path.as_str()) == layout.base)
+            let mut figures = published.figures.iter();
+            figures.find(|f| base.is_some_and(|base| f.is_base_of(then, &base)))
         };
         let pairs = published.figures.iter().zip(&cells).zip(estimates);
         Self {
@@ -81,16 +80,13 @@ impl<'a> Comparison<'a> {
                 .map(|((then, now), estimate)| Pair {
                     then,
                     base_then: base_then(then),
-                    is_base: layout.base == Some(then.path.as_str()),
+                    is_base: base.is_some_and(|base| then.is_base(&base)),
                     estimate,
                     verdict: now.and_then(|cell| verdict(cell, &published.quantity)),
                     scale,
                 })
                 .collect(),
-            varied: distinct(published.figures.iter().flat_map(|f| f.set.keys()))
-                .into_iter()
-                .map(String::as_str)
-                .collect(),
+            varied: varied(&published.figures),
             base: layout.base,
             published,
             scale,
@@ -101,6 +97,14 @@ impl<'a> Comparison<'a> {
     fn versus(&self) -> String {
         format!("vs {}", self.base.map_or_else(|| "base".to_owned(), tame))
     }
+}
+
+/// The axes that some figures have at other values than others.
+fn varied(figures: &[PublishedFigure]) -> Vec<&str> {
+    let axes = distinct(figures.iter().flat_map(|f| f.set.keys()));
+    let values = |axis: &&String| distinct(figures.iter().map(|f| f.set.get(*axis))).len();
+    let varied = axes.into_iter().filter(|axis| values(axis) > 1);
+    varied.map(String::as_str).collect()
 }
 
 /// A cell's verdict on a quantity. Efficiency is CPU cost the other way round, and judged with it.

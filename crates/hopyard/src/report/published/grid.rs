@@ -1,82 +1,143 @@
-//! Published figures in the layout of the report: an axis down, the paths across, each then and now; and a
-//! second grid of what each path is to the base.
+//! Published figures in the layout of the report: an axis down, the paths or the axis of the base across, each
+//! then and now; and a second grid of what each is to the base. What else was varied has grids for each of its values.
 
 use std::cmp::Reverse;
 
 use super::super::document::{Block, Cell, Column, Row, Table, tame};
 use super::super::group::{distinct, phrase};
 use super::super::number::ABSENT;
-use super::{Comparison, Pair};
+use super::{Comparison, Pair, whence};
+use crate::model::{Base, PublishedFigure};
 
-/// The axis with more values goes down; the other one has grids for each of its values.
+/// What goes across.
+#[derive(Clone, Copy)]
+enum Across<'a> {
+    Paths,
+    Axis(&'a str),
+}
+
+impl Across<'_> {
+    fn of(self, figure: &PublishedFigure) -> String {
+        match self {
+            Self::Paths => tame(&figure.path),
+            Self::Axis(axis) => phrase(axis, &tame(&figure.set[axis])),
+        }
+    }
+}
+
+/// Which dimension goes where.
 pub(super) struct Plane<'a> {
+    /// The axis with the most values.
     down: &'a str,
-    slices: Option<&'a str>,
+    across: Across<'a>,
+    /// Each combination of their values has grids of its own.
+    slices: Vec<&'a str>,
+    /// So has each load and peer.
+    several_loads: bool,
 }
 
 impl<'a> Plane<'a> {
-    /// Figures of one load on several paths that were varied in one axis or two.
+    /// Figures on several paths, or at several values of the axis of the base, that were varied in at least one
+    /// more axis.
     pub(super) fn of(table: &Comparison<'a>) -> Option<Self> {
         let figures = || table.pairs.iter().map(|pair| pair.then);
-        let several_paths = distinct(figures().map(|f| &f.path)).len() > 1;
-        let one_load = distinct(figures().map(|f| (f.load, f.peer))).len() == 1;
-        let same_axes = figures().all(|f| f.set.len() == table.varied.len());
-        if !(several_paths && one_load && same_axes) {
+        let axes = figures().flat_map(|f| f.set.keys());
+        let count = distinct(axes).len();
+        if !figures().all(|f| f.set.len() == count) {
             return None;
         }
-        let values = |axis: &&str| distinct(figures().map(|f| f.set.get(*axis))).len();
         let mut axes = table.varied.clone();
+        let across = if distinct(figures().map(|f| &f.path)).len() > 1 {
+            Across::Paths
+        } else {
+            let base = table.base.and_then(|base| Base::parse(base).ok())?;
+            let Base::Value(axis, _) = base else {
+                return None;
+            };
+            let at = axes.iter().position(|name| *name == axis.name)?;
+            Across::Axis(axes.remove(at))
+        };
+        let values = |axis: &&str| distinct(figures().map(|f| f.set.get(*axis))).len();
         axes.sort_by_key(|axis| Reverse(values(axis)));
-        match axes[..] {
-            [down] => Some(Self { down, slices: None }),
-            [down, slices] => Some(Self {
-                down,
-                slices: Some(slices),
-            }),
-            _ => None,
-        }
+        let (down, slices) = axes.split_first()?;
+        Some(Self {
+            down,
+            across,
+            slices: slices.to_vec(),
+            several_loads: distinct(figures().map(whence)).len() > 1,
+        })
+    }
+
+    /// What tells one slice from the others, in words; nothing where there is one.
+    fn slice(&self, figure: &PublishedFigure) -> String {
+        let load = self.several_loads.then(|| whence(figure));
+        let values = self.slices.iter();
+        let values = values.map(|axis| phrase(axis, &tame(&figure.set[*axis])));
+        let words: Vec<_> = load.into_iter().chain(values).collect();
+        words.join(" · ")
     }
 
     pub(super) fn blocks(&self, table: &Comparison<'_>) -> Vec<Block> {
         let mut blocks = Vec::new();
-        let of = |pair: &Pair<'_>| self.slices.map(|axis| pair.then.set[axis].clone());
-        for slice in distinct(table.pairs.iter().map(of)) {
-            let pairs: Vec<&Pair<'_>> = table.pairs.iter().filter(|p| of(p) == slice).collect();
-            if let (Some(axis), Some(value)) = (self.slices, &slice) {
-                blocks.push(Block::Heading(phrase(axis, &tame(value))));
+        for slice in self.slices_of(table) {
+            if !slice.words.is_empty() {
+                blocks.push(Block::Heading(slice.words));
             }
-            let what = tame(&table.published.what);
-            let here = table.scale.unit;
-            let units = if what == here {
-                what
-            } else {
-                format!("{what}, here {here}")
-            };
-            blocks.push(Block::Table(
-                self.grid(&pairs, &units, |pair| [pair.then(), pair.now()]),
-            ));
-            if table.pairs.iter().any(|pair| pair.base_then.is_some()) {
-                blocks.push(Block::Table(self.grid(&pairs, &table.versus(), |pair| {
-                    [pair.ratio_then(), pair.ratio_now()]
-                })));
+            blocks.extend(self.grids(table, &slice.pairs));
+            if matches!(self.across, Across::Axis(_)) {
+                blocks.push(Block::Notes(vec![self.called(slice.pairs)]));
             }
         }
-        blocks.push(Block::Notes(vec![called(table)]));
+        // Paths have one name all over.
+        if matches!(self.across, Across::Paths) {
+            blocks.push(Block::Notes(vec![self.called(&table.pairs)]));
+        }
+        blocks
+    }
+
+    fn slices_of<'t, 'f>(&self, table: &'t Comparison<'f>) -> Vec<Slice<'t, 'f>> {
+        let words = |pair: &Pair<'_>| self.slice(pair.then);
+        let slices = distinct(table.pairs.iter().map(words)).into_iter();
+        slices
+            .map(|slice| Slice {
+                pairs: table.pairs.iter().filter(|p| words(p) == slice).collect(),
+                words: slice,
+            })
+            .collect()
+    }
+
+    /// The figures, and what they are to the base.
+    fn grids(&self, table: &Comparison<'_>, pairs: &[&Pair<'_>]) -> Vec<Block> {
+        let what = tame(&table.published.what);
+        let here = table.scale.unit;
+        let units = if what == here {
+            what
+        } else {
+            format!("{what}, here {here}")
+        };
+        let mut blocks = vec![Block::Table(
+            self.grid(pairs, &units, |pair| [pair.then(), pair.now()]),
+        )];
+        if pairs.iter().any(|pair| pair.base_then.is_some()) {
+            blocks.push(Block::Table(self.grid(pairs, &table.versus(), |pair| {
+                [pair.ratio_then(), pair.ratio_now()]
+            })));
+        }
         blocks
     }
 
     fn grid(&self, pairs: &[&Pair<'_>], what: &str, of: impl Fn(&Pair<'_>) -> [Cell; 2]) -> Table {
-        let paths = distinct(pairs.iter().map(|pair| &pair.then.path));
+        let across = distinct(pairs.iter().map(|pair| self.across.of(pair.then)));
         let mut columns = vec![Column::right(&[what, self.down])];
-        for path in &paths {
-            columns.push(Column::right(&[&tame(path), "then"]));
+        for value in &across {
+            columns.push(Column::right(&[value, "then"]));
             columns.push(Column::right(&["here"]).following());
         }
         let rows = distinct(pairs.iter().map(|pair| &pair.then.set[self.down]));
         let rows = rows.into_iter().map(|value| {
-            let cells = paths.iter().flat_map(|path| {
+            let cells = across.iter().flat_map(|column| {
                 let here = |pair: &&&Pair<'_>| {
-                    pair.then.path == **path && pair.then.set[self.down] == *value
+                    self.across.of(pair.then) == *column && pair.then.set[self.down] == *value
                 };
                 match pairs.iter().find(here) {
                     Some(pair) => of(pair),
@@ -95,13 +156,19 @@ impl<'a> Plane<'a> {
             keys: 1,
         }
     }
+
+    /// What each path, or each value across, was called then.
+    fn called<'p>(&self, pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> String {
+        let names = pairs.into_iter().map(|pair| {
+            let called = tame(&pair.then.called);
+            format!("{}: {called}", self.across.of(pair.then))
+        });
+        format!("Then called: {}.", distinct(names).join("; "))
+    }
 }
 
-/// What each path was called then.
-fn called(table: &Comparison<'_>) -> String {
-    let names = table.pairs.iter().map(|pair| {
-        let (path, called) = (tame(&pair.then.path), tame(&pair.then.called));
-        format!("{path}: {called}")
-    });
-    format!("Then called: {}.", distinct(names).join("; "))
+/// Figures that share a grid.
+struct Slice<'t, 'f> {
+    words: String,
+    pairs: Vec<&'t Pair<'f>>,
 }

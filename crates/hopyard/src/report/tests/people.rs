@@ -177,14 +177,14 @@ fn what_was_not_measured_is_a_dash() {
     ];
     let text = text(&report);
     assert!(!text.contains("NaN") && !text.contains("inf"));
-    insta::assert_snapshot!(from(&text, "udp_rr"), @r"
+    insta::assert_snapshot!(from(&text, "udp_rr"), @"
     udp_rr · host · 1 B requests and responses (request/response over UDP)
              transactions                 CPU cost
     path               /s  vs veth  µs/transaction
     ──────────────────────────────────────────────
     veth         812 ±11%  base                  –
     bridge              –  –                     –
-    macvlan        0   ±–  0× ≠                  –
+    macvlan        0       0× ≠                  –
 
     ± half-width at 95 % confidence · ≠ different
 

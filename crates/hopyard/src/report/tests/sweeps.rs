@@ -201,6 +201,73 @@ fn by_flows_and_offload() -> RunReport {
     report
 }
 
+/// On one path, the axis of the base goes across; loads and further axes have grids of their own, and an axis that all
+/// have at one value is none.
+#[test]
+fn published_figures_of_one_path_have_the_base_s_axis_across() {
+    let mut report = by_flows_and_offload();
+    report.cells.retain(|cell| cell.path == "bridge");
+    for verdict in report
+        .cells
+        .iter_mut()
+        .flat_map(|c| c.verdicts.values_mut())
+    {
+        verdict.base = "offload=on".to_owned();
+    }
+    let figure = |load, flows: &str, offload: &str, value| PublishedFigure {
+        path: "bridge".to_owned(),
+        load,
+        peer: Some(Peer::Local),
+        called: format!("scenario {load}, {offload}"),
+        value,
+        set: [("flows", flows), ("offload", offload), ("family", "4")]
+            .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
+            .into(),
+        half_width: None,
+    };
+    let (there, back) = (LoadKind::TcpStream, LoadKind::TcpMaerts);
+    report.published = vec![Published {
+        source: "A. Author, A title, somewhere, 2011".to_owned(),
+        quantity: "goodput_bps".to_owned(),
+        what: "Gbit/s".to_owned(),
+        remark: "Four cores.".to_owned(),
+        figures: vec![
+            figure(there, "1", "off", 0.5),
+            figure(there, "8", "off", 0.25),
+            figure(there, "1", "on", 5.0),
+            figure(there, "8", "on", 2.0),
+            figure(back, "1", "off", 3.0),
+        ],
+    }];
+    let text = text(&report);
+    let block = from(&text, "As published").split("\n± ").next().unwrap();
+    insta::assert_snapshot!(block, @"
+    As published: A. Author, A title, somewhere, 2011
+    tcp_stream local
+    Gbit/s  offload off              offload on
+     flows         then        here        then        here
+    ───────────────────────────────────────────────────────
+         1       0.500   15.9 ±1.2%       5.00   15.9 ±1.2%
+         8       0.250   15.9 ±1.2%       2.00   15.9 ±1.2%
+
+    vs offload=on  offload off            offload on
+            flows         then      here        then      here
+    ──────────────────────────────────────────────────────────
+                1       0.100×  0.850× ≠        base  0.850× ≠
+                8       0.125×  0.850× ≠        base  0.850× ≠
+    Then called: offload off: scenario tcp_stream, off; offload on: scenario tcp_stream, on.
+
+    tcp_maerts local
+    Gbit/s  offload off
+     flows         then  here
+    ─────────────────────────
+         1        3.00      –
+    Then called: offload off: scenario tcp_maerts, off.
+
+    Four cores.
+    ");
+}
+
 /// Ratios of efficiency are those of CPU cost the other way round.
 #[test]
 fn published_figures_of_two_axes_are_grids() {
