@@ -94,7 +94,12 @@ fn every_container_carries_and_its_way_is_proved() {
     unharmed(|| {
         walk_contained("containers", |path, peer| {
             let before = Traces::now();
-            for load in [LoadKind::TcpStream, LoadKind::TcpMaerts, LoadKind::UdpRr] {
+            for load in [
+                LoadKind::TcpStream,
+                LoadKind::TcpMaerts,
+                LoadKind::UdpRr,
+                LoadKind::UdpFlood,
+            ] {
                 let cell = contained(path.name(), peer, load, &[]);
                 let lab = build(&cell)?;
                 let measured = proved(&lab, &cell, 150)?;
@@ -199,7 +204,7 @@ fn round_robin_is_of_the_senders() {
     assert_eq!(
         seen,
         ["0", "1", "2"].map(str::to_owned).into(),
-        "SCHED_OTHER until it begins, SCHED_FIFO for who counts, SCHED_RR for who sends"
+        "SCHED_OTHER until it begins, SCHED_FIFO (which its children do not have) for who counts, SCHED_RR for who sends"
     );
 }
 

@@ -19,6 +19,7 @@ mod containers;
 mod diff;
 mod directories;
 mod doctor;
+mod floods;
 mod forward;
 mod interrupts;
 mod kept;

@@ -107,6 +107,7 @@ fn spec(kind: &str, flows: u32) -> Value {
     json!({
         "kind": kind, "flows": flows, "message_size": 1400, "request_size": 1, "response_size": 1,
         "socket_buffer": null, "congestion": congestion,
+        "pace_bps": if kind == "udp_paced" { json!(80_000_000) } else { Value::Null },
     })
 }
 
@@ -146,6 +147,8 @@ fn every_load_over_loopback() {
         "tcp_rr",
         "tcp_crr",
         "udp_stream",
+        "udp_flood",
+        "udp_paced",
         "udp_rr",
     ] {
         let (mut client, mut server) = pair(kind, 2);
@@ -160,7 +163,7 @@ fn every_load_over_loopback() {
             assert!((90 * MS..300 * MS).contains(&window), "{kind}: {window}");
         }
         let (receiver, counted) = match kind {
-            "tcp_stream" | "udp_stream" => (&at_server, "bytes"),
+            "tcp_stream" | "udp_stream" | "udp_flood" | "udp_paced" => (&at_server, "bytes"),
             "tcp_maerts" => (&at_client, "bytes"),
             _ => (&at_client, "transactions"),
         };
@@ -180,6 +183,9 @@ fn every_load_over_loopback() {
                 "{quantiles:?}"
             );
         }
+        let numbered = matches!(kind, "udp_flood" | "udp_paced");
+        assert_eq!(at_server.get("arrivals").is_some(), numbered, "{kind}");
+        assert!(at_client.get("arrivals").is_none(), "{kind}");
         // A worker is ready for the next load.
         let again = server.ask(&serve(kind, 1));
         assert_eq!(again["is"], "serving");
@@ -250,6 +256,17 @@ fn requests_out_of_bounds_are_refused_with_the_bound() {
         (
             serving(&|r| r["spec"]["flows"] = json!(1001)),
             "between 1 and 1000",
+        ),
+        (
+            serving(&|r| {
+                r["spec"]["kind"] = json!("udp_flood");
+                r["spec"]["message_size"] = json!(31);
+            }),
+            "message_size 31 is too small for udp_flood",
+        ),
+        (
+            serving(&|r| r["spec"]["kind"] = json!("udp_paced")),
+            "udp_paced with no pace",
         ),
         (
             serving(&|r| r["address"] = json!("192.0.2.1")),

@@ -174,7 +174,7 @@ fn contract(report: &Value) {
 fn every_load_has_its_figures() {
     let _alone = alone();
     let room = Room::new();
-    let loads = "tcp_stream,tcp_maerts,tcp_rr,tcp_crr,udp_stream,udp_rr";
+    let loads = "tcp_stream,tcp_maerts,tcp_rr,tcp_crr,udp_stream,udp_flood,udp_paced,udp_rr";
     let said = start(
         &room,
         "run",
@@ -188,6 +188,17 @@ fn every_load_has_its_figures() {
         let wanted: &[&str] = match cell["load"].as_str().unwrap() {
             "tcp_stream" | "tcp_maerts" => &["goodput_bps", "bytes_per_skb", "retransmits"],
             "udp_stream" => &["goodput_bps", "packets_per_s", "lost_ratio"],
+            "udp_flood" => &[
+                "packets_per_s",
+                "lost_ratio",
+                "jitter_pdv_p99_ns",
+                "jitter_rfc3550_ns",
+                "interarrival_p50_ns",
+                "reordered_ratio",
+                "receiver_busy_ratio",
+                "receiver_dropped_ratio",
+            ],
+            "udp_paced" => &["latency_p50_ns", "jitter_rfc3550_ns", "receiver_busy_ratio"],
             // Far quantiles need more transactions than a slow machine makes in such a window.
             _ => &["transactions_per_s", "latency_p50_ns"],
         };
@@ -196,6 +207,19 @@ fn every_load_has_its_figures() {
             let value = cell["estimates"][name]["value"].as_f64();
             assert!(value.is_some_and(f64::is_finite), "{name}: {cell:#}");
         }
+        let numbered = ["udp_flood", "udp_paced"].contains(&cell["load"].as_str().unwrap());
+        assert_eq!(
+            cell["estimates"]["jitter_rfc3550_ns"].is_object(),
+            numbered,
+            "{cell:#}"
+        );
+        let flows = cell["flows"].as_array().map_or(0, Vec::len);
+        assert_eq!(flows, usize::from(numbered), "{cell:#}");
+        // One flow makes no runs.
+        assert!(
+            cell["estimates"]["run_length_p50_packets"].is_null(),
+            "{cell:#}"
+        );
         for (name, estimate) in cell["estimates"].as_object().unwrap() {
             let [low, value, high] = ["low", "value", "high"].map(|k| estimate[k].as_f64());
             if let (Some(low), Some(value), Some(high)) = (low, value, high) {

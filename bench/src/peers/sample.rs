@@ -316,10 +316,8 @@ fn own_rate(scenario: &Scenario, client: &Tallied, server: &Tallied) -> f64 {
     } = server;
     let (units, window_ns) = match scenario.load {
         LoadKind::TcpStream | LoadKind::TcpMaerts => (*bytes, *window_ns),
-        LoadKind::UdpStream => (*messages, *window_ns),
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => {
-            (client.received.transactions, client.window_ns)
-        }
+        load if load.is_udp_stream() => (*messages, *window_ns),
+        _ => (client.received.transactions, client.window_ns),
     };
     units as f64 / window_ns as f64
 }

@@ -133,13 +133,13 @@ impl Scenario {
                 cost: "ns/KiB",
                 per_cost: 1.0 / 1024.0,
             },
-            LoadKind::UdpStream => Unit {
+            load if load.is_udp_stream() => Unit {
                 rate: "kpackets/s",
                 per_rate: 1e3,
                 cost: "ns/packet",
                 per_cost: 1.0,
             },
-            LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => Unit {
+            _ => Unit {
                 rate: "ktransactions/s",
                 per_rate: 1e3,
                 cost: "ns/transaction",

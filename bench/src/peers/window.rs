@@ -71,13 +71,11 @@ impl Counters {
                 let (bytes, packets) = of(server.role, &server.device);
                 bytes.saturating_sub(packets * TCP_HEADERS)
             }
-            LoadKind::UdpStream => self.at_server.received - start.at_server.received,
-            LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => {
-                of(client.role, &client.device).1
-            }
+            load if load.is_udp_stream() => self.at_server.received - start.at_server.received,
+            _ => of(client.role, &client.device).1,
         } as f64;
         let sent = match scenario.load {
-            LoadKind::UdpStream => (self.at_client.sent - start.at_client.sent) as f64,
+            load if load.is_udp_stream() => (self.at_client.sent - start.at_client.sent) as f64,
             _ => received,
         };
         Work { received, sent }

@@ -25,8 +25,8 @@ pub(crate) fn veth(load: LoadKind, placement: Placement) -> Cell {
 pub(crate) fn throughput(load: LoadKind, m: &Measurement) -> f64 {
     let units = match load {
         LoadKind::TcpStream | LoadKind::TcpMaerts => m.received.bytes,
-        LoadKind::UdpStream => m.received.messages,
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => m.received.transactions,
+        _ if load.is_udp_stream() => m.received.messages,
+        _ => m.received.transactions,
     };
     units as f64 * 1e9 / m.window_ns as f64
 }

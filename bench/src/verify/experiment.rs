@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::bench::Bench;
 use crate::{
     v01_shaped_wire, v02_shaped_ratio, v03_burn_by_phase, v04_foreign_burn, v05_known_work,
-    v06_equal_cells, v07_coverage, v08_service_time, v10_random_drop, v11_one_slow_cell, v12_peers,
-    v13_profile_ablation,
+    v06_equal_cells, v07_coverage, v08_service_time, v09_stopped_receiver, v10_random_drop,
+    v11_one_slow_cell, v12_peers, v13_profile_ablation, v14_known_jitter,
 };
 
 /// Every experiment, in the order in which they run.
@@ -19,10 +19,12 @@ pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
     &v06_equal_cells::EqualCells,
     &v07_coverage::Coverage,
     &v08_service_time::ServiceTime,
+    &v09_stopped_receiver::StoppedReceiver,
     &v10_random_drop::RandomDrop,
     &v11_one_slow_cell::OneSlowCell,
     &v12_peers::Peers,
     &v13_profile_ablation::ProfileAblation,
+    &v14_known_jitter::KnownJitter,
 ];
 
 /// An experiment whose answer is known beforehand.

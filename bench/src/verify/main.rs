@@ -18,11 +18,13 @@ mod v05_known_work;
 mod v06_equal_cells;
 mod v07_coverage;
 mod v08_service_time;
+mod v09_stopped_receiver;
 mod v10_ledger;
 mod v10_random_drop;
 mod v11_one_slow_cell;
 mod v12_peers;
 mod v13_profile_ablation;
+mod v14_known_jitter;
 
 use std::process::ExitCode;
 

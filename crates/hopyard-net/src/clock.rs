@@ -54,6 +54,36 @@ pub fn process_cpu_ns(pid: i32) -> io::Result<u64> {
     Ok(to_ns(clock_gettime(clock)?))
 }
 
+/// How far `CLOCK_REALTIME` is ahead of [`monotonic_ns`], ns. Both run at the same speed, so it changes only
+/// when somebody sets the time.
+///
+/// Of several looks the quickest counts: nothing came between its readings.
+#[must_use]
+pub fn realtime_ahead_ns() -> i64 {
+    const LOOKS: usize = 8;
+    let look = || {
+        let before = monotonic_ns();
+        let wall = clock_gettime(ClockId::CLOCK_REALTIME).map_or(0, to_ns);
+        let took = monotonic_ns() - before;
+        (took, wall.wrapping_sub(before + took / 2).cast_signed())
+    };
+    let looks = std::array::from_fn::<_, LOOKS, _>(|_| look());
+    looks.iter().min().map_or(0, |(_, ahead)| *ahead)
+}
+
+/// CPU time a thread of this process has used, user and system, ns; see [`process_cpu_ns`].
+///
+/// # Errors
+/// `EINVAL` when there is no such thread.
+pub fn cpu_ns_of_thread(tid: i32) -> io::Result<u64> {
+    if !(1..=MOST_PIDS).contains(&tid) {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // CPUCLOCK_PERTHREAD_MASK is the bit beside CPUCLOCK_SCHED.
+    let clock = ClockId::from_raw((!tid << 3) | 2 | 4);
+    Ok(to_ns(clock_gettime(clock)?))
+}
+
 /// CPU time the calling thread has used, ns.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
@@ -90,6 +120,10 @@ mod tests {
         let (process, thread) = (process_cpu_ns(pid).unwrap(), thread_cpu_ns());
         while thread_cpu_ns() < thread + 2_000_000 {}
         assert!(process_cpu_ns(pid).unwrap() >= process + 2_000_000);
+        let tid = nix::unistd::gettid().as_raw();
+        assert!(cpu_ns_of_thread(tid).unwrap() >= thread + 2_000_000);
+        assert!(cpu_ns_of_thread(0).is_err());
+        assert!((realtime_ahead_ns() - realtime_ahead_ns()).abs() < 100_000);
         assert!(process_cpu_ns(MOST_PIDS).is_err());
         assert!(process_cpu_ns(0).is_err());
         assert!(process_cpu_ns(i32::MAX).is_err());

@@ -1,6 +1,7 @@
 //! Which CPUs there are and which the calling thread may use.
 
 use std::fs;
+use std::marker::PhantomData;
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -41,33 +42,59 @@ pub enum Policy {
     /// It goes before all of the above, and takes turns of fixed length with others of its kind: `SCHED_RR` at
     /// the lowest priority.
     RoundRobin,
-    /// It goes before all of the above until it waits: `SCHED_FIFO`, one priority higher.
-    First,
 }
 
 /// Schedules the calling thread, and the threads and processes it starts from now on, by `policy`.
 ///
 /// # Errors
-/// [`Error::Kernel`] where a filter of system calls forbids it, [`Error::Denied`] for the last two without
+/// [`Error::Kernel`] where a filter of system calls forbids it, [`Error::Denied`] for round robin without
 /// `CAP_SYS_NICE`.
 pub fn schedule_current_thread(policy: Policy) -> Result<()> {
     let number = match policy {
         Policy::Other => libc::SCHED_OTHER,
         Policy::Batch => libc::SCHED_BATCH,
         Policy::RoundRobin => libc::SCHED_RR,
-        Policy::First => libc::SCHED_FIFO,
     };
-    let sched_priority = match policy {
-        Policy::Other | Policy::Batch => 0,
-        Policy::RoundRobin => 1,
-        Policy::First => 2,
-    };
+    set_scheduler(number, i32::from(policy == Policy::RoundRobin))
+        .map_err(|errno| Error::from_errno("set the scheduling policy of a thread", errno))
+}
+
+/// While it lives, the calling thread runs before all that is not real-time, and before [`Policy::RoundRobin`] (`SCHED_FIFO`): for one that reads clocks
+/// at given instants, on CPUs that others fill. What it starts is not so.
+///
+/// It must be dropped by the thread that made it.
+#[derive(Debug)]
+pub struct Prompt {
+    before: libc::c_int,
+    _own_thread: PhantomData<*const ()>,
+}
+
+impl Prompt {
+    /// Makes the calling thread prompt; `None` where this process may not.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        // SAFETY: takes and gives back integers; 0 is the calling thread.
+        let before = unsafe { libc::sched_getscheduler(0) };
+        let prompt = set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 2);
+        (before >= 0 && prompt.is_ok()).then_some(Self {
+            before,
+            _own_thread: PhantomData,
+        })
+    }
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        // Going down is always allowed.
+        let _ = set_scheduler(self.before, 0);
+    }
+}
+
+fn set_scheduler(policy: libc::c_int, sched_priority: libc::c_int) -> nix::Result<()> {
     let parameters = libc::sched_param { sched_priority };
     // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
-    let done = unsafe { libc::sched_setscheduler(0, number, &raw const parameters) };
-    Errno::result(done)
-        .map(drop)
-        .map_err(|errno| Error::from_errno("set the scheduling policy of a thread", errno))
+    let done = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+    Errno::result(done).map(drop)
 }
 
 /// Confines the calling thread, and the threads and processes it starts from now on, to `cpus`.
@@ -124,10 +151,25 @@ mod tests {
             );
             schedule_current_thread(Policy::RoundRobin).unwrap();
             assert_eq!(policy(), libc::SCHED_RR);
-            schedule_current_thread(Policy::First).unwrap();
-            assert_eq!(policy(), libc::SCHED_FIFO);
             schedule_current_thread(Policy::Other).unwrap();
             assert_eq!(policy(), libc::SCHED_OTHER);
+        });
+        thread.join().unwrap();
+    }
+
+    /// Needs root.
+    #[test]
+    fn a_prompt_thread_is_what_it_was_afterwards() {
+        let thread = std::thread::spawn(|| {
+            schedule_current_thread(Policy::Batch).unwrap();
+            let prompt = Prompt::new().expect("root may");
+            assert_eq!(policy(), libc::SCHED_FIFO);
+            assert_eq!(
+                std::thread::spawn(policy).join().unwrap(),
+                libc::SCHED_OTHER
+            );
+            drop(prompt);
+            assert_eq!(policy(), libc::SCHED_BATCH);
         });
         thread.join().unwrap();
     }

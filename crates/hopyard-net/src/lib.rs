@@ -15,6 +15,7 @@ mod cgroup;
 pub mod clock;
 mod container;
 pub mod cpu;
+pub mod datagrams;
 mod error;
 mod ethtool;
 mod exec;

@@ -69,10 +69,10 @@ pub enum Error {
     /// The receiver got nothing.
     #[error(
         "the receiver got nothing in the whole window, though the connection stood; \
-         {drops} packets were dropped by devices of the path"
+         {drops} packets were dropped by devices of the path or found no room at the receiver"
     )]
     Nothing {
-        /// Drops that devices counted.
+        /// Drops that devices and the receiver's sockets counted.
         drops: u64,
     },
     /// The user wants to stop.
@@ -285,6 +285,8 @@ impl Sampler {
             let counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
             Ok((counts, clock::monotonic_ns()))
         };
+        // The load may fill every CPU.
+        let _prompt = cpu::Prompt::new();
         wait_until(timetable.open_ns)?;
         // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
         let (before, began_ns) = counters()?;
@@ -358,7 +360,9 @@ impl Sampler {
             LoadKind::TcpStream | LoadKind::TcpMaerts => {
                 tallied.received.bytes.max(tallied.sent.bytes)
             }
-            LoadKind::UdpStream => tallied.received.messages.max(tallied.sent.messages),
+            LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
+                tallied.received.messages.max(tallied.sent.messages)
+            }
             LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => tallied.received.transactions,
         };
         Ok(count as f64 / (tallied.window_ns as f64 / 1e9))

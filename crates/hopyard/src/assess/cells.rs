@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::quantities::QUANTITIES;
 use crate::model::{
-    CellReport, CellStatus, CpuUse, DeviceSeen, Elsewhere, LoadKind, Measurement, Outcome, Sample,
-    Switch, WayReport,
+    CellReport, CellStatus, CpuUse, DeviceSeen, Elsewhere, FlowArrivals, LoadKind, Measurement,
+    Outcome, Sample, Switch, WayReport,
 };
 use crate::stats::{self, Samples};
 use crate::store::{Header, PlannedCell};
@@ -113,6 +113,7 @@ fn one(
             .map(|d| d.dropped)
             .sum(),
         lost_datagrams: lost(measured, load),
+        flows: flows(measured),
         offloads: offloads(measured),
         filter_sees: planned.filter_sees,
         datapath: measured.iter().find_map(|m| m.datapath.clone()),
@@ -174,13 +175,25 @@ fn split(measured: &[&Measurement]) -> BTreeMap<String, f64> {
 
 fn lost(measured: &[&Measurement], load: LoadKind) -> u64 {
     match load {
-        LoadKind::UdpStream => measured
+        _ if load.is_udp_stream() => measured
             .iter()
             .map(|m| m.sent.messages.saturating_sub(m.received.messages))
             .sum(),
         LoadKind::UdpRr => measured.iter().map(|m| m.timeouts).sum(),
         _ => 0,
     }
+}
+
+/// Each flow of numbered datagrams over all samples.
+fn flows(measured: &[&Measurement]) -> Vec<FlowArrivals> {
+    let mut sums: Vec<FlowArrivals> = Vec::new();
+    for arrivals in measured.iter().filter_map(|m| m.arrivals.as_ref()) {
+        sums.resize_with(sums.len().max(arrivals.flows.len()), Default::default);
+        for (sum, flow) in sums.iter_mut().zip(&arrivals.flows) {
+            *sum = sum.plus(flow);
+        }
+    }
+    sums
 }
 
 /// Each flag over all devices of all samples; `differs` where it is not what was asked for.

@@ -3,6 +3,11 @@
 use crate::model::{LoadKind, Measurement, UnknownName};
 use crate::stats::{self, Estimate, Samples};
 
+mod arrivals;
+mod registry;
+
+pub use registry::QUANTITIES;
+
 /// One quantity.
 pub struct Quantity {
     /// Name in JSON, with its unit.
@@ -24,179 +29,11 @@ enum Kind {
     Demand(fn(&Measurement) -> f64, fn(&Measurement, LoadKind) -> f64),
 }
 
-/// Every quantity.
-pub static QUANTITIES: &[Quantity] = &[
-    Quantity {
-        name: "goodput_bps",
-        kind: Kind::Value(|m, _| Some(float(m.received.bytes) * 8.0 / window_s(m))),
-        loads: LoadKind::is_stream,
-        compared: true,
-        decides_width: true,
-    },
-    Quantity {
-        name: "sent_bps",
-        kind: Kind::Value(|m, _| Some(float(m.sent.bytes) * 8.0 / window_s(m))),
-        loads: |load| load == LoadKind::UdpStream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "packets_per_s",
-        kind: Kind::Value(|m, _| Some(float(m.received.messages) / window_s(m))),
-        loads: |load| load == LoadKind::UdpStream,
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "transactions_per_s",
-        kind: Kind::Value(|m, _| Some(float(m.received.transactions) / window_s(m))),
-        loads: |load| !load.is_stream(),
-        compared: true,
-        decides_width: true,
-    },
-    Quantity {
-        name: "cpu_ns_per_byte",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.bytes)),
-        loads: LoadKind::is_stream,
-        compared: true,
-        decides_width: true,
-    },
-    Quantity {
-        name: "efficiency_bps_per_core",
-        kind: Kind::Demand(|m| float(m.received.bytes) * 8.0, |m, _| net_ns(m) / 1e9),
-        loads: LoadKind::is_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "normalized_bps_per_cpu_percent",
-        kind: Kind::Demand(
-            |m| float(m.received.bytes) * 8.0,
-            |m, _| net_ns(m) / 1e9 / f64::from(m.cpu.cpus) * 100.0,
-        ),
-        loads: LoadKind::is_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "skbs_per_s",
-        kind: Kind::Value(|m, _| Some(float(m.arrived?.skbs) / window_s(m))),
-        loads: LoadKind::is_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "cpu_ns_per_packet",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.messages)),
-        loads: |load| load == LoadKind::UdpStream,
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "cpu_ns_per_transaction",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.transactions)),
-        loads: |load| !load.is_stream(),
-        compared: true,
-        decides_width: true,
-    },
-    Quantity {
-        name: "busy_cores",
-        kind: Kind::Value(|m, _| Some(m.cpu.net_ns() / m.cpu.elapsed_ns)),
-        loads: |_| true,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "client_context_switches_per_s",
-        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.switches())),
-        loads: |_| true,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "client_migrations_per_s",
-        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.migrations)),
-        loads: |_| true,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "client_cache_misses_per_s",
-        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.cache_misses)),
-        loads: |_| true,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "latency_p50_ns",
-        kind: Kind::Value(|m, _| quantile(m, 0.5)),
-        loads: |load| !load.is_stream(),
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "latency_p99_ns",
-        kind: Kind::Value(|m, _| quantile(m, 0.99)),
-        loads: |load| !load.is_stream(),
-        compared: true,
-        decides_width: false,
-    },
-    Quantity {
-        name: "latency_p999_ns",
-        kind: Kind::Value(|m, _| quantile(m, 0.999)),
-        loads: |load| !load.is_stream(),
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "lost_ratio",
-        kind: Kind::Value(lost_ratio),
-        loads: |load| !load.is_tcp(),
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "bytes_per_skb",
-        kind: Kind::Value(|m, _| {
-            let arrived = m.arrived.filter(|a| a.skbs > 0)?;
-            Some(float(arrived.bytes) / float(arrived.skbs))
-        }),
-        loads: LoadKind::is_stream,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "queue_changes_per_flow_per_s",
-        kind: Kind::Value(|m, _| {
-            let changes = m.queue_changes?;
-            let flow_seconds = float(changes.span_ns) / 1e9 * f64::from(changes.flows);
-            Some(float(changes.count) / flow_seconds)
-        }),
-        loads: |load| load != LoadKind::TcpCrr,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "guest_steal_ratio",
-        kind: Kind::Value(|m, _| m.guest_steal_ratio),
-        loads: |_| true,
-        compared: false,
-        decides_width: false,
-    },
-    Quantity {
-        name: "retransmits",
-        kind: Kind::Value(|m, _| m.tcp.map(|tcp| float(tcp.retransmits))),
-        loads: |load| load.is_tcp() && load != LoadKind::TcpCrr,
-        compared: false,
-        decides_width: false,
-    },
-];
-
 /// The CPU cost that goes with a load's main figure.
 #[must_use]
 pub fn cost(load: LoadKind) -> &'static str {
     match load {
-        LoadKind::UdpStream => "cpu_ns_per_packet",
+        _ if load.is_udp_stream() => "cpu_ns_per_packet",
         _ if load.is_stream() => "cpu_ns_per_byte",
         _ => "cpu_ns_per_transaction",
     }
@@ -228,12 +65,17 @@ impl Quantity {
         (self.loads)(load)
     }
 
-    /// Is more of it better? Rates are; costs and latencies are not. `None` where that cannot be said.
+    /// Is more of it better? Rates are; costs, latencies and jitter are not. `None` where that cannot be said.
     #[must_use]
     pub fn more_is_better(&self) -> Option<bool> {
         match self.name {
             name if name.ends_with("_bps") || name.ends_with("_per_s") => Some(true),
-            name if name.starts_with("cpu_ns") || name.starts_with("latency_") => Some(false),
+            name if ["cpu_ns", "latency_", "jitter_"]
+                .iter()
+                .any(|kind| name.starts_with(kind)) =>
+            {
+                Some(false)
+            }
             _ => None,
         }
     }
@@ -295,20 +137,17 @@ fn window_s(m: &Measurement) -> f64 {
     float(m.window_ns) / 1e9
 }
 
+/// Transactions have a round trip; an open loop has one-way times from when a message was to be sent.
+fn has_latency(load: LoadKind) -> bool {
+    !load.is_stream() || load == LoadKind::UdpPaced
+}
+
 fn quantile(m: &Measurement, q: f64) -> Option<f64> {
-    let latency = m.latency.as_ref()?;
-    if !stats::enough_for_quantile(latency.count, q) {
-        return None;
-    }
-    latency
-        .quantiles
-        .iter()
-        .find(|(at, _)| (at - q).abs() < 1e-9)
-        .map(|(_, ns)| float(*ns))
+    arrivals::times(m.latency.as_ref(), q)
 }
 
 fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
-    if load == LoadKind::UdpStream {
+    if load.is_udp_stream() {
         let sent = float(m.sent.messages);
         // What was under way when the window opened may make the receiver count a little more.
         return (sent > 0.0).then(|| (1.0 - float(m.received.messages) / sent).max(0.0));

@@ -117,6 +117,7 @@ pub(super) fn measured(bytes: u64) -> Measurement {
             forks: 0,
         },
         latency: None,
+        arrivals: None,
         tcp: None,
         client_scheduling: Scheduling::default(),
         arrived: Some(Arrived {

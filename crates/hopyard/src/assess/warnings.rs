@@ -9,7 +9,8 @@ use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
 use cells::{
-    ceiling, datapath, emulated_guest, failed, offload, pace, shared_cpu, two_modes, unsettled, way,
+    ceiling, datapath, emulated_guest, failed, offload, pace, receiver, shared_cpu, two_modes,
+    unsettled, way,
 };
 use machine::{
     accounting, closure, congestion, debug_kernel, emulated, foreign_cpu, foreign_forks, frequency,
@@ -43,6 +44,7 @@ pub(super) fn all(
     warn(WarningCode::Dependent, dependent(run, summary, samples));
     warn(WarningCode::GeneratorCeiling, ceiling(run, cells));
     warn(WarningCode::Pace, pace(cells));
+    warn(WarningCode::Receiver, receiver(cells));
     warn(WarningCode::SharedCpu, shared_cpu(summary, cells));
     if run.header.offloads.is_none() {
         warn(WarningCode::Offload, offload(cells));

@@ -2,23 +2,36 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
+use hopyard_net::datagrams::Batch;
 use hopyard_net::{clock, cpu};
+use nix::unistd::gettid;
 use socket2::{SockRef, Socket as Listener};
 
-use super::flow::{self, Context, Responder, Socket, Times};
+use super::flow::{self, Context, Message, Responder, Schedule, Socket, Times};
+use super::journal::Journal;
 use super::protocol::Timetable;
+use super::receiver::SharedTid;
 use super::socket::Settings;
 use super::spec::LoadSpec;
 use super::tally::Tally;
 use crate::model::LoadKind;
 
-/// What a thread says last: the round trips of a client, or what went wrong.
-pub(super) type Outcome = Result<Option<Histogram<u64>>, String>;
+/// What a thread says last, or what went wrong.
+pub(super) type Outcome = Result<Said, String>;
+
+/// What a thread has to say besides its counters.
+pub(super) enum Said {
+    Nothing,
+    /// The round trips of a client.
+    RoundTrips(Histogram<u64>),
+    /// The datagrams of a receiver of numbered ones.
+    Journal(Box<Journal>),
+}
 
 /// A flow's data socket, once there is one, for the controlling thread.
 pub(super) type SharedSocket = Arc<Mutex<Option<OwnedFd>>>;
@@ -27,6 +40,8 @@ pub(super) type SharedSocket = Arc<Mutex<Option<OwnedFd>>>;
 pub(super) enum Origin {
     Client {
         connected: OwnedFd,
+        /// Where the server numbers its flows.
+        number: Option<u32>,
     },
     /// `tcp_crr` connects anew for each transaction.
     Connector {
@@ -34,6 +49,11 @@ pub(super) enum Origin {
     },
     Server {
         listener: Listener,
+    },
+    /// Takes the numbered datagrams of several flows.
+    Gatherer {
+        socket: Listener,
+        flows: u32,
     },
 }
 
@@ -53,19 +73,21 @@ pub(super) struct Crew {
     pub(super) cpu: Option<usize>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) started: Receiver<Timetable>,
+    /// For the controlling thread.
+    pub(super) tid: SharedTid,
 }
 
 /// Shares flows out to threads, over the CPUs in turn.
 ///
 /// The streams of one CPU have one thread, which costs them fewer switches and wake-ups (see
 /// [`flow::transmit_in_turns`]). Every other flow has a thread of its own: in turns, the time of a transaction
-/// would hold the work on the others'; a paced flow sleeps. Without CPUs the scheduler is to have something to place.
+/// would hold the work on the others'; a paced flow sleeps; and which sender of a flood runs is the scheduler's to say. Without CPUs the scheduler is to have something to place.
 pub(super) fn crews<L>(
     spec: &LoadSpec,
     flows: Vec<L>,
     cpus: &[usize],
 ) -> Vec<(Option<usize>, Vec<L>)> {
-    let in_turns = spec.kind.is_stream() && spec.pace_bps.is_none();
+    let in_turns = spec.kind.is_stream() && !spec.kind.is_numbered() && spec.pace_bps.is_none();
     let mut crews: Vec<(Option<usize>, Vec<L>)> = Vec::new();
     for (index, flow) in flows.into_iter().enumerate() {
         let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
@@ -91,7 +113,11 @@ impl Lane {
 
     /// A copy of its listener, if it is a server.
     pub(super) fn listener(&self) -> Result<Option<Listener>, String> {
-        let Origin::Server { listener } = &self.origin else {
+        let (Origin::Server { listener }
+        | Origin::Gatherer {
+            socket: listener, ..
+        }) = &self.origin
+        else {
             return Ok(None);
         };
         let listener = listener
@@ -104,13 +130,30 @@ impl Lane {
         matches!(self.origin, Origin::Server { .. })
     }
 
+    /// Of how many flows it takes numbered datagrams, if it does.
+    fn gathers(&self) -> Option<u32> {
+        match self.origin {
+            Origin::Gatherer { flows, .. } => Some(flows),
+            _ => None,
+        }
+    }
+
+    /// Its number, where the server gave it one.
+    fn number(&self) -> Option<u32> {
+        match self.origin {
+            Origin::Client { number, .. } => number,
+            _ => None,
+        }
+    }
+
     /// The standing connection, also for the controlling thread. `tcp_crr` has none.
     fn connection(&self, settings: &Settings, kind: LoadKind) -> Result<Option<Socket>, String> {
         let socket = match &self.origin {
             Origin::Connector { .. } => return Ok(None),
             Origin::Server { .. } if kind == LoadKind::TcpCrr => return Ok(None),
             Origin::Server { listener } => settings.accept_flow(listener)?,
-            Origin::Client { connected } => copy(connected)?,
+            Origin::Gatherer { socket, flows } => settings.gather_flows(socket, *flows)?,
+            Origin::Client { connected, .. } => copy(connected)?,
         };
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy(&socket)?);
         Ok(Some(Socket(socket)))
@@ -120,6 +163,7 @@ impl Lane {
 impl Crew {
     /// Serves the flows from their first connection to the end of traffic.
     pub(super) fn run(self) -> Outcome {
+        self.tid.store(gettid().as_raw(), Relaxed);
         if let Some(cpu) = self.cpu {
             cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
         }
@@ -129,17 +173,24 @@ impl Crew {
             .map(|lane| lane.connection(&self.settings, self.spec.kind))
             .collect::<Result<Vec<_>, _>>()?;
         let Ok(timetable) = self.started.recv() else {
-            return Ok(None);
+            return Ok(Said::Nothing);
         };
         let prepared = Prepared::new(&self.spec, timetable)?;
         if self.spec.round_robin && !self.lanes.iter().any(Lane::is_server) {
             cpu::schedule_current_thread(cpu::Policy::RoundRobin).map_err(|e| crate::chain(&e))?;
         }
+        let gathering = self.lanes.first().and_then(Lane::gathers);
+        let gathering = gathering
+            .map(|flows| Gathering::new(&self.spec, flows, timetable))
+            .transpose()?;
         clock::sleep_until_monotonic_ns(timetable.start_ns)
             .map_err(|e| format!("cannot sleep until the start: {e}"))?;
         match (&*self.lanes, &*connections) {
             ([lane], [connection]) => {
                 let context = self.context(lane, timetable);
+                if let (Some(gathering), Some(socket)) = (gathering, connection) {
+                    return gathering.run(socket, context);
+                }
                 self.alone(lane, connection.as_ref(), prepared, context)
             }
             (lanes, connections) => {
@@ -166,12 +217,14 @@ impl Crew {
         context: Context<'_>,
     ) -> Outcome {
         match (connection, &lane.origin) {
-            (Some(socket), _) => prepared.standing(socket, lane.is_server(), context),
+            (Some(socket), _) => prepared.standing(socket, lane, context),
             (None, Origin::Connector { server }) => {
                 prepared.connector(*server, &self.settings, context)
             }
             (None, Origin::Server { listener }) => prepared.acceptor(listener, context),
-            (None, Origin::Client { .. }) => Err("a client without a connection".to_owned()),
+            (None, Origin::Client { .. } | Origin::Gatherer { .. }) => {
+                Err("a flow without a socket".to_owned())
+            }
         }
     }
 }
@@ -185,7 +238,6 @@ fn copy(socket: &OwnedFd) -> Result<OwnedFd, String> {
 /// Everything a loop writes to, made before the start.
 struct Prepared<'a> {
     spec: &'a LoadSpec,
-    message: Vec<u8>,
     buffer: Vec<u8>,
     responder: Responder,
     times: Times,
@@ -201,7 +253,6 @@ impl<'a> Prepared<'a> {
         };
         Ok(Self {
             spec,
-            message: vec![0x5a; spec.message_size as usize],
             buffer: vec![0; receive],
             responder: Responder {
                 request: vec![0x5a; spec.request_size as usize],
@@ -218,27 +269,34 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn standing(mut self, io: &impl flow::Io, is_server: bool, context: Context<'_>) -> Outcome {
-        use LoadKind::{TcpCrr, TcpMaerts, TcpRr, TcpStream, UdpRr, UdpStream};
-        match (self.spec.kind, is_server) {
-            (TcpStream | UdpStream, false) | (TcpMaerts, true) => match self.spec.interval_ns() {
-                Some(interval_ns) => {
-                    flow::transmit_paced(io, &self.message, context, self.start_ns, interval_ns)
-                }
-                None => flow::transmit(io, &self.message, context),
+    fn standing(mut self, io: &impl flow::Io, lane: &Lane, context: Context<'_>) -> Outcome {
+        let (is_server, kind) = (lane.is_server(), self.spec.kind);
+        match (kind.is_stream(), is_server) {
+            (true, _) if is_server == (kind == LoadKind::TcpMaerts) => {
+                self.transmit(io, lane.number(), context)
             }
-            .map(|()| None),
-            (TcpStream | UdpStream, true) | (TcpMaerts, false) => {
-                flow::receive(io, &mut self.buffer, context).map(|()| None)
+            (true, _) => flow::receive(io, &mut self.buffer, context).map(|()| Said::Nothing),
+            (false, true) => {
+                flow::rr_server(io, &mut self.responder, context).map(|()| Said::Nothing)
             }
-            (TcpRr | TcpCrr | UdpRr, true) => {
-                flow::rr_server(io, &mut self.responder, context).map(|()| None)
-            }
-            (TcpRr | TcpCrr | UdpRr, false) => {
+            (false, false) => {
                 flow::rr_client(io, &mut self.responder, &mut self.times, context)?;
-                Ok(Some(self.times.histogram))
+                Ok(Said::RoundTrips(self.times.histogram))
             }
         }
+    }
+
+    fn transmit(&self, io: &impl flow::Io, number: Option<u32>, context: Context<'_>) -> Outcome {
+        let size = self.spec.message_size;
+        let mut message = match number {
+            Some(number) => Message::numbered(size, number, self.spec.service_time_ns),
+            None => Message::plain(size),
+        };
+        match Schedule::new(self.spec, self.start_ns, number.unwrap_or(0)) {
+            Some(schedule) => flow::transmit_paced(io, &mut message, context, schedule),
+            None => flow::transmit(io, &mut message, context),
+        }
+        .map(|()| Said::Nothing)
     }
 
     /// Streams only: several of one thread.
@@ -249,9 +307,10 @@ impl<'a> Prepared<'a> {
                 .map_err(|e| format!("cannot make a socket non-blocking: {e}"))?;
         }
         if is_server == (self.spec.kind == LoadKind::TcpMaerts) {
-            flow::transmit_in_turns(flows, &self.message).map(|()| None)
+            let message = vec![0x5a; self.spec.message_size as usize];
+            flow::transmit_in_turns(flows, &message).map(|()| Said::Nothing)
         } else {
-            flow::receive_in_turns(flows, &mut self.buffer).map(|()| None)
+            flow::receive_in_turns(flows, &mut self.buffer).map(|()| Said::Nothing)
         }
     }
 
@@ -268,11 +327,31 @@ impl<'a> Prepared<'a> {
             &mut self.times,
             context,
         )?;
-        Ok(Some(self.times.histogram))
+        Ok(Said::RoundTrips(self.times.histogram))
     }
 
     fn acceptor(mut self, listener: &Listener, context: Context<'_>) -> Outcome {
-        flow::crr_server(listener, &mut self.responder, context).map(|()| None)
+        flow::crr_server(listener, &mut self.responder, context).map(|()| Said::Nothing)
+    }
+}
+
+/// A receiver of numbered datagrams before the start.
+struct Gathering {
+    batch: Batch,
+    journal: Journal,
+}
+
+impl Gathering {
+    fn new(spec: &LoadSpec, flows: u32, timetable: Timetable) -> Result<Self, String> {
+        Ok(Self {
+            batch: Batch::new(flow::BATCH, spec.message_size as usize),
+            journal: Journal::new(flows, timetable)?,
+        })
+    }
+
+    fn run(mut self, socket: &Socket, context: Context<'_>) -> Outcome {
+        flow::gather(socket, &mut self.batch, &mut self.journal, context)?;
+        Ok(Said::Journal(Box::new(self.journal)))
     }
 }
 
@@ -299,5 +378,6 @@ mod tests {
             ..spec(TcpStream)
         };
         assert_eq!(crews(&paced, vec!["a", "b", "c"], &[5]), apart(Some(5)));
+        assert_eq!(of(LoadKind::UdpFlood, &[5]), apart(Some(5)));
     }
 }

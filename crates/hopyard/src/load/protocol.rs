@@ -18,7 +18,9 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::spec::LoadSpec;
-use crate::model::{Absurd, Counted, Latency, Scheduling, TcpSummary, largest, plausible};
+use crate::model::{
+    Absurd, Arrivals, Counted, Latency, Scheduling, TcpSummary, largest, plausible,
+};
 
 /// Version of the protocol; both ends must have the same.
 pub const VERSION: u32 = 3;
@@ -33,7 +35,8 @@ pub enum Request {
         spec: LoadSpec,
         /// Own address to listen at.
         address: IpAddr,
-        /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each.
+        /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each (one for all
+        /// flows of numbered datagrams).
         cpus: Vec<usize>,
     },
     /// Be the client: connect every flow.
@@ -96,7 +99,7 @@ pub enum Reply {
     },
     /// The server listens.
     Serving {
-        /// A port per flow.
+        /// A port per flow; flows of numbered datagrams share some.
         ports: Vec<u16>,
     },
     /// Every flow is connected.
@@ -132,8 +135,11 @@ pub struct Tallied {
     pub timeouts: u64,
     /// Received units per slice: bytes of a stream, transactions otherwise.
     pub slices: Vec<u64>,
-    /// Round-trip times (client of a request/response load).
+    /// Round-trip times (client of a request/response load), or one-way times (server of `udp_paced`).
     pub latency: Option<Latency>,
+    /// How numbered datagrams arrived (their server).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// TCP's own account (standing connections).
     pub tcp: Option<TcpSummary>,
     /// What each flow took in; of a TCP stream, what its kernel took in.
@@ -156,6 +162,10 @@ impl Tallied {
             ("timeouts", self.timeouts),
             ("slices", largest(&self.slices)),
             ("latency", self.latency.as_ref().map_or(0, |l| l.count)),
+            (
+                "arrivals",
+                self.arrivals.as_ref().map_or(0, Arrivals::largest),
+            ),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
             (
                 "flows",

@@ -13,14 +13,23 @@ use hopyard_net::{clock, cpu, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
-use super::crew::{Crew, Lane, Origin, Outcome, SharedSocket, crews};
-use super::latency::summarise;
+use super::crew::{Crew, Lane, Origin, Outcome, Said, SharedSocket, crews};
+use super::journal::Journal;
 use super::protocol::{Tallied, Timetable};
+use super::receiver::{Effort, SharedTid};
 use super::scheduling::Watch;
 use super::socket::Settings;
 use super::spec::LoadSpec;
+use super::summary::summarise;
 use super::tally::{Reading, Tally};
-use crate::model::{Counted, Latency, LoadKind, Scheduling, TcpSummary};
+use crate::model::{Counted, LoadKind, Scheduling, TcpSummary};
+
+/// What the threads of a session had to say, put together.
+#[derive(Default)]
+struct Parting {
+    round_trips: Option<Histogram<u64>>,
+    journal: Option<Box<Journal>>,
+}
 
 /// How long a flow may take to notice that it is over.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -46,6 +55,7 @@ struct Flow {
 /// What it keeps of a thread.
 struct Thread {
     start: Sender<Timetable>,
+    tid: SharedTid,
     handle: Option<JoinHandle<()>>,
 }
 
@@ -60,14 +70,24 @@ impl Session {
         cpus: &[usize],
     ) -> Result<(Self, Vec<u16>), String> {
         let settings = Settings::of(spec);
+        let listen = || {
+            settings
+                .listen(address)
+                .map_err(|e| format!("cannot listen at {address}: {e}"))
+        };
         let mut ports = Vec::new();
         let mut origins = Vec::new();
-        for _ in 0..spec.flows {
-            let (listener, port) = settings
-                .listen(address)
-                .map_err(|e| format!("cannot listen at {address}: {e}"))?;
-            ports.push(port);
-            origins.push(Origin::Server { listener });
+        for flows in shares(spec, cpus.len()) {
+            let (listener, port) = listen()?;
+            ports.extend(std::iter::repeat_n(port, flows as usize));
+            origins.push(if spec.kind.is_numbered() {
+                Origin::Gatherer {
+                    socket: listener,
+                    flows,
+                }
+            } else {
+                Origin::Server { listener }
+            });
         }
         Ok((Self::start(spec, &settings, origins, cpus)?, ports))
     }
@@ -87,13 +107,13 @@ impl Session {
         let mut origins = Vec::new();
         for port in ports {
             let server = SocketAddr::new(address, *port);
-            let connected = settings.connect_flow(server, patience)?;
+            let (connected, number) = settings.connect_flow(server, patience)?;
             origins.push(if spec.kind == LoadKind::TcpCrr {
                 // That was a trial: the loop connects without a time limit. The server passes over a
                 // connection that ends without a request.
                 Origin::Connector { server }
             } else {
-                Origin::Client { connected }
+                Origin::Client { connected, number }
             });
         }
         Self::start(spec, &settings, origins, cpus)
@@ -130,7 +150,9 @@ impl Session {
         };
         for (cpu, lanes) in crews(spec, lanes, cpus) {
             let (start, started) = channel();
+            let tid = SharedTid::default();
             let crew = Crew {
+                tid: tid.clone(),
                 spec: spec.clone(),
                 settings: settings.clone(),
                 lanes,
@@ -149,12 +171,9 @@ impl Session {
                 .map_err(|e| format!("cannot start thread {index} of the flows: {e}"))?;
             session.threads.push(Thread {
                 start,
+                tid,
                 handle: Some(handle),
             });
-        }
-        if spec.crowded {
-            // Not before: threads are scheduled as the one that starts them.
-            cpu::schedule_current_thread(cpu::Policy::First).map_err(|e| crate::chain(&e))?;
         }
         Ok(session)
     }
@@ -170,6 +189,8 @@ impl Session {
         timetable: Timetable,
         mut wait_until: impl FnMut(u64) -> Result<(), String>,
     ) -> Result<Tallied, String> {
+        // A thousand senders may be before it in the queue for a CPU.
+        let _prompt = cpu::Prompt::new();
         for thread in &self.threads {
             // A thread that is gone has said why; `farewell` reads it.
             let _ = thread.start.send(timetable);
@@ -177,23 +198,30 @@ impl Session {
         let span = timetable.close_ns.saturating_sub(timetable.open_ns);
         let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
         let mut edges = [Edge::default(), Edge::default()];
+        let mut efforts = Vec::with_capacity(2);
         for edge in 0..=u64::from(timetable.slices) {
             wait_until(timetable.open_ns + span * edge / u64::from(timetable.slices.max(1)))?;
             readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
-            match edge {
-                0 => edges[0] = self.edge()?,
-                e if e == u64::from(timetable.slices) => edges[1] = self.edge()?,
-                _ => {}
+            if edge == 0 || edge == u64::from(timetable.slices) {
+                edges[usize::from(edge > 0)] = self.edge()?;
+                efforts.extend(self.effort()?);
             }
         }
         wait_until(timetable.stop_ns)?;
-        let latency = self.farewell()?;
+        let parting = self.farewell()?;
         let ((first_ns, first), (last_ns, last)) = match (readings.first(), readings.last()) {
             (Some(first), Some(last)) => (*first, *last),
             _ => return Err("a window needs at least one slice".to_owned()),
         };
         let counted = last.since(first);
         let [opened, closed] = edges;
+        let told = match (parting.journal, &efforts[..]) {
+            (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),
+            _ => None,
+        };
+        let (one_way, arrivals) =
+            told.map_or((None, None), |told| (told.latency, Some(told.arrivals)));
+        let round_trips = parting.round_trips.as_ref().map(summarise).transpose()?;
         let stream = self.spec.kind.is_stream();
         Ok(Tallied {
             window_ns: last_ns - first_ns,
@@ -212,7 +240,8 @@ impl Session {
                     }
                 })
                 .collect(),
-            latency,
+            latency: round_trips.or(one_way),
+            arrivals,
             tcp: self
                 .has_standing_connections()
                 .then(|| since(sum(&closed.tcp), sum(&opened.tcp))),
@@ -239,8 +268,12 @@ impl Session {
     }
 
     /// What each flow took in; of a TCP stream what its kernel did, since a program that was behind when the
-    /// window opened reads what had come before.
+    /// window opened reads what had come before. Numbered datagrams share their sockets, and are in the order in which
+    /// their senders came: none.
     fn taken_in(&self, opened: &Edge, closed: &Edge) -> Vec<Counted> {
+        if self.spec.kind.is_numbered() {
+            return Vec::new();
+        }
         let flows = closed.flows.iter().zip(&opened.flows);
         let mut flows: Vec<Counted> = flows
             .map(|(end, start)| end.since(*start).received)
@@ -252,6 +285,16 @@ impl Session {
             }
         }
         flows
+    }
+
+    /// What a receiver of numbered datagrams has spent and lost so far.
+    fn effort(&self) -> Result<Option<Effort>, String> {
+        // Its flows are those with a listener: they are sockets of several flows.
+        if !self.spec.kind.is_numbered() || self.flows.iter().any(|flow| flow.listener.is_none()) {
+            return Ok(None);
+        }
+        let sockets = self.flows.iter().map(|flow| &flow.socket);
+        Effort::read(sockets, self.threads.iter().map(|thread| &thread.tid)).map(Some)
     }
 
     /// The `tcp_info` of each flow; none where there are no standing connections.
@@ -279,21 +322,15 @@ impl Session {
     }
 
     /// Ends every flow and gathers what they have to say.
-    fn farewell(&mut self) -> Result<Option<Latency>, String> {
+    fn farewell(&mut self) -> Result<Parting, String> {
         self.hang_up();
-        let mut all: Option<Histogram<u64>> = None;
+        let mut parting = Parting::default();
         for _ in 0..self.threads.len() {
             let outcome = self
                 .ended
                 .recv_timeout(FAREWELL)
                 .map_err(|_| "a flow did not stop within 2 s".to_owned())?;
-            let Some(one) = outcome? else { continue };
-            match &mut all {
-                None => all = Some(one),
-                Some(sum) => sum
-                    .add(one)
-                    .map_err(|e| format!("cannot add histograms: {e}"))?,
-            }
+            parting.take_in(outcome?)?;
         }
         for thread in &mut self.threads {
             if thread
@@ -304,7 +341,7 @@ impl Session {
                 return Err("a flow's thread panicked; its message is on stderr".to_owned());
             }
         }
-        all.as_ref().map(summarise).transpose()
+        Ok(parting)
     }
 
     /// Tells the loops to stop and wakes those that wait in a socket call.
@@ -330,6 +367,37 @@ struct Edge {
     flows: Vec<Reading>,
     tcp: Vec<TcpSummary>,
     scheduling: Scheduling,
+}
+
+impl Parting {
+    fn take_in(&mut self, said: Said) -> Result<(), String> {
+        match said {
+            Said::Nothing => {}
+            Said::RoundTrips(one) => match &mut self.round_trips {
+                Some(sum) => sum
+                    .add(one)
+                    .map_err(|e| format!("cannot add histograms: {e}"))?,
+                none => *none = Some(one),
+            },
+            Said::Journal(one) => match &mut self.journal {
+                Some(sum) => sum.absorb(*one)?,
+                none => *none = Some(one),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Over how many sockets the flows of a server are spread, and how many each has: numbered datagrams share one on
+/// each CPU, every other flow has its own.
+fn shares(spec: &LoadSpec, cpus: usize) -> Vec<u32> {
+    if !spec.kind.is_numbered() {
+        return vec![1; spec.flows as usize];
+    }
+    let sockets = u32::try_from(cpus).unwrap_or(1).clamp(1, spec.flows);
+    (0..sockets)
+        .map(|nth| spec.flows / sockets + u32::from(nth < spec.flows % sockets))
+        .collect()
 }
 
 impl Drop for Session {

@@ -1,11 +1,13 @@
 //! Data sockets, opened as a load asks: options before `listen` and `connect`, read back after.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{getsockopt, sockopt};
+use hopyard_net::datagrams;
+use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::spec::LoadSpec;
@@ -16,12 +18,17 @@ const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
 const GREETING_EVERY: Duration = Duration::from_millis(50);
 /// First datagram of a flow, before any traffic: tells the server whom to talk to.
 const GREETING: &[u8] = b"hopyard?";
-const ANSWER: &[u8] = b"hopyard!";
+/// The answer to it; a flow of numbered datagrams also learns its number, four bytes, low byte first.
+const ANSWER: &[u8; 8] = b"hopyard!";
+/// Receive buffer of numbered datagrams where none is asked for: the receiver is an instrument, and is to sit out a
+/// pause of some ms.
+const GATHERER_BUFFER_BYTES: usize = 16 * 1024 * 1024;
 
 /// How the sockets of a load are set.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     tcp: bool,
+    numbered: bool,
     no_delay: bool,
     buffer: Option<u32>,
     congestion: Option<String>,
@@ -31,6 +38,7 @@ impl Settings {
     pub(crate) fn of(spec: &LoadSpec) -> Self {
         Self {
             tcp: spec.kind.is_tcp(),
+            numbered: spec.kind.is_numbered(),
             no_delay: spec.kind.is_tcp() && !spec.kind.is_stream(),
             buffer: spec.socket_buffer,
             congestion: spec.congestion.clone(),
@@ -72,6 +80,12 @@ impl Settings {
         if self.tcp {
             socket.listen(4096)?;
         }
+        if self.numbered {
+            datagrams::stamp_arrivals(&socket)?;
+            if self.buffer.is_none() {
+                datagrams::receive_buffer(&socket, GATHERER_BUFFER_BYTES)?;
+            }
+        }
         let port = socket.local_addr()?.as_socket().map_or(0, |a| a.port());
         Ok((socket, port))
     }
@@ -86,7 +100,8 @@ impl Settings {
         Ok(socket)
     }
 
-    /// A standing flow to the server: a TCP connection, or a datagram socket that was answered.
+    /// A standing flow to the server: a TCP connection, or a datagram socket that was answered; and its number, where
+    /// the server gives it one.
     ///
     /// # Errors
     /// Nobody answers within `patience`, or the congestion control is not the one asked for.
@@ -94,7 +109,7 @@ impl Settings {
         &self,
         server: SocketAddr,
         patience: Duration,
-    ) -> Result<OwnedFd, String> {
+    ) -> Result<(OwnedFd, Option<u32>), String> {
         let to = format!("connect to {server}");
         let socket = self
             .open(server.ip())
@@ -102,16 +117,17 @@ impl Settings {
         socket
             .connect_timeout(&server.into(), patience)
             .map_err(|e| format!("cannot {to} within {} ms: {e}", patience.as_millis()))?;
+        let mut number = None;
         if self.tcp {
             self.require_congestion(&socket)?;
         } else {
-            greet(&socket, patience)
+            number = greet(&socket, patience)
                 .map_err(|e| format!("no answer to datagrams from {server}: {e}"))?;
             socket
                 .set_read_timeout(Some(DATAGRAM_PATIENCE))
                 .map_err(|e| format!("cannot set a receive time-out: {e}"))?;
         }
-        Ok(socket.into())
+        Ok((socket.into(), number))
     }
 
     /// The server's end of a standing flow: accepts, or waits for the greeting and answers it.
@@ -133,6 +149,19 @@ impl Settings {
         }
         answer_greeting(listener).map_err(|e| format!("cannot take a datagram flow: {e}"))?;
         let socket = listener
+            .try_clone()
+            .map_err(|e| format!("cannot copy a socket: {e}"))?;
+        Ok(socket.into())
+    }
+
+    /// The server's end of so many flows of numbered datagrams: answers the greeting of each with its number.
+    ///
+    /// # Errors
+    /// The socket was shut down, or failed, before all clients came.
+    pub(crate) fn gather_flows(&self, socket: &Socket, flows: u32) -> Result<OwnedFd, String> {
+        number_flows(socket, flows)
+            .map_err(|e| format!("cannot take {flows} datagram flows: {e}"))?;
+        let socket = socket
             .try_clone()
             .map_err(|e| format!("cannot copy a socket: {e}"))?;
         Ok(socket.into())
@@ -167,14 +196,17 @@ fn set_congestion(socket: &Socket, wanted: &str) -> io::Result<()> {
     })
 }
 
-fn greet(socket: &Socket, patience: Duration) -> io::Result<()> {
+fn greet(socket: &Socket, patience: Duration) -> io::Result<Option<u32>> {
     let deadline = Instant::now() + patience;
     socket.set_read_timeout(Some(GREETING_EVERY))?;
     let mut buffer = [0u8; 16];
     while Instant::now() < deadline {
         socket.send(GREETING)?;
         match nix_recv(socket, &mut buffer) {
-            Ok(n) if &buffer[..n] == ANSWER => return Ok(()),
+            Ok(n) if buffer[..n].starts_with(ANSWER) => {
+                let number = buffer[ANSWER.len()..n].first_chunk();
+                return Ok(number.map(|number| u32::from_le_bytes(*number)));
+            }
             Ok(_) => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) => return Err(e),
@@ -189,9 +221,29 @@ fn greet(socket: &Socket, patience: Duration) -> io::Result<()> {
 /// Takes the first greeting, answers it and connects to whom it came from. Greetings that were sent
 /// again meanwhile are read away.
 fn answer_greeting(socket: &Socket) -> io::Result<()> {
-    use nix::sys::socket::{MsgFlags, SockaddrStorage, recvfrom};
-    use std::os::fd::AsRawFd;
+    let from = hear_greeting(socket)?;
+    socket.connect(&from.into())?;
+    let mut buffer = [0u8; 16];
+    while nix::sys::socket::recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).is_ok() {}
+    socket.send(ANSWER).map(drop)
+}
 
+/// Answers greetings, each client's with its number in the order of their coming, until so many have come.
+fn number_flows(socket: &Socket, flows: u32) -> io::Result<()> {
+    let mut numbers: HashMap<SocketAddr, u32> = HashMap::new();
+    while numbers.len() < flows as usize {
+        let from = hear_greeting(socket)?;
+        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        let number = *numbers.entry(from).or_insert(next);
+        let mut answer = ANSWER.to_vec();
+        answer.extend(number.to_le_bytes());
+        socket.send_to(&answer, &from.into())?;
+    }
+    Ok(())
+}
+
+/// Waits for a greeting; whom it comes from.
+fn hear_greeting(socket: &Socket) -> io::Result<SocketAddr> {
     let mut buffer = [0u8; 16];
     loop {
         let (n, from) = recvfrom::<SockaddrStorage>(socket.as_raw_fd(), &mut buffer)?;
@@ -202,15 +254,12 @@ fn answer_greeting(socket: &Socket) -> io::Result<()> {
             ));
         };
         if &buffer[..n] == GREETING {
-            socket.connect(&from.into())?;
-            break;
+            return Ok(from);
         }
     }
-    while nix::sys::socket::recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).is_ok() {}
-    socket.send(ANSWER).map(drop)
 }
 
-fn to_std(from: &nix::sys::socket::SockaddrStorage) -> Option<SocketAddr> {
+fn to_std(from: &SockaddrStorage) -> Option<SocketAddr> {
     if let Some(v4) = from.as_sockaddr_in() {
         return Some(SocketAddr::new(v4.ip().into(), v4.port()));
     }
@@ -219,10 +268,9 @@ fn to_std(from: &nix::sys::socket::SockaddrStorage) -> Option<SocketAddr> {
 }
 
 fn nix_recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
-    use std::os::fd::AsRawFd;
     Ok(nix::sys::socket::recv(
         socket.as_raw_fd(),
         buffer,
-        nix::sys::socket::MsgFlags::empty(),
+        MsgFlags::empty(),
     )?)
 }

@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Axes, LoadKind, MOST_FLOWS, Rate, Scheduler};
+use super::numbered;
+use crate::model::{Axes, Distribution, LoadKind, MOST_FLOWS, Rate, Scheduler};
 
 /// Everything the two ends of a load must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadSpec {
     /// The traffic.
     pub kind: LoadKind,
-    /// Flows. The streams of one CPU share a thread, all others have one each.
+    /// Flows. The streams of one CPU share a thread, as do the receiving ends of numbered datagrams; all
+    /// others have one each.
     pub flows: u32,
     /// Bytes per send call of a stream.
     pub message_size: u32,
@@ -22,6 +24,9 @@ pub struct LoadSpec {
     /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
     #[serde(default)]
     pub pace_bps: Option<u64>,
+    /// How the times between the messages of `udp_paced` are spread.
+    #[serde(default)]
+    pub distribution: Distribution,
     /// TCP congestion control that every connection must have.
     pub congestion: Option<String>,
     /// The client's flows take turns of fixed length on their CPU, before everything else (`SCHED_RR`).
@@ -30,10 +35,8 @@ pub struct LoadSpec {
     /// Count the cache misses of its threads?
     #[serde(default)]
     pub cache_misses: bool,
-    /// Are there so many processes that whoever reads the counters must go before them, to be in time?
-    #[serde(default)]
-    pub crowded: bool,
-    /// Self-timed work of the responder before each response, ns (known extra cost for `verify`).
+    /// Self-timed work, ns (a known answer for `verify`): of the responder before each response; of a sender of
+    /// numbered datagrams between the time it writes into every other one and the call that sends it.
     #[serde(default)]
     pub service_time_ns: u64,
 }
@@ -56,8 +59,8 @@ impl LoadSpec {
             response_size: axes.response_size_bytes.unwrap_or(1),
             socket_buffer: axes.socket_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
+            distribution: axes.distribution.unwrap_or_default(),
             congestion: axes.congestion.clone(),
-            crowded: axes.containers.is_some(),
             cache_misses: axes.containers.is_some(),
             round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
             service_time_ns: 0,
@@ -119,6 +122,25 @@ impl LoadSpec {
         if self.flows == 0 || self.flows > MOST_FLOWS {
             return Err(format!("{} flows: between 1 and {MOST_FLOWS}", self.flows));
         }
+        self.check_numbered()
+    }
+
+    /// What numbered datagrams need besides.
+    fn check_numbered(&self) -> Result<(), String> {
+        let least = numbered::HEADER_BYTES;
+        if self.kind.is_numbered() && (self.message_size as usize) < least {
+            return Err(format!(
+                "message_size {} is too small for {}: its datagrams carry their number and times, {least} bytes; \
+                 choose {least} or more, or load udp_stream",
+                self.message_size, self.kind
+            ));
+        }
+        if self.kind == LoadKind::UdpPaced && self.pace_bps.is_none() {
+            return Err(
+                "udp_paced with no pace: give one, such as pace=100mbit, or choose load udp_flood"
+                    .to_owned(),
+            );
+        }
         Ok(())
     }
 }
@@ -141,6 +163,23 @@ mod tests {
         assert_eq!(paced(1000, 1, 8_000_000).interval_ns(), Some(1_000_000));
         assert_eq!(paced(1000, 4, 8_000_000).interval_ns(), Some(4_000_000));
         assert_eq!(paced(1000, 4, 8_000_000).check(), Ok(()));
+    }
+
+    #[test]
+    fn numbered_datagrams_need_room_and_a_pace() {
+        let of = |kind, size| {
+            let mut axes = Axes::default().for_cell(kind, Peer::Local, &[]);
+            axes.message_size_bytes = Some(size);
+            LoadSpec::new(kind, &axes)
+        };
+        assert_eq!(of(LoadKind::UdpFlood, 32).check(), Ok(()));
+        assert_eq!(of(LoadKind::UdpPaced, 64).check(), Ok(()));
+        let error = of(LoadKind::UdpFlood, 31).check().unwrap_err();
+        assert!(error.starts_with("message_size 31 is too small for udp_flood"));
+        let mut spec = of(LoadKind::UdpPaced, 64);
+        spec.pace_bps = None;
+        let error = spec.check().unwrap_err();
+        assert!(error.starts_with("udp_paced with no pace"), "{error}");
     }
 
     #[test]

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use hopyard_net::{clock, cpu};
 use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::time::TimeSpec;
 
-use super::flow::{self, Context, Nothing, Responder, Times};
+use super::flow::{self, Context, Message, Nothing, Responder, Times};
 use super::lines;
 use super::protocol::{Reply, Request, Tallied, VERSION};
 use super::session::Session;
@@ -27,6 +28,7 @@ use crate::model::{Counted, Scheduling};
 pub fn main() -> io::Result<()> {
     // A window's edges are only as sharp as the sleep that waits for them.
     clock::sharp_timers()?;
+    all_descriptors()?;
     say(&Reply::Hello {
         protocol: VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -42,6 +44,12 @@ pub fn main() -> io::Result<()> {
         say(&reply.unwrap_or_else(|cause| Reply::Failed { cause }))?;
     }
     Ok(())
+}
+
+/// Takes all the descriptors that this process may have: a thousand flows need some thousands.
+fn all_descriptors() -> io::Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
 }
 
 fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, String> {
@@ -124,8 +132,14 @@ fn ceiling(spec: &LoadSpec, span: Duration, cpu: Option<usize>) -> Result<Tallie
     if let Some(cpu) = cpu {
         cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
     }
-    let slowest = if spec.kind.is_stream() {
-        let message = vec![0x5a; spec.message_size as usize];
+    let slowest = if spec.kind.is_numbered() {
+        // Its receiver takes many datagrams per call, so that it is never the slower end.
+        let mut message = Message::numbered(spec.message_size, 0, 0);
+        timed(span, |io, context| {
+            flow::transmit(io, &mut message, context)
+        })?
+    } else if spec.kind.is_stream() {
+        let mut message = Message::plain(spec.message_size);
         let mut buffer = vec![
             0;
             if spec.kind.is_tcp() {
@@ -134,7 +148,9 @@ fn ceiling(spec: &LoadSpec, span: Duration, cpu: Option<usize>) -> Result<Tallie
                 spec.message_size as usize
             }
         ];
-        let sent = timed(span, |io, context| flow::transmit(io, &message, context))?;
+        let sent = timed(span, |io, context| {
+            flow::transmit(io, &mut message, context)
+        })?;
         let got = timed(span, |io, context| flow::receive(io, &mut buffer, context))?;
         if rate(&sent) < rate(&got) { sent } else { got }
     } else {
@@ -207,6 +223,7 @@ fn timed(
         timeouts: 0,
         slices: Vec::new(),
         latency: None,
+        arrivals: None,
         tcp: None,
         flows: vec![received],
         scheduling: Scheduling::default(),

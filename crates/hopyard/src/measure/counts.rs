@@ -58,19 +58,24 @@ pub(super) fn assemble(
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
     let (receiver, sender) = match cell.load {
-        LoadKind::TcpStream | LoadKind::UdpStream => (&server, &client),
         LoadKind::TcpMaerts => (&client, &server),
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => (&client, &client),
+        load if load.is_stream() => (&server, &client),
+        _ => (&client, &client),
     };
     let received = receiver.received;
-    let sent = if cell.load.is_stream() {
+    let sent = if cell.load.is_udp_stream() {
+        // A sender's worker that waits for its turn on a busy CPU sees another window.
+        let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
+        sender.sent.times(windows)
+    } else if cell.load.is_stream() {
         sender.sent
     } else {
         Counted::default()
     };
     if received == Counted::default() {
         return Err(Error::Nothing {
-            drops: devices.iter().map(|d| d.dropped).sum(),
+            drops: devices.iter().map(|d| d.dropped).sum::<u64>()
+                + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
         });
     }
     // The devices were watched for a little more or less time than the ends counted.
@@ -109,7 +114,8 @@ pub(super) fn assemble(
         timeouts: client.timeouts,
         slices: receiver.slices.clone(),
         cpu,
-        latency: client.latency.clone(),
+        latency: receiver.latency.clone(),
+        arrivals: receiver.arrivals.clone(),
         tcp,
         client_scheduling: client.scheduling,
         arrived: arrived(cell.load, &lab.topology, &devices),
@@ -122,7 +128,16 @@ pub(super) fn assemble(
         way,
     };
     beside.note(cell.axes.flows, &mut measurement);
+    if !one_clock(&lab.topology) {
+        measurement.forget_one_way_times();
+    }
     Ok(measurement)
+}
+
+/// Do both ends run on this kernel? A guest's clocks are its own.
+fn one_clock(topology: &Topology) -> bool {
+    let ends = [&topology.client, &topology.server];
+    ends.iter().all(|end| end.guest_cpus.is_none())
 }
 
 /// What the receiver's kernel took in. A program that was behind when the window opened reads what had come
@@ -131,6 +146,10 @@ fn taken_in(load: LoadKind, receiver: &Tallied) -> Counted {
     let mut received = receiver.received;
     if let (LoadKind::TcpStream | LoadKind::TcpMaerts, Some(tcp)) = (load, receiver.tcp) {
         received.bytes = tcp.bytes_received;
+    }
+    if let Some(arrivals) = &receiver.arrivals {
+        received.messages = arrivals.packets();
+        received.bytes = arrivals.bytes();
     }
     received
 }

@@ -223,7 +223,7 @@ fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
                 high: most + IN_FLIGHT_BYTES,
             })
         }
-        LoadKind::UdpStream if carries_data => {
+        _ if traffic.load.is_udp_stream() && carries_data => {
             let message = f64::from(axes.message_size_bytes.unwrap_or(1));
             let packets = float(traffic.sent.messages) * (message / segment).ceil();
             let most = (float(traffic.sent.bytes) + packets * HEADERS_BYTES) * (1.0 + EDGE);
@@ -233,8 +233,8 @@ fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
                 high: most + IN_FLIGHT_BYTES,
             })
         }
-        LoadKind::TcpStream | LoadKind::TcpMaerts | LoadKind::UdpStream => None,
-        LoadKind::TcpRr | LoadKind::UdpRr | LoadKind::TcpCrr => {
+        _ if traffic.load.is_stream() => None,
+        _ => {
             let size = if forward {
                 axes.request_size_bytes
             } else {

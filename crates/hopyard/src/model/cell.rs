@@ -65,18 +65,24 @@ pub enum LoadKind {
     TcpCrr,
     /// Datagrams from the client to the server as fast as the client can.
     UdpStream,
+    /// The same from many senders, with numbered datagrams whose arrival is timed.
+    UdpFlood,
+    /// Numbered datagrams at given instants, whether or not the last one got through (open loop).
+    UdpPaced,
     /// One request and one response at a time over UDP.
     UdpRr,
 }
 
 impl LoadKind {
     /// Every load there is.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::TcpStream,
         Self::TcpMaerts,
         Self::TcpRr,
         Self::TcpCrr,
         Self::UdpStream,
+        Self::UdpFlood,
+        Self::UdpPaced,
         Self::UdpRr,
     ];
 
@@ -89,6 +95,8 @@ impl LoadKind {
             Self::TcpRr => "tcp_rr",
             Self::TcpCrr => "tcp_crr",
             Self::UdpStream => "udp_stream",
+            Self::UdpFlood => "udp_flood",
+            Self::UdpPaced => "udp_paced",
             Self::UdpRr => "udp_rr",
         }
     }
@@ -102,6 +110,8 @@ impl LoadKind {
             Self::TcpRr => "request/response over a standing TCP connection",
             Self::TcpCrr => "connect, request, response, close over TCP",
             Self::UdpStream => "datagrams, client to server, as fast as the client can",
+            Self::UdpFlood => "best-effort senders side by side: loss, jitter and bursts by flow",
+            Self::UdpPaced => "datagrams at given instants (open loop): one-way latency and jitter",
             Self::UdpRr => "request/response over UDP",
         }
     }
@@ -109,13 +119,28 @@ impl LoadKind {
     /// Does it carry bulk data one way (counted in bytes) rather than transactions?
     #[must_use]
     pub fn is_stream(self) -> bool {
-        matches!(self, Self::TcpStream | Self::TcpMaerts | Self::UdpStream)
+        matches!(self, Self::TcpStream | Self::TcpMaerts) || self.is_udp_stream()
+    }
+
+    /// Does it carry datagrams one way?
+    #[must_use]
+    pub fn is_udp_stream(self) -> bool {
+        self == Self::UdpStream || self.is_numbered()
+    }
+
+    /// Does each datagram carry its number and the time it was sent?
+    #[must_use]
+    pub fn is_numbered(self) -> bool {
+        matches!(self, Self::UdpFlood | Self::UdpPaced)
     }
 
     /// Does it run over TCP?
     #[must_use]
     pub fn is_tcp(self) -> bool {
-        !matches!(self, Self::UdpStream | Self::UdpRr)
+        matches!(
+            self,
+            Self::TcpStream | Self::TcpMaerts | Self::TcpRr | Self::TcpCrr
+        )
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here measures, computes or prints.
 
+mod arrivals;
 mod axes;
 mod base;
 mod cell;
@@ -16,9 +17,10 @@ mod result;
 mod sample;
 mod scheduling;
 
+pub use arrivals::{Arrivals, FlowArrivals, RunLengths};
 pub use axes::{
-    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Family, MOST_FLOWS, OffloadFlag,
-    Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
+    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Distribution, Family, MOST_FLOWS,
+    OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};

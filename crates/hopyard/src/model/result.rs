@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Axes, Datapath, Environment, GuestUsed, LoadKind, OffloadReport, Peer, ProfileReport, Published,
+    Axes, Datapath, Environment, FlowArrivals, GuestUsed, LoadKind, OffloadReport, Peer,
+    ProfileReport, Published,
 };
 use crate::stats::{Estimate, Verdict};
 
@@ -139,6 +140,9 @@ pub struct CellReport {
     pub device_drops: u64,
     /// Datagrams that the sender handed over and the receiver never read, all windows together.
     pub lost_datagrams: u64,
+    /// Each flow of numbered datagrams, all windows together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowArrivals>,
     /// Offload flags of the way's devices as they really were: `flag` → `on`, `off`, `mixed`, `differs`.
     pub offloads: BTreeMap<String, String>,
     /// Do packet filter rules of the hub (nftables, iptables) see its traffic?
@@ -253,4 +257,6 @@ pub enum WarningCode {
     Datapath,
     /// The pace asked for was not kept.
     Pace,
+    /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
+    Receiver,
 }

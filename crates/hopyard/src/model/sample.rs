@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Datapath, GuestUsed, OffloadFlag, Scheduling, Switch};
+use super::{Arrivals, Datapath, GuestUsed, OffloadFlag, Scheduling, Switch};
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,9 +56,13 @@ pub struct Measurement {
     pub slices: Vec<u64>,
     /// CPU use of the whole machine in the window.
     pub cpu: CpuUse,
-    /// Round-trip times, where the load has them.
+    /// Round-trip times, where the load has them; of `udp_paced` the one-way times from when a datagram was
+    /// to be sent to when the receiver had it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
+    /// How numbered datagrams arrived, and whether the receiver kept up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// What TCP did and what held it back, where the load has standing connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSummary>,
@@ -122,6 +126,14 @@ pub(crate) fn plausible(counts: &[(&'static str, u64)]) -> Result<(), Absurd> {
 }
 
 impl Measurement {
+    /// Takes out all that needs the two ends of a one-way load to have one clock.
+    pub fn forget_one_way_times(&mut self) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.forget_delays();
+            self.latency = None;
+        }
+    }
+
     /// Can it be? What is stored may be damaged, and sums over samples must be what they say.
     ///
     /// # Errors
@@ -138,6 +150,10 @@ impl Measurement {
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
             ("client_scheduling", self.client_scheduling.largest()),
             ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
+            (
+                "arrivals",
+                self.arrivals.as_ref().map_or(0, Arrivals::largest),
+            ),
             ("forks", self.cpu.forks),
             (
                 "queue_changes",
@@ -292,7 +308,7 @@ pub struct TickSplit {
     pub softirq_ns: f64,
 }
 
-/// A distribution of round-trip times, ns.
+/// A distribution of times, ns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Observations.

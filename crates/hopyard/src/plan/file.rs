@@ -348,10 +348,10 @@ mod tests {
         assert!(
             with("\"all\"", "\"alle\"").starts_with("my.toml:5: paths: there is no path `alle`")
         );
-        let text = format!("{}\n[set]\nflows = [1, 1001]\n", super::super::PLANS[0].1);
+        let text = format!("{}\n[set]\nflows = [1, 9999]\n", super::super::PLANS[0].1);
         assert_eq!(
             parse("my.toml", &text).unwrap_err().to_string(),
-            "my.toml:18: flows: `1001` is out of bounds: flows goes from 1 to 1000"
+            "my.toml:18: flows: `9999` is out of bounds: flows goes from 1 to 1000"
         );
     }
 

@@ -143,7 +143,7 @@ fn compared<'a>(cells: &[&'a CellReport], name: &str) -> Vec<Compared<'a>> {
 /// Of what CPU costs are given.
 fn unit(load: LoadKind) -> &'static str {
     match load {
-        LoadKind::UdpStream => "packet",
+        _ if load.is_udp_stream() => "packet",
         _ if load.is_stream() => "byte",
         _ => "transaction",
     }

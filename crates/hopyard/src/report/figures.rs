@@ -6,7 +6,8 @@ use super::notes;
 use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
     self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, GUEST_STEAL, LATENCY_P50, LATENCY_P99, LOST,
-    PACKETS, QUEUE_CHANGES, RETRANSMITS, Scale,
+    PACKETS, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS,
+    RUN_LENGTH, Scale,
 };
 use crate::model::{CellReport, CellStatus, LoadKind, VerdictReport};
 use crate::stats::{Estimate, Verdict};
@@ -111,11 +112,13 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     let main = quantity::main_figure(group.load);
     let cpu = quantity::cpu_cost(group.load);
     let mut list = vec![(Show::Figure, main), (Show::Comparison, main)];
-    if group.load == LoadKind::UdpStream {
+    if group.load.is_udp_stream() {
         list.extend([(Show::Value, PACKETS), (Show::Value, LOST)]);
     }
     list.extend([(Show::Figure, cpu), (Show::Comparison, cpu)]);
-    if group.load.is_stream() {
+    if group.load.is_numbered() {
+        list.extend(numbered(group.load));
+    } else if group.load.is_stream() {
         list.push((Show::Value, BUSY_CORES));
         if group.load.is_tcp() {
             list.push((Show::Value, EFFICIENCY));
@@ -132,16 +135,37 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     list.retain(|&(show, name)| match show {
         Show::Figure => group.cells.iter().any(|c| c.status == CellStatus::Ok),
         Show::Comparison => group.cells.iter().any(|c| c.verdicts.contains_key(name)),
-        Show::Value => {
-            // Retransmits are news only where there are some.
-            let least = if name == RETRANSMITS {
-                0.05
-            } else {
-                f64::NEG_INFINITY
-            };
-            values(group, name).any(|value| value >= least)
-        }
+        Show::Value => values(group, name).any(|value| value >= least(name)),
     });
+    list
+}
+
+/// Least value that is news.
+fn least(name: &str) -> f64 {
+    match name {
+        RETRANSMITS => 0.05,
+        REORDERED | RECEIVER_DROPPED => f64::MIN_POSITIVE,
+        _ => f64::NEG_INFINITY,
+    }
+}
+
+/// What numbered datagrams tell: delay where they are paced, bursts where they are not, jitter and the receiver's own
+/// part of it.
+fn numbered(load: LoadKind) -> Vec<(Show, &'static str)> {
+    let mut list = match load {
+        LoadKind::UdpPaced => vec![
+            (Show::Figure, LATENCY_P50),
+            (Show::Comparison, LATENCY_P50),
+            (Show::Value, LATENCY_P99),
+        ],
+        _ => vec![(Show::Value, RUN_LENGTH)],
+    };
+    list.extend([
+        (Show::Value, PDV),
+        (Show::Value, REORDERED),
+        (Show::Value, RECEIVER_BUSY),
+        (Show::Value, RECEIVER_DROPPED),
+    ]);
     list
 }
 
@@ -168,6 +192,11 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
         (_, GUEST_STEAL) => Column::right(&["guest", "steal %"]),
         (_, QUEUE_CHANGES) => Column::right(&["queue changes", &format!("/flow {}", scale.unit)]),
         (_, RETRANSMITS) => Column::right(&["resent", "/window"]),
+        (_, PDV) => Column::right(&["PDV", &format!("p99.9 {}", scale.unit)]),
+        (_, RUN_LENGTH) => Column::right(&["run", "length"]),
+        (_, REORDERED) => Column::right(&["reord.", scale.unit]),
+        (_, RECEIVER_BUSY) => Column::right(&["receiver", "busy %"]),
+        (_, RECEIVER_DROPPED) => Column::right(&["receiver", "drops %"]),
         (_, LATENCY_P50) => Column::right(&["latency", &format!("p50 {}", scale.unit)]),
         (_, LATENCY_P99) => Column::right(&["latency", &format!("p99 {}", scale.unit)]),
         _ => Column::right(&[&quantity::words(name), scale.unit]),

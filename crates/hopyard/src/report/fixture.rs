@@ -105,6 +105,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         cpu_split_ratio: BTreeMap::new(),
         device_drops: 0,
         lost_datagrams: 0,
+        flows: Vec::new(),
         offloads: BTreeMap::new(),
         filter_sees: None,
         datapath: None,
@@ -207,7 +208,7 @@ fn on_veth(load: LoadKind) -> &'static [(&'static str, f64, i8)] {
             ("bytes_per_skb", 61_440.0, 0),
             ("retransmits", 0.0, 0),
         ],
-        LoadKind::UdpStream => &[
+        LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => &[
             ("goodput_bps", 4.117e9, 1),
             ("sent_bps", 4.711e9, 1),
             ("packets_per_s", 367_600.0, 1),

@@ -97,7 +97,9 @@ fn banner(report: &RunReport, cell: &CellReport) -> String {
         LoadKind::TcpMaerts => "TCP MAERTS TEST",
         LoadKind::TcpRr => "TCP REQUEST/RESPONSE TEST",
         LoadKind::TcpCrr => "TCP Connect/Request/Response TEST",
-        LoadKind::UdpStream => "UDP UNIDIRECTIONAL SEND TEST",
+        LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
+            "UDP UNIDIRECTIONAL SEND TEST"
+        }
         LoadKind::UdpRr => "UDP REQUEST/RESPONSE TEST",
     };
     let family = match cell.axes.family {
@@ -127,7 +129,7 @@ fn header(load: LoadKind) -> &'static str {
     match load {
         LoadKind::TcpStream => STREAM_HEADER,
         LoadKind::TcpMaerts => MAERTS_HEADER,
-        LoadKind::UdpStream => UDP_HEADER,
+        LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => UDP_HEADER,
         LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => RR_HEADER,
     }
 }
@@ -156,7 +158,7 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
             -1,
             megabits(GOODPUT),
         )],
-        LoadKind::UdpStream => {
+        LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
             let received = value(PACKETS).map(|rate| rate * window);
             let sent = value(SENT)
                 .zip(cell.axes.message_size_bytes)

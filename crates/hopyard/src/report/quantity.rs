@@ -17,6 +17,11 @@ pub(super) const EFFICIENCY: &str = "efficiency_bps_per_core";
 pub(super) const NORMALIZED: &str = "normalized_bps_per_cpu_percent";
 pub(super) const LATENCY_P50: &str = "latency_p50_ns";
 pub(super) const LATENCY_P99: &str = "latency_p99_ns";
+pub(super) const PDV: &str = "jitter_pdv_ns";
+pub(super) const RUN_LENGTH: &str = "run_length_p50_packets";
+pub(super) const REORDERED: &str = "reordered_ratio";
+pub(super) const RECEIVER_DROPPED: &str = "receiver_dropped_ratio";
+pub(super) const RECEIVER_BUSY: &str = "receiver_busy_ratio";
 pub(super) const LOST: &str = "lost_ratio";
 pub(super) const BYTES_PER_SKB: &str = "bytes_per_skb";
 pub(super) const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
@@ -91,6 +96,7 @@ static SHARE: [Scale; 1] = scales([(0.01, "%")]);
 static CORES: [Scale; 1] = scales([(1.0, "cores")]);
 static SKB: [Scale; 1] = scales([(1.0, "bytes/skb")]);
 static WINDOW: [Scale; 1] = scales([(1.0, "per window")]);
+static RUN: [Scale; 1] = scales([(1.0, "packets")]);
 static PLAIN: [Scale; 1] = scales([(1.0, "")]);
 
 fn family(name: &str) -> &'static [Scale] {
@@ -104,6 +110,7 @@ fn family(name: &str) -> &'static [Scale] {
         BUSY_CORES => &CORES,
         BYTES_PER_SKB => &SKB,
         RETRANSMITS => &WINDOW,
+        _ if name.ends_with("_packets") => &RUN,
         _ if name.ends_with("_bps") => &BITS,
         _ if name.ends_with("_per_s") => &EVENTS,
         _ if name.ends_with("_ns") => &TIMES,
@@ -149,8 +156,11 @@ pub(super) fn words(name: &str) -> String {
         EFFICIENCY | crate::assess::PER_GHZ => "efficiency".to_owned(),
         NORMALIZED => "normalized".to_owned(),
         LOST => "loss".to_owned(),
+        PDV => "PDV (p99.9)".to_owned(),
+        RUN_LENGTH => "run length (median)".to_owned(),
+        REORDERED => "reordered".to_owned(),
         QUEUE_CHANGES => "queue changes of a flow".to_owned(),
-        _ => ["_bps", "_per_s", "_ns", "_ratio"]
+        _ => ["_bps", "_per_s", "_ns", "_ratio", "_packets"]
             .iter()
             .find_map(|suffix| name.strip_suffix(suffix))
             .unwrap_or(name)
@@ -186,7 +196,7 @@ mod tests {
 
     #[test]
     fn names_lose_their_unit() {
-        assert_eq!(words("jitter_pdv_ns"), "jitter pdv");
+        assert_eq!(words("jitter_ipdv_ns"), "jitter ipdv");
         assert_eq!(words("something_new"), "something new");
     }
 

@@ -1,13 +1,15 @@
 //! Swept axes as a person lays them out: one down, another (or the paths) across, a grid of the main
-//! figure and one of the CPU cost; a third dimension is a pair of grids for each of its values.
+//! figure, one of the CPU cost, and more where a load tells more; a third dimension is a pair of grids for each of its values.
 
 use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, tame};
 use super::figures::{figure, scale, symbol};
 use super::group::{Group, Layout, distinct, phrase};
 use super::notes;
 use super::number::ABSENT;
-use super::quantity::{self, QUEUE_CHANGES, Scale};
-use crate::model::{Axis, CellReport, CellStatus};
+use super::quantity::{
+    self, LATENCY_P50, LATENCY_P99, LOST, PDV, QUEUE_CHANGES, RUN_LENGTH, Scale,
+};
+use crate::model::{Axis, CellReport, CellStatus, LoadKind};
 
 /// What tells the cells of a group apart.
 #[derive(Clone, Copy)]
@@ -104,16 +106,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
                 phrase(dimension.name(), value)
             }));
         }
-        let counted = cells
-            .iter()
-            .any(|(cell, _)| cell.estimates.contains_key(QUEUE_CHANGES));
-        for name in [
-            quantity::main_figure(group.load),
-            quantity::cpu_cost(group.load),
-        ]
-        .into_iter()
-        .chain(counted.then_some(QUEUE_CHANGES))
-        {
+        for name in quantities(group) {
             let scale = scale(group, name);
             blocks.push(Block::Table(grid(&plane, layout, &cells, name, scale)));
         }
@@ -121,6 +114,22 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     blocks.extend(footnotes.block());
     blocks.extend(notes::no_base(group, layout));
     blocks
+}
+
+/// What has a grid: main figure and CPU cost, of numbered datagrams what they alone tell, and what was counted.
+fn quantities(group: &Group<'_>) -> Vec<&'static str> {
+    let load = group.load;
+    let own: &[&str] = match load {
+        LoadKind::UdpFlood => &[LOST, PDV, RUN_LENGTH],
+        LoadKind::UdpPaced => &[LOST, LATENCY_P50, LATENCY_P99, PDV],
+        _ => &[],
+    };
+    let measured = |name: &&str| group.cells.iter().any(|c| c.estimates.contains_key(*name));
+    let own = own.iter().copied().chain([QUEUE_CHANGES]).filter(measured);
+    [quantity::main_figure(load), quantity::cpu_cost(load)]
+        .into_iter()
+        .chain(own)
+        .collect()
 }
 
 fn grid(
@@ -186,7 +195,11 @@ fn field(cell: &CellReport, mark: &str, name: &str, scale: Scale) -> Cell {
     estimate.map_or_else(
         || Cell::lone(ABSENT),
         |estimate| {
-            let mut parts = figure(estimate, scale);
+            let mut parts = match name {
+                // Commonly nothing, of which there is no half.
+                LOST => vec![Part::Point(scale.show(estimate.value))],
+                _ => figure(estimate, scale),
+            };
             parts.push(Part::Left(format!("{}{mark}", symbol(verdict))));
             Cell(parts)
         },

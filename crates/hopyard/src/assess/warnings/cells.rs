@@ -2,14 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::{named, with};
+use super::{named, percent, with};
 use crate::model::{
     CellReport, CellStatus, DatapathKind, LoadKind, OPEN_VSWITCH, Placement, RunSummary,
 };
+use crate::stats::Estimate;
 use crate::store::Run;
 
 /// A result this near to what the generator can do at all is a doubt.
 const CEILING: f64 = 0.9;
+/// A receiver is the limit where its busiest thread has a CPU for this share of the time, ...
+const RECEIVER_BUSY: f64 = 0.9;
+/// ... or where its sockets have no room for this share of what comes.
+const RECEIVER_DROPS: f64 = 1e-4;
 /// A sender below this share of the pace asked for was held up by something else.
 const PACE: f64 = 0.98;
 
@@ -71,7 +76,9 @@ pub(super) fn ceiling(run: &Run, cells: &[CellReport]) -> Option<String> {
         .filter(|(planned, cell)| {
             let (name, unit) = match cell.load {
                 LoadKind::TcpStream | LoadKind::TcpMaerts => ("goodput_bps", 8.0),
-                LoadKind::UdpStream => ("packets_per_s", 1.0),
+                LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
+                    ("packets_per_s", 1.0)
+                }
                 LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => ("transactions_per_s", 1.0),
             };
             let flows = f64::from(cell.axes.flows.min(run.header.environment.cpus));
@@ -105,6 +112,30 @@ pub(super) fn pace(cells: &[CellReport]) -> Option<String> {
         "{} did not keep the pace asked for: the sender or the path cannot, or waking for each message takes too \
          long. Ask for a lower pace or larger messages.",
         named(&found)
+    ))
+}
+
+/// Did the receiver of numbered datagrams keep up?
+pub(super) fn receiver(cells: &[CellReport]) -> Option<String> {
+    let at_least = |cell: &CellReport, name, least| {
+        let estimate = cell.estimates.get(name);
+        estimate.is_some_and(|e: &Estimate| e.value >= least)
+    };
+    let found = with(cells, |cell| {
+        at_least(cell, "receiver_dropped_ratio", RECEIVER_DROPS)
+            || at_least(cell, "receiver_busy_ratio", RECEIVER_BUSY)
+    })?;
+    let greatest = |name| {
+        let values = found.iter().filter_map(|cell| cell.estimates.get(name));
+        percent(values.map(|e| e.value).fold(0.0, f64::max))
+    };
+    Some(format!(
+        "The receiver did not keep up with {}: its sockets had no room for up to {} of the datagrams, and up to {} of \
+         the time its busiest thread had a CPU. What was lost there says nothing of the path: use fewer or slower senders, a \
+         larger socket_buffer, or placement `split`.",
+        named(&found),
+        greatest("receiver_dropped_ratio"),
+        greatest("receiver_busy_ratio"),
     ))
 }
 

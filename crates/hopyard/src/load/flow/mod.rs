@@ -1,10 +1,13 @@
-//! The hot loops: one flow each, or the streams of a CPU in turns.
+//! The hot loops: one flow each, the streams of a CPU in turns, or the numbered datagrams of a socket.
 //!
 //! A loop makes socket calls and stores counters, nothing else: buffers are made before it starts, no
-//! lock is taken, and the clock is read only where a round trip is timed.
+//! lock is taken, and the clock is read only where something is timed.
 
 mod crr;
+mod gather;
+mod message;
 mod rr;
+mod schedule;
 mod stream;
 
 use std::io;
@@ -15,7 +18,10 @@ use hdrhistogram::Histogram;
 use nix::sys::socket::{MsgFlags, recv, send};
 
 pub(crate) use crr::{client as crr_client, server as crr_server};
+pub(crate) use gather::{BATCH, gather};
+pub(crate) use message::Message;
 pub(crate) use rr::{Responder, Times, client as rr_client, server as rr_server};
+pub(crate) use schedule::Schedule;
 pub(crate) use stream::{
     RECEIVE_BYTES, receive, receive_in_turns, transmit, transmit_in_turns, transmit_paced,
 };
@@ -23,8 +29,8 @@ pub(crate) use stream::{
 use super::tally::Tally;
 use hopyard_net::clock;
 
-/// Longest round trip the histogram tells apart, ns.
-const LONGEST_NS: u64 = 10_000_000_000;
+/// Longest time a histogram tells apart, ns.
+pub(crate) const LONGEST_NS: u64 = 10_000_000_000;
 
 /// What a flow reads from and writes to.
 pub(crate) trait Io {

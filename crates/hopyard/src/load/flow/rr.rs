@@ -140,7 +140,7 @@ fn take(io: &impl Io, message: &mut [u8], wanted: Option<u8>) -> Taken {
 }
 
 /// Burns CPU for a span measured by its own clock.
-fn work_for(span_ns: u64) {
+pub(super) fn work_for(span_ns: u64) {
     let until = clock::monotonic_ns() + span_ns;
     while clock::monotonic_ns() < until {
         std::hint::spin_loop();

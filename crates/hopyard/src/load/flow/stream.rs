@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use hopyard_net::clock;
 
-use super::{Context, Io, Socket, again, timed_out};
+use super::{Context, Io, Message, Schedule, Socket, again, timed_out};
 use crate::model::Counted;
 
 /// Bytes taken per receive call of a TCP stream, as iperf3 and iperf do by default.
@@ -55,6 +55,11 @@ impl<'a, I: Io> Sending<'a, I> {
             counted: Counted::default(),
             gone: 0,
         }
+    }
+
+    /// Messages that went.
+    pub(crate) fn messages(&self) -> u64 {
+        self.counted.messages
     }
 
     /// Hands the rest of a message to the kernel.
@@ -122,45 +127,47 @@ impl<'a, I: Io> Receiving<'a, I> {
     }
 }
 
-/// Sends messages of `message.len()` bytes until told to stop.
+/// Sends messages until told to stop. A number is used again where the kernel refused the datagram: what was never sent
+/// is not lost.
 ///
 /// # Errors
 /// The socket failed before the window was over.
-pub(crate) fn transmit(io: &impl Io, message: &[u8], context: Context<'_>) -> Result<(), String> {
+pub(crate) fn transmit(
+    io: &impl Io,
+    message: &mut Message,
+    context: Context<'_>,
+) -> Result<(), String> {
     let mut flow = Sending::new(io, context);
-    while !context.stopped() && flow.step(message)? != Step::Over {}
+    while !context.stopped() && flow.step(message.ready(flow.messages(), None))? != Step::Over {}
     Ok(())
 }
 
-/// How far behind its time a paced flow may fall before the rest is let go. Without an end to it, what a slow
-/// start or a lost packet held up would press on a path that is only a little faster for the whole window.
-const ARREARS_NS: u64 = 2_000_000;
-
-/// Sends a message every `interval_ns` from `start_ns` on until told to stop. What could not go in its time
-/// goes as soon as it can, so that the mean is kept, up to [`ARREARS_NS`].
+/// Sends a message at each of a schedule's instants until told to stop. What could not go in its time
+/// goes as soon as it can, so that the mean is kept.
 ///
 /// # Errors
 /// The socket failed before the window was over.
 pub(crate) fn transmit_paced(
     io: &impl Io,
-    message: &[u8],
+    message: &mut Message,
     context: Context<'_>,
-    start_ns: u64,
-    interval_ns: u64,
+    mut schedule: Schedule,
 ) -> Result<(), String> {
     clock::sharp_timers().map_err(|e| format!("cannot make timers sharp: {e}"))?;
     let mut flow = Sending::new(io, context);
-    let mut due_ns = start_ns;
     while !context.stopped() {
-        clock::sleep_until_monotonic_ns(due_ns).map_err(|e| format!("cannot sleep: {e}"))?;
-        let messages = flow.counted.messages;
-        while flow.counted.messages == messages && !context.stopped() {
-            if flow.step(message)? == Step::Over {
+        let due_ns = schedule.due_ns();
+        // A sleep that is over before it begins still takes µs, which one that is behind does not have.
+        if clock::monotonic_ns() < due_ns {
+            clock::sleep_until_monotonic_ns(due_ns).map_err(|e| format!("cannot sleep: {e}"))?;
+        }
+        let number = flow.messages();
+        while flow.messages() == number && !context.stopped() {
+            if flow.step(message.ready(number, Some(due_ns)))? == Step::Over {
                 return Ok(());
             }
         }
-        let late_ns = clock::monotonic_ns().saturating_sub(due_ns);
-        due_ns += interval_ns + late_ns.saturating_sub(ARREARS_NS.max(interval_ns));
+        schedule.advance(clock::monotonic_ns());
     }
     Ok(())
 }
@@ -270,7 +277,9 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::load::spec::LoadSpec;
     use crate::load::tally::Tally;
+    use crate::model::{Axes, LoadKind, Peer, Rate};
 
     /// Takes what it has room for, then would have to wait.
     struct Room(RefCell<Vec<usize>>);
@@ -327,7 +336,12 @@ mod tests {
         };
         // The socket is gone after these, which ends the flow.
         let room = Ended(RefCell::new(vec![100; MESSAGES]));
-        transmit_paced(&room, &[0; 100], context, start_ns, INTERVAL_NS).unwrap();
+        let mut axes = Axes::default().for_cell(LoadKind::UdpStream, Peer::Local, &[]);
+        axes.message_size_bytes = Some(100);
+        axes.pace_bps = Some(Rate(Some(800 * 1_000_000_000 / INTERVAL_NS)));
+        let spec = LoadSpec::new(LoadKind::UdpStream, &axes);
+        let schedule = Schedule::new(&spec, start_ns, 0).unwrap();
+        transmit_paced(&room, &mut Message::plain(100), context, schedule).unwrap();
         let took = clock::monotonic_ns() - start_ns;
         assert_eq!(tally.read().sent.messages, MESSAGES as u64);
         assert!(took >= INTERVAL_NS * MESSAGES as u64, "{took}");

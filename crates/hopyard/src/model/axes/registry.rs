@@ -2,7 +2,8 @@
 
 use super::Axes;
 use super::values::{
-    ATTACHES, CONTAINERS, FAMILIES, PLACEMENTS, SCHEDULERS, SEGMENTS, STEERINGS, SWITCHES, choice,
+    ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, PLACEMENTS, SCHEDULERS, SEGMENTS, STEERINGS,
+    SWITCHES, choice,
 };
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units::{self, NotAQuantity};
@@ -161,7 +162,7 @@ pub static AXES: &[Axis] = &[
         message_size_bytes,
         "message_size",
         "bytes per send call of a stream",
-        "1 B to 1 MiB; 65507 at most over UDP (default 16 KiB TCP, 1400 B UDP)",
+        "1 B to 1 MiB; 65507 at most over UDP, 32 at least of numbered datagrams (default 16 KiB TCP, 1400 B UDP)",
         1..=1024 * 1024,
         |load, _| load.is_stream()
     ),
@@ -283,14 +284,30 @@ pub static AXES: &[Axis] = &[
     Axis {
         name: "pace",
         summary: "what the sender of a stream offers at most, payload of all flows",
-        values: "10mbit, 940mbit, …, none (default none: as fast as it can)",
+        values: "10mbit, 940mbit, …, none (default none: as fast as it can; udp_paced 100mbit)",
         set: |axes, text| {
             axes.pace_bps = Some(text.parse()?);
             Ok(())
         },
         show: |axes| axes.pace_bps.map(|pace| pace.to_string()),
         clear: |axes| axes.pace_bps = None,
-        fits: |load, _| load.is_stream(),
+        fits: |load, _| load.is_stream() && load != LoadKind::UdpFlood,
+        of_path: false,
+    },
+    Axis {
+        name: "distribution",
+        summary: "of the times between messages of udp_paced",
+        values: "constant, poisson (default constant)",
+        set: |axes, text| {
+            axes.distribution = Some(choice("distribution", text, &DISTRIBUTIONS)?);
+            Ok(())
+        },
+        show: |axes| {
+            axes.distribution
+                .map(|distribution| distribution.to_string())
+        },
+        clear: |axes| axes.distribution = None,
+        fits: |load, _| load == LoadKind::UdpPaced,
         of_path: false,
     },
     Axis {
@@ -450,6 +467,7 @@ mod tests {
             ("mtu", "9000"),
             ("rate", "1gbit"),
             ("pace", "940mbit"),
+            ("distribution", "poisson"),
             ("ports", "1000"),
             ("rules", "100"),
             ("chain", "8"),

@@ -85,6 +85,17 @@ pub enum Segments {
 #[serde(transparent)]
 pub struct Cpus(pub Vec<usize>);
 
+/// How the times between two messages are spread about their mean.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Distribution {
+    /// All the same.
+    #[default]
+    Constant,
+    /// Exponential: the messages are a Poisson process.
+    Poisson,
+}
+
 /// What a guest's card is attached to in the hub.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -187,6 +198,10 @@ pub(super) const SEGMENTS: [(&str, Segments); 4] = [
     ("macvlan", Segments::Macvlan),
     ("direct", Segments::Direct),
 ];
+pub(super) const DISTRIBUTIONS: [(&str, Distribution); 2] = [
+    ("constant", Distribution::Constant),
+    ("poisson", Distribution::Poisson),
+];
 pub(super) const ATTACHES: [(&str, Attach); 3] = [
     ("bridge", Attach::Bridge),
     ("direct", Attach::Direct),
@@ -244,6 +259,12 @@ impl FromStr for Cpus {
 impl fmt::Display for Containers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&shown(self, &CONTAINERS))
+    }
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &DISTRIBUTIONS))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Every format as its reader sees it.
 
+mod datagrams;
 mod doubts;
 mod people;
 mod profiles;

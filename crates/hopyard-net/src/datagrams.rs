@@ -1,0 +1,275 @@
+//! Datagrams taken many at a time, each with the instant at which the kernel took it in.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr;
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+/// Room for the control messages of one datagram: a time stamp takes 32 bytes.
+const CONTROL_BYTES: usize = 64;
+/// `struct cmsghdr` on Linux: the length of a word, then level and type.
+const CONTROL_HEADER: usize = mem::size_of::<libc::cmsghdr>();
+/// Words of `SO_MEMINFO` up to and with `SK_MEMINFO_DROPS` (`include/uapi/linux/sock_diag.h`, Linux 4.12).
+const MEMINFO_WORDS: usize = 9;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+/// Room for datagrams, made once and used for each call.
+pub struct Batch {
+    room: Vec<u8>,
+    size: usize,
+    controls: Vec<Control>,
+    // The headers point at the vectors, and both into the two above, which never grow.
+    _vectors: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+    filled: usize,
+}
+
+/// One datagram of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Its payload, cut to the room there was.
+    pub payload: &'a [u8],
+    /// When the kernel took it in, `CLOCK_REALTIME`, ns; where [`stamp_arrivals`] was asked for.
+    pub arrived_ns: Option<u64>,
+}
+
+impl Batch {
+    /// Room for so many datagrams of up to `size` bytes.
+    #[must_use]
+    pub fn new(datagrams: usize, size: usize) -> Self {
+        let mut room = vec![0; datagrams * size.max(1)];
+        let mut controls = vec![Control([0; CONTROL_BYTES]); datagrams];
+        let mut vectors: Vec<libc::iovec> = room
+            .chunks_exact_mut(size.max(1))
+            .map(|chunk| libc::iovec {
+                iov_base: chunk.as_mut_ptr().cast(),
+                iov_len: chunk.len(),
+            })
+            .collect();
+        let headers = vectors
+            .iter_mut()
+            .zip(&mut controls)
+            .map(|(vector, control)| libc::mmsghdr {
+                msg_hdr: libc::msghdr {
+                    msg_name: ptr::null_mut(),
+                    msg_namelen: 0,
+                    msg_iov: vector,
+                    msg_iovlen: 1,
+                    msg_control: control.0.as_mut_ptr().cast(),
+                    msg_controllen: CONTROL_BYTES,
+                    msg_flags: 0,
+                },
+                msg_len: 0,
+            })
+            .collect();
+        Self {
+            room,
+            size: size.max(1),
+            controls,
+            _vectors: vectors,
+            headers,
+            filled: 0,
+        }
+    }
+
+    /// Waits for a datagram and takes those that have come by then (`recvmmsg`, `MSG_WAITFORONE`).
+    ///
+    /// # Errors
+    /// As `recvmmsg(2)`.
+    pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        for header in &mut self.headers[..self.filled] {
+            // The kernel left here what it used.
+            header.msg_hdr.msg_controllen = CONTROL_BYTES;
+        }
+        self.filled = 0;
+        let most = u32::try_from(self.headers.len()).unwrap_or(u32::MAX);
+        // SAFETY: the `most` headers are valid, and what they point at is owned by `self`, writable for the
+        // lengths they give, and lives through the call.
+        let received = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                most,
+                libc::MSG_WAITFORONE as _,
+                ptr::null_mut(),
+            )
+        };
+        self.filled = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        Ok(())
+    }
+
+    /// What the last call took, in the order of the socket's queue.
+    pub fn iter(&self) -> impl Iterator<Item = Datagram<'_>> {
+        let payloads = self.room.chunks_exact(self.size);
+        let taken = self.headers[..self.filled].iter();
+        taken
+            .zip(payloads)
+            .zip(&self.controls)
+            .map(|((header, payload), control)| {
+                let length = (header.msg_len as usize).min(self.size);
+                let used = header.msg_hdr.msg_controllen.min(CONTROL_BYTES);
+                Datagram {
+                    payload: &payload[..length],
+                    arrived_ns: arrived_ns(&control.0[..used]),
+                }
+            })
+    }
+}
+
+/// The time stamp among control messages.
+fn arrived_ns(mut control: &[u8]) -> Option<u64> {
+    while control.len() >= CONTROL_HEADER {
+        let length = usize::from_ne_bytes(*control.first_chunk()?);
+        let kind = &control[CONTROL_HEADER - 8..CONTROL_HEADER];
+        let level = i32::from_ne_bytes(*kind.first_chunk()?);
+        let kind = i32::from_ne_bytes(*kind.last_chunk()?);
+        if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS {
+            return timespec_ns(control.get(CONTROL_HEADER..length)?);
+        }
+        let next = length
+            .clamp(CONTROL_HEADER, CONTROL_BYTES)
+            .next_multiple_of(mem::size_of::<usize>());
+        control = control.get(next..)?;
+    }
+    None
+}
+
+/// `struct timespec` of two words.
+fn timespec_ns(bytes: &[u8]) -> Option<u64> {
+    let (seconds, rest) = bytes.split_at_checked(mem::size_of::<libc::c_long>())?;
+    let seconds = libc::c_long::from_ne_bytes(*seconds.first_chunk()?);
+    let rest = libc::c_long::from_ne_bytes(*rest.first_chunk()?);
+    u64::try_from(seconds)
+        .ok()?
+        .checked_mul(1_000_000_000)?
+        .checked_add(u64::try_from(rest).ok()?)
+}
+
+/// Has the kernel stamp every datagram as it takes it in (`SO_TIMESTAMPNS`).
+///
+/// # Errors
+/// It is no socket.
+pub fn stamp_arrivals(socket: &impl AsFd) -> io::Result<()> {
+    Ok(setsockopt(socket, sockopt::ReceiveTimestampns, &true)?)
+}
+
+/// Asks for a receive buffer past the machine's limit where this process may, else up to it.
+///
+/// # Errors
+/// It is no socket.
+pub fn receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    if setsockopt(socket, sockopt::RcvBufForce, &bytes).is_err() {
+        setsockopt(socket, sockopt::RcvBuf, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Datagrams that a socket had no room for since it was made (`SO_MEMINFO`), modulo 2³².
+///
+/// # Errors
+/// It is no socket, or the kernel is older than 4.12.
+pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut words = [0u32; MEMINFO_WORDS];
+    let mut length = mem::size_of_val(&words) as libc::socklen_t;
+    // SAFETY: the buffer is writable for `length` bytes, and both pointers live through the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            words.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if (length as usize) < mem::size_of_val(&words) {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this kernel's SO_MEMINFO does not count drops; Linux 4.12 does",
+        ));
+    }
+    Ok(words[MEMINFO_WORDS - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use std::net::UdpSocket;
+
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        (sender, receiver)
+    }
+
+    #[test]
+    fn batches_come_in_order_with_their_times() {
+        let (sender, receiver) = pair();
+        stamp_arrivals(&receiver).unwrap();
+        // The first of a host to ask has it switched on a little later; until then reading makes the stamp.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let mut batch = Batch::new(4, 8);
+        // Twice and more, since the kernel writes into what it is given.
+        for round in 0..5u8 {
+            let before = clock::monotonic_ns();
+            for number in 0..6u8 {
+                sender.send(&[round, number, 0]).unwrap();
+            }
+            let after = clock::monotonic_ns();
+            for (count, first) in [(4, 0), (2, 4)] {
+                batch.receive(receiver.as_fd()).unwrap();
+                assert_eq!(batch.iter().count(), count);
+                for (datagram, number) in batch.iter().zip(first..) {
+                    assert_eq!(datagram.payload, [round, number, 0]);
+                    let wall = datagram.arrived_ns.unwrap();
+                    let arrived = wall.wrapping_add_signed(-clock::realtime_ahead_ns());
+                    assert!((before - 1_000..after + 1_000).contains(&arrived));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_being_asked_there_is_no_time() {
+        let (sender, receiver) = pair();
+        sender.send(b"0123456789").unwrap();
+        let mut batch = Batch::new(1, 4);
+        batch.receive(receiver.as_fd()).unwrap();
+        let datagram = batch.iter().next().unwrap();
+        assert_eq!(
+            (datagram.payload, datagram.arrived_ns),
+            (&b"0123"[..], None)
+        );
+    }
+
+    #[test]
+    fn a_full_socket_counts_what_it_drops() {
+        let (sender, receiver) = pair();
+        receive_buffer(&receiver, 4096).unwrap();
+        for _ in 0..1000 {
+            sender.send(&[0; 1000]).unwrap();
+        }
+        let drops = socket_drops(receiver.as_fd()).unwrap();
+        assert!((900..1000).contains(&drops), "{drops}");
+        receiver.set_nonblocking(true).unwrap();
+        let mut batch = Batch::new(1000, 1000);
+        batch.receive(receiver.as_fd()).unwrap();
+        assert_eq!(batch.iter().count(), 1000 - drops as usize);
+    }
+
+    #[test]
+    fn other_control_messages_are_passed_over() {
+        assert_eq!(arrived_ns(&[]), None);
+        assert_eq!(arrived_ns(&[0; 64]), None);
+        assert_eq!(arrived_ns(&[0xff; 64]), None);
+    }
+}

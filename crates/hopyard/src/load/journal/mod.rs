@@ -1,0 +1,104 @@
+//! What a receiver of numbered datagrams writes down of each of them; constant memory, however many come.
+
+mod flow;
+mod jitter;
+mod runs;
+mod sequence;
+mod summary;
+
+use hdrhistogram::Histogram;
+
+use self::flow::Flow;
+use self::runs::Runs;
+use super::flow as loops;
+use super::numbered::Header;
+use super::protocol::Timetable;
+
+/// Longest run told apart.
+const LONGEST_RUN: u64 = 10_000_000;
+
+/// The datagrams of one receiving socket.
+pub(crate) struct Journal {
+    open_ns: u64,
+    close_ns: u64,
+    flows: Vec<Flow>,
+    runs: Runs,
+    spread: Spread,
+}
+
+/// Distributions over all flows.
+struct Spread {
+    /// From when a datagram was to be sent to when it was read.
+    latency: Histogram<u64>,
+    lateness: Histogram<u64>,
+    /// Absolute.
+    ipdv: Histogram<u64>,
+    interarrival: Histogram<u64>,
+    run_lengths: Histogram<u64>,
+}
+
+/// When the kernel and when the program had a datagram, `CLOCK_MONOTONIC`, ns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Came {
+    pub(crate) arrived_ns: u64,
+    pub(crate) read_ns: u64,
+}
+
+impl Journal {
+    /// An empty one for so many flows.
+    ///
+    /// # Errors
+    /// No histogram can be made.
+    pub(crate) fn new(flows: u32, timetable: Timetable) -> Result<Self, String> {
+        Ok(Self {
+            open_ns: timetable.open_ns,
+            close_ns: timetable.close_ns,
+            flows: (0..flows)
+                .map(|_| Flow::new(flows))
+                .collect::<Result<_, _>>()?,
+            runs: Runs::default(),
+            spread: Spread {
+                latency: loops::histogram()?,
+                lateness: loops::histogram()?,
+                ipdv: loops::histogram()?,
+                interarrival: loops::histogram()?,
+                run_lengths: Histogram::new_with_bounds(1, LONGEST_RUN, 3)
+                    .map_err(|e| format!("cannot make a histogram: {e}"))?,
+            },
+        })
+    }
+
+    /// Enters a datagram. What came counts by its arrival; how long it took by when it was to be sent, so that one
+    /// that is late does not fall out of the window.
+    #[inline]
+    pub(crate) fn enter(&mut self, header: &Header, bytes: usize, came: Came) {
+        let window = self.open_ns..self.close_ns;
+        let Some(flow) = self.flows.get_mut(header.flow as usize) else {
+            return;
+        };
+        if window.contains(&header.due_ns) {
+            let lateness_ns = header.sent_ns.saturating_sub(header.due_ns);
+            let latency_ns = came.read_ns.saturating_sub(header.due_ns);
+            self.spread.lateness.saturating_record(lateness_ns);
+            self.spread.latency.saturating_record(latency_ns);
+        }
+        let counts = window.contains(&came.arrived_ns);
+        let seen = flow.enter(header, bytes, came.arrived_ns, counts);
+        let run = self.runs.enter(header.flow);
+        if !counts {
+            return;
+        }
+        if let Some(ipdv_ns) = seen.ipdv_ns {
+            self.spread.ipdv.saturating_record(ipdv_ns.unsigned_abs());
+        }
+        if let Some(gap_ns) = seen.gap_ns {
+            self.spread.interarrival.saturating_record(gap_ns);
+        }
+        if let Some(run) = run {
+            self.spread.run_lengths.saturating_record(run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

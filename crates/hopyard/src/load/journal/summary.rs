@@ -1,0 +1,76 @@
+//! From a journal to what is told of it.
+
+use hdrhistogram::Histogram;
+
+use super::Journal;
+use crate::load::flow as loops;
+use crate::load::receiver::Effort;
+use crate::load::summary::{quantiles, summarise};
+use crate::model::{Arrivals, Latency, LoadKind, RunLengths};
+
+/// What is told of a window.
+pub(crate) struct Told {
+    /// Of an open loop: from when a datagram was to be sent to when it was read.
+    pub(crate) latency: Option<Latency>,
+    pub(crate) arrivals: Arrivals,
+}
+
+impl Journal {
+    /// Takes in what another socket of the same load saw.
+    pub(crate) fn absorb(&mut self, other: Self) -> Result<(), String> {
+        self.flows.extend(other.flows);
+        let (own, others) = (&mut self.spread, other.spread);
+        for (sum, one) in [
+            (&mut own.latency, others.latency),
+            (&mut own.lateness, others.lateness),
+            (&mut own.ipdv, others.ipdv),
+            (&mut own.interarrival, others.interarrival),
+            (&mut own.run_lengths, others.run_lengths),
+        ] {
+            sum.add(one)
+                .map_err(|e| format!("cannot add histograms: {e}"))?;
+        }
+        Ok(())
+    }
+
+    /// Sums it up, with what the receiver spent.
+    pub(crate) fn tell(&self, kind: LoadKind, effort: Effort) -> Result<Told, String> {
+        let mut pdv = loops::histogram()?;
+        for flow in &self.flows {
+            flow.add_pdv(&mut pdv)?;
+        }
+        let paced = |histogram: &Histogram<u64>| match kind {
+            LoadKind::UdpPaced => some(histogram),
+            _ => Ok(None),
+        };
+        Ok(Told {
+            latency: paced(&self.spread.latency)?,
+            arrivals: Arrivals {
+                flows: self.flows.iter().map(super::Flow::arrivals).collect(),
+                pdv: some(&pdv)?,
+                ipdv: some(&self.spread.ipdv)?,
+                interarrival: some(&self.spread.interarrival)?,
+                lateness: paced(&self.spread.lateness)?,
+                runs: runs(&self.spread.run_lengths),
+                socket_drops: effort.drops,
+                receiver_cpu_ns: effort.cpu_ns,
+            },
+        })
+    }
+}
+
+/// A distribution, where there is anything in it.
+fn some(histogram: &Histogram<u64>) -> Result<Option<Latency>, String> {
+    (!histogram.is_empty())
+        .then(|| summarise(histogram))
+        .transpose()
+}
+
+fn runs(lengths: &Histogram<u64>) -> Option<RunLengths> {
+    (!lengths.is_empty()).then(|| RunLengths {
+        count: lengths.len(),
+        mean: lengths.mean(),
+        max: lengths.max(),
+        quantiles: quantiles(lengths),
+    })
+}

@@ -1,0 +1,38 @@
+//! Histograms as they are told.
+
+use hdrhistogram::Histogram;
+
+use crate::model::Latency;
+
+/// The quantiles kept of every distribution.
+const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
+
+/// (quantile, value) in rising order.
+pub(super) fn quantiles(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
+    QUANTILES
+        .map(|q| (q, histogram.value_at_quantile(q)))
+        .to_vec()
+}
+
+/// A distribution of times.
+///
+/// # Errors
+/// No coarser histogram can be made.
+pub(super) fn summarise(histogram: &Histogram<u64>) -> Result<Latency, String> {
+    let mut coarse =
+        Histogram::<u64>::new(2).map_err(|e| format!("cannot make a histogram: {e}"))?;
+    coarse
+        .add(histogram)
+        .map_err(|e| format!("cannot add histograms: {e}"))?;
+    Ok(Latency {
+        count: histogram.len(),
+        min_ns: histogram.min(),
+        mean_ns: histogram.mean(),
+        max_ns: histogram.max(),
+        quantiles: quantiles(histogram),
+        histogram: coarse
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect(),
+    })
+}
