@@ -15,10 +15,12 @@
 
 mod axes;
 mod conformance;
+mod containers;
 mod diff;
 mod directories;
 mod doctor;
 mod floods;
+mod forward;
 mod interrupts;
 mod kept;
 mod kernels;
@@ -34,6 +36,7 @@ mod protocol;
 mod requests;
 mod resume;
 mod runs;
+mod scale;
 mod support;
 mod switches;
 mod tapswitch;

@@ -209,7 +209,8 @@ fn a_count_that_no_window_holds_is_an_error() {
     let done = "{\"is\":\"done\",\"window_ns\":100000000,\
         \"received\":{\"bytes\":18446744073709551615,\"messages\":1,\"transactions\":0},\
         \"sent\":{\"bytes\":1,\"messages\":1,\"transactions\":0},\
-        \"send_errors\":0,\"timeouts\":0,\"slices\":[1],\"latency\":null,\"tcp\":null}";
+        \"send_errors\":0,\"timeouts\":0,\"slices\":[1],\"latency\":null,\"tcp\":null,\
+        \"flows\":[],\"scheduling\":{}}";
     let (text, _) = with_stand_in(&format!(
         "{}; while read x; do case $x in \
             *'\"do\":\"serve\"'*) echo '{{\"is\":\"serving\",\"ports\":[9]}}';; \

@@ -51,7 +51,7 @@ fn walk_those(
                 ..Axes::default()
             };
             if let Err(error) = path.available_with(&axes) {
-                let needs = path.needs_attached(attach.unwrap_or_default());
+                let needs = path.needs_for(&axes);
                 if let Err(why) = rightly_skipped(path, needs, &error) {
                     failures.push(format!("{name}: {why}"));
                 }

@@ -128,6 +128,46 @@ impl Cgroup {
         Ok(())
     }
 
+    /// Can groups have shares of the CPU (`cpu.weight`) here?
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] without the `cpu` controller in groups of ours.
+    pub fn check_cpu_shares() -> Result<()> {
+        let what = "give processes shares of the CPU by control group";
+        let home = home()?;
+        let top = home.parent().unwrap_or(&home);
+        // What the groups directly below may use is what the top hands down.
+        let path = top.join("cgroup.subtree_control");
+        let handed_down = fs::read_to_string(&path)
+            .map_err(|error| Error::from_io(format!("read `{}`", path.display()), error))?;
+        if handed_down.split_whitespace().any(|name| name == "cpu") {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            what: what.into(),
+            feature: "cgroup2 controller cpu".into(),
+            remedy: format!(
+                "it takes `cpu` in {}: `echo +cpu` to it, where a mount of cgroup v1 does not have that \
+                 controller; or choose another scheduler",
+                path.display()
+            ),
+        })
+    }
+
+    /// Gives the groups below this one equal shares of the CPU, however many processes each has.
+    ///
+    /// # Errors
+    /// As [`Cgroup::check_cpu_shares`].
+    pub fn share_cpu(&self) -> Result<()> {
+        Self::check_cpu_shares()?;
+        for directory in [&home()?, &self.path] {
+            let path = directory.join("cgroup.subtree_control");
+            fs::write(&path, "+cpu")
+                .map_err(|error| Error::from_io(format!("write `{}`", path.display()), error))?;
+        }
+        Ok(())
+    }
+
     /// CPU time used by all processes that are or were in the group and below, µs resolution.
     ///
     /// # Errors

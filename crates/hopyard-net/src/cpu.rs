@@ -39,22 +39,27 @@ pub enum Policy {
     Other,
     /// It waits until who runs waits itself: `SCHED_BATCH`.
     Batch,
+    /// It goes before all of the above, and takes turns of fixed length with others of its kind: `SCHED_RR` at
+    /// the lowest priority.
+    RoundRobin,
 }
 
 /// Schedules the calling thread, and the threads and processes it starts from now on, by `policy`.
 ///
 /// # Errors
-/// [`Error::Kernel`] where a filter of system calls forbids it.
+/// [`Error::Kernel`] where a filter of system calls forbids it, [`Error::Denied`] for round robin without
+/// `CAP_SYS_NICE`.
 pub fn schedule_current_thread(policy: Policy) -> Result<()> {
     let number = match policy {
         Policy::Other => libc::SCHED_OTHER,
         Policy::Batch => libc::SCHED_BATCH,
+        Policy::RoundRobin => libc::SCHED_RR,
     };
-    set_scheduler(number, 0)
+    set_scheduler(number, i32::from(policy == Policy::RoundRobin))
         .map_err(|errno| Error::from_errno("set the scheduling policy of a thread", errno))
 }
 
-/// While it lives, the calling thread runs before all that is not real-time (`SCHED_FIFO`): for one that reads clocks
+/// While it lives, the calling thread runs before all that is not real-time, and before [`Policy::RoundRobin`] (`SCHED_FIFO`): for one that reads clocks
 /// at given instants, on CPUs that others fill. What it starts is not so.
 ///
 /// It must be dropped by the thread that made it.
@@ -70,7 +75,7 @@ impl Prompt {
     pub fn new() -> Option<Self> {
         // SAFETY: takes and gives back integers; 0 is the calling thread.
         let before = unsafe { libc::sched_getscheduler(0) };
-        let prompt = set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1);
+        let prompt = set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 2);
         (before >= 0 && prompt.is_ok()).then_some(Self {
             before,
             _own_thread: PhantomData,
@@ -144,6 +149,8 @@ mod tests {
                 std::thread::spawn(policy).join().unwrap(),
                 libc::SCHED_BATCH
             );
+            schedule_current_thread(Policy::RoundRobin).unwrap();
+            assert_eq!(policy(), libc::SCHED_RR);
             schedule_current_thread(Policy::Other).unwrap();
             assert_eq!(policy(), libc::SCHED_OTHER);
         });

@@ -31,24 +31,7 @@ impl Handle {
     /// # Errors
     /// [`Error::Kernel`] if a setting that exists cannot be changed.
     pub fn quiet_ipv6(&self) -> Result<()> {
-        self.ns().run(|| {
-            for (name, value) in QUIET {
-                for scope in ["default", "all"] {
-                    let path = format!("/proc/sys/net/ipv6/conf/{scope}/{name}");
-                    match write(&path, value) {
-                        Ok(()) => {}
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        // `all/addr_gen_mode` of some kernels takes no value.
-                        Err(error)
-                            if scope == "all" && error.kind() == io::ErrorKind::InvalidInput => {}
-                        Err(error) => {
-                            return Err(Error::from_io(format!("set `{path}` to {value}"), error));
-                        }
-                    }
-                }
-            }
-            Ok(())
-        })?
+        self.ns().run(quiet_here)?
     }
 
     /// Gives a device the link-local address that belongs to its Ethernet address (EUI-64, RFC 4291
@@ -64,6 +47,25 @@ impl Handle {
         };
         self.add_address(name, link_local(mac).into(), 64)
     }
+}
+
+/// [`Handle::quiet_ipv6`] in the namespace of the calling thread.
+pub(crate) fn quiet_here() -> Result<()> {
+    for (name, value) in QUIET {
+        for scope in ["default", "all"] {
+            let path = format!("/proc/sys/net/ipv6/conf/{scope}/{name}");
+            match write(&path, value) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // `all/addr_gen_mode` of some kernels takes no value.
+                Err(error) if scope == "all" && error.kind() == io::ErrorKind::InvalidInput => {}
+                Err(error) => {
+                    return Err(Error::from_io(format!("set `{path}` to {value}"), error));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn link_local(mac: [u8; 6]) -> Ipv6Addr {

@@ -36,7 +36,7 @@ impl NetNs {
     pub fn create() -> Result<Self> {
         let what = "create a network namespace";
         on_scratch_thread(what, || {
-            unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| Error::from_errno(what, errno))?;
+            leave_for_new()?;
             Self::current()
         })?
     }
@@ -248,7 +248,13 @@ fn share_mount(directory: &Path) -> nix::Result<()> {
     }
 }
 
-fn on_scratch_thread<T: Send>(what: &str, f: impl FnOnce() -> T + Send) -> Result<T> {
+/// Moves the calling thread, which is to end soon, into a new namespace.
+pub(crate) fn leave_for_new() -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWNET)
+        .map_err(|errno| Error::from_errno("create a network namespace", errno))
+}
+
+pub(crate) fn on_scratch_thread<T: Send>(what: &str, f: impl FnOnce() -> T + Send) -> Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("netns".into())

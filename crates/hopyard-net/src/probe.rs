@@ -57,7 +57,13 @@ pub fn probe_kind(kind: &str) -> Result<()> {
     if kind.lower().is_some() {
         handle.add_link(&NewLink::new("lower", veth("other".to_owned())))?;
     }
-    handle.add_link(&NewLink::new("probe", kind))
+    // The file that the kernel makes for it is seen in every namespace, and would go in the background.
+    let has_file = matches!(kind, LinkKind::Macvtap { .. });
+    handle.add_link(&NewLink::new("probe", kind))?;
+    if has_file {
+        handle.delete_link("probe")?;
+    }
+    Ok(())
 }
 
 /// Whether this kernel can shape a device to a rate, see [`Handle::shape`].

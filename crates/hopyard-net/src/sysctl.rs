@@ -26,15 +26,7 @@ impl Handle {
     /// # Errors
     /// As [`Handle::sysctl`]; [`Error::Kernel`] for a value the kernel refuses.
     pub fn set_sysctl(&self, key: &str, value: &str) -> Result<()> {
-        let what = || format!("set sysctl `{key}` to `{value}`");
-        let path = path(key, what)?;
-        let written = self.ns().run(|| {
-            fs::OpenOptions::new()
-                .write(true)
-                .open(path)
-                .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
-        })?;
-        written.map_err(|error| explain(key, what(), error))
+        self.ns().run(|| set_here(key, value))?
     }
 
     /// Whether the namespace has this sysctl.
@@ -47,6 +39,16 @@ impl Handle {
             .run(|| fs::exists(path).unwrap_or(false))
             .unwrap_or(false)
     }
+}
+
+/// [`Handle::set_sysctl`] in the namespace of the calling thread.
+pub(crate) fn set_here(key: &str, value: &str) -> Result<()> {
+    let what = || format!("set sysctl `{key}` to `{value}`");
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .open(path(key, what)?)
+        .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
+    written.map_err(|error| explain(key, what(), error))
 }
 
 /// Sysctls outside `net/` belong to the whole host, whatever namespace one is in.

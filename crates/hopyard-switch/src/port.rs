@@ -6,7 +6,7 @@ use hopyard_net::Link;
 
 use crate::bpffs;
 use crate::error::{Error, Result};
-use crate::here::{has_master, is_pair};
+use crate::here::{Here, has_master, is_pair};
 use crate::layout::{
     Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION,
     Holding, MAX_SLOTS, PORT_ANY_SOURCE, PORT_HELD, PORT_ISOLATED, PORT_PEER, PortRecord,
@@ -43,14 +43,37 @@ impl Switch {
     /// The device does not exist, is a port already or has no address that could be read; an address is
     /// taken. Nothing has changed then.
     pub fn add_port(&mut self, new: &NewPort<'_>) -> Result<()> {
-        let what = format!("add port `{}` to switch `{}`", new.device, self.name);
+        self.add_ports(std::slice::from_ref(new))
+    }
+
+    /// Binds devices to the switch as ports, one after another. Each takes the kernel some 10 ms, whoever else
+    /// waits: it lets all packets under way pass by with its network configuration locked (`tcx_entry_sync`).
+    ///
+    /// # Errors
+    /// As [`Switch::add_port`]; the ports before the one that failed stay.
+    pub fn add_ports(&mut self, new: &[NewPort<'_>]) -> Result<()> {
+        let what =
+            |new: &NewPort<'_>| format!("add port `{}` to switch `{}`", new.device, self.name);
+        let Some(first) = new.first().map(what) else {
+            return Ok(());
+        };
         let _lock = self.lock()?;
-        let taken = self.repair()?;
-        let here = self.here(&what)?;
+        let mut taken = self.repair()?;
+        let here = self.here(&first)?;
+        for new in new {
+            taken.push(self.add(&here, &taken, new)?);
+            taken.sort_unstable();
+        }
+        Ok(())
+    }
+
+    /// Binds a device and gives its slot, which is none of those taken.
+    fn add(&mut self, here: &Here, taken: &[u32], new: &NewPort<'_>) -> Result<u32> {
+        let what = format!("add port `{}` to switch `{}`", new.device, self.name);
         let link = here.free_device(&what, new.device)?;
         let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
         let port = self.check(&what, new, &link, peer.as_ref())?;
-        let slot = free_slot(&taken).ok_or_else(|| {
+        let slot = free_slot(taken).ok_or_else(|| {
             let why = format!("it has {} ports already", MAX_SLOTS - FIRST_PORT);
             Error::refused(&what, why)
         })?;
@@ -58,7 +81,7 @@ impl Switch {
         if bound.is_err() {
             self.clear(slot)?;
         }
-        bound
+        bound.map(|()| slot)
     }
 
     /// Everything that can be found wrong before anything is changed.

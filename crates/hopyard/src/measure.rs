@@ -3,6 +3,8 @@
 mod beside;
 mod counts;
 mod ends;
+mod legs;
+mod merge;
 mod places;
 mod profile;
 
@@ -13,22 +15,26 @@ use hopyard_net::{clock, cpu};
 
 use self::beside::Beside;
 use self::counts::{Counts, Observed, assemble};
-use self::ends::{Ends, done};
+use self::ends::Ends;
 pub use self::places::{Places, places};
 use crate::lab::{self, Lab, Topology};
 use crate::load::LoadSpec;
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::{self, Remote};
 use crate::meter::{self, CpuMeter, Ours, devices};
-use crate::model::{Axes, Cell, LoadKind, Measurement};
+use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::signals;
 
 /// Between the order to start and the start: both workers have to hear it.
 const LEAD: Duration = Duration::from_millis(10);
+/// So much longer for each further client.
+const LEAD_EACH: Duration = Duration::from_micros(500);
 /// Traffic goes on after the window for so long, so that both ends are busy for all of it.
 const TAIL: Duration = Duration::from_millis(20);
 /// How long a flow may take to connect.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So much longer for each further client: all of them look at their counters first.
+const TAIL_EACH: Duration = Duration::from_millis(1);
 /// Equal parts of a window, to see whether it settles.
 const SLICES: u32 = 10;
 /// What the machine does with nothing to do is read over this span.
@@ -51,6 +57,9 @@ pub enum Error {
     /// The network.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),
+    /// What several processes counted.
+    #[error("cannot put together what the clients counted: {0}")]
+    Merge(String),
     /// The clock.
     #[error("cannot wait for the window")]
     Clock(#[source] std::io::Error),
@@ -160,8 +169,12 @@ impl Sampler {
         const AROUND: Duration = Duration::from_millis(70);
         /// A port comes and goes, with the grace periods that the kernel waits for.
         const PORT: Duration = Duration::from_millis(30);
+        /// A process of the client's starts, in a container or not.
+        const CLIENT: Duration = Duration::from_millis(6);
         let idle = cell.axes.ports.unwrap_or(0).saturating_sub(2);
-        self.warm_up + window + LEAD + TAIL + AROUND + PORT * idle
+        let clients = cell.axes.client_processes() - 1;
+        let around = AROUND + PORT * idle + (CLIENT + LEAD_EACH + TAIL_EACH) * clients;
+        self.warm_up + window + LEAD + TAIL + around
     }
 
     /// Measures a cell in a lab of its own.
@@ -207,11 +220,15 @@ impl Sampler {
                 *cpus = (0..own as usize).collect();
             }
         }
+        if let Some(Cpus(cpus)) = &cell.axes.client_cpus {
+            places.client.clone_from(cpus);
+        }
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
         spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
         let mut ends = Ends {
-            client: lab.start_worker(client, &self.program)?,
+            clients: lab.start_clients(&self.program)?,
             server: lab.start_worker(server, &self.program)?,
+            is_received_by_server: cell.load.is_stream() && cell.load != LoadKind::TcpMaerts,
         };
         let address = server.addresses.of(cell.axes.family);
         ends.connect(&spec, address, &places)
@@ -221,10 +238,10 @@ impl Sampler {
 
     /// Has connected ends make traffic and reads everything that counts it.
     fn watch(&self, lab: &Lab, ends: &mut Ends) -> Result<Counts, Error> {
-        let timetable = self.timetable(self.window);
+        let timetable = self.timetable(self.window, ends.clients.len());
         ends.run(timetable)?;
         let mut pids = lab.daemons();
-        pids.extend([ends.client.pid(), ends.server.pid()]);
+        pids.extend(ends.pids());
         let ours = Ours {
             pids: &pids,
             cgroup: lab.cgroup(),
@@ -232,23 +249,26 @@ impl Sampler {
         let guests = ends.guests(&lab.topology);
         let beside = || Beside::read(lab, &guests);
         let observed = self.observe(lab, ours, timetable, beside)?;
+        let (clients, server) = ends.done()?;
         Ok(Counts {
             observed,
-            client: done(&mut ends.client)?,
-            server: done(&mut ends.server)?,
+            client: merge::merged(&clients).map_err(Error::Merge)?,
+            clients,
+            server,
         })
     }
 
-    fn timetable(&self, window: Duration) -> Timetable {
+    fn timetable(&self, window: Duration, clients: usize) -> Timetable {
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        let start_ns = clock::monotonic_ns() + ns(LEAD);
+        let others = u32::try_from(clients).unwrap_or(u32::MAX).saturating_sub(1);
+        let start_ns = clock::monotonic_ns() + ns(LEAD + LEAD_EACH * others);
         let open_ns = start_ns + ns(self.warm_up);
         let close_ns = open_ns + ns(window);
         Timetable {
             start_ns,
             open_ns,
             close_ns,
-            stop_ns: close_ns + ns(TAIL),
+            stop_ns: close_ns + ns(TAIL + TAIL_EACH * others),
             slices: SLICES,
         }
     }

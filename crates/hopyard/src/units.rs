@@ -68,6 +68,33 @@ pub fn show_bytes(bytes: u32) -> String {
     }
 }
 
+/// Reads a set of CPUs, `0-3+6`, ascending.
+///
+/// # Errors
+/// It is none, or has CPUs beyond those that a thread can be confined to (`cpu_set_t`).
+pub fn parse_cpus(text: &str) -> Result<Vec<usize>, NotAQuantity> {
+    const MOST: usize = 1024;
+    let bad = || not(text, "a set of CPUs", "CPUs as in 0, 0-3 or 0+2");
+    let number = |text: &str| {
+        text.parse::<usize>()
+            .ok()
+            .filter(|cpu| *cpu < MOST)
+            .ok_or_else(bad)
+    };
+    let mut cpus = Vec::new();
+    for part in text.split('+') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let span = number(first)?..=number(last)?;
+        if span.is_empty() {
+            return Err(bad());
+        }
+        cpus.extend(span);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
 /// A span of time: `300ms`, `1s`, `2m`, `50us`.
 ///
 /// # Errors

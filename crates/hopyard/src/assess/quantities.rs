@@ -128,6 +128,11 @@ fn net_ns(m: &Measurement) -> f64 {
     m.cpu.net_ns() / m.cpu.elapsed_ns * float(m.window_ns)
 }
 
+/// What was not counted has no rate.
+fn per_second(m: &Measurement, count: Option<u64>) -> Option<f64> {
+    Some(float(count?) / window_s(m))
+}
+
 fn window_s(m: &Measurement) -> f64 {
     float(m.window_ns) / 1e9
 }

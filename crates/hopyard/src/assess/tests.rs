@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{assess, last_attempts};
 use crate::model::{
     Arrived, Axes, Cell, CellStatus, Counted, CpuAccounting, CpuUse, Environment, LoadKind,
-    Measurement, Outcome, Peer, Rate, Sample, TickSplit, WarningCode, Way,
+    Measurement, Outcome, Peer, Rate, Sample, Scheduling, TickSplit, WarningCode, Way,
 };
 use crate::stats::Verdict;
 use crate::store::{End, Header, PlannedCell, Run, SCHEMA};
@@ -119,6 +119,7 @@ pub(super) fn measured(bytes: u64) -> Measurement {
         latency: None,
         arrivals: None,
         tcp: None,
+        client_scheduling: Scheduling::default(),
         arrived: Some(Arrived {
             bytes,
             skbs: bytes / 60_000,

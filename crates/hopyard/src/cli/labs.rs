@@ -60,7 +60,12 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
         "lab `{}` is up: path {}, peer {}\n",
         kept.name, kept.path, kept.peer
     );
-    for space in &kept.spaces {
+    let (containers, others): (Vec<_>, Vec<_>) = kept
+        .spaces
+        .iter()
+        .partition(|space| lab::role::is_container(&space.role));
+    let shown = containers.len().min(SHOWN);
+    for space in others.iter().chain(&containers[..shown]) {
         let address = space.address.as_deref().unwrap_or("-");
         text += &format!(
             "  {:<4} {:<14} {}\n",
@@ -68,6 +73,9 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
             address,
             some(&space.devices)
         );
+    }
+    if let Some(last) = containers[shown..].last() {
+        text += &format!("  … {} more, to {}\n", containers.len() - shown, last.role);
     }
     if let Some(ovs) = &kept.ovs {
         text += &format!("  {}: ovs-vsctl --db={} show\n", ovs.datapath, ovs.database);
@@ -80,11 +88,17 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
         text += "\n";
     }
     text += &format!(
-        "hopyard lab exec {0} a -- ip address; hopyard lab down {0}\n",
-        kept.name
+        "hopyard lab exec {0} {1} -- ip address; hopyard lab down {0}\n",
+        kept.name,
+        containers
+            .first()
+            .map_or(lab::role::A, |first| &*first.role)
     );
     print(&text)
 }
+
+/// Of containers, where there are many.
+const SHOWN: usize = 8;
 
 /// The first of many names.
 fn some(names: &[String]) -> String {
@@ -115,12 +129,7 @@ fn list(json: bool) -> Done {
                 None => s.role.clone(),
             })
             .collect();
-        table.add_row([
-            kept.name,
-            kept.path,
-            kept.peer.to_string(),
-            spaces.join(", "),
-        ]);
+        table.add_row([kept.name, kept.path, kept.peer.to_string(), some(&spaces)]);
     }
     print(&format!("{table}\n"))
 }

@@ -11,7 +11,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel cannot or will not.
-    pub fn bridge(&mut self, name: &'static str, netfilter: bool) -> Result<()> {
+    pub fn bridge(&mut self, name: &str, netfilter: bool) -> Result<()> {
         self.link(role::HUB, name, LinkKind::Bridge)?;
         let hub = self.space(role::HUB)?;
         let value = if netfilter { "1" } else { "0" };

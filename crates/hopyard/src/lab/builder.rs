@@ -1,12 +1,12 @@
 //! What paths build labs with; dropping it takes down what was built.
 
-use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, apply_ruleset};
+use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, allow_files, apply_ruleset};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
 use super::daemon::Service;
 use super::guests::Guest;
 use super::ovs::Ovs;
-use super::topology::{Addresses, Endpoint, Space, role};
+use super::topology::{Addresses, Endpoint, Space, Subnet, role};
 use super::{Error, LabId, Result};
 use crate::model::{Axes, Family, OffloadFlag, Rate};
 
@@ -16,6 +16,15 @@ pub(super) const ETH: &str = "eth0";
 pub(super) const UPLINK: &str = "up0";
 /// The far end of the wire.
 pub(super) const FAR_END: &str = "far0";
+
+/// New namespaces take reverse path filters over from the host, whatever it has.
+const SYSCTLS: [(&str, &str); 3] = [
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
+    ("net/ipv4/ip_local_port_range", "1024 65535"),
+];
+/// Files that a namespace takes: what acts in it, and the pipes of a worker.
+const FILES_EACH: u64 = 10;
 
 /// A lab in the making: what the paths build with. Dropping it undoes what was made so far.
 #[derive(Debug)]
@@ -112,32 +121,21 @@ impl Builder {
     /// # Errors
     /// No privilege, or no room for another namespace.
     pub fn space(&mut self, role: &'static str) -> Result<&Handle> {
-        let index = match self.spaces.iter().position(|space| space.role == role) {
-            Some(index) => index,
-            None => {
-                self.spaces.push(Space {
-                    role,
-                    handle: self.new_space()?,
-                });
-                self.spaces.len() - 1
-            }
-        };
-        Ok(&self.spaces[index].handle)
+        if self.find(role).is_none() {
+            self.make_spaces(&[role])?;
+        }
+        self.handle(role)
+            .ok_or_else(|| Error::Kept(format!("namespace `{role}` is gone")))
     }
 
-    fn new_space(&self) -> Result<Handle> {
-        let handle = Handle::new(&NetNs::create()?)?;
-        handle.quiet_ipv6()?;
-        // New namespaces take these over from the host, whatever it has.
-        for key in [
-            "net/ipv4/conf/all/rp_filter",
-            "net/ipv4/conf/default/rp_filter",
-        ] {
-            handle.set_sysctl(key, "0")?;
-        }
-        handle.set_sysctl("net/ipv4/ip_local_port_range", "1024 65535")?;
-        handle.set_up("lo")?;
-        Ok(handle)
+    /// Makes the namespaces of roles that have none yet, all at once.
+    pub(super) fn make_spaces(&mut self, roles: &[&'static str]) -> Result<()> {
+        allow_files(FILES_EACH * roles.len() as u64)?;
+        let handles = Handle::create_many(roles.len(), &SYSCTLS)?;
+        let named = roles.iter().zip(handles);
+        self.spaces
+            .extend(named.map(|(role, handle)| Space { role, handle }));
+        Ok(())
     }
 
     /// Makes a device in the namespace of a role, with the lab's MTU unless it says its own, and
@@ -222,8 +220,8 @@ impl Builder {
             up: true,
             ..NewLink::new(name, kind)
         })?;
-        // The kernel waits once per request to delete, so as many ends as can be are the hub's.
-        let end = if peer_role == role::HUB {
+        // The kernel waits once per request to delete, so as many ends as can be are of one namespace.
+        let end = if peer_role == role::HUB || role::is_container(role) {
             (peer_role, peer)
         } else {
             (role, name)
@@ -254,9 +252,8 @@ impl Builder {
     /// # Errors
     /// The kernel refused.
     pub fn address(&mut self, role: &'static str, device: &str, own: Addresses) -> Result<()> {
-        let handle = self.space(role)?;
-        for (address, prefix) in own.with_prefixes() {
-            handle.add_address(device, address, prefix)?;
+        for (address, prefix) in self.of_families(role, own.with_prefixes()) {
+            self.space(role)?.add_address(device, address, prefix)?;
         }
         Ok(())
     }
@@ -272,12 +269,7 @@ impl Builder {
         addresses: Addresses,
     ) -> Result<Endpoint> {
         self.address(role, device, addresses)?;
-        Ok(Endpoint {
-            role,
-            device: device.to_owned(),
-            addresses,
-            guest_cpus: None,
-        })
+        Ok(Endpoint::new(role, device, addresses))
     }
 
     /// Sends everything that is not on a link of its own to a router.
@@ -285,9 +277,21 @@ impl Builder {
     /// # Errors
     /// The kernel refused.
     pub fn default_route(&mut self, role: &'static str, router: Addresses) -> Result<()> {
+        for (router, _) in self.of_families(role, router.alone()) {
+            self.space(role)?.add_route(None, Some(router), None)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is for a subnet to a router.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn route(&mut self, role: &'static str, to: Subnet, router: Addresses) -> Result<()> {
         let handle = self.space(role)?;
-        handle.add_route(None, Some(router.v4.into()), None)?;
-        handle.add_route(None, Some(router.v6.into()), None)?;
+        for (to, (by, _)) in to.prefixes().into_iter().zip(router.alone()) {
+            handle.add_route(Some(to), Some(by), None)?;
+        }
         Ok(())
     }
 
@@ -296,7 +300,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn forward(&mut self, role: &'static str, devices: [&str; 2]) -> Result<()> {
+    pub fn forward(&mut self, role: &'static str, devices: &[&str]) -> Result<()> {
         let handle = self.space(role)?;
         for device in devices {
             handle.add_link_local(device)?;
@@ -314,12 +318,7 @@ impl Builder {
         let mtu = self.mtu();
         self.space(role)?.set_mtu("lo", mtu)?;
         self.devices.push((role, "lo".to_owned()));
-        Ok(Endpoint {
-            role,
-            device: "lo".to_owned(),
-            addresses: Addresses::LOOPBACK,
-            guest_cpus: None,
-        })
+        Ok(Endpoint::new(role, "lo", Addresses::LOOPBACK))
     }
 
     /// The direct switch in the hub, with these of its devices as ports.
@@ -338,14 +337,12 @@ impl Builder {
                 uplink,
                 answers: false,
             })?;
-            for (device, macs) in ports {
-                switch.add_port(&NewPort {
-                    device,
-                    macs,
-                    ..NewPort::default()
-                })?;
-            }
-            Ok(())
+            let ports = ports.into_iter().map(|(device, macs)| NewPort {
+                device,
+                macs,
+                ..NewPort::default()
+            });
+            Ok(switch.add_ports(&ports.collect::<Vec<_>>())?)
         })?
     }
 

@@ -1,6 +1,6 @@
 //! What can go wrong with a lab.
 
-use crate::model::{Attach, Peer, UnknownName};
+use crate::model::{Attach, Cpus, Peer, UnknownName};
 
 /// The result of everything in the lab that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -112,6 +112,20 @@ pub enum Error {
         "placement `split` needs two CPUs and this process may use one: choose placement `same` or `free`"
     )]
     OneCpu,
+    /// Shares are of processes.
+    #[error(
+        "scheduler `groups` gives each process of the client a share of the CPU, and there is one: set \
+         `containers`, or choose another scheduler"
+    )]
+    OneProcess,
+    /// CPUs that there are not, or that this process may not use.
+    #[error("client_cpus {wanted}: this process may use {allowed}")]
+    NoSuchCpu {
+        /// What was asked.
+        wanted: Cpus,
+        /// What there is.
+        allowed: Cpus,
+    },
     /// An unknown name.
     #[error(transparent)]
     UnknownName(#[from] UnknownName),
@@ -146,6 +160,7 @@ impl Error {
                 | Self::MtuTooSmall { .. }
                 | Self::MtuTooLarge { .. }
                 | Self::OneCpu
+                | Self::NoSuchCpu { .. }
                 | Self::GuestOffload { .. }
                 // Other people's programs: where they cannot be set up, the rest of a plan can be all the same.
                 | Self::Ovs(_)

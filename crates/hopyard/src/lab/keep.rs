@@ -7,6 +7,7 @@
 //! step, with its state inside; before and after that it is a draft, `.ID` with an id of whoever works
 //! on it.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
@@ -19,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::daemon::home::{HOMES, Home, OVS};
 use super::id::{LabId, Owner};
-use super::ovs;
 use super::{Error, Lab, Result};
+use super::{ovs, role};
 use crate::model::{Axes, Datapath, Peer};
 
 /// Where kept labs are.
@@ -191,9 +192,8 @@ fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
     let lab = Lab::build_to_keep(path, kept.peer, &kept.axes)?;
     for space in lab.spaces() {
         space.handle.ns().bind(&home.join(space.role))?;
-        let ends = [&lab.topology.client, &lab.topology.server];
+        let mut ends = lab.topology.clients().chain([&lab.topology.server]);
         let address = ends
-            .into_iter()
             .find(|end| end.role == space.role)
             .map(|end| end.addresses.of(kept.axes.family).to_string());
         let mut devices = Vec::new();
@@ -339,12 +339,15 @@ pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
     let homes = kept.homes().into_iter();
     let daemons: Vec<u32> = homes.flat_map(|(home, id)| home.processes(&id)).collect();
-    let mut inside = Vec::new();
+    let mut spaces = HashMap::new();
     for space in &kept.spaces {
         let ns = NetNs::open(&directory(name).join(&space.role))?;
-        let others = processes_in(ns.inode()?);
-        for pid in others.into_iter().filter(|pid| !daemons.contains(pid)) {
-            inside.push(format!("{} ({pid}) in `{}`", command_name(pid), space.role));
+        spaces.insert(format!("net:[{}]", ns.inode()?), &*space.role);
+    }
+    let mut inside = Vec::new();
+    for (pid, role) in processes_in(&spaces) {
+        if !daemons.contains(&pid) {
+            inside.push(format!("{} ({pid}) in `{role}`", command_name(pid)));
         }
     }
     if !force && !inside.is_empty() {
@@ -389,19 +392,13 @@ pub(super) fn remove(name: &str) -> Vec<String> {
             tried(format!("remove {}", switch.of), Err(problem));
         }
     }
-    for entry in fs::read_dir(&home).into_iter().flatten().flatten() {
-        let file = entry.path();
-        if entry.file_name() == STATE {
-            continue;
-        }
+    for file in namespaces_in(&home) {
         // Pairs go at once; what else is in the namespace follows it in the background.
-        if let Ok(handle) = NetNs::open(&file).and_then(|ns| Handle::new(&ns)) {
-            for link in handle.links().unwrap_or_default() {
-                if matches!(link.kind.as_deref(), Some("veth" | "netkit")) {
-                    // The other end may have taken it along already.
-                    let _ = handle.delete_link(&link.name);
-                }
-            }
+        if let Err(why) = delete_pairs(&file) {
+            tried(
+                format!("remove the devices in {}", file.display()),
+                Err(why),
+            );
         }
         let what = format!("remove {}", file.display());
         tried(what, unbind(&file).map_err(|e| crate::chain(&e)));
@@ -411,6 +408,31 @@ pub(super) fn remove(name: &str) -> Vec<String> {
     // Goes with the last lab; not empty otherwise.
     let _ = fs::remove_dir(HOME);
     problems
+}
+
+/// The files of a lab's namespaces, containers' last: their pairs have an end in another, and go in one request.
+fn namespaces_in(home: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|file| !file.ends_with(STATE));
+    let of_container = |file: &PathBuf| {
+        let role = file.file_name().and_then(|name| name.to_str());
+        role.is_some_and(role::is_container)
+    };
+    files.sort_by_key(|file| (of_container(file), !file.ends_with(role::HUB)));
+    files
+}
+
+/// Deletes the pairs that have an end in a namespace, in one request.
+fn delete_pairs(file: &Path) -> std::result::Result<(), String> {
+    // What cannot be opened is no namespace any more.
+    let Ok(handle) = NetNs::open(file).and_then(|ns| Handle::new(&ns)) else {
+        return Ok(());
+    };
+    let mut links = handle.links().unwrap_or_default();
+    links.retain(|link| matches!(link.kind.as_deref(), Some("veth" | "netkit")));
+    let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
+    handle.delete_links(&names).map_err(|e| crate::chain(&e))
 }
 
 /// Becomes a command in a namespace of a kept lab. Returns only if that fails.
@@ -444,17 +466,14 @@ pub fn exec(name: &str, role: &str, command: &[String]) -> Result<std::convert::
     })
 }
 
-/// Processes whose network namespace has that inode.
-fn processes_in(inode: u64) -> Vec<u32> {
-    let wanted = format!("net:[{inode}]");
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
+/// Processes in these network namespaces (`net:[INODE]`), and the role of the namespace.
+fn processes_in<'a>(spaces: &HashMap<String, &'a str>) -> Vec<(u32, &'a str)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| {
-            fs::read_link(format!("/proc/{pid}/ns/net"))
-                .is_ok_and(|link| link.to_str() == Some(&wanted))
+        .filter_map(|pid| {
+            let link = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+            Some((pid, *spaces.get(link.to_str()?)?))
         })
         .collect()
 }

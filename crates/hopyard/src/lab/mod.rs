@@ -7,6 +7,7 @@
 mod bridging;
 mod builder;
 pub mod clean;
+mod clients;
 pub mod daemon;
 mod error;
 mod guests;
@@ -23,9 +24,10 @@ mod vde;
 mod workers;
 
 pub use builder::Builder;
+pub use clients::Seat;
 pub use error::{Error, Result};
 pub use guests::HubEnd;
 pub use id::LabId;
 pub use paths::{PATHS, Path, path};
 pub use standing::Lab;
-pub use topology::{Addresses, Endpoint, Space, Subnet, Topology, host, role};
+pub use topology::{Addresses, Client, Endpoint, Space, Subnet, Topology, host, role};

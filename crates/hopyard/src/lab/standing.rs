@@ -62,6 +62,11 @@ impl Lab {
         self.builder.id
     }
 
+    /// What it was built for.
+    pub(super) fn axes(&self) -> &Axes {
+        self.builder.axes()
+    }
+
     /// Its namespaces with their roles.
     #[must_use]
     pub fn spaces(&self) -> &[Space] {

@@ -32,15 +32,21 @@ impl Addresses {
         }
     }
 
-    /// Both, with the prefix lengths that every lab uses.
+    /// Both, with the prefix lengths of the subnets of a lab.
     #[must_use]
     pub fn with_prefixes(self) -> [(IpAddr, u8); 2] {
-        [(self.v4.into(), 24), (self.v6.into(), 64)]
+        [(self.v4.into(), Subnet::V4_PREFIX), (self.v6.into(), 64)]
+    }
+
+    /// Both alone, with nothing else on the link.
+    #[must_use]
+    pub fn alone(self) -> [(IpAddr, u8); 2] {
+        [(self.v4.into(), 32), (self.v6.into(), 128)]
     }
 }
 
 /// A subnet of a lab, from the blocks set aside for benchmarking: 198.18.0.0/15 (RFC 2544) and
-/// 2001:2::/48 (RFC 5180).
+/// 2001:2::/48 (RFC 5180). Over IPv4 there are 32 of them, with some four thousand hosts each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subnet(u8);
 
@@ -55,13 +61,28 @@ impl Subnet {
     pub const WIRE: Self = Self(3);
     /// Below a tunnel.
     pub const UNDERLAY: Self = Self(4);
+    /// Between two neighbours of a chain; the first is 0.
+    #[must_use]
+    pub const fn segment(index: u8) -> Self {
+        Self(8 + index)
+    }
+
+    const V4_PREFIX: u8 = 20;
+
+    /// All of it, over each IP version.
+    #[must_use]
+    pub fn prefixes(self) -> [(IpAddr, u8); 2] {
+        self.host(0).with_prefixes()
+    }
 
     /// The host's addresses in it.
     #[must_use]
-    pub fn host(self, host: u8) -> Addresses {
+    pub fn host(self, host: u16) -> Addresses {
+        let first = u32::from(Ipv4Addr::new(198, 18, 0, 0));
+        let subnet = u32::from(self.0) << (32 - Self::V4_PREFIX);
         Addresses {
-            v4: Ipv4Addr::new(198, 18, self.0, host),
-            v6: Ipv6Addr::new(0x2001, 2, 0, u16::from(self.0), 0, 0, 0, u16::from(host)),
+            v4: Ipv4Addr::from(first | subnet | u32::from(host)),
+            v6: Ipv6Addr::new(0x2001, 2, 0, u16::from(self.0), 0, 0, 0, host),
         }
     }
 }
@@ -69,17 +90,25 @@ impl Subnet {
 /// Host numbers by role.
 pub mod host {
     /// Endpoint `a`.
-    pub const A: u8 = 1;
+    pub const A: u16 = 1;
     /// Endpoint `b`.
-    pub const B: u8 = 2;
+    pub const B: u16 = 2;
     /// Namespace `far`.
-    pub const FAR: u8 = 3;
+    pub const FAR: u16 = 3;
     /// The hub.
-    pub const HUB: u8 = 254;
+    pub const HUB: u16 = 254;
+
+    /// A container by its number, from 1.
+    #[must_use]
+    pub const fn container(number: u16) -> u16 {
+        1000 + number
+    }
 }
 
 /// Namespaces by role.
 pub mod role {
+    use std::sync::LazyLock;
+
     /// The endpoint that is the client.
     pub const A: &str = "a";
     /// A second endpoint on the same path.
@@ -90,6 +119,28 @@ pub mod role {
     pub const FAR: &str = "far";
     /// The other ends of ports that nobody uses.
     pub const CROWD: &str = "crowd";
+
+    /// Containers that forward, in the order of their chain.
+    pub const FORWARDERS: [&str; 8] = ["f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8"];
+
+    /// Most containers of a lab.
+    const MOST: usize = crate::model::MOST_FLOWS as usize;
+
+    static CONTAINERS: LazyLock<Vec<String>> =
+        LazyLock::new(|| (1..=MOST).map(|number| format!("c{number}")).collect());
+
+    /// A container by its number, from 1 to the most flows that a load has; the last one beyond.
+    #[must_use]
+    pub fn container(number: u16) -> &'static str {
+        &CONTAINERS[usize::from(number).clamp(1, MOST) - 1]
+    }
+
+    /// Is it a container's?
+    #[must_use]
+    pub fn is_container(role: &str) -> bool {
+        role.strip_prefix('c')
+            .is_some_and(|number| number.parse::<u16>().is_ok())
+    }
 }
 
 /// Where a socket lives.
@@ -105,15 +156,72 @@ pub struct Endpoint {
     pub guest_cpus: Option<u32>,
 }
 
+impl Endpoint {
+    /// An endpoint in a namespace.
+    #[must_use]
+    pub fn new(role: &'static str, device: &str, addresses: Addresses) -> Self {
+        Self {
+            role,
+            device: device.to_owned(),
+            addresses,
+            guest_cpus: None,
+        }
+    }
+}
+
+/// One of the clients of a path, each of which is connected alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// The devices that its traffic passes and nobody else's does, from it to the server.
+    pub way: Vec<Hop>,
+}
+
 /// A built path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
-    /// Who connects.
+    /// Who connects; the first of them, where they are containers.
     pub client: Endpoint,
     /// Who listens.
     pub server: Endpoint,
-    /// Every device that traffic between them passes, from client to server.
+    /// Every device that all traffic between them passes, from client to server.
     pub way: Vec<Hop>,
+    /// The containers, if that is what connects: a flow is each one's.
+    pub containers: Vec<Client>,
+}
+
+impl Topology {
+    /// Clients that are connected alike, of which there is one at least, and what their traffic has in
+    /// common: all of the way that comes after their own.
+    pub(super) fn new(clients: Vec<Client>, server: Endpoint, way: Vec<Hop>) -> Self {
+        let client = clients[0].endpoint.clone();
+        let (containers, alone) = match client.role {
+            role::A => (Vec::new(), clients),
+            _ => (clients, Vec::new()),
+        };
+        let own = alone.into_iter().flat_map(|client| client.way);
+        Self {
+            client,
+            server,
+            way: own.chain(way).collect(),
+            containers,
+        }
+    }
+
+    /// The endpoints that connect.
+    pub fn clients(&self) -> impl Iterator<Item = &Endpoint> {
+        let alone = self.containers.is_empty().then_some(&self.client);
+        alone
+            .into_iter()
+            .chain(self.containers.iter().map(|container| &container.endpoint))
+    }
+
+    /// Every device that traffic passes.
+    pub fn hops(&self) -> impl Iterator<Item = &Hop> {
+        let own = self.containers.iter().flat_map(|container| &container.way);
+        own.chain(&self.way)
+    }
 }
 
 /// One namespace of a lab.

@@ -176,6 +176,9 @@ impl Crew {
             return Ok(Said::Nothing);
         };
         let prepared = Prepared::new(&self.spec, timetable)?;
+        if self.spec.round_robin && !self.lanes.iter().any(Lane::is_server) {
+            cpu::schedule_current_thread(cpu::Policy::RoundRobin).map_err(|e| crate::chain(&e))?;
+        }
         let gathering = self.lanes.first().and_then(Lane::gathers);
         let gathering = gathering
             .map(|flows| Gathering::new(&self.spec, flows, timetable))

@@ -6,11 +6,13 @@
 mod crew;
 mod flow;
 mod journal;
+pub(crate) mod latency;
 pub(crate) mod lines;
 mod numbered;
 pub mod protocol;
 mod receiver;
 pub mod remote;
+mod scheduling;
 mod session;
 mod socket;
 pub mod spec;

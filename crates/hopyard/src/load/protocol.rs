@@ -6,6 +6,7 @@
 //! controller  run                    worker  done          (after the window)
 //! controller  ceiling                worker  done
 //! controller  clock                  worker  clock         (where it has a kernel of its own)
+//! controller  set_apart              worker  apart         (before anything else, where it is a container)
 //! controller  quit, or end of input  worker  (exits)
 //! ```
 //!
@@ -17,7 +18,9 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::spec::LoadSpec;
-use crate::model::{Absurd, Arrivals, Counted, Latency, TcpSummary, largest, plausible};
+use crate::model::{
+    Absurd, Arrivals, Counted, Latency, Scheduling, TcpSummary, largest, plausible,
+};
 
 /// Version of the protocol; both ends must have the same.
 pub const VERSION: u32 = 3;
@@ -62,6 +65,8 @@ pub enum Request {
     },
     /// What does your clock say?
     Clock,
+    /// Be a container: have mount and cgroup namespaces of your own.
+    SetApart,
     /// End.
     Quit,
 }
@@ -106,6 +111,8 @@ pub enum Reply {
         /// `CLOCK_MONOTONIC`, ns.
         monotonic_ns: u64,
     },
+    /// The answer to [`Request::SetApart`].
+    Apart,
     /// The request could not be carried out.
     Failed {
         /// Operation, object and way out.
@@ -135,6 +142,10 @@ pub struct Tallied {
     pub arrivals: Option<Arrivals>,
     /// TCP's own account (standing connections).
     pub tcp: Option<TcpSummary>,
+    /// What each flow took in; of a TCP stream, what its kernel took in.
+    pub flows: Vec<Counted>,
+    /// How this end's threads were scheduled.
+    pub scheduling: Scheduling,
 }
 
 impl Tallied {
@@ -156,6 +167,15 @@ impl Tallied {
                 self.arrivals.as_ref().map_or(0, Arrivals::largest),
             ),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
+            (
+                "flows",
+                self.flows
+                    .iter()
+                    .map(|flow| flow.largest())
+                    .max()
+                    .unwrap_or(0),
+            ),
+            ("scheduling", self.scheduling.largest()),
         ])
     }
 }

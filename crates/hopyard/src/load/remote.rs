@@ -15,7 +15,7 @@ use crate::model::Absurd;
 use crate::signals;
 
 /// How long a worker may take to start and to answer what needs no waiting.
-const PROMPT: Duration = Duration::from_secs(5);
+pub const PROMPT: Duration = Duration::from_secs(5);
 
 /// What can go wrong with a worker.
 #[derive(Debug, thiserror::Error)]
@@ -129,40 +129,64 @@ impl Remote {
         mut command: Command,
         patience: Duration,
     ) -> Result<Self, Error> {
+        let child = Self::piped(&mut command).spawn();
+        let mut remote = Self::begin(endpoint, child)?;
+        remote.greet(patience)?;
+        Ok(remote)
+    }
+
+    /// Has a command speak through a pipe.
+    pub fn piped(command: &mut Command) -> &mut Command {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped())
+    }
+
+    /// What was started so; it has not been heard of yet ([`Remote::greet`]). Several start side by side.
+    ///
+    /// # Errors
+    /// It could not be started.
+    pub fn begin(endpoint: &str, child: std::io::Result<Child>) -> Result<Self, Error> {
         let cannot = |source| Error::Start {
             endpoint: endpoint.to_owned(),
             source,
         };
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(cannot)?;
+        let mut child = child.map_err(cannot)?;
         let stdin = child.stdin.take();
         let replies = match child.stdout.take() {
             Some(stdout) => lines::hear("worker output", stdout).map_err(cannot)?,
             None => channel().1,
         };
-        let mut remote = Self {
+        Ok(Self {
             endpoint: endpoint.to_owned(),
             child,
             stdin,
             replies,
             doing: "start",
             ahead_ns: 0,
-        };
-        match remote.hear("start", patience, &signals::interrupted)? {
+        })
+    }
+
+    /// Hears the greeting.
+    ///
+    /// # Errors
+    /// It does not greet, or speaks another version of the protocol.
+    pub fn greet(&mut self, patience: Duration) -> Result<(), Error> {
+        match self.hear("start", patience, &signals::interrupted)? {
             Reply::Hello {
                 protocol: VERSION, ..
-            } => Ok(remote),
+            } => Ok(()),
             Reply::Hello { protocol, version } => Err(Error::Protocol {
-                endpoint: endpoint.to_owned(),
+                endpoint: self.endpoint.clone(),
                 answer: format!(
                     "protocol {protocol} of hopyard {version}, not {VERSION}: use the same version at both ends"
                 ),
             }),
-            other => Err(remote.out_of_turn(&other)),
+            other => Err(self.out_of_turn(&other)),
         }
+    }
+
+    /// Tells it that it is over, and does not wait for it.
+    pub fn dismiss(&mut self) {
+        self.stdin = None;
     }
 
     /// Process id of what was started.

@@ -17,11 +17,12 @@ use super::crew::{Crew, Lane, Origin, Outcome, Said, SharedSocket, crews};
 use super::journal::Journal;
 use super::protocol::{Tallied, Timetable};
 use super::receiver::{Effort, SharedTid};
+use super::scheduling::Watch;
 use super::socket::Settings;
 use super::spec::LoadSpec;
 use super::summary::summarise;
 use super::tally::{Reading, Tally};
-use crate::model::{LoadKind, TcpSummary};
+use crate::model::{Counted, LoadKind, Scheduling, TcpSummary};
 
 /// What the threads of a session had to say, put together.
 #[derive(Default)]
@@ -40,6 +41,7 @@ pub(crate) struct Session {
     threads: Vec<Thread>,
     ended: Receiver<Outcome>,
     stop: Arc<AtomicBool>,
+    watch: Watch,
 }
 
 /// What the controlling thread keeps of a flow.
@@ -123,6 +125,8 @@ impl Session {
         origins: Vec<Origin>,
         cpus: &[usize],
     ) -> Result<Self, String> {
+        // Before the threads.
+        let watch = Watch::new(spec.cache_misses);
         let stop = Arc::new(AtomicBool::new(false));
         let (ended_tx, ended) = channel();
         let mut lanes = Vec::new();
@@ -142,6 +146,7 @@ impl Session {
             threads: Vec::new(),
             ended,
             stop: stop.clone(),
+            watch,
         };
         for (cpu, lanes) in crews(spec, lanes, cpus) {
             let (start, started) = channel();
@@ -192,13 +197,13 @@ impl Session {
         }
         let span = timetable.close_ns.saturating_sub(timetable.open_ns);
         let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
-        let mut tcp = [TcpSummary::default(); 2];
+        let mut edges = [Edge::default(), Edge::default()];
         let mut efforts = Vec::with_capacity(2);
         for edge in 0..=u64::from(timetable.slices) {
             wait_until(timetable.open_ns + span * edge / u64::from(timetable.slices.max(1)))?;
             readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
             if edge == 0 || edge == u64::from(timetable.slices) {
-                tcp[usize::from(edge > 0)] = self.tcp_summary()?;
+                edges[usize::from(edge > 0)] = self.edge()?;
                 efforts.extend(self.effort()?);
             }
         }
@@ -209,6 +214,7 @@ impl Session {
             _ => return Err("a window needs at least one slice".to_owned()),
         };
         let counted = last.since(first);
+        let [opened, closed] = edges;
         let told = match (parting.journal, &efforts[..]) {
             (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),
             _ => None,
@@ -238,7 +244,9 @@ impl Session {
             arrivals,
             tcp: self
                 .has_standing_connections()
-                .then(|| since(tcp[1], tcp[0])),
+                .then(|| since(sum(&closed.tcp), sum(&opened.tcp))),
+            flows: self.taken_in(&opened, &closed),
+            scheduling: closed.scheduling.since(opened.scheduling),
         })
     }
 
@@ -248,6 +256,35 @@ impl Session {
 
     fn has_standing_connections(&self) -> bool {
         self.spec.kind.is_tcp() && self.spec.kind != LoadKind::TcpCrr
+    }
+
+    /// What is read at the window's two edges alone.
+    fn edge(&mut self) -> Result<Edge, String> {
+        Ok(Edge {
+            flows: self.tallies().map(Tally::read).collect(),
+            tcp: self.tcp_summaries()?,
+            scheduling: self.watch.read(),
+        })
+    }
+
+    /// What each flow took in; of a TCP stream what its kernel did, since a program that was behind when the
+    /// window opened reads what had come before. Numbered datagrams share their sockets, and are in the order in which
+    /// their senders came: none.
+    fn taken_in(&self, opened: &Edge, closed: &Edge) -> Vec<Counted> {
+        if self.spec.kind.is_numbered() {
+            return Vec::new();
+        }
+        let flows = closed.flows.iter().zip(&opened.flows);
+        let mut flows: Vec<Counted> = flows
+            .map(|(end, start)| end.since(*start).received)
+            .collect();
+        if self.spec.kind.is_stream() {
+            let tcp = closed.tcp.iter().zip(&opened.tcp);
+            for (flow, (end, start)) in flows.iter_mut().zip(tcp) {
+                flow.bytes = end.bytes_received - start.bytes_received;
+            }
+        }
+        flows
     }
 
     /// What a receiver of numbered datagrams has spent and lost so far.
@@ -260,11 +297,11 @@ impl Session {
         Effort::read(sockets, self.threads.iter().map(|thread| &thread.tid)).map(Some)
     }
 
-    /// The `tcp_info` of all flows together.
-    fn tcp_summary(&self) -> Result<TcpSummary, String> {
-        let mut sum = TcpSummary::default();
+    /// The `tcp_info` of each flow; none where there are no standing connections.
+    fn tcp_summaries(&self) -> Result<Vec<TcpSummary>, String> {
+        let mut summaries = Vec::new();
         if !self.has_standing_connections() {
-            return Ok(sum);
+            return Ok(summaries);
         }
         for flow in &self.flows {
             let socket = flow.socket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,13 +310,15 @@ impl Session {
                 .ok_or("a flow had no connection when the window opened")?;
             let info =
                 tcp_info::read(socket.as_fd()).map_err(|e| format!("cannot read TCP_INFO: {e}"))?;
-            sum.retransmits += u64::from(info.total_retransmits);
-            sum.bytes_received += info.bytes_received;
-            sum.busy_ns += info.busy_time_us * 1000;
-            sum.receive_window_limited_ns += info.receive_window_limited_us * 1000;
-            sum.send_buffer_limited_ns += info.send_buffer_limited_us * 1000;
+            summaries.push(TcpSummary {
+                retransmits: u64::from(info.total_retransmits),
+                bytes_received: info.bytes_received,
+                busy_ns: info.busy_time_us * 1000,
+                receive_window_limited_ns: info.receive_window_limited_us * 1000,
+                send_buffer_limited_ns: info.send_buffer_limited_us * 1000,
+            });
         }
-        Ok(sum)
+        Ok(summaries)
     }
 
     /// Ends every flow and gathers what they have to say.
@@ -322,6 +361,14 @@ impl Session {
     }
 }
 
+/// What is read at an edge of the window, by flow.
+#[derive(Default)]
+struct Edge {
+    flows: Vec<Reading>,
+    tcp: Vec<TcpSummary>,
+    scheduling: Scheduling,
+}
+
 impl Parting {
     fn take_in(&mut self, said: Said) -> Result<(), String> {
         match said {
@@ -357,6 +404,12 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.hang_up();
     }
+}
+
+fn sum(flows: &[TcpSummary]) -> TcpSummary {
+    flows
+        .iter()
+        .fold(TcpSummary::default(), |sum, flow| sum.plus(*flow))
 }
 
 fn since(end: TcpSummary, start: TcpSummary) -> TcpSummary {

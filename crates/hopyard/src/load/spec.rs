@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::numbered;
-use crate::model::{Axes, Distribution, LoadKind, MOST_FLOWS, Rate};
+use crate::model::{Axes, Distribution, LoadKind, MOST_FLOWS, Rate, Scheduler};
 
 /// Everything the two ends of a load must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,12 @@ pub struct LoadSpec {
     pub distribution: Distribution,
     /// TCP congestion control that every connection must have.
     pub congestion: Option<String>,
+    /// The client's flows take turns of fixed length on their CPU, before everything else (`SCHED_RR`).
+    #[serde(default)]
+    pub round_robin: bool,
+    /// Count the cache misses of its threads?
+    #[serde(default)]
+    pub cache_misses: bool,
     /// Self-timed work, ns (a known answer for `verify`): of the responder before each response; of a sender of
     /// numbered datagrams between the time it writes into every other one and the call that sends it.
     #[serde(default)]
@@ -55,7 +61,21 @@ impl LoadSpec {
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             distribution: axes.distribution.unwrap_or_default(),
             congestion: axes.congestion.clone(),
+            cache_misses: axes.containers.is_some(),
+            round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
             service_time_ns: 0,
+        }
+    }
+
+    /// The same load with some of its flows, each as it is among all.
+    #[must_use]
+    pub fn part(&self, flows: usize) -> Self {
+        let flows = u32::try_from(flows).unwrap_or(u32::MAX);
+        let share = |pace: u64| pace * u64::from(flows) / u64::from(self.flows.max(1));
+        Self {
+            flows,
+            pace_bps: self.pace_bps.map(share),
+            ..self.clone()
         }
     }
 

@@ -17,7 +17,7 @@ use super::protocol::{Reply, Request, Tallied, VERSION};
 use super::session::Session;
 use super::spec::LoadSpec;
 use super::tally::Tally;
-use crate::model::Counted;
+use crate::model::{Counted, Scheduling};
 
 /// Serves requests until `quit` or the end of input.
 ///
@@ -98,6 +98,9 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
         Request::Clock => Ok(Reply::Clock {
             monotonic_ns: clock::monotonic_ns(),
         }),
+        Request::SetApart => hopyard_net::set_apart()
+            .map(|()| Reply::Apart)
+            .map_err(|e| crate::chain(&e)),
         Request::Quit => Err("quit is not carried out here".to_owned()),
     }
 }
@@ -222,5 +225,7 @@ fn timed(
         latency: None,
         arrivals: None,
         tcp: None,
+        flows: vec![received],
+        scheduling: Scheduling::default(),
     })
 }

@@ -1,16 +1,22 @@
 //! From what was read at a window's edges to a measurement.
 
+use std::collections::{HashMap, HashSet};
+
 use super::Error;
 use super::beside::Passed;
-use crate::lab::{Lab, Topology};
+use super::legs::{self, Parts};
+use crate::lab::{Client, Lab, Topology};
 use crate::load::protocol::Tallied;
-use crate::meter::way::{self, Traffic};
+use crate::meter::way::{Hop, Traffic};
 use crate::model::{Arrived, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement};
 
 /// All that was counted of one window.
 pub(super) struct Counts {
     pub(super) observed: Observed,
+    /// All clients together.
     pub(super) client: Tallied,
+    /// Each of them.
+    pub(super) clients: Vec<Tallied>,
     pub(super) server: Tallied,
 }
 
@@ -40,6 +46,7 @@ pub(super) fn assemble(
     let Counts {
         observed,
         client,
+        clients,
         server,
     } = counts;
     let Observed {
@@ -72,14 +79,19 @@ pub(super) fn assemble(
         });
     }
     // The devices were watched for a little more or less time than the ends counted.
-    let stretch = float(devices_ns) / float(receiver.window_ns.max(1));
+    let stretch = |end: &Tallied| float(devices_ns) / float(end.window_ns.max(1));
     let traffic = Traffic {
         load: cell.load,
         axes: &cell.axes,
-        sent: sent.times(stretch),
-        received: taken_in(cell.load, receiver).times(stretch),
+        sent: sent.times(stretch(sender)),
+        received: taken_in(cell.load, receiver).times(stretch(receiver)),
     };
-    let way = way::prove(&lab.topology.way, &devices, traffic);
+    let parts = Parts {
+        clients: &clients,
+        receiver,
+        devices_ns: float(devices_ns),
+    };
+    let way = legs::prove(&lab.topology, &devices, traffic, &parts);
     let mut tcp = sender.tcp;
     if let (Some(tcp), Some(other)) = (
         &mut tcp,
@@ -105,6 +117,7 @@ pub(super) fn assemble(
         latency: receiver.latency.clone(),
         arrivals: receiver.arrivals.clone(),
         tcp,
+        client_scheduling: client.scheduling,
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
@@ -143,37 +156,62 @@ fn taken_in(load: LoadKind, receiver: &Tallied) -> Counted {
 
 /// The devices on the way and all others that saw a packet: idle ports may be many.
 fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCount> {
+    let hops = topology.hops();
+    let on_way: HashSet<_> = hops.map(|hop| (hop.namespace, &*hop.device)).collect();
     devices.retain(|device| {
-        let on_way = topology
-            .way
-            .iter()
-            .any(|hop| hop.namespace == device.namespace && hop.device == device.name);
-        on_way || device.rx_packets + device.tx_packets + device.dropped > 0
+        on_way.contains(&(&*device.namespace, &*device.name))
+            || device.rx_packets + device.tx_packets + device.dropped > 0
     });
     devices
 }
 
-/// What the receiving end's own device took in.
+/// What the receiving end's own device took in: that of all flows, or those of each.
 fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
-    let hop = match load {
-        LoadKind::TcpMaerts => topology.way.first()?,
-        load if load.is_stream() => topology.way.last()?,
-        _ => return None,
+    let backwards = load == LoadKind::TcpMaerts;
+    let shared = if backwards && !topology.containers.is_empty() {
+        None
+    } else if backwards {
+        topology.way.first()
+    } else {
+        topology.way.last()
     };
-    let device = devices
-        .iter()
-        .find(|d| d.namespace == hop.namespace && d.name == hop.device)?;
-    // TCP_MAERTS runs the other way; loopback counts both ways as forward.
-    let counts = if load == LoadKind::TcpMaerts && !hop.backward.is_empty() {
+    let each = |container: &'_ Client| -> Option<Hop> {
+        let hop = if backwards {
+            container.way.first()
+        } else {
+            container.way.last()
+        };
+        hop.cloned()
+    };
+    let hops: Vec<Hop> = match shared {
+        Some(hop) => vec![hop.clone()],
+        None => topology.containers.iter().filter_map(each).collect(),
+    };
+    if !load.is_stream() || hops.is_empty() {
+        return None;
+    }
+    let by_name = devices.iter().map(|d| ((&*d.namespace, &*d.name), d));
+    let by_name: HashMap<_, _> = by_name.collect();
+    let mut all = Arrived { bytes: 0, skbs: 0 };
+    for hop in hops {
+        let device = by_name.get(&(hop.namespace, &*hop.device))?;
+        let (bytes, skbs) = counted(device, &hop, backwards);
+        all.bytes += bytes;
+        all.skbs += skbs;
+    }
+    Some(all)
+}
+
+/// Bytes and packets of one way through a device; loopback counts both ways as forward.
+fn counted(device: &DeviceCount, hop: &Hop, backwards: bool) -> (u64, u64) {
+    let counts = if backwards && !hop.backward.is_empty() {
         hop.backward
     } else {
         hop.forward
     };
-    let receives = counts.contains(&Direction::Rx);
-    let (bytes, skbs) = if receives {
+    if counts.contains(&Direction::Rx) {
         (device.rx_bytes, device.rx_packets)
     } else {
         (device.tx_bytes, device.tx_packets)
-    };
-    Some(Arrived { bytes, skbs })
+    }
 }

@@ -9,10 +9,12 @@ use crate::load::protocol::{Reply, Request, Tallied, Timetable};
 use crate::load::remote::{self, Remote};
 use crate::signals;
 
-/// The workers at the two ends.
+/// The workers at the two ends: one client for all flows, or one for each.
 pub(super) struct Ends {
-    pub(super) client: Remote,
+    pub(super) clients: Vec<Remote>,
     pub(super) server: Remote,
+    /// Does the server count what arrives? Then the clients need not look how the window goes on.
+    pub(super) is_received_by_server: bool,
 }
 
 impl Ends {
@@ -31,42 +33,70 @@ impl Ends {
             Reply::Serving { ports } => ports,
             other => return Err(self.server.out_of_turn(&other).into()),
         };
-        let request = Request::Connect {
-            spec: spec.clone(),
-            address,
-            ports,
-            cpus: places.client.clone(),
-            patience_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
-        };
         // Flows connect one after another, and each may take its time.
         let patience = PATIENCE * (spec.flows + 1);
-        self.client.tell(&request, "connect")?;
-        match self
-            .client
-            .hear("connect", patience, &signals::interrupted)?
+        let one = match &*self.clients {
+            [_] => PATIENCE,
+            many => PATIENCE + many.len() as u32 * Duration::from_millis(10),
+        };
+        let each = ports.len().div_ceil(self.clients.len().max(1)).max(1);
+        for (index, (client, ports)) in self.clients.iter_mut().zip(ports.chunks(each)).enumerate()
         {
-            Reply::Connected => Ok(()),
-            other => Err(self.client.out_of_turn(&other).into()),
+            let request = Request::Connect {
+                spec: spec.part(ports.len()),
+                address,
+                ports: ports.to_vec(),
+                cpus: places.of_client(index * each),
+                patience_ms: u64::try_from(one.as_millis()).unwrap_or(u64::MAX),
+            };
+            client.tell(&request, "connect")?;
         }
+        for client in &mut self.clients {
+            match client.hear("connect", patience, &signals::interrupted)? {
+                Reply::Connected => {}
+                other => return Err(client.out_of_turn(&other).into()),
+            }
+        }
+        Ok(())
     }
 
     /// Processes of those that are guests.
     pub(super) fn guests(&self, topology: &Topology) -> Vec<u32> {
-        let ends = [
-            (&topology.client, self.client.pid()),
-            (&topology.server, self.server.pid()),
-        ];
-        let guests = ends.iter().filter(|(end, _)| end.guest_cpus.is_some());
-        guests.map(|(_, pid)| *pid).collect()
+        let clients = topology.clients().zip(&self.clients);
+        let ends = clients.chain([(&topology.server, &self.server)]);
+        let guests = ends.filter(|(end, _)| end.guest_cpus.is_some());
+        guests.map(|(_, worker)| worker.pid()).collect()
     }
 
-    /// Has both make traffic by a timetable.
+    /// Has all make traffic by a timetable.
     pub(super) fn run(&mut self, timetable: Timetable) -> Result<(), Error> {
-        for end in [&mut self.server, &mut self.client] {
-            let timetable = end.by_its_clock(timetable);
-            end.tell(&Request::Run(timetable), "run")?;
+        let own = self.server.by_its_clock(timetable);
+        self.server.tell(&Request::Run(own), "run")?;
+        let many = self.clients.len() > 1;
+        for client in &mut self.clients {
+            let mut own = client.by_its_clock(timetable);
+            // To look at its counters wakes each of them, and takes time from the senders on its CPU.
+            if many && self.is_received_by_server {
+                own.slices = 1;
+            }
+            client.tell(&Request::Run(own), "run")?;
         }
         Ok(())
+    }
+
+    /// What all counted: the clients, in the order of their flows, and the server.
+    pub(super) fn done(&mut self) -> Result<(Vec<Tallied>, Tallied), Error> {
+        let clients = self
+            .clients
+            .iter_mut()
+            .map(done)
+            .collect::<Result<_, _>>()?;
+        Ok((clients, done(&mut self.server)?))
+    }
+
+    pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
+        let clients = self.clients.iter().map(Remote::pid);
+        clients.chain([self.server.pid()])
     }
 
     /// What lies behind a failure: an end that died takes the connections of the other along, which
@@ -76,13 +106,26 @@ impl Ends {
         if !matches!(error, Error::Worker(Failed { .. } | Silent { .. })) {
             return error;
         }
-        let mut ends = [&mut self.client, &mut self.server].into_iter();
+        // To look at each of many takes time; one of them that died is found where the server's flow ended.
+        let clients = self.clients.iter_mut().take(MOST_LOOKED_AT);
+        let mut ends = clients.chain([&mut self.server]);
         let death = ends.find_map(Remote::death);
         death.map_or(error, Error::Worker)
     }
 }
 
-pub(super) fn done(worker: &mut Remote) -> Result<Tallied, Error> {
+/// Of the clients, where the cause of a failure is looked for.
+const MOST_LOOKED_AT: usize = 16;
+
+impl Drop for Ends {
+    /// All of them end side by side.
+    fn drop(&mut self) {
+        self.server.dismiss();
+        self.clients.iter_mut().for_each(Remote::dismiss);
+    }
+}
+
+fn done(worker: &mut Remote) -> Result<Tallied, Error> {
     const AFTER: Duration = Duration::from_secs(5);
     let reply = worker.hear("report what it counted", AFTER, &signals::interrupted)?;
     Ok(worker.tallied(reply)?)

@@ -12,6 +12,18 @@ pub struct Places {
     pub server: Vec<usize>,
 }
 
+impl Places {
+    /// Of a client that has the flows from `first` on.
+    pub(super) fn of_client(&self, first: usize) -> Vec<usize> {
+        let mut cpus = self.client.clone();
+        if !cpus.is_empty() {
+            let turn = first % cpus.len();
+            cpus.rotate_left(turn);
+        }
+        cpus
+    }
+}
+
 /// Places the two ends on the CPUs this process may use.
 ///
 /// # Errors

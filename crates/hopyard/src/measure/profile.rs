@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ends::{Ends, done};
+use super::ends::Ends;
 use super::{Error, Sampler, wait_until};
 use crate::lab::{self, Lab};
 use crate::model::{Cell, ProfileWindow};
@@ -41,21 +41,21 @@ impl Sampler {
         lab: &Lab,
         ends: &mut Ends,
     ) -> Result<ProfileWindow, Error> {
-        let timetable = self.timetable(window(self.window));
+        let timetable = self.timetable(window(self.window), ends.clients.len());
         ends.run(timetable)?;
         wait_until(timetable.open_ns)?;
         profiler.start()?;
         wait_until(timetable.close_ns)?;
         profiler.stop()?;
-        done(&mut ends.client)?;
-        done(&mut ends.server)?;
+        ends.done()?;
         let taken: Taken = profiler.take();
         let span = Span {
             open_ns: timetable.open_ns,
             close_ns: timetable.close_ns,
             cpus: u32::try_from(self.meter.cpus().len()).unwrap_or(u32::MAX),
         };
-        let mut roots = vec![(ends.client.pid(), "client"), (ends.server.pid(), "server")];
+        let clients = ends.clients.iter().map(|client| (client.pid(), "client"));
+        let mut roots: Vec<_> = clients.chain([(ends.server.pid(), "server")]).collect();
         roots.extend(lab.daemons().into_iter().map(|pid| (pid, "switch")));
         Ok(fold(&taken, span, &roots, &Symbols::read()?))
     }

@@ -1,5 +1,7 @@
 //! Counters of every device of a lab.
 
+use std::collections::HashMap;
+
 use hopyard_net::{DeviceStats, Handle};
 
 use super::Error;
@@ -39,11 +41,11 @@ fn count(namespace: &str, stats: DeviceStats) -> DeviceCount {
 /// What came between two readings; a device that was not there at the start counts from 0.
 #[must_use]
 pub fn since(end: &[DeviceCount], start: &[DeviceCount]) -> Vec<DeviceCount> {
+    let name = |device: &DeviceCount| (device.namespace.clone(), device.name.clone());
+    let start: HashMap<_, _> = start.iter().map(|device| (name(device), device)).collect();
     end.iter()
         .map(|now| {
-            let before = start
-                .iter()
-                .find(|d| d.namespace == now.namespace && d.name == now.name);
+            let before = start.get(&name(now));
             before.map_or_else(|| now.clone(), |before| minus(now, before))
         })
         .collect()

@@ -15,11 +15,12 @@ mod profile;
 mod published;
 mod result;
 mod sample;
+mod scheduling;
 
 pub use arrivals::{Arrivals, FlowArrivals, RunLengths};
 pub use axes::{
-    AXES, Attach, Axes, Axis, AxisError, Distribution, Family, MOST_FLOWS, OffloadFlag, Placement,
-    Rate, Steering, Switch, axis,
+    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Distribution, Family, MOST_FLOWS,
+    OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
@@ -48,3 +49,4 @@ pub use sample::{
     Outcome, QueueChanges, Sample, TcpSummary, TickSplit, Way,
 };
 pub(crate) use sample::{largest, plausible};
+pub use scheduling::Scheduling;

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Datapath, GuestUsed, OffloadFlag, Switch};
+use super::{Arrivals, Datapath, GuestUsed, OffloadFlag, Scheduling, Switch};
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +66,9 @@ pub struct Measurement {
     /// What TCP did and what held it back, where the load has standing connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSummary>,
+    /// How the client's threads were scheduled, all of its processes together.
+    #[serde(default)]
+    pub client_scheduling: Scheduling,
     /// What the receiving end's device took in, data direction only (streams).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived: Option<Arrived>,
@@ -145,6 +148,7 @@ impl Measurement {
             ("slices", largest(&self.slices)),
             ("latency", self.latency.as_ref().map_or(0, |l| l.count)),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
+            ("client_scheduling", self.client_scheduling.largest()),
             ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
             (
                 "arrivals",
@@ -335,6 +339,21 @@ pub struct TcpSummary {
     pub receive_window_limited_ns: u64,
     /// Of that, held back by the send buffer, ns.
     pub send_buffer_limited_ns: u64,
+}
+
+impl TcpSummary {
+    /// Two flows together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            retransmits: self.retransmits + other.retransmits,
+            bytes_received: self.bytes_received + other.bytes_received,
+            busy_ns: self.busy_ns + other.busy_ns,
+            receive_window_limited_ns: self.receive_window_limited_ns
+                + other.receive_window_limited_ns,
+            send_buffer_limited_ns: self.send_buffer_limited_ns + other.send_buffer_limited_ns,
+        }
+    }
 }
 
 /// Counters of one device over the window.

@@ -1,7 +1,9 @@
 //! The registry of quantities.
 
 use super::arrivals::{busiest, dropped, duplicated, median_run, of, reordered, smoothed, times};
-use super::{Kind, Quantity, float, has_latency, lost_ratio, net_ns, quantile, window_s};
+use super::{
+    Kind, Quantity, float, has_latency, lost_ratio, net_ns, per_second, quantile, window_s,
+};
 use crate::model::LoadKind;
 
 /// Every quantity.
@@ -82,6 +84,27 @@ pub static QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "busy_cores",
         kind: Kind::Value(|m, _| Some(m.cpu.net_ns() / m.cpu.elapsed_ns)),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "client_context_switches_per_s",
+        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.switches())),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "client_migrations_per_s",
+        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.migrations)),
+        loads: |_| true,
+        compared: false,
+        decides_width: false,
+    },
+    Quantity {
+        name: "client_cache_misses_per_s",
+        kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.cache_misses)),
         loads: |_| true,
         compared: false,
         decides_width: false,

@@ -55,15 +55,21 @@ impl Path for Bridge {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["ports", "rules"]
+        &["containers", "ports", "rules"]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         lab.bridge(BRIDGE_DEVICE, self.netfilter)?;
-        lab.veth((role::A, ETH), (role::HUB, "veth-a"))?;
-        lab.space(role::HUB)?.set_master("veth-a", BRIDGE_DEVICE)?;
-        let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
-        let mut way = vec![Hop::tx(role::A, ETH), Hop::rx(role::HUB, "veth-a")];
+        let clients = lab.clients(Subnet::LAN, |lab, seat| {
+            lab.veth((seat.role, ETH), (role::HUB, &seat.port))?;
+            lab.space(role::HUB)?
+                .set_master(&seat.port, BRIDGE_DEVICE)?;
+            Ok(vec![
+                Hop::tx(seat.role, ETH),
+                Hop::rx(role::HUB, &seat.port),
+            ])
+        })?;
+        let mut way = Vec::new();
         let server = match peer {
             Peer::Host => {
                 way.push(Hop::rx(role::HUB, BRIDGE_DEVICE));
@@ -82,14 +88,16 @@ impl Path for Bridge {
                 lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
             }
         };
-        let in_use = if peer == Peer::Local { 2 } else { 1 };
+        lab.introduce(
+            &clients,
+            server.role,
+            Some(&server.device),
+            server.addresses,
+        )?;
+        let in_use = clients.len() + usize::from(peer == Peer::Local);
         for port in lab.idle_ports(in_use)? {
             lab.space(role::HUB)?.set_master(&port, BRIDGE_DEVICE)?;
         }
-        Ok(Topology {
-            client,
-            server,
-            way,
-        })
+        Ok(Topology::new(clients, server, way))
     }
 }

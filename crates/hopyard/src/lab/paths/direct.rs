@@ -7,8 +7,6 @@ use crate::lab::{Builder, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::Peer;
 
-/// The hub's end of endpoint `a`'s device.
-const PORT_A: &str = "veth-a";
 /// The hub's end of endpoint `b`'s device.
 const PORT_B: &str = "veth-b";
 
@@ -32,7 +30,7 @@ impl Path for Direct {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["ports", "rules"]
+        &["containers", "ports", "rules"]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
@@ -40,41 +38,47 @@ impl Path for Direct {
         if uplink.is_some() {
             lab.wire()?;
         }
-        lab.veth((role::A, ETH), (role::HUB, PORT_A))?;
-        let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
-        // Frames to a guest are handed into its namespace, past the port's own device.
-        let mut way = vec![
-            Hop::tx(role::A, ETH),
-            Hop::rx_from_client(role::HUB, PORT_A),
-        ];
-        let mut ports = vec![PORT_A];
+        let clients = lab.clients(Subnet::LAN, |lab, seat| {
+            lab.veth((seat.role, ETH), (role::HUB, &seat.port))?;
+            // Frames to a guest are handed into its namespace, past the port's own device. What the host sends
+            // is turned round before the uplink's queue, and the port sends it.
+            let port = match peer {
+                Peer::Host => Hop::rx(role::HUB, &seat.port),
+                _ => Hop::rx_from_client(role::HUB, &seat.port),
+            };
+            Ok(vec![Hop::tx(seat.role, ETH), port])
+        })?;
+        let mut ports: Vec<String> = clients
+            .iter()
+            .filter_map(|client| client.way.last())
+            .map(|hop| hop.device.clone())
+            .collect();
+        let mut way = Vec::new();
         let server = match peer {
             Peer::Local => {
                 lab.veth((role::B, ETH), (role::HUB, PORT_B))?;
-                ports.push(PORT_B);
+                ports.push(PORT_B.to_owned());
                 way.extend([
                     Hop::rx_from_server(role::HUB, PORT_B),
                     Hop::rx(role::B, ETH),
                 ]);
                 lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
             }
-            Peer::Host => {
-                // What the host sends is turned round before the uplink's queue, and the port sends it.
-                way[1] = Hop::rx(role::HUB, PORT_A);
-                lab.endpoint(role::HUB, UPLINK, Subnet::LAN.host(host::HUB))?
-            }
+            Peer::Host => lab.endpoint(role::HUB, UPLINK, Subnet::LAN.host(host::HUB))?,
             Peer::Far => {
                 way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
                 lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
             }
         };
-        let idle = lab.idle_ports(ports.len())?;
-        ports.extend(idle.iter().map(String::as_str));
+        lab.introduce(
+            &clients,
+            server.role,
+            Some(&server.device),
+            server.addresses,
+        )?;
+        ports.extend(lab.idle_ports(ports.len())?);
+        let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
         lab.switch(uplink, &ports)?;
-        Ok(Topology {
-            client,
-            server,
-            way,
-        })
+        Ok(Topology::new(clients, server, way))
     }
 }

@@ -27,6 +27,10 @@ impl Path for Ipvlan {
         &[Need::Kind("veth"), Need::Kind("ipvlan")]
     }
 
+    fn axes(&self) -> &'static [&'static str] {
+        &["containers"]
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         on_uplink(lab, peer, "ipv-hub", || LinkKind::Ipvlan {
             lower: UPLINK.to_owned(),

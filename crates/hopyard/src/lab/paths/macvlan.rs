@@ -32,7 +32,7 @@ impl Path for Macvlan {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["rules"]
+        &["containers", "rules"]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
@@ -52,9 +52,11 @@ pub(super) fn on_uplink(
 ) -> Result<Topology> {
     lab.wire()?;
     let mtu = lab.mtu();
-    lab.link_into(role::HUB, role::A, ETH, kind(), mtu)?;
-    let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
-    let mut way = vec![Hop::tx(role::A, ETH)];
+    let clients = lab.clients(Subnet::LAN, |lab, seat| {
+        lab.link_into(role::HUB, seat.role, ETH, kind(), mtu)?;
+        Ok(vec![Hop::tx(seat.role, ETH)])
+    })?;
+    let mut way = Vec::new();
     let server = match peer {
         Peer::Local => {
             lab.link_into(role::HUB, role::B, ETH, kind(), mtu)?;
@@ -71,9 +73,11 @@ pub(super) fn on_uplink(
             lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
         }
     };
-    Ok(Topology {
-        client,
-        server,
-        way,
-    })
+    lab.introduce(
+        &clients,
+        server.role,
+        Some(&server.device),
+        server.addresses,
+    )?;
+    Ok(Topology::new(clients, server, way))
 }

@@ -2,6 +2,7 @@
 
 mod bridge;
 mod direct;
+mod forward;
 mod ipvlan;
 mod macvlan;
 mod native;
@@ -19,13 +20,13 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
+use hopyard_net::{Cgroup, Handle, NetNs, apply_ruleset, cpu, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
 
 use super::builder::switch_name;
 use super::{Builder, Error, LabId, Result, Topology, ovs, tap, vde};
 use crate::guest;
-use crate::model::{Attach, Axes, Peer, UnknownName};
+use crate::model::{Attach, Axes, Cpus, Peer, Scheduler, UnknownName};
 
 /// One way to connect an endpoint.
 pub trait Path: Sync {
@@ -41,8 +42,8 @@ pub trait Path: Sync {
     }
     /// What this host must have for it.
     fn needs(&self) -> &'static [Need];
-    /// What it must have beyond that where the path's guest is attached like this.
-    fn needs_attached(&self, _attach: Attach) -> &'static [Need] {
+    /// What it must have besides for these axes.
+    fn needs_for(&self, _: &Axes) -> &'static [Need] {
         &[]
     }
     /// The axes that it has beyond those of all paths.
@@ -54,7 +55,7 @@ pub trait Path: Sync {
     fn filter_sees(&self, peer: Peer) -> bool {
         peer == Peer::Host
     }
-    /// Is it left out of "all", since it takes so much longer than others?
+    /// Is it left out of "all", since it takes so much longer than others or is a question of its own?
     fn by_name_only(&self) -> bool {
         false
     }
@@ -123,10 +124,24 @@ impl dyn Path {
     /// # Errors
     /// As [`Path::available`](Self::available).
     pub fn available_with(&self, axes: &Axes) -> Result<()> {
+        self.probe(self.needs_for(axes))?;
         if axes.rules.is_some_and(|rules| rules > 0) {
             self.probe(&[Need::Filter])?;
         }
-        self.probe(self.needs_attached(axes.attach.unwrap_or_default()))
+        if axes.scheduler == Some(Scheduler::Groups) {
+            if axes.containers.is_none() {
+                return Err(Error::OneProcess);
+            }
+            Cgroup::check_cpu_shares()?;
+        }
+        if let Some(wanted) = &axes.client_cpus {
+            let allowed = Cpus(cpu::current_affinity()?);
+            if !wanted.0.iter().all(|cpu| allowed.0.contains(cpu)) {
+                let (wanted, allowed) = (wanted.clone(), allowed);
+                return Err(Error::NoSuchCpu { wanted, allowed });
+            }
+        }
+        Ok(())
     }
 
     fn probe(&self, needs: &[Need]) -> Result<()> {
@@ -165,6 +180,7 @@ pub static PATHS: &[&dyn Path] = &[
     &vxlan::Vxlan,
     &netkit::Netkit,
     &vm::Vm,
+    &forward::Forward,
 ];
 
 /// The path of that name.

@@ -39,6 +39,7 @@ impl Path for Native {
                 client: both.clone(),
                 server: both,
                 way: vec![lo],
+                containers: Vec::new(),
             });
         }
         lab.wire()?;
@@ -46,6 +47,7 @@ impl Path for Native {
             client: lab.endpoint(role::HUB, UPLINK, Subnet::WIRE.host(host::HUB))?,
             server: lab.endpoint(role::FAR, FAR_END, Subnet::WIRE.host(host::FAR))?,
             way: vec![Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)],
+            containers: Vec::new(),
         })
     }
 }

@@ -40,6 +40,7 @@ impl Path for Netkit {
             client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
             server: lab.endpoint(other, device, Subnet::LAN.host(number))?,
             way: vec![Hop::tx(role::A, ETH), Hop::rx(other, device)],
+            containers: Vec::new(),
         })
     }
 }

@@ -90,6 +90,7 @@ impl Path for Ovs {
             client: lab.endpoint(role::A, a.device, Subnet::LAN.host(host::A))?,
             server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
             way,
+            containers: Vec::new(),
         })
     }
 }

@@ -63,6 +63,7 @@ impl Path for TapMq {
             client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
             server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
             way,
+            containers: Vec::new(),
         })
     }
 }

@@ -35,6 +35,7 @@ impl Path for TapVde {
             client: lab.endpoint(role::A, TAP_A, Subnet::LAN.host(host::A))?,
             server: lab.endpoint(role::B, TAP_B, Subnet::LAN.host(host::B))?,
             way: vec![Hop::tx(role::A, TAP_A), Hop::rx(role::B, TAP_B)],
+            containers: Vec::new(),
         })
     }
 }

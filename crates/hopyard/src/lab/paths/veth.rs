@@ -3,7 +3,7 @@
 use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::lab::{Builder, Client, Endpoint, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::Peer;
 
@@ -15,7 +15,7 @@ impl Path for Veth {
     }
 
     fn summary(&self) -> &'static str {
-        "one veth pair between two namespaces"
+        "one veth pair between two namespaces; a pair for each container"
     }
 
     fn peers(&self) -> &'static [Peer] {
@@ -26,16 +26,29 @@ impl Path for Veth {
         &[Need::Kind("veth")]
     }
 
+    fn axes(&self) -> &'static [&'static str] {
+        &["containers"]
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         let (other, device, number) = match peer {
             Peer::Host => (role::HUB, "veth-a", host::HUB),
             _ => (role::B, ETH, host::B),
         };
-        lab.veth((role::A, ETH), (other, device))?;
-        Ok(Topology {
-            client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
-            server: lab.endpoint(other, device, Subnet::LAN.host(number))?,
-            way: vec![Hop::tx(role::A, ETH), Hop::rx(other, device)],
-        })
+        let own = Subnet::LAN.host(number);
+        let clients = lab.clients(Subnet::LAN, |lab, seat| {
+            let end = seat.port_or(device);
+            lab.veth((seat.role, ETH), (other, end))?;
+            lab.cable_end(seat, other, end, own)?;
+            Ok(vec![Hop::tx(seat.role, ETH), Hop::rx(other, end)])
+        })?;
+        lab.introduce(&clients, other, None, own)?;
+        let server = Endpoint::new(other, end_of(&clients[0]), own);
+        Ok(Topology::new(clients, server, Vec::new()))
     }
+}
+
+/// The device at the server's end of a client's cable.
+fn end_of(client: &Client) -> &str {
+    client.way.last().map_or(ETH, |hop| &hop.device)
 }

@@ -3,7 +3,7 @@
 use super::{Need, Path};
 use crate::lab::builder::{ETH, FAR_END, UPLINK};
 use crate::lab::topology::{host, role};
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::lab::{Builder, Client, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::Peer;
 
@@ -31,11 +31,19 @@ impl Path for VethRoute {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["rules"]
+        &["containers", "rules"]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        lab.veth((role::A, ETH), (role::HUB, "veth-a"))?;
+        let hub = Subnet::SIDE_A.host(host::HUB);
+        let clients = lab.clients(Subnet::SIDE_A, |lab, seat| {
+            lab.veth((seat.role, ETH), (role::HUB, &seat.port))?;
+            lab.cable_end(seat, role::HUB, &seat.port, hub)?;
+            Ok(vec![
+                Hop::tx(seat.role, ETH),
+                Hop::rx(role::HUB, &seat.port),
+            ])
+        })?;
         let (other, device, hub_side, subnet, number) = match peer {
             Peer::Far => {
                 lab.wire()?;
@@ -46,22 +54,24 @@ impl Path for VethRoute {
                 (role::B, ETH, "veth-b", Subnet::SIDE_B, host::B)
             }
         };
-        lab.address(role::HUB, "veth-a", Subnet::SIDE_A.host(host::HUB))?;
         lab.address(role::HUB, hub_side, subnet.host(host::HUB))?;
-        lab.forward(role::HUB, ["veth-a", hub_side])?;
-        let client = lab.endpoint(role::A, ETH, Subnet::SIDE_A.host(host::A))?;
+        lab.forward(role::HUB, &ports_of(&clients, hub_side))?;
         let server = lab.endpoint(other, device, subnet.host(number))?;
-        lab.default_route(role::A, Subnet::SIDE_A.host(host::HUB))?;
+        lab.introduce(&clients, role::HUB, None, hub)?;
+        for client in &clients {
+            lab.default_route(client.endpoint.role, hub)?;
+        }
         lab.default_route(other, subnet.host(host::HUB))?;
-        Ok(Topology {
-            client,
-            server,
-            way: vec![
-                Hop::tx(role::A, ETH),
-                Hop::rx(role::HUB, "veth-a"),
-                Hop::tx(role::HUB, hub_side),
-                Hop::rx(other, device),
-            ],
-        })
+        let way = vec![Hop::tx(role::HUB, hub_side), Hop::rx(other, device)];
+        Ok(Topology::new(clients, server, way))
     }
+}
+
+/// The devices that the hub routes between and has to ask for neighbours by: those of containers know theirs.
+fn ports_of<'a>(clients: &'a [Client], hub_side: &'a str) -> Vec<&'a str> {
+    let asking = clients
+        .iter()
+        .filter(|client| client.endpoint.role == role::A);
+    let ports = asking.filter_map(|client| client.way.last());
+    ports.map(|hop| &*hop.device).chain([hub_side]).collect()
 }

@@ -9,7 +9,7 @@ use crate::lab::builder::{ETH, FAR_END, UPLINK};
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, HubEnd, Result, Subnet, Topology};
 use crate::meter::way::Hop;
-use crate::model::{Attach, Peer};
+use crate::model::{Attach, Axes, Peer};
 
 const NAME: &str = "vm";
 /// The bridge's device.
@@ -49,8 +49,8 @@ impl Path for Vm {
         &[Need::Kind("veth"), Need::Guest]
     }
 
-    fn needs_attached(&self, attach: Attach) -> &'static [Need] {
-        match attach {
+    fn needs_for(&self, axes: &Axes) -> &'static [Need] {
+        match axes.attach.unwrap_or_default() {
             Attach::Bridge => &[Need::Kind("bridge")],
             Attach::Direct => &[Need::DirectSwitch],
             Attach::Macvtap => &[Need::Kind("macvtap"), Need::Kind("macvlan")],
@@ -107,6 +107,7 @@ fn at_bridge(lab: &mut Builder, peer: Peer) -> Result<Topology> {
         client,
         server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
         way,
+        containers: Vec::new(),
     })
 }
 
@@ -140,6 +141,7 @@ fn at_switch(lab: &mut Builder, peer: Peer) -> Result<Topology> {
         client,
         server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
         way,
+        containers: Vec::new(),
     })
 }
 
@@ -170,5 +172,6 @@ fn at_uplink(lab: &mut Builder, peer: Peer) -> Result<Topology> {
         client,
         server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
         way,
+        containers: Vec::new(),
     })
 }

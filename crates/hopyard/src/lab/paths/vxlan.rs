@@ -83,6 +83,7 @@ impl Path for Vxlan {
                 Hop::rx(far_role, far_lower),
                 Hop::rx(far_role, TUNNEL),
             ],
+            containers: Vec::new(),
         })
     }
 }

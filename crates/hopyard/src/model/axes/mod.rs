@@ -10,7 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use registry::{AXES, Axis, AxisError, MOST_FLOWS, axis};
-pub use values::{Attach, Distribution, Family, OffloadFlag, Placement, Rate, Steering, Switch};
+pub use values::{
+    Attach, Containers, Cpus, Distribution, Family, OffloadFlag, Placement, Rate, Scheduler,
+    Segments, Steering, Switch,
+};
 
 use super::{LoadKind, Peer};
 
@@ -20,6 +23,9 @@ use super::{LoadKind, Peer};
 pub struct Axes {
     /// Connections or datagram flows side by side.
     pub flows: u32,
+    /// What the senders of the flows are; absent is one process for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containers: Option<Containers>,
     /// Bytes handed to the kernel per call (streams).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_size_bytes: Option<u32>,
@@ -37,6 +43,12 @@ pub struct Axes {
     pub congestion: Option<String>,
     /// Where the two ends run.
     pub placement: Placement,
+    /// CPUs of the client's flows, in turn; absent leaves them to the placement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpus: Option<Cpus>,
+    /// How the client's flows are scheduled; absent is as everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Scheduler>,
     /// IP version.
     pub family: Family,
     /// MTU of every device of the path, bytes.
@@ -58,6 +70,12 @@ pub struct Axes {
     /// Rules that match nothing, in the hub's forward hook; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<u32>,
+    /// Containers that forward, one behind the other; absent is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<u32>,
+    /// What lies between two neighbours of a chain; absent is a veth pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<Segments>,
     /// CPUs of a guest; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_cpus: Option<u32>,
@@ -98,12 +116,15 @@ impl Default for Axes {
     fn default() -> Self {
         Self {
             flows: 1,
+            containers: None,
             message_size_bytes: None,
             request_size_bytes: Some(1),
             response_size_bytes: Some(1),
             socket_buffer_bytes: None,
             congestion: Some("cubic".to_owned()),
             placement: Placement::Split,
+            client_cpus: None,
+            scheduler: None,
             family: Family::V4,
             mtu_bytes: 1500,
             rate_bps: Some(Rate(None)),
@@ -111,6 +132,8 @@ impl Default for Axes {
             distribution: None,
             ports: None,
             rules: None,
+            chain: None,
+            segments: None,
             guest_cpus: None,
             guest_memory_bytes: None,
             attach: None,
@@ -142,6 +165,18 @@ impl Axes {
             (axis.clear)(&mut axes);
         }
         axes
+    }
+
+    /// How many endpoints the client is: one, or a container for each flow.
+    #[must_use]
+    pub fn container_count(&self) -> Option<u32> {
+        (self.containers == Some(Containers::Own)).then_some(self.flows)
+    }
+
+    /// How many processes make the client's load.
+    #[must_use]
+    pub fn client_processes(&self) -> u32 {
+        self.containers.map_or(1, |_| self.flows)
     }
 
     /// What one offload flag shall be on every device: the flag's own axis, else `offload`.

@@ -1,7 +1,10 @@
 //! The registry: every axis with how it is named, read and shown, and where it applies.
 
 use super::Axes;
-use super::values::{ATTACHES, DISTRIBUTIONS, FAMILIES, PLACEMENTS, STEERINGS, SWITCHES, choice};
+use super::values::{
+    ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, PLACEMENTS, SCHEDULERS, SEGMENTS, STEERINGS,
+    SWITCHES, choice,
+};
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units::{self, NotAQuantity};
 
@@ -142,6 +145,19 @@ pub static AXES: &[Axis] = &[
         fits: |_, _| true,
         of_path: false,
     },
+    Axis {
+        name: "containers",
+        summary: "a process for each flow's sender: all in one endpoint, or each in a container",
+        values: "native, own (default: one process, a thread for each flow)",
+        set: |axes, text| {
+            axes.containers = Some(choice("containers", text, &CONTAINERS)?);
+            Ok(())
+        },
+        show: |axes| axes.containers.map(|containers| containers.to_string()),
+        clear: |axes| axes.containers = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
     size_axis!(
         message_size_bytes,
         "message_size",
@@ -197,6 +213,32 @@ pub static AXES: &[Axis] = &[
         },
         show: |axes| Some(axes.placement.to_string()),
         clear: |_| {},
+        fits: |_, _| true,
+        of_path: false,
+    },
+    Axis {
+        name: "client_cpus",
+        summary: "CPUs of the client's flows, in turn, whatever the placement",
+        values: "0, 0-3, 0+2, … (default: by the placement)",
+        set: |axes, text| {
+            axes.client_cpus = Some(text.parse()?);
+            Ok(())
+        },
+        show: |axes| axes.client_cpus.as_ref().map(ToString::to_string),
+        clear: |axes| axes.client_cpus = None,
+        fits: |_, _| true,
+        of_path: false,
+    },
+    Axis {
+        name: "scheduler",
+        summary: "how the kernel schedules the client's flows",
+        values: "default, round-robin (SCHED_RR), groups (a CPU share for each process; takes `containers`)",
+        set: |axes, text| {
+            axes.scheduler = Some(choice("scheduler", text, &SCHEDULERS)?);
+            Ok(())
+        },
+        show: |axes| axes.scheduler.map(|scheduler| scheduler.to_string()),
+        clear: |axes| axes.scheduler = None,
         fits: |_, _| true,
         of_path: false,
     },
@@ -295,6 +337,32 @@ pub static AXES: &[Axis] = &[
         of_path: true,
     },
     Axis {
+        name: "chain",
+        summary: "containers that forward, one behind the other",
+        values: "1 to 8 (default 1)",
+        set: |axes, text| {
+            axes.chain = Some(bounded("chain", text, 1, 8)?);
+            Ok(())
+        },
+        show: |axes| axes.chain.map(|chain| chain.to_string()),
+        clear: |axes| axes.chain = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
+    Axis {
+        name: "segments",
+        summary: "what lies between two neighbours of a chain",
+        values: "veth, bridge, macvlan, direct (default veth)",
+        set: |axes, text| {
+            axes.segments = Some(choice("segments", text, &SEGMENTS)?);
+            Ok(())
+        },
+        show: |axes| axes.segments.map(|segments| segments.to_string()),
+        clear: |axes| axes.segments = None,
+        fits: |_, _| true,
+        of_path: true,
+    },
+    Axis {
         name: "guest_cpus",
         summary: "CPUs of a guest, and queues of its network card",
         values: "1 to 64 (default 1)",
@@ -386,12 +454,15 @@ mod tests {
         let mut axes = Axes::default();
         for (name, value) in [
             ("flows", "8"),
+            ("containers", "own"),
             ("message_size", "128KiB"),
             ("request_size", "100"),
             ("response_size", "1KiB"),
             ("socket_buffer", "1MiB"),
             ("congestion", "reno"),
             ("placement", "same"),
+            ("client_cpus", "0-1+3"),
+            ("scheduler", "round-robin"),
             ("family", "6"),
             ("mtu", "9000"),
             ("rate", "1gbit"),
@@ -399,6 +470,8 @@ mod tests {
             ("distribution", "poisson"),
             ("ports", "1000"),
             ("rules", "100"),
+            ("chain", "8"),
+            ("segments", "direct"),
             ("guest_cpus", "2"),
             ("guest_memory", "1024MiB"),
             ("attach", "macvtap"),

@@ -44,6 +44,47 @@ pub enum Steering {
     Cpu,
 }
 
+/// What the senders of a load's flows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Containers {
+    /// A process for each flow, all of them in one endpoint.
+    Native,
+    /// A container for each flow: a process with network, PID, mount and cgroup namespaces of its own.
+    Own,
+}
+
+/// How the kernel schedules the threads that make the client's load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// As it schedules everything else (`SCHED_OTHER`).
+    Default,
+    /// Each in its turn, for a slice of fixed length (`SCHED_RR`).
+    RoundRobin,
+    /// As everything else, with a share of the CPU for each process (a cgroup v2 with the `cpu` controller).
+    Groups,
+}
+
+/// What lies between two neighbours of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Segments {
+    /// A veth pair.
+    Veth,
+    /// A Linux bridge in the hub.
+    Bridge,
+    /// Two macvlans on one device of the hub.
+    Macvlan,
+    /// A direct switch in the hub.
+    Direct,
+}
+
+/// CPUs by number, ascending.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Cpus(pub Vec<usize>);
+
 /// How the times between two messages are spread about their mean.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -144,6 +185,19 @@ pub(super) const STEERINGS: [(&str, Steering); 3] = [
     ("hash", Steering::Hash),
     ("cpu", Steering::Cpu),
 ];
+pub(super) const CONTAINERS: [(&str, Containers); 2] =
+    [("native", Containers::Native), ("own", Containers::Own)];
+pub(super) const SCHEDULERS: [(&str, Scheduler); 3] = [
+    ("default", Scheduler::Default),
+    ("round-robin", Scheduler::RoundRobin),
+    ("groups", Scheduler::Groups),
+];
+pub(super) const SEGMENTS: [(&str, Segments); 4] = [
+    ("veth", Segments::Veth),
+    ("bridge", Segments::Bridge),
+    ("macvlan", Segments::Macvlan),
+    ("direct", Segments::Direct),
+];
 pub(super) const DISTRIBUTIONS: [(&str, Distribution); 2] = [
     ("constant", Distribution::Constant),
     ("poisson", Distribution::Poisson),
@@ -172,6 +226,39 @@ impl fmt::Display for Placement {
 impl fmt::Display for Steering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&shown(self, &STEERINGS))
+    }
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &SCHEDULERS))
+    }
+}
+
+impl fmt::Display for Segments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &SEGMENTS))
+    }
+}
+
+impl fmt::Display for Cpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.pad(&numbers.join("+"))
+    }
+}
+
+impl FromStr for Cpus {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        units::parse_cpus(text).map(Self)
+    }
+}
+
+impl fmt::Display for Containers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&shown(self, &CONTAINERS))
     }
 }
 

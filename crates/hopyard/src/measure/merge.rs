@@ -1,0 +1,38 @@
+//! What the processes of one end counted, as one.
+
+use crate::load::latency;
+use crate::load::protocol::Tallied;
+use crate::model::{Scheduling, TcpSummary};
+
+/// All of them together; the window is the mean of theirs.
+pub(super) fn merged(parts: &[Tallied]) -> Result<Tallied, String> {
+    let [first, others @ ..] = parts else {
+        return Err("nobody counted anything".to_owned());
+    };
+    let mut all = first.clone();
+    for part in others {
+        all.window_ns += part.window_ns;
+        all.received = all.received.plus(part.received);
+        all.sent = all.sent.plus(part.sent);
+        all.send_errors += part.send_errors;
+        all.timeouts += part.timeouts;
+        for (sum, slice) in all.slices.iter_mut().zip(&part.slices) {
+            *sum += slice;
+        }
+        all.tcp = all
+            .tcp
+            .zip(part.tcp)
+            .map(|(one, two)| TcpSummary::plus(one, two));
+        all.flows.extend(&part.flows);
+        all.scheduling = Scheduling::plus(all.scheduling, part.scheduling);
+    }
+    all.window_ns /= parts.len() as u64;
+    if !others.is_empty() {
+        let latencies: Vec<_> = parts
+            .iter()
+            .filter_map(|part| part.latency.as_ref())
+            .collect();
+        all.latency = latency::together(&latencies)?;
+    }
+    Ok(all)
+}

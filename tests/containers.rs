@@ -1,0 +1,245 @@
+//! Senders in containers: what they are made of, how they are scheduled, and the way of each.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use hopyard::lab::{Lab, Path};
+use hopyard::load::remote::Remote;
+use hopyard::meter::way::Hop;
+use hopyard::model::{Cell, LoadKind, Peer};
+use hopyard_net::{LinkKind, NewLink};
+
+use crate::support::cli::{PROGRAM, run};
+use crate::support::host::unharmed;
+use crate::support::traces::Traces;
+use crate::support::walk::walk_all;
+use crate::support::{alone, beside, cell, proved, sampler};
+
+fn contained(path: &str, peer: Peer, load: LoadKind, more: &[(&str, &str)]) -> Cell {
+    let set = [&[("containers", "own"), ("flows", "3")], more].concat();
+    cell(path, peer, load, &set)
+}
+
+fn build(cell: &Cell) -> Result<Lab, String> {
+    let path = hopyard::lab::path(&cell.path).unwrap();
+    Lab::build(path, cell.peer, &cell.axes).map_err(|e| hopyard::chain(&e))
+}
+
+/// The namespaces of a kind that processes are in.
+fn namespaces(remotes: &[Remote], kind: &str) -> BTreeSet<String> {
+    let of = |remote: &Remote| fs::read_link(format!("/proc/{}/ns/{kind}", remote.pid())).unwrap();
+    let links = remotes.iter().map(of);
+    links
+        .map(|link| link.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn own(kind: &str) -> String {
+    let link = fs::read_link(format!("/proc/self/ns/{kind}")).unwrap();
+    link.to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_container_has_namespaces_of_its_own() {
+    let _beside = beside();
+    let lab = build(&contained("bridge", Peer::Local, LoadKind::UdpStream, &[])).unwrap();
+    let clients = lab.start_clients(PROGRAM.as_ref()).unwrap();
+    for kind in ["net", "pid", "mnt", "cgroup"] {
+        let found = namespaces(&clients, kind);
+        assert_eq!(found.len(), 3, "{kind}: {found:?}");
+        assert!(!found.contains(&own(kind)), "{kind}");
+    }
+    for client in &clients {
+        let status = fs::read_to_string(format!("/proc/{}/status", client.pid())).unwrap();
+        let pids = status
+            .lines()
+            .find_map(|line| line.strip_prefix("NSpid:"))
+            .unwrap();
+        assert_eq!(pids.split_whitespace().last(), Some("1"), "{pids}");
+        // It sees its own processes alone.
+        let seen = fs::read_dir(format!("/proc/{}/root/proc", client.pid())).unwrap();
+        let numbers = seen
+            .flatten()
+            .filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+        assert_eq!(numbers.collect::<Vec<_>>(), [1]);
+    }
+}
+
+#[test]
+fn native_senders_are_processes_of_one_endpoint() {
+    let _beside = beside();
+    let set = [("containers", "native"), ("flows", "3")];
+    let cell = cell("bridge", Peer::Local, LoadKind::UdpStream, &set);
+    let lab = build(&cell).unwrap();
+    let clients = lab.start_clients(PROGRAM.as_ref()).unwrap();
+    assert_eq!(clients.len(), 3);
+    assert_eq!(namespaces(&clients, "net").len(), 1);
+    assert_eq!(namespaces(&clients, "pid"), BTreeSet::from([own("pid")]));
+    assert_eq!(namespaces(&clients, "mnt"), BTreeSet::from([own("mnt")]));
+}
+
+/// The paths that have containers, with each of their peers.
+fn walk_contained(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
+    walk_all(what, |path, peer, _| {
+        if path.axes().contains(&"containers") {
+            each(path, peer)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn every_container_carries_and_its_way_is_proved() {
+    let _alone = alone();
+    unharmed(|| {
+        walk_contained("containers", |path, peer| {
+            let before = Traces::now();
+            for load in [
+                LoadKind::TcpStream,
+                LoadKind::TcpMaerts,
+                LoadKind::UdpRr,
+                LoadKind::UdpFlood,
+            ] {
+                let cell = contained(path.name(), peer, load, &[]);
+                let lab = build(&cell)?;
+                let measured = proved(&lab, &cell, 150)?;
+                if measured.client_scheduling.switches().is_none() {
+                    return Err("nobody counted context switches".to_owned());
+                }
+            }
+            let cell = contained(path.name(), peer, LoadKind::TcpCrr, &[("family", "6")]);
+            proved(&build(&cell)?, &cell, 150)?;
+            before.unchanged()
+        });
+    });
+}
+
+#[test]
+fn a_device_that_one_container_alone_does_not_pass_refutes_the_way() {
+    let _alone = alone();
+    for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
+        let cell = contained("bridge", Peer::Local, load, &[]);
+        let mut lab = build(&cell).unwrap();
+        let container = &mut lab.topology.containers[1];
+        let role = container.endpoint.role;
+        container.way.push(Hop::tx(role, "idle0"));
+        let handle = &lab.space(role).unwrap().handle;
+        let pair = LinkKind::Veth {
+            peer: "idle1".to_owned(),
+            peer_ns: None,
+            peer_mac: None,
+        };
+        handle.add_link(&NewLink::new("idle0", pair)).unwrap();
+        let measured = sampler(100, 30).measure_in(&lab, &cell, 0.0).unwrap();
+        let problems = &measured.way.problems;
+        assert!(
+            problems.iter().any(|p| p.starts_with("c2/idle0 sent 0 ")),
+            "{load}: {problems:?}"
+        );
+    }
+}
+
+#[test]
+fn native_and_contained_senders_share_their_flows_alike() {
+    let _alone = alone();
+    for containers in ["native", "own"] {
+        let set = [
+            ("containers", containers),
+            ("flows", "4"),
+            ("pace", "40mbit"),
+        ];
+        let cell = cell("veth", Peer::Local, LoadKind::UdpStream, &set);
+        let measured = proved(&build(&cell).unwrap(), &cell, 300).unwrap();
+        let bps = 8e9 * crate::support::float(measured.received.bytes)
+            / crate::support::float(measured.window_ns);
+        assert!((36e6..44e6).contains(&bps), "{containers}: {bps}");
+    }
+}
+
+/// Scheduling policies of a process's threads: field 41 of their `stat` (`proc(5)`).
+fn policies(pid: u32) -> BTreeSet<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).ok();
+    let stats = tasks.flatten().filter_map(stat);
+    stats
+        .filter_map(|stat| {
+            let (_, fields) = stat.rsplit_once(')')?;
+            fields.split_whitespace().nth(38).map(str::to_owned)
+        })
+        .collect()
+}
+
+#[test]
+fn round_robin_is_of_the_senders() {
+    let _alone = alone();
+    let set = [("scheduler", "round-robin"), ("client_cpus", "0")];
+    let cell = contained("bridge", Peer::Local, LoadKind::UdpStream, &set);
+    let lab = build(&cell).unwrap();
+    let cgroup = lab.cgroup().unwrap().path().to_owned();
+    let seen = std::thread::scope(|scope| {
+        let looking = scope.spawn(move || {
+            let mut seen = BTreeSet::new();
+            for _ in 0..200 {
+                let groups = fs::read_dir(&cgroup).into_iter().flatten().flatten();
+                for group in groups.filter(|entry| entry.path().is_dir()) {
+                    let procs = fs::read_to_string(group.path().join("cgroup.procs"));
+                    for pid in procs
+                        .unwrap_or_default()
+                        .lines()
+                        .filter_map(|l| l.parse().ok())
+                    {
+                        if fs::metadata(format!("/proc/{pid}")).is_ok() {
+                            seen.extend(policies(pid));
+                        }
+                    }
+                }
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            seen
+        });
+        let measured = proved(&lab, &cell, 600).unwrap();
+        assert!(measured.received.messages > 0);
+        looking.join().unwrap()
+    });
+    assert_eq!(
+        seen,
+        ["0", "1", "2"].map(str::to_owned).into(),
+        "SCHED_OTHER until it begins, SCHED_FIFO (which its children do not have) for who counts, SCHED_RR for who sends"
+    );
+}
+
+#[test]
+fn what_cannot_be_scheduled_so_is_said_before_anything_is_built() {
+    let _beside = beside();
+    let of = |set: &[&str]| {
+        let mut words = vec![
+            "run", "--paths", "bridge", "--loads", "udp_rr", "--blocks", "1..1",
+        ];
+        words.extend(set.iter().flat_map(|set| ["--set", set]));
+        run(&words)
+    };
+    of(&["client_cpus=1000"])
+        .exits(2)
+        .says(&["client_cpus 1000: this process may use"]);
+    of(&["client_cpus=x"])
+        .exits(2)
+        .says(&["CPUs as in 0, 0-3 or 0+2"]);
+    of(&["scheduler=groups"])
+        .exits(2)
+        .says(&["set `containers`"]);
+    if hopyard_net::Cgroup::check_cpu_shares().is_err() {
+        of(&["scheduler=groups", "containers=own"])
+            .exits(2)
+            .says(&["cgroup2 controller cpu", "choose another scheduler"]);
+    }
+    let said = run(&[
+        "run",
+        "--paths",
+        "vm",
+        "--loads",
+        "udp_rr",
+        "--set",
+        "containers=own",
+    ]);
+    said.exits(2);
+}

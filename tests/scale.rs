@@ -1,0 +1,144 @@
+//! A thousand endpoints: built, addressed, connected, taken down; and what a SIGKILL in the middle leaves.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hopyard::lab::Lab;
+use hopyard::model::{LoadKind, Peer};
+use nix::sys::signal::Signal;
+
+use crate::support::cli::{PROGRAM, Running, hopyard, run};
+use crate::support::host::unharmed;
+use crate::support::icmp::ping_within;
+use crate::support::traces::Traces;
+use crate::support::{alone, cell, tell, until};
+
+const MANY: usize = 1000;
+/// A first frame may have to be flooded to everybody.
+const ANSWER: Duration = Duration::from_secs(2);
+
+fn build(path: &str, containers: usize) -> Lab {
+    let flows = containers.to_string();
+    let set = [("containers", "own"), ("flows", flows.as_str())];
+    let cell = cell(path, Peer::Local, LoadKind::UdpStream, &set);
+    Lab::build(hopyard::lab::path(path).unwrap(), Peer::Local, &cell.axes).unwrap()
+}
+
+#[test]
+fn a_thousand_endpoints_come_and_go() {
+    let _alone = alone();
+    unharmed(|| {
+        drop(build("bridge", 2));
+        let before = Traces::now();
+        for path in ["bridge", "veth", "macvlan"] {
+            let began = Instant::now();
+            let lab = build(path, MANY);
+            let built = began.elapsed();
+            let server = lab.topology.server.addresses.v4.into();
+            assert_eq!(lab.topology.containers.len(), MANY);
+            for container in [0, MANY / 2, MANY - 1] {
+                let role = lab.topology.containers[container].endpoint.role;
+                let ns = lab.space(role).unwrap().handle.ns();
+                ping_within(ns, server, ANSWER).unwrap();
+            }
+            let began = Instant::now();
+            drop(lab);
+            let gone = began.elapsed();
+            tell(&format!(
+                "{MANY} endpoints on {path}: built in {built:.2?}, removed in {gone:.2?}"
+            ));
+            before.unchanged().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_thousand_workers_start_in_containers() {
+    let _alone = alone();
+    let lab = build("bridge", MANY);
+    let before = Traces::now();
+    let began = Instant::now();
+    let clients = lab.start_clients(PROGRAM.as_ref()).unwrap();
+    let started = began.elapsed();
+    assert_eq!(clients.len(), MANY);
+    let memory = fs::read_to_string("/proc/self/status").unwrap();
+    let memory = memory.lines().find(|line| line.starts_with("VmRSS"));
+    let began = Instant::now();
+    let mut clients = clients;
+    clients
+        .iter_mut()
+        .for_each(hopyard::load::remote::Remote::dismiss);
+    drop(clients);
+    tell(&format!(
+        "{MANY} workers in containers: started in {started:.2?}, gone in {:.2?}, {} with all of them",
+        began.elapsed(),
+        memory.unwrap_or_default()
+    ));
+    drop(lab);
+    before
+        .unchanged()
+        .unwrap_or_else(|_| Traces::now().unchanged().unwrap());
+}
+
+/// Ends a kept lab whatever happens.
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        run(&["lab", "down", NAME, "--force"]);
+        run(&["clean"]);
+    }
+}
+
+const NAME: &str = "test-many";
+
+fn entries(directory: &str) -> usize {
+    fs::read_dir(directory).map_or(0, |entries| entries.flatten().count())
+}
+
+/// Kills `lab up` as soon as `so`, and cleans.
+fn killed_when(path: &str, containers: usize, what: &str, so: impl Fn(u32) -> bool) {
+    let before = Traces::now();
+    let _ends = Ends;
+    let flows = format!("flows={containers}");
+    let up = Running::start(hopyard(&[
+        "lab",
+        "up",
+        path,
+        "--name",
+        NAME,
+        "--set",
+        "containers=own",
+        "--set",
+        &flows,
+    ]));
+    let pid = up.pid();
+    until(what, Duration::from_secs(30), || so(pid));
+    up.signal(Signal::SIGKILL);
+    up.wait();
+    let cleaned = run(&["clean"]);
+    cleaned.exits(0).prints(&["unfinished lab `test-many`"]);
+    run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+    assert!(!Path::new("/run/hopyard").join(NAME).exists());
+    before.unchanged().unwrap();
+}
+
+#[test]
+fn what_a_kill_in_the_middle_of_a_thousand_leaves_is_cleaned() {
+    let _alone = alone();
+    unharmed(|| {
+        // A namespace takes four files, and then its name.
+        killed_when("bridge", MANY, "500 namespaces are made", |pid| {
+            entries(&format!("/proc/{pid}/fd")) > 4 * MANY / 2
+        });
+        killed_when("bridge", MANY, "500 namespaces have names", |_| {
+            entries(&format!("/run/hopyard/{NAME}")) > MANY / 2
+        });
+        killed_when("direct", 60, "30 ports are bound", |_| {
+            let switches = "/sys/fs/bpf/hopyard/switch";
+            let mut found = fs::read_dir(switches).into_iter().flatten().flatten();
+            found.any(|switch| entries(&switch.path().to_string_lossy()) > 40)
+        });
+    });
+}
