@@ -7,13 +7,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use hopyard::guest::Kernel;
+use hopyard::lab::Lab;
+use hopyard::model::{LoadKind, Peer};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
 use crate::support::cli::{PROGRAM, Running, Said, hopyard, pid, run};
 use crate::support::host::unharmed;
-use crate::support::kernels::kernel;
-use crate::support::{alone, beside, tell, until};
+use crate::support::kernels::{guests_boot_one, kernel};
+use crate::support::{alone, beside, cell, tell, until};
 
 /// Enough for a guest whose CPU is emulated.
 const PATIENCE: Duration = Duration::from_secs(170);
@@ -225,4 +227,26 @@ fn a_guest_of_a_path_that_is_killed_fails_its_cell_and_leaves_a_clean_host() {
         let said = running.wait_for_nothing_left(&[].into());
         said.exits(1).says(&["the worker at `a` died", "SIGKILL"]);
     });
+}
+
+/// As many as it has CPUs, or as the axis says.
+#[test]
+fn a_guests_card_has_as_many_queues_as_asked() {
+    let _alone = alone();
+    guests_boot_one();
+    let path = hopyard::lab::path("vm").unwrap();
+    // The kernel counts the queues of taps with many alone.
+    for (asked, queues) in [(None, Some(2)), (Some(("queues", "1")), None)] {
+        let set: Vec<_> = [("guest_cpus", "2")].into_iter().chain(asked).collect();
+        let cell = cell("vm", Peer::Host, LoadKind::UdpRr, &set);
+        let lab = Lab::build(path, cell.peer, &cell.axes).unwrap();
+        let client = &lab.topology.client;
+        let _worker = lab.start_worker(client, PROGRAM.as_ref()).unwrap();
+        let hub = &lab.space("hub").unwrap().handle;
+        let tap = || hub.tun_link("tap-a").unwrap().unwrap();
+        until("the guest has taken its queues", PATIENCE, || {
+            tap().attached == queues
+        });
+        assert_eq!(tap().multi_queue, queues.is_some());
+    }
 }

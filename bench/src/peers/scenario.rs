@@ -39,6 +39,7 @@ const ONE_THREAD: &str = "hopyard, iperf3 before 3.16 and nuttcp serve all flows
 const SMALLEST: &str = "14 bytes is the least that sockperf sends";
 const BB_SIZE: &str = "iperf2's bounceback with its default size, without quick acknowledgements";
 const RECEIVED: &str = "counted is what the receiving program took in; sent is printed beside it";
+const NUMBERED: &str = "hopyard's receiver keeps account of order, delay and bursts of each flow, by the kernel's time stamps";
 
 const fn stream(name: &'static str, size: u32, flows: u32, remark: &'static str) -> Scenario {
     Scenario {
@@ -71,6 +72,18 @@ const fn rr(
     }
 }
 
+const fn datagrams(name: &'static str, load: LoadKind, remark: &'static str) -> Scenario {
+    Scenario {
+        name,
+        load,
+        size: 64,
+        flows: 1,
+        placement: Split,
+        tools: DATAGRAMS,
+        remark,
+    }
+}
+
 use LoadKind::{TcpRr, UdpRr};
 use Placement::{Same, Split};
 
@@ -86,15 +99,8 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
     rr("tcp_rr_100_same", TcpRr, 100, Same, BOUNCE, BB_SIZE),
     rr("udp_rr", UdpRr, 14, Split, PING_PONG, SMALLEST),
     rr("udp_rr_same", UdpRr, 14, Same, PING_PONG, SMALLEST),
-    Scenario {
-        name: "udp_stream_64",
-        load: LoadKind::UdpStream,
-        size: 64,
-        flows: 1,
-        placement: Split,
-        tools: DATAGRAMS,
-        remark: RECEIVED,
-    },
+    datagrams("udp_stream_64", LoadKind::UdpStream, RECEIVED),
+    datagrams("udp_flood_64", LoadKind::UdpFlood, NUMBERED),
 ];
 
 impl Scenario {

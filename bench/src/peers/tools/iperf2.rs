@@ -11,7 +11,9 @@ impl Peer for Iperf2 {
         // The server reads 128 KiB at a time by default, which is the best it can do.
         let mut line = words(&["iperf", "-s", "-y", "C"]);
         line.extend(match task.scenario.load {
-            LoadKind::UdpStream => vec!["-u".into(), "-l".into(), task.scenario.size.to_string()],
+            LoadKind::UdpStream | LoadKind::UdpFlood => {
+                vec!["-u".into(), "-l".into(), task.scenario.size.to_string()]
+            }
             _ => words(&["-Z", "cubic"]),
         });
         line
@@ -24,7 +26,7 @@ impl Peer for Iperf2 {
         line.extend(["-l".to_owned(), task.scenario.size.to_string()]);
         line.extend(match task.scenario.load {
             // `-b 0` is refused for datagrams: the target has to be out of reach instead.
-            LoadKind::UdpStream => words(&["-u", "-b", "100G", "-y", "C"]),
+            LoadKind::UdpStream | LoadKind::UdpFlood => words(&["-u", "-b", "100G", "-y", "C"]),
             LoadKind::TcpRr => words(&[
                 "-e",
                 "--bounceback",
@@ -59,7 +61,7 @@ impl Peer for Iperf2 {
 
     fn reported(&self, scenario: &Scenario, printed: &Printed) -> Result<Reported, String> {
         match scenario.load {
-            LoadKind::UdpStream => datagrams(&printed.server),
+            LoadKind::UdpStream | LoadKind::UdpFlood => datagrams(&printed.server),
             LoadKind::TcpRr => Ok(Reported {
                 received: transactions(&printed.client)?,
                 sent: None,

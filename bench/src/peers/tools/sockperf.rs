@@ -2,7 +2,6 @@
 
 use super::{Listens, Peer, Printed, Reported, Task, number_after, words};
 use crate::scenario::Scenario;
-use hopyard::model::LoadKind;
 
 pub(super) struct Sockperf;
 
@@ -46,7 +45,7 @@ impl Peer for Sockperf {
     }
 
     fn reported(&self, scenario: &Scenario, printed: &Printed) -> Result<Reported, String> {
-        if scenario.load == LoadKind::UdpStream {
+        if scenario.load.is_udp_stream() {
             return Ok(Reported {
                 received: number_after(&printed.server, "sockperf: Total ")?,
                 sent: Some(number_after(&printed.client, "sockperf: Total of ")?),

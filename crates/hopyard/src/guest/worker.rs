@@ -19,7 +19,7 @@ const VHOST: &str = "/dev/vhost-net";
 const OFFLOADS: &str = "csum=off,gso=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off,guest_csum=off,\
                         guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
-/// Where frames of a guest's card come from and go to. It has a queue for each CPU.
+/// Where frames of a guest's card come from and go to. It has as many queues as the card.
 #[derive(Debug)]
 pub(crate) enum Backend<'a> {
     /// A tap, in the namespace that QEMU is started in.
@@ -36,6 +36,8 @@ pub(crate) struct WorkerGuest<'a> {
     /// MAC address of its card.
     pub(crate) mac: [u8; 6],
     pub(crate) cpus: u32,
+    /// Of its card; the guest uses one for each of its CPUs at most.
+    pub(crate) queues: u32,
     pub(crate) memory_mib: u32,
     /// Does its card leave checksums and segments to the host?
     pub(crate) offload: bool,
@@ -58,17 +60,17 @@ pub(crate) struct Bootable {
 
 impl Backend<'_> {
     /// Words for QEMU's `-netdev tap`.
-    fn words(&self, cpus: u32) -> String {
+    fn words(&self, queues: u32) -> String {
         match self {
-            Self::Tap(name) if cpus > 1 => {
-                format!("ifname={name},script=no,downscript=no,queues={cpus}")
+            Self::Tap(name) if queues > 1 => {
+                format!("ifname={name},script=no,downscript=no,queues={queues}")
             }
             Self::Tap(name) => format!("ifname={name},script=no,downscript=no"),
-            Self::Queues(queues) => {
-                let numbers = queues.iter().map(|queue| queue.as_raw_fd().to_string());
+            Self::Queues(files) => {
+                let numbers = files.iter().map(|queue| queue.as_raw_fd().to_string());
                 let numbers: Vec<_> = numbers.collect();
                 // `fds` makes a card of many queues, also of one.
-                let key = if cpus > 1 { "fds" } else { "fd" };
+                let key = if queues > 1 { "fds" } else { "fd" };
                 format!("{key}={}", numbers.join(":"))
             }
         }
@@ -117,12 +119,12 @@ impl WorkerGuest<'_> {
     }
 
     fn card(&self) -> Vec<String> {
-        let mut backend = format!("tap,id=card,{}", self.backend.words(self.cpus));
+        let mut backend = format!("tap,id=card,{}", self.backend.words(self.queues));
         let mac = self.mac.map(|octet| format!("{octet:02x}")).join(":");
         let mut card = format!("virtio-net-pci,netdev=card,mac={mac}");
-        if self.cpus > 1 {
+        if self.queues > 1 {
             // Two for each queue, one for control, one for changes.
-            card.push_str(&format!(",mq=on,vectors={}", 2 * self.cpus + 2));
+            card.push_str(&format!(",mq=on,vectors={}", 2 * self.queues + 2));
         }
         if OpenOptions::new()
             .read(true)

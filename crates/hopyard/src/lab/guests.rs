@@ -35,6 +35,8 @@ pub(super) struct Guest {
     role: &'static str,
     hub_end: HubEnd,
     cpus: u32,
+    /// Of its card.
+    queues: u32,
     memory_bytes: u32,
     offload: bool,
     interface: Interface,
@@ -43,7 +45,8 @@ pub(super) struct Guest {
 }
 
 impl Builder {
-    /// An endpoint that is a guest, at a device of the hub with a queue for each of its CPUs.
+    /// An endpoint that is a guest, at a device of the hub with as many queues as axis `queues` says, else one for
+    /// each of its CPUs.
     ///
     /// # Errors
     /// The kernel cannot or will not, the lab is to outlive its process, or the axes ask for what a guest
@@ -67,14 +70,16 @@ impl Builder {
             return Err(Error::GuestOffload { path, flag });
         }
         let cpus = axes.guest_cpus.unwrap_or(1);
+        let queues = axes.queues.unwrap_or(cpus);
         match hub_end {
-            HubEnd::Tap(name) => self.tap(name, cpus)?,
+            HubEnd::Tap(name) => self.tap(name, queues)?,
             HubEnd::Macvtap(name) => self.macvtap(name)?,
         }
         self.guests.push(Guest {
             role,
             hub_end,
             cpus,
+            queues,
             memory_bytes: axes.guest_memory_bytes.unwrap_or(MEMORY_BYTES),
             offload: axes.offload != Some(Switch::Off),
             interface: Interface {
@@ -159,10 +164,11 @@ impl Lab {
         let worker = WorkerGuest {
             backend: match guest.hub_end {
                 HubEnd::Tap(name) => Backend::Tap(name),
-                HubEnd::Macvtap(name) => Backend::Queues(hub.open_macvtap(name, guest.cpus)?),
+                HubEnd::Macvtap(name) => Backend::Queues(hub.open_macvtap(name, guest.queues)?),
             },
             mac: MAC,
             cpus: guest.cpus,
+            queues: guest.queues,
             memory_mib: guest.memory_bytes >> 20,
             offload: guest.offload,
             interface: guest.interface.clone(),

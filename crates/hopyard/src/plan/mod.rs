@@ -139,6 +139,14 @@ pub static PLANS: &[(&str, &str)] = &[
         "multiqueue-tap-2011.toml",
         include_str!("../../../../plans/multiqueue-tap-2011.toml"),
     ),
+    (
+        "multiqueue-tap-2011-guest.toml",
+        include_str!("../../../../plans/multiqueue-tap-2011-guest.toml"),
+    ),
+    (
+        "planetlab-containers-2007.toml",
+        include_str!("../../../../plans/planetlab-containers-2007.toml"),
+    ),
 ];
 
 /// A plan by its name, or by the name of a TOML file.
@@ -185,7 +193,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, multiqueue-tap-2011, or name a .toml file"
+            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, multiqueue-tap-2011, multiqueue-tap-2011-guest, planetlab-containers-2007, or name a .toml file"
         );
     }
 }

@@ -58,7 +58,7 @@ impl Path for Vm {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["guest_cpus", "guest_memory", "attach"]
+        &["guest_cpus", "queues", "guest_memory", "attach"]
     }
 
     fn by_name_only(&self) -> bool {

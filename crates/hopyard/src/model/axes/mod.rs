@@ -3,13 +3,15 @@
 //! A new axis is one field of [`Axes`] and one entry of [`AXES`]; the command line, plans, `list axes`
 //! and the report walk the registry.
 
+mod axis;
 mod registry;
 mod values;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use registry::{AXES, Axis, AxisError, MOST_FLOWS, axis};
+pub use axis::{Axis, AxisError};
+pub use registry::{AXES, MOST_FLOWS, axis};
 pub use values::{
     Attach, Containers, Cpus, Distribution, Family, OffloadFlag, Placement, Rate, Scheduler,
     Segments, Steering, Switch,

@@ -1,63 +1,12 @@
 //! The registry: every axis with how it is named, read and shown, and where it applies.
 
-use super::Axes;
 use super::values::{
     ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, PLACEMENTS, SCHEDULERS, SEGMENTS, STEERINGS,
     SWITCHES, choice,
 };
+use super::{Axis, AxisError};
 use crate::model::{LoadKind, Peer, UnknownName};
-use crate::units::{self, NotAQuantity};
-
-/// Why a value is not one of an axis.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AxisError {
-    /// Not a number, size or rate.
-    #[error(transparent)]
-    NotAQuantity(#[from] NotAQuantity),
-    /// Not one of the names.
-    #[error(transparent)]
-    UnknownName(#[from] UnknownName),
-    /// Out of bounds.
-    #[error("`{text}` is out of bounds: {axis} goes from {low} to {high}")]
-    Bounds {
-        /// The axis.
-        axis: &'static str,
-        /// What was asked.
-        text: String,
-        /// Least value.
-        low: u32,
-        /// Greatest value.
-        high: u32,
-    },
-}
-
-/// One axis: how it is named, read, shown and where it applies.
-pub struct Axis {
-    /// Name on the command line and in plans.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub summary: &'static str,
-    /// The values it takes, for people.
-    pub values: &'static str,
-    /// Sets it from text.
-    pub set: fn(&mut Axes, &str) -> Result<(), AxisError>,
-    /// Its value as text; `None` where it is left to the kernel or does not apply.
-    pub show: fn(&Axes) -> Option<String>,
-    /// Takes it out of a cell to which it does not apply.
-    pub clear: fn(&mut Axes),
-    /// Does it mean anything for this load and peer?
-    pub fits: fn(LoadKind, Peer) -> bool,
-    /// Only paths that name it have it.
-    pub of_path: bool,
-}
-
-impl Axis {
-    /// Does it mean anything for this load and peer, on a path with these axes of its `own`?
-    #[must_use]
-    pub fn applies(&self, load: LoadKind, peer: Peer, own: &[&str]) -> bool {
-        (self.fits)(load, peer) && (!self.of_path || own.contains(&self.name))
-    }
-}
+use crate::units;
 
 /// The axis of that name.
 ///
@@ -364,7 +313,7 @@ pub static AXES: &[Axis] = &[
     },
     Axis {
         name: "guest_cpus",
-        summary: "CPUs of a guest, and queues of its network card",
+        summary: "CPUs of a guest",
         values: "1 to 64 (default 1)",
         set: |axes, text| {
             axes.guest_cpus = Some(bounded("guest_cpus", text, 1, 64)?);
@@ -377,8 +326,8 @@ pub static AXES: &[Axis] = &[
     },
     Axis {
         name: "queues",
-        summary: "queues of each multi-queue tap, with a thread of the switch for each",
-        values: "1 to 256 (default 2)",
+        summary: "queues of each multi-queue tap, with a thread of the switch for each; of a guest's card",
+        values: "1 to 256 (default 2; of a guest, one for each CPU)",
         set: |axes, text| {
             axes.queues = Some(bounded("queues", text, 1, 256)?);
             Ok(())
@@ -445,99 +394,4 @@ pub static AXES: &[Axis] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::Rate;
-
-    #[test]
-    fn every_axis_takes_its_own_shown_value_back() {
-        let mut axes = Axes::default();
-        for (name, value) in [
-            ("flows", "8"),
-            ("containers", "own"),
-            ("message_size", "128KiB"),
-            ("request_size", "100"),
-            ("response_size", "1KiB"),
-            ("socket_buffer", "1MiB"),
-            ("congestion", "reno"),
-            ("placement", "same"),
-            ("client_cpus", "0-1+3"),
-            ("scheduler", "round-robin"),
-            ("family", "6"),
-            ("mtu", "9000"),
-            ("rate", "1gbit"),
-            ("pace", "940mbit"),
-            ("distribution", "poisson"),
-            ("ports", "1000"),
-            ("rules", "100"),
-            ("chain", "8"),
-            ("segments", "direct"),
-            ("guest_cpus", "2"),
-            ("guest_memory", "1024MiB"),
-            ("attach", "macvtap"),
-            ("queues", "4"),
-            ("steering", "cpu"),
-            ("offload", "off"),
-            ("tso", "on"),
-            ("gso", "off"),
-            ("gro", "on"),
-            ("lro", "off"),
-            ("tx_checksum", "on"),
-        ] {
-            (axis(name).unwrap().set)(&mut axes, value).unwrap();
-        }
-        let mut again = Axes::default();
-        for axis in AXES {
-            let text = (axis.show)(&axes).unwrap_or_else(|| panic!("{} was not set", axis.name));
-            (axis.set)(&mut again, &text).unwrap();
-        }
-        assert_eq!(
-            axes, again,
-            "a test value is missing for a new axis, or it does not read back"
-        );
-    }
-
-    #[test]
-    fn what_does_not_apply_is_left_out() {
-        let axes = Axes {
-            pace_bps: Some(Rate(Some(1))),
-            rules: Some(7),
-            ..Axes::default()
-        };
-        let cell = axes.for_cell(LoadKind::UdpRr, Peer::Local, &[]);
-        assert_eq!(cell.message_size_bytes, None);
-        assert_eq!(cell.congestion, None);
-        assert_eq!(cell.rate_bps, None);
-        assert_eq!(cell.request_size_bytes, Some(1));
-        assert_eq!((cell.pace_bps, cell.rules), (None, None));
-        let cell = axes.for_cell(LoadKind::TcpStream, Peer::Far, &["rules"]);
-        assert_eq!(cell.message_size_bytes, Some(16384));
-        assert_eq!(cell.rate_bps, Some(Rate(None)));
-        assert_eq!((cell.pace_bps, cell.rules), (Some(Rate(Some(1))), Some(7)));
-    }
-
-    #[test]
-    fn a_wrong_value_says_what_is_right() {
-        let mut axes = Axes::default();
-        let say = |name: &str, value: &str, axes: &mut Axes| {
-            (axis(name).unwrap().set)(axes, value)
-                .unwrap_err()
-                .to_string()
-        };
-        assert_eq!(
-            say("mtu", "100", &mut axes),
-            "`100` is out of bounds: mtu goes from 1280 to 65535"
-        );
-        assert_eq!(
-            say("placement", "here", &mut axes),
-            "there is no placement `here`: choose same, split, free"
-        );
-        assert!(
-            axis("colour")
-                .err()
-                .unwrap()
-                .to_string()
-                .starts_with("there is no axis `colour`")
-        );
-    }
-}
+mod tests;

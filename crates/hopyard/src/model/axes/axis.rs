@@ -1,0 +1,56 @@
+//! What an axis is.
+
+use super::Axes;
+use crate::model::{LoadKind, Peer, UnknownName};
+use crate::units::NotAQuantity;
+
+/// Why a value is not one of an axis.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AxisError {
+    /// Not a number, size or rate.
+    #[error(transparent)]
+    NotAQuantity(#[from] NotAQuantity),
+    /// Not one of the names.
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+    /// Out of bounds.
+    #[error("`{text}` is out of bounds: {axis} goes from {low} to {high}")]
+    Bounds {
+        /// The axis.
+        axis: &'static str,
+        /// What was asked.
+        text: String,
+        /// Least value.
+        low: u32,
+        /// Greatest value.
+        high: u32,
+    },
+}
+
+/// One axis: how it is named, read, shown and where it applies.
+pub struct Axis {
+    /// Name on the command line and in plans.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// The values it takes, for people.
+    pub values: &'static str,
+    /// Sets it from text.
+    pub set: fn(&mut Axes, &str) -> Result<(), AxisError>,
+    /// Its value as text; `None` where it is left to the kernel or does not apply.
+    pub show: fn(&Axes) -> Option<String>,
+    /// Takes it out of a cell to which it does not apply.
+    pub clear: fn(&mut Axes),
+    /// Does it mean anything for this load and peer?
+    pub fits: fn(LoadKind, Peer) -> bool,
+    /// Only paths that name it have it.
+    pub of_path: bool,
+}
+
+impl Axis {
+    /// Does it mean anything for this load and peer, on a path with these axes of its `own`?
+    #[must_use]
+    pub fn applies(&self, load: LoadKind, peer: Peer, own: &[&str]) -> bool {
+        (self.fits)(load, peer) && (!self.of_path || own.contains(&self.name))
+    }
+}

@@ -1,0 +1,94 @@
+use super::*;
+use crate::model::{Axes, Rate};
+
+#[test]
+fn every_axis_takes_its_own_shown_value_back() {
+    let mut axes = Axes::default();
+    for (name, value) in [
+        ("flows", "8"),
+        ("containers", "own"),
+        ("message_size", "128KiB"),
+        ("request_size", "100"),
+        ("response_size", "1KiB"),
+        ("socket_buffer", "1MiB"),
+        ("congestion", "reno"),
+        ("placement", "same"),
+        ("client_cpus", "0-1+3"),
+        ("scheduler", "round-robin"),
+        ("family", "6"),
+        ("mtu", "9000"),
+        ("rate", "1gbit"),
+        ("pace", "940mbit"),
+        ("distribution", "poisson"),
+        ("ports", "1000"),
+        ("rules", "100"),
+        ("chain", "8"),
+        ("segments", "direct"),
+        ("guest_cpus", "2"),
+        ("guest_memory", "1024MiB"),
+        ("attach", "macvtap"),
+        ("queues", "4"),
+        ("steering", "cpu"),
+        ("offload", "off"),
+        ("tso", "on"),
+        ("gso", "off"),
+        ("gro", "on"),
+        ("lro", "off"),
+        ("tx_checksum", "on"),
+    ] {
+        (axis(name).unwrap().set)(&mut axes, value).unwrap();
+    }
+    let mut again = Axes::default();
+    for axis in AXES {
+        let text = (axis.show)(&axes).unwrap_or_else(|| panic!("{} was not set", axis.name));
+        (axis.set)(&mut again, &text).unwrap();
+    }
+    assert_eq!(
+        axes, again,
+        "a test value is missing for a new axis, or it does not read back"
+    );
+}
+
+#[test]
+fn what_does_not_apply_is_left_out() {
+    let axes = Axes {
+        pace_bps: Some(Rate(Some(1))),
+        rules: Some(7),
+        ..Axes::default()
+    };
+    let cell = axes.for_cell(LoadKind::UdpRr, Peer::Local, &[]);
+    assert_eq!(cell.message_size_bytes, None);
+    assert_eq!(cell.congestion, None);
+    assert_eq!(cell.rate_bps, None);
+    assert_eq!(cell.request_size_bytes, Some(1));
+    assert_eq!((cell.pace_bps, cell.rules), (None, None));
+    let cell = axes.for_cell(LoadKind::TcpStream, Peer::Far, &["rules"]);
+    assert_eq!(cell.message_size_bytes, Some(16384));
+    assert_eq!(cell.rate_bps, Some(Rate(None)));
+    assert_eq!((cell.pace_bps, cell.rules), (Some(Rate(Some(1))), Some(7)));
+}
+
+#[test]
+fn a_wrong_value_says_what_is_right() {
+    let mut axes = Axes::default();
+    let say = |name: &str, value: &str, axes: &mut Axes| {
+        (axis(name).unwrap().set)(axes, value)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        say("mtu", "100", &mut axes),
+        "`100` is out of bounds: mtu goes from 1280 to 65535"
+    );
+    assert_eq!(
+        say("placement", "here", &mut axes),
+        "there is no placement `here`: choose same, split, free"
+    );
+    assert!(
+        axis("colour")
+            .err()
+            .unwrap()
+            .to_string()
+            .starts_with("there is no axis `colour`")
+    );
+}
