@@ -195,7 +195,8 @@ mod tests {
             .iter()
             .map(|s| s.name)
             .collect();
-        assert_eq!(names, ["udp_rr", "udp_rr_same", "udp_stream_64"]);
+        let all = ["udp_rr", "udp_rr_same", "udp_stream_64", "udp_flood_64"];
+        assert_eq!(names, all);
         assert_eq!(chosen(&["tcp_rr".to_owned()]).unwrap().len(), 1);
         assert!(chosen(&["sctp".to_owned()]).is_err());
     }
