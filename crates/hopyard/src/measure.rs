@@ -226,6 +226,7 @@ impl Sampler {
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
         spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
         let mut ends = Ends {
+            is_crowded: spec.crowded,
             clients: lab.start_clients(&self.program)?,
             server: lab.start_worker(server, &self.program)?,
             is_received_by_server: cell.load.is_stream() && cell.load != LoadKind::TcpMaerts,
@@ -248,7 +249,10 @@ impl Sampler {
         };
         let guests = ends.guests(&lab.topology);
         let beside = || Beside::read(lab, &guests);
+        // The load may fill every CPU.
+        let prompt = ends.is_crowded.then(cpu::Prompt::new);
         let observed = self.observe(lab, ours, timetable, beside)?;
+        drop(prompt);
         let (clients, server) = ends.done()?;
         Ok(Counts {
             observed,
@@ -285,8 +289,6 @@ impl Sampler {
             let counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
             Ok((counts, clock::monotonic_ns()))
         };
-        // The load may fill every CPU.
-        let _prompt = cpu::Prompt::new();
         wait_until(timetable.open_ns)?;
         // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
         let (before, began_ns) = counters()?;

@@ -190,7 +190,7 @@ impl Session {
         mut wait_until: impl FnMut(u64) -> Result<(), String>,
     ) -> Result<Tallied, String> {
         // A thousand senders may be before it in the queue for a CPU.
-        let _prompt = cpu::Prompt::new();
+        let _prompt = self.spec.crowded.then(cpu::Prompt::new);
         for thread in &self.threads {
             // A thread that is gone has said why; `farewell` reads it.
             let _ = thread.start.send(timetable);

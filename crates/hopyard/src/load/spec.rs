@@ -32,6 +32,10 @@ pub struct LoadSpec {
     /// The client's flows take turns of fixed length on their CPU, before everything else (`SCHED_RR`).
     #[serde(default)]
     pub round_robin: bool,
+    /// Have all ends together more flows than the machine has CPUs? Threads that read counters then go before all
+    /// others; elsewhere they are no different, so that they take nothing from the load that it does not give.
+    #[serde(default)]
+    pub crowded: bool,
     /// Count the cache misses of its threads?
     #[serde(default)]
     pub cache_misses: bool,
@@ -39,6 +43,11 @@ pub struct LoadSpec {
     /// numbered datagrams between the time it writes into every other one and the call that sends it.
     #[serde(default)]
     pub service_time_ns: u64,
+}
+
+/// CPUs that this process may use.
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Longest time between two messages of a paced flow, ns: traffic ends within it.
@@ -61,6 +70,7 @@ impl LoadSpec {
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             distribution: axes.distribution.unwrap_or_default(),
             congestion: axes.congestion.clone(),
+            crowded: axes.flows as usize > cpus(),
             cache_misses: axes.containers.is_some(),
             round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
             service_time_ns: 0,

@@ -11,6 +11,8 @@ use crate::signals;
 
 /// The workers at the two ends: one client for all flows, or one for each.
 pub(super) struct Ends {
+    /// As [`LoadSpec::crowded`].
+    pub(super) is_crowded: bool,
     pub(super) clients: Vec<Remote>,
     pub(super) server: Remote,
     /// Does the server count what arrives? Then the clients need not look how the window goes on.
