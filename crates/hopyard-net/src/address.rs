@@ -24,19 +24,41 @@ impl Handle {
     /// (`EEXIST`) if the device has it already.
     pub fn add_address(&self, name: &str, address: IpAddr, prefix: u8) -> Result<()> {
         let what = format!("add address {address}/{prefix} to `{name}`");
-        check_prefix(&what, address, prefix)?;
-        let mut message = AddressMessage::default();
-        message.header.family = family(address);
-        message.header.prefix_len = prefix;
-        message.header.index = self.index_for(&what, name)?;
-        message.attributes.push(AddressAttribute::Local(address));
-        message.attributes.push(AddressAttribute::Address(address));
+        let mut message = self.address_of(&what, name, address, prefix)?;
         if address.is_ipv6() {
             message.header.flags = AddressHeaderFlags::Nodad;
         }
         let message = RouteNetlinkMessage::NewAddress(message);
         self.ask(&what, name, message, NLM_F_CREATE | NLM_F_EXCL)
             .map(drop)
+    }
+
+    /// Takes an address from a device; routes by it go too.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Kernel`] (`EADDRNOTAVAIL`) if the device has it not.
+    pub fn delete_address(&self, name: &str, address: IpAddr, prefix: u8) -> Result<()> {
+        let what = format!("delete address {address}/{prefix} of `{name}`");
+        let message = self.address_of(&what, name, address, prefix)?;
+        let message = RouteNetlinkMessage::DelAddress(message);
+        self.ask(&what, name, message, 0).map(drop)
+    }
+
+    fn address_of(
+        &self,
+        what: &str,
+        name: &str,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<AddressMessage> {
+        check_prefix(what, address, prefix)?;
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        message.header.index = self.index_for(what, name)?;
+        message.attributes.push(AddressAttribute::Local(address));
+        message.attributes.push(AddressAttribute::Address(address));
+        Ok(message)
     }
 
     /// Adds a route to the main table: to `destination` (the default route where `None`), by the

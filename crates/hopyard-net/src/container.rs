@@ -10,8 +10,9 @@ use std::process::{Child, Command};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 
+use crate::aside::aside;
 use crate::error::{Error, Result};
-use crate::netns::{NetNs, on_scratch_thread};
+use crate::netns::NetNs;
 
 /// Starts a command in a network namespace, as the first process of a PID namespace of its own. When it ends,
 /// the kernel ends what it started.
@@ -21,13 +22,14 @@ use crate::netns::{NetNs, on_scratch_thread};
 /// no such program.
 pub fn start_first(net: &NetNs, command: &mut Command) -> Result<Child> {
     let what = "start a process in a container";
-    on_scratch_thread(what, || {
+    aside("netns", || {
         let step = |errno| Error::from_errno(what, errno);
         setns(net, CloneFlags::CLONE_NEWNET).map_err(step)?;
         // For the children of this thread, which from here on cannot start threads.
         unshare(CloneFlags::CLONE_NEWPID).map_err(step)?;
         command.spawn().map_err(|error| Error::from_io(what, error))
-    })?
+    })
+    .map_err(|error| Error::from_io(what, error))?
 }
 
 /// Gives the calling process, which has one thread, mount and cgroup namespaces of its own, and a `/proc` of its

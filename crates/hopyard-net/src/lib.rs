@@ -10,6 +10,7 @@
 //! by a [`Handle`] on [`NetNs::current`].
 
 mod address;
+mod aside;
 mod attrs;
 mod cgroup;
 pub mod clock;
@@ -28,10 +29,12 @@ mod limits;
 mod link;
 mod macvtap;
 mod many;
+mod monitor;
 mod mounts;
 mod netns;
 mod nft;
 mod offload;
+mod packet;
 mod probe;
 mod rtnl;
 mod shape;
@@ -41,6 +44,7 @@ pub mod tcp_info;
 mod tun;
 mod xtables;
 
+pub use aside::aside;
 pub use cgroup::Cgroup;
 pub use container::{set_apart, start_first};
 pub use error::{Error, Result};
@@ -50,9 +54,11 @@ pub use handle::Handle;
 pub use kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};
 pub use limits::allow_files;
 pub use link::Link;
+pub use monitor::Monitor;
 pub use netns::{BoundNs, NetNs, unbind};
 pub use nft::{NftChain, NftCounter, apply_ruleset, nft_chains, nft_counters};
 pub use offload::{Offload, OffloadState, Offloads};
+pub use packet::PacketSocket;
 pub use probe::{KINDS, probe_kind, probe_shaping};
 pub use shape::Shape;
 pub use stats::{DeviceStats, QdiscStats};

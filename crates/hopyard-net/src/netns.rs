@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
+use crate::aside::aside;
 use crate::error::{Error, Result};
 
 /// Where `ip netns` keeps its names.
@@ -35,10 +35,11 @@ impl NetNs {
     /// [`Error::Denied`] without `CAP_SYS_ADMIN`.
     pub fn create() -> Result<Self> {
         let what = "create a network namespace";
-        on_scratch_thread(what, || {
+        aside("netns", || {
             leave_for_new()?;
             Self::current()
-        })?
+        })
+        .map_err(|error| Error::from_io(what, error))?
     }
 
     /// The namespace of the calling thread.
@@ -101,11 +102,12 @@ impl NetNs {
     /// [`Error::Denied`] without `CAP_SYS_ADMIN`.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
         let what = "enter a network namespace";
-        on_scratch_thread(what, || {
+        aside("netns", || {
             setns(self, CloneFlags::CLONE_NEWNET)
                 .map_err(|errno| Error::from_errno(what, errno))?;
             Ok(f())
-        })?
+        })
+        .map_err(|error| Error::from_io(what, error))?
     }
 
     /// Has a command be born in the namespace, whichever thread starts it.
@@ -252,17 +254,4 @@ fn share_mount(directory: &Path) -> nix::Result<()> {
 pub(crate) fn leave_for_new() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|errno| Error::from_errno("create a network namespace", errno))
-}
-
-pub(crate) fn on_scratch_thread<T: Send>(what: &str, f: impl FnOnce() -> T + Send) -> Result<T> {
-    thread::scope(|scope| {
-        let thread = thread::Builder::new()
-            .name("netns".into())
-            .spawn_scoped(scope, f)
-            .map_err(|error| Error::from_io(what, error))?;
-        match thread.join() {
-            Ok(value) => Ok(value),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
 }

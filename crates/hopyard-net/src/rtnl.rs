@@ -47,7 +47,6 @@ impl From<io::Error> for Refusal {
 pub(crate) struct Rtnl {
     socket: Socket,
     sequence: u32,
-    buffer: Vec<u8>,
 }
 
 impl Rtnl {
@@ -61,7 +60,6 @@ impl Rtnl {
         Ok(Self {
             socket,
             sequence: 0,
-            buffer: Vec::with_capacity(BUFFER),
         })
     }
 
@@ -101,15 +99,17 @@ impl Rtnl {
     }
 
     fn receive(&mut self) -> Result<(Vec<Vec<u8>>, bool), Refusal> {
+        // Not kept: a thousand namespaces have a socket each.
+        let mut buffer = Vec::with_capacity(BUFFER);
         let mut replies = Vec::new();
         let mut interrupted = false;
         loop {
-            self.buffer.clear();
-            let length = retry(|| self.socket.recv(&mut self.buffer, libc::MSG_TRUNC))?;
-            if length > self.buffer.len() {
+            buffer.clear();
+            let length = retry(|| self.socket.recv(&mut buffer, libc::MSG_TRUNC))?;
+            if length > buffer.len() {
                 return Err(io::Error::from_raw_os_error(libc::EMSGSIZE).into());
             }
-            let mut rest = self.buffer.as_slice();
+            let mut rest = buffer.as_slice();
             while let Some(message) = Message::first(rest) {
                 rest = rest
                     .get(message.length.next_multiple_of(4)..)

@@ -1,6 +1,7 @@
 //! A host with an uplink, a station beyond it, and guests, all with IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Shown, Switch};
@@ -81,8 +82,14 @@ impl Site {
         hub.add_route(None, Some(v4(FAR)), None).unwrap();
         hub.add_route(None, Some(v6(FAR).into()), Some("up0"))
             .unwrap();
+        // Tests that stand at the same time may give one name, which no two switches of a host have.
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
         let mut site = Self {
-            name: format!("up-{}-{name}", std::process::id()),
+            name: format!(
+                "up-{}-{}-{name}",
+                std::process::id(),
+                NEXT.fetch_add(1, Relaxed)
+            ),
             hub,
             far,
             guests: Vec::new(),

@@ -1,6 +1,7 @@
 //! A switch with guests, a wire and ears everywhere.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -156,7 +157,10 @@ impl World {
         answers: bool,
         change: impl Fn(usize, &mut NewPort<'_>),
     ) -> Self {
-        let name = format!("test-{}-{name}", std::process::id());
+        // Tests that stand at the same time may give one name, which no two switches of a host have.
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let nth = NEXT.fetch_add(1, Relaxed);
+        let name = format!("test-{}-{nth}-{name}", std::process::id());
         let hub = NetNs::create().unwrap();
         let handle = quiet(&hub);
         let mut macs = Vec::new();

@@ -1,0 +1,79 @@
+use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+
+use super::*;
+use crate::NewSwitch;
+
+#[test]
+fn the_lowest_free_slot_is_taken_until_there_is_none() {
+    let up_to = |end| (FIRST_PORT..end).collect::<Vec<_>>();
+    assert_eq!(free_slot(&[]), Some(FIRST_PORT));
+    assert_eq!(free_slot(&[2, 3, 5]), Some(4));
+    assert_eq!(free_slot(&[3]), Some(2));
+    assert_eq!(free_slot(&up_to(MAX_SLOTS - 1)), Some(MAX_SLOTS - 1));
+    assert_eq!(free_slot(&up_to(MAX_SLOTS)), None);
+}
+
+fn guest(hub: &Handle, name: &str) -> u32 {
+    let kind = LinkKind::Veth {
+        peer: format!("{name}-in"),
+        peer_ns: None,
+        peer_mac: None,
+    };
+    hub.add_link(&NewLink::new(name, kind)).unwrap();
+    hub.link(name).unwrap().index
+}
+
+fn add(switch: &mut Switch, device: &str) -> Result<()> {
+    switch.add_port(&NewPort {
+        device,
+        ..NewPort::default()
+    })
+}
+
+/// Takes up all records but those in use, as ports of this device: attaching some thousand devices
+/// would take minutes.
+fn fill(switch: &mut Switch, ifindex: u32) {
+    let used = switch.state.ports().unwrap();
+    let (last, record) = *used.last().unwrap();
+    for slot in last + 1..MAX_SLOTS {
+        switch.state.set_port(slot, record).unwrap();
+        switch.state.tie(slot, ifindex).unwrap();
+    }
+    let mut config = switch.state.config().unwrap();
+    config.slots = MAX_SLOTS;
+    switch.state.set_config(config).unwrap();
+}
+
+/// Needs root, as it makes a switch.
+#[test]
+fn a_full_switch_says_so_and_is_as_it_was() {
+    let name = format!("full-{}", std::process::id());
+    let ns = NetNs::create().unwrap();
+    let hub = Handle::new(&ns).unwrap();
+    let first = guest(&hub, "p0");
+    guest(&hub, "p1");
+    ns.run(|| {
+        let new = NewSwitch {
+            name: &name,
+            ..NewSwitch::default()
+        };
+        let mut switch = Switch::create(&new).unwrap();
+        add(&mut switch, "p0").unwrap();
+        fill(&mut switch, first);
+        let before = switch.state.ports().unwrap();
+        let error = add(&mut switch, "p1").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("cannot add port `p1` to switch `{name}`: it has 4094 ports already")
+        );
+        assert_eq!(switch.state.ports().unwrap().len(), before.len());
+        assert_eq!(switch.state.stations.keys().count(), 1);
+        // One goes, and there is room for one.
+        switch.state.untie(100).unwrap();
+        add(&mut switch, "p1").unwrap();
+        let ifindex = switch.state.port(100).unwrap().ifindex;
+        assert_eq!(ifindex, hub.link("p1").unwrap().index);
+        Switch::remove(&name).unwrap();
+    })
+    .unwrap();
+}
