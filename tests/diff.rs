@@ -47,8 +47,7 @@ fn two_runs_are_compared_and_a_slower_one_fails_the_gate() {
             text.stdout.is_ascii() && text.stdout.lines().all(|l| l.len() <= 76),
             "{text}"
         );
-        // The same samples with a quarter of the transactions.
-        slower(&room, "b");
+        slower(&room, "a", "b");
         let gate = diff(&a, &b, &["--fail-on", "50%", "--format", "json"]);
         let report = gate.exits(1).json();
         assert_eq!(report["gate"]["failed"], true);
@@ -78,17 +77,19 @@ fn two_runs_are_compared_and_a_slower_one_fails_the_gate() {
     });
 }
 
-/// A quarter of the transactions in every sample of a run.
-fn slower(room: &Room, name: &str) {
-    let file = room.at(name).join("samples.jsonl");
-    let text = std::fs::read_to_string(&file).unwrap();
-    let slow = text.lines().map(|line| {
+/// Gives one run the samples of another with a quarter of the transactions in each.
+fn slower(room: &Room, fast: &str, slow: &str) {
+    let text = std::fs::read_to_string(room.at(fast).join("samples.jsonl")).unwrap();
+    let samples = text.lines().map(|line| {
         let mut sample: Value = serde_json::from_str(line).unwrap();
         let count = &mut sample["outcome"]["measured"]["received"]["transactions"];
         *count = (count.as_u64().unwrap() / 4).into();
         format!("{sample}\n")
     });
-    std::fs::write(&file, slow.collect::<String>()).unwrap();
+    room.file(
+        &format!("{slow}/samples.jsonl"),
+        samples.collect::<String>(),
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use hopyard::lab::{Lab, role};
 use hopyard::model::{Arrivals, Cell, LoadKind, Measurement, Peer};
 use hopyard_net::apply_ruleset;
 
+use crate::support::cli::run;
 use crate::support::{alone, cell, float, proved, sampler, tell};
 
 fn built(path: &str, load: LoadKind, set: &[(&str, &str)]) -> (Lab, Cell) {
@@ -90,7 +91,8 @@ fn what_a_rule_drops_is_lost_and_what_a_socket_drops_is_said() {
     assert!((share - 0.05).abs() < 0.011, "{share}");
     assert_eq!(arrivals.socket_drops, 0);
 
-    let set = [("message_size", "64"), ("socket_buffer", "4KiB")];
+    // Room for two or three datagrams: it drops all the time, not now and then.
+    let set = [("message_size", "1400"), ("socket_buffer", "4KiB")];
     let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
     let (_, arrivals) = measured(&lab, &cell, 300);
     let (lost, dropped) = (float(lost(&arrivals)), float(arrivals.socket_drops));
@@ -134,6 +136,43 @@ fn an_open_loop_keeps_its_rate_and_its_distribution() {
     }
 }
 
+/// What comes first of each flow is as far apart as the flows begin; the window opens when the last has begun.
+#[test]
+fn flows_begin_one_after_another() {
+    let _alone = alone();
+    for containers in [None, Some("own")] {
+        let mut set = vec![
+            ("flows", "4"),
+            ("pace", "8mbit"),
+            ("message_size", "100"),
+            ("start", "staggered:50ms"),
+        ];
+        set.extend(containers.map(|containers| ("containers", containers)));
+        let (lab, cell) = built("bridge", LoadKind::UdpPaced, &set);
+        let (m, arrivals) = measured(&lab, &cell, 300);
+        let mut ahead: Vec<u64> = arrivals
+            .flows
+            .iter()
+            .map(|flow| flow.first_before_window_ns.unwrap() / 1_000_000)
+            .collect();
+        ahead.sort_unstable();
+        tell(&format!("flows began {ahead:?} ms before the window"));
+        for pair in ahead.windows(2) {
+            assert!((45..56).contains(&(pair[1] - pair[0])), "{ahead:?}");
+        }
+        // The last one had its warm-up, a third of the window.
+        assert!((90..=100).contains(&ahead[0]), "{ahead:?}");
+        let open_loop = m.open_loop.unwrap();
+        assert_eq!((open_loop.due, open_loop.arrived), (3000, 3000));
+    }
+    // Streams of one CPU have a thread each then; the server sends them, or the client.
+    for load in [LoadKind::TcpStream, LoadKind::TcpMaerts, LoadKind::TcpRr] {
+        let (lab, cell) = built("veth", load, &[("flows", "3"), ("start", "staggered:20ms")]);
+        let m = proved(&lab, &cell, 150).unwrap();
+        assert!(m.received.bytes + m.received.transactions > 0, "{load}");
+    }
+}
+
 /// Every other datagram is held back for a known time on its way.
 #[test]
 fn known_delays_are_known_jitter() {
@@ -163,4 +202,120 @@ fn known_delays_are_known_jitter() {
     assert!((at(&pdv, 0.75) - 200.0).abs() < 20.0);
     assert!((at(&ipdv, 0.5) - 200.0).abs() < 10.0);
     assert!((smoothed - 200.0).abs() < 40.0);
+}
+
+#[test]
+fn a_window_that_opens_with_the_traffic_has_it_from_its_start() {
+    let _alone = alone();
+    let set = [("flows", "3"), ("message_size", "64")];
+    let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
+    for (warm_up_ms, before_ns) in [(0, 0), (100, 100_000_000)] {
+        let m = sampler(500, warm_up_ms)
+            .measure_in(&lab, &cell, 0.0)
+            .unwrap();
+        let arrivals = m.arrivals.as_ref().unwrap();
+        let series = arrivals.series.as_ref().unwrap();
+        assert_eq!(
+            (series.interval_ns, series.before_ns),
+            (50_000_000, before_ns)
+        );
+        assert_eq!(series.intervals.len(), 10);
+        let all: u64 = series.intervals.iter().map(|i| i.packets).sum();
+        assert_eq!(all, arrivals.packets());
+        assert!(series.intervals.iter().all(|i| i.packets > 0), "{series:?}");
+        assert!(arrivals.interarrival_sd_ns.unwrap() > 0.0);
+        // One CPU for the senders, and the receiver's beside it.
+        let (client, all) = (m.client_cpus.unwrap(), m.allowed_cpus.unwrap());
+        assert!(client.cpus < all.cpus);
+        for busy in [client, all] {
+            assert!(busy.busy_ratio > 0.0 && busy.busy_ratio <= 1.0, "{busy:?}");
+        }
+        tell(&format!(
+            "3 senders: their CPU {:.1} %, all {:.1} % busy",
+            client.busy_ratio * 100.0,
+            all.busy_ratio * 100.0
+        ));
+    }
+}
+
+/// The known answer: a sender with little to do leaves its CPU idle, and one that floods does not.
+#[test]
+fn the_senders_cpu_is_told_from_the_receivers() {
+    let _alone = alone();
+    let busy = |load, set: &[(&str, &str)]| {
+        let (lab, cell) = built("veth", load, set);
+        measured(&lab, &cell, 400).0.client_cpus.unwrap().busy_ratio
+    };
+    let paced = busy(
+        LoadKind::UdpPaced,
+        &[("pace", "1mbit"), ("message_size", "1000")],
+    );
+    let flood = busy(LoadKind::UdpFlood, &[("message_size", "64")]);
+    tell(&format!(
+        "sender's CPU busy: paced {:.1} %, flood {:.1} %",
+        paced * 100.0,
+        flood * 100.0
+    ));
+    assert!(paced < 0.5 && flood > 0.9, "{paced} {flood}");
+}
+
+#[test]
+fn a_sweep_of_flows_is_told_as_curves() {
+    let _alone = alone();
+    let out = tempfile::tempdir().unwrap();
+    let directory = out.path().join("run").display().to_string();
+    let ran = run(&[
+        "run",
+        "--paths",
+        "bridge",
+        "--loads",
+        "udp_flood",
+        "--set",
+        "flows=1,2,4",
+        "--set",
+        "containers=native,own",
+        "--base",
+        "containers=native",
+        "--warm-up",
+        "0s",
+        "--window",
+        "100ms",
+        "--blocks",
+        "2",
+        "--json",
+        "--out",
+        &directory,
+    ]);
+    let report = ran.exits(0).json();
+    let curves = report["curves"].as_array().unwrap();
+    let kinds: Vec<_> = curves
+        .iter()
+        .map(|c| c["axes"]["containers"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["native", "own"]);
+    for curve in curves {
+        assert_eq!(curve["axis"], "flows");
+        assert_eq!(curve["values"], serde_json::json!([1.0, 2.0, 4.0]));
+        assert!(
+            curve["client_cpus_full"]["most_busy_ratio"]
+                .as_f64()
+                .unwrap()
+                > 0.0,
+            "{curve}"
+        );
+        let packets = &curve["quantities"]["packets_per_s"];
+        assert_eq!(packets["estimates"].as_array().unwrap().len(), 3);
+        assert!(
+            packets["exponent"]["value"].is_number() && packets["knee"].is_null(),
+            "{packets}"
+        );
+    }
+    let series = &report["cells"][0]["series"];
+    assert_eq!(series["traffic_before_s"], 0.0);
+    assert_eq!(series["interarrival_sd_ns"].as_array().unwrap().len(), 10);
+    assert_eq!(series["settling"]["samples"], 2);
+    run(&["report", &directory]).exits(0).prints(&[
+        "Against flows: udp_flood · local",
+        "Jitter from the start of the traffic",
+    ]);
 }

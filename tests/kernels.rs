@@ -1,6 +1,7 @@
 //! `hopyard run --kernel`: the whole lab inside a guest with a kernel of Debian's, and what becomes of it
 //! when something is wrong.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -94,6 +95,39 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
     ));
 }
 
+/// A host may keep the controller for itself; in a guest nobody else wants it.
+#[test]
+fn processes_have_shares_of_a_guests_cpus() {
+    let _alone = alone();
+    let home = tempfile::tempdir().unwrap();
+    let set = ["containers=own", "flows=3", "scheduler=groups"].map(|set| ["--set", set]);
+    let more = [
+        "--paths",
+        "bridge",
+        "--loads",
+        "udp_stream",
+        "--window",
+        "300ms",
+        "--blocks",
+        "1",
+        "--accel",
+        "tcg",
+        "--json",
+    ];
+    let command = in_guest(
+        &kernel(),
+        &home.path().join("run"),
+        &[&more[..], &set.concat()].concat(),
+    );
+    let said = Running::start(command).wait_for(PATIENCE);
+    let document = said.json();
+    let cell = &document["cells"][0];
+    assert_eq!(cell["axes"]["scheduler"], "groups");
+    assert_eq!(cell["status"], "ok", "{cell}");
+    assert_eq!(cell["way"]["proved"], true, "{cell}");
+    tell(&format!("shares of a guest's CPUs in {:?}", said.took));
+}
+
 #[test]
 fn what_cannot_be_booted_is_named_and_nothing_stays() {
     let _beside = beside();
@@ -152,13 +186,18 @@ fn under_way(out: &Path) -> (Running, u32) {
         "--paths", "veth", "--loads", "tcp_rr", "--blocks", "100", "--accel", "tcg",
     ];
     let running = Running::start(in_guest(&kernel(), out, &more));
-    until("two samples came", PATIENCE, || samples(out) >= 2);
+    until("two blocks came", PATIENCE, || blocks(out) >= 2);
     let qemu = running.qemu().expect("QEMU runs");
     (running, qemu)
 }
 
-fn samples(out: &Path) -> usize {
-    fs::read_to_string(out.join("samples.jsonl")).map_or(0, |text| text.lines().count())
+fn blocks(out: &Path) -> usize {
+    let text = fs::read_to_string(out.join("samples.jsonl")).unwrap_or_default();
+    let samples = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let blocks: BTreeSet<u64> = samples.filter_map(|s| s["block"].as_u64()).collect();
+    blocks.len()
 }
 
 fn printed(out: &Path) -> Value {

@@ -14,13 +14,17 @@
 )]
 
 mod axes;
+mod broken;
+mod claims;
 mod conformance;
 mod containers;
 mod diff;
 mod directories;
 mod doctor;
+mod exports;
 mod floods;
 mod forward;
+mod html;
 mod interrupts;
 mod kept;
 mod kernels;
@@ -33,10 +37,12 @@ mod ovs_failures;
 mod pipes;
 mod profile;
 mod protocol;
+mod recommendation;
 mod requests;
 mod resume;
 mod runs;
 mod scale;
+mod searches;
 mod support;
 mod switches;
 mod tapswitch;

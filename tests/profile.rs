@@ -170,10 +170,12 @@ fn garbage_in_a_stored_profile_is_named() {
     .exits(0);
     let (directory, file) = (room.name("run"), room.at("run").join("profiles.jsonl"));
     let whole = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(whole.lines().count(), 2);
+    assert!(whole.lines().count() >= 2);
     let first = whole.lines().next().unwrap();
+    // Not of the same sample as the first: that by itself would be damage.
+    let last = whole.lines().last().unwrap();
     let changed = |key: &str, to: Value| {
-        let mut line: Value = serde_json::from_str(first).unwrap();
+        let mut line: Value = serde_json::from_str(last).unwrap();
         line[key] = to;
         line.to_string() + "\n"
     };

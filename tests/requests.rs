@@ -1,6 +1,8 @@
 //! Wrong words on the command line: what is wrong, what would be right, exit status 2, no harm done.
 
-use crate::support::cli::{Running, Said, hopyard, nobody, run};
+use std::process::Command;
+
+use crate::support::cli::{PROGRAM, Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::kernels::kernel;
 use crate::support::plan::{Room, plan};
@@ -252,6 +254,23 @@ fn a_path_that_this_kernel_lacks_is_an_error_by_name_and_left_out_of_all() {
             "{warnings}"
         );
     });
+}
+
+/// As systemd mounts it: closed to all but root.
+#[test]
+fn a_closed_bpf_file_system_is_said_and_nothing_else_of_clean_fails() {
+    let _beside = beside();
+    let script = "mount -t bpf -o mode=700 bpf /sys/fs/bpf && \
+                  exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" clean";
+    let room = Room::new();
+    let program = room.name("hopyard");
+    std::fs::copy(PROGRAM, &program).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, &program]);
+    let said = Running::start(command).wait();
+    said.exits(0)
+        .prints(&["nothing to clean"])
+        .says(&["switches of interrupted labs are root's to see"]);
 }
 
 #[test]

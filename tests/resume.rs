@@ -1,5 +1,6 @@
 //! `hopyard run --resume`: what was cut short goes on as if it had not been.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -37,7 +38,7 @@ fn samples(room: &Room) -> Vec<Value> {
         .collect()
 }
 
-/// Every block has every cell in its last attempt, numbers and times go on, and the report is whole.
+/// Every block has an attempt with every cell, numbers and times go on, and the report is whole.
 fn is_whole(room: &Room) {
     let samples = samples(room);
     for (n, sample) in samples.iter().enumerate() {
@@ -50,12 +51,18 @@ fn is_whole(room: &Room) {
     assert!(starts.is_sorted(), "{starts:?}");
     for block in 0..3 {
         let of_block = samples.iter().filter(|s| s["block"] == block);
-        let last = of_block
-            .clone()
-            .map(|s| s["attempt"].as_u64().unwrap())
-            .max();
-        let cells = of_block.filter(|s| s["attempt"].as_u64() == last).count();
-        assert_eq!(cells, 2, "block {block}");
+        let mut attempts = BTreeMap::<u64, usize>::new();
+        for sample in of_block {
+            *attempts
+                .entry(sample["attempt"].as_u64().unwrap())
+                .or_default() += 1;
+        }
+        // One that was repeated because the hypervisor took time may have been cut in that repetition.
+        assert_eq!(
+            attempts.values().max(),
+            Some(&2),
+            "block {block}: {attempts:?}"
+        );
     }
     let report = run(&["report", &room.name("run"), "--format", "json"])
         .exits(0)
@@ -143,7 +150,7 @@ fn what_cannot_go_on_says_why_and_stays_as_it_is() {
         "\"kernel_release\": \"9.9.9-",
         "it was begun on kernel `9.9.9-",
     );
-    refused("\"cpus\": ", "\"cpus\": 9", "CPUs, there are");
+    refused("\"cpus\": ", "\"cpus\": 9", "CPUs`, this is");
     refused(
         "\"path\": \"bridge\"",
         "\"path\": \"wormhole\"",

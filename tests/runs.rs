@@ -9,7 +9,15 @@ use crate::support::host::unharmed;
 use crate::support::plan::{Room, plan};
 use crate::support::{alone, beside, schema, tell};
 
-const FORMATS: [&str; 5] = ["text", "markdown", "json", "csv", "netperf"];
+const FORMATS: [&str; 7] = [
+    "text",
+    "markdown",
+    "html",
+    "json",
+    "csv",
+    "netperf",
+    "openmetrics",
+];
 
 /// The samples of a run directory: (block, attempt, cell) in the order of the run.
 fn order(room: &Room, name: &str) -> Vec<[u64; 3]> {

@@ -209,6 +209,10 @@ fn wrong_flags_are_refused_with_what_is_right() {
             "kernel, hash, cpu",
         ),
         (
+            &["x", "--join", "all", two[0], two[1], two[2], two[3]],
+            "off, packets, stream",
+        ),
+        (
             &["x", "--send-buffer", "1KiB", two[0], two[1], two[2], two[3]],
             "128KiB",
         ),
@@ -227,8 +231,13 @@ fn wrong_flags_are_refused_with_what_is_right() {
 #[test]
 fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
     let _alone = alone();
-    for (queues, steering) in [("1", "kernel"), ("4", "hash")] {
-        let set = [("queues", queues), ("steering", steering), ("flows", "4")];
+    for (queues, steering, join) in [("1", "kernel", "packets"), ("4", "hash", "off")] {
+        let set = [
+            ("queues", queues),
+            ("steering", steering),
+            ("join", join),
+            ("flows", "4"),
+        ];
         let cell = cell("tap-mq", Peer::Local, LoadKind::TcpStream, &set);
         let path = hopyard::lab::path("tap-mq").unwrap();
         let lab = Lab::build(path, cell.peer, &cell.axes).unwrap();
@@ -239,6 +248,7 @@ fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
         let shown = run(&["tapswitch", "show", &lab.id().to_string(), "--json"]).json();
         assert_eq!(shown[0]["queues"]["asked"], queues, "{shown:#}");
         assert_eq!(shown[0]["steering"], steering);
+        assert_eq!(shown[0]["join"], join);
         let drops = shown[0]["ports"][0]["drops"].as_object().unwrap();
         assert!(!drops.contains_key("refused"), "{drops:?}");
     }

@@ -1,8 +1,9 @@
-//! Notes the source revision, so that every report can name it.
+//! Notes the source revision, so that every report can name it, and compiles what counts copies of packets.
 
 use std::process::Command;
 
 fn main() {
+    hopyard_bpf_build::compile("counting copies of packets", &["bpf/copies.bpf.c"]);
     println!("cargo::rerun-if-changed=../../.git/HEAD");
     println!("cargo::rerun-if-changed=../../.git/index");
     let described = Command::new("git")

@@ -1,10 +1,12 @@
 //! What the tests share.
 
 pub(crate) mod apart;
+pub(crate) mod browser;
 pub(crate) mod cli;
 pub(crate) mod host;
 pub(crate) mod icmp;
 pub(crate) mod kernels;
+pub(crate) mod machine;
 pub(crate) mod ovs;
 pub(crate) mod plan;
 pub(crate) mod procs;
@@ -13,39 +15,13 @@ pub(crate) mod traces;
 pub(crate) mod walk;
 
 use std::io::Write;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
+
+pub(crate) use machine::{alone, beside};
 
 use hopyard::lab::Lab;
 use hopyard::measure::Sampler;
 use hopyard::model::{Axes, Cell, LoadKind, Measurement, Peer};
-
-/// The machine, of which there is one.
-static MACHINE: RwLock<()> = RwLock::new(());
-
-/// Nothing else runs until this is dropped: for what measures, and for what compares the whole machine.
-pub(crate) struct Alone {
-    _machine: RwLockWriteGuard<'static, ()>,
-}
-
-/// Others that do not mind may run.
-pub(crate) struct Beside {
-    _machine: RwLockReadGuard<'static, ()>,
-}
-
-pub(crate) fn alone() -> Alone {
-    need_root();
-    Alone {
-        _machine: MACHINE.write().unwrap_or_else(PoisonError::into_inner),
-    }
-}
-
-pub(crate) fn beside() -> Beside {
-    need_root();
-    Beside {
-        _machine: MACHINE.read().unwrap_or_else(PoisonError::into_inner),
-    }
-}
 
 fn need_root() {
     // The program under test is not the one that runs the tests.

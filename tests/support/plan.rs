@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::cli::run;
+
 /// A directory of a test's own, open to everybody, gone when dropped.
 pub(crate) struct Room(TempDir);
 
@@ -35,6 +37,31 @@ impl Room {
         std::fs::write(self.at(name), text).unwrap();
         self.name(name)
     }
+}
+
+/// Measures TCP_RR over two paths into a room's `run`, and gives its name.
+pub(crate) fn measured(room: &Room, blocks: &str, more: &[&str]) -> String {
+    let out = room.name("run");
+    let what = ["run", "--paths", "veth,bridge", "--loads", "tcp_rr"];
+    let how = ["--blocks", blocks, "--window", "50ms", "--out", &out];
+    run(&[&what[..], &how, more].concat()).exits(0);
+    out
+}
+
+/// How many samples a room's `run` has: one of each cell and block, and more where the hypervisor took time.
+pub(crate) fn samples(room: &Room) -> usize {
+    let text = std::fs::read_to_string(room.at("run/samples.jsonl")).unwrap();
+    text.lines().count()
+}
+
+/// Puts a finished run of four cells and eight blocks, with profiles, into a directory of a room; gives its name.
+pub(crate) fn stored(room: &Room, name: &str) -> String {
+    let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/run");
+    std::fs::create_dir(room.at(name)).unwrap();
+    for file in ["run.json", "samples.jsonl", "profiles.jsonl", "end.json"] {
+        std::fs::copy(seed.join(file), room.at(name).join(file)).unwrap();
+    }
+    room.name(name)
 }
 
 /// A plan of which tests change what they are about.

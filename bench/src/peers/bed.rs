@@ -4,10 +4,9 @@
 //! route's `congctl` sets it on both ends, and what connections really have is read back with `ss`.
 
 use std::fs;
-use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
-use hopyard::lab::{self, Endpoint, Lab};
+use hopyard::lab::{self, Endpoint, Lab, Subnet};
 use hopyard::measure::{Places, places};
 use hopyard::model::Peer;
 use hopyard_net::{Handle, cpu};
@@ -32,8 +31,9 @@ impl Bed {
         let lab = Lab::build(lab::path("veth")?, Peer::Local, &scenario.axes())?;
         let places = places(scenario.placement, &cpu::current_affinity()?)?;
         let bed = Self { lab, places };
+        let [(network, prefix), _] = Subnet::LAN.prefixes();
+        let subnet = format!("{network}/{prefix}");
         for endpoint in [bed.client(), bed.server()] {
-            let subnet = subnet(endpoint.addresses.v4);
             bed.say_in(
                 endpoint,
                 "ip",
@@ -151,11 +151,6 @@ pub(crate) struct Connections {
 }
 
 /// The network of an address under the prefix that every lab uses.
-fn subnet(address: Ipv4Addr) -> String {
-    let [a, b, c, _] = address.octets();
-    format!("{a}.{b}.{c}.0/24")
-}
-
 /// `/proc/net/{tcp,udp}`: own address and port in hexadecimal, the other's, state.
 fn has_port(text: &str, listens: Listens) -> bool {
     const LISTEN: &str = "0A";
@@ -197,6 +192,7 @@ fn connections(ss: &str, congestion: &str) -> Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::SCENARIOS;
 
     #[test]
     fn ports_in_proc() {
@@ -239,7 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn subnets() {
-        assert_eq!(subnet(Ipv4Addr::new(198, 18, 0, 7)), "198.18.0.0/24");
+    fn a_bed_has_cubic_on_its_routes() {
+        let bed = Bed::build(&SCENARIOS[0]).unwrap();
+        for endpoint in [bed.client(), bed.server()] {
+            let routes = bed.say_in(endpoint, "ip", &["route"]).unwrap();
+            assert!(routes.contains("congctl cubic"), "{routes}");
+        }
     }
 }

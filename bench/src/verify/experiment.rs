@@ -6,7 +6,8 @@ use crate::bench::Bench;
 use crate::{
     v01_shaped_wire, v02_shaped_ratio, v03_burn_by_phase, v04_foreign_burn, v05_known_work,
     v06_equal_cells, v07_coverage, v08_service_time, v09_stopped_receiver, v10_random_drop,
-    v11_one_slow_cell, v12_peers, v13_profile_ablation, v14_known_jitter,
+    v11_one_slow_cell, v12_peers, v13_profile_ablation, v14_known_jitter, v15_shaped_search,
+    v16_soak, v17_many_endpoints,
 };
 
 /// Every experiment, in the order in which they run.
@@ -25,6 +26,9 @@ pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
     &v12_peers::Peers,
     &v13_profile_ablation::ProfileAblation,
     &v14_known_jitter::KnownJitter,
+    &v15_shaped_search::ShapedSearch,
+    &v16_soak::Soak,
+    &v17_many_endpoints::ManyEndpoints,
 ];
 
 /// An experiment whose answer is known beforehand.
@@ -33,6 +37,10 @@ pub(crate) trait Experiment: Sync {
     fn id(&self) -> &'static str;
     /// What it does, in a line.
     fn title(&self) -> &'static str;
+    /// Does it take so long that it runs only where it is named?
+    fn only_when_named(&self) -> bool {
+        false
+    }
     /// Runs it.
     ///
     /// # Errors
@@ -109,6 +117,8 @@ pub(crate) enum Failure {
         what: &'static str,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    #[error(transparent)]
+    Diff(#[from] hopyard::assess::diff::Refused),
     #[error(transparent)]
     Measure(#[from] hopyard::measure::Error),
     #[error(transparent)]

@@ -7,9 +7,9 @@
 mod bench;
 mod burn;
 mod burner;
-mod cells;
 mod experiment;
 mod table;
+mod two_runs;
 mod v01_shaped_wire;
 mod v02_shaped_ratio;
 mod v03_burn_by_phase;
@@ -25,11 +25,15 @@ mod v11_one_slow_cell;
 mod v12_peers;
 mod v13_profile_ablation;
 mod v14_known_jitter;
+mod v15_shaped_search;
+mod v16_soak;
+mod v17_many_endpoints;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use hopyard::signals;
+use hopyard_bench::cells;
 
 use bench::Bench;
 use experiment::{EXPERIMENTS, Experiment, Failure, Row, Verdict};
@@ -134,7 +138,8 @@ fn run(experiment: &dyn Experiment, bench: &Bench) -> Option<Vec<Row>> {
 
 fn choose(only: &[String]) -> Result<Vec<&'static dyn Experiment>, Failure> {
     if only.is_empty() {
-        return Ok(EXPERIMENTS.to_vec());
+        let all = EXPERIMENTS.iter().copied();
+        return Ok(all.filter(|one| !one.only_when_named()).collect());
     }
     only.iter()
         .map(|id| {

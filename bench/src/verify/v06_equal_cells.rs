@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hopyard::measure::Sampler;
-use hopyard::model::{Cell, LoadKind, Placement};
+use hopyard::model::{Cell, LoadKind, Measurement, Placement};
 use hopyard::stats::{self, Order, Setup, Verdict as Judgement};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -12,6 +12,7 @@ use crate::bench::{Bench, measure};
 use crate::burner::{Burner, Plan};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
+use crate::two_runs;
 
 pub(crate) struct EqualCells;
 
@@ -29,6 +30,9 @@ const BACKGROUND: f64 = 0.6;
 struct Alarms {
     throughput: u64,
     demand: u64,
+    /// The same samples as two runs: tables of `hopyard diff` with any alarm, and gates that fail.
+    diff: u64,
+    gate: u64,
     comparisons: u64,
 }
 
@@ -72,24 +76,18 @@ impl Experiment for EqualCells {
                 &mut alarms[usize::from(*loaded)],
             )?;
         }
-        let [quiet, ramped] = alarms;
-        let mut rows = vec![
-            row("quiet", "throughput", quiet.throughput, quiet.comparisons)?,
-            row("quiet", "service demand", quiet.demand, quiet.comparisons)?,
-        ];
-        let what = "background rising to 60 % of a CPU";
-        rows.push(row(
-            what,
-            "throughput",
-            ramped.throughput,
-            ramped.comparisons,
-        )?);
-        rows.push(row(
-            what,
-            "service demand",
-            ramped.demand,
-            ramped.comparisons,
-        )?);
+        let whens = ["quiet", "background rising to 60 % of a CPU"];
+        let mut rows = Vec::new();
+        for (when, alarms) in whens.into_iter().zip(&alarms) {
+            for (figure, count) in [
+                ("throughput", alarms.throughput),
+                ("service demand", alarms.demand),
+                ("`hopyard diff` of the two sides", alarms.diff),
+                ("its gate, --fail-on 0%", alarms.gate),
+            ] {
+                rows.push(row(when, figure, count, alarms.comparisons)?);
+            }
+        }
         rows.extend(simulated(bench)?);
         Ok(rows)
     }
@@ -107,27 +105,34 @@ fn compare(
     rng: &mut ChaCha8Rng,
     alarms: &mut Alarms,
 ) -> Result<(), Failure> {
-    let mut throughput: [Vec<f64>; 2] = Default::default();
-    let mut demand: [Vec<f64>; 2] = Default::default();
+    let mut sides: [Vec<Measurement>; 2] = Default::default();
     for _ in 0..BLOCKS {
         let mut order = [0, 1];
         order.shuffle(rng);
         for side in order {
-            let m = measure(sampler, cell, quiet_cores)?;
-            throughput[side].push(cells::throughput(cell.load, &m));
-            demand[side].push(cells::demand_ns(cell.load, &m));
+            sides[side].push(measure(sampler, cell, quiet_cores)?);
         }
     }
     alarms.comparisons += 1;
-    alarms.throughput += u64::from(different(&throughput)?);
-    alarms.demand += u64::from(different(&demand)?);
+    alarms.throughput += u64::from(different(cell.load, &sides, cells::throughput)?);
+    alarms.demand += u64::from(different(cell.load, &sides, cells::demand_ns)?);
+    let said = two_runs::compare(sampler, cell, CONFIDENCE, &sides)?;
+    alarms.diff += u64::from(said.different);
+    alarms.gate += u64::from(said.gate_failed);
     Ok(())
 }
 
 /// Judged as a table of its own and without a margin, so that no alarm hides behind *equivalent*.
-fn different([a, b]: &[Vec<f64>; 2]) -> Result<bool, Failure> {
+fn different(
+    load: LoadKind,
+    sides: &[Vec<Measurement>; 2],
+    figure: fn(LoadKind, &Measurement) -> f64,
+) -> Result<bool, Failure> {
+    let [a, b] = sides
+        .each_ref()
+        .map(|side| side.iter().map(|m| figure(load, m)).collect::<Vec<_>>());
     let comparison =
-        stats::compare(a, b, CONFIDENCE).ok_or(Failure::NoFigure("a pair of equal cells"))?;
+        stats::compare(&a, &b, CONFIDENCE).ok_or(Failure::NoFigure("a pair of equal cells"))?;
     Ok(stats::judge(&[comparison], 0.0, CONFIDENCE)
         .iter()
         .any(|judged| judged.verdict == Judgement::Different))

@@ -24,7 +24,6 @@
 //! [`hopyard_net::Handle`]. Devices are made in the network namespace of the calling thread; for another one see
 //! [`hopyard_net::NetNs::run`].
 
-mod aside;
 mod control;
 mod device;
 mod error;
@@ -33,6 +32,8 @@ mod new;
 mod offload;
 mod queue;
 mod ring;
+#[cfg(test)]
+mod ring_exit;
 mod steering;
 pub mod switch;
 mod sys;

@@ -3,6 +3,7 @@
 //! Buffers belong to the kernel until a read fills one, then to the worker until it gives it back.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub(crate) struct Ring {
     memory: Vec<u8>,
     /// Length of each.
     size: usize,
+    /// By buffer: the pieces of the frame that begins in it, for as long as that is written.
+    pieces: Vec<Vec<libc::iovec>>,
 }
 
 impl Ring {
@@ -93,7 +96,12 @@ impl Ring {
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         let memory = vec![0; usize::from(buffers) * size];
-        let mut ring = Self { ring, memory, size };
+        let mut ring = Self {
+            ring,
+            memory,
+            size,
+            pieces: vec![Vec::new(); usize::from(buffers)],
+        };
         ring.give(0, buffers);
         Ok(ring)
     }
@@ -104,13 +112,36 @@ impl Ring {
         self.push(&read.build().user_data(tag(Kind::Read, port, 0)));
     }
 
-    /// Writes a frame to a port; never waits for it.
-    pub(crate) fn write(&mut self, port: usize, fd: RawFd, buffer: u16, length: usize) {
-        let bytes = self.frame(buffer, length);
-        let write = opcode::Write::new(Fd(fd), bytes.as_ptr(), length as u32)
-            .offset(NO_OFFSET)
-            .rw_flags(libc::RWF_NOWAIT);
-        self.push(&write.build().user_data(tag(Kind::Write, port, buffer)));
+    /// Writes a frame to a port; never waits for it. Its pieces are parts of buffers, in their order, and none of those is
+    /// given back or written again before it is done.
+    pub(crate) fn write(
+        &mut self,
+        port: usize,
+        fd: RawFd,
+        first: u16,
+        pieces: impl Iterator<Item = (u16, Range<usize>)>,
+    ) {
+        let mut vector = std::mem::take(&mut self.pieces[usize::from(first)]);
+        vector.clear();
+        vector.extend(pieces.map(|(buffer, part)| {
+            let bytes = &self.frame(buffer, part.end)[part.start..];
+            libc::iovec {
+                iov_base: bytes.as_ptr().cast_mut().cast(),
+                iov_len: bytes.len(),
+            }
+        }));
+        let write = match vector.as_slice() {
+            [one] => opcode::Write::new(Fd(fd), one.iov_base.cast(), one.iov_len as u32)
+                .offset(NO_OFFSET)
+                .rw_flags(libc::RWF_NOWAIT)
+                .build(),
+            many => opcode::Writev::new(Fd(fd), many.as_ptr(), many.len() as u32)
+                .offset(NO_OFFSET)
+                .rw_flags(libc::RWF_NOWAIT)
+                .build(),
+        };
+        self.pieces[usize::from(first)] = vector;
+        self.push(&write.user_data(tag(Kind::Write, port, first)));
     }
 
     /// Tells when a port takes frames again.
@@ -149,10 +180,16 @@ impl Ring {
         &self.memory[start..start + length]
     }
 
+    /// The same, to be altered.
+    pub(crate) fn frame_mut(&mut self, buffer: u16, length: usize) -> &mut [u8] {
+        let start = usize::from(buffer) * self.size;
+        &mut self.memory[start..start + length]
+    }
+
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
-            // SAFETY: buffers of requests lie in `memory`, which lives until all of them are cancelled (`drop`); whoever
-            // names a descriptor keeps it open as long as the ring.
+            // SAFETY: buffers of requests lie in `memory`, and lists of them in `pieces`, which live and stay where they are
+            // until all requests are cancelled (`drop`); whoever names a descriptor keeps it open as long as the ring.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }

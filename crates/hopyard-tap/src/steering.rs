@@ -5,9 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use aya::maps::{HashMap, MapData};
 use aya::programs::{ProgramFd, SocketFilter};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
-use hopyard_net::TunLayer;
+use hopyard_net::{TunLayer, aside};
 
-use crate::aside::aside;
 use crate::error::{Error, Result};
 use crate::flow::{Flow, KEY};
 use crate::queue::Queue;
@@ -182,7 +181,8 @@ fn is_missing(error: &aya::maps::MapError) -> bool {
 /// among all for 0.
 fn load(layer: TunLayer, name: &str, queues: u16) -> Result<(Ebpf, ProgramFd)> {
     let what = || format!("load the steering program {name}");
-    aside(|| {
+    // A thread that closed an io_uring is one that the verifier gives up on (ring_exit.rs).
+    aside("steering", || {
         let mut object = maps(layer, queues)?;
         let program = program(&mut object, name, &what())?;
         Ok((object, program))

@@ -6,6 +6,7 @@
 //! ```
 
 pub mod assess;
+pub mod claims;
 pub mod cli;
 pub mod guest;
 pub mod lab;

@@ -7,6 +7,8 @@ mod legs;
 mod merge;
 mod places;
 mod profile;
+mod search;
+mod timing;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,25 +20,15 @@ use self::counts::{Counts, Observed, assemble};
 use self::ends::Ends;
 pub use self::places::{Places, places};
 use crate::lab::{self, Lab, Topology};
-use crate::load::LoadSpec;
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::{self, Remote};
+use crate::load::{LoadSpec, least_load, pace_of};
 use crate::meter::{self, CpuMeter, Ours, devices};
 use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::signals;
 
-/// Between the order to start and the start: both workers have to hear it.
-const LEAD: Duration = Duration::from_millis(10);
-/// So much longer for each further client.
-const LEAD_EACH: Duration = Duration::from_micros(500);
-/// Traffic goes on after the window for so long, so that both ends are busy for all of it.
-const TAIL: Duration = Duration::from_millis(20);
 /// How long a flow may take to connect.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So much longer for each further client: all of them look at their counters first.
-const TAIL_EACH: Duration = Duration::from_millis(1);
-/// Equal parts of a window, to see whether it settles.
-const SLICES: u32 = 10;
 /// What the machine does with nothing to do is read over this span.
 const QUIET: Duration = Duration::from_millis(300);
 /// The last lab's namespaces are being taken down in the background for about so long.
@@ -75,6 +67,23 @@ pub enum Error {
         /// Drops that devices and the receiver's sockets counted.
         drops: u64,
     },
+    /// A search found no load that keeps to its goal.
+    #[error(
+        "more than {:.4} % were lost even at {least_per_s:.0} datagrams a second, the least that a search tries: no rate \
+         to be found",
+        loss_ratio * 100.0
+    )]
+    NoLowerBound {
+        /// The least load tried.
+        least_per_s: f64,
+        /// The goal.
+        loss_ratio: f64,
+    },
+    /// What was due cannot be told.
+    #[error(
+        "the two ends have no common clock, by which a search tells what was due: choose another path"
+    )]
+    NoCommonClock,
     /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
@@ -158,25 +167,6 @@ impl Sampler {
         })
     }
 
-    /// How long one sample of a cell takes, roughly.
-    #[must_use]
-    pub fn estimate(&self, cell: &Cell) -> Duration {
-        self.estimate_of(cell, self.window)
-    }
-
-    fn estimate_of(&self, cell: &Cell, window: Duration) -> Duration {
-        /// Building, starting, taking down: as measured on two virtual CPUs.
-        const AROUND: Duration = Duration::from_millis(70);
-        /// A port comes and goes, with the grace periods that the kernel waits for.
-        const PORT: Duration = Duration::from_millis(30);
-        /// A process of the client's starts, in a container or not.
-        const CLIENT: Duration = Duration::from_millis(6);
-        let idle = cell.axes.ports.unwrap_or(0).saturating_sub(2);
-        let clients = cell.axes.client_processes() - 1;
-        let around = AROUND + PORT * idle + (CLIENT + LEAD_EACH + TAIL_EACH) * clients;
-        self.warm_up + window + LEAD + TAIL + around
-    }
-
     /// Measures a cell in a lab of its own.
     ///
     /// `quiet_cores` is what the machine uses by itself, in CPUs.
@@ -199,8 +189,23 @@ impl Sampler {
         cell: &Cell,
         quiet_cores: f64,
     ) -> Result<Measurement, Error> {
+        match cell.axes.search {
+            Some(wanted) => self.search_in(lab, cell, wanted, quiet_cores),
+            None => self.window_in(lab, cell, self.window, quiet_cores),
+        }
+    }
+
+    /// Measures one window of a given length.
+    fn window_in(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        window: Duration,
+        quiet_cores: f64,
+    ) -> Result<Measurement, Error> {
         let counted = self.ends(lab, cell).and_then(|mut ends| {
-            let watched = self.watch(lab, &mut ends);
+            let timetable = self.timetable(cell, window);
+            let watched = self.watch(lab, &mut ends, timetable);
             watched.map_err(|error| ends.cause_of(error))
         });
         // A switch that died explains whatever came of it, and figures of half a window are none.
@@ -213,7 +218,8 @@ impl Sampler {
     /// Workers at both ends of a lab, with every flow connected.
     fn ends(&self, lab: &Lab, cell: &Cell) -> Result<Ends, Error> {
         let Topology { client, server, .. } = &lab.topology;
-        let mut places = places(cell.axes.placement, &cpu::current_affinity()?)?;
+        let allowed_cpus = cpu::current_affinity()?;
+        let mut places = places(cell.axes.placement, &allowed_cpus)?;
         for (end, cpus) in [(client, &mut places.client), (server, &mut places.server)] {
             // A guest's CPUs are its own.
             if let Some(own) = end.guest_cpus {
@@ -223,6 +229,11 @@ impl Sampler {
         if let Some(Cpus(cpus)) = &cell.axes.client_cpus {
             places.client.clone_from(cpus);
         }
+        let client_cpus = match &*places.client {
+            _ if client.guest_cpus.is_some() => Vec::new(),
+            [] => allowed_cpus.clone(),
+            chosen => chosen.to_vec(),
+        };
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
         spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
         let mut ends = Ends {
@@ -230,6 +241,8 @@ impl Sampler {
             clients: lab.start_clients(&self.program)?,
             server: lab.start_worker(server, &self.program)?,
             is_received_by_server: cell.load.is_stream() && cell.load != LoadKind::TcpMaerts,
+            client_cpus,
+            allowed_cpus,
         };
         let address = server.addresses.of(cell.axes.family);
         ends.connect(&spec, address, &places)
@@ -238,8 +251,7 @@ impl Sampler {
     }
 
     /// Has connected ends make traffic and reads everything that counts it.
-    fn watch(&self, lab: &Lab, ends: &mut Ends) -> Result<Counts, Error> {
-        let timetable = self.timetable(self.window, ends.clients.len());
+    fn watch(&self, lab: &Lab, ends: &mut Ends, timetable: Timetable) -> Result<Counts, Error> {
         ends.run(timetable)?;
         let mut pids = lab.daemons();
         pids.extend(ends.pids());
@@ -251,7 +263,8 @@ impl Sampler {
         let beside = || Beside::read(lab, &guests);
         // The load may fill every CPU.
         let prompt = ends.is_crowded.then(cpu::Prompt::new);
-        let observed = self.observe(lab, ours, timetable, beside)?;
+        let cpus = (&*ends.client_cpus, &*ends.allowed_cpus);
+        let observed = self.observe(lab, ours, timetable, beside, cpus)?;
         drop(prompt);
         let (clients, server) = ends.done()?;
         Ok(Counts {
@@ -262,21 +275,6 @@ impl Sampler {
         })
     }
 
-    fn timetable(&self, window: Duration, clients: usize) -> Timetable {
-        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        let others = u32::try_from(clients).unwrap_or(u32::MAX).saturating_sub(1);
-        let start_ns = clock::monotonic_ns() + ns(LEAD + LEAD_EACH * others);
-        let open_ns = start_ns + ns(self.warm_up);
-        let close_ns = open_ns + ns(window);
-        Timetable {
-            start_ns,
-            open_ns,
-            close_ns,
-            stop_ns: close_ns + ns(TAIL + TAIL_EACH * others),
-            slices: SLICES,
-        }
-    }
-
     /// Reads CPUs and devices at the window's two edges.
     fn observe(
         &self,
@@ -284,6 +282,7 @@ impl Sampler {
         ours: Ours<'_>,
         timetable: Timetable,
         beside: impl Fn() -> Result<Beside, Error>,
+        (client_cpus, allowed_cpus): (&[usize], &[usize]),
     ) -> Result<Observed, Error> {
         let counters = || -> Result<_, Error> {
             let counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
@@ -301,6 +300,8 @@ impl Sampler {
         Ok(Observed {
             beside: last.since(first),
             cpu: closed.since(&opened),
+            client_cpus: closed.busy(&opened, client_cpus),
+            allowed_cpus: closed.busy(&opened, allowed_cpus),
             devices: devices::since(&after, &before),
             devices_ns: ended_ns.saturating_sub(began_ns),
         })
@@ -351,8 +352,12 @@ impl Sampler {
         // A group of its own, as in a lab: Ctrl-C at the terminal is for the controller.
         command.arg("worker").process_group(0);
         let mut worker = Remote::start("ceiling", command)?;
+        let axes = match axes.search {
+            Some(_) => axes.at_pace(pace_of(axes, least_load(axes))),
+            None => axes.clone(),
+        };
         let request = Request::Ceiling {
-            spec: LoadSpec::new(load, axes),
+            spec: LoadSpec::new(load, &axes),
             span_ms: u64::try_from(SPAN.as_millis()).unwrap_or(u64::MAX),
             cpu: None,
         };

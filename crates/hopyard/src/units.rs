@@ -1,5 +1,6 @@
 //! Sizes, durations, rates and percentages as people write them, read strictly and printed back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Why a piece of text is not the quantity it should be: a full sentence with the accepted forms.
@@ -81,7 +82,7 @@ pub fn parse_cpus(text: &str) -> Result<Vec<usize>, NotAQuantity> {
             .filter(|cpu| *cpu < MOST)
             .ok_or_else(bad)
     };
-    let mut cpus = Vec::new();
+    let mut cpus = BTreeSet::new();
     for part in text.split('+') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let span = number(first)?..=number(last)?;
@@ -90,40 +91,72 @@ pub fn parse_cpus(text: &str) -> Result<Vec<usize>, NotAQuantity> {
         }
         cpus.extend(span);
     }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Ok(cpus)
+    Ok(cpus.into_iter().collect())
 }
 
-/// A span of time: `300ms`, `1s`, `2m`, `50us`.
+/// Units of time and their length in seconds, each way to write one; the longest first.
+const TIMES: [(&str, f64); 7] = [
+    ("h", 3600.0),
+    ("m", 60.0),
+    ("min", 60.0),
+    ("s", 1.0),
+    ("ms", 1e-3),
+    ("us", 1e-6),
+    ("µs", 1e-6),
+];
+
+/// A span of time: `300ms`, `1s`, `50us`, or several parts as in `8m30s`, the longest unit first.
 ///
 /// # Errors
-/// A number without its unit, an unknown unit, or nothing a clock can hold.
+/// A number without its unit, an unknown unit, a unit after one that is no longer, or nothing a clock can hold.
 pub fn parse_duration(text: &str) -> Result<Duration, NotAQuantity> {
-    const FORMS: &str = "a time with its unit as in 300ms, 1s or 2m";
+    const FORMS: &str = "a time with its unit as in 300ms, 1s, 2m or 8m30s";
     let bad = || not(text, "a time", FORMS);
-    let (number, unit) = split(text).ok_or_else(bad)?;
-    let factor = match unit {
-        "us" | "µs" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(bad()),
-    };
-    Duration::try_from_secs_f64(number * factor).map_err(|_| bad())
+    let (mut seconds, mut longer) = (0.0, f64::INFINITY);
+    let mut rest = text.trim();
+    loop {
+        let (number, units) = split(rest).ok_or_else(bad)?;
+        let end = units.find(|c: char| c.is_ascii_digit() || c == '.');
+        let (unit, after) = units.split_at(end.unwrap_or(units.len()));
+        let named = |(name, _): &&(&str, f64)| *name == unit.trim_end();
+        let (_, length) = TIMES.iter().find(named).ok_or_else(bad)?;
+        if *length >= longer {
+            return Err(bad());
+        }
+        seconds += number * length;
+        (longer, rest) = (*length, after);
+        if rest.is_empty() {
+            return Duration::try_from_secs_f64(seconds).map_err(|_| bad());
+        }
+    }
 }
 
-/// A span of time as [`parse_duration`] reads it.
+/// A span of time as [`parse_duration`] reads it, to three digits or so.
 #[must_use]
 pub fn show_duration(span: Duration) -> String {
     let seconds = span.as_secs_f64();
-    match seconds {
-        0.0 => "0s".to_owned(),
-        s if s < 1e-3 => format!("{:.0}us", s * 1e6),
-        s if s < 1.0 => format!("{:.0}ms", s * 1e3),
-        s if s < 120.0 => format!("{}s", round_to(s, 1)),
-        s => format!("{}m{:02.0}s", (s / 60.0).floor(), s % 60.0),
+    let rounded = |parts: f64| (seconds * parts).round();
+    let (us, ms, tenths, whole) = (rounded(1e6), rounded(1e3), rounded(10.0), rounded(1.0));
+    if us == 0.0 {
+        "0s".to_owned()
+    } else if us < 1e3 {
+        format!("{us}us")
+    } else if ms < 1e3 {
+        format!("{ms}ms")
+    } else if tenths < 1200.0 {
+        format!("{}s", tenths / 10.0)
+    } else {
+        format!("{}m{:02}s", (whole / 60.0).floor(), whole % 60.0)
+    }
+}
+
+/// A span of whole µs, all of its digits, as [`parse_duration`] reads it.
+#[must_use]
+pub fn show_short_duration(span: Duration) -> String {
+    match span.as_micros() {
+        us if us % 1_000_000 == 0 => format!("{}s", us / 1_000_000),
+        us if us % 1000 == 0 => format!("{}ms", us / 1000),
+        us => format!("{us}us"),
     }
 }
 
@@ -170,6 +203,39 @@ pub fn parse_loss(text: &str) -> Result<f64, NotAQuantity> {
     }
 }
 
+/// The loss that a search for a rate allows: a share above nothing, half at most.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_goal_loss(text: &str) -> Result<f64, NotAQuantity> {
+    const FORMS: &str =
+        "a share from 0.0001% to 50% as in 0.5%, or search for ndr, which loses nothing";
+    match parse_share(text) {
+        Ok(share) if (1e-6..=0.5).contains(&share) => Ok(share),
+        _ => Err(not(text, "a goal loss ratio", FORMS)),
+    }
+}
+
+/// The time between the starts of two flows, in whole µs.
+///
+/// # Errors
+/// Anything else, and times outside 10 µs to 10 s.
+pub fn parse_stagger(text: &str) -> Result<Duration, NotAQuantity> {
+    const BOUNDS: std::ops::RangeInclusive<Duration> =
+        Duration::from_micros(10)..=Duration::from_secs(10);
+    match parse_duration(text) {
+        Ok(span) if BOUNDS.contains(&span) => Ok(span),
+        _ => Err(not(
+            text,
+            "a time between two starts",
+            "10us to 10s as in 10ms",
+        )),
+    }
+}
+
+/// The confidence levels that can be asked for.
+pub const CONFIDENCE: std::ops::RangeInclusive<f64> = 0.5..=0.9999;
+
 /// A confidence level: `95%`, `0.95`, or netperf's bare `95`; between 50 % and 99.99 %.
 ///
 /// # Errors
@@ -184,7 +250,7 @@ pub fn parse_confidence(text: &str) -> Result<f64, NotAQuantity> {
         "" => number,
         _ => return Err(bad()),
     };
-    if (0.5..=0.9999).contains(&level) {
+    if CONFIDENCE.contains(&level) {
         Ok(level)
     } else {
         Err(bad())
@@ -226,8 +292,18 @@ pub fn show_rate(bps: u64) -> String {
     match bps {
         b if b % GBIT == 0 => format!("{}gbit", b / GBIT),
         b if b % MBIT == 0 => format!("{}mbit", b / MBIT),
-        b => format!("{}kbit", b / KBIT),
+        b if b % KBIT == 0 => format!("{}kbit", b / KBIT),
+        b => format!("{}.{:03}kbit", b / KBIT, b % KBIT),
     }
+}
+
+/// A count, or a time in ns, as a number to reckon with.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run, and its times in ns, are far below 2^53"
+)]
+pub(crate) fn float(count: u64) -> f64 {
+    count as f64
 }
 
 #[cfg(test)]
@@ -250,9 +326,35 @@ mod tests {
     fn times_need_a_unit() {
         assert_eq!(parse_duration("300ms"), Ok(Duration::from_millis(300)));
         assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
-        assert!(parse_duration("5").is_err());
-        assert!(parse_duration("5 parsecs").is_err());
-        assert!(parse_duration("99999999999999999999999h").is_err());
+        for bad in ["", "5", "5 parsecs", "99999999999999999999999h", "-1s"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_may_have_parts_the_longest_first() {
+        assert_eq!(parse_duration("8m30s"), Ok(Duration::from_secs(510)));
+        assert_eq!(
+            parse_duration("1h 2min 3.5s"),
+            Ok(Duration::from_millis(3_723_500))
+        );
+        for bad in [
+            "8m30", "30s8m", "1s1s", "1m1min", "8m-30s", "1mm", "1s.", "m30s",
+        ] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_are_shown_in_full_minutes() {
+        let shown = |ms| show_duration(Duration::from_millis(ms));
+        let all = [300, 1500, 119_940, 119_960, 179_700, 510_000, 10_800_000].map(shown);
+        assert_eq!(
+            all,
+            [
+                "300ms", "1.5s", "119.9s", "2m00s", "3m00s", "8m30s", "180m00s"
+            ]
+        );
     }
 
     #[test]
@@ -279,8 +381,16 @@ mod tests {
         }
 
         #[test]
-        fn shown_rates_read_back(kbit in 1u64..=1_000_000_000) {
-            prop_assert_eq!(parse_rate(&show_rate(kbit * 1000)), Ok(kbit * 1000));
+        fn shown_rates_read_back(bps in 1000u64..=1_000_000_000_000, thousands: bool) {
+            let bps = if thousands { bps / 1000 * 1000 } else { bps };
+            prop_assert_eq!(parse_rate(&show_rate(bps)), Ok(bps));
+        }
+
+        #[test]
+        fn shown_times_read_back_as_shown(ns in any::<u64>(), bits in 0u32..64) {
+            let shown = show_duration(Duration::from_nanos(ns >> bits));
+            let read = parse_duration(&shown);
+            prop_assert_eq!(read.map(show_duration), Ok(shown));
         }
 
         #[test]

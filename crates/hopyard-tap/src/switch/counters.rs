@@ -21,6 +21,8 @@ pub(super) enum Event {
     Moved,
     /// Addresses heard here for which the table has no room.
     TableFull,
+    /// Written to it as part of the frame before them.
+    Joined,
     /// Writes put off, as its queue took no more.
     Waited,
     /// Read from it by another queue than the frame of the same flow before.
@@ -83,7 +85,7 @@ impl Reason {
     }
 }
 
-const EVENTS: usize = 10 + Reason::ALL.len();
+const EVENTS: usize = 11 + Reason::ALL.len();
 
 impl Event {
     fn index(self) -> usize {
@@ -98,7 +100,8 @@ impl Event {
             Self::TableFull => 7,
             Self::Waited => 8,
             Self::QueueChanged => 9,
-            Self::Drop(reason) => 10 + reason as usize,
+            Self::Joined => 10,
+            Self::Drop(reason) => 11 + reason as usize,
         }
     }
 }
@@ -139,6 +142,8 @@ pub struct Counters {
     pub moved: u64,
     /// Frames from addresses for which there was no room.
     pub table_full: u64,
+    /// Frames that went to its device as part of the one before them, which `tx_frames` counts.
+    pub joined: u64,
     /// How often a frame was put off, as the device took no more.
     pub waited: u64,
     /// Frames that its device sent by another queue than the frame of the same flow before, TCP and UDP.
@@ -160,6 +165,7 @@ impl Counters {
             learnt: of(Event::Learnt),
             moved: of(Event::Moved),
             table_full: of(Event::TableFull),
+            joined: of(Event::Joined),
             waited: of(Event::Waited),
             queue_changes: of(Event::QueueChanged),
             drops: Reason::ALL

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use foldhash::quality::RandomState;
@@ -20,6 +20,8 @@ pub(super) struct Flows {
     /// Most of a flow's hash, and its queue + 1; 0 is free.
     last: Box<[AtomicU64]>,
     hash: RandomState,
+    /// Was there ever a second queue? Until then no flow can change its own, and no frame is looked into.
+    has_choice: AtomicBool,
 }
 
 impl Flows {
@@ -27,12 +29,21 @@ impl Flows {
         Self {
             last: (0..CAPACITY).map(|_| AtomicU64::new(0)).collect(),
             hash: RandomState::default(),
+            has_choice: AtomicBool::new(false),
         }
+    }
+
+    /// From here on there is more than one queue to come by.
+    pub(super) fn watch(&self) {
+        self.has_choice.store(true, Relaxed);
     }
 
     /// Did this frame come by another queue than the one of its flow before it? Whatever is not TCP or UDP is in no
     /// flow.
     pub(super) fn changed(&self, frame: &[u8], queue: usize) -> bool {
+        if !self.has_choice.load(Relaxed) {
+            return false;
+        }
         let Some(flow) = flow(frame) else {
             return false;
         };
@@ -50,7 +61,7 @@ impl Flows {
 /// Source and destination, in that order, with what runs between them.
 type Flow = (IpAddr, IpAddr, u8, u16, u16);
 
-fn flow(frame: &[u8]) -> Option<Flow> {
+pub(super) fn flow(frame: &[u8]) -> Option<Flow> {
     // Lax: a segment that is still to be cut has no length of its own.
     let headers = &frame[..frame.len().min(HEADERS)];
     let packet = LaxSlicedPacket::from_ethernet(headers).ok()?;
@@ -104,9 +115,22 @@ mod tests {
         frame
     }
 
+    fn watched() -> Flows {
+        let flows = Flows::new();
+        flows.watch();
+        flows
+    }
+
+    #[test]
+    fn with_one_queue_nothing_changes() {
+        let flows = Flows::new();
+        assert!(!flows.changed(&udp(1, 10), 0));
+        assert!(!flows.changed(&udp(1, 10), 1));
+    }
+
     #[test]
     fn a_change_is_counted_once_and_a_flow_s_first_frame_is_none() {
-        let flows = Flows::new();
+        let flows = watched();
         for frame in [udp(1, 10), udp(2, 1400), tcp6(1)] {
             let seen = [0, 0, 1, 1, 0].map(|queue| flows.changed(&frame, queue));
             assert_eq!(seen, [false, false, true, false, true]);
@@ -116,7 +140,7 @@ mod tests {
     /// A segment of 64 KiB that its device would cut: the length in its header is 0 or more than there is.
     #[test]
     fn lengths_in_headers_do_not_matter() {
-        let flows = Flows::new();
+        let flows = watched();
         let mut frame = udp(1, 1400);
         assert!(!flows.changed(&frame, 0));
         for length in [0_u16, 0xffff] {
@@ -128,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_is_no_tcp_and_no_udp_is_in_no_flow() {
-        let flows = Flows::new();
+        let flows = watched();
         let mut arp = udp(1, 10);
         arp[12..14].copy_from_slice(&[8, 6]);
         for frame in [&arp[..], &arp[..5], &[]] {
@@ -140,7 +164,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_a_flow_or_none(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let flows = Flows::new();
+            let flows = watched();
             let known = flow(&bytes).is_some();
             prop_assert!(!flows.changed(&bytes, 0));
             prop_assert_eq!(flows.changed(&bytes, 1), known);

@@ -10,11 +10,13 @@ use super::rest::Rest;
 use super::scale::{Change, Scale};
 use super::shared::Shared;
 use super::worker::Worker;
-use super::{PortState, QueueCount, State, Switch};
+use super::{Join, PortState, QueueCount, State, Switch};
 use crate::error::{Error, Result};
 
 /// How often the manager looks.
 const PERIOD: Duration = Duration::from_millis(100);
+/// Ports whose offloads it looks at each time: asking the kernel takes a lock of which it has one.
+const LOOKS: usize = 16;
 /// How long a frame may be under way between being given a queue's number and being in it, at most: the
 /// kernel does both with its softirqs off.
 const UNDER_WAY: Duration = Duration::from_millis(20);
@@ -30,6 +32,8 @@ pub(super) struct Crew {
     workers: Vec<Hand>,
     attached: usize,
     changes: u64,
+    /// The port whose offloads are looked at next.
+    next_look: usize,
 }
 
 #[derive(Debug)]
@@ -43,13 +47,16 @@ struct Hand {
 
 impl Crew {
     pub(super) fn new(ports: Vec<Port>, shared: Arc<Shared>) -> Self {
-        Self {
+        let mut crew = Self {
             shared,
             ports,
             workers: Vec::new(),
             attached: 0,
             changes: 0,
-        }
+            next_look: 0,
+        };
+        crew.look_at_offloads(crew.ports.len());
+        crew
     }
 
     /// Attaches one more queue to every port, with a worker.
@@ -78,6 +85,9 @@ impl Crew {
             });
         }
         self.attached += 1;
+        if self.attached > 1 {
+            self.shared.flows.watch();
+        }
         Ok(())
     }
 
@@ -143,6 +153,19 @@ impl Crew {
         shares
     }
 
+    /// Looks whether frames for so many of the ports are to be joined, other ports each time.
+    fn look_at_offloads(&mut self, count: usize) {
+        if self.shared.join == Join::Off {
+            return;
+        }
+        for _ in 0..count.min(self.ports.len()) {
+            let port = self.next_look % self.ports.len();
+            self.shared
+                .set_joins(port, self.ports[port].takes_segments());
+            self.next_look = port + 1;
+        }
+    }
+
     fn follow(&mut self, scale: &mut Scale, elapsed: Duration) {
         let busy = self.busy(elapsed);
         let before = self.attached;
@@ -159,6 +182,7 @@ impl Crew {
         let port = |(number, port): (usize, &Port)| PortState {
             device: port.device().to_owned(),
             there: port.is_there(),
+            joins: self.shared.joins(number),
             counters: Counters::sum(&self.workers.iter().map(|hand| &hand.counters[number])),
             unread: port.unread(),
         };
@@ -210,13 +234,18 @@ impl Manager {
             self.shared.tick();
             let now_ns = self.shared.now_ns();
             let elapsed = Duration::from_nanos(now_ns - last_ns);
-            if let (Some(scale), Some(crew)) = (&mut self.scale, self.crew.upgrade())
-                && elapsed >= PERIOD / 2
-            {
-                let mut crew = crew.lock().unwrap_or_else(PoisonError::into_inner);
-                crew.follow(scale, elapsed);
-                last_ns = now_ns;
+            let Some(crew) = self.crew.upgrade() else {
+                continue;
+            };
+            if elapsed < PERIOD / 2 {
+                continue;
             }
+            let mut crew = crew.lock().unwrap_or_else(PoisonError::into_inner);
+            crew.look_at_offloads(LOOKS);
+            if let Some(scale) = &mut self.scale {
+                crew.follow(scale, elapsed);
+            }
+            last_ns = now_ns;
         }
     }
 }

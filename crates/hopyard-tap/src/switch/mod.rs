@@ -6,7 +6,8 @@
 //! frame, and checksums nobody needs are never computed.
 //!
 //! A frame whose destination has been heard goes to the port where it was heard last; broadcasts, multicasts and all
-//! others go to every other port. Whatever is lost is counted by [`Reason`].
+//! others go to every other port. Frames of one TCP flow that are there together and follow each other to a port enter it as
+//! one ([`Join`]). Whatever is lost is counted by [`Reason`].
 //!
 //! ```no_run
 //! use hopyard_net::NetNs;
@@ -27,11 +28,15 @@
 mod counters;
 mod flows;
 mod frame;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod join;
 mod manager;
 mod port;
 mod rest;
 mod scale;
 mod shared;
+mod slots;
 mod table;
 mod worker;
 
@@ -40,7 +45,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hopyard_net::NetNs;
+use hopyard_net::{NetNs, aside};
 
 use crate::error::{Error, Result};
 use crate::{MAX_QUEUES, Offloads};
@@ -51,8 +56,6 @@ use shared::Shared;
 pub use table::AGEING_S;
 use worker::Worker;
 
-use crate::aside::aside;
-
 /// The most ports of one switch.
 pub const MAX_PORTS: usize = 1024;
 
@@ -61,7 +64,8 @@ pub const MAX_PORTS: usize = 1024;
 /// # Errors
 /// [`Error::Unsupported`] where there is no io_uring with what a switch takes.
 pub fn supported() -> Result<()> {
-    let asked = aside(|| Worker::ring().map(drop)).flatten();
+    // A closed ring has the verifier give up on this thread (ring_exit.rs).
+    let asked = aside("ring probe", || Worker::ring().map(drop)).flatten();
     asked.map_err(|error| Error::Unsupported {
         what: "start the tap switch".into(),
         feature: "io_uring for this process".into(),
@@ -96,6 +100,19 @@ pub enum Choice {
     Cpu,
 }
 
+/// What becomes of frames of one TCP flow that are there together, follow each other and are to enter the kernel by a device
+/// that has TCP segmentation offload (`ethtool -k`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Join {
+    /// They pass as they are.
+    Off,
+    /// They enter as one if that, cut again, is the packets that they were: the rules of the kernel's GRO.
+    Packets,
+    /// They enter as one: the same bytes in the same order, in packets no longer than they were.
+    #[default]
+    Stream,
+}
+
 /// A tap to be a port.
 #[derive(Debug)]
 pub struct NewPort {
@@ -116,6 +133,8 @@ pub struct NewSwitch {
     pub steering: Choice,
     /// What may stay undone on frames that pass; without `uso` where the kernel has none.
     pub offloads: Offloads,
+    /// Whether frames of a flow enter the kernel as one.
+    pub join: Join,
     /// Bytes on their way into the kernel, for each queue: beyond, frames wait. What the kernel delivers to
     /// its own sockets it takes at once, what it hands on to a slower device adds up.
     pub send_buffer: u32,
@@ -128,6 +147,7 @@ impl Default for NewSwitch {
             queues: QueueCount::Fixed(1),
             steering: Choice::default(),
             offloads: Offloads::ALL,
+            join: Join::default(),
             send_buffer: 4 * 1024 * 1024,
         }
     }
@@ -153,8 +173,9 @@ impl NewSwitch {
             what: what.into(),
             source,
         })?;
-        let shared = Arc::new(Shared::new(end));
-        let crew = Arc::new(Mutex::new(Crew::new(ports, Arc::clone(&shared))));
+        let shared = Arc::new(Shared::new(end, ports.len(), self.join));
+        let crew = Crew::new(ports, Arc::clone(&shared));
+        let crew = Arc::new(Mutex::new(crew));
         // From here on, dropping it ends what was started.
         let mut switch = Switch {
             shared,
@@ -207,6 +228,8 @@ pub struct PortState {
     pub device: String,
     /// Whether it is still there.
     pub there: bool,
+    /// Whether frames for it are joined, as of the last look at the device.
+    pub joins: bool,
     /// What passed.
     pub counters: Counters,
     /// Frames that the kernel dropped before the switch could read them, as a queue was full or none was attached, and

@@ -99,6 +99,12 @@ impl Port {
             .is_some_and(|queue| queue.state().is_ok())
     }
 
+    /// Does the device take segments of TCP that are to be cut? Not where somebody switched that off, or it is gone.
+    pub(super) fn takes_segments(&self) -> bool {
+        let offloads = self.handle.offloads(self.device());
+        offloads.is_ok_and(|offloads| offloads.tso.is_on() == Some(true))
+    }
+
     /// Frames that the kernel dropped on their way to the switch.
     pub(super) fn unread(&self) -> Option<u64> {
         let stats = self.handle.device_stats().ok()?;

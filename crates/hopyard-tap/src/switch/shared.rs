@@ -4,6 +4,7 @@ use std::io::PipeReader;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
+use super::Join;
 use super::flows::Flows;
 use super::table::{CAPACITY, Table};
 
@@ -17,10 +18,14 @@ pub(super) struct Shared {
     began: Instant,
     /// Seconds since it began, kept by the manager: reading a clock for every frame is too dear.
     now_s: AtomicU32,
+    /// How frames become one.
+    pub(super) join: Join,
+    /// By port: does it happen there?
+    joins: Box<[AtomicBool]>,
 }
 
 impl Shared {
-    pub(super) fn new(end: PipeReader) -> Self {
+    pub(super) fn new(end: PipeReader, ports: usize, join: Join) -> Self {
         Self {
             table: Table::new(CAPACITY),
             flows: Flows::new(),
@@ -28,6 +33,8 @@ impl Shared {
             ending: AtomicBool::new(false),
             began: Instant::now(),
             now_s: AtomicU32::new(0),
+            join,
+            joins: (0..ports).map(|_| AtomicBool::new(false)).collect(),
         }
     }
 
@@ -37,6 +44,15 @@ impl Shared {
 
     pub(super) fn end(&self) {
         self.ending.store(true, Relaxed);
+    }
+
+    /// Are frames for a port joined?
+    pub(super) fn joins(&self, port: usize) -> bool {
+        self.joins[port].load(Relaxed)
+    }
+
+    pub(super) fn set_joins(&self, port: usize, on: bool) {
+        self.joins[port].store(on, Relaxed);
     }
 
     /// Nanoseconds since it began, never 0.

@@ -1,8 +1,9 @@
 //! One worker: the same queue of every port, and nothing else.
 //!
 //! The kernel reads frames into the worker's buffers as they come, many for one system call, and the worker has it
-//! write them from there. A frame for a port that takes no more keeps its buffer; with no buffers left, frames stay in
-//! their source.
+//! write them from there. Of the frames that it finds, those of one TCP flow that follow each other to a port are written as
+//! one; none waits for another to come. A frame for a port that takes no more keeps its buffer; with no buffers left, frames
+//! stay in their source.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, RawFd};
@@ -11,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use super::counters::{Cell, Event, Reason};
 use super::frame::{Mac, addresses};
+use super::join::{Joint, Segment};
 use super::rest::Rest;
 use super::shared::Shared;
+use super::slots::Slots;
 use super::table::Learnt;
 use crate::queue::Queue;
 use crate::ring::{Done, Ring};
@@ -44,12 +47,20 @@ pub(super) struct Worker {
 /// What waits for a port that took no more.
 #[derive(Default)]
 struct Waiting {
-    /// Buffers and lengths, in their order.
-    frames: VecDeque<(u16, usize)>,
+    /// Their first buffers, in their order.
+    frames: VecDeque<u16>,
     /// Since when the first does; `None` while the port takes frames.
     since: Option<Instant>,
     /// It took nothing for [`PATIENCE`]: nobody waits for it until it takes a frame.
     stalled: bool,
+}
+
+/// Frames for a port that are to be one, of those found together.
+struct Open {
+    joint: Joint,
+    /// The first and the last one's buffer.
+    first: u16,
+    last: u16,
 }
 
 /// A worker at work, with what is its own alone.
@@ -61,8 +72,11 @@ struct Work {
     waiting: Vec<Waiting>,
     /// Ports that found no buffer to read into.
     starved: Vec<usize>,
-    /// By buffer: length of the frame in it, and ports that still have to take it.
-    frames: Vec<(usize, usize)>,
+    /// By port: what the next frame may join.
+    open: Vec<Option<Open>>,
+    /// Ports that have such.
+    joining: Vec<usize>,
+    slots: Slots,
 }
 
 impl Worker {
@@ -87,7 +101,9 @@ impl Worker {
             worker: self,
             waiting: (0..ports).map(|_| Waiting::default()).collect(),
             starved: Vec::new(),
-            frames: vec![(0, 0); usize::from(BUFFERS)],
+            open: (0..ports).map(|_| None).collect(),
+            joining: Vec::new(),
+            slots: Slots::new(BUFFERS),
         };
         work.run();
     }
@@ -108,13 +124,16 @@ impl Work {
             for done in done.drain(..) {
                 self.go_on(done);
             }
+            for port in std::mem::take(&mut self.joining) {
+                self.close(port);
+            }
             self.feed();
         }
     }
 
     /// Reads on from ports that had no buffers, once there are some; frames stay in their source until then.
     fn feed(&mut self) {
-        if self.frames.iter().all(|(_, left)| *left > 0) {
+        if self.slots.is_full() {
             return;
         }
         for port in std::mem::take(&mut self.starved) {
@@ -180,15 +199,20 @@ impl Work {
         self.worker.counters[port].add(event, count);
     }
 
-    fn count_sent(&self, port: usize, buffer: u16) {
-        let (length, _) = self.frames[usize::from(buffer)];
+    fn count_sent(&self, port: usize, first: u16) {
+        let (mut frames, mut bytes) = (0, 0);
+        for (_, piece) in self.slots.pieces(first) {
+            frames += 1;
+            bytes += piece.len();
+        }
         self.count(port, Event::TxFrames, 1);
-        self.count(port, Event::TxBytes, (length - HEADER.bytes()) as u64);
+        self.count(port, Event::TxBytes, (bytes - HEADER.bytes()) as u64);
+        self.count(port, Event::Joined, frames - 1);
     }
 
     /// Sends a frame that was read where it belongs.
     fn forward(&mut self, from: usize, buffer: u16, length: usize) {
-        self.frames[usize::from(buffer)] = (length, 1);
+        self.slots.fill(buffer, length);
         self.count(from, Event::RxFrames, 1);
         let bytes = length.saturating_sub(HEADER.bytes());
         self.count(from, Event::RxBytes, bytes as u64);
@@ -243,24 +267,63 @@ impl Work {
     fn flood(&mut self, from: usize, buffer: u16) {
         self.count(from, Event::Flooded, 1);
         let ports = self.waiting.len();
-        self.frames[usize::from(buffer)].1 = ports - 1;
+        self.slots.spread(buffer, ports - 1);
         for port in (0..ports).filter(|port| *port != from) {
-            self.send(port, buffer);
+            self.close(port);
+            self.write(port, buffer);
         }
     }
 
+    /// Joins a frame to what is about to be written to its port, or has it follow that.
     fn send(&mut self, port: usize, buffer: u16) {
-        let (length, _) = self.frames[usize::from(buffer)];
+        let bytes = self.ring.frame(buffer, self.slots.length(buffer));
+        let joins = self.worker.shared.joins(port);
+        let Some(segment) = joins.then(|| Segment::parse(bytes)).flatten() else {
+            self.close(port);
+            return self.write(port, buffer);
+        };
+        if let Some(open) = &mut self.open[port] {
+            let first = self.ring.frame(open.first, self.slots.length(open.first));
+            if open.joint.add(first, &segment, bytes) {
+                self.slots.join(open.last, buffer, open.joint.payload());
+                open.last = buffer;
+                return;
+            }
+        }
+        self.close(port);
+        self.joining.push(port);
+        self.open[port] = Some(Open {
+            joint: Joint::new(segment, self.worker.shared.join),
+            first: buffer,
+            last: buffer,
+        });
+    }
+
+    /// Writes what was joined for a port.
+    fn close(&mut self, port: usize) {
+        let Some(open) = self.open[port].take() else {
+            return;
+        };
+        if open.last != open.first {
+            let length = self.slots.length(open.first);
+            open.joint.seal(self.ring.frame_mut(open.first, length));
+        }
+        self.write(port, open.first);
+    }
+
+    /// Has a frame written, after those that wait.
+    fn write(&mut self, port: usize, first: u16) {
         if self.waiting[port].since.is_some() {
-            self.hold(port, buffer, length);
+            self.hold(port, first);
         } else {
-            self.ring.write(port, self.fd(port), buffer, length);
+            let pieces = self.slots.pieces(first);
+            self.ring.write(port, self.fd(port), first, pieces);
         }
     }
 
-    fn hold(&mut self, port: usize, buffer: u16, length: usize) {
+    fn hold(&mut self, port: usize, first: u16) {
         self.count(port, Event::Waited, 1);
-        self.waiting[port].frames.push_back((buffer, length));
+        self.waiting[port].frames.push_back(first);
     }
 
     /// A port takes no more.
@@ -272,16 +335,14 @@ impl Work {
             self.waiting[port].since = Some(Instant::now());
             self.ring.writable(port, self.fd(port));
         }
-        let (length, _) = self.frames[usize::from(buffer)];
-        self.hold(port, buffer, length);
+        self.hold(port, buffer);
     }
 
     /// A port takes frames again: those that waited, in their order.
     fn resume(&mut self, port: usize) {
         self.waiting[port].since = None;
-        let fd = self.fd(port);
-        for (buffer, length) in std::mem::take(&mut self.waiting[port].frames) {
-            self.ring.write(port, fd, buffer, length);
+        for first in std::mem::take(&mut self.waiting[port].frames) {
+            self.write(port, first);
         }
     }
 
@@ -294,23 +355,24 @@ impl Work {
                 .is_some_and(|since| since.elapsed() >= PATIENCE)
             {
                 waiting.stalled = true;
-                for (buffer, _) in std::mem::take(&mut waiting.frames) {
-                    self.lose(port, buffer, Reason::Stalled);
+                for first in std::mem::take(&mut waiting.frames) {
+                    self.lose(port, first, Reason::Stalled);
                 }
             }
         }
     }
 
-    fn lose(&mut self, port: usize, buffer: u16, reason: Reason) {
-        self.count(port, Event::Drop(reason), 1);
-        self.release(buffer);
+    fn lose(&mut self, port: usize, first: u16, reason: Reason) {
+        let frames = self.slots.pieces(first).count();
+        self.count(port, Event::Drop(reason), frames as u64);
+        self.release(first);
     }
 
-    /// One port less has to take the frame in a buffer; the last one gives it back.
-    fn release(&mut self, buffer: u16) {
-        let (_, left) = &mut self.frames[usize::from(buffer)];
-        *left -= 1;
-        if *left == 0 {
+    /// One port less has to take a frame; the last one gives its buffers back.
+    fn release(&mut self, first: u16) {
+        let mut left = self.slots.take(first).then_some(first);
+        while let Some(buffer) = left {
+            left = self.slots.free(buffer);
             self.ring.give_back(buffer);
         }
     }

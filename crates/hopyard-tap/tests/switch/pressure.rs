@@ -2,12 +2,76 @@
 
 use std::time::{Duration, Instant};
 
-use hopyard_net::{LinkKind, NewLink};
+use hopyard_net::{Handle, LinkKind, NetNs, NewLink, Offload};
 use hopyard_tap::switch::{NewSwitch, Reason};
 
 use crate::stations::{TAP, frame, joined, mac};
+use crate::whole::stream;
 
-/// Behind the second station's tap is a wire of 10 Mbit/s, bridged, so that frames add up in its queue.
+/// The far end of the wire.
+const FAR: &str = "far0";
+
+/// A namespace behind a station's tap and a wire, which are bridged.
+fn beyond(slow: &Handle) -> Handle {
+    let far = Handle::new(&NetNs::create().unwrap()).unwrap();
+    far.quiet_ipv6().unwrap();
+    let pair = LinkKind::Veth {
+        peer: FAR.into(),
+        peer_ns: Some(far.ns()),
+        peer_mac: None,
+    };
+    slow.add_link(&NewLink::new("wire0", pair)).unwrap();
+    slow.add_link(&NewLink::new("br0", LinkKind::Bridge))
+        .unwrap();
+    for device in [TAP, "wire0"] {
+        slow.set_master(device, "br0").unwrap();
+    }
+    for (handle, device) in [(slow, "wire0"), (&far, FAR), (slow, "br0")] {
+        handle.set_up(device).unwrap();
+    }
+    for (handle, device) in [(slow, "wire0"), (&far, FAR), (slow, "br0")] {
+        handle.settle(device).unwrap();
+    }
+    far
+}
+
+/// What came out of the wire.
+fn packets(far: &Handle) -> u64 {
+    let stats = far.device_stats().unwrap();
+    stats.iter().find(|s| s.name == FAR).unwrap().rx_packets
+}
+
+/// The wire takes no segments and no unfinished checksums: the kernel cuts each frame by its header, and the far end checks what comes.
+#[test]
+fn joined_frames_are_cut_again_on_a_wire_and_arrive_as_they_were_sent() {
+    let (switch, stations) = joined(2, NewSwitch::default());
+    let near = &stations[1].handle;
+    let far = beyond(near);
+    far.add_address(FAR, [10, 7, 0, 9].into(), 24).unwrap();
+    far.add_address(FAR, "fd07::9".parse().unwrap(), 64)
+        .unwrap();
+    let from = &stations[0].handle;
+    from.add_address(TAP, "fd07::1".parse().unwrap(), 64)
+        .unwrap();
+    for offload in [Offload::TxChecksum, Offload::Tso, Offload::Gso] {
+        near.set_offload("wire0", offload, false).unwrap();
+    }
+    for address in ["10.7.0.9:9000", "[fd07::9]:9000"] {
+        let before = switch.state().ports[1].counters.clone();
+        let packets = packets(&far);
+        stream(from, &far, address, 8 << 20);
+        let after = &switch.state().ports[1].counters;
+        let (frames, joined) = (
+            after.tx_frames - before.tx_frames,
+            after.joined - before.joined,
+        );
+        println!("{address}: {joined} joined to {frames} frames");
+        assert!(joined > 0, "{after:?}");
+        assert!(self::packets(&far) - packets > frames, "{after:?}");
+    }
+}
+
+/// Behind the second station's tap is a wire of 10 Mbit/s, so that frames add up in its queue.
 #[test]
 fn frames_wait_for_a_slow_device_instead_of_being_lost() {
     let new = NewSwitch {
@@ -15,28 +79,9 @@ fn frames_wait_for_a_slow_device_instead_of_being_lost() {
         ..NewSwitch::default()
     };
     let (switch, stations) = joined(2, new);
-    let slow = &stations[1].handle;
-    let pair = LinkKind::Veth {
-        peer: "far0".into(),
-        peer_ns: None,
-        peer_mac: None,
-    };
-    slow.add_link(&NewLink::new("wire0", pair)).unwrap();
-    slow.add_link(&NewLink::new("br0", LinkKind::Bridge))
-        .unwrap();
-    slow.shape("wire0", 10_000_000).unwrap();
-    for device in [TAP, "wire0"] {
-        slow.set_master(device, "br0").unwrap();
-    }
-    for device in ["wire0", "far0", "br0"] {
-        slow.set_up(device).unwrap();
-        slow.settle(device).unwrap();
-    }
-    let far = || {
-        let stats = slow.device_stats().unwrap();
-        stats.iter().find(|s| s.name == "far0").unwrap().rx_packets
-    };
-    let before = far();
+    let far = beyond(&stations[1].handle);
+    stations[1].handle.shape("wire0", 10_000_000).unwrap();
+    let before = packets(&far);
     // Twice what the wire carries, for a second: the queues hold less than the rest.
     let began = Instant::now();
     let mut sent = 0;
@@ -49,7 +94,7 @@ fn frames_wait_for_a_slow_device_instead_of_being_lost() {
     }
     let deadline = Instant::now() + Duration::from_secs(4);
     let carried = loop {
-        let carried = far() - before;
+        let carried = packets(&far) - before;
         if carried >= u64::from(sent) || Instant::now() > deadline {
             break carried;
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::quantities::QUANTITIES;
+use super::quantities::{QUANTITIES, decides_width};
+use super::{latency, settling};
 use crate::model::{
     CellReport, CellStatus, CpuUse, DeviceSeen, Elsewhere, FlowArrivals, LoadKind, Measurement,
     Outcome, Sample, Switch, WayReport,
@@ -11,7 +12,7 @@ use crate::stats::{self, Samples};
 use crate::store::{Header, PlannedCell};
 
 /// Ticks add up if their sum is within this of the time that passed (docs/method.md, rule 2).
-pub(super) const CLOSURE: f64 = 0.01;
+pub(crate) const CLOSURE: f64 = 0.01;
 
 /// The measurements of a cell.
 pub(super) fn measured<'a>(samples: &[&'a Sample], cell: usize) -> Vec<&'a Measurement> {
@@ -23,6 +24,21 @@ pub(super) fn measured<'a>(samples: &[&'a Sample], cell: usize) -> Vec<&'a Measu
             Outcome::Failed { .. } => None,
         })
         .collect()
+}
+
+/// What was measured of a cell in a block.
+pub(super) fn of_block<'a>(
+    samples: &[&'a Sample],
+    cell: usize,
+    block: u32,
+) -> Option<&'a Measurement> {
+    let sample = samples
+        .iter()
+        .find(|s| s.cell == cell && s.block == block)?;
+    match &sample.outcome {
+        Outcome::Measured(m) => Some(m),
+        Outcome::Failed { .. } => None,
+    }
 }
 
 /// Every cell without its verdicts.
@@ -81,7 +97,7 @@ fn one(
             .iter()
             .filter_map(|m| quantity.value(m, load))
             .collect();
-        if quantity.decides_width
+        if decides_width(quantity.name, load, &planned.cell.axes)
             && let Ok(values) = Samples::new(&values)
             && let Some(modes) = stats::two_modes(&values)
         {
@@ -113,7 +129,10 @@ fn one(
             .map(|d| d.dropped)
             .sum(),
         lost_datagrams: lost(measured, load),
+        searches: measured.iter().filter_map(|m| m.search.clone()).collect(),
         flows: flows(measured),
+        latency: latency::report(measured),
+        series: settling::report(measured, header.confidence),
         offloads: offloads(measured),
         filter_sees: planned.filter_sees,
         datapath: measured.iter().find_map(|m| m.datapath.clone()),

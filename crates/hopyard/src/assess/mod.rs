@@ -1,27 +1,43 @@
 //! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
 
 mod cells;
+pub mod curves;
 pub mod diff;
+mod latency;
+mod observations;
 mod offloads;
 mod profile;
 mod quantities;
+mod recommend;
+mod settling;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verdicts;
 mod warnings;
 
 use std::collections::BTreeMap;
 
-use crate::model::{CellReport, RunReport, RunSummary, Sample};
+use quantities::decides_width;
+
+use crate::model::{CellReport, Feature, RunReport, RunSummary, Sample};
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Estimate};
 use crate::store::{End, Header, Run};
 
-pub use quantities::{QUANTITIES, Quantity, cost, quantity};
+pub(crate) use cells::CLOSURE;
+pub use observations::observations;
+pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
+pub(crate) use settling::time_s as settling_time_s;
 
 /// Makes the whole document of a run.
 #[must_use]
 pub fn assess(run: &Run) -> RunReport {
+    assess_for(run, &[])
+}
+
+/// The same for who needs something of the path that is recommended.
+#[must_use]
+pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
     let header = &run.header;
     let blocks = last_attempts(&run.samples);
     let mut cells = cells::assess(header, &blocks);
@@ -52,13 +68,24 @@ pub fn assess(run: &Run) -> RunReport {
         environment: header.environment.clone(),
     };
     let offloads = offloads::report(header, &summary, &cells, contrasts, answers);
+    let curves = curves::report(header, &blocks);
     let warnings = warnings::all(run, &summary, &cells, &blocks);
+    let evidence = recommend::Evidence {
+        header,
+        samples: &blocks,
+        cells: &cells,
+        summary: &summary,
+        warnings: &warnings,
+    };
+    let recommendation = recommend::recommend(&evidence, needs);
     RunReport {
         schema: "hopyard/run/1".to_owned(),
         run: summary,
         published: header.published.clone(),
         offloads,
+        recommendation,
         cells,
+        curves,
         warnings,
     }
 }
@@ -82,6 +109,9 @@ fn per_ghz(cells: &mut [CellReport], hz: f64) {
     }
 }
 
+/// The path that connects nothing: what there is without one.
+const NATIVE: &str = "native";
+
 /// Is every cell's main figure and cost known to the width that the run is after?
 ///
 /// It looks at width alone; stopping on significance would make verdicts wrong.
@@ -90,10 +120,11 @@ pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
     let mut estimates = Vec::new();
     for index in 0..header.cells.len() {
         let measured = cells::measured(samples, index);
-        let load = header.cells[index].cell.load;
+        let cell = &header.cells[index].cell;
+        let load = cell.load;
         for quantity in QUANTITIES
             .iter()
-            .filter(|q| q.decides_width && q.applies(load))
+            .filter(|q| decides_width(q.name, load, &cell.axes))
         {
             estimates.extend(quantity.estimate(&measured, load, header.confidence));
         }

@@ -9,9 +9,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::quantities::cost;
+use super::quantities::{cost, main_figure};
 use crate::model::{
-    CellReport, LoadKind, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding,
+    Axes, CellReport, LoadKind, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding,
     OffloadFlag, OffloadReport, OffloadSurvey, Peer, RunSummary, Switch, VerdictReport,
 };
 use crate::stats::Verdict;
@@ -159,14 +159,9 @@ enum Shown {
     Unclear(f64),
 }
 
-/// What a load is about, and what that costs.
+/// What a load is about, and what that costs. A sweep of offloads does not search.
 fn quantities(load: LoadKind) -> [&'static str; 2] {
-    let main = if load.is_stream() {
-        "goodput_bps"
-    } else {
-        "transactions_per_s"
-    };
-    [main, cost(load)]
+    [main_figure(load, &Axes::default()), cost(load)]
 }
 
 /// The comparisons that a finding goes by.

@@ -1,7 +1,8 @@
 //! What is estimated: every quantity by its name in JSON, with how it comes out of a sample.
 
-use crate::model::{LoadKind, Measurement, UnknownName};
+use crate::model::{Axes, LoadKind, Measurement, UnknownName};
 use crate::stats::{self, Estimate, Samples};
+use crate::units::float;
 
 mod arrivals;
 mod registry;
@@ -18,8 +19,6 @@ pub struct Quantity {
     loads: fn(LoadKind) -> bool,
     /// Is it compared with the base path?
     pub compared: bool,
-    /// Does its width decide whether to go on measuring?
-    pub decides_width: bool,
 }
 
 enum Kind {
@@ -27,6 +26,18 @@ enum Kind {
     Value(fn(&Measurement, LoadKind) -> Option<f64>),
     /// Cost and units per sample; the estimate is the ratio of their sums (docs/method.md, "Derived").
     Demand(fn(&Measurement) -> f64, fn(&Measurement, LoadKind) -> f64),
+}
+
+/// The figure that a cell is about.
+#[must_use]
+pub fn main_figure(load: LoadKind, axes: &Axes) -> &'static str {
+    match load {
+        _ if axes.search.is_some() => "throughput_packets_per_s",
+        // What goes in is given: how long it took says what it met.
+        LoadKind::UdpPaced => "latency_p99_ns",
+        _ if load.is_stream() => "goodput_bps",
+        _ => "transactions_per_s",
+    }
 }
 
 /// The CPU cost that goes with a load's main figure.
@@ -37,6 +48,12 @@ pub fn cost(load: LoadKind) -> &'static str {
         _ if load.is_stream() => "cpu_ns_per_byte",
         _ => "cpu_ns_per_transaction",
     }
+}
+
+/// Does its width decide whether to go on measuring such a cell? That of its main figure and its cost does.
+#[must_use]
+pub(super) fn decides_width(name: &str, load: LoadKind, axes: &Axes) -> bool {
+    name == main_figure(load, axes) || name == cost(load)
 }
 
 /// The quantity of that name.
@@ -147,6 +164,9 @@ fn quantile(m: &Measurement, q: f64) -> Option<f64> {
 }
 
 fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
+    if let Some(open_loop) = m.open_loop {
+        return open_loop.loss_ratio();
+    }
     if load.is_udp_stream() {
         let sent = float(m.sent.messages);
         // What was under way when the window opened may make the receiver count a little more.
@@ -154,14 +174,6 @@ fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
     }
     let asked = float(m.received.transactions + m.timeouts);
     (asked > 0.0).then(|| float(m.timeouts) / asked)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a window are far below 2^53"
-)]
-fn float(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]
@@ -191,13 +203,20 @@ mod tests {
     }
 
     #[test]
-    fn every_load_has_exactly_what_decides_width() {
-        for load in LoadKind::ALL {
-            let deciding = QUANTITIES
-                .iter()
-                .filter(|q| q.decides_width && q.applies(load));
-            assert_eq!(deciding.count(), 2, "{load}: its main figure and its cost");
-            assert!(quantity(cost(load)).unwrap().applies(load));
+    fn every_load_has_its_main_figure_and_its_cost() {
+        let searched = Axes {
+            search: Some(crate::model::SearchFor::NDR),
+            ..Axes::default()
+        };
+        let loads = LoadKind::ALL.map(|load| (load, Axes::default()));
+        for (load, axes) in loads.into_iter().chain([(LoadKind::UdpPaced, searched)]) {
+            for name in [main_figure(load, &axes), cost(load)] {
+                let quantity = quantity(name).unwrap();
+                assert!(
+                    quantity.applies(load) && quantity.compared,
+                    "{load}: {name}"
+                );
+            }
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::cells::of_block;
 use super::offloads::Contrast;
-use super::quantities::{QUANTITIES, Quantity};
-use crate::model::{Base, CellReport, Measurement, Outcome, Sample, VerdictReport};
+use super::quantities::{QUANTITIES, Quantity, decides_width};
+use crate::model::{Base, CellReport, Sample, VerdictReport};
 use crate::stats;
 use crate::store::Header;
 
@@ -84,7 +85,7 @@ pub(super) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> 
             .base
             .as_deref()
             .into_iter()
-            .chain(["native"])
+            .chain([super::NATIVE])
             .chain(paths)
             .find_map(|path| at(Base::Path(path)).map(|i| (path, i)))?
     };
@@ -99,18 +100,7 @@ pub(super) fn paired(
     quantity: &Quantity,
     load: crate::model::LoadKind,
 ) -> (Vec<f64>, Vec<f64>) {
-    let of = |cell: usize, block: u32| -> Option<f64> {
-        samples
-            .iter()
-            .find(|s| s.cell == cell && s.block == block)
-            .and_then(|s| {
-                let Outcome::Measured(m) = &s.outcome else {
-                    return None;
-                };
-                let m: &Measurement = m;
-                quantity.value(m, load)
-            })
-    };
+    let of = |cell: usize, block: u32| quantity.value(of_block(samples, cell, block)?, load);
     let mut blocks: Vec<u32> = samples
         .iter()
         .filter(|s| s.cell == one)
@@ -150,7 +140,7 @@ fn log_series(
         let load = planned.cell.load;
         for quantity in QUANTITIES
             .iter()
-            .filter(|q| q.decides_width && q.applies(load))
+            .filter(|q| decides_width(q.name, load, &planned.cell.axes))
         {
             let (own, others) = paired(samples, cell, other, quantity, load);
             let log = |(own, theirs): (&f64, &f64)| {

@@ -3,14 +3,14 @@
 mod cells;
 mod machine;
 
-use super::quantities::quantity;
+use super::quantities::decides_width;
 use crate::model::{CellReport, Measurement, Outcome, RunSummary, Sample, Warning, WarningCode};
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
 use cells::{
-    ceiling, datapath, emulated_guest, failed, offload, pace, receiver, shared_cpu, two_modes,
-    unsettled, way,
+    ceiling, datapath, emulated_guest, failed, offload, pace, receiver, search, shared_cpu,
+    two_modes, unsettled, way,
 };
 use machine::{
     accounting, closure, congestion, debug_kernel, emulated, foreign_cpu, foreign_forks, frequency,
@@ -44,6 +44,7 @@ pub(super) fn all(
     warn(WarningCode::Dependent, dependent(run, summary, samples));
     warn(WarningCode::GeneratorCeiling, ceiling(run, cells));
     warn(WarningCode::Pace, pace(cells));
+    warn(WarningCode::Search, search(cells));
     warn(WarningCode::Receiver, receiver(cells));
     warn(WarningCode::SharedCpu, shared_cpu(summary, cells));
     if run.header.offloads.is_none() {
@@ -138,7 +139,7 @@ fn width(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
     let wide = with(cells, |cell| {
         cell.estimates
             .iter()
-            .filter(|(name, _)| quantity(name).is_ok_and(|q| q.decides_width))
+            .filter(|(name, _)| decides_width(name, cell.load, &cell.axes))
             .any(|(_, e)| e.half_width_ratio() > summary.half_width)
     })?;
     Some(format!(

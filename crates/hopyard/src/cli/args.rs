@@ -1,19 +1,21 @@
 //! Words and flags.
 
+mod values;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::guest::{GuestArgs, KernelArgs};
 use crate::guest;
-use crate::model::{LoadKind, Peer};
+use crate::model::{Feature, LoadKind, Peer, SearchFor};
 use crate::plan::Blocks;
-use crate::report::Format;
 use crate::units;
 
 use super::offloads::SweepArgs;
+use values::{axis_values, base};
 
 /// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
 /// it, and says what it costs on this kernel.
@@ -43,9 +45,11 @@ pub(super) enum Command {
     /// Measure: carry out a plan and print what came of it
     Run(Box<RunArgs>),
     /// Print a run again, from its stored samples
-    Report(ReportArgs),
+    Report(super::report::ReportArgs),
     /// Compare two runs cell by cell, or fail where one is worse
     Diff(super::diff::DiffArgs),
+    /// Check published claims here: holds, fails, undecided, or cannot be tested here and why
+    Claims(Box<super::claims::ClaimsArgs>),
     /// Say what this host can build, what would distort figures, and how to mend it; or which offload matters
     Doctor(DoctorArgs),
     /// List what there is to choose from
@@ -65,12 +69,21 @@ pub(super) enum Command {
         /// That of comparisons (`hopyard/diff/1`)
         #[arg(long)]
         diff: bool,
+        /// That of claims (`hopyard/claims/1`)
+        #[arg(long, conflicts_with = "diff")]
+        claims: bool,
     },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  hopyard completions bash > /etc/bash_completion.d/hopyard")]
     Completions {
         /// The shell
         shell: Shell,
+    },
+    /// Print the manual page `hopyard.1`, or write it and those of all commands into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        directory: Option<PathBuf>,
     },
     /// The far end of the protocol, on stdin and stdout
     #[command(hide = true)]
@@ -95,6 +108,7 @@ Examples:
   hopyard run my-plan.toml --seed 7            a plan of one's own, the order of another run
   hopyard run --paths veth,bridge,bridge-nf --loads tcp_stream,udp_stream --set message_size=64,1400
   hopyard run --paths native,macvlan --peer far --set rate=100mbit --window 2s --blocks 8
+  hopyard run --paths veth,bridge --loads udp_paced --search ndr    the rate that each carries without loss
   hopyard run --blocks 2                       a quick look: figures without verdicts
   hopyard run --resume hopyard-runs/20260301-101500-paths --time-limit 10m
   hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    what each part of the kernel costs
@@ -118,9 +132,16 @@ pub(super) struct RunArgs {
     /// Set an axis; several values are a sweep
     #[arg(long, value_name = "AXIS=VALUE,…", value_parser = axis_values)]
     pub(super) set: Vec<(String, Vec<String>)>,
+    /// Search for the rate of udp_paced that loses nothing (ndr), 0.5 % (pdr) or SHARE (pdr:SHARE) at most;
+    /// as --set search=…
+    #[arg(long, value_name = "ndr|pdr")]
+    pub(super) search: Option<SearchFor>,
     /// Length of a measured window
     #[arg(long, value_name = "TIME", value_parser = crate::plan::window)]
     pub(super) window: Option<Duration>,
+    /// Traffic before each window, of which nothing is counted; `0s` opens the window with it
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::warm_up)]
+    pub(super) warm_up: Option<Duration>,
     /// Fewest and most blocks
     #[arg(long, value_name = "MIN..MAX")]
     pub(super) blocks: Option<Blocks>,
@@ -137,13 +158,16 @@ pub(super) struct RunArgs {
     /// Stop measuring after this time
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(super) time_limit: Option<Duration>,
+    /// What the recommended path must offer: filter, vlan, host-access, unprivileged
+    #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
+    pub(super) need: Vec<Feature>,
     /// Sooner done: windows of at most 200 ms, 8 blocks, 4 minutes at most
     #[arg(long)]
     pub(super) quick: bool,
     /// Go on with a run that was interrupted, killed or out of time
     #[arg(long, value_name = "RUN", conflicts_with_all = [
-        "plan", "paths", "peer", "loads", "set", "window", "blocks", "half_width", "confidence", "base",
-        "seed", "out", "profile", "quick", "kernel",
+        "plan", "paths", "peer", "loads", "set", "search", "window", "warm_up", "blocks", "half_width", "confidence",
+        "base", "seed", "out", "profile", "quick", "kernel",
     ])]
     pub(super) resume: Option<PathBuf>,
     /// Seed of every random order (default: another each time, and recorded)
@@ -160,27 +184,6 @@ pub(super) struct RunArgs {
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) guest: GuestArgs,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-Examples:
-  hopyard report hopyard-runs/20260301-101500-paths
-  hopyard report RUN --format markdown -o result.md
-  hopyard report RUN --format netperf
-  hopyard report RUN --flame flames             a run with --profile: an SVG for each cell")]
-pub(super) struct ReportArgs {
-    /// The run's directory
-    pub(super) run: PathBuf,
-    /// How to print it
-    #[arg(long, default_value = "text")]
-    pub(super) format: Format,
-    /// Write to a file instead of stdout
-    #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
-    /// Draw flame graphs of a run with profiles into a directory
-    #[arg(long, value_name = "DIR")]
-    pub(super) flame: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -217,6 +220,8 @@ pub(super) enum Listed {
     Axes,
     /// Plans that come along
     Plans,
+    /// Published claims
+    Claims,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -378,51 +383,5 @@ pub(super) enum PortCommand {
     },
 }
 
-fn base(text: &str) -> Result<String, String> {
-    crate::plan::base(text).map_err(|e| e.to_string())
-}
-
-/// `AXIS=v1,v2`.
-fn axis_values(text: &str) -> Result<(String, Vec<String>), String> {
-    let (axis, values) = text
-        .split_once('=')
-        .ok_or_else(|| format!("`{text}` is not of the form AXIS=VALUE"))?;
-    let axis = crate::model::axis(axis.trim()).map_err(|e| e.to_string())?;
-    let values: Vec<String> = values.split(',').map(|v| v.trim().to_owned()).collect();
-    for value in &values {
-        (axis.set)(&mut crate::model::Axes::default(), value).map_err(|e| e.to_string())?;
-    }
-    Ok((axis.name.to_owned(), values))
-}
-
-pub(super) fn completions(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "hopyard", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_definition_is_sound() {
-        Args::command().debug_assert();
-    }
-
-    #[test]
-    fn axes_are_checked_where_they_are_typed() {
-        assert!(axis_values("flows=1,2,4").is_ok());
-        assert!(axis_values("flows").is_err());
-        assert!(
-            axis_values("flows=0")
-                .unwrap_err()
-                .contains("out of bounds")
-        );
-        assert!(
-            axis_values("colour=red")
-                .unwrap_err()
-                .contains("there is no axis `colour`")
-        );
-    }
-}
+mod tests;

@@ -7,7 +7,8 @@ use clap::Args as ClapArgs;
 
 use super::{Done, Failure, deliver};
 use crate::assess::diff::{Ask, diff as compare};
-use crate::report::diff::{Format, render};
+use crate::report::Form;
+use crate::report::diff::render;
 use crate::{store, units};
 
 #[derive(Debug, ClapArgs)]
@@ -34,7 +35,7 @@ pub(super) struct DiffArgs {
     fail_on: Option<f64>,
     /// How to print it
     #[arg(long, default_value = "text")]
-    format: Format,
+    format: Form,
     /// Write to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,

@@ -1,16 +1,15 @@
 //! `hopyard run --kernel` and `hopyard kernel`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand};
 use hopyard_net::cpu;
 
-use super::args::RunArgs;
-use super::run::{destination, planned};
 use super::{Done, Failure, print};
 use crate::guest::protocol::Order;
 use crate::guest::{self, Accelerator, Carried, Host, Kernel, fetch};
-use crate::run::{Observer, any_seed};
+use crate::run::Observer;
+use crate::store::Header;
 
 /// A guest to run in.
 #[derive(Debug, ClapArgs)]
@@ -78,27 +77,23 @@ pub(super) fn cut_short(error: &guest::Error) -> Failure {
     }
 }
 
-/// Carries a plan out inside a guest.
+/// Carries a plan out inside a guest; `place` chooses the run's directory.
 pub(super) fn carry_out(
-    args: &RunArgs,
-    kernel: &std::path::Path,
+    order: &Order,
+    guest: &GuestArgs,
+    kernel: &Path,
+    place: impl FnOnce(&Header) -> PathBuf,
     observer: &mut dyn Observer,
 ) -> Result<Carried, Failure> {
-    let order = Order {
-        plan: planned(args)?,
-        seed: args.seed.unwrap_or_else(any_seed),
-        profile: args.profile,
-    };
-    let kernel = Kernel::open(kernel, args.guest.modules.as_deref())?;
+    let kernel = Kernel::open(kernel, guest.modules.as_deref())?;
     let cpus = cpu::current_affinity().map_err(crate::measure::Error::from)?;
     let host = Host {
         kernel: &kernel,
-        append: &args.guest.append,
-        accelerator: args.guest.accel,
+        append: &guest.append,
+        accelerator: guest.accel,
         cpus: cpus.len(),
     };
-    let place = |header: &crate::store::Header| destination(args.out.as_deref(), &header.id);
-    Ok(guest::carry_out(&order, &host, place, observer)?)
+    Ok(guest::carry_out(order, &host, place, observer)?)
 }
 
 pub(super) fn kernel(args: KernelArgs) -> Done {

@@ -139,10 +139,10 @@ pub(super) fn clean() -> Done {
     for removed in &cleaned.removed {
         print(&format!("removed {removed}\n"))?;
     }
-    for problem in &cleaned.problems {
+    for problem in cleaned.problems.iter().chain(&cleaned.closed) {
         crate::note(format_args!("{problem}"));
     }
-    if cleaned == cleaning::Cleaned::default() {
+    if cleaned.removed.is_empty() && cleaned.problems.is_empty() {
         print("nothing to clean\n")?;
     }
     Ok(ExitCode::from(u8::from(!cleaned.problems.is_empty())))

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::args::{ListArgs, Listed};
 use super::{Done, Failure, pretty, print};
-use crate::lab::PATHS;
-use crate::model::{AXES, LoadKind};
+use crate::lab::{PATHS, Path};
+use crate::model::{AXES, Axes, LoadKind};
 use crate::plan::{self, PLANS};
 
 /// A thing to choose from: its name, what it is, and more columns for people.
@@ -25,6 +25,7 @@ pub(super) fn list(args: &ListArgs) -> Done {
         Listed::Loads => (&["load", "counted in", "what it does"][..], loads()),
         Listed::Axes => (&["axis", "values", "what it is"][..], axes()),
         Listed::Plans => (&["plan", "loads", "what it measures"][..], plans()?),
+        Listed::Claims => return super::claims::list(args.json),
     };
     if args.json {
         return print(&pretty(
@@ -60,12 +61,22 @@ fn paths() -> Vec<Row> {
                     "summary": path.summary(),
                     "peers": peers,
                     "filter_sees": seen,
+                    "offers": offers(*path),
                     "available": reason.is_none(),
                     "reason": reason,
                 }),
             }
         })
         .collect()
+}
+
+/// What can be needed of a path, by peer.
+fn offers(path: &'static dyn Path) -> Value {
+    let by_peer = path.peers().iter().map(|peer| {
+        let offers = path.offers(*peer, &Axes::default());
+        (peer.name().to_owned(), json!(offers))
+    });
+    Value::Object(by_peer.collect())
 }
 
 fn loads() -> Vec<Row> {

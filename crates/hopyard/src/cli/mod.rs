@@ -4,12 +4,14 @@
 //! 2: usage, or a request this host cannot meet; 3: an internal failure; 130: interrupted.
 
 mod args;
+mod claims;
 mod diff;
 mod doctor;
 mod guest;
 mod labs;
 mod list;
 mod offloads;
+mod pages;
 mod progress;
 mod report;
 mod run;
@@ -94,6 +96,12 @@ impl From<hopyard_switch::Error> for Failure {
     }
 }
 
+impl From<crate::report::Error> for Failure {
+    fn from(error: crate::report::Error) -> Self {
+        Self::internal(&error)
+    }
+}
+
 impl From<meter::Error> for Failure {
     fn from(error: meter::Error) -> Self {
         Self::internal(&error)
@@ -158,6 +166,7 @@ fn dispatch(command: Command) -> Done {
         Command::Run(args) => run::run(&args),
         Command::Kernel(args) => guest::kernel(args),
         Command::Report(args) => report::report(&args),
+        Command::Claims(args) => claims::claims(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Doctor(args) => match &args.sweep.offloads {
             Some(path) => offloads::doctor(path, &args),
@@ -168,19 +177,21 @@ fn dispatch(command: Command) -> Done {
         Command::Switch(args) => switch::switch(args),
         Command::Tapswitch(args) => tapswitch::tapswitch(args),
         Command::Clean => labs::clean(),
-        Command::Schema { diff: false } => print(&pretty(&crate::report::schema())?),
-        Command::Schema { diff: true } => print(&pretty(&crate::report::diff::schema())?),
-        Command::Completions { shell } => print(&args::completions(shell)),
+        Command::Schema { diff: true, .. } => print(&pretty(&crate::report::diff::schema())?),
+        Command::Schema { claims: true, .. } => print(&pretty(&crate::report::claims::schema())?),
+        Command::Schema { .. } => print(&pretty(&crate::report::schema())?),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { directory } => pages::manual(directory.as_deref()),
     }
 }
 
 /// Writes a result. A reader that has seen enough (`| head`) is no failure.
-fn print(text: &str) -> Done {
+fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Done {
     is_read(text).map(|_| ExitCode::SUCCESS)
 }
 
 /// Writes a result to a file, or to stdout where none is named.
-fn deliver(text: &str, file: Option<&std::path::Path>) -> Done {
+fn deliver(text: &(impl AsRef<[u8]> + ?Sized), file: Option<&std::path::Path>) -> Done {
     match file {
         None => print(text),
         Some(file) => std::fs::write(file, text)
@@ -190,9 +201,9 @@ fn deliver(text: &str, file: Option<&std::path::Path>) -> Done {
 }
 
 /// Writes a result; false when nobody reads any more.
-fn is_read(text: &str) -> Result<bool, Failure> {
+fn is_read(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(e) => Err(Failure {

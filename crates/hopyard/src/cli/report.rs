@@ -1,18 +1,57 @@
 //! `hopyard report`.
 
-use super::args::ReportArgs;
-use super::{Done, deliver};
-use crate::assess::assess;
-use crate::report::{flame, render};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Done, Failure, deliver};
+use crate::assess::{assess_for, observations};
+use crate::model::Feature;
+use crate::report::{Format, flame, render};
 use crate::store;
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hopyard report hopyard-runs/20260301-101500-paths
+  hopyard report RUN --format html -o report.html    a page with pictures, in one file
+  hopyard report RUN --format markdown -o result.md
+  hopyard report RUN --format netperf
+  hopyard report RUN --need filter,vlan         recommend a path that offers these
+  hopyard report RUN --flame flames             a run with --profile: an SVG for each cell")]
+pub(super) struct ReportArgs {
+    /// The run's directory
+    run: PathBuf,
+    /// What the recommended path must offer: filter, vlan, host-access, unprivileged
+    #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
+    need: Vec<Feature>,
+    /// How to print it
+    #[arg(long, default_value = "text")]
+    format: Format,
+    /// Write to a file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Draw flame graphs of a run with profiles into a directory
+    #[arg(long, value_name = "DIR")]
+    flame: Option<PathBuf>,
+}
+
 pub(super) fn report(args: &ReportArgs) -> Done {
+    if args.format == Format::Parquet && args.output.is_none() && std::io::stdout().is_terminal() {
+        let message = "Parquet is nothing for a terminal: name a file with -o, or redirect it";
+        return Err(Failure::request(message));
+    }
     let run = store::load(&args.run)?;
     if let Some(directory) = &args.flame {
         let pictures = flame::draw(&run, directory)?;
         let shown: Vec<_> = pictures.iter().map(|p| p.display().to_string()).collect();
         crate::note(format_args!("drawn: {}", shown.join(", ")));
     }
-    let text = render(&assess(&run), args.format);
+    let text = render(
+        &assess_for(&run, &args.need),
+        &observations(&run),
+        args.format,
+    )?;
     deliver(&text, args.output.as_deref())
 }

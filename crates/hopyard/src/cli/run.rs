@@ -8,13 +8,14 @@ use hopyard_net::cpu;
 use super::args::RunArgs;
 use super::progress::Progress;
 use super::{Done, Failure, guest, print};
-use crate::assess::assess;
+use crate::assess::assess_for;
 use crate::guest::choose_kernel;
-use crate::model::CellStatus;
-use crate::plan::{self, Paths, Plan};
+use crate::guest::protocol::Order;
+use crate::model::{CellStatus, Feature};
+use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{Format, render};
 use crate::run::Prepared;
-use crate::store::{self, End, Run};
+use crate::store::{self, End, Header, Run};
 use crate::{profile, run, signals};
 
 /// Where runs go by themselves.
@@ -27,16 +28,47 @@ pub(super) fn run(args: &RunArgs) -> Done {
     }
     if let Some(kernel) = &args.guest.kernel {
         check_out(args.out.as_deref())?;
-        let carried = guest::carry_out(args, kernel, &mut Progress::new())?;
+        let order = Order {
+            plan: planned(args)?,
+            seed: args.seed.unwrap_or_else(run::any_seed),
+            profile: args.profile,
+            left_out: None,
+        };
+        let place = |header: &Header| destination(args.out.as_deref(), &header.id);
+        let carried = guest::carry_out(&order, &args.guest, kernel, place, &mut Progress::new())?;
         let failure = carried.failure.as_ref().map(guest::cut_short);
         // Its machine is gone: nothing can go on with it.
-        return told(&carried.run, failure, &carried.directory, args.json, false);
+        return told(
+            &carried.run,
+            failure,
+            &carried.directory,
+            &args.wish(),
+            false,
+        );
     }
     let (prepared, directory) = match &args.resume {
         Some(directory) => resumed(args, directory)?,
         None => begun(args)?,
     };
-    carry_out(prepared, &directory, args.json)
+    carry_out(prepared, &directory, &args.wish())
+}
+
+/// How a run is to be told.
+#[derive(Default)]
+pub(super) struct Wish<'a> {
+    /// As JSON.
+    pub(super) json: bool,
+    /// With a recommendation of a path that offers these.
+    pub(super) needs: &'a [Feature],
+}
+
+impl RunArgs {
+    fn wish(&self) -> Wish<'_> {
+        Wish {
+            json: self.json,
+            needs: &self.need,
+        }
+    }
 }
 
 /// Can a run be kept there?
@@ -53,9 +85,9 @@ pub(super) fn destination(out: Option<&Path>, id: &str) -> PathBuf {
 }
 
 /// Measures, and prints what came of it.
-pub(super) fn carry_out(prepared: Prepared, directory: &Path, json: bool) -> Done {
+pub(super) fn carry_out(prepared: Prepared, directory: &Path, wish: &Wish<'_>) -> Done {
     let (run, failure) = prepared.carry_out(directory, &mut Progress::new())?;
-    told(&run, failure.map(Failure::from), directory, json, true)
+    told(&run, failure.map(Failure::from), directory, wish, true)
 }
 
 /// Prints a run, with what was measured until then before the reason why it ended.
@@ -63,11 +95,11 @@ fn told(
     run: &Run,
     failure: Option<Failure>,
     directory: &Path,
-    json: bool,
+    wish: &Wish<'_>,
     resumable: bool,
 ) -> Done {
     let status = if failure.is_none() || !run.samples.is_empty() {
-        show(run, directory, json, resumable)?
+        show(run, directory, wish, resumable)?
     } else {
         ExitCode::SUCCESS
     };
@@ -121,11 +153,22 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         for (axis, values) in &args.set {
             part.set(axis, values);
         }
+        if let Some(search) = args.search {
+            part.set("search", &[search.to_string()]);
+        }
+    }
+    let searches = |part: &Part| part.set.iter().any(|(axis, _)| axis == "search");
+    if args.profile && plan.parts.iter().any(searches) {
+        return Err(Failure::request(
+            "--profile and a search: a profile is of one rate; search first, then give the rate found by --set pace=…"
+                .to_owned(),
+        ));
     }
     if args.quick {
         plan.hurry();
     }
     plan.window = args.window.unwrap_or(plan.window);
+    plan.warm_up = args.warm_up.unwrap_or(plan.warm_up);
     plan.blocks = args.blocks.unwrap_or(plan.blocks);
     plan.half_width = args.half_width.unwrap_or(plan.half_width);
     plan.confidence = args.confidence.unwrap_or(plan.confidence);
@@ -146,12 +189,16 @@ fn unused(id: &str) -> PathBuf {
     directory
 }
 
-fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
-    let report = assess(run);
-    let format = if json { Format::Json } else { Format::Text };
-    print(&render(&report, format))?;
+fn show(run: &Run, directory: &Path, wish: &Wish<'_>, resumable: bool) -> Done {
+    let report = assess_for(run, wish.needs);
+    let format = if wish.json {
+        Format::Json
+    } else {
+        Format::Text
+    };
+    print(&render(&report, &[], format)?)?;
     crate::note(format_args!(
-        "the run is in {0}; `hopyard report {0}` prints it again{1}",
+        "the run is in {0}; `hopyard report {0} --format html -o report.html` makes a page of it{1}",
         directory.display(),
         match run.end {
             Some(End::Complete) => String::new(),

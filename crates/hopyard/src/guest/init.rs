@@ -120,6 +120,7 @@ pub fn main(job: Job, interface: &Interface) -> io::Result<()> {
 
 fn serve(job: Job, interface: &Interface) -> Result<(), String> {
     mount_all()?;
+    hand_down_cpu();
     let here = Handle::here().map_err(|e| crate::chain(&e))?;
     // Devices take this over when they appear.
     here.quiet_ipv6().map_err(|e| crate::chain(&e))?;
@@ -142,6 +143,12 @@ fn serve(job: Job, interface: &Interface) -> Result<(), String> {
         .spawn()
         .map_err(|e| format!("cannot start {PROGRAM}: {e}"))?;
     reap_until(child.id())
+}
+
+/// Lets groups have shares of the guest's CPUs, which nobody else is there to allow. A kernel without the controller
+/// refuses; who asks for shares is told then.
+fn hand_down_cpu() {
+    let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu");
 }
 
 fn mount_all() -> Result<(), String> {

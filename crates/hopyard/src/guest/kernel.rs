@@ -76,7 +76,9 @@ fn release(image: &[u8]) -> Option<String> {
     };
     let end = text.iter().position(|b| !b.is_ascii_graphic())?;
     let release = std::str::from_utf8(&text[..end]).ok()?;
-    (!release.is_empty()).then(|| release.to_owned())
+    // It is part of the names of files.
+    let plain = release.starts_with(|c: char| c.is_ascii_digit()) && !release.contains('/');
+    plain.then(|| release.to_owned())
 }
 
 /// The modules of a release in a directory that somebody named: itself, or where packages put them.
@@ -125,7 +127,14 @@ mod tests {
         assert_eq!(release(&image).as_deref(), Some("6.1.0-9-cloud-amd64"));
         let vmlinux = b"\x7fELF....Linux version 6.9.0-rc1+ (me@here)";
         assert_eq!(release(vmlinux).as_deref(), Some("6.9.0-rc1+"));
-        for none in [&b""[..], b"#!/bin/sh", b"\x7fELF", &bzimage("")] {
+        for none in [
+            &b""[..],
+            b"#!/bin/sh",
+            b"\x7fELF",
+            &bzimage(""),
+            &bzimage("../6.1 (me)"),
+            &bzimage("6.1/.. (me)"),
+        ] {
             assert_eq!(release(none), None, "{none:?}");
         }
     }

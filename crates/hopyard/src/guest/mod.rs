@@ -30,5 +30,14 @@ pub use qemu::Accelerator;
 pub use run::{Carried, Host, carry_out};
 pub(crate) use worker::{Backend, Bootable, WorkerGuest};
 
+/// What `fuzz/` has of a kernel's modules: what one depends on, from the bytes of its file, which is compressed as its ending says.
+///
+/// # Errors
+/// It is no module.
+#[cfg(fuzzing)]
+pub fn module(file: &std::path::Path, bytes: Vec<u8>) -> Result<Vec<String>> {
+    modules::read(file, bytes).map(|(_, depends)| depends)
+}
+
 /// Name of the port by which host and guest speak.
 const PORT: &str = "hopyard";

@@ -17,6 +17,11 @@ use super::{Error, Kernel, Result};
 /// Without these a guest cannot be spoken to.
 const ESSENTIAL: [&str; 2] = ["virtio_pci", "virtio_console"];
 
+/// More than any module that a guest is given has, bytes, with all that a debugger wants.
+const LARGEST: u64 = 256 << 20;
+/// The most that decompressing may keep of what came before, KiB; modules are made with 1 MiB (`scripts/Makefile.modinst`).
+const DICTIONARY_KIB: u32 = 128 << 10;
+
 /// A module, ready to be loaded.
 #[derive(Debug)]
 pub(super) struct Module {
@@ -71,11 +76,11 @@ impl Gathering {
         if !self.seen.insert(name.to_owned()) {
             return Ok(());
         }
-        let image = plain(&file)?;
-        let depends = depends(&image).map_err(|why| Error::Module {
+        let bytes = fs::read(&file).map_err(|source| Error::Read {
             file: file.clone(),
-            why,
+            source,
         })?;
+        let (image, depends) = read(&file, bytes)?;
         for other in depends {
             self.add(&other)?;
         }
@@ -127,30 +132,33 @@ fn builtin(directory: &Path) -> Option<BTreeSet<String>> {
     )
 }
 
-/// A module as the kernel takes it. Not every kernel decompresses (`CONFIG_MODULE_DECOMPRESS`).
-fn plain(file: &Path) -> Result<Vec<u8>> {
-    let read = |source| Error::Read {
+/// A module as the kernel takes it, from its file, and what it depends on.
+///
+/// # Errors
+/// It is damaged, or none.
+pub(super) fn read(file: &Path, bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<String>)> {
+    let wrong = |why: String| Error::Module {
         file: file.to_owned(),
-        source,
+        why,
     };
-    let bytes = fs::read(file).map_err(read)?;
-    let mut plain = Vec::new();
-    match file.extension().and_then(|e| e.to_str()) {
-        Some("xz") => {
-            XzReader::new(&*bytes, true)
-                .read_to_end(&mut plain)
-                .map_err(read)?;
-        }
-        Some("zst") => {
-            let mut decoder = StreamingDecoder::new(&*bytes).map_err(|error| Error::Module {
-                file: file.to_owned(),
-                why: error.to_string(),
-            })?;
-            decoder.read_to_end(&mut plain).map_err(read)?;
-        }
+    let image = plain(file, bytes).map_err(wrong)?;
+    let depends = depends(&image).map_err(wrong)?;
+    Ok((image, depends))
+}
+
+/// Not every kernel decompresses (`CONFIG_MODULE_DECOMPRESS`).
+fn plain(file: &Path, bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+    let decoder: Box<dyn Read + '_> = match file.extension().and_then(|e| e.to_str()) {
+        Some("xz") => Box::new(XzReader::new_mem_limit(&*bytes, true, DICTIONARY_KIB)),
+        Some("zst") => Box::new(StreamingDecoder::new(&*bytes).map_err(|e| e.to_string())?),
         _ => return Ok(bytes),
+    };
+    let mut plain = Vec::new();
+    let read = decoder.take(LARGEST).read_to_end(&mut plain);
+    match read.map_err(|e| e.to_string())? as u64 {
+        LARGEST => Err(format!("it has more than {} MiB", LARGEST >> 20)),
+        _ => Ok(plain),
     }
-    Ok(plain)
 }
 
 /// What a module says that it depends on.
@@ -188,7 +196,10 @@ mod tests {
 
     #[test]
     fn what_is_no_module_is_refused() {
-        assert!(depends(b"no module").is_err());
+        for name in ["a.ko", "a.ko.xz", "a.ko.zst"] {
+            let error = read(Path::new(name), b"no module".to_vec()).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub struct Order {
     pub seed: u64,
     /// Take profiles too?
     pub profile: bool,
+    /// Paths that are left out already, with the reason. Where there is such a list, those that the guest cannot build
+    /// are left out as well; otherwise they are an error.
+    #[serde(default)]
+    pub left_out: Option<Vec<(String, String)>>,
 }
 
 /// What the guest answers.

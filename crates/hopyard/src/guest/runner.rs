@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::protocol::{Order, Said};
+use crate::lab;
 use crate::load::lines;
 use crate::measure::Error as MeasureError;
 use crate::model::{Cell, ProfileWindow, Sample};
@@ -38,8 +39,19 @@ fn carry_out(order: &Order) -> Result<End, Error> {
         let cpus = hopyard_net::cpu::online_cpus().map_err(MeasureError::from)?;
         profile::check(&cpus).map_err(MeasureError::from)?;
     }
-    let mut prepared = run::prepare(&order.plan, order.seed)?;
+    let mut plan = order.plan.clone();
+    let mut left_out = Vec::new();
+    if let Some(known) = &order.left_out {
+        left_out.clone_from(known);
+        left_out.extend(plan.leave_out(lab::lacking));
+        if plan.parts.is_empty() {
+            let why = left_out.iter().map(|(name, why)| format!("{name}: {why}"));
+            return Err(Error::Nothing(why.collect::<Vec<_>>().join("; ")));
+        }
+    }
+    let mut prepared = run::prepare(&plan, order.seed)?;
     prepared.header.profile = order.profile;
+    prepared.header.left_out.extend(left_out);
     tell(&Said::Prepared(Box::new(prepared.header.clone())))?;
     prepared.carry_out_for(&mut Port, &mut Port)
 }

@@ -2,8 +2,15 @@
 
 use hopyard_net::LinkKind;
 
-use super::topology::role;
+use super::builder::ETH;
+use super::topology::{Endpoint, Subnet, host, role};
+use super::wire::UPLINK;
 use super::{Builder, Result};
+use crate::meter::way::Hop;
+use crate::model::Peer;
+
+/// The port of endpoint `b`.
+const PORT_B: &str = "veth-b";
 
 impl Builder {
     /// A bridge of that name in the hub, with netfilter's calls off or on. A new namespace has them on where
@@ -22,5 +29,34 @@ impl Builder {
             }
         }
         Ok(())
+    }
+    /// The server of a path whose clients are ports of that bridge: the hub itself by the bridge's own device, or
+    /// what is behind another port.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn bridged_server(
+        &mut self,
+        bridge: &str,
+        peer: Peer,
+        way: &mut Vec<Hop>,
+    ) -> Result<Endpoint> {
+        match peer {
+            Peer::Host => {
+                way.push(Hop::rx(role::HUB, bridge));
+                self.endpoint(role::HUB, bridge, Subnet::LAN.host(host::HUB))
+            }
+            Peer::Local => {
+                self.veth((role::B, ETH), (role::HUB, PORT_B))?;
+                self.space(role::HUB)?.set_master(PORT_B, bridge)?;
+                way.extend([Hop::tx(role::HUB, PORT_B), Hop::rx(role::B, ETH)]);
+                self.endpoint(role::B, ETH, Subnet::LAN.host(host::B))
+            }
+            Peer::Far => {
+                self.wire()?;
+                self.space(role::HUB)?.set_master(UPLINK, bridge)?;
+                self.far_end(Subnet::LAN, way)
+            }
+        }
     }
 }

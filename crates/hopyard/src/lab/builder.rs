@@ -1,21 +1,17 @@
 //! What paths build labs with; dropping it takes down what was built.
 
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, allow_files, apply_ruleset};
-use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
+use hopyard_switch::Switch;
 
 use super::daemon::Service;
 use super::guests::Guest;
 use super::ovs::Ovs;
 use super::topology::{Addresses, Endpoint, Space, Subnet, role};
 use super::{Error, LabId, Result};
-use crate::model::{Axes, Family, OffloadFlag, Rate};
+use crate::model::{Axes, Family, OffloadFlag};
 
 /// Name of the device that carries an endpoint's addresses.
 pub(super) const ETH: &str = "eth0";
-/// The hub's end of the wire.
-pub(super) const UPLINK: &str = "up0";
-/// The far end of the wire.
-pub(super) const FAR_END: &str = "far0";
 
 /// New namespaces take reverse path filters over from the host, whatever it has.
 const SYSCTLS: [(&str, &str); 3] = [
@@ -233,20 +229,6 @@ impl Builder {
         Ok(())
     }
 
-    /// The wire: a veth pair from the hub's `up0` to `far0` in `far`, shaped both ways where the
-    /// axes ask for a rate.
-    ///
-    /// # Errors
-    /// The kernel cannot or will not.
-    pub fn wire(&mut self) -> Result<()> {
-        self.veth((role::HUB, UPLINK), (role::FAR, FAR_END))?;
-        if let Some(Rate(Some(rate_bps))) = self.axes.rate_bps {
-            self.space(role::HUB)?.shape(UPLINK, rate_bps)?;
-            self.space(role::FAR)?.shape(FAR_END, rate_bps)?;
-        }
-        Ok(())
-    }
-
     /// Gives a device its addresses of both families.
     ///
     /// # Errors
@@ -321,31 +303,6 @@ impl Builder {
         Ok(Endpoint::new(role, "lo", Addresses::LOOPBACK))
     }
 
-    /// The direct switch in the hub, with these of its devices as ports.
-    ///
-    /// # Errors
-    /// The kernel cannot or will not.
-    pub fn switch(&mut self, uplink: Option<&str>, ports: &[&str]) -> Result<()> {
-        let name = switch_name(self.id);
-        let hub = self.space(role::HUB)?.ns().try_clone()?;
-        self.switch = Some(name.clone());
-        let macs = |device: &&str| self.guest_mac(device).map(Mac).into_iter().collect();
-        let ports: Vec<(&str, Vec<Mac>)> = ports.iter().map(|port| (*port, macs(port))).collect();
-        hub.run(|| {
-            let mut switch = Switch::create(&NewSwitch {
-                name: &name,
-                uplink,
-                answers: false,
-            })?;
-            let ports = ports.into_iter().map(|(device, macs)| NewPort {
-                device,
-                macs,
-                ..NewPort::default()
-            });
-            Ok(switch.add_ports(&ports.collect::<Vec<_>>())?)
-        })?
-    }
-
     /// Devices of the hub that nobody uses, so that with those in use there are as many ports as the axes
     /// ask for. They are up, and so are their other ends in a namespace of their own.
     ///
@@ -395,16 +352,6 @@ impl Builder {
     pub(super) fn handle(&self, role: &str) -> Option<&Handle> {
         self.find(role).map(|space| &space.handle)
     }
-}
-
-/// The name of a lab's switch. The BPF file system takes no dots.
-pub(super) fn switch_name(id: LabId) -> String {
-    format!("lab-{id}").replace('.', "-")
-}
-
-/// The lab that a switch of this name belongs to, if it is a lab's.
-pub(super) fn lab_of_switch(name: &str) -> Option<LabId> {
-    name.strip_prefix("lab-")?.replace('-', ".").parse().ok()
 }
 
 impl Drop for Builder {

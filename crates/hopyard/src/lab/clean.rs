@@ -4,11 +4,13 @@
 //! a worker in it that was stopped, a direct switch, the directory of a switch that is a program (with
 //! its daemons, if the lab was to be kept), and a kept lab that was never finished.
 
+use std::io::ErrorKind;
+
 use hopyard_net::Cgroup;
 use hopyard_switch::Switch;
 
-use super::builder::lab_of_switch;
 use super::daemon::home::{HOMES, Home};
+use super::switching::lab_of_switch;
 use super::{LabId, Result, keep};
 
 /// What was found, and what became of it.
@@ -18,6 +20,8 @@ pub struct Cleaned {
     pub removed: Vec<String>,
     /// A sentence for each thing that would not go.
     pub problems: Vec<String>,
+    /// A sentence for each place that is closed to whoever asks.
+    pub closed: Vec<String>,
 }
 
 /// Removes everything whose owner is dead. Labs that live, and kept labs that are whole, stay.
@@ -41,7 +45,14 @@ pub fn clean() -> Result<Cleaned> {
             Err(e) => cleaned.problems.push(crate::chain(&e)),
         }
     }
-    for name in abandoned_switches()? {
+    let switches = abandoned_switches()?;
+    if switches.is_none() {
+        cleaned.closed.push(
+            "switches of interrupted labs are root's to see: run as root to have them cleaned too"
+                .to_owned(),
+        );
+    }
+    for name in switches.unwrap_or_default() {
         match Switch::discard(&name) {
             Ok(()) => cleaned.removed.push(format!("switch `{name}` of a lab")),
             Err(e) => cleaned.problems.push(crate::chain(&e)),
@@ -69,25 +80,34 @@ pub fn clean() -> Result<Cleaned> {
     Ok(cleaned)
 }
 
-/// What [`clean`] would remove, by name.
+/// What [`clean`] would remove, by name, of what whoever asks may see.
 ///
 /// # Errors
 /// The places where leftovers would be cannot be read.
 pub fn find() -> Result<Vec<String>> {
     let mut found = abandoned_groups()?;
-    found.extend(abandoned_switches()?);
+    found.extend(abandoned_switches()?.unwrap_or_default());
     found.extend(abandoned_homes()?.into_iter().map(|(_, name)| name));
     found.extend(keep::leftovers()?);
     Ok(found)
 }
 
-/// Switches of labs whose builder is dead and which are not kept.
-fn abandoned_switches() -> Result<Vec<String>> {
+/// Switches of labs whose builder is dead and which are not kept; `None` where only root may look, as with the BPF file
+/// system that systemd mounts.
+fn abandoned_switches() -> Result<Option<Vec<String>>> {
     let kept: Vec<String> = keep::list()?.into_iter().filter_map(|k| k.switch).collect();
     let dead = |name: &String| lab_of_switch(name).is_some_and(|id| !id.owner.lives());
-    let mut names = Switch::names()?;
+    let mut names = match Switch::names() {
+        Ok(names) => names,
+        Err(hopyard_switch::Error::File { source, .. })
+            if source.kind() == ErrorKind::PermissionDenied =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
     names.retain(|name| dead(name) && !kept.contains(name));
-    Ok(names)
+    Ok(Some(names))
 }
 
 /// Directories of daemons of labs whose builder is dead and which are not kept.

@@ -3,10 +3,13 @@
 use std::net::IpAddr;
 
 use super::builder::ETH;
-use super::topology::{Addresses, Client, Subnet, host, role};
+use super::topology::{Addresses, Client, Endpoint, Subnet, host, role};
 use super::{Builder, Result};
 use crate::meter::way::Hop;
 use crate::model::Family;
+
+/// What a client is connected to is named after it.
+const PORT: &str = "veth-";
 
 /// Where a client is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +33,20 @@ impl Seat {
         }
     }
 
+    /// What all devices are that are as this one at each container: its own of that name, or the ports. `None` for
+    /// any other device.
+    pub(super) fn alike<'a>(role: &str, device: &'a str) -> Option<&'a str> {
+        if role::is_container(role) {
+            return Some(device);
+        }
+        let of = device.strip_prefix(PORT)?;
+        role::is_container(of).then_some(PORT)
+    }
+
     fn alone(subnet: Subnet) -> Self {
         Self {
             role: role::A,
-            port: "veth-a".to_owned(),
+            port: format!("{PORT}{}", role::A),
             addresses: subnet.host(host::A),
         }
     }
@@ -42,7 +55,7 @@ impl Seat {
         let role = role::container(number);
         Self {
             role,
-            port: format!("veth-{role}"),
+            port: format!("{PORT}{role}"),
             addresses: subnet.host(host::container(number)),
         }
     }
@@ -118,41 +131,59 @@ impl Builder {
         Ok(())
     }
 
-    /// Tells containers and their neighbour of each other, for good. Asking takes room in a table that the
-    /// whole host has one of, for a thousand entries (`gc_thresh3`). `device` is the neighbour's; `None` is the
-    /// last one of each container's own way.
+    /// Tells containers and the server that they are on one link with of each other, for good. Asking takes room in
+    /// a table that the whole host has one of, for a thousand entries (`gc_thresh3`).
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn introduce(
-        &mut self,
-        clients: &[Client],
-        neighbour: &'static str,
-        device: Option<&str>,
-        addresses: Addresses,
-    ) -> Result<()> {
-        let address = addresses.of(self.axes().family);
-        let shared = match device {
-            Some(device) => Some(self.space(neighbour)?.link(device)?.mac),
-            None => None,
-        };
-        let containers = clients
-            .iter()
-            .filter(|client| role::is_container(client.endpoint.role));
-        for Client { endpoint, way } in containers {
-            let device = device.or(way.last().map(|hop| &*hop.device)).unwrap_or(ETH);
-            let mac = match shared {
-                Some(mac) => mac,
-                None => self.space(neighbour)?.link(device)?.mac,
-            };
-            let own = self.space(endpoint.role)?.link(ETH)?.mac;
-            if let (Some(mac), Some(own)) = (mac, own) {
-                let back = endpoint.addresses.of(self.axes().family);
-                self.space(endpoint.role)?
-                    .add_neighbour(ETH, address, mac)?;
-                self.space(neighbour)?.add_neighbour(device, back, own)?;
-            }
+    pub fn introduce(&mut self, clients: &[Client], server: &Endpoint) -> Result<()> {
+        let mac = self.space(server.role)?.link(&server.device)?.mac;
+        for client in containers(clients) {
+            self.introduce_one(&client.endpoint, server, mac)?;
         }
         Ok(())
     }
+
+    /// The same for a neighbour with a cable to each container, of whose own way its device is the last.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn introduce_by_cable(
+        &mut self,
+        clients: &[Client],
+        neighbour: &'static str,
+        addresses: Addresses,
+    ) -> Result<()> {
+        for client in containers(clients) {
+            let device = client.way.last().map_or(ETH, |hop| &hop.device);
+            let mac = self.space(neighbour)?.link(device)?.mac;
+            let neighbour = Endpoint::new(neighbour, device, addresses);
+            self.introduce_one(&client.endpoint, &neighbour, mac)?;
+        }
+        Ok(())
+    }
+
+    fn introduce_one(
+        &mut self,
+        client: &Endpoint,
+        neighbour: &Endpoint,
+        mac: Option<[u8; 6]>,
+    ) -> Result<()> {
+        let family = self.axes().family;
+        let own = self.space(client.role)?.link(&client.device)?.mac;
+        let (Some(mac), Some(own)) = (mac, own) else {
+            return Ok(());
+        };
+        let (there, back) = (neighbour.addresses.of(family), client.addresses.of(family));
+        self.space(client.role)?
+            .add_neighbour(&client.device, there, mac)?;
+        let handle = self.space(neighbour.role)?;
+        Ok(handle.add_neighbour(&neighbour.device, back, own)?)
+    }
+}
+
+fn containers(clients: &[Client]) -> impl Iterator<Item = &Client> {
+    clients
+        .iter()
+        .filter(|client| role::is_container(client.endpoint.role))
 }

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use hopyard_net::{LinkKind, MacvlanMode, NewLink, end_with_starter};
 use hopyard_tap::{NewDevice, Queues};
 
-use super::builder::UPLINK;
 use super::topology::{Addresses, Endpoint, role};
+use super::wire::UPLINK;
 use super::{Builder, Error, Lab, Result};
 use crate::guest::{Backend, Bootable, Interface, Kit, WorkerGuest};
 use crate::load::remote::Remote;

@@ -1,12 +1,16 @@
 //! Offload flags of every device of a lab: set as the axes ask, read back as they are.
 
+use std::collections::HashSet;
+
 use hopyard_net::Offload;
 use hopyard_net::OffloadState as Active;
 
-use super::{Builder, Error, Result};
+use super::{Builder, Error, Result, Seat};
 use crate::model::{OffloadFlag, OffloadState, Switch};
 
 /// Sets what the axes ask for on every device and reads every flag back.
+///
+/// Of the devices that containers have one each of, one in each state is in the answer.
 ///
 /// `offload` changes what can be changed. A flag asked for by its own name must be what was asked.
 pub(super) fn apply(builder: &Builder, path: &'static str) -> Result<Vec<OffloadState>> {
@@ -43,12 +47,13 @@ pub(super) fn apply(builder: &Builder, path: &'static str) -> Result<Vec<Offload
     }
     // Only now: a bridge's own flags follow those of its ports.
     let mut states = Vec::new();
+    let mut told = HashSet::new();
     for (role, device) in builder.devices() {
         let Some(handle) = builder.handle(role) else {
             continue;
         };
         let active = handle.offloads(device)?;
-        states.extend(OffloadFlag::ALL.map(|flag| {
+        let of_device = OffloadFlag::ALL.map(|flag| {
             let by_device = match active.get(kernel_name(flag)) {
                 Active::On => ("on", false),
                 Active::Off => ("off", false),
@@ -66,7 +71,17 @@ pub(super) fn apply(builder: &Builder, path: &'static str) -> Result<Vec<Offload
                 fixed,
                 asked: axes.offload_wanted(flag),
             }
-        }));
+        });
+        // Containers are alike: of a thousand devices those are told that are not as another.
+        let is_new = Seat::alike(role, device).is_none_or(|kind| {
+            told.insert((
+                kind,
+                of_device.each_ref().map(|s| (s.state.clone(), s.fixed)),
+            ))
+        });
+        if is_new {
+            states.extend(of_device);
+        }
     }
     Ok(states)
 }

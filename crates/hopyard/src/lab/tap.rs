@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use hopyard_net::NetNs;
 
@@ -24,15 +24,16 @@ pub const SWITCH_NAME: &str = "tap switch";
 /// Queues of each tap where the axes do not say.
 const QUEUES: u32 = 2;
 
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+static PROGRAM: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Has labs start their tap switches with this program, in place of the one that runs; the first to say so is heard.
+/// Has labs that are built from now on start their tap switches with this program, in place of the one that runs.
 pub fn set_program(program: PathBuf) {
-    let _ = PROGRAM.set(program);
+    *PROGRAM.lock().unwrap_or_else(PoisonError::into_inner) = Some(program);
 }
 
 fn program() -> Result<PathBuf> {
-    PROGRAM.get().cloned().map_or_else(
+    let program = PROGRAM.lock().unwrap_or_else(PoisonError::into_inner);
+    program.clone().map_or_else(
         || {
             std::env::current_exe().map_err(|source| Error::File {
                 what: "find the own program's file".to_owned(),
@@ -93,6 +94,9 @@ impl Builder {
         switch.arg(format!("--queues={queues}"));
         if let Some(steering) = axes.steering {
             switch.arg(format!("--steering={steering}"));
+        }
+        if let Some(join) = axes.join {
+            switch.arg(format!("--join={join}"));
         }
         let hub = self.space(role::HUB)?.ns().try_clone()?;
         let new = NewService {

@@ -31,7 +31,8 @@ impl Lab {
     /// It does not start, or does not greet.
     pub fn start(&self, endpoint: &Endpoint, command: Command) -> Result<Remote> {
         let mut command = to_speak_with(command);
-        if let Some(cgroup) = self.cgroup() {
+        let own = self.own_group(self.has_shares(), endpoint.role)?;
+        if let Some(cgroup) = own.as_ref().or(self.cgroup()) {
             cgroup.adopt(&mut command)?;
         }
         let net = self.space(endpoint.role)?.handle.ns();
@@ -50,8 +51,7 @@ impl Lab {
         if axes.containers.is_none() {
             return Ok(vec![self.start_worker(&self.topology.client, program)?]);
         }
-        let groups = axes.scheduler == Some(Scheduler::Groups);
-        if let (true, Some(cgroup)) = (groups, self.cgroup()) {
+        if let (true, Some(cgroup)) = (self.has_shares(), self.cgroup()) {
             cgroup.share_cpu()?;
         }
         let endpoints: Vec<_> = self.topology.clients().collect();
@@ -59,9 +59,7 @@ impl Lab {
         let mut remotes = Vec::new();
         for (number, endpoint) in numbered {
             let contained = role::is_container(endpoint.role);
-            let own = self.cgroup().filter(|_| contained || groups);
-            let own = own.map(|_| Cgroup::create(&format!("{}/{number}", self.id())));
-            let own = own.transpose()?;
+            let own = self.own_group(contained || self.has_shares(), &number.to_string())?;
             let mut remote = self.begin(endpoint, program)?;
             // It does nothing before it is asked to.
             if let Some(cgroup) = own.as_ref().or(self.cgroup()) {
@@ -84,6 +82,19 @@ impl Lab {
             }
         }
         Ok(remotes)
+    }
+
+    /// Has each process of the client a share of the CPU?
+    fn has_shares(&self) -> bool {
+        self.axes().scheduler == Some(Scheduler::Groups)
+    }
+
+    /// A group below the lab's, for a process that is to have one. Where groups have shares every process is: the group
+    /// that hands them out must hold none itself (Documentation/admin-guide/cgroup-v2.rst, "No Internal Process Constraint").
+    fn own_group(&self, wanted: bool, name: &str) -> Result<Option<Cgroup>> {
+        let lab = self.cgroup().filter(|_| wanted);
+        let own = lab.map(|_| Cgroup::create(&format!("{}/{name}", self.id())));
+        Ok(own.transpose()?)
     }
 
     /// Starts one of many workers, in a PID namespace of its own where it is a container.

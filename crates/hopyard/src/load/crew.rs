@@ -29,6 +29,8 @@ pub(super) enum Said {
     Nothing,
     /// The round trips of a client.
     RoundTrips(Histogram<u64>),
+    /// How many datagrams of an open loop's sender were due in the window.
+    Due(u64),
     /// The datagrams of a receiver of numbered ones.
     Journal(Box<Journal>),
 }
@@ -71,6 +73,8 @@ pub(super) struct Crew {
     pub(super) lanes: Vec<Lane>,
     /// `None` leaves it to the scheduler.
     pub(super) cpu: Option<usize>,
+    /// How long after the start they begin, ns.
+    pub(super) after_ns: u64,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) started: Receiver<Timetable>,
     /// For the controlling thread.
@@ -81,13 +85,14 @@ pub(super) struct Crew {
 ///
 /// The streams of one CPU have one thread, which costs them fewer switches and wake-ups (see
 /// [`flow::transmit_in_turns`]). Every other flow has a thread of its own: in turns, the time of a transaction
-/// would hold the work on the others'; a paced flow sleeps; and which sender of a flood runs is the scheduler's to say. Without CPUs the scheduler is to have something to place.
+/// would hold the work on the others'; a paced flow sleeps, as does one that begins later; and which sender of a flood runs is the scheduler's to say. Without CPUs the scheduler is to have something to place.
 pub(super) fn crews<L>(
     spec: &LoadSpec,
     flows: Vec<L>,
     cpus: &[usize],
 ) -> Vec<(Option<usize>, Vec<L>)> {
-    let in_turns = spec.kind.is_stream() && !spec.kind.is_numbered() && spec.pace_bps.is_none();
+    let is_plain = spec.pace_bps.is_none() && spec.stagger_ns == 0;
+    let in_turns = spec.kind.is_stream() && !spec.kind.is_numbered() && is_plain;
     let mut crews: Vec<(Option<usize>, Vec<L>)> = Vec::new();
     for (index, flow) in flows.into_iter().enumerate() {
         let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
@@ -124,6 +129,11 @@ impl Lane {
             .try_clone()
             .map_err(|e| format!("cannot copy a socket: {e}"))?;
         Ok(Some(listener))
+    }
+
+    /// Does it send what the other end waits for?
+    pub(super) fn begins(&self, kind: LoadKind) -> bool {
+        self.gathers().is_none() && self.is_server() == (kind == LoadKind::TcpMaerts)
     }
 
     fn is_server(&self) -> bool {
@@ -175,7 +185,8 @@ impl Crew {
         let Ok(timetable) = self.started.recv() else {
             return Ok(Said::Nothing);
         };
-        let prepared = Prepared::new(&self.spec, timetable)?;
+        let start_ns = timetable.start_ns + self.after_ns;
+        let prepared = Prepared::new(&self.spec, timetable, start_ns)?;
         if self.spec.round_robin && !self.lanes.iter().any(Lane::is_server) {
             cpu::schedule_current_thread(cpu::Policy::RoundRobin).map_err(|e| crate::chain(&e))?;
         }
@@ -183,7 +194,7 @@ impl Crew {
         let gathering = gathering
             .map(|flows| Gathering::new(&self.spec, flows, timetable))
             .transpose()?;
-        clock::sleep_until_monotonic_ns(timetable.start_ns)
+        clock::sleep_until_monotonic_ns(start_ns)
             .map_err(|e| format!("cannot sleep until the start: {e}"))?;
         match (&*self.lanes, &*connections) {
             ([lane], [connection]) => {
@@ -245,7 +256,7 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(spec: &'a LoadSpec, timetable: Timetable) -> Result<Self, String> {
+    fn new(spec: &'a LoadSpec, timetable: Timetable, start_ns: u64) -> Result<Self, String> {
         let receive = if spec.kind.is_tcp() {
             flow::RECEIVE_BYTES
         } else {
@@ -265,7 +276,7 @@ impl<'a> Prepared<'a> {
                 open_ns: timetable.open_ns,
                 close_ns: timetable.close_ns,
             },
-            start_ns: timetable.start_ns,
+            start_ns,
         })
     }
 
@@ -292,11 +303,16 @@ impl<'a> Prepared<'a> {
             Some(number) => Message::numbered(size, number, self.spec.service_time_ns),
             None => Message::plain(size),
         };
-        match Schedule::new(self.spec, self.start_ns, number.unwrap_or(0)) {
-            Some(schedule) => flow::transmit_paced(io, &mut message, context, schedule),
-            None => flow::transmit(io, &mut message, context),
+        let schedule = || Schedule::new(self.spec, self.start_ns, number.unwrap_or(0));
+        match schedule() {
+            Some(schedule) => flow::transmit_paced(io, &mut message, context, schedule)?,
+            None => flow::transmit(io, &mut message, context)?,
         }
-        .map(|()| Said::Nothing)
+        let paced = schedule().filter(|_| self.spec.kind == LoadKind::UdpPaced);
+        let window = (self.times.open_ns, self.times.close_ns);
+        Ok(paced.map_or(Said::Nothing, |schedule| {
+            Said::Due(schedule.due_between(window.0, window.1))
+        }))
     }
 
     /// Streams only: several of one thread.

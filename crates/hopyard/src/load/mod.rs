@@ -20,4 +20,16 @@ mod summary;
 mod tally;
 pub mod worker;
 
-pub use spec::LoadSpec;
+pub use spec::{LoadSpec, least_load, pace_of};
+
+/// What `fuzz/` has of a pipe: the messages that are heard of bytes, and why not all of them.
+///
+/// # Errors
+/// There is no thread to hear them.
+#[cfg(fuzzing)]
+pub fn heard<T: serde::de::DeserializeOwned + Send + 'static>(
+    bytes: Vec<u8>,
+) -> std::io::Result<Vec<std::io::Result<T>>> {
+    let heard = lines::hear("fuzz", std::io::Cursor::new(bytes))?;
+    Ok(heard.into_iter().collect())
+}

@@ -23,7 +23,7 @@ use crate::model::{
 };
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// What the controller asks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -140,6 +140,10 @@ pub struct Tallied {
     /// How numbered datagrams arrived (their server).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// Datagrams of an open loop that were due in the window: by the sender's schedule, or those of them that the
+    /// receiver has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<u64>,
     /// TCP's own account (standing connections).
     pub tcp: Option<TcpSummary>,
     /// What each flow took in; of a TCP stream, what its kernel took in.
@@ -161,11 +165,12 @@ impl Tallied {
             ("send_errors", self.send_errors),
             ("timeouts", self.timeouts),
             ("slices", largest(&self.slices)),
-            ("latency", self.latency.as_ref().map_or(0, |l| l.count)),
+            ("latency", self.latency.as_ref().map_or(0, Latency::largest)),
             (
                 "arrivals",
                 self.arrivals.as_ref().map_or(0, Arrivals::largest),
             ),
+            ("due", self.due.unwrap_or(0)),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
             (
                 "flows",

@@ -1,5 +1,7 @@
 //! One load at one end: its sockets, its threads, and the reading of its counters over the window.
 
+mod parting;
+
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,13 +10,11 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use hopyard_net::{clock, cpu, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
-use super::crew::{Crew, Lane, Origin, Outcome, Said, SharedSocket, crews};
-use super::journal::Journal;
+use super::crew::{Crew, Lane, Origin, Outcome, SharedSocket, crews};
 use super::protocol::{Tallied, Timetable};
 use super::receiver::{Effort, SharedTid};
 use super::scheduling::Watch;
@@ -23,16 +23,6 @@ use super::spec::LoadSpec;
 use super::summary::summarise;
 use super::tally::{Reading, Tally};
 use crate::model::{Counted, LoadKind, Scheduling, TcpSummary};
-
-/// What the threads of a session had to say, put together.
-#[derive(Default)]
-struct Parting {
-    round_trips: Option<Histogram<u64>>,
-    journal: Option<Box<Journal>>,
-}
-
-/// How long a flow may take to notice that it is over.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A load at one end, from its sockets to its result.
 pub(crate) struct Session {
@@ -151,7 +141,15 @@ impl Session {
         for (cpu, lanes) in crews(spec, lanes, cpus) {
             let (start, started) = channel();
             let tid = SharedTid::default();
+            let index = session.threads.len();
+            // Staggered flows have a thread each.
+            let begins = lanes.iter().all(|lane| lane.begins(spec.kind));
             let crew = Crew {
+                after_ns: if begins {
+                    spec.begins_after_ns(index)
+                } else {
+                    0
+                },
                 tid: tid.clone(),
                 spec: spec.clone(),
                 settings: settings.clone(),
@@ -161,7 +159,6 @@ impl Session {
                 started,
             };
             let ended = ended_tx.clone();
-            let index = session.threads.len();
             let handle = std::thread::Builder::new()
                 .name(format!("flow-{index}"))
                 .spawn(move || {
@@ -219,6 +216,7 @@ impl Session {
             (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),
             _ => None,
         };
+        let due = parting.due.or(told.as_ref().and_then(|told| told.due));
         let (one_way, arrivals) =
             told.map_or((None, None), |told| (told.latency, Some(told.arrivals)));
         let round_trips = parting.round_trips.as_ref().map(summarise).transpose()?;
@@ -242,9 +240,10 @@ impl Session {
                 .collect(),
             latency: round_trips.or(one_way),
             arrivals,
+            due,
             tcp: self
                 .has_standing_connections()
-                .then(|| since(sum(&closed.tcp), sum(&opened.tcp))),
+                .then(|| TcpSummary::sum(&closed.tcp).since(TcpSummary::sum(&opened.tcp))),
             flows: self.taken_in(&opened, &closed),
             scheduling: closed.scheduling.since(opened.scheduling),
         })
@@ -321,29 +320,6 @@ impl Session {
         Ok(summaries)
     }
 
-    /// Ends every flow and gathers what they have to say.
-    fn farewell(&mut self) -> Result<Parting, String> {
-        self.hang_up();
-        let mut parting = Parting::default();
-        for _ in 0..self.threads.len() {
-            let outcome = self
-                .ended
-                .recv_timeout(FAREWELL)
-                .map_err(|_| "a flow did not stop within 2 s".to_owned())?;
-            parting.take_in(outcome?)?;
-        }
-        for thread in &mut self.threads {
-            if thread
-                .handle
-                .take()
-                .is_some_and(|handle| handle.join().is_err())
-            {
-                return Err("a flow's thread panicked; its message is on stderr".to_owned());
-            }
-        }
-        Ok(parting)
-    }
-
     /// Tells the loops to stop and wakes those that wait in a socket call.
     fn hang_up(&self) {
         self.stop.store(true, Relaxed);
@@ -369,25 +345,6 @@ struct Edge {
     scheduling: Scheduling,
 }
 
-impl Parting {
-    fn take_in(&mut self, said: Said) -> Result<(), String> {
-        match said {
-            Said::Nothing => {}
-            Said::RoundTrips(one) => match &mut self.round_trips {
-                Some(sum) => sum
-                    .add(one)
-                    .map_err(|e| format!("cannot add histograms: {e}"))?,
-                none => *none = Some(one),
-            },
-            Said::Journal(one) => match &mut self.journal {
-                Some(sum) => sum.absorb(*one)?,
-                none => *none = Some(one),
-            },
-        }
-        Ok(())
-    }
-}
-
 /// Over how many sockets the flows of a server are spread, and how many each has: numbered datagrams share one on
 /// each CPU, every other flow has its own.
 fn shares(spec: &LoadSpec, cpus: usize) -> Vec<u32> {
@@ -403,21 +360,5 @@ fn shares(spec: &LoadSpec, cpus: usize) -> Vec<u32> {
 impl Drop for Session {
     fn drop(&mut self) {
         self.hang_up();
-    }
-}
-
-fn sum(flows: &[TcpSummary]) -> TcpSummary {
-    flows
-        .iter()
-        .fold(TcpSummary::default(), |sum, flow| sum.plus(*flow))
-}
-
-fn since(end: TcpSummary, start: TcpSummary) -> TcpSummary {
-    TcpSummary {
-        retransmits: end.retransmits - start.retransmits,
-        bytes_received: end.bytes_received - start.bytes_received,
-        busy_ns: end.busy_ns - start.busy_ns,
-        receive_window_limited_ns: end.receive_window_limited_ns - start.receive_window_limited_ns,
-        send_buffer_limited_ns: end.send_buffer_limited_ns - start.send_buffer_limited_ns,
     }
 }

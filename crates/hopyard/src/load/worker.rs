@@ -224,6 +224,7 @@ fn timed(
         slices: Vec::new(),
         latency: None,
         arrivals: None,
+        due: None,
         tcp: None,
         flows: vec![received],
         scheduling: Scheduling::default(),

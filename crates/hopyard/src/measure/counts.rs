@@ -8,7 +8,11 @@ use super::legs::{self, Parts};
 use crate::lab::{Client, Lab, Topology};
 use crate::load::protocol::Tallied;
 use crate::meter::way::{Hop, Traffic};
-use crate::model::{Arrived, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement};
+use crate::model::{
+    Arrived, BusyCpus, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement,
+    OpenLoop, QueueChanges,
+};
+use crate::units::float;
 
 /// All that was counted of one window.
 pub(super) struct Counts {
@@ -27,14 +31,9 @@ pub(super) struct Observed {
     /// Between the two readings of the devices, ns.
     pub(super) devices_ns: u64,
     pub(super) beside: Passed,
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "spans of a window are far below 2^53 ns"
-)]
-fn float(ns: u64) -> f64 {
-    ns as f64
+    /// Of the CPUs that the client's flows may run on, and of all.
+    pub(super) client_cpus: Option<BusyCpus>,
+    pub(super) allowed_cpus: Option<BusyCpus>,
 }
 
 pub(super) fn assemble(
@@ -54,6 +53,8 @@ pub(super) fn assemble(
         devices,
         devices_ns,
         beside,
+        client_cpus,
+        allowed_cpus,
     } = observed;
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
     // The receiver of a stream counts it; transactions are the client's.
@@ -116,18 +117,28 @@ pub(super) fn assemble(
         cpu,
         latency: receiver.latency.clone(),
         arrivals: receiver.arrivals.clone(),
+        open_loop: sender
+            .due
+            .zip(receiver.due)
+            .map(|(due, arrived)| OpenLoop { due, arrived }),
+        search: None,
         tcp,
         client_scheduling: client.scheduling,
+        client_cpus,
+        allowed_cpus,
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
-        queue_changes: None,
-        guest_steal_ratio: None,
+        queue_changes: beside.queue_changes.map(|count| QueueChanges {
+            count,
+            flows: cell.axes.flows,
+            span_ns: beside.span_ns,
+        }),
+        guest_steal_ratio: beside.guest_steal_ratio,
         datapath: lab.datapath(),
         guest: lab.guest_used(),
         way,
     };
-    beside.note(cell.axes.flows, &mut measurement);
     if !one_clock(&lab.topology) {
         measurement.forget_one_way_times();
     }

@@ -17,6 +17,10 @@ pub(super) struct Ends {
     pub(super) server: Remote,
     /// Does the server count what arrives? Then the clients need not look how the window goes on.
     pub(super) is_received_by_server: bool,
+    /// Where on this machine the client's flows may run; none of a guest.
+    pub(super) client_cpus: Vec<usize>,
+    /// Where this process and its workers may.
+    pub(super) allowed_cpus: Vec<usize>,
 }
 
 impl Ends {
@@ -45,7 +49,7 @@ impl Ends {
         for (index, (client, ports)) in self.clients.iter_mut().zip(ports.chunks(each)).enumerate()
         {
             let request = Request::Connect {
-                spec: spec.part(ports.len()),
+                spec: spec.part(index * each, ports.len()),
                 address,
                 ports: ports.to_vec(),
                 cpus: places.of_client(index * each),

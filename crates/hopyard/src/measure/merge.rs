@@ -19,6 +19,7 @@ pub(super) fn merged(parts: &[Tallied]) -> Result<Tallied, String> {
         for (sum, slice) in all.slices.iter_mut().zip(&part.slices) {
             *sum += slice;
         }
+        all.due = all.due.zip(part.due).map(|(one, two)| one + two);
         all.tcp = all
             .tcp
             .zip(part.tcp)

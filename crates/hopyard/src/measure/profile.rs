@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::ends::Ends;
 use super::{Error, Sampler, wait_until};
 use crate::lab::{self, Lab};
+use crate::load::protocol::Timetable;
 use crate::model::{Cell, ProfileWindow};
 use crate::profile::fold::{Span, fold};
 use crate::profile::{Profiler, Symbols, Taken, window};
@@ -15,7 +16,7 @@ impl Sampler {
     pub fn profile_estimate(&self, cell: &Cell) -> Duration {
         /// Reading and sorting the kernel's symbols.
         const SYMBOLS: Duration = Duration::from_millis(100);
-        self.estimate_of(cell, window(self.window)) + SYMBOLS
+        Self::around(cell) + self.traffic(cell, window(self.window)) + SYMBOLS
     }
 
     /// Samples a cell's call chains in a lab of its own.
@@ -29,7 +30,8 @@ impl Sampler {
         let lab = Lab::build(path, cell.peer, &cell.axes)?;
         let profiler = Profiler::open(self.meter.cpus(), window(self.window))?;
         let mut ends = self.ends(&lab, cell)?;
-        self.sampled(profiler, &lab, &mut ends)
+        let timetable = self.timetable(cell, window(self.window));
+        self.sampled(profiler, &lab, &mut ends, timetable)
             .map_err(|error| ends.cause_of(error))
     }
 
@@ -40,8 +42,8 @@ impl Sampler {
         mut profiler: Profiler,
         lab: &Lab,
         ends: &mut Ends,
+        timetable: Timetable,
     ) -> Result<ProfileWindow, Error> {
-        let timetable = self.timetable(window(self.window), ends.clients.len());
         ends.run(timetable)?;
         wait_until(timetable.open_ns)?;
         profiler.start()?;

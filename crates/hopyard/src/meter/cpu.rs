@@ -9,7 +9,7 @@ use super::Error;
 use super::idle::{self, IdleClock};
 use super::processes::Clocks;
 use super::stat::{self, Stat};
-use crate::model::{CpuAccounting, CpuUse, TickSplit};
+use crate::model::{BusyCpus, CpuAccounting, CpuUse, TickSplit};
 
 /// The processes that make the load.
 #[derive(Debug, Default, Clone, Copy)]
@@ -31,6 +31,7 @@ pub struct CpuMeter {
 #[derive(Debug, Clone)]
 pub struct CpuReading {
     idle: Vec<IdleClock>,
+    accounting: CpuAccounting,
     stat: Stat,
     foreign: Clocks,
     controller_ns: u64,
@@ -76,6 +77,7 @@ impl CpuMeter {
         let (idle, stat, controller_ns) = self.clocks()?;
         Ok(CpuReading {
             idle,
+            accounting: self.accounting,
             stat,
             foreign,
             controller_ns,
@@ -93,6 +95,7 @@ impl CpuMeter {
         let foreign = Clocks::foreign(&left_out(ours))?;
         Ok(CpuReading {
             idle,
+            accounting: self.accounting,
             stat,
             foreign,
             controller_ns,
@@ -154,6 +157,27 @@ fn usage(ours: Ours<'_>) -> Option<Duration> {
 }
 
 impl CpuReading {
+    /// How full some CPUs were from `start` to this reading. `None` of no CPU, and where the clock tells of all CPUs
+    /// together only.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "ns of a run are far below 2^53")]
+    pub fn busy(&self, start: &Self, cpus: &[usize]) -> Option<BusyCpus> {
+        if cpus.is_empty() || self.accounting != CpuAccounting::IdleClock {
+            return None;
+        }
+        let (mut idle_ns, mut elapsed_ns) = (0, 0);
+        for cpu in cpus {
+            let of = |reading: &Self| reading.idle.iter().find(|clock| clock.cpu == *cpu).copied();
+            let (begin, end) = (of(start)?, of(self)?);
+            idle_ns += end.idle_ns.saturating_sub(begin.idle_ns);
+            elapsed_ns += end.at_ns.saturating_sub(begin.at_ns);
+        }
+        (elapsed_ns > 0).then(|| BusyCpus {
+            cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
+            busy_ratio: 1.0 - (idle_ns as f64 / elapsed_ns as f64).min(1.0),
+        })
+    }
+
     /// CPU use from `start` to this reading, without a baseline.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "ns of a run are far below 2^53")]
@@ -198,5 +222,44 @@ impl CpuReading {
             },
             forks: ticks.forks,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(accounting: CpuAccounting, clocks: &[(usize, u64, u64)]) -> CpuReading {
+        let clock = |(cpu, at_ns, idle_ns): &(usize, u64, u64)| IdleClock {
+            cpu: *cpu,
+            at_ns: *at_ns,
+            idle_ns: *idle_ns,
+        };
+        CpuReading {
+            idle: clocks.iter().map(clock).collect(),
+            accounting,
+            stat: Stat::default(),
+            foreign: Clocks::default(),
+            controller_ns: 0,
+            workers: None,
+        }
+    }
+
+    #[test]
+    fn how_full_some_cpus_are() {
+        let of = |accounting, cpus: &[usize]| {
+            let start = reading(accounting, &[(0, 1000, 500), (2, 1000, 0)]);
+            let end = reading(accounting, &[(0, 2000, 1500), (2, 2000, 250)]);
+            end.busy(&start, cpus)
+                .map(|busy| (busy.cpus, busy.busy_ratio))
+        };
+        let exact = CpuAccounting::IdleClock;
+        assert_eq!(of(exact, &[0]), Some((1, 0.0)));
+        assert_eq!(of(exact, &[2]), Some((1, 0.75)));
+        assert_eq!(of(exact, &[0, 2]), Some((2, 0.375)));
+        // Of one that is not online, of none, and by a clock that tells of all together.
+        assert_eq!(of(exact, &[0, 1]), None);
+        assert_eq!(of(exact, &[]), None);
+        assert_eq!(of(CpuAccounting::ProcStat, &[2]), None);
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::model::{Axes, Counted, DeviceCount, Direction, LoadKind, Way};
+use crate::units::float;
 
 /// A device that the traffic must pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -255,14 +256,6 @@ fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
             })
         }
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counters of a run are far below 2^53"
-)]
-fn float(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

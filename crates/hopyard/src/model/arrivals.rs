@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Latency, largest};
+use super::{Latency, largest, size};
 
 /// Numbered datagrams that the receiving kernel took in during the window.
 ///
@@ -22,6 +22,12 @@ pub struct Arrivals {
     /// Time between two arrivals of the same flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interarrival: Option<Latency>,
+    /// Its standard deviation, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interarrival_sd_ns: Option<f64>,
+    /// The same and more over time; absent in samples of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<ArrivalSeries>,
     /// How late the sender itself was: from when a datagram was to be sent to when it was (`udp_paced`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Latency>,
@@ -32,6 +38,28 @@ pub struct Arrivals {
     pub socket_drops: u64,
     /// CPU time of each of the receiver's threads, ns.
     pub receiver_cpu_ns: Vec<u64>,
+}
+
+/// What became of the datagrams that an open loop was to send in the window, by when they were due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenLoop {
+    /// Datagrams that were due in the window, sent or not.
+    pub due: u64,
+    /// Those of them that were sent by 5 ms after its end, and arrived before traffic stopped.
+    pub arrived: u64,
+}
+
+impl OpenLoop {
+    /// Share of what was due that did not arrive; `None` where nothing was.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of a window are far below 2^53"
+    )]
+    pub fn loss_ratio(self) -> Option<f64> {
+        let lost = self.due.saturating_sub(self.arrived);
+        (self.due > 0).then(|| lost as f64 / self.due as f64)
+    }
 }
 
 /// One flow's numbered datagrams.
@@ -47,6 +75,9 @@ pub struct FlowArrivals {
     pub duplicates: u64,
     /// Datagrams numbered below one that came before (Type-P-Reordered, RFC 4737).
     pub reordered: u64,
+    /// When its first datagram came, ns before the window opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_before_window_ns: Option<u64>,
     /// Longest time between two arrivals, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_ns: Option<u64>,
@@ -66,6 +97,30 @@ pub struct FlowArrivals {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipdv_max_ns: Option<i64>,
     /// Smoothed interarrival jitter of RFC 3550, its mean over the window's datagrams, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_rfc3550_ns: Option<f64>,
+}
+
+/// How rate and jitter went on in the window: equal intervals from its opening on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivalSeries {
+    /// Length of each, ns.
+    pub interval_ns: u64,
+    /// Traffic before the first, ns; 0 where the window opened with it.
+    pub before_ns: u64,
+    /// One after the other; what is left of a window is in none.
+    pub intervals: Vec<ArrivalInterval>,
+}
+
+/// Datagrams of one interval, all flows together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivalInterval {
+    /// First copies.
+    pub packets: u64,
+    /// Standard deviation of the time between two arrivals of the same flow, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interarrival_sd_ns: Option<f64>,
+    /// Smoothed interarrival jitter of RFC 3550, its mean over the datagrams, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_rfc3550_ns: Option<f64>,
 }
@@ -101,6 +156,9 @@ impl Arrivals {
         self.pdv = None;
         self.ipdv = None;
         self.lateness = None;
+        for interval in self.series.iter_mut().flat_map(|s| &mut s.intervals) {
+            interval.jitter_rfc3550_ns = None;
+        }
         for flow in &mut self.flows {
             flow.delay_min_ns = None;
             flow.delay_mean_ns = None;
@@ -114,13 +172,15 @@ impl Arrivals {
     pub(crate) fn largest(&self) -> u64 {
         let flows = self.flows.iter().map(FlowArrivals::largest);
         let times = [&self.pdv, &self.ipdv, &self.interarrival, &self.lateness];
-        let counts = times.into_iter().flatten().map(|times| times.count);
+        let counts = times.into_iter().flatten().map(Latency::largest);
+        let series = self.series.iter().flat_map(|series| &series.intervals);
         let all = flows
             .chain(counts)
+            .chain(series.map(|interval| interval.packets))
             .chain(self.receiver_cpu_ns.iter().copied());
         all.chain([
             self.socket_drops,
-            self.runs.as_ref().map_or(0, |runs| runs.count),
+            self.runs.as_ref().map_or(0, RunLengths::largest),
         ])
         .max()
         .unwrap_or(0)
@@ -142,6 +202,10 @@ impl FlowArrivals {
             lost: self.lost + other.lost,
             duplicates: self.duplicates + other.duplicates,
             reordered: self.reordered + other.reordered,
+            first_before_window_ns: least(
+                self.first_before_window_ns,
+                other.first_before_window_ns,
+            ),
             longest_gap_ns: self.longest_gap_ns.max(other.longest_gap_ns),
             delay_min_ns: least(self.delay_min_ns, other.delay_min_ns),
             delay_mean_ns: mean(|flow| flow.delay_mean_ns),
@@ -160,6 +224,14 @@ impl FlowArrivals {
             self.duplicates,
             self.reordered,
         ])
+    }
+}
+
+impl RunLengths {
+    fn largest(&self) -> u64 {
+        let quantiles = self.quantiles.iter().map(|(_, length)| *length);
+        let rest = [self.count, self.max, size([self.mean])];
+        rest.into_iter().chain(quantiles).max().unwrap_or(0)
     }
 }
 

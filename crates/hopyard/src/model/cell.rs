@@ -144,6 +144,7 @@ impl LoadKind {
     }
 }
 
+/// Display and `FromStr` of what has names and a list of all.
 macro_rules! named {
     ($type:ty, $kind:literal) => {
         impl fmt::Display for $type {
@@ -168,6 +169,8 @@ macro_rules! named {
         }
     };
 }
+
+pub(super) use named;
 
 named!(Peer, "peer");
 named!(LoadKind, "load");

@@ -65,6 +65,25 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// What tells machine and kernel from those over there: its name, what it is here, what it is there.
+    #[must_use]
+    pub fn differs_from(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        let facts = |env: &Self| {
+            [
+                ("host", env.hostname.clone()),
+                ("kernel", env.kernel_release.clone()),
+                ("kernel build", env.kernel_version.clone()),
+                ("CPU", env.cpu_model.clone()),
+                ("machine", format!("{} CPUs", env.cpus)),
+            ]
+        };
+        let both = facts(self).into_iter().zip(facts(other));
+        let mut unlike = both.filter(|(here, there)| here != there);
+        unlike
+            .next()
+            .map(|((what, here), (_, there))| (what, here, there))
+    }
+
     /// Is the CPU a program (QEMU without KVM)? Then no absolute figure means anything.
     #[must_use]
     pub fn is_emulated(&self) -> bool {

@@ -6,24 +6,41 @@ mod arrivals;
 mod axes;
 mod base;
 mod cell;
+mod claims;
+mod cpu;
+mod curves;
 mod datapath;
 mod diff;
 mod environment;
 mod guest;
+mod latency;
+mod observation;
 mod offloads;
 mod profile;
 mod published;
+mod recommendation;
 mod result;
 mod sample;
 mod scheduling;
+mod search;
+mod series;
+mod start;
+mod tcp;
+mod text;
 
-pub use arrivals::{Arrivals, FlowArrivals, RunLengths};
+pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
-    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Distribution, Family, MOST_FLOWS,
+    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Distribution, Family, Join, MOST_FLOWS,
     OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
+pub use claims::{
+    CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, Lies, PointReport,
+    ReportOfClaims,
+};
+pub use cpu::{BusyCpus, CpuUse, TickSplit};
+pub use curves::{CurveReport, FullInterval, QuantityCurve, Saturation, StepReport};
 pub use datapath::{Datapath, DatapathKind, OPEN_VSWITCH};
 pub use diff::{
     CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, LeftOut,
@@ -31,6 +48,8 @@ pub use diff::{
 };
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
+pub use latency::LatencyReport;
+pub use observation::Observation;
 pub use offloads::{
     FixedOffload, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding,
     OffloadReport, OffloadSurvey, listed as listed_offloads,
@@ -40,13 +59,18 @@ pub use profile::{
     SubsystemCost, SubsystemDifference,
 };
 pub use published::{Published, PublishedFigure};
+pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
 pub use result::{
     CellReport, CellStatus, DeviceSeen, Elsewhere, RunReport, RunSummary, VerdictReport, Warning,
     WarningCode, WayReport,
 };
 pub use sample::{
-    Absurd, Arrived, Counted, CpuUse, DeviceCount, Direction, Latency, Measurement, OffloadState,
-    Outcome, QueueChanges, Sample, TcpSummary, TickSplit, Way,
+    Absurd, Arrived, Counted, DeviceCount, Direction, Latency, Measurement, OffloadState, Outcome,
+    QueueChanges, Sample, Way,
 };
-pub(crate) use sample::{largest, plausible};
+pub(crate) use sample::{largest, plausible, size};
 pub use scheduling::Scheduling;
+pub use search::{SearchFor, Searched};
+pub use series::{SeriesReport, Settling};
+pub use start::Start;
+pub use tcp::TcpSummary;

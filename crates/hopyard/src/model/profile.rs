@@ -43,7 +43,7 @@ pub struct Stack {
 }
 
 /// A stored window that cannot be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadProfile {
     /// A count no window can hold.
     #[error(transparent)]

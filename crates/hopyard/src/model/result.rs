@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Axes, Datapath, Environment, FlowArrivals, GuestUsed, LoadKind, OffloadReport, Peer,
-    ProfileReport, Published,
+    Axes, CurveReport, Datapath, Environment, FlowArrivals, GuestUsed, LatencyReport, LoadKind,
+    OffloadReport, Peer, ProfileReport, Published, Recommendation, Searched, SeriesReport,
 };
 use crate::stats::{Estimate, Verdict};
 
@@ -26,8 +26,14 @@ pub struct RunReport {
     /// What offloads do, where the run is a sweep of them (`hopyard doctor --offloads`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<OffloadReport>,
+    /// What to choose by load, where there is something to choose from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<Recommendation>,
     /// One entry per cell, in the plan's order.
     pub cells: Vec<CellReport>,
+    /// How quantities run against a count, an entry for each set of cells that differ in nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<CurveReport>,
     /// What a reader must know before trusting a figure.
     pub warnings: Vec<Warning>,
 }
@@ -140,9 +146,18 @@ pub struct CellReport {
     pub device_drops: u64,
     /// Datagrams that the sender handed over and the receiver never read, all windows together.
     pub lost_datagrams: u64,
+    /// The search of each sample, in the order of blocks, where a rate was searched for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<Searched>,
     /// Each flow of numbered datagrams, all windows together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowArrivals>,
+    /// How its round trips, or one-way times, are distributed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyReport>,
+    /// How rate and jitter of numbered datagrams went on in the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesReport>,
     /// Offload flags of the way's devices as they really were: `flag` → `on`, `off`, `mixed`, `differs`.
     pub offloads: BTreeMap<String, String>,
     /// Do packet filter rules of the hub (nftables, iptables) see its traffic?
@@ -257,6 +272,8 @@ pub enum WarningCode {
     Datapath,
     /// The pace asked for was not kept.
     Pace,
+    /// A search for a rate ended without both bounds, or with bounds too far apart.
+    Search,
     /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
     Receiver,
 }

@@ -5,7 +5,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Datapath, GuestUsed, OffloadFlag, Scheduling, Switch};
+use super::{
+    Arrivals, BusyCpus, CpuUse, Datapath, GuestUsed, OffloadFlag, OpenLoop, Scheduling, Searched,
+    Switch, TcpSummary,
+};
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,12 +66,24 @@ pub struct Measurement {
     /// How numbered datagrams arrived, and whether the receiver kept up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// What became of what was due (`udp_paced`), where the two ends have one clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoop>,
+    /// The search whose lower bound this is a trial at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Searched>,
     /// What TCP did and what held it back, where the load has standing connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSummary>,
     /// How the client's threads were scheduled, all of its processes together.
     #[serde(default)]
     pub client_scheduling: Scheduling,
+    /// The CPUs that the client's flows may run on. Absent of a guest, and where the clock tells of all CPUs together only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpus: Option<BusyCpus>,
+    /// All CPUs that the run may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_cpus: Option<BusyCpus>,
     /// What the receiving end's device took in, data direction only (streams).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived: Option<Arrived>,
@@ -107,22 +122,47 @@ pub struct Counted {
 /// get there; below it every count is exact as a float, and those of a run's samples can be added up.
 const MOST: u64 = 1 << 48;
 
-/// A count that no window can hold.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {count} is more than any window holds ({MOST})")]
-pub struct Absurd {
-    /// What is said to be so many.
-    pub what: &'static str,
-    /// How many.
-    pub count: u64,
+/// What no window can hold.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Absurd {
+    /// More than there can be.
+    #[error("{what}: {count} is more than any window holds ({MOST})")]
+    TooMuch {
+        /// What is said to be so much.
+        what: &'static str,
+        /// How much.
+        count: u64,
+    },
+    /// No time at all.
+    #[error("{0}: 0, and nothing is measured in no time")]
+    NoTime(&'static str),
+    /// What is not of this machine.
+    #[error("cpu: {0} CPUs")]
+    Cpus(u32),
+    /// A window that ended before it began.
+    #[error("cpu: a window of {0} ns")]
+    Elapsed(f64),
 }
 
 /// Holds counts against [`MOST`].
 pub(crate) fn plausible(counts: &[(&'static str, u64)]) -> Result<(), Absurd> {
     match counts.iter().find(|(_, count)| *count > MOST) {
-        Some(&(what, count)) => Err(Absurd { what, count }),
+        Some(&(what, count)) => Err(Absurd::TooMuch { what, count }),
         None => Ok(()),
     }
+}
+
+/// The size of the largest of some figures, as far as a count can say it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a figure beyond u64 is as absurd as its end"
+)]
+pub(crate) fn size(figures: impl IntoIterator<Item = f64>) -> u64 {
+    figures
+        .into_iter()
+        .fold(0.0, |most: f64, figure| most.max(figure.abs()))
+        .ceil() as u64
 }
 
 impl Measurement {
@@ -131,14 +171,20 @@ impl Measurement {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.forget_delays();
             self.latency = None;
+            self.open_loop = None;
         }
     }
 
     /// Can it be? What is stored may be damaged, and sums over samples must be what they say.
     ///
     /// # Errors
-    /// A count is larger than any window can hold.
+    /// A figure is larger than any window can hold, or the window is none.
     pub fn check(&self) -> Result<(), Absurd> {
+        if self.window_ns == 0 {
+            return Err(Absurd::NoTime("window_ns"));
+        }
+        self.cpu.check()?;
+        let busy = [self.client_cpus, self.allowed_cpus];
         plausible(&[
             ("window_ns", self.window_ns),
             ("received", self.received.largest()),
@@ -146,7 +192,7 @@ impl Measurement {
             ("send_errors", self.send_errors),
             ("timeouts", self.timeouts),
             ("slices", largest(&self.slices)),
-            ("latency", self.latency.as_ref().map_or(0, |l| l.count)),
+            ("latency", self.latency.as_ref().map_or(0, Latency::largest)),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
             ("client_scheduling", self.client_scheduling.largest()),
             ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
@@ -154,7 +200,17 @@ impl Measurement {
                 "arrivals",
                 self.arrivals.as_ref().map_or(0, Arrivals::largest),
             ),
+            (
+                "open_loop",
+                self.open_loop.map_or(0, |o| o.due.max(o.arrived)),
+            ),
             ("forks", self.cpu.forks),
+            (
+                "busy_ratio",
+                size(busy.into_iter().flatten().map(|cpus| cpus.busy_ratio)),
+            ),
+            ("guest_steal_ratio", size(self.guest_steal_ratio)),
+            ("search", self.search.as_ref().map_or(0, Searched::largest)),
             (
                 "queue_changes",
                 self.queue_changes.map_or(0, |c| c.count.max(c.span_ns)),
@@ -171,6 +227,14 @@ pub(crate) fn largest(counts: &[u64]) -> u64 {
     counts.iter().copied().max().unwrap_or(0)
 }
 
+impl Latency {
+    /// Of its counts alone: who sends from another clock makes times of any length.
+    pub(crate) fn largest(&self) -> u64 {
+        let buckets = self.histogram.iter().map(|(_, count)| *count);
+        buckets.chain([self.count]).max().unwrap_or(0)
+    }
+}
+
 impl DeviceCount {
     fn largest(&self) -> u64 {
         largest(&[
@@ -179,18 +243,6 @@ impl DeviceCount {
             self.tx_packets,
             self.tx_bytes,
             self.dropped,
-        ])
-    }
-}
-
-impl TcpSummary {
-    pub(crate) fn largest(self) -> u64 {
-        largest(&[
-            self.retransmits,
-            self.bytes_received,
-            self.busy_ns,
-            self.receive_window_limited_ns,
-            self.send_buffer_limited_ns,
         ])
     }
 }
@@ -258,56 +310,6 @@ pub struct QueueChanges {
     pub span_ns: u64,
 }
 
-/// CPU use of the whole machine over a window. All spans are CPU time summed over CPUs, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CpuUse {
-    /// Wall time of the window, ns.
-    pub elapsed_ns: f64,
-    /// CPUs that were online.
-    pub cpus: u32,
-    /// Busy: wall minus idle, iowait and steal, over all CPUs.
-    pub busy_ns: f64,
-    /// Taken by the hypervisor.
-    pub steal_ns: f64,
-    /// Of the processes of the load itself and of a switch that is one (scheduler time of their cgroup).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers_ns: Option<f64>,
-    /// Of other people's processes.
-    pub foreign_ns: f64,
-    /// Of hopyard's controller.
-    pub controller_ns: f64,
-    /// What the machine uses with nothing running, for a window of this length.
-    pub baseline_ns: f64,
-    /// Sum of all columns of /proc/stat over elapsed × CPUs: 1 where the ticks add up.
-    pub closure: f64,
-    /// The tick-sampled split; worth something only where `closure` is near 1 over the whole run.
-    pub split: TickSplit,
-    /// Processes and threads started on the machine in the window (hopyard starts none there).
-    pub forks: u64,
-}
-
-impl CpuUse {
-    /// What the load cost: busy time without other people's processes, the controller and the
-    /// quiet machine's own share.
-    #[must_use]
-    pub fn net_ns(&self) -> f64 {
-        self.busy_ns - self.foreign_ns - self.controller_ns - self.baseline_ns
-    }
-}
-
-/// The tick-sampled columns of /proc/stat, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TickSplit {
-    /// user + nice.
-    pub user_ns: f64,
-    /// system.
-    pub system_ns: f64,
-    /// irq.
-    pub irq_ns: f64,
-    /// softirq.
-    pub softirq_ns: f64,
-}
-
 /// A distribution of times, ns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
@@ -323,37 +325,6 @@ pub struct Latency {
     pub quantiles: Vec<(f64, u64)>,
     /// (upper bound of a bucket in ns, observations), two significant digits, empty ones left out.
     pub histogram: Vec<(u64, u64)>,
-}
-
-/// What TCP did in the window, summed over the flows (`tcp_info`, include/uapi/linux/tcp.h).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TcpSummary {
-    /// Segments sent again, both ends.
-    pub retransmits: u64,
-    /// Payload that the kernel took in at the receiver, read by then or not, bytes.
-    #[serde(default)]
-    pub bytes_received: u64,
-    /// Time the sender had data in flight or to send, ns.
-    pub busy_ns: u64,
-    /// Of that, held back by the receiver's window, ns.
-    pub receive_window_limited_ns: u64,
-    /// Of that, held back by the send buffer, ns.
-    pub send_buffer_limited_ns: u64,
-}
-
-impl TcpSummary {
-    /// Two flows together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            retransmits: self.retransmits + other.retransmits,
-            bytes_received: self.bytes_received + other.bytes_received,
-            busy_ns: self.busy_ns + other.busy_ns,
-            receive_window_limited_ns: self.receive_window_limited_ns
-                + other.receive_window_limited_ns,
-            send_buffer_limited_ns: self.send_buffer_limited_ns + other.send_buffer_limited_ns,
-        }
-    }
 }
 
 /// Counters of one device over the window.

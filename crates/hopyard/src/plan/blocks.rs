@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Fewest and most blocks, both at least 1 and at most 1000.
+/// Fewest and most blocks, both at least 1 and at most [`Blocks::MOST`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocks {
     /// No look before.
@@ -18,6 +18,15 @@ pub struct Blocks {
 pub const FOR_A_VERDICT: u32 = 8;
 
 impl Blocks {
+    /// No run has more.
+    pub const MOST: u32 = 1000;
+
+    /// At least one, the fewest no more than the most, and no more than a run may have?
+    #[must_use]
+    pub fn are_possible(self) -> bool {
+        self.min >= 1 && self.min <= self.max && self.max <= Self::MOST
+    }
+
     /// Too few for verdicts, because the user wanted it so?
     #[must_use]
     pub fn is_quick_look(self) -> bool {
@@ -40,11 +49,8 @@ impl FromStr for Blocks {
         let (min, max) = text.split_once("..").unwrap_or((text, text));
         let min: u32 = min.trim().parse().map_err(|_| bad())?;
         let max: u32 = max.trim().parse().map_err(|_| bad())?;
-        if min >= 1 && min <= max && max <= 1000 {
-            Ok(Self { min, max })
-        } else {
-            Err(bad())
-        }
+        let blocks = Self { min, max };
+        blocks.are_possible().then_some(blocks).ok_or_else(bad)
     }
 }
 

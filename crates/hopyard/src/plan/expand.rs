@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use super::{Part, Paths, Plan};
 use crate::lab::{self, PATHS};
-use crate::load::LoadSpec;
-use crate::model::{AXES, Axes, AxisError, Cell, LoadKind, Peer, UnknownName, axis};
+use crate::load::{LoadSpec, least_load, pace_of};
+use crate::model::{AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, UnknownName, axis};
+use crate::units;
 
 /// More cells than this are a mistake.
 const MOST_CELLS: usize = 10_000;
@@ -35,7 +36,7 @@ pub enum Error {
     #[error("no path of the plan has peer {0}")]
     NoCells(String),
     /// An axis that no load of the plan has.
-    #[error("axis `{axis}` does nothing for {loads} with peer {peers}: leave it out")]
+    #[error("axis `{axis}` does nothing for {loads} with peer {peers}: leave it out{have}")]
     Idle {
         /// The axis.
         axis: &'static str,
@@ -43,6 +44,8 @@ pub enum Error {
         loads: String,
         /// The plan's peers.
         peers: String,
+        /// What it would do something for, if a load or a peer is all that is missing.
+        have: String,
     },
     /// An axis that no path of the plan has.
     #[error("axis `{axis}` does nothing for {paths}: leave it out, or choose among {have}")]
@@ -145,9 +148,13 @@ fn cell(
     axes: &Axes,
 ) -> Result<Cell, Error> {
     let axes = axes.for_cell(load, peer, path.axes());
-    LoadSpec::new(load, &axes)
-        .check()
-        .map_err(Error::Together)?;
+    if axes.search.is_some() {
+        check_search(path, &axes)?;
+        LoadSpec::new(load, &axes.at_pace(pace_of(&axes, least_load(&axes)))).check()
+    } else {
+        LoadSpec::new(load, &axes).check()
+    }
+    .map_err(Error::Together)?;
     path.available_with(&axes)?;
     Ok(Cell {
         path: path.name().to_owned(),
@@ -155,6 +162,25 @@ fn cell(
         load,
         axes,
     })
+}
+
+/// A search gives each trial its pace, and needs to know what of it was due.
+fn check_search(path: &'static dyn lab::Path, axes: &Axes) -> Result<(), Error> {
+    if let Some(Rate(Some(pace))) = axes.pace_bps {
+        return Err(Error::Together(format!(
+            "pace {} and a search: a search finds the pace by itself, leave one of them out",
+            units::show_rate(pace)
+        )));
+    }
+    // Where an endpoint is a guest.
+    if path.axes().contains(&"guest_cpus") {
+        return Err(Error::Together(format!(
+            "path `{}` and a search: a guest has a clock of its own, so what was due in a trial cannot be told; choose \
+             another path",
+            path.name()
+        )));
+    }
+    Ok(())
 }
 
 fn few_enough(cells: usize) -> Result<(), Error> {
@@ -224,6 +250,7 @@ fn check_axes(parts: &[(&Part, Vec<&'static dyn lab::Path>)]) -> Result<(), Erro
                 axis: axis.name,
                 loads: join(parts.iter().flat_map(|(p, _)| &p.loads).map(|l| l.name())),
                 peers: join(parts.iter().flat_map(|(p, _)| &p.peers).map(|p| p.name())),
+                have: instead(axis, parts),
             });
         }
         let mut paths = used.flat_map(|(_, paths)| paths);
@@ -236,6 +263,30 @@ fn check_axes(parts: &[(&Part, Vec<&'static dyn lab::Path>)]) -> Result<(), Erro
         }
     }
     Ok(())
+}
+
+/// The loads for which an axis does something with a plan's peers, else the peers with its loads, as the end of a
+/// sentence.
+fn instead(axis: &Axis, parts: &[(&Part, Vec<&'static dyn lab::Path>)]) -> String {
+    let has_peer = |peer: &Peer| parts.iter().any(|(part, _)| part.peers.contains(peer));
+    let has_load = |load: &LoadKind| parts.iter().any(|(part, _)| part.loads.contains(load));
+    let peers: Vec<Peer> = Peer::ALL.into_iter().collect();
+    let loads = LoadKind::ALL.into_iter().filter(|load| {
+        let mut own = peers.iter().filter(|peer| has_peer(peer));
+        own.any(|peer| (axis.fits)(*load, *peer))
+    });
+    let others = peers.iter().filter(|peer| {
+        let mut own = LoadKind::ALL.into_iter().filter(has_load);
+        own.any(|load| (axis.fits)(load, **peer))
+    });
+    match (
+        join(loads.map(LoadKind::name)),
+        join(others.map(|peer| peer.name())),
+    ) {
+        (loads, _) if !loads.is_empty() => format!(", or choose load {loads}"),
+        (_, peers) if !peers.is_empty() => format!(", or choose peer {peers}"),
+        _ => String::new(),
+    }
 }
 
 /// Full factorial of all values set, the first axis varying slowest, in the registry's order.
@@ -305,70 +356,4 @@ fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::parse;
-    use std::time::{Duration, Instant};
-
-    fn plan(more: &str) -> Plan {
-        let text = crate::plan::PLANS[0]
-            .1
-            .replace("\"all\"", "\"native\", \"veth\"");
-        parse("my.toml", &format!("{text}\n{more}")).unwrap()
-    }
-
-    fn error(more: &str) -> String {
-        expand(&plan(more)).unwrap_err().to_string()
-    }
-
-    /// Needs root, to see which paths there are.
-    #[test]
-    fn a_thousand_cells_are_there_at_once() {
-        let sizes: Vec<String> = (1..=100).map(|n| (64 * n).to_string()).collect();
-        let plan = plan(&format!(
-            "[set]\nmessage_size = [{}]\nflows = [1, 4]\n",
-            sizes.join(", ")
-        ));
-        expand(&plan).unwrap();
-        let began = Instant::now();
-        let cells = expand(&plan).unwrap().cells;
-        let took = began.elapsed();
-        // Three streams and two that have no message size, on two paths.
-        let streams = plan.parts[0].loads.iter().filter(|l| l.is_stream()).count();
-        let others = plan.parts[0].loads.len() - streams;
-        assert_eq!(cells.len(), (streams * 200 + others * 2) * 2);
-        assert!(cells.len() > 500);
-        println!("{} cells in {took:?}", cells.len());
-        assert!(took < Duration::from_secs(1), "{took:?}");
-    }
-
-    #[test]
-    fn an_axis_that_does_nothing_is_refused() {
-        assert_eq!(
-            error("[set]\nports = 10\n"),
-            "axis `ports` does nothing for native, veth: leave it out, or choose among bridge, bridge-nf, direct"
-        );
-        assert_eq!(
-            error("[set]\nrate = \"1gbit\"\n"),
-            "axis `rate` does nothing for tcp_stream, tcp_maerts, tcp_rr, udp_stream, udp_rr with peer local: leave it out"
-        );
-        // One part that has it is enough.
-        let more =
-            "[set]\nports = 10\n[[cells]]\n[[cells]]\npaths = [\"bridge\"]\nloads = [\"tcp_rr\"]\n";
-        let cells = expand(&plan(more)).unwrap().cells;
-        assert_eq!(cells.iter().filter(|c| c.axes.ports == Some(10)).count(), 1);
-    }
-
-    #[test]
-    fn too_many_cells_are_refused_before_they_fill_the_memory() {
-        let sizes: Vec<String> = (1..=999).map(|n| n.to_string()).collect();
-        let sizes = sizes.join(", ");
-        let more = format!(
-            "[set]\nmessage_size = [{sizes}]\nrequest_size = [{sizes}]\nresponse_size = [{sizes}]\n"
-        );
-        assert_eq!(
-            error(&more),
-            "more than 10000 cells: sweep fewer values at once"
-        );
-    }
-}
+mod tests;

@@ -152,7 +152,7 @@ impl Source<'_> {
 }
 
 /// Bounds of a window: shorter ones are all edges, longer ones belong into more blocks.
-const WINDOW: std::ops::RangeInclusive<Duration> =
+pub const WINDOW: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(50)..=Duration::from_secs(600);
 
 /// A window's length within its bounds.
@@ -166,6 +166,21 @@ pub fn window(text: &str) -> Result<Duration, String> {
     } else {
         Err(format!(
             "a window of {text} is out of bounds: from 50ms to 10m"
+        ))
+    }
+}
+
+/// Traffic before a window: none, or as much as the longest window has.
+///
+/// # Errors
+/// Not a time, or out of bounds.
+pub fn warm_up(text: &str) -> Result<Duration, String> {
+    let warm_up = units::parse_duration(text).map_err(|e| e.to_string())?;
+    if warm_up <= *WINDOW.end() {
+        Ok(warm_up)
+    } else {
+        Err(format!(
+            "a warm-up of {text} is out of bounds: from 0s to 10m"
         ))
     }
 }
@@ -209,7 +224,7 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
             .map(|b| source.read("base", b, base))
             .transpose()?,
         window: source.read("window", &raw.window, window)?,
-        warm_up: source.read("warm_up", &raw.warm_up, units::parse_duration)?,
+        warm_up: source.read("warm_up", &raw.warm_up, warm_up)?,
         blocks: source.read("blocks", &raw.blocks, str::parse)?,
         half_width: source.read("half_width", &raw.half_width, units::parse_share)?,
         confidence: source.read("confidence", &raw.confidence, units::parse_confidence)?,
@@ -305,96 +320,4 @@ pub(super) fn plain(value: &toml::Value) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn with(line: &str, instead: &str) -> String {
-        let text = super::super::PLANS[0].1;
-        assert!(text.contains(line));
-        parse("my.toml", &text.replace(line, instead))
-            .unwrap_err()
-            .to_string()
-    }
-
-    #[test]
-    fn a_wrong_key_names_file_line_and_key() {
-        insta::assert_snapshot!(with("peers = [", "colour = [\"red\"]\npeers = ["), @r#"
-        my.toml: TOML parse error at line 6, column 1
-          |
-        6 | colour = ["red"]
-          | ^^^^^^
-        unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `cells`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`, `published`
-        "#);
-    }
-
-    #[test]
-    fn a_wrong_value_names_file_line_and_key() {
-        assert_eq!(
-            with("\"200ms\"", "\"200\""),
-            "my.toml:9: window: `200` is not a time: write a time with its unit as in 300ms, 1s or 2m"
-        );
-        assert_eq!(
-            with("\"200ms\"", "\"1ms\""),
-            "my.toml:9: window: a window of 1ms is out of bounds: from 50ms to 10m"
-        );
-    }
-
-    #[test]
-    fn unknown_names_and_axes() {
-        assert!(
-            with("\"tcp_rr\"", "\"tcp_rrr\"")
-                .starts_with("my.toml:7: loads: there is no load `tcp_rrr`")
-        );
-        assert!(
-            with("\"all\"", "\"alle\"").starts_with("my.toml:5: paths: there is no path `alle`")
-        );
-        let text = format!("{}\n[set]\nflows = [1, 9999]\n", super::super::PLANS[0].1);
-        assert_eq!(
-            parse("my.toml", &text).unwrap_err().to_string(),
-            "my.toml:18: flows: `9999` is out of bounds: flows goes from 1 to 1000"
-        );
-    }
-
-    #[test]
-    fn cells_of_their_own_take_the_rest_from_the_top() {
-        let text = format!(
-            "{}\n[set]\nflows = 2\nmtu = 9000\n\n[[cells]]\npaths = [\"veth\"]\nset = {{ flows = [1, 4] }}\n\n\
-             [[cells]]\nloads = [\"tcp_rr\"]\n",
-            super::super::PLANS[0].1
-        );
-        let plan = parse("my.toml", &text).unwrap();
-        let value = |part: &Part, axis: &str| {
-            let set = part.set.iter().find(|(name, _)| name == axis);
-            set.map(|(_, values)| values.join(","))
-        };
-        let [first, second] = &plan.parts[..] else {
-            panic!("{:?}", plan.parts);
-        };
-        assert_eq!(first.paths, Paths::from_names(&["veth".to_owned()]));
-        assert_eq!(value(first, "flows").as_deref(), Some("1,4"));
-        assert_eq!(value(first, "mtu").as_deref(), Some("9000"));
-        assert_eq!(
-            (second.loads.as_slice(), second.paths.clone()),
-            (&[LoadKind::TcpRr][..], Paths::All)
-        );
-        assert_eq!(value(second, "flows").as_deref(), Some("2"));
-        let wrong = text.replace("loads = [\"tcp_rr\"]", "loads = [\"tcp_rrr\"]");
-        let error = parse("my.toml", &wrong).unwrap_err().to_string();
-        assert!(
-            error.starts_with("my.toml:26: loads: there is no load `tcp_rrr`"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn sets_take_numbers_texts_and_lists() {
-        let text = format!(
-            "{}\n[set]\nflows = [1, 4]\nmtu = 9000\nrate = \"1gbit\"\n",
-            super::super::PLANS[0].1
-        );
-        let plan = parse("my.toml", &text).unwrap();
-        let set = &plan.parts[0].set;
-        assert_eq!(set.len(), 3);
-        assert!(set.contains(&("flows".to_owned(), vec!["1".to_owned(), "4".to_owned()])));
-    }
-}
+mod tests;

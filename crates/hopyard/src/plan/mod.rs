@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use blocks::{Blocks, FOR_A_VERDICT};
 pub use expand::{Error as ExpandError, Expanded, expand};
 pub use file::{Error as FileError, parse};
-pub use file::{base, window};
+pub use file::{WINDOW, base, warm_up, window};
 pub use offloads::{offload_changes, offloads};
 
 use crate::model::{LoadKind, Peer, Published};
@@ -63,6 +63,29 @@ impl Plan {
             max: FOR_A_VERDICT,
         };
         self.time_limit = Some(self.time_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
+    }
+
+    /// Takes out the paths that `lacking` has a reason for, and tells which with why. Parts without a path go too.
+    pub fn leave_out(&mut self, lacking: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+        let mut left_out: Vec<(String, String)> = Vec::new();
+        for part in &mut self.parts {
+            let Paths::Named(names) = &mut part.paths else {
+                continue;
+            };
+            names.retain(|name| {
+                let why = lacking(name);
+                if let Some(why) = &why
+                    && !left_out.iter().any(|(known, _)| known == name)
+                {
+                    left_out.push((name.clone(), why.clone()));
+                }
+                why.is_none()
+            });
+        }
+        let has_paths =
+            |part: &Part| !matches!(&part.paths, Paths::Named(names) if names.is_empty());
+        self.parts.retain(has_paths);
+        left_out
     }
 }
 
@@ -120,6 +143,10 @@ pub static PLANS: &[(&str, &str)] = &[
         include_str!("../../../../plans/netns-macvlan-2007.toml"),
     ),
     (
+        "netns-macvlan-2007-causes.toml",
+        include_str!("../../../../plans/netns-macvlan-2007-causes.toml"),
+    ),
+    (
         "namespace-switching-2014.toml",
         include_str!("../../../../plans/namespace-switching-2014.toml"),
     ),
@@ -146,6 +173,14 @@ pub static PLANS: &[(&str, &str)] = &[
     (
         "planetlab-containers-2007.toml",
         include_str!("../../../../plans/planetlab-containers-2007.toml"),
+    ),
+    (
+        "planetlab-rotation-2007.toml",
+        include_str!("../../../../plans/planetlab-rotation-2007.toml"),
+    ),
+    (
+        "planetlab-settling-2007.toml",
+        include_str!("../../../../plans/planetlab-settling-2007.toml"),
     ),
 ];
 
@@ -190,10 +225,23 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_left_out_with_the_reason_once() {
+        let mut plan = find("netns-macvlan-2007-causes").unwrap();
+        let left_out = plan.leave_out(|name| (name != "bridge").then(|| format!("no {name}")));
+        let names: Vec<&str> = left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["native", "veth-route"]);
+        assert_eq!(left_out[1].1, "no veth-route");
+        // The part that had the routed path alone is gone.
+        assert_eq!(plan.parts.len(), 1);
+        assert_eq!(plan.parts[0].paths, Paths::Named(vec!["bridge".to_owned()]));
+        assert!(plan.leave_out(|_| None).is_empty());
+    }
+
+    #[test]
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, multiqueue-tap-2011, multiqueue-tap-2011-guest, planetlab-containers-2007, or name a .toml file"
+            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, netns-macvlan-2007-causes, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, multiqueue-tap-2011, multiqueue-tap-2011-guest, planetlab-containers-2007, planetlab-rotation-2007, planetlab-settling-2007, or name a .toml file"
         );
     }
 }

@@ -41,6 +41,13 @@ pub(super) fn published(source: &Source<'_>, raw: Raw) -> Result<Published, Erro
         assess::quantity(name).map(|q| q.name.to_owned())
     })?;
     let figure = |figure: RawFigure| {
+        // TOML has numbers that are none.
+        let numbers = [Some(figure.value), figure.half_width];
+        if !numbers.into_iter().flatten().all(f64::is_finite) {
+            let line = source.line(&figure.path.span());
+            let why = "a figure that is no number: write what was published, or leave it out";
+            return Err(source.wrong("figures", line, why.to_owned()));
+        }
         Ok(PublishedFigure {
             path: source.read("path", &figure.path, path_name)?,
             load: source.read("load", &figure.load, str::parse::<LoadKind>)?,

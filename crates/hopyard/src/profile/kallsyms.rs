@@ -1,5 +1,7 @@
 //! Names of kernel functions: /proc/kallsyms, with modules and BPF programs.
 
+use std::ops::Range;
+
 use super::Error;
 
 const FILE: &str = "/proc/kallsyms";
@@ -55,17 +57,29 @@ impl Symbols {
         }
         let first = self.symbols.partition_point(|s| s.address < last.address);
         let named = self.symbols.get(first..after)?;
-        let (start, end) = named.iter().find_map(|s| s.name)?;
-        let name = self.text.get(start as usize..end as usize)?;
+        let name = named.iter().find_map(|s| self.text_of(s))?;
         Some(name.replace('\t', " "))
+    }
+
+    /// Where a function is, if the kernel has it.
+    #[must_use]
+    pub fn span(&self, name: &str) -> Option<Range<u64>> {
+        let own = |symbol: &&Symbol| self.text_of(symbol) == Some(name);
+        let start = self.symbols.iter().find(own)?.address;
+        let next = self.symbols.partition_point(|s| s.address <= start);
+        let farthest = start.saturating_add(LONGEST);
+        let end = self.symbols.get(next).map_or(farthest, |s| s.address);
+        Some(start..end.min(farthest))
+    }
+
+    fn text_of(&self, symbol: &Symbol) -> Option<&str> {
+        let (start, end) = symbol.name?;
+        self.text.get(start as usize..end as usize)
     }
 
     /// Every function.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
-        self.symbols
-            .iter()
-            .filter_map(|s| s.name)
-            .filter_map(|(start, end)| self.text.get(start as usize..end as usize))
+        self.symbols.iter().filter_map(|s| self.text_of(s))
     }
 }
 
@@ -117,6 +131,18 @@ ffffffffc0001000 t bpf_prog_0123456789abcdef_hopyard_port\t[bpf]
         ] {
             assert_eq!(symbols.name(address).as_deref(), name, "{address:x}");
         }
+    }
+
+    #[test]
+    fn functions_are_where_the_next_symbol_has_not_begun() {
+        let symbols = Symbols::parse(TEXT.to_owned()).unwrap();
+        let end = 0xffff_ffff_8100_1ff0;
+        assert_eq!(symbols.span("udp_sendmsg"), Some(end - 0xff0..end));
+        assert_eq!(symbols.span("udp_send"), None);
+        assert_eq!(symbols.span("some_data"), None);
+        let last = "bpf_prog_0123456789abcdef_hopyard_port\t[bpf]";
+        let last = symbols.span(last).unwrap();
+        assert_eq!(last.end - last.start, LONGEST);
     }
 
     #[test]

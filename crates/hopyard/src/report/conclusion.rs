@@ -23,7 +23,7 @@ pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
     let mut findings: Vec<(String, Vec<String>)> = Vec::new();
     for group in &layout.groups {
         for (place, cells) in comparable(group, layout) {
-            let Some(text) = sentence(group.load, &cells, &base) else {
+            let Some(text) = sentence(group, &cells, &base) else {
                 continue;
             };
             match findings.iter_mut().find(|(other, _)| *other == text) {
@@ -80,7 +80,8 @@ struct Compared<'a> {
     verdict: Verdict,
 }
 
-fn sentence(load: LoadKind, cells: &[&CellReport], base: &str) -> Option<String> {
+fn sentence(group: &Group<'_>, cells: &[&CellReport], base: &str) -> Option<String> {
+    let load = group.load;
     // A figure of some other way would make a conclusion about this one.
     let proved: Vec<&CellReport> = cells
         .iter()
@@ -91,22 +92,18 @@ fn sentence(load: LoadKind, cells: &[&CellReport], base: &str) -> Option<String>
     if cells.iter().any(based) && !proved.iter().any(based) {
         return None;
     }
-    let main = compared(&proved, quantity::main_figure(load));
+    let main = compared(&proved, group.main);
+    let saying = Saying::of(group);
     let cpu = compared(&proved, quantity::cpu_cost(load));
     if !matches!(Base::parse(base), Ok(Base::Path(_))) {
-        return beside_itself(load, &main, &cpu);
+        return beside_itself(load, &saying, &main, &cpu);
     }
-    let verb = if load.is_stream() {
-        "carries"
-    } else {
-        "completes"
-    };
     let per = unit(load);
     let mut clauses = Vec::new();
     if !main.is_empty() {
-        clauses.push(match best(&main, true) {
-            Some(most) => format!("{} {verb} the most, {}", most.path, most.figure),
-            None if alike(&main) => format!("{} {verb} as much as {base}", everyone(&main)),
+        clauses.push(match best(&main, saying.up) {
+            Some(most) => format!("{} {}, {}", most.path, saying.best, most.figure),
+            None if alike(&main) => format!("{} {} {base}", everyone(&main), saying.alike),
             None => format!("no path is shown to beat {base}"),
         });
     }
@@ -123,6 +120,47 @@ fn sentence(load: LoadKind, cells: &[&CellReport], base: &str) -> Option<String>
             .extend(best(&cpu, true).map(|m| format!("{} costs the most, {}", m.path, m.figure)));
     }
     (!clauses.is_empty()).then(|| clauses.join("; "))
+}
+
+/// How the main figure is spoken of.
+struct Saying {
+    /// Is more of it better?
+    up: bool,
+    best: &'static str,
+    alike: &'static str,
+    what: &'static str,
+}
+
+impl Saying {
+    fn of(group: &Group<'_>) -> Self {
+        let (up, best, alike, what) = match group.main {
+            quantity::LATENCY_P99 => (
+                false,
+                "takes the least time at p99",
+                "takes as long at p99 as",
+                "latency (p99)",
+            ),
+            quantity::THROUGHPUT => (
+                true,
+                "carries the most within its loss",
+                "carries as much within its loss as",
+                "throughput",
+            ),
+            _ if group.load.is_stream() => (true, "carries the most", "carries as much as", "rate"),
+            _ => (
+                true,
+                "completes the most",
+                "completes as much as",
+                "transactions",
+            ),
+        };
+        Self {
+            up,
+            best,
+            alike,
+            what,
+        }
+    }
 }
 
 fn compared<'a>(cells: &[&'a CellReport], name: &str) -> Vec<Compared<'a>> {
@@ -150,7 +188,12 @@ fn unit(load: LoadKind) -> &'static str {
 }
 
 /// Each path against itself at another value of an axis: no path is better than another by that.
-fn beside_itself(load: LoadKind, main: &[Compared<'_>], cpu: &[Compared<'_>]) -> Option<String> {
+fn beside_itself(
+    load: LoadKind,
+    saying: &Saying,
+    main: &[Compared<'_>],
+    cpu: &[Compared<'_>],
+) -> Option<String> {
     let listed = |compared: &[Compared<'_>]| {
         let each = compared.iter().map(|c| {
             let verdict = match c.verdict {
@@ -162,13 +205,8 @@ fn beside_itself(load: LoadKind, main: &[Compared<'_>], cpu: &[Compared<'_>]) ->
         });
         each.collect::<Vec<_>>().join(", ")
     };
-    let what = if load.is_stream() {
-        "rate"
-    } else {
-        "transactions"
-    };
     let both = [
-        (what.to_owned(), main),
+        (saying.what.to_owned(), main),
         (format!("CPU per {}", unit(load)), cpu),
     ];
     let clauses: Vec<String> = both

@@ -7,7 +7,7 @@ use crate::model::{CellReport, CellStatus, RunReport};
 use crate::stats::{Estimate, Verdict};
 
 /// The axes by their names in the JSON document; a test keeps the list complete.
-const AXIS_COLUMNS: [&str; 30] = [
+pub(super) const AXIS_COLUMNS: [&str; 33] = [
     "flows",
     "containers",
     "message_size_bytes",
@@ -23,6 +23,8 @@ const AXIS_COLUMNS: [&str; 30] = [
     "rate_bps",
     "pace_bps",
     "distribution",
+    "search",
+    "start",
     "ports",
     "rules",
     "chain",
@@ -32,6 +34,7 @@ const AXIS_COLUMNS: [&str; 30] = [
     "attach",
     "queues",
     "steering",
+    "join",
     "offload",
     "tso",
     "gso",
@@ -88,7 +91,7 @@ pub(super) fn render(report: &RunReport) -> String {
 }
 
 /// Axis values in base units; blank where one does not apply, `none` for an unshaped wire.
-fn axes(cell: &CellReport) -> Vec<String> {
+pub(super) fn axes(cell: &CellReport) -> Vec<String> {
     let values = serde_json::to_value(&cell.axes).unwrap_or_default();
     AXIS_COLUMNS
         .iter()
@@ -120,7 +123,7 @@ fn interval(estimate: Option<&Estimate>) -> [String; 3] {
 }
 
 /// All digits, no exponent.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value.is_finite() {
         value.to_string()
     } else {
@@ -144,7 +147,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn line(fields: impl Iterator<Item = String>) -> String {
+pub(super) fn line(fields: impl Iterator<Item = String>) -> String {
     let quoted: Vec<String> = fields.map(|field| quote(&field)).collect();
     format!("{}\n", quoted.join(","))
 }
@@ -180,6 +183,8 @@ mod tests {
             rate_bps: Some(Rate(None)),
             pace_bps: Some(Rate(None)),
             distribution: Some(crate::model::Distribution::Poisson),
+            search: Some(crate::model::SearchFor::NDR),
+            start: Some(crate::model::Start::SIMULTANEOUS),
             ports: Some(2),
             rules: Some(0),
             containers: Some(crate::model::Containers::Own),
@@ -192,6 +197,7 @@ mod tests {
             attach: Some(crate::model::Attach::Bridge),
             queues: Some(1),
             steering: Some(crate::model::Steering::Hash),
+            join: Some(crate::model::Join::Stream),
             offload: on,
             tso: on,
             gso: on,
@@ -233,10 +239,10 @@ mod tests {
                 .build(),
         ];
         insta::assert_snapshot!(render(&report), @r#"
-        run,path,peer,load,flows,containers,message_size_bytes,request_size_bytes,response_size_bytes,socket_buffer_bytes,congestion,placement,client_cpus,scheduler,family,mtu_bytes,rate_bps,pace_bps,distribution,ports,rules,chain,segments,guest_cpus,guest_memory_bytes,attach,queues,steering,offload,tso,gso,gro,lro,tx_checksum,status,cause,quantity,value,low,high,confidence,n,base,ratio,ratio_low,ratio_high,verdict,smallest_detectable
-        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,ok,,new_thing,1,1,1,0.95,10,,,,,,
-        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,ok,,transactions_per_s,13000.5,12740.49,13260.51,0.95,10,veth,1.1,1.078,1.122,different,0.027999999999999997
-        20260301T101500Z-paths,netkit,local,tcp_rr,1,,,1,1,,cubic,split,,,4,1500,,,,,,,,,,,,,,,,,,,failed,"the kernel said ""no"",
+        run,path,peer,load,flows,containers,message_size_bytes,request_size_bytes,response_size_bytes,socket_buffer_bytes,congestion,placement,client_cpus,scheduler,family,mtu_bytes,rate_bps,pace_bps,distribution,search,start,ports,rules,chain,segments,guest_cpus,guest_memory_bytes,attach,queues,steering,join,offload,tso,gso,gro,lro,tx_checksum,status,cause,quantity,value,low,high,confidence,n,base,ratio,ratio_low,ratio_high,verdict,smallest_detectable
+        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,ok,,new_thing,1,1,1,0.95,10,,,,,,
+        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,ok,,transactions_per_s,13000.5,12740.49,13260.51,0.95,10,veth,1.1,1.078,1.122,different,0.027999999999999997
+        20260301T101500Z-paths,netkit,local,tcp_rr,1,,,1,1,,cubic,split,,,4,1500,,,,,,,,,,,,,,,,,,,,,,failed,"the kernel said ""no"",
         twice",,,,,,,,,,,,
         "#);
     }

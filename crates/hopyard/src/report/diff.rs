@@ -9,7 +9,7 @@ mod tests;
 use serde_json::Value;
 
 use super::document::{Block, tame};
-use super::{json, markdown, named, text};
+use super::{Form, json, markdown, named, text};
 use crate::model::DiffReport;
 
 /// The name and version of the document that [`schema`] describes.
@@ -18,29 +18,17 @@ const SCHEMA: &str = "hopyard/diff/1";
 /// What a message quotes twice without breaking lines.
 const MESSAGE: usize = 76;
 
-/// How a comparison is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
-pub enum Format {
-    /// Plain ASCII of 76 columns, for a message.
-    #[default]
-    Text,
-    /// The same content as GitHub-flavoured Markdown.
-    Markdown,
-    /// The whole document, see `hopyard schema --diff`.
-    Json,
-}
-
 /// The comparison of two runs. Ends with a newline; reads nothing but its arguments.
 #[must_use]
-pub fn render(report: &DiffReport, format: Format) -> String {
-    match format {
-        Format::Text => ascii(&text::render(&compose(report), MESSAGE)),
-        Format::Markdown => markdown::render(&compose(report)),
-        Format::Json => json(report),
+pub fn render(report: &DiffReport, form: Form) -> String {
+    match form {
+        Form::Text => ascii(&text::render(&compose(report), MESSAGE)),
+        Form::Markdown => markdown::render(&compose(report)),
+        Form::Json => json(report),
     }
 }
 
-/// The JSON schema (2020-12) of [`Format::Json`].
+/// The JSON schema (2020-12) of [`Form::Json`].
 #[must_use]
 pub fn schema() -> Value {
     named(schemars::schema_for!(DiffReport), SCHEMA)

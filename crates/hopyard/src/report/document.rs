@@ -1,5 +1,9 @@
 //! What a report for people consists of, whatever it is written as.
 
+use super::plot::Plot;
+use crate::model::VerdictReport;
+use crate::stats::Verdict;
+
 /// One piece of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Block {
@@ -9,6 +13,8 @@ pub(super) enum Block {
     Facts(Vec<String>),
     /// The name of what follows.
     Heading(String),
+    /// The name of a part of it.
+    Subheading(String),
     /// Sentences.
     Paragraph(String),
     /// Figures.
@@ -17,6 +23,8 @@ pub(super) enum Block {
     Notes(Vec<String>),
     /// Sentences side by side.
     List(Vec<String>),
+    /// Pictures of figures that are in tables too; pages without pictures leave them out.
+    Plots(Vec<Plot>),
 }
 
 /// A table: key columns that name the row, then figures.
@@ -55,6 +63,8 @@ pub(super) enum Side {
 pub(super) enum Row {
     /// A cell per column.
     Cells(Vec<Cell>),
+    /// What the rows above sum to, a cell per column: stays below them however they are sorted.
+    Sum(Vec<Cell>),
     /// The keys, then one text instead of figures.
     Instead {
         /// A text per key column.
@@ -77,13 +87,50 @@ pub(super) enum Part {
     Right(String),
     /// At the decimal point.
     Point(String),
+    /// What a comparison came to, at its left end.
+    Verdict(String, Tone),
+}
+
+/// What a verdict means for who chooses a path. Colour may tell it; the sign before it always does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// Different, for the better.
+    Better,
+    /// Different, for the worse.
+    Worse,
+    /// Different, and nobody says which side is better.
+    Different,
+    /// Equivalent.
+    Same,
+    /// Inconclusive, or no verdict.
+    Open,
+}
+
+impl Tone {
+    /// Of a comparison of this quantity.
+    pub(super) fn of(name: &str, verdict: &VerdictReport) -> Self {
+        let better = crate::assess::quantity(name)
+            .ok()
+            .and_then(crate::assess::Quantity::more_is_better);
+        match (verdict.verdict, better) {
+            (Some(Verdict::Different), Some(more)) if (verdict.ratio.value > 1.0) == more => {
+                Self::Better
+            }
+            (Some(Verdict::Different), Some(_)) => Self::Worse,
+            (Some(Verdict::Different), None) => Self::Different,
+            (Some(Verdict::Equivalent), _) => Self::Same,
+            (Some(Verdict::Inconclusive) | None, _) => Self::Open,
+        }
+    }
 }
 
 impl Part {
     /// The text.
     pub(super) fn text(&self) -> &str {
         match self {
-            Self::Left(text) | Self::Right(text) | Self::Point(text) => text,
+            Self::Left(text) | Self::Right(text) | Self::Point(text) | Self::Verdict(text, _) => {
+                text
+            }
         }
     }
 }

@@ -1,15 +1,16 @@
 //! The table of one load: a row per path, or per path and axis values.
 
-use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, tame};
+use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone, tame};
 use super::group::{Group, Layout};
 use super::notes;
 use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
-    self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, GUEST_STEAL, LATENCY_P50, LATENCY_P99, LOST,
-    PACKETS, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS,
-    RUN_LENGTH, Scale,
+    self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, GUEST_STEAL, LATENCY_MAX, LATENCY_P50,
+    LATENCY_P99, LATENCY_P999, LOST, PACKETS, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED,
+    REORDERED, RETRANSMITS, RUN_LENGTH, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER,
+    THROUGHPUT_UPPER, TRIALS,
 };
-use crate::model::{CellReport, CellStatus, LoadKind, VerdictReport};
+use crate::model::{CellReport, CellStatus, VerdictReport};
 use crate::stats::{Estimate, Verdict};
 
 /// What a column of figures shows of a quantity.
@@ -27,12 +28,7 @@ enum Show {
 pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     let mut footnotes = Footnotes::default();
     let figures = Figures::of(group);
-    let mut columns: Vec<Column> = group
-        .varying
-        .iter()
-        .map(|axis| Column::right(&[axis.name]))
-        .collect();
-    columns.push(Column::left(&["path"]));
+    let mut columns = key_columns(group);
     let keys = columns.len();
     let base = layout.base.map_or_else(|| "base".to_owned(), tame);
     columns.extend(figures.columns(&base));
@@ -96,7 +92,16 @@ impl Figures {
     }
 }
 
-fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec<String> {
+/// Columns of what tells cells apart.
+pub(super) fn key_columns(group: &Group<'_>) -> Vec<Column> {
+    let axes = group.varying.iter();
+    axes.map(|axis| Column::right(&[axis.name]))
+        .chain([Column::left(&["path"])])
+        .collect()
+}
+
+/// What a cell has in those columns, the path with its mark.
+pub(super) fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec<String> {
     let mut texts: Vec<String> = group
         .varying
         .iter()
@@ -109,15 +114,13 @@ fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec<String> {
 
 /// The columns of a load; all but main figure and CPU cost only where something was measured.
 fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
-    let main = quantity::main_figure(group.load);
+    let main = group.main;
     let cpu = quantity::cpu_cost(group.load);
     let mut list = vec![(Show::Figure, main), (Show::Comparison, main)];
-    if group.load.is_udp_stream() {
-        list.extend([(Show::Value, PACKETS), (Show::Value, LOST)]);
-    }
+    list.extend(beside(group).map(|name| (Show::Value, name)));
     list.extend([(Show::Figure, cpu), (Show::Comparison, cpu)]);
     if group.load.is_numbered() {
-        list.extend(numbered(group.load));
+        list.extend(numbered(group));
     } else if group.load.is_stream() {
         list.push((Show::Value, BUSY_CORES));
         if group.load.is_tcp() {
@@ -140,6 +143,17 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     list
 }
 
+/// What belongs to the main figure.
+fn beside(group: &Group<'_>) -> impl Iterator<Item = &'static str> {
+    let names: &[&'static str] = match group.main {
+        THROUGHPUT => &[THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRIALS],
+        LATENCY_P99 => &[LATENCY_P50, LATENCY_P999, LATENCY_MAX, LOST, PACKETS],
+        _ if group.load.is_udp_stream() => &[PACKETS, LOST],
+        _ => &[],
+    };
+    names.iter().copied()
+}
+
 /// Least value that is news.
 fn least(name: &str) -> f64 {
     match name {
@@ -149,15 +163,12 @@ fn least(name: &str) -> f64 {
     }
 }
 
-/// What numbered datagrams tell: delay where they are paced, bursts where they are not, jitter and the receiver's own
-/// part of it.
-fn numbered(load: LoadKind) -> Vec<(Show, &'static str)> {
-    let mut list = match load {
-        LoadKind::UdpPaced => vec![
-            (Show::Figure, LATENCY_P50),
-            (Show::Comparison, LATENCY_P50),
-            (Show::Value, LATENCY_P99),
-        ],
+/// What numbered datagrams tell: at a rate that was found the delay, bursts where they are not paced, jitter and the
+/// receiver's own part of it.
+fn numbered(group: &Group<'_>) -> Vec<(Show, &'static str)> {
+    let mut list = match group.main {
+        THROUGHPUT => vec![(Show::Value, LATENCY_P99)],
+        LATENCY_P99 => Vec::new(),
         _ => vec![(Show::Value, RUN_LENGTH)],
     };
     list.extend([
@@ -197,6 +208,11 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
         (_, REORDERED) => Column::right(&["reord.", scale.unit]),
         (_, RECEIVER_BUSY) => Column::right(&["receiver", "busy %"]),
         (_, RECEIVER_DROPPED) => Column::right(&["receiver", "drops %"]),
+        (_, THROUGHPUT_LOWER) => Column::right(&["lower", scale.unit]),
+        (_, THROUGHPUT_UPPER) => Column::right(&["upper", scale.unit]),
+        (_, TRIALS) => Column::right(&["trials"]),
+        (_, LATENCY_P999) => Column::right(&["latency", &format!("p99.9 {}", scale.unit)]),
+        (_, LATENCY_MAX) => Column::right(&["latency", &format!("max {}", scale.unit)]),
         (_, LATENCY_P50) => Column::right(&["latency", &format!("p50 {}", scale.unit)]),
         (_, LATENCY_P99) => Column::right(&["latency", &format!("p99 {}", scale.unit)]),
         _ => Column::right(&[&quantity::words(name), scale.unit]),
@@ -215,7 +231,7 @@ fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, is_base: bool)
             _ if is_base => Cell::lone("base"),
             Some(verdict) => Cell(vec![
                 Part::Point(ratio(verdict.ratio.value)),
-                Part::Left(verdict_mark(verdict)),
+                verdict_part(name, verdict),
             ]),
             None => absent(),
         },
@@ -232,6 +248,11 @@ pub(super) fn figure(estimate: &Estimate, scale: Scale) -> Vec<Part> {
         format!("±{}", percent(ratio))
     };
     vec![Part::Point(scale.show(estimate.value)), Part::Right(half)]
+}
+
+/// A comparison's verdict as a part of its cell.
+pub(super) fn verdict_part(name: &str, verdict: &VerdictReport) -> Part {
+    Part::Verdict(verdict_mark(verdict), Tone::of(name, verdict))
 }
 
 /// `≠`, `=`, or `?` with the difference that would have shown.

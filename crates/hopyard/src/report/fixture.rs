@@ -34,7 +34,9 @@ pub(super) fn run() -> RunReport {
         },
         published: Vec::new(),
         offloads: None,
+        recommendation: None,
         cells: Vec::new(),
+        curves: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -105,7 +107,10 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         cpu_split_ratio: BTreeMap::new(),
         device_drops: 0,
         lost_datagrams: 0,
+        searches: Vec::new(),
         flows: Vec::new(),
+        latency: None,
+        series: None,
         offloads: BTreeMap::new(),
         filter_sees: None,
         datapath: None,

@@ -1,6 +1,7 @@
 //! Which cells belong in one table, and what is said once for all of them.
 
-use crate::model::{AXES, Axis, Base, CellReport, LoadKind, Peer};
+use super::quantity;
+use crate::model::{AXES, Axes, Axis, Base, CellReport, LoadKind, Peer};
 
 /// Sizes and the wire's rate belong to a load or a peer: they are said in each table's title.
 const IN_TITLE: [&str; 4] = ["message_size", "request_size", "response_size", "rate"];
@@ -17,12 +18,27 @@ pub(super) struct Layout<'a> {
     pub(super) base: Option<&'a str>,
 }
 
-/// The cells of one load and one peer.
+/// What tells tables apart: load, peer, and whether a rate is searched for, which has figures of its own.
+pub(super) type Kind = (LoadKind, Peer, bool);
+
+/// To which table a cell belongs.
+pub(super) fn kind(load: LoadKind, peer: Peer, axes: &Axes) -> Kind {
+    (load, peer, axes.search.is_some())
+}
+
+fn kind_of(cell: &CellReport) -> Kind {
+    kind(cell.load, cell.peer, &cell.axes)
+}
+
+/// The cells of one kind.
 pub(super) struct Group<'a> {
+    kind: Kind,
     /// The traffic.
     pub(super) load: LoadKind,
     /// Whom the endpoint talks to.
     pub(super) peer: Peer,
+    /// The figure that it is about.
+    pub(super) main: &'static str,
     /// What the table is called: load, peer and what holds for this table only.
     pub(super) title: String,
     /// The axes with more than one value in here.
@@ -36,12 +52,14 @@ impl<'a> Layout<'a> {
     pub(super) fn of(cells: &'a [CellReport]) -> Self {
         let mut groups: Vec<Group<'a>> = Vec::new();
         for cell in cells {
-            let same = |g: &&mut Group<'_>| (g.load, g.peer) == (cell.load, cell.peer);
+            let same = |g: &&mut Group<'_>| g.kind == kind_of(cell);
             match groups.iter_mut().find(same) {
                 Some(group) => group.cells.push(cell),
                 None => groups.push(Group {
+                    kind: kind_of(cell),
                     load: cell.load,
                     peer: cell.peer,
+                    main: quantity::main_figure(cell.load, &cell.axes),
                     title: String::new(),
                     varying: Vec::new(),
                     cells: vec![cell],
@@ -74,10 +92,25 @@ impl<'a> Layout<'a> {
     /// The same without the path.
     pub(super) fn place(&self, cell: &CellReport) -> String {
         let mut facts = vec![cell.load.to_string(), cell.peer.to_string()];
-        let own = |g: &&Group<'_>| (g.load, g.peer) == (cell.load, cell.peer);
+        let own = |g: &&Group<'_>| g.kind == kind_of(cell);
         if let Some(group) = self.groups.iter().find(own) {
             facts.extend(group.values(cell));
         }
+        facts.join(" · ")
+    }
+
+    /// The same without the axes that only some paths have.
+    pub(super) fn shared_place(&self, cell: &CellReport) -> String {
+        let mut facts = vec![cell.load.to_string(), cell.peer.to_string()];
+        let own = |g: &&Group<'_>| (g.load, g.peer) == (cell.load, cell.peer);
+        let axes = self
+            .groups
+            .iter()
+            .find(own)
+            .into_iter()
+            .flat_map(|group| &group.varying);
+        let shared = axes.filter(|axis| !axis.of_path);
+        facts.extend(shared.filter_map(|axis| Some(phrase(axis.name, &(axis.show)(&cell.axes)?))));
         facts.join(" · ")
     }
 }
@@ -179,6 +212,8 @@ pub(super) fn phrase(name: &str, value: &str) -> String {
         ("placement", "free") => "ends on any CPU".to_owned(),
         ("family", _) => format!("IPv{value}"),
         ("mtu", _) => format!("MTU {value}"),
+        ("search", _) => format!("{} searched for", value.to_uppercase()),
+        ("start", _) => format!("{value} start"),
         ("pace", "none") => "no pace".to_owned(),
         ("pace", _) => format!("{} offered", rate(value)),
         ("ports", _) => format!("{value} ports"),

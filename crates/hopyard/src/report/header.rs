@@ -2,7 +2,7 @@
 
 use super::document::{Block, tame};
 use super::group;
-use super::number::{chosen_percent, counted, significant};
+use super::number::{chosen_percent, counted};
 use crate::model::RunReport;
 use crate::plan::FOR_A_VERDICT;
 
@@ -95,7 +95,6 @@ pub(super) fn trimmed(seconds: f64) -> String {
     if seconds.fract() == 0.0 && seconds < 1e6 {
         format!("{seconds:.0}")
     } else {
-        let text = significant(seconds);
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        super::number::trimmed(seconds)
     }
 }

@@ -3,13 +3,19 @@
 use super::document::{Block, Column, Row, Side, Table};
 use super::notes::instead_short;
 
+/// Columns of sentences are not lined up: their source is read by nobody.
+const PADDED: usize = 60;
+
 /// The whole document.
 pub(super) fn render(blocks: &[Block]) -> String {
     let parts: Vec<String> = blocks
         .iter()
+        .filter(|block| !matches!(block, Block::Plots(_)))
         .map(|block| match block {
+            Block::Plots(_) => String::new(),
             Block::Title(text) => format!("# {}\n", escape(text)),
             Block::Heading(text) => format!("## {}\n", escape(text)),
+            Block::Subheading(text) => format!("### {}\n", escape(text)),
             Block::Paragraph(text) => format!("{}\n", escape(text)),
             Block::Facts(facts) => format!("{}\n", escape(&facts.join(" · "))),
             Block::Table(one) => table(one),
@@ -41,7 +47,7 @@ fn table(table: &Table) -> String {
         .map(|(i, title)| {
             let cells = rows.iter().filter_map(|row| row.get(i));
             let widest = cells.chain([title]).map(|text| text.chars().count()).max();
-            widest.unwrap_or(0).max(3)
+            widest.unwrap_or(0).clamp(3, PADDED)
         })
         .collect();
     let rule: Vec<String> = table
@@ -64,7 +70,9 @@ fn table(table: &Table) -> String {
 /// Markdown has no running rows: the text goes into the first column of figures.
 fn fields(row: &Row, table: &Table) -> Vec<String> {
     match row {
-        Row::Cells(cells) => cells.iter().map(|cell| field(&cell.plain())).collect(),
+        Row::Cells(cells) | Row::Sum(cells) => {
+            cells.iter().map(|cell| field(&cell.plain())).collect()
+        }
         Row::Instead { keys, text } => {
             let mut fields: Vec<String> = keys.iter().map(|key| field(key)).collect();
             fields.push(field(&instead_short(text)));

@@ -3,24 +3,34 @@
 //! Everything here is a pure function of [`RunReport`]. Text and Markdown share one composition
 //! ([`document::Block`]s), so they cannot say different things.
 
+pub mod claims;
 mod conclusion;
 mod csv;
+mod curves;
 pub mod diff;
 mod document;
 mod figures;
 pub mod flame;
 mod group;
 mod header;
+mod html;
+mod latency;
 mod markdown;
 mod netperf;
 mod notes;
 mod number;
 mod offloads;
+mod openmetrics;
+mod parquet;
+mod plot;
 mod profile;
 mod published;
 mod quantity;
+mod recommendation;
+mod series;
 mod sweep;
 mod text;
+mod tidy;
 
 #[cfg(test)]
 mod fixture;
@@ -29,14 +39,28 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::model::RunReport;
+use crate::model::{Observation, RunReport};
 use document::Block;
+use group::{Group, Layout};
+use plot::Gallery;
 
 /// The name and version of the document that [`schema`] describes.
 const SCHEMA: &str = "hopyard/run/1";
 
 /// Columns of a terminal.
 const TERMINAL: usize = 100;
+
+/// How what has no other layouts is written: comparisons and claims.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
+pub enum Form {
+    /// Plain text.
+    #[default]
+    Text,
+    /// The same content as GitHub-flavoured Markdown.
+    Markdown,
+    /// The whole document, see `hopyard schema`.
+    Json,
+}
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
@@ -46,24 +70,61 @@ pub enum Format {
     Text,
     /// The same content as GitHub-flavoured Markdown.
     Markdown,
+    /// A page for a browser, with pictures: one file that needs nothing else.
+    Html,
     /// The whole document, see `hopyard schema`.
     Json,
     /// A row per cell and quantity.
     Csv,
     /// The classic layout of netperf 2, with hopyard's figures.
     Netperf,
+    /// All samples, a row each, in typed columns, for DuckDB, Polars, pandas.
+    Parquet,
+    /// Estimates and verdicts in the text format that Prometheus and its like read.
+    Openmetrics,
 }
 
-/// The report of a run. Ends with a newline; reads nothing but its arguments.
-#[must_use]
-pub fn render(report: &RunReport, format: Format) -> String {
-    match format {
-        Format::Text => text::render(&compose(report), TERMINAL),
-        Format::Markdown => markdown::render(&compose(report)),
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A picture of the HTML page.
+    #[error("cannot draw `{title}`: {reason}; the other formats need no pictures")]
+    Drawing {
+        /// What it shows.
+        title: String,
+        /// What was wrong.
+        reason: String,
+    },
+    /// The table of samples.
+    #[error("cannot write the samples as Parquet")]
+    Parquet(#[from] ::parquet::errors::ParquetError),
+}
+
+/// The report of a run. Reads nothing but its arguments; observations are wanted by the formats that show single
+/// samples.
+///
+/// # Errors
+/// A picture cannot be drawn, or a table not be written.
+pub fn render(
+    report: &RunReport,
+    observations: &[Observation],
+    format: Format,
+) -> Result<Vec<u8>, Error> {
+    let chapters = || Chapters::of(report, observations);
+    let text = match format {
+        Format::Text => text::render(&chapters().in_order(), TERMINAL),
+        Format::Markdown => markdown::render(&chapters().in_order()),
+        Format::Html => html::render(&chapters(), report, observations)?,
         Format::Json => json(report),
         Format::Csv => csv::render(report),
         Format::Netperf => netperf::render(report),
-    }
+        Format::Openmetrics => openmetrics::render(report),
+        Format::Parquet => {
+            let run = &report.run.id;
+            return Ok(parquet::write(run, &tidy::columns(run, observations))?);
+        }
+    };
+    Ok(text.into_bytes())
 }
 
 /// The JSON schema (2020-12) of [`Format::Json`].
@@ -93,30 +154,91 @@ fn json(report: &impl serde::Serialize) -> String {
     text
 }
 
-/// What a person reads, in order: what was done, the figures, what they show, what to doubt.
-fn compose(report: &RunReport) -> Vec<Block> {
-    let mut blocks = header::blocks(report);
-    let layout = group::Layout::of(&report.cells);
-    for group in &layout.groups {
-        blocks.extend(if let Some(sweep) = &report.offloads {
-            offloads::tables(group, &sweep.survey)
-        } else if sweep::fits(group) {
-            sweep::blocks(group, &layout)
-        } else {
-            figures::blocks(group, &layout)
-        });
+/// What a person reads, by what it is about. A page has its own order.
+struct Chapters {
+    /// What was done, on what.
+    opening: Vec<Block>,
+    /// The figures.
+    figures: Vec<Block>,
+    /// What their signs mean.
+    legend: Vec<Block>,
+    /// What they show.
+    conclusion: Vec<Block>,
+    /// What to doubt.
+    doubts: Vec<Block>,
+    /// What to choose.
+    recommendation: Vec<Block>,
+    /// Whether the traffic took the way it should, and what saw it there.
+    proof: Vec<Block>,
+}
+
+impl Chapters {
+    fn of(report: &RunReport, observations: &[Observation]) -> Self {
+        let layout = group::Layout::of(&report.cells);
+        let gallery = Gallery::of(report, observations);
+        let mut figures: Vec<Block> = layout
+            .groups
+            .iter()
+            .flat_map(|group| tables(group, report, &layout, &gallery))
+            .collect();
+        figures.extend(curves::blocks(report, &layout, &gallery));
+        figures.extend(series::blocks(&layout, &gallery));
+        figures.extend(published::blocks(report, &layout, &gallery));
+        figures.extend(profile::blocks(&layout));
+        let mut doubts = notes::warnings(report);
+        doubts.extend(notes::failures(report, &layout));
+        let mut proof = notes::way(report, &layout);
+        proof.extend(notes::filters(report));
+        proof.extend(notes::datapaths(report));
+        Self {
+            opening: header::blocks(report),
+            figures,
+            legend: notes::legend(report, &layout),
+            conclusion: match &report.offloads {
+                Some(sweep) => offloads::findings(sweep),
+                None => conclusion::blocks(&layout),
+            },
+            doubts,
+            recommendation: recommendation::blocks(report, &layout),
+            proof,
+        }
     }
-    blocks.extend(published::blocks(report, &layout));
-    blocks.extend(profile::blocks(&layout));
-    blocks.extend(notes::legend(report, &layout));
-    blocks.extend(match &report.offloads {
-        Some(sweep) => offloads::findings(sweep),
-        None => conclusion::blocks(&layout),
-    });
-    blocks.extend(notes::warnings(report));
-    blocks.extend(notes::failures(report, &layout));
-    blocks.extend(notes::way(report, &layout));
-    blocks.extend(notes::filters(report));
-    blocks.extend(notes::datapaths(report));
+
+    /// As on a terminal, where what is read last stands lowest.
+    fn in_order(self) -> Vec<Block> {
+        let parts = [
+            self.opening,
+            self.figures,
+            self.legend,
+            self.conclusion,
+            self.doubts,
+            self.proof,
+            self.recommendation,
+        ];
+        parts.into_iter().flatten().collect()
+    }
+}
+
+/// The tables of one load and peer, and pictures of them.
+fn tables(
+    group: &Group<'_>,
+    report: &RunReport,
+    layout: &Layout<'_>,
+    gallery: &Gallery<'_>,
+) -> Vec<Block> {
+    if let Some(sweep) = &report.offloads {
+        let mut blocks = offloads::tables(group, &sweep.survey);
+        blocks.push(Block::Plots(gallery.rows(group)));
+        return blocks;
+    }
+    let mut blocks = if sweep::fits(group) {
+        sweep::blocks(group, layout)
+    } else {
+        figures::blocks(group, layout)
+    };
+    let curves = sweep::plots(group, report, gallery);
+    let mut plots = curves.unwrap_or_else(|| gallery.rows(group));
+    plots.extend(latency::plots(group, gallery));
+    blocks.push(Block::Plots(plots));
     blocks
 }

@@ -111,7 +111,7 @@ fn banner(report: &RunReport, cell: &CellReport) -> String {
         "{test} from {path} () port 0 {family} to {} () port 0 {family}",
         cell.peer
     );
-    let main = super::quantity::main_figure(cell.load);
+    let main = super::quantity::main_figure(cell.load, &cell.axes);
     let reached = cell
         .estimates
         .get(main)

@@ -21,6 +21,15 @@ pub(super) fn significant(value: f64) -> String {
     }
 }
 
+/// The same without zeros that say nothing: `0.5`.
+pub(super) fn trimmed(value: f64) -> String {
+    let text = significant(value);
+    match text.split_once('e') {
+        None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        _ => text,
+    }
+}
+
 /// Two significant digits in plain notation, at least all before the point: for half-widths.
 pub(super) fn rough(value: f64) -> String {
     if !value.is_finite() {
@@ -80,6 +89,30 @@ pub(super) fn ratio(value: f64) -> String {
     }
 }
 
+/// The number that a text begins with, a prefix of its unit counted: 65536 of `64 KiB`, 1.31 of `1.31×`. Of what is no single
+/// number (`0-3`) none.
+pub(super) fn leading(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)));
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let number: f64 = number.parse().ok()?;
+    // As units write sizes and rates, and as `significant` writes what runs away.
+    let (word, _) = unit
+        .trim_start()
+        .split_once(' ')
+        .unwrap_or((unit.trim_start(), ""));
+    Some(match word {
+        "KiB" => number * 1024.0,
+        "MiB" => number * 1024.0 * 1024.0,
+        "kbit" => number * 1e3,
+        "mbit" => number * 1e6,
+        "gbit" => number * 1e9,
+        _ => match word.strip_prefix('e').map(str::parse::<i32>) {
+            Some(Ok(power)) => number * 10_f64.powi(power),
+            _ => number,
+        },
+    })
+}
+
 /// `1 block`, `2 blocks`.
 pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
@@ -137,6 +170,26 @@ mod tests {
         assert_eq!(chosen_percent(0.95), "95 %");
         assert_eq!(chosen_percent(0.999), "99.9 %");
         assert_eq!(chosen_percent(0.025), "2.5 %");
+    }
+
+    #[test]
+    fn texts_that_begin_with_a_number() {
+        for (text, number) in [
+            ("64", Some(64.0)),
+            ("64 KiB", Some(65_536.0)),
+            ("1400 B", Some(1400.0)),
+            ("10gbit", Some(1e10)),
+            ("1.31×", Some(1.31)),
+            ("-0.02 ±0.10", Some(-0.02)),
+            ("12 [11 to 13]", Some(12.0)),
+            ("4.20e-9", Some(4.2e-9)),
+            ("0-3", None),
+            ("–", None),
+            ("not up to 32", None),
+            ("", None),
+        ] {
+            assert_eq!(leading(text), number, "{text}");
+        }
     }
 
     proptest! {

@@ -1,6 +1,8 @@
 //! Where the CPU time goes: what each subsystem of the kernel costs, path by path, and what one path adds to
 //! another.
 
+mod pictures;
+
 use super::document::{Block, Cell, Column, Part, Row, Table, tame};
 use super::group::{Group, Layout, distinct};
 use super::header::trimmed;
@@ -78,13 +80,14 @@ fn section(title: &str, cells: &[Profiled<'_>]) -> Vec<Block> {
         Block::Heading(title.to_owned()),
         Block::Table(table(cells, scale)),
         Block::Notes(sampling(cells)),
+        Block::Plots(pictures::plots(cells, scale)),
     ];
     let differences: Vec<String> = cells.iter().filter_map(|c| adds(c, scale)).collect();
     if !differences.is_empty() {
         blocks.push(Block::List(differences));
     }
     let heading = format!("The costliest functions, {}", scale.unit);
-    blocks.push(Block::Heading(heading));
+    blocks.push(Block::Subheading(heading));
     let functions = cells.iter().map(|c| functions(c, scale));
     blocks.push(Block::List(functions.collect()));
     blocks
@@ -101,7 +104,7 @@ fn table(cells: &[Profiled<'_>], scale: Scale) -> Table {
     let named = |name: String, figures: Vec<Cell>| {
         let mut row = vec![Cell::lone(name)];
         row.extend(figures);
-        Row::Cells(row)
+        row
     };
     let figure = |e: &Estimate| Cell(vec![Part::Point(scale.show(e.value)), half(e, scale)]);
     let mut rows: Vec<Row> = subsystems(cells)
@@ -115,11 +118,11 @@ fn table(cells: &[Profiled<'_>], scale: Scale) -> Table {
                 ])
             };
             let figures = cells.iter().map(|c| of(c).unwrap_or_else(none));
-            named(tame(name), figures.collect())
+            Row::Cells(named(tame(name), figures.collect()))
         })
         .collect();
     let measured = cells.iter().map(|c| figure(c.whole)).collect();
-    rows.push(named("sum: measured".to_owned(), measured));
+    rows.push(Row::Sum(named("sum: measured".to_owned(), measured)));
     Table {
         columns,
         keys: 1,

@@ -1,13 +1,15 @@
 //! What was published, beside what was measured: a grid where a report has one, else a list.
 
 mod grid;
+mod pictures;
 
 use std::borrow::Cow;
 
 use super::document::{Block, Cell, Column, Part, Row, Table, tame};
-use super::figures::{figure, verdict_mark};
+use super::figures::{figure, verdict_part};
 use super::group::{Layout, distinct};
 use super::number::{ABSENT, ratio, significant};
+use super::plot::Gallery;
 use super::quantity::{self, CPU_PER_BYTE, EFFICIENCY, Scale};
 use crate::assess::PER_GHZ;
 use crate::model::{Base, CellReport, Published, PublishedFigure, RunReport, VerdictReport};
@@ -15,7 +17,7 @@ use crate::stats::Estimate;
 use grid::Plane;
 
 /// A heading, tables and remark for each table that the plan has of a report.
-pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
+pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>, gallery: &Gallery<'_>) -> Vec<Block> {
     let tables = report.published.iter();
     tables
         .flat_map(|published| {
@@ -23,8 +25,12 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
             let heading = format!("As published: {}", tame(&published.source));
             let mut blocks = vec![Block::Heading(heading)];
             blocks.extend(match Plane::of(&table) {
-                Some(plane) => plane.blocks(&table),
-                None => vec![Block::Table(list(&table))],
+                Some(plane) => plane.blocks(&table, gallery),
+                None => {
+                    let mut blocks = vec![Block::Table(list(&table))];
+                    blocks.extend(pictures::rows(&table, gallery));
+                    blocks
+                }
             });
             blocks.push(Block::Notes(vec![tame(&published.remark)]));
             blocks
@@ -53,6 +59,7 @@ struct Pair<'a> {
     estimate: Option<&'a Estimate>,
     verdict: Option<Cow<'a, VerdictReport>>,
     scale: Scale,
+    quantity: &'a str,
 }
 
 impl<'a> Comparison<'a> {
@@ -84,6 +91,7 @@ impl<'a> Comparison<'a> {
                     estimate,
                     verdict: now.and_then(|cell| verdict(cell, &published.quantity)),
                     scale,
+                    quantity: &published.quantity,
                 })
                 .collect(),
             varied: varied(&published.figures),
@@ -152,7 +160,7 @@ impl Pair<'_> {
         match &self.verdict {
             Some(verdict) => Cell(vec![
                 Part::Point(ratio(verdict.ratio.value)),
-                Part::Left(verdict_mark(verdict)),
+                verdict_part(self.quantity, verdict),
             ]),
             None if self.is_base => Cell::lone("base"),
             None => Cell::lone(ABSENT),

@@ -3,9 +3,13 @@
 //! Units follow from the suffix, so a quantity nobody thought of here still prints rightly.
 
 use super::number::{ABSENT, rough, rounded, significant};
-use crate::model::LoadKind;
 
 pub(super) const GOODPUT: &str = "goodput_bps";
+pub(super) const THROUGHPUT: &str = "throughput_packets_per_s";
+pub(super) const THROUGHPUT_BITS: &str = "throughput_bps";
+pub(super) const THROUGHPUT_LOWER: &str = "throughput_lower_packets_per_s";
+pub(super) const THROUGHPUT_UPPER: &str = "throughput_upper_packets_per_s";
+pub(super) const TRIALS: &str = "search_trials";
 pub(super) const SENT: &str = "sent_bps";
 pub(super) const PACKETS: &str = "packets_per_s";
 pub(super) const TRANSACTIONS: &str = "transactions_per_s";
@@ -17,7 +21,13 @@ pub(super) const EFFICIENCY: &str = "efficiency_bps_per_core";
 pub(super) const NORMALIZED: &str = "normalized_bps_per_cpu_percent";
 pub(super) const LATENCY_P50: &str = "latency_p50_ns";
 pub(super) const LATENCY_P99: &str = "latency_p99_ns";
+pub(super) const LATENCY_P999: &str = "latency_p999_ns";
+pub(super) const LATENCY_MAX: &str = "latency_max_ns";
 pub(super) const PDV: &str = "jitter_pdv_ns";
+pub(super) const PDV_P99: &str = "jitter_pdv_p99_ns";
+pub(super) const GAP_SD: &str = "interarrival_sd_ns";
+pub(super) const CLIENT_CPU: &str = "client_cpu_busy_ratio";
+pub(super) const CLIENT_SWITCHES: &str = "client_context_switches_per_s";
 pub(super) const RUN_LENGTH: &str = "run_length_p50_packets";
 pub(super) const REORDERED: &str = "reordered_ratio";
 pub(super) const RECEIVER_DROPPED: &str = "receiver_dropped_ratio";
@@ -28,19 +38,7 @@ pub(super) const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
 pub(super) const GUEST_STEAL: &str = "guest_steal_ratio";
 pub(super) const RETRANSMITS: &str = "retransmits";
 
-/// The figure that a load is about.
-pub(super) fn main_figure(load: LoadKind) -> &'static str {
-    if load.is_stream() {
-        GOODPUT
-    } else {
-        TRANSACTIONS
-    }
-}
-
-/// The CPU cost that goes with it.
-pub(super) fn cpu_cost(load: LoadKind) -> &'static str {
-    crate::assess::cost(load)
-}
+pub(super) use crate::assess::{cost as cpu_cost, main_figure};
 
 /// A unit and how many base units make one of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,14 +48,19 @@ pub(super) struct Scale {
 }
 
 impl Scale {
+    /// The value in this unit.
+    pub(super) fn of(self, value: f64) -> f64 {
+        value / self.size
+    }
+
     /// The number in this unit, without the unit.
     pub(super) fn show(self, value: f64) -> String {
-        significant(value / self.size)
+        significant(self.of(value))
     }
 
     /// A half-width in this unit: two digits are plenty.
     pub(super) fn show_roughly(self, half_width: f64) -> String {
-        rough(half_width / self.size)
+        rough(self.of(half_width))
     }
 }
 
@@ -151,12 +154,16 @@ pub(super) fn words(name: &str) -> String {
         GOODPUT => "goodput".to_owned(),
         SENT => "sending rate".to_owned(),
         PACKETS => "packets".to_owned(),
+        THROUGHPUT | THROUGHPUT_BITS => "throughput".to_owned(),
         TRANSACTIONS => "transactions".to_owned(),
         CPU_PER_BYTE | CPU_PER_PACKET | CPU_PER_TRANSACTION => "CPU cost".to_owned(),
         EFFICIENCY | crate::assess::PER_GHZ => "efficiency".to_owned(),
         NORMALIZED => "normalized".to_owned(),
         LOST => "loss".to_owned(),
         PDV => "PDV (p99.9)".to_owned(),
+        PDV_P99 => "PDV (p99)".to_owned(),
+        GAP_SD => "jitter (sd of gaps)".to_owned(),
+        CLIENT_CPU => "client's CPUs busy".to_owned(),
         RUN_LENGTH => "run length (median)".to_owned(),
         REORDERED => "reordered".to_owned(),
         QUEUE_CHANGES => "queue changes of a flow".to_owned(),

@@ -1,14 +1,19 @@
 //! Swept axes as a person lays them out: one down, another (or the paths) across, a grid of the main
 //! figure, one of the CPU cost, and more where a load tells more; a third dimension is a pair of grids for each of its values.
 
-use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, tame};
+mod curves;
+
+use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone, tame};
 use super::figures::{figure, scale, symbol};
 use super::group::{Group, Layout, distinct, phrase};
 use super::notes;
 use super::number::ABSENT;
 use super::quantity::{
-    self, LATENCY_P50, LATENCY_P99, LOST, PDV, QUEUE_CHANGES, RUN_LENGTH, Scale,
+    self, LATENCY_P50, LATENCY_P99, LATENCY_P999, LOST, PDV, QUEUE_CHANGES, RUN_LENGTH, Scale,
+    THROUGHPUT, THROUGHPUT_BITS,
 };
+pub(super) use curves::plots;
+
 use crate::model::{Axis, CellReport, CellStatus, LoadKind};
 
 /// What tells the cells of a group apart.
@@ -30,6 +35,15 @@ impl Dimension {
 
     fn values(self, cells: &[&CellReport]) -> Vec<String> {
         distinct(cells.iter().map(|cell| self.of(cell)))
+    }
+
+    /// A value of it in words.
+    fn phrase(self, value: &str) -> String {
+        match self {
+            Self::Path => value.to_owned(),
+            Self::Axis(axis) if value == ABSENT => format!("{} left alone", axis.name),
+            Self::Axis(axis) => phrase(axis.name, value),
+        }
     }
 
     fn name(self) -> &'static str {
@@ -100,11 +114,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
         };
         let cells: Vec<_> = marked.iter().filter(within).cloned().collect();
         if let (Some(dimension), Some(value)) = (plane.slices, slice) {
-            blocks.push(Block::Heading(if value == ABSENT {
-                format!("{} left alone", dimension.name())
-            } else {
-                phrase(dimension.name(), value)
-            }));
+            blocks.push(Block::Subheading(dimension.phrase(value)));
         }
         for name in quantities(group) {
             let scale = scale(group, name);
@@ -119,14 +129,15 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
 /// What has a grid: main figure and CPU cost, of numbered datagrams what they alone tell, and what was counted.
 fn quantities(group: &Group<'_>) -> Vec<&'static str> {
     let load = group.load;
-    let own: &[&str] = match load {
-        LoadKind::UdpFlood => &[LOST, PDV, RUN_LENGTH],
-        LoadKind::UdpPaced => &[LOST, LATENCY_P50, LATENCY_P99, PDV],
+    let own: &[&str] = match group.main {
+        THROUGHPUT => &[THROUGHPUT_BITS, LATENCY_P99],
+        LATENCY_P99 => &[LATENCY_P50, LATENCY_P999, LOST, PDV],
+        _ if load == LoadKind::UdpFlood => &[LOST, PDV, RUN_LENGTH],
         _ => &[],
     };
     let measured = |name: &&str| group.cells.iter().any(|c| c.estimates.contains_key(*name));
     let own = own.iter().copied().chain([QUEUE_CHANGES]).filter(measured);
-    [quantity::main_figure(load), quantity::cpu_cost(load)]
+    [group.main, quantity::cpu_cost(load)]
         .into_iter()
         .chain(own)
         .collect()
@@ -191,7 +202,9 @@ fn field(cell: &CellReport, mark: &str, name: &str, scale: Scale) -> Cell {
         CellStatus::Unsupported => return Cell::lone("unsupported"),
         CellStatus::Ok => cell.estimates.get(name),
     };
-    let verdict = cell.verdicts.get(name).and_then(|v| v.verdict);
+    let verdict = cell.verdicts.get(name);
+    let tone = verdict.map_or(Tone::Open, |v| Tone::of(name, v));
+    let sign = symbol(verdict.and_then(|v| v.verdict));
     estimate.map_or_else(
         || Cell::lone(ABSENT),
         |estimate| {
@@ -200,7 +213,7 @@ fn field(cell: &CellReport, mark: &str, name: &str, scale: Scale) -> Cell {
                 LOST => vec![Part::Point(scale.show(estimate.value))],
                 _ => figure(estimate, scale),
             };
-            parts.push(Part::Left(format!("{}{mark}", symbol(verdict))));
+            parts.push(Part::Verdict(format!("{sign}{mark}"), tone));
             Cell(parts)
         },
     )

@@ -12,7 +12,8 @@ pub(super) fn render(blocks: &[Block], page: usize) -> String {
     let mut lines = Vec::new();
     let mut before: Option<&Block> = None;
     let mut title = None;
-    for block in blocks {
+    let words = |block: &&Block| !matches!(block, Block::Plots(_));
+    for block in blocks.iter().filter(words) {
         if before.is_some_and(|before| apart(before, block)) {
             lines.push(String::new());
         }
@@ -21,7 +22,9 @@ pub(super) fn render(blocks: &[Block], page: usize) -> String {
                 title = Some(text.clone());
                 Vec::new()
             }
-            Block::Heading(text) | Block::Paragraph(text) => wrap(text, "", "", page),
+            Block::Heading(text) | Block::Subheading(text) | Block::Paragraph(text) => {
+                wrap(text, "", "", page)
+            }
             // A title is the first of the facts that follow it.
             Block::Facts(facts) => wrap_at(title.take().iter().chain(facts), " · ", page),
             Block::Table(one) => table(one, page),
@@ -30,6 +33,7 @@ pub(super) fn render(blocks: &[Block], page: usize) -> String {
                 .iter()
                 .flat_map(|i| wrap(i, "- ", "  ", page))
                 .collect(),
+            Block::Plots(_) => Vec::new(),
         });
         before = Some(block);
     }
@@ -45,7 +49,7 @@ fn apart(before: &Block, block: &Block) -> bool {
     let belongs = matches!(
         (before, block),
         (Block::Title(_) | Block::Facts(_), Block::Facts(_))
-            | (Block::Heading(_), _)
+            | (Block::Heading(_) | Block::Subheading(_), _)
             | (Block::Table(_), Block::Notes(_))
     );
     !belongs
@@ -143,7 +147,7 @@ fn draw(table: &Table, columns: &[&Laid], page: usize) -> Vec<String> {
     lines.push("─".repeat(across));
     for (index, row) in table.rows.iter().enumerate() {
         lines.push(match row {
-            Row::Cells(_) => {
+            Row::Cells(_) | Row::Sum(_) => {
                 let cells: Vec<_> = columns.iter().map(|c| c.row(index)).collect();
                 cells.join(GAP)
             }
@@ -178,13 +182,16 @@ impl Laid {
             .rows
             .iter()
             .map(|row| match row {
-                Row::Cells(cells) => cells.get(index).unwrap_or(&nothing).clone(),
+                Row::Cells(cells) | Row::Sum(cells) => cells.get(index).unwrap_or(&nothing).clone(),
                 Row::Instead { keys, .. } => {
                     keys.get(index).map_or_else(|| nothing.clone(), Cell::lone)
                 }
             })
             .collect();
-        let rows = lined_up(&named);
+        let rows: Vec<String> = lined_up(&named)
+            .iter()
+            .map(|parts| parts.join(" "))
+            .collect();
         let column = table.columns.get(index);
         let header = column.map_or_else(Vec::new, |c: &Column| c.header.clone());
         let widest = header.iter().chain(&rows).map(|text| width(text)).max();
@@ -218,17 +225,17 @@ impl Laid {
     }
 }
 
-/// The cells of a column as texts whose parts stand below each other. A cell with fewer parts than
-/// the others (`base`, `–`) is a lone text.
-fn lined_up(cells: &[Cell]) -> Vec<String> {
+/// The cells of a column with their parts filled up so that, joined by a blank, they stand below each other.
+/// A cell with fewer parts than the others (`base`, `–`) is a lone text.
+pub(super) fn lined_up(cells: &[Cell]) -> Vec<Vec<String>> {
     let parts = cells.iter().map(|cell| cell.0.len()).max().unwrap_or(0);
     if parts <= 1
         && cells
             .iter()
             .flat_map(|c| &c.0)
-            .all(|p| matches!(p, Part::Left(_)))
+            .all(|p| matches!(p, Part::Left(_) | Part::Verdict(..)))
     {
-        return cells.iter().map(Cell::plain).collect();
+        return cells.iter().map(|cell| vec![cell.plain()]).collect();
     }
     let full: Vec<&Cell> = cells.iter().filter(|cell| cell.0.len() == parts).collect();
     let slots: Vec<(usize, usize)> = (0..parts)
@@ -243,18 +250,16 @@ fn lined_up(cells: &[Cell]) -> Vec<String> {
         .iter()
         .map(|cell| {
             if cell.0.len() < parts {
-                return cell.plain();
+                return vec![cell.plain()];
             }
-            let texts: Vec<_> = cell
-                .0
+            cell.0
                 .iter()
                 .zip(&slots)
                 .map(|(part, &(before, after))| {
                     let (left, right) = split(part);
                     format!("{left:>before$}{right:<after$}")
                 })
-                .collect();
-            texts.join(" ")
+                .collect()
         })
         .collect()
 }
@@ -262,7 +267,7 @@ fn lined_up(cells: &[Cell]) -> Vec<String> {
 /// What stands before and after the line on which a part is lined up.
 fn split(part: &Part) -> (&str, &str) {
     match part {
-        Part::Left(text) => ("", text),
+        Part::Left(text) | Part::Verdict(text, _) => ("", text),
         Part::Right(text) => (text, ""),
         Part::Point(text) => {
             let end = text.find(|c: char| !(c.is_ascii_digit() || c == '-'));

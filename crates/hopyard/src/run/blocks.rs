@@ -33,6 +33,14 @@ pub(super) struct Blocks<'a> {
     failures: Vec<Option<u32>>,
 }
 
+/// What became of a block.
+struct Visit {
+    /// The hypervisor's share of its windows.
+    steal: f64,
+    /// A cell failed that may work yet.
+    failed: bool,
+}
+
 /// Why a block ended early.
 enum Stop {
     End(End),
@@ -108,7 +116,8 @@ impl<'a> Blocks<'a> {
         done > 0 && spent + spent / done > limit
     }
 
-    /// Measures a block, once more if the hypervisor took too much of it.
+    /// Measures a block, once more if the hypervisor took too much of it. What failed in it is a finding, which no second
+    /// attempt may hide.
     fn undisturbed(
         &mut self,
         block: u32,
@@ -121,8 +130,8 @@ impl<'a> Blocks<'a> {
             0
         };
         for attempt in first..first + ATTEMPTS {
-            let steal = self.block(block, attempt, record, observer)?;
-            if steal <= STEAL || attempt + 1 == first + ATTEMPTS {
+            let Visit { steal, failed } = self.block(block, attempt, record, observer)?;
+            if steal <= STEAL || failed || attempt + 1 == first + ATTEMPTS {
                 break;
             }
             observer.note(&format!(
@@ -134,21 +143,21 @@ impl<'a> Blocks<'a> {
         Ok(())
     }
 
-    /// Visits every cell once, in random order; answers with the share of steal.
+    /// Visits every cell once, in random order.
     fn block(
         &mut self,
         block: u32,
         attempt: u32,
         record: &mut dyn Record,
         observer: &mut dyn Observer,
-    ) -> Result<f64, Stop> {
+    ) -> Result<Visit, Stop> {
         let header = &self.prepared.header;
         let mut cells: Vec<usize> = (0..header.cells.len())
             .filter(|&i| header.cells[i].unsupported.is_none())
             .collect();
         cells.shuffle(&mut order(header.seed, block, attempt));
         let quiet_cores = self.prepared.sampler.quiet_cores().map_err(stop)?;
-        let (mut steal_ns, mut time_ns) = (0.0, 0.0);
+        let (mut steal_ns, mut time_ns, mut failed) = (0.0, 0.0, false);
         for (done, &index) in cells.iter().enumerate() {
             if self.out_of_time() {
                 return Err(Stop::End(End::TimeLimit));
@@ -161,7 +170,10 @@ impl<'a> Blocks<'a> {
                     time_ns += measured.cpu.elapsed_ns * f64::from(measured.cpu.cpus);
                     Outcome::Measured(Box::new(measured))
                 }
-                Err(cause) => Outcome::Failed { cause },
+                Err(cause) => {
+                    failed |= !self.is_hopeless(index);
+                    Outcome::Failed { cause }
+                }
             };
             let sample = Sample {
                 block,
@@ -179,11 +191,16 @@ impl<'a> Blocks<'a> {
                 self.profile((block, attempt, index), record, observer)?;
             }
         }
-        Ok(if time_ns > 0.0 {
+        let steal = if time_ns > 0.0 {
             steal_ns / time_ns
         } else {
             0.0
-        })
+        };
+        Ok(Visit { steal, failed })
+    }
+
+    fn is_hopeless(&self, index: usize) -> bool {
+        self.failures[index].is_some_and(|n| n >= HOPELESS)
     }
 
     /// One sample, or the cause of its failure.
@@ -194,7 +211,7 @@ impl<'a> Blocks<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Result<Measurement, String>, Stop> {
         let cell = &self.prepared.header.cells[index].cell;
-        if self.failures[index].is_some_and(|n| n >= HOPELESS) {
+        if self.is_hopeless(index) {
             return Ok(Err(format!(
                 "not tried again after {HOPELESS} failures in a row"
             )));

@@ -9,7 +9,7 @@ use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
-pub use resume::resume;
+pub use resume::{check_machine, resume};
 
 use crate::lab::{self, Lab};
 use crate::measure::{self, Sampler};
@@ -111,6 +111,9 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
             filter_sees: lab::path(&cell.path)
                 .ok()
                 .map(|path| path.filter_sees(cell.peer)),
+            offers: lab::path(&cell.path)
+                .ok()
+                .map(|path| path.offers(cell.peer, &cell.axes)),
             ceiling_per_s: ceilings.get(&load_key(&cell)).copied(),
             cell,
         })
@@ -228,6 +231,15 @@ impl Prepared {
                 each
             })
             .sum()
+    }
+
+    /// How long all that is still to be measured takes at most, roughly.
+    #[must_use]
+    pub fn estimate(&self) -> Duration {
+        let before = self.before.as_ref();
+        let done = before.map_or(0, |before| resume::place(&self.header, &before.samples).0);
+        let all = self.block_estimate() * self.header.blocks_max.saturating_sub(done);
+        self.time_limit().map_or(all, |limit| limit.min(all))
     }
 
     /// Fewest and most blocks.

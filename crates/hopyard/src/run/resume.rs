@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Error, Prepared, shape, try_labs};
-use crate::measure::Sampler;
+use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::{Cell, Environment, ProfileWindow, Sample};
 use crate::store::{self, End, Header, Writer};
@@ -23,10 +23,7 @@ pub(super) struct Before {
 /// # Errors
 /// It was carried out to its end, is under way, or this is no place to go on with it; nothing has changed.
 pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared, Error> {
-    let refused = |why: String| Error::Resume {
-        run: directory.display().to_string(),
-        why,
-    };
+    let refused = refused(directory);
     // Locked first: what is read afterwards stays as it is.
     let writer = Writer::open(directory)?;
     let run = store::load(directory)?;
@@ -37,7 +34,7 @@ pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared
     let span = Duration::from_nanos;
     let sampler = Sampler::new(span(header.window_ns), span(header.warm_up_ns))?;
     let here = meter::environment::capture(&sampler.meter);
-    same_machine(&header.environment, &here).map_err(refused)?;
+    same_machine(&header.environment, &here).map_err(&refused)?;
     if let Some(why) = missing_now(&header)? {
         return Err(refused(why));
     }
@@ -55,29 +52,35 @@ pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared
     })
 }
 
-/// Figures of two machines or kernels are no one run's.
+/// Is this the machine and kernel that a run was made on?
+///
+/// # Errors
+/// It is not.
+pub fn check_machine(directory: &Path, then: &Environment) -> Result<(), Error> {
+    let meter = meter::CpuMeter::new().map_err(measure::Error::from)?;
+    let here = meter::environment::capture(&meter);
+    same_machine(then, &here).map_err(refused(directory))
+}
+
+fn refused(directory: &Path) -> impl Fn(String) -> Error {
+    let run = directory.display().to_string();
+    move |why| Error::Resume {
+        run: run.clone(),
+        why,
+    }
+}
+
+/// Figures of two machines, kernels or versions are no one run's.
 fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
-    let facts = [
-        ("host", &then.hostname, &now.hostname),
-        ("kernel", &then.kernel_release, &now.kernel_release),
-        ("kernel build", &then.kernel_version, &now.kernel_version),
-        ("CPU", &then.cpu_model, &now.cpu_model),
-        ("hopyard", &then.hopyard_version, &now.hopyard_version),
-    ];
-    for (what, then, now) in facts {
-        if then != now {
-            return Err(format!(
-                "it was begun on {what} `{then}`, this is `{now}`: begin a run of its own"
-            ));
-        }
+    let version = |env: &Environment| env.hopyard_version.clone();
+    let program = ("hopyard", version(then), version(now));
+    let other_program = (program.1 != program.2).then_some(program);
+    match then.differs_from(now).or(other_program) {
+        None => Ok(()),
+        Some((what, then, now)) => Err(format!(
+            "it was begun on {what} `{then}`, this is `{now}`: begin a run of its own"
+        )),
     }
-    if then.cpus != now.cpus {
-        let (then, now) = (then.cpus, now.cpus);
-        return Err(format!(
-            "it was begun on {then} CPUs, there are {now}: begin a run of its own"
-        ));
-    }
-    Ok(())
 }
 
 /// What of the run cannot be built any more.

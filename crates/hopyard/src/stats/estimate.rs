@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::distribution::t_quantile;
+
 /// A value with its confidence interval. The functions of this module only ever build one with
 /// finite numbers and `low <= value <= high`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Debug)]
@@ -33,6 +35,26 @@ impl Estimate {
             confidence,
             n,
         })
+    }
+
+    /// The same at another confidence: both sides scaled by Student's t at n − 1 degrees of freedom. For an interval that is
+    /// by t exact, for one by resampling as good as its shape is that of t. `None` for confidences that are none, and n < 2.
+    #[must_use]
+    pub fn at(&self, confidence: f64) -> Option<Self> {
+        let t = |confidence| t_quantile(1.0 - alpha(confidence)? / 2.0, self.n as f64 - 1.0);
+        let factor = t(confidence)? / t(self.confidence)?;
+        let ends = (
+            self.value - factor * (self.value - self.low),
+            self.value + factor * (self.high - self.value),
+        );
+        Self::bounded(self.value, ends, confidence, self.n)
+    }
+
+    /// The standard error that the interval has if it is one by Student's t at n − 1 degrees of freedom. `None` for n < 2.
+    #[must_use]
+    pub fn standard_error(&self) -> Option<f64> {
+        let t = t_quantile(1.0 - alpha(self.confidence)? / 2.0, self.n as f64 - 1.0)?;
+        Some((self.high - self.low) / (2.0 * t))
     }
 
     /// The wider side of the interval over the size of the value; 0.02 means "to 2 %".
@@ -78,6 +100,38 @@ mod tests {
         assert!((estimate(-10.0, -13.0, -9.0).half_width_ratio() - 0.3).abs() < 1e-12);
         assert_eq!(estimate(0.0, 0.0, 0.0).half_width_ratio(), f64::INFINITY);
         assert_eq!(estimate(0.0, -1.0, 1.0).half_width_ratio(), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_standard_error_is_a_half_width_over_t() {
+        // t of 0.975 at 9 degrees of freedom is 2.262157.
+        let found = estimate(10.0, 10.0 - 2.262_157, 10.0 + 2.262_157).standard_error();
+        assert!((found.unwrap() - 1.0).abs() < 1e-6);
+        let one = Estimate {
+            n: 1,
+            ..estimate(1.0, 0.0, 2.0)
+        };
+        assert_eq!(one.standard_error(), None);
+    }
+
+    /// Student's sleep data: the interval of 99 % from that of 95 %, as R prints both.
+    #[test]
+    fn another_confidence_is_another_t() {
+        let own = Estimate {
+            value: 1.58,
+            low: 0.700_114_2,
+            high: 2.459_885_8,
+            confidence: 0.95,
+            n: 10,
+        };
+        let wide = own.at(0.99).unwrap();
+        assert!(
+            (wide.low - 0.315_9).abs() < 1e-3 && (wide.high - 2.844_1).abs() < 1e-3,
+            "{wide:?}"
+        );
+        let back = wide.at(0.95).unwrap();
+        assert!((back.low - own.low).abs() < 1e-9);
+        assert_eq!(own.at(1.0), None);
     }
 
     #[test]

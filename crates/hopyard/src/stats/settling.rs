@@ -1,6 +1,9 @@
-//! A window that never settles.
+//! A window that never settles, and when a series does.
 
 use super::moments::mean;
+
+/// Share of a series, at its end, that says where it is going and for which it must have been there.
+const END: usize = 4;
 
 /// Change between the halves of a window below which it does not matter.
 const PRACTICAL: f64 = 0.05;
@@ -39,6 +42,30 @@ pub fn unsettled(slices: &[f64]) -> bool {
     let noise = (squares / (2 * (n - 1)) as f64).sqrt();
     let standard_error = noise * (2.0 / half as f64).sqrt();
     change > PRACTICAL * whole.abs() && change > CLEAR * standard_error
+}
+
+/// The place in a series of equal intervals from which on it is within `share` of its final value and remains
+/// there. The final value is the median of its last quarter; a series that is not near it for all of that quarter has not settled, nor
+/// has one with fewer than 8 values, or with one that is not finite: `None`.
+///
+/// The settling time of control engineering, with the band as a share of the final value. A single value out of the band, be it
+/// noise, begins the wait again: who wants less noise takes longer intervals.
+#[must_use]
+pub fn settles(series: &[f64], share: f64) -> Option<usize> {
+    let n = series.len();
+    if n < 2 * END || series.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let quarter = n / END;
+    let mut end = series[n - quarter..].to_vec();
+    end.sort_by(f64::total_cmp);
+    let last = 0.5 * (end[(quarter - 1) / 2] + end[quarter / 2]);
+    let is_near = |v: &f64| (v - last).abs() <= share * last.abs();
+    let from = series
+        .iter()
+        .rposition(|v| !is_near(v))
+        .map_or(0, |i| i + 1);
+    (from <= n - quarter).then_some(from)
 }
 
 #[cfg(test)]
@@ -98,7 +125,40 @@ mod tests {
         assert!(unsettled(&[1.0, f64::NAN]));
     }
 
+    #[test]
+    fn series_that_settle_and_do_not() {
+        assert_eq!(settles(&[5.0; 8], 0.1), Some(0));
+        assert_eq!(
+            settles(&[9.0, 7.0, 5.4, 5.2, 5.0, 5.0, 5.1, 4.9], 0.1),
+            Some(2)
+        );
+        // Once more out of the band.
+        assert_eq!(
+            settles(&[5.0, 5.0, 5.0, 9.0, 5.0, 5.0, 5.0, 5.0], 0.1),
+            Some(4)
+        );
+        // It climbs to its end, or leaps in its last quarter.
+        let climb: Vec<f64> = (1..=40).map(f64::from).collect();
+        assert_eq!(settles(&climb, 0.1), None);
+        assert_eq!(
+            settles(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 9.0], 0.1),
+            None
+        );
+        assert_eq!(settles(&[0.0; 8], 0.1), Some(0));
+        assert_eq!(settles(&[5.0; 7], 0.1), None);
+        assert_eq!(settles(&[f64::NAN; 8], 0.1), None);
+    }
+
     proptest! {
+        /// The known answer: exponential decay to a level enters a band of 10 % at −τ ln(0.1 level / height).
+        #[test]
+        fn a_decay_settles_when_it_should(tau in 1.0..12.0f64, height in 0.2..20.0f64, k in 0.001..1000.0f64) {
+            let series: Vec<f64> = (0..120).map(|i| k * (1.0 + height * (-f64::from(i) / tau).exp())).collect();
+            let expected = (tau * (height / 0.1).ln()).ceil().max(0.0);
+            let seen = settles(&series, 0.1).unwrap() as f64;
+            prop_assert!((seen - expected).abs() <= 1.0, "{seen} {expected}");
+        }
+
         #[test]
         fn unit_and_direction_do_not_matter(
             x in prop::collection::vec(1.0..2.0_f64, 0..40),

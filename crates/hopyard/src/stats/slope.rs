@@ -1,8 +1,57 @@
 //! A straight line through points.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::curve::Curve;
 use super::distribution::t_quantile;
 use super::estimate::{Estimate, alpha};
+use super::interval::mean_interval;
 use super::moments::mean;
+use super::samples::Samples;
+
+/// The least-squares line y = intercept + slope·x.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Line {
+    pub(super) slope: f64,
+    pub(super) intercept: f64,
+    /// Sum of squares of x about its mean.
+    pub(super) sxx: f64,
+    /// Sum of squares of y about its mean.
+    pub(super) syy: f64,
+    /// Sum of squares of what the line leaves over.
+    pub(super) rss: f64,
+}
+
+impl Line {
+    /// `None` if n < 2, the lengths differ, a value is not finite or all x are the same.
+    pub(super) fn through(x: &[f64], y: &[f64]) -> Option<Self> {
+        if x.len() < 2 || x.len() != y.len() {
+            return None;
+        }
+        let (mean_x, mean_y) = (mean(x)?, mean(y)?);
+        let points = || x.iter().zip(y).map(|(x, y)| (x - mean_x, y - mean_y));
+        let sxx: f64 = points().map(|(x, _)| x * x).sum();
+        let sxy: f64 = points().map(|(x, y)| x * y).sum();
+        if sxx.is_nan() || sxx <= 0.0 {
+            return None;
+        }
+        let slope = sxy / sxx;
+        Some(Self {
+            slope,
+            intercept: mean_y - slope * mean_x,
+            sxx,
+            syy: points().map(|(_, y)| y * y).sum(),
+            // Residuals summed directly: Syy − slope·Sxy loses its digits on a good fit.
+            rss: points().map(|(x, y)| (y - slope * x).powi(2)).sum(),
+        })
+    }
+
+    /// Share of the variation of y that the line accounts for; `None` where y does not vary.
+    pub(super) fn r_squared(&self) -> Option<f64> {
+        (self.syy > 0.0).then(|| (1.0 - self.rss / self.syy).clamp(0.0, 1.0))
+    }
+}
 
 /// Slope of the least-squares line y = c + slope·x with its t interval at n − 2 degrees of
 /// freedom (Draper and Smith, "Applied Regression Analysis", chapter 1), in units of y per unit
@@ -11,26 +60,65 @@ use super::moments::mean;
 pub fn linear_slope(x: &[f64], y: &[f64], confidence: f64) -> Option<Estimate> {
     let alpha = alpha(confidence)?;
     let n = x.len();
-    if n < 3 || n != y.len() {
+    if n < 3 {
         return None;
     }
-    let (mean_x, mean_y) = (mean(x)?, mean(y)?);
-    let sxx: f64 = x.iter().map(|x| (x - mean_x).powi(2)).sum();
-    let sxy: f64 = x
-        .iter()
-        .zip(y)
-        .map(|(x, y)| (x - mean_x) * (y - mean_y))
-        .sum();
-    if sxx.is_nan() || sxx <= 0.0 {
-        return None;
-    }
-    let slope = sxy / sxx;
-    // Residuals summed directly: Syy − slope·Sxy loses its digits on a good fit.
-    let residual = |x: f64, y: f64| (y - mean_y) - slope * (x - mean_x);
-    let rss: f64 = x.iter().zip(y).map(|(x, y)| residual(*x, *y).powi(2)).sum();
+    let line = Line::through(x, y)?;
     let df = (n - 2) as f64;
-    let half = t_quantile(1.0 - alpha / 2.0, df)? * (rss / df / sxx).sqrt();
-    Estimate::bounded(slope, (slope - half, slope + half), confidence, n)
+    let half = t_quantile(1.0 - alpha / 2.0, df)? * (line.rss / df / line.sxx).sqrt();
+    let ends = (line.slope - half, line.slope + half);
+    Estimate::bounded(line.slope, ends, confidence, n)
+}
+
+/// How a straight line describes a curve.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+pub struct Straight {
+    /// Units of y per unit of x: mean and t interval over the blocks' own lines.
+    pub slope: Estimate,
+    /// Where it meets x = 0, likewise.
+    pub intercept: Estimate,
+    /// R² of the line through the mean curve, its interval by resampling blocks; absent with too few of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r_squared: Option<Estimate>,
+}
+
+/// The line through a curve of three points or more. `None` with one block.
+#[must_use]
+pub fn straight(curve: &Curve, confidence: f64, seed: u64) -> Option<Straight> {
+    if curve.x().len() < 3 {
+        return None;
+    }
+    Some(Straight {
+        slope: over_blocks(curve, confidence, |line| line.slope)?,
+        intercept: over_blocks(curve, confidence, |line| line.intercept)?,
+        r_squared: curve.estimate(confidence, seed, |y| {
+            Line::through(curve.x(), y)?.r_squared()
+        }),
+    })
+}
+
+/// The exponent e of y ∝ xᵉ: slope of the line through ln y against ln x, mean and t interval over the blocks'
+/// own. 1 is growth in proportion to x, 0 no dependence, −1 an equal share for each.
+///
+/// It is what economists call elasticity and Gunther ("Guerrilla Capacity Planning", 2007) the slope of a
+/// scalability curve on log-log paper: it needs no model of why a system stops scaling, as Amdahl's law and the
+/// universal scalability law do, and goes for costs and jitter as well as for throughput.
+/// `None` with one block, fewer than three points, or an x or y not above 0.
+#[must_use]
+pub fn exponent(curve: &Curve, confidence: f64) -> Option<Estimate> {
+    if curve.x().len() < 3 {
+        return None;
+    }
+    let logs = curve.log_log()?;
+    over_blocks(&logs, confidence, |line| line.slope)
+}
+
+fn over_blocks(curve: &Curve, confidence: f64, of: impl Fn(&Line) -> f64) -> Option<Estimate> {
+    let lines = curve.rows().map(|row| Line::through(curve.x(), row));
+    let values: Vec<f64> = lines
+        .map(|line| line.map(|line| of(&line)))
+        .collect::<Option<_>>()?;
+    mean_interval(&Samples::new(&values).ok()?, confidence)
 }
 
 #[cfg(test)]
@@ -95,6 +183,51 @@ mod tests {
         assert_eq!(linear_slope(&[1.0, 2.0, 3.0], &[1.0, 2.0], 0.95), None);
         assert_eq!(
             linear_slope(&[1.0, 2.0, 3.0], &[1.0, f64::NAN, 2.0], 0.95),
+            None
+        );
+    }
+
+    fn curve(rows: Vec<Vec<f64>>) -> Curve {
+        Curve::new(vec![1.0, 2.0, 4.0, 8.0], rows).unwrap()
+    }
+
+    #[test]
+    fn power_laws() {
+        let of = |e: f64| {
+            let row = |k: f64| [1.0f64, 2.0, 4.0, 8.0].map(|x| k * x.powf(e)).to_vec();
+            exponent(&curve(vec![row(3.0), row(5.0), row(4.0)]), 0.95).unwrap()
+        };
+        for e in [1.0, 0.0, -1.0, 0.5] {
+            assert!((of(e).value - e).abs() < 1e-12, "{:?}", of(e));
+        }
+        let row = vec![1.0, 2.0, 4.0, 8.0];
+        assert_eq!(exponent(&curve(vec![row.clone()]), 0.95), None);
+        assert_eq!(exponent(&curve(vec![row, vec![0.0; 4]]), 0.95), None);
+    }
+
+    #[test]
+    fn how_straight() {
+        let rows = |bend: f64| {
+            let row = |b: usize| {
+                [1.0f64, 2.0, 4.0, 8.0]
+                    .map(|x| 1.0 + 2.0 * x + bend * (x - 4.0).powi(2) + 0.01 * b as f64)
+            };
+            (0..8).map(|b| row(b).to_vec()).collect::<Vec<_>>()
+        };
+        let line = straight(&curve(rows(0.0)), 0.95, 1).unwrap();
+        assert!((line.slope.value - 2.0).abs() < 1e-9);
+        assert!((line.intercept.value - 1.035).abs() < 1e-9, "{line:?}");
+        assert!(line.r_squared.unwrap().low > 0.999_999);
+        let bent = straight(&curve(rows(1.0)), 0.95, 1).unwrap();
+        assert!(bent.r_squared.unwrap().high < 0.95);
+        // Too few blocks for an interval of R², enough for one of the slope.
+        let few = straight(&curve(rows(0.0)[..3].to_vec()), 0.95, 1).unwrap();
+        assert_eq!(few.r_squared, None);
+        // What does not vary has no share that a line accounts for.
+        assert_eq!(
+            straight(&curve(vec![vec![5.0; 4]; 8]), 0.95, 1)
+                .unwrap()
+                .r_squared,
             None
         );
     }

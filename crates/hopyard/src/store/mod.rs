@@ -9,19 +9,21 @@
 //!
 //! Every report is made from these alone, so a run that was cut short is still worth something.
 
+mod check;
 mod place;
+mod reader;
 mod writer;
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 pub use place::{check_place, check_writable};
+pub use reader::load;
 pub use writer::Writer;
 
-use crate::model::{Cell, Environment, OffloadSurvey, Outcome, ProfileWindow, Published, Sample};
+use crate::model::{Cell, Environment, Feature, OffloadSurvey, ProfileWindow, Published, Sample};
 
 /// Version of the files.
 pub const SCHEMA: &str = "hopyard/store/1";
@@ -41,6 +43,9 @@ pub struct PlannedCell {
     /// Do packet filter rules of the hub see its traffic? Absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_sees: Option<bool>,
+    /// What its path offers beside its speed. Absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offers: Option<Vec<Feature>>,
     /// What the generator can do at most for this load, in units of its main figure per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_per_s: Option<f64>,
@@ -172,6 +177,14 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
+    /// A file reads, and says what cannot be.
+    #[error("{} is damaged: {why}", .file.display())]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// What cannot be, and what could.
+        why: String,
+    },
     /// Another version wrote it.
     #[error("{} is of schema `{found}`, this hopyard reads `{SCHEMA}`: use the version that wrote it", .file.display())]
     Schema {
@@ -195,126 +208,13 @@ pub struct Run {
     pub end: Option<End>,
 }
 
-/// Reads a run directory. A last line without its end (a kill in mid-write) is passed over.
-///
-/// # Errors
-/// There is no run, or a file is damaged or of another version.
-pub fn load(directory: &Path) -> Result<Run, Error> {
-    let file = directory.join(HEADER);
-    if !file.exists() {
-        return Err(Error::NoRun(directory.to_owned()));
-    }
-    let text = fs::read_to_string(&file).map_err(|source| Error::Read {
-        file: file.clone(),
-        source,
-    })?;
-    check_schema(&file, &text)?;
-    let header: Header = parse(&file, 1, text.as_bytes())?;
-    let samples = load_lines(&directory.join(SAMPLES), |sample: &Sample| {
-        check(sample, header.blocks_max)
-    })?;
-    let profiles = load_lines(&directory.join(PROFILES), |profile: &ProfileWindow| {
-        check_profile(profile, &header)
-    })?;
-    let file = directory.join(END);
-    let end = match fs::read(&file) {
-        Ok(text) => Some(parse(&file, 1, &text)?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(source) => return Err(Error::Read { file, source }),
-    };
-    Ok(Run {
-        header,
-        samples,
-        profiles,
-        end,
-    })
-}
-
-fn check_schema(file: &Path, text: &str) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Schema {
-        schema: String,
-    }
-    let Schema { schema } = parse(file, 1, text.as_bytes())?;
-    if schema == SCHEMA {
-        Ok(())
-    } else {
-        Err(Error::Schema {
-            file: file.to_owned(),
-            found: schema,
-        })
-    }
-}
-
-/// The lines of a file; none where there is no file.
-fn load_lines<T: for<'de> Deserialize<'de>>(
-    file: &Path,
-    check: impl Fn(&T) -> Result<(), String>,
-) -> Result<Vec<T>, Error> {
-    let unreadable = |source| Error::Read {
-        file: file.to_owned(),
-        source,
-    };
-    let mut lines = match File::open(file) {
-        Ok(opened) => BufReader::new(opened),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(unreadable(source)),
-    };
-    let mut values = Vec::new();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        lines.read_until(b'\n', &mut line).map_err(unreadable)?;
-        let Some((b'\n', value)) = line.split_last() else {
-            return Ok(values);
-        };
-        let number = values.len() + 1;
-        let value: T = parse(file, number, value)?;
-        check(&value).map_err(|why| Error::Damaged {
-            file: file.to_owned(),
-            line: number,
-            source: serde::de::Error::custom(why),
-        })?;
-        values.push(value);
-    }
-}
-
-/// What cannot be, though it reads.
-fn check(sample: &Sample, blocks: u32) -> Result<(), String> {
-    if sample.block >= blocks {
-        let block = sample.block;
-        return Err(format!("block {block} in a run of at most {blocks}"));
-    }
-    match &sample.outcome {
-        Outcome::Measured(measurement) => measurement.check().map_err(|e| e.to_string()),
-        Outcome::Failed { .. } => Ok(()),
-    }
-}
-
-fn check_profile(profile: &ProfileWindow, header: &Header) -> Result<(), String> {
-    if profile.block >= header.blocks_max {
-        let (block, blocks) = (profile.block, header.blocks_max);
-        return Err(format!("block {block} in a run of at most {blocks}"));
-    }
-    if profile.cell >= header.cells.len() {
-        let (cell, cells) = (profile.cell, header.cells.len());
-        return Err(format!("cell {cell} in a run of {cells}"));
-    }
-    profile.check().map_err(|e| e.to_string())
-}
-
-fn parse<T: for<'de> Deserialize<'de>>(file: &Path, line: usize, text: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(text).map_err(|source| Error::Damaged {
-        file: file.to_owned(),
-        line: line + source.line() - 1,
-        source,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::meter::{CpuMeter, environment};
+    use crate::model::{Axes, LoadKind, Outcome, Peer};
 
     fn header() -> Header {
         Header {
@@ -323,7 +223,7 @@ mod tests {
             plan: "paths".to_owned(),
             seed: u64::MAX,
             started: "2026-01-01T00:00:00Z".to_owned(),
-            window_ns: 1,
+            window_ns: 200_000_000,
             warm_up_ns: 1,
             blocks_min: 1,
             blocks_max: 1,
@@ -336,8 +236,24 @@ mod tests {
             published: Vec::new(),
             offloads: None,
             left_out: Vec::new(),
-            cells: Vec::new(),
+            cells: vec![planned()],
             environment: environment::capture(&CpuMeter::new().unwrap()),
+        }
+    }
+
+    fn planned() -> PlannedCell {
+        let (load, peer) = (LoadKind::TcpRr, Peer::Local);
+        PlannedCell {
+            cell: Cell {
+                path: "veth".to_owned(),
+                peer,
+                load,
+                axes: Axes::default().for_cell(load, peer, &[]),
+            },
+            unsupported: None,
+            filter_sees: None,
+            offers: None,
+            ceiling_per_s: None,
         }
     }
 
@@ -347,7 +263,7 @@ mod tests {
         };
         Sample {
             block: 0,
-            attempt: 0,
+            attempt: order,
             cell: 0,
             order,
             started_ns: 1,

@@ -26,6 +26,9 @@ pub struct Document {
     pub queues: QueuesDocument,
     /// Who chooses among them.
     pub steering: String,
+    /// Which frames are joined: `off`, `packets` or `stream`; absent from switches that cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<String>,
     /// MAC addresses known.
     pub addresses: usize,
     /// Its ports.
@@ -66,6 +69,9 @@ pub struct PortDocument {
     pub moved: u64,
     /// Frames from addresses that the table has no room for.
     pub table_full: u64,
+    /// Frames that went to the device as part of the one before them, which `tx_frames` counts.
+    #[serde(default)]
+    pub joined: u64,
     /// How often a frame was put off, as the device took no more.
     pub waited: u64,
     /// Frames that the device sent by another queue than the frame of the same flow before.
@@ -96,6 +102,7 @@ impl PortDocument {
             learnt: c.learnt,
             moved: c.moved,
             table_full: c.table_full,
+            joined: c.joined,
             waited: c.waited,
             queue_changes: c.queue_changes,
             drops,
@@ -109,7 +116,7 @@ impl Document {
     pub fn new(
         name: &str,
         labels: &[String],
-        (asked, steering): (&str, &str),
+        (asked, steering, join): (&str, &str, &str),
         state: &State,
     ) -> Self {
         let ports = labels.iter().zip(&state.ports);
@@ -125,6 +132,7 @@ impl Document {
                 changes: state.changes,
             },
             steering: steering.to_owned(),
+            join: Some(join.to_owned()),
             addresses: state.addresses,
             ports: ports
                 .map(|(label, port)| PortDocument::new(label, port))

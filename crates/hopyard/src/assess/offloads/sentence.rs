@@ -232,6 +232,7 @@ fn words(name: &str) -> &'static str {
     match name {
         "goodput_bps" => "goodput",
         "transactions_per_s" => "transactions",
+        "latency_p99_ns" => "latency (p99)",
         "cpu_ns_per_packet" => "CPU per packet",
         "cpu_ns_per_transaction" => "CPU per transaction",
         _ => "CPU per byte",

@@ -99,6 +99,8 @@ mod tests {
             pdv: times(990, &[(0.5, 1), (0.99, 700), (0.999, 900)]),
             ipdv: times(20_000, &[(0.999, 1500)]),
             interarrival: times(988, &[(0.5, 4000), (0.99, 9000)]),
+            interarrival_sd_ns: Some(1200.0),
+            series: None,
             lateness: None,
             runs: Some(RunLengths {
                 count: 50,

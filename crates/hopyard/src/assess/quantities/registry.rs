@@ -6,6 +6,11 @@ use super::{
 };
 use crate::model::LoadKind;
 
+/// Whose rate can be searched for.
+fn is_searched(load: LoadKind) -> bool {
+    load == LoadKind::UdpPaced
+}
+
 /// Every quantity.
 pub static QUANTITIES: &[Quantity] = &[
     Quantity {
@@ -13,42 +18,69 @@ pub static QUANTITIES: &[Quantity] = &[
         kind: Kind::Value(|m, _| Some(float(m.received.bytes) * 8.0 / window_s(m))),
         loads: LoadKind::is_stream,
         compared: true,
-        decides_width: true,
     },
     Quantity {
         name: "sent_bps",
         kind: Kind::Value(|m, _| Some(float(m.sent.bytes) * 8.0 / window_s(m))),
         loads: LoadKind::is_udp_stream,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "packets_per_s",
         kind: Kind::Value(|m, _| Some(float(m.received.messages) / window_s(m))),
         loads: LoadKind::is_udp_stream,
         compared: true,
-        decides_width: false,
+    },
+    Quantity {
+        name: "throughput_packets_per_s",
+        kind: Kind::Value(|m, _| m.search.as_ref()?.result.throughput_per_s),
+        loads: is_searched,
+        compared: true,
+    },
+    Quantity {
+        name: "throughput_bps",
+        kind: Kind::Value(|m, _| {
+            let bytes_each = float(m.received.bytes) / float(m.received.messages);
+            Some(m.search.as_ref()?.result.throughput_per_s? * bytes_each * 8.0)
+        }),
+        loads: is_searched,
+        compared: false,
+    },
+    Quantity {
+        name: "throughput_lower_packets_per_s",
+        kind: Kind::Value(|m, _| m.search.as_ref()?.result.lower_per_s),
+        loads: is_searched,
+        compared: false,
+    },
+    Quantity {
+        name: "throughput_upper_packets_per_s",
+        kind: Kind::Value(|m, _| m.search.as_ref()?.result.upper_per_s),
+        loads: is_searched,
+        compared: false,
+    },
+    Quantity {
+        name: "search_trials",
+        kind: Kind::Value(|m, _| Some(float(m.search.as_ref()?.trials.len() as u64))),
+        loads: is_searched,
+        compared: false,
     },
     Quantity {
         name: "transactions_per_s",
         kind: Kind::Value(|m, _| Some(float(m.received.transactions) / window_s(m))),
         loads: |load| !load.is_stream(),
         compared: true,
-        decides_width: true,
     },
     Quantity {
         name: "cpu_ns_per_byte",
         kind: Kind::Demand(net_ns, |m, _| float(m.received.bytes)),
         loads: LoadKind::is_stream,
         compared: true,
-        decides_width: true,
     },
     Quantity {
         name: "efficiency_bps_per_core",
         kind: Kind::Demand(|m| float(m.received.bytes) * 8.0, |m, _| net_ns(m) / 1e9),
         loads: LoadKind::is_stream,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "normalized_bps_per_cpu_percent",
@@ -58,175 +90,185 @@ pub static QUANTITIES: &[Quantity] = &[
         ),
         loads: LoadKind::is_stream,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "skbs_per_s",
         kind: Kind::Value(|m, _| Some(float(m.arrived?.skbs) / window_s(m))),
         loads: LoadKind::is_stream,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "cpu_ns_per_packet",
         kind: Kind::Demand(net_ns, |m, _| float(m.received.messages)),
         loads: LoadKind::is_udp_stream,
         compared: true,
-        decides_width: false,
     },
     Quantity {
         name: "cpu_ns_per_transaction",
         kind: Kind::Demand(net_ns, |m, _| float(m.received.transactions)),
         loads: |load| !load.is_stream(),
         compared: true,
-        decides_width: true,
     },
     Quantity {
         name: "busy_cores",
         kind: Kind::Value(|m, _| Some(m.cpu.net_ns() / m.cpu.elapsed_ns)),
         loads: |_| true,
         compared: false,
-        decides_width: false,
+    },
+    Quantity {
+        name: "client_cpu_busy_ratio",
+        kind: Kind::Value(|m, _| Some(m.client_cpus?.busy_ratio)),
+        loads: |_| true,
+        compared: false,
+    },
+    Quantity {
+        name: "cpu_busy_ratio",
+        kind: Kind::Value(|m, _| Some(m.allowed_cpus?.busy_ratio)),
+        loads: |_| true,
+        compared: false,
     },
     Quantity {
         name: "client_context_switches_per_s",
         kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.switches())),
         loads: |_| true,
         compared: false,
-        decides_width: false,
+    },
+    // Of senders that are always ready it is their time slice; of round trips, what one and the switch to it take.
+    Quantity {
+        name: "client_cpu_ns_per_switch",
+        kind: Kind::Value(|m, _| {
+            let busy = m.client_cpus?;
+            let switches = m.client_scheduling.switches().filter(|n| *n > 0)?;
+            Some(busy.busy_ratio * f64::from(busy.cpus) * float(m.window_ns) / float(switches))
+        }),
+        loads: |_| true,
+        compared: false,
     },
     Quantity {
         name: "client_migrations_per_s",
         kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.migrations)),
         loads: |_| true,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "client_cache_misses_per_s",
         kind: Kind::Value(|m, _| per_second(m, m.client_scheduling.cache_misses)),
         loads: |_| true,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "latency_p50_ns",
         kind: Kind::Value(|m, _| quantile(m, 0.5)),
         loads: has_latency,
         compared: true,
-        decides_width: false,
     },
     Quantity {
         name: "latency_p99_ns",
         kind: Kind::Value(|m, _| quantile(m, 0.99)),
         loads: has_latency,
         compared: true,
-        decides_width: false,
     },
     Quantity {
         name: "latency_p999_ns",
         kind: Kind::Value(|m, _| quantile(m, 0.999)),
         loads: has_latency,
         compared: false,
-        decides_width: false,
+    },
+    Quantity {
+        name: "latency_max_ns",
+        kind: Kind::Value(|m, _| Some(float(m.latency.as_ref()?.max_ns))),
+        loads: has_latency,
+        compared: false,
     },
     Quantity {
         name: "jitter_pdv_ns",
         kind: Kind::Value(|m, _| of(m, |a| times(a.pdv.as_ref(), 0.999))),
         loads: LoadKind::is_numbered,
         compared: true,
-        decides_width: false,
     },
     Quantity {
         name: "jitter_pdv_p99_ns",
         kind: Kind::Value(|m, _| of(m, |a| times(a.pdv.as_ref(), 0.99))),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "jitter_ipdv_ns",
         kind: Kind::Value(|m, _| of(m, |a| times(a.ipdv.as_ref(), 0.999))),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "jitter_rfc3550_ns",
         kind: Kind::Value(|m, _| of(m, smoothed)),
         loads: LoadKind::is_numbered,
         compared: true,
-        decides_width: false,
     },
     Quantity {
         name: "interarrival_p50_ns",
         kind: Kind::Value(|m, _| of(m, |a| times(a.interarrival.as_ref(), 0.5))),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "interarrival_p99_ns",
         kind: Kind::Value(|m, _| of(m, |a| times(a.interarrival.as_ref(), 0.99))),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
+    },
+    Quantity {
+        name: "interarrival_sd_ns",
+        kind: Kind::Value(|m, _| of(m, |a| a.interarrival_sd_ns)),
+        loads: LoadKind::is_numbered,
+        compared: false,
     },
     Quantity {
         name: "run_length_p50_packets",
         kind: Kind::Value(|m, _| of(m, median_run)),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "run_length_mean_packets",
         kind: Kind::Value(|m, _| of(m, |a| a.runs.as_ref().map(|runs| runs.mean))),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "sender_late_p99_ns",
         kind: Kind::Value(|m, _| of(m, |a| times(a.lateness.as_ref(), 0.99))),
         loads: |load| load == LoadKind::UdpPaced,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "reordered_ratio",
         kind: Kind::Value(|m, _| of(m, reordered)),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "duplicated_ratio",
         kind: Kind::Value(|m, _| of(m, duplicated)),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "receiver_dropped_ratio",
         kind: Kind::Value(|m, _| of(m, dropped)),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "receiver_busy_ratio",
         kind: Kind::Value(|m, _| of(m, |a| busiest(a, m.window_ns))),
         loads: LoadKind::is_numbered,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "lost_ratio",
         kind: Kind::Value(lost_ratio),
         loads: |load| !load.is_tcp(),
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "bytes_per_skb",
@@ -236,7 +278,6 @@ pub static QUANTITIES: &[Quantity] = &[
         }),
         loads: LoadKind::is_stream,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "queue_changes_per_flow_per_s",
@@ -247,20 +288,17 @@ pub static QUANTITIES: &[Quantity] = &[
         }),
         loads: |load| load != LoadKind::TcpCrr,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "guest_steal_ratio",
         kind: Kind::Value(|m, _| m.guest_steal_ratio),
         loads: |_| true,
         compared: false,
-        decides_width: false,
     },
     Quantity {
         name: "retransmits",
         kind: Kind::Value(|m, _| m.tcp.map(|tcp| float(tcp.retransmits))),
         loads: |load| load.is_tcp() && load != LoadKind::TcpCrr,
         compared: false,
-        decides_width: false,
     },
 ];

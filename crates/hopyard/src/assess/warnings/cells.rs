@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{named, percent, with};
 use crate::model::{
-    CellReport, CellStatus, DatapathKind, LoadKind, OPEN_VSWITCH, Placement, RunSummary,
+    CellReport, CellStatus, DatapathKind, LoadKind, OPEN_VSWITCH, Placement, RunSummary, Searched,
 };
 use crate::stats::Estimate;
 use crate::store::Run;
@@ -112,6 +112,25 @@ pub(super) fn pace(cells: &[CellReport]) -> Option<String> {
         "{} did not keep the pace asked for: the sender or the path cannot, or waking for each message takes too \
          long. Ask for a lower pace or larger messages.",
         named(&found)
+    ))
+}
+
+/// Did each search find both bounds?
+pub(super) fn search(cells: &[CellReport]) -> Option<String> {
+    let irregular = |search: &&Searched| !search.result.regular;
+    let found = with(cells, |cell| cell.searches.iter().any(|s| irregular(&s)))?;
+    let all = found.iter().flat_map(|cell| &cell.searches);
+    let all: Vec<&Searched> = all.filter(irregular).collect();
+    let unlimited = all.iter().any(|s| s.result.upper_per_s.is_none());
+    Some(format!(
+        "A search for a rate ended without a regular result in {} samples of {}: {}.",
+        all.len(),
+        named(&found),
+        if unlimited {
+            "the path carried all that the generator can send, so its own rate is higher"
+        } else {
+            "its bounds are further apart than asked for, since trials of the same rate differed; try longer windows"
+        }
     ))
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hopyard_tap::MAX_QUEUES;
-use hopyard_tap::switch::Choice;
+use hopyard_tap::switch::{Choice, Join};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -63,6 +63,9 @@ pub(super) struct RunArgs {
     /// Take finished frames alone: no segments above the MTU, every checksum computed
     #[arg(long)]
     pub(super) no_offloads: bool,
+    /// Which frames of a TCP flow that are there together are written as one, to devices with TCP segmentation offload
+    #[arg(long, default_value = "stream")]
+    pub(super) join: Joining,
     /// Bytes that each queue may have on their way in the kernel before frames wait
     #[arg(long, default_value = "4MiB", value_name = "SIZE", value_parser = send_buffer)]
     pub(super) send_buffer: u32,
@@ -126,6 +129,27 @@ pub(super) enum Steering {
     Hash,
     /// The CPU that sends
     Cpu,
+}
+
+/// Which frames become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Joining {
+    /// None
+    Off,
+    /// Those that the kernel's GRO would join: cut again, they are the packets that they were
+    Packets,
+    /// All that follow each other: the same bytes, in packets no longer than they were
+    Stream,
+}
+
+impl From<Joining> for Join {
+    fn from(joining: Joining) -> Self {
+        match joining {
+            Joining::Off => Self::Off,
+            Joining::Packets => Self::Packets,
+            Joining::Stream => Self::Stream,
+        }
+    }
 }
 
 impl From<Steering> for Choice {

@@ -55,12 +55,14 @@ fn run(args: &RunArgs) -> Done {
         QueueCount::Auto { .. } => "auto".to_owned(),
     };
     let steering = format!("{:?}", args.steering).to_lowercase();
+    let join = format!("{:?}", args.join).to_lowercase();
     need_free(&args.name)?;
     let switch = new.start()?;
     // Only now: whoever can ask it may count on its devices.
     let claim = Claim::take(&args.name)?;
     let labels: Vec<String> = args.tap.iter().map(|tap| tap.label.clone()).collect();
-    let document = || Document::new(&args.name, &labels, (&asked, &steering), &switch.state());
+    let set = (&*asked, &*steering, &*join);
+    let document = || Document::new(&args.name, &labels, set, &switch.state());
     answer(&claim, document);
     print(&show::totals(&document()))
 }
@@ -90,6 +92,7 @@ fn new_switch(args: &RunArgs) -> Result<NewSwitch, Failure> {
         } else {
             Offloads::ALL
         },
+        join: args.join.into(),
         send_buffer: args.send_buffer,
     })
 }

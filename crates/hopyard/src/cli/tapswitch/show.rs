@@ -9,12 +9,13 @@ use crate::tapswitch::{Document, PortDocument};
 pub(super) fn what(document: &Document) -> String {
     let queues = &document.queues;
     let mut text = format!(
-        "tap switch {}: process {}, {} queue(s) attached ({}), steering {}, {} addresses\n",
+        "tap switch {}: process {}, {} queue(s) attached ({}), steering {}, join {}, {} addresses\n",
         document.switch,
         document.pid,
         queues.attached,
         queues.asked,
         document.steering,
+        document.join.as_deref().unwrap_or("off"),
         document.addresses
     );
     let mut table = table(&[
@@ -22,6 +23,7 @@ pub(super) fn what(document: &Document) -> String {
         "learnt",
         "moved",
         "flooded",
+        "frames joined",
         "waited",
         "queue changes",
     ]);
@@ -31,6 +33,7 @@ pub(super) fn what(document: &Document) -> String {
             port.learnt.to_string(),
             port.moved.to_string(),
             port.flooded.to_string(),
+            port.joined.to_string(),
             port.waited.to_string(),
             port.queue_changes.to_string(),
         ]);

@@ -1,8 +1,9 @@
 //! The one bridge of a lab's Open vSwitch, and its ports.
 
 use super::{Ovs, programs};
-use crate::lab::builder::{Builder, Fixed, UPLINK};
+use crate::lab::builder::{Builder, Fixed};
 use crate::lab::topology::role;
+use crate::lab::wire::UPLINK;
 use crate::lab::{Error, Result};
 use crate::model::{DatapathKind, OffloadFlag};
 

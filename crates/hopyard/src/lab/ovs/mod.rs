@@ -41,6 +41,12 @@ const SWITCH: Program = Program {
 };
 const REMEDY: &str = "repair package `openvswitch-switch`";
 
+/// Does Open vSwitch forward in the kernel here? Not where nobody can tell.
+#[must_use]
+pub fn in_kernel() -> bool {
+    programs::datapath().is_ok_and(|kind| kind == DatapathKind::Kernel)
+}
+
 /// A running Open vSwitch. Dropping it ends it, unless it is kept.
 #[derive(Debug)]
 pub(super) struct Ovs {

@@ -1,11 +1,11 @@
 //! `bridge` and `bridge-nf`: a Linux bridge in the hub, with netfilter's calls off or on.
 
 use super::{Need, Path};
-use crate::lab::builder::{ETH, FAR_END, UPLINK};
-use crate::lab::topology::{host, role};
+use crate::lab::builder::ETH;
+use crate::lab::topology::role;
 use crate::lab::{Builder, Result, Subnet, Topology};
 use crate::meter::way::Hop;
-use crate::model::Peer;
+use crate::model::{Axes, Peer};
 
 /// The bridge's device.
 const BRIDGE_DEVICE: &str = "br0";
@@ -36,6 +36,10 @@ impl Path for Bridge {
 
     fn peers(&self) -> &'static [Peer] {
         &Peer::ALL
+    }
+
+    fn has_vlans(&self, _: &Axes) -> bool {
+        true
     }
 
     fn needs(&self) -> &'static [Need] {
@@ -70,30 +74,8 @@ impl Path for Bridge {
             ])
         })?;
         let mut way = Vec::new();
-        let server = match peer {
-            Peer::Host => {
-                way.push(Hop::rx(role::HUB, BRIDGE_DEVICE));
-                lab.endpoint(role::HUB, BRIDGE_DEVICE, Subnet::LAN.host(host::HUB))?
-            }
-            Peer::Local => {
-                lab.veth((role::B, ETH), (role::HUB, "veth-b"))?;
-                lab.space(role::HUB)?.set_master("veth-b", BRIDGE_DEVICE)?;
-                way.extend([Hop::tx(role::HUB, "veth-b"), Hop::rx(role::B, ETH)]);
-                lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
-            }
-            Peer::Far => {
-                lab.wire()?;
-                lab.space(role::HUB)?.set_master(UPLINK, BRIDGE_DEVICE)?;
-                way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
-                lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
-            }
-        };
-        lab.introduce(
-            &clients,
-            server.role,
-            Some(&server.device),
-            server.addresses,
-        )?;
+        let server = lab.bridged_server(BRIDGE_DEVICE, peer, &mut way)?;
+        lab.introduce(&clients, &server)?;
         let in_use = clients.len() + usize::from(peer == Peer::Local);
         for port in lab.idle_ports(in_use)? {
             lab.space(role::HUB)?.set_master(&port, BRIDGE_DEVICE)?;

@@ -3,8 +3,9 @@
 use hopyard_net::{LinkKind, MacvlanMode};
 
 use super::{Need, Path};
-use crate::lab::builder::{ETH, UPLINK};
+use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
+use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::{Axes, Peer, Segments};
@@ -72,7 +73,6 @@ impl Path for Forward {
             way.extend(segment.build(lab, kind, &mut ports)?);
         }
         if !ports.is_empty() {
-            let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
             lab.switch(None, &ports)?;
         }
         let last = u8::try_from(routers.len()).unwrap_or(u8::MAX);

@@ -4,9 +4,9 @@ use hopyard_net::{IpvlanMode, LinkKind};
 
 use super::macvlan::on_uplink;
 use super::{Need, Path};
-use crate::lab::builder::UPLINK;
+use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Topology};
-use crate::model::Peer;
+use crate::model::{Axes, Peer};
 
 pub(super) struct Ipvlan;
 
@@ -21,6 +21,11 @@ impl Path for Ipvlan {
 
     fn peers(&self) -> &'static [Peer] {
         &Peer::ALL
+    }
+
+    /// A host does not talk to the ipvlans on its own device; as a peer it has one too.
+    fn reaches_host(&self, _: &Axes) -> bool {
+        false
     }
 
     fn needs(&self) -> &'static [Need] {

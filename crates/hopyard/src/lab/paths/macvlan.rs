@@ -3,14 +3,15 @@
 use hopyard_net::{LinkKind, MacvlanMode};
 
 use super::{Need, Path};
-use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::lab::wire::UPLINK;
+use crate::lab::{Builder, Endpoint, Result, Subnet, Topology};
 use crate::meter::way::Hop;
-use crate::model::Peer;
+use crate::model::{Axes, Peer};
 
 /// The hub's own macvlan: without one, a host cannot talk to the macvlans on its device.
-const HUB_DEVICE: &str = "mac-hub";
+pub(super) const HUB_DEVICE: &str = "mac-hub";
 
 pub(super) struct Macvlan;
 
@@ -27,6 +28,11 @@ impl Path for Macvlan {
         &Peer::ALL
     }
 
+    /// A host does not talk to the macvlans on its own device; as a peer it has one too.
+    fn reaches_host(&self, _: &Axes) -> bool {
+        false
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::Kind("veth"), Need::Kind("macvlan")]
     }
@@ -36,10 +42,15 @@ impl Path for Macvlan {
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        on_uplink(lab, peer, HUB_DEVICE, || LinkKind::Macvlan {
-            lower: UPLINK.to_owned(),
-            mode: MacvlanMode::Bridge,
-        })
+        on_uplink(lab, peer, HUB_DEVICE, kind)
+    }
+}
+
+/// Another Ethernet address on the uplink.
+pub(super) fn kind() -> LinkKind<'static> {
+    LinkKind::Macvlan {
+        lower: UPLINK.to_owned(),
+        mode: MacvlanMode::Bridge,
     }
 }
 
@@ -57,27 +68,26 @@ pub(super) fn on_uplink(
         Ok(vec![Hop::tx(seat.role, ETH)])
     })?;
     let mut way = Vec::new();
-    let server = match peer {
-        Peer::Local => {
-            lab.link_into(role::HUB, role::B, ETH, kind(), mtu)?;
-            way.push(Hop::rx(role::B, ETH));
-            lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
-        }
-        Peer::Host => {
-            lab.link_into(role::HUB, role::HUB, hub_device, kind(), mtu)?;
-            way.push(Hop::rx(role::HUB, hub_device));
-            lab.endpoint(role::HUB, hub_device, Subnet::LAN.host(host::HUB))?
-        }
-        Peer::Far => {
-            way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
-            lab.endpoint(role::FAR, FAR_END, Subnet::LAN.host(host::FAR))?
-        }
-    };
-    lab.introduce(
-        &clients,
-        server.role,
-        Some(&server.device),
-        server.addresses,
-    )?;
+    let server = server_on_uplink(lab, peer, hub_device, kind, &mut way)?;
+    lab.introduce(&clients, &server)?;
     Ok(Topology::new(clients, server, way))
+}
+
+/// The server of a path whose clients are upper devices of the uplink: another such device, or the far end.
+pub(super) fn server_on_uplink(
+    lab: &mut Builder,
+    peer: Peer,
+    hub_device: &str,
+    kind: impl Fn() -> LinkKind<'static>,
+    way: &mut Vec<Hop>,
+) -> Result<Endpoint> {
+    let (role, device, number) = match peer {
+        Peer::Local => (role::B, ETH, host::B),
+        Peer::Host => (role::HUB, hub_device, host::HUB),
+        Peer::Far => return lab.far_end(Subnet::LAN, way),
+    };
+    let mtu = lab.mtu();
+    lab.link_into(role::HUB, role, device, kind(), mtu)?;
+    way.push(Hop::rx(role, device));
+    lab.endpoint(role, device, Subnet::LAN.host(number))
 }

@@ -23,10 +23,10 @@ use std::time::Duration;
 use hopyard_net::{Cgroup, Handle, NetNs, apply_ruleset, cpu, probe_kind};
 use hopyard_switch::{NewSwitch, Switch};
 
-use super::builder::switch_name;
+use super::switching::switch_name;
 use super::{Builder, Error, LabId, Result, Topology, ovs, tap, vde};
 use crate::guest;
-use crate::model::{Attach, Axes, Cpus, Peer, Scheduler, UnknownName};
+use crate::model::{Attach, Axes, Cpus, Feature, Peer, Scheduler, UnknownName};
 
 /// One way to connect an endpoint.
 pub trait Path: Sync {
@@ -54,6 +54,15 @@ pub trait Path: Sync {
     /// this peer? Where the hub is the peer, as a host sees its own.
     fn filter_sees(&self, peer: Peer) -> bool {
         peer == Peer::Host
+    }
+    /// Does it put an endpoint into a VLAN by itself, untagged inside and tagged on the wire?
+    fn has_vlans(&self, _: &Axes) -> bool {
+        false
+    }
+    /// Does an endpoint reach the host's own addresses without a further device on the host?
+    fn reaches_host(&self, axes: &Axes) -> bool {
+        let attach = axes.attach.unwrap_or_default();
+        self.peers_attached(attach).contains(&Peer::Host)
     }
     /// Is it left out of "all", since it takes so much longer than others or is a question of its own?
     fn by_name_only(&self) -> bool {
@@ -144,6 +153,23 @@ impl dyn Path {
         Ok(())
     }
 
+    /// What it offers beside its speed, between an endpoint and this peer.
+    pub fn offers(&self, peer: Peer, axes: &Axes) -> Vec<Feature> {
+        let offers = |feature: &Feature| match feature {
+            Feature::Filter => self.filter_sees(peer),
+            Feature::Vlan => self.has_vlans(axes),
+            Feature::HostAccess => self.reaches_host(axes),
+            Feature::Unprivileged => peer == Peer::Local && self.needs_devices_alone(axes),
+        };
+        Feature::ALL.into_iter().filter(offers).collect()
+    }
+
+    /// Devices can be made by anybody in a user namespace of their own; programs and hooks are the host's.
+    fn needs_devices_alone(&self, axes: &Axes) -> bool {
+        let mut needs = self.needs().iter().chain(self.needs_for(axes));
+        needs.all(|need| matches!(need, Need::Kind(_)))
+    }
+
     fn probe(&self, needs: &[Need]) -> Result<()> {
         for need in needs {
             need.probe().map_err(|source| match source {
@@ -182,6 +208,14 @@ pub static PATHS: &[&dyn Path] = &[
     &vm::Vm,
     &forward::Forward,
 ];
+
+/// Why this host cannot build the path of that name; `None` where it can.
+#[must_use]
+pub fn lacking(name: &str) -> Option<String> {
+    let path = path(name).map_err(Error::from);
+    let available = path.and_then(<dyn Path>::available);
+    available.err().map(|error| crate::chain(&error))
+}
 
 /// The path of that name.
 ///

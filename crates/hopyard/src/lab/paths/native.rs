@@ -1,11 +1,11 @@
 //! `native`: no path at all between the sockets but the stack itself, or the wire alone.
 
 use super::{Need, Path};
-use crate::lab::builder::{FAR_END, UPLINK};
 use crate::lab::topology::{host, role};
+use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Subnet, Topology};
 use crate::meter::way::Hop;
-use crate::model::Peer;
+use crate::model::{Axes, Peer};
 
 pub(super) struct Native;
 
@@ -27,6 +27,11 @@ impl Path for Native {
         peer == Peer::Far
     }
 
+    /// It is the host.
+    fn reaches_host(&self, _: &Axes) -> bool {
+        true
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::Kind("veth")]
     }
@@ -43,10 +48,11 @@ impl Path for Native {
             });
         }
         lab.wire()?;
+        let mut way = Vec::new();
         Ok(Topology {
             client: lab.endpoint(role::HUB, UPLINK, Subnet::WIRE.host(host::HUB))?,
-            server: lab.endpoint(role::FAR, FAR_END, Subnet::WIRE.host(host::FAR))?,
-            way: vec![Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)],
+            server: lab.far_end(Subnet::WIRE, &mut way)?,
+            way,
             containers: Vec::new(),
         })
     }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::{Need, Path};
-use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::builder::ETH;
 use crate::lab::ovs::{BRIDGE, Port};
 use crate::lab::topology::{host, role};
+use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Result, Subnet, Topology};
 use crate::meter::way::Hop;
-use crate::model::Peer;
+use crate::model::{Axes, Peer};
 
 pub(super) static OVS_VETH: Ovs = Ovs { internal: false };
 pub(super) static OVS_INTERNAL: Ovs = Ovs { internal: true };
@@ -51,6 +52,10 @@ impl Path for Ovs {
         &Peer::ALL
     }
 
+    fn has_vlans(&self, _: &Axes) -> bool {
+        true
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::Kind("veth"), Need::OpenVswitch]
     }
@@ -66,29 +71,34 @@ impl Path for Ovs {
         let mut ports = vec![a.port];
         let mut way = vec![Hop::tx(role::A, a.device)];
         way.extend(a.hub_end.map(|end| Hop::rx(role::HUB, end)));
-        let (server, device, number) = match peer {
+        let inside = match peer {
             Peer::Host => {
                 way.push(Hop::rx(role::HUB, BRIDGE));
-                (role::HUB, BRIDGE, host::HUB)
+                Some((role::HUB, BRIDGE, host::HUB))
             }
             Peer::Local => {
                 let b = self.attach(lab, role::B, "veth-b", "int-b")?;
                 ports.push(b.port);
                 way.extend(b.hub_end.map(|end| Hop::tx(role::HUB, end)));
                 way.push(Hop::rx(role::B, b.device));
-                (role::B, b.device, host::B)
+                Some((role::B, b.device, host::B))
             }
             Peer::Far => {
                 lab.wire()?;
                 ports.push(PORT_FAR);
-                way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
-                (role::FAR, FAR_END, host::FAR)
+                None
             }
         };
+        // Internal ports are there from here on.
         lab.ovs_bridge(self.name(), &ports)?;
         Ok(Topology {
             client: lab.endpoint(role::A, a.device, Subnet::LAN.host(host::A))?,
-            server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
+            server: match inside {
+                Some((role, device, number)) => {
+                    lab.endpoint(role, device, Subnet::LAN.host(number))?
+                }
+                None => lab.far_end(Subnet::LAN, &mut way)?,
+            },
             way,
             containers: Vec::new(),
         })

@@ -1,11 +1,13 @@
 //! `tap-mq`: multi-queue taps joined by our own switch in user space.
 
 use super::{Need, Path};
-use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
+use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::Peer;
+
 /// The hub's tap.
 const HUB_TAP: &str = "tap0";
 /// What joins it and the wire.
@@ -31,37 +33,37 @@ impl Path for TapMq {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["queues", "steering"]
+        &["queues", "steering", "join"]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         let mut way = vec![Hop::tx(role::A, ETH)];
-        let (server, device, number) = match peer {
+        let client = (role::A, ETH);
+        let server = match peer {
             Peer::Local => {
-                lab.tap_switch(&[(role::A, ETH), (role::B, ETH)])?;
+                lab.tap_switch(&[client, (role::B, ETH)])?;
                 way.push(Hop::rx(role::B, ETH));
-                (role::B, ETH, host::B)
+                lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
             }
             Peer::Host => {
-                lab.tap_switch(&[(role::A, ETH), (role::HUB, HUB_TAP)])?;
+                lab.tap_switch(&[client, (role::HUB, HUB_TAP)])?;
                 way.push(Hop::rx(role::HUB, HUB_TAP));
-                (role::HUB, HUB_TAP, host::HUB)
+                lab.endpoint(role::HUB, HUB_TAP, Subnet::LAN.host(host::HUB))?
             }
             Peer::Far => {
-                lab.tap_switch(&[(role::A, ETH), (role::HUB, HUB_TAP)])?;
+                lab.tap_switch(&[client, (role::HUB, HUB_TAP)])?;
                 lab.wire()?;
                 lab.bridge(BRIDGE, false)?;
                 for port in [HUB_TAP, UPLINK] {
                     lab.space(role::HUB)?.set_master(port, BRIDGE)?;
                 }
                 way.push(Hop::rx(role::HUB, HUB_TAP));
-                way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
-                (role::FAR, FAR_END, host::FAR)
+                lab.far_end(Subnet::LAN, &mut way)?
             }
         };
         Ok(Topology {
             client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
-            server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
+            server,
             way,
             containers: Vec::new(),
         })

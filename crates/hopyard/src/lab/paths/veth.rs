@@ -42,7 +42,7 @@ impl Path for Veth {
             lab.cable_end(seat, other, end, own)?;
             Ok(vec![Hop::tx(seat.role, ETH), Hop::rx(other, end)])
         })?;
-        lab.introduce(&clients, other, None, own)?;
+        lab.introduce_by_cable(&clients, other, own)?;
         let server = Endpoint::new(other, end_of(&clients[0]), own);
         Ok(Topology::new(clients, server, Vec::new()))
     }

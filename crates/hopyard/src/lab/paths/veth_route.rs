@@ -1,11 +1,12 @@
 //! `veth-route`: a veth pair into the hub, IP forwarding there (the "etun" case of the 2007 report).
 
 use super::{Need, Path};
-use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
+use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Client, Result, Subnet, Topology};
 use crate::meter::way::Hop;
-use crate::model::Peer;
+use crate::model::{Axes, Peer};
 
 pub(super) struct VethRoute;
 
@@ -20,6 +21,11 @@ impl Path for VethRoute {
 
     fn peers(&self) -> &'static [Peer] {
         &[Peer::Local, Peer::Far]
+    }
+
+    /// The host is the router.
+    fn reaches_host(&self, _: &Axes) -> bool {
+        true
     }
 
     fn needs(&self) -> &'static [Need] {
@@ -57,7 +63,7 @@ impl Path for VethRoute {
         lab.address(role::HUB, hub_side, subnet.host(host::HUB))?;
         lab.forward(role::HUB, &ports_of(&clients, hub_side))?;
         let server = lab.endpoint(other, device, subnet.host(number))?;
-        lab.introduce(&clients, role::HUB, None, hub)?;
+        lab.introduce_by_cable(&clients, role::HUB, hub)?;
         for client in &clients {
             lab.default_route(client.endpoint.role, hub)?;
         }

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use hopyard_net::{LinkKind, MacvlanMode};
-
-use super::{Need, Path};
-use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use super::{Need, Path, macvlan};
 use crate::lab::topology::{host, role};
-use crate::lab::{Builder, HubEnd, Result, Subnet, Topology};
+use crate::lab::{Builder, Endpoint, HubEnd, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::{Attach, Axes, Peer};
 
@@ -18,9 +15,6 @@ const BRIDGE: &str = "br0";
 const TAP: &str = "tap-a";
 /// The guest's macvtap.
 const MACVTAP: &str = "macvtap-a";
-/// The hub's end of endpoint `b`'s device.
-const PORT_B: &str = "veth-b";
-
 pub(super) struct Vm;
 
 impl Path for Vm {
@@ -43,6 +37,11 @@ impl Path for Vm {
             Attach::Bridge | Attach::Direct => self.peers(),
             Attach::Macvtap => &[Peer::Local, Peer::Far],
         }
+    }
+
+    /// As the switch that its tap is a port of.
+    fn has_vlans(&self, axes: &Axes) -> bool {
+        axes.attach.unwrap_or_default() != Attach::Macvtap
     }
 
     fn needs(&self) -> &'static [Need] {
@@ -82,96 +81,40 @@ impl Path for Vm {
 /// The tap is a port of a bridge.
 fn at_bridge(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     lab.bridge(BRIDGE, false)?;
-    let client = lab.guest(NAME, role::A, HubEnd::Tap(TAP), Subnet::LAN.host(host::A))?;
+    let client = guest(lab, HubEnd::Tap(TAP))?;
     lab.space(role::HUB)?.set_master(TAP, BRIDGE)?;
     let mut way = vec![Hop::rx(role::HUB, TAP)];
-    let (server, device, number) = match peer {
-        Peer::Host => {
-            way.push(Hop::rx(role::HUB, BRIDGE));
-            (role::HUB, BRIDGE, host::HUB)
-        }
-        Peer::Local => {
-            lab.veth((role::B, ETH), (role::HUB, PORT_B))?;
-            lab.space(role::HUB)?.set_master(PORT_B, BRIDGE)?;
-            way.extend([Hop::tx(role::HUB, PORT_B), Hop::rx(role::B, ETH)]);
-            (role::B, ETH, host::B)
-        }
-        Peer::Far => {
-            lab.wire()?;
-            lab.space(role::HUB)?.set_master(UPLINK, BRIDGE)?;
-            way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
-            (role::FAR, FAR_END, host::FAR)
-        }
-    };
-    Ok(Topology {
-        client,
-        server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
-        way,
-        containers: Vec::new(),
-    })
+    let server = lab.bridged_server(BRIDGE, peer, &mut way)?;
+    Ok(topology(client, server, way))
 }
 
 /// The tap is a port of the direct switch; frames to it take its queue, so it counts both ways.
 fn at_switch(lab: &mut Builder, peer: Peer) -> Result<Topology> {
-    let client = lab.guest(NAME, role::A, HubEnd::Tap(TAP), Subnet::LAN.host(host::A))?;
+    let client = guest(lab, HubEnd::Tap(TAP))?;
     let mut way = vec![Hop::rx(role::HUB, TAP)];
-    let (server, device, number) = match peer {
-        // The switch hands the host its frames at the uplink, past what that counts.
-        Peer::Host => (role::HUB, UPLINK, host::HUB),
-        Peer::Local => {
-            lab.veth((role::B, ETH), (role::HUB, PORT_B))?;
-            way.extend([
-                Hop::rx_from_server(role::HUB, PORT_B),
-                Hop::rx(role::B, ETH),
-            ]);
-            (role::B, ETH, host::B)
-        }
-        Peer::Far => {
-            way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
-            (role::FAR, FAR_END, host::FAR)
-        }
-    };
-    if peer == Peer::Local {
-        lab.switch(None, &[TAP, PORT_B])?;
-    } else {
-        lab.wire()?;
-        lab.switch(Some(UPLINK), &[TAP])?;
-    }
-    Ok(Topology {
-        client,
-        server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
-        way,
-        containers: Vec::new(),
-    })
+    let server = lab.switched_server(peer, vec![TAP.to_owned()], &mut way)?;
+    Ok(topology(client, server, way))
 }
 
 /// A macvtap on the uplink, which sends what the guest does.
 fn at_uplink(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     lab.wire()?;
-    let client = lab.guest(
-        NAME,
-        role::A,
-        HubEnd::Macvtap(MACVTAP),
-        Subnet::LAN.host(host::A),
-    )?;
+    let client = guest(lab, HubEnd::Macvtap(MACVTAP))?;
     let mut way = vec![Hop::tx(role::HUB, MACVTAP)];
-    let (server, device, number) = if peer == Peer::Local {
-        let kind = LinkKind::Macvlan {
-            lower: UPLINK.to_owned(),
-            mode: MacvlanMode::Bridge,
-        };
-        let mtu = lab.mtu();
-        lab.link_into(role::HUB, role::B, ETH, kind, mtu)?;
-        way.push(Hop::rx(role::B, ETH));
-        (role::B, ETH, host::B)
-    } else {
-        way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
-        (role::FAR, FAR_END, host::FAR)
-    };
-    Ok(Topology {
+    let server =
+        macvlan::server_on_uplink(lab, peer, macvlan::HUB_DEVICE, macvlan::kind, &mut way)?;
+    Ok(topology(client, server, way))
+}
+
+fn guest(lab: &mut Builder, end: HubEnd) -> Result<Endpoint> {
+    lab.guest(NAME, role::A, end, Subnet::LAN.host(host::A))
+}
+
+fn topology(client: Endpoint, server: Endpoint, way: Vec<Hop>) -> Topology {
+    Topology {
         client,
-        server: lab.endpoint(server, device, Subnet::LAN.host(number))?,
+        server,
         way,
         containers: Vec::new(),
-    })
+    }
 }

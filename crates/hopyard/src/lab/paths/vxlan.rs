@@ -7,8 +7,9 @@ use std::net::IpAddr;
 use hopyard_net::LinkKind;
 
 use super::{Need, Path};
-use crate::lab::builder::{ETH, FAR_END, UPLINK};
+use crate::lab::builder::ETH;
 use crate::lab::topology::{Addresses, host, role};
+use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Error, Result, Subnet, Topology};
 use crate::meter::way::Hop;
 use crate::model::Peer;

@@ -12,8 +12,10 @@ const ARREARS_NS: u64 = 2_000_000;
 
 /// The instants of one flow, one after another.
 pub(crate) struct Schedule {
-    due_ns: u64,
-    interval_ns: u64,
+    start_ns: u64,
+    /// After the start.
+    due_ps: u64,
+    interval_ps: u64,
     poisson: Option<ChaCha8Rng>,
     /// An open loop lets nothing go: what it could not send in time is late, and its latency says so.
     open_loop: bool,
@@ -23,13 +25,14 @@ impl Schedule {
     /// Of the flow with that number, where the load is paced. Flows of an open loop take their turns within an interval,
     /// so that all together are as even as one.
     pub(crate) fn new(spec: &LoadSpec, start_ns: u64, flow: u32) -> Option<Self> {
-        let interval_ns = spec.interval_ns()?;
+        let interval_ps = spec.interval_ps()?;
         let open_loop = spec.kind == LoadKind::UdpPaced;
         let turn = u64::from(if open_loop { flow % spec.flows } else { 0 });
         let poisson = open_loop && spec.distribution == Distribution::Poisson;
         Some(Self {
-            due_ns: start_ns + interval_ns * turn / u64::from(spec.flows),
-            interval_ns,
+            start_ns,
+            due_ps: interval_ps / u64::from(spec.flows) * turn,
+            interval_ps,
             // Other instants in every sample and flow.
             poisson: poisson.then(|| ChaCha8Rng::seed_from_u64(start_ns ^ u64::from(flow) << 48)),
             open_loop,
@@ -38,18 +41,29 @@ impl Schedule {
 
     /// When the next message is due.
     pub(crate) fn due_ns(&self) -> u64 {
-        self.due_ns
+        self.start_ns + self.due_ps / 1000
+    }
+
+    /// How many messages are due from one instant to before another; an open loop's alone, which nothing puts off.
+    pub(crate) fn due_between(mut self, from_ns: u64, to_ns: u64) -> u64 {
+        let mut count = 0;
+        while self.due_ns() < to_ns {
+            count += u64::from(self.due_ns() >= from_ns);
+            self.advance(0);
+        }
+        count
     }
 
     /// Goes on to the message after it, which has gone now.
     pub(crate) fn advance(&mut self, now_ns: u64) {
-        let late_ns = now_ns.saturating_sub(self.due_ns);
-        self.due_ns += match &mut self.poisson {
-            Some(rng) => exponential(rng, self.interval_ns),
-            None => self.interval_ns,
+        let late_ns = now_ns.saturating_sub(self.due_ns());
+        self.due_ps += match &mut self.poisson {
+            Some(rng) => exponential(rng, self.interval_ps),
+            None => self.interval_ps,
         };
         if !self.open_loop {
-            self.due_ns += late_ns.saturating_sub(ARREARS_NS.max(self.interval_ns));
+            let let_go_ns = late_ns.saturating_sub(ARREARS_NS.max(self.interval_ps / 1000));
+            self.due_ps += let_go_ns * 1000;
         }
     }
 }
@@ -61,9 +75,9 @@ impl Schedule {
     clippy::cast_sign_loss,
     reason = "intervals are at most 50 ms, and −ln is not negative"
 )]
-fn exponential(rng: &mut ChaCha8Rng, mean_ns: u64) -> u64 {
+fn exponential(rng: &mut ChaCha8Rng, mean: u64) -> u64 {
     let uniform: f64 = rng.random();
-    (-(1.0 - uniform).ln() * mean_ns as f64) as u64
+    (-(1.0 - uniform).ln() * mean as f64) as u64
 }
 
 #[cfg(test)]
@@ -97,6 +111,19 @@ mod tests {
         let spec = spec(LoadKind::UdpPaced, Distribution::Constant, 4);
         assert_eq!(instants(&spec, 0, 3), [1_000, 4_001_000, 8_001_000]);
         assert_eq!(instants(&spec, 3, 2), [3_001_000, 7_001_000]);
+    }
+
+    #[test]
+    fn a_fast_schedule_keeps_its_rate() {
+        let mut spec = spec(LoadKind::UdpPaced, Distribution::Constant, 1);
+        // One every 333.333 ns: the ps that are left out are one in a million.
+        spec.pace_bps = Some(24_000_000_000);
+        let schedule = Schedule::new(&spec, 5_000, 0).unwrap();
+        assert_eq!(schedule.due_between(5_000, 1_000_005_000), 3_000_004);
+        spec.pace_bps = Some(8_000_000);
+        let of = |flow| Schedule::new(&spec, 5_000, flow).unwrap();
+        assert_eq!(of(0).due_between(1_005_000, 3_005_000), 2);
+        assert_eq!(of(0).due_between(1_005_001, 3_005_001), 2);
     }
 
     #[test]

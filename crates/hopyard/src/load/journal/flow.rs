@@ -15,6 +15,7 @@ const FINE_FLOWS: u32 = 64;
 pub(super) struct Flow {
     sequence: Sequence,
     jitter: Jitter,
+    first_arrival_ns: Option<u64>,
     last_arrival_ns: Option<u64>,
     /// The numbers that the window is about: from the first that came in it to before this one.
     numbers: Option<(u64, u64)>,
@@ -28,8 +29,12 @@ pub(super) struct Flow {
 /// What one more datagram says beyond its flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
+    /// It is the first copy.
+    pub(super) first: bool,
     pub(super) ipdv_ns: Option<i64>,
     pub(super) gap_ns: Option<u64>,
+    /// Of RFC 3550, this datagram included; none of a copy.
+    pub(super) smoothed_ns: Option<f64>,
 }
 
 impl Flow {
@@ -39,6 +44,7 @@ impl Flow {
         Ok(Self {
             sequence: Sequence::default(),
             jitter: Jitter::default(),
+            first_arrival_ns: None,
             last_arrival_ns: None,
             numbers: None,
             came: 0,
@@ -62,10 +68,13 @@ impl Flow {
         if place == Place::Duplicate {
             self.counted.duplicates += u64::from(counts);
             return Seen {
+                first: false,
                 ipdv_ns: None,
                 gap_ns: None,
+                smoothed_ns: None,
             };
         }
+        self.first_arrival_ns.get_or_insert(arrived_ns);
         let last_arrival_ns = self.last_arrival_ns.replace(arrived_ns);
         let gap_ns = last_arrival_ns.map(|last| arrived_ns.saturating_sub(last));
         let delay_ns = arrived_ns.saturating_sub(header.sent_ns);
@@ -84,8 +93,10 @@ impl Flow {
             }
         }
         Seen {
+            first: true,
             ipdv_ns: step.ipdv_ns,
             gap_ns,
+            smoothed_ns: Some(step.smoothed_ns),
         }
     }
 
@@ -123,15 +134,16 @@ impl Flow {
         Ok(())
     }
 
-    /// What came of it.
+    /// What came of it in a window that opened then.
     #[expect(
         clippy::cast_precision_loss,
         reason = "counts of a window are far below 2^53"
     )]
-    pub(super) fn arrivals(&self) -> FlowArrivals {
+    pub(super) fn arrivals(&self, open_ns: u64) -> FlowArrivals {
         let (first, next) = self.numbers.unwrap_or_default();
         let packets = self.counted.packets as f64;
         FlowArrivals {
+            first_before_window_ns: self.first_arrival_ns.and_then(|at| open_ns.checked_sub(at)),
             lost: (next - first).saturating_sub(self.came),
             delay_mean_ns: (packets > 0.0).then(|| self.delays.mean()),
             jitter_rfc3550_ns: (self.counted.packets > 1).then(|| self.smoothed_sum_ns / packets),

@@ -4,16 +4,21 @@ mod flow;
 mod jitter;
 mod runs;
 mod sequence;
+mod series;
 mod summary;
 
 use hdrhistogram::Histogram;
 
 use self::flow::Flow;
 use self::runs::Runs;
+use self::series::Series;
 use super::flow as loops;
 use super::numbered::Header;
 use super::protocol::Timetable;
 
+/// A sender that is later than this at the window's end did not send in time. One that keeps up is late by less: it
+/// wakes µs late, or ms where another had its CPU for a tick.
+const LATEST_NS: u64 = 5_000_000;
 /// Longest run told apart.
 const LONGEST_RUN: u64 = 10_000_000;
 
@@ -23,7 +28,10 @@ pub(crate) struct Journal {
     close_ns: u64,
     flows: Vec<Flow>,
     runs: Runs,
+    /// Datagrams due in the window that were sent in time.
+    due: u64,
     spread: Spread,
+    series: Series,
 }
 
 /// Distributions over all flows.
@@ -57,6 +65,8 @@ impl Journal {
                 .map(|_| Flow::new(flows))
                 .collect::<Result<_, _>>()?,
             runs: Runs::default(),
+            due: 0,
+            series: Series::new(timetable),
             spread: Spread {
                 latency: loops::histogram()?,
                 lateness: loops::histogram()?,
@@ -76,7 +86,8 @@ impl Journal {
         let Some(flow) = self.flows.get_mut(header.flow as usize) else {
             return;
         };
-        if window.contains(&header.due_ns) {
+        let is_due = window.contains(&header.due_ns);
+        if is_due {
             let lateness_ns = header.sent_ns.saturating_sub(header.due_ns);
             let latency_ns = came.read_ns.saturating_sub(header.due_ns);
             self.spread.lateness.saturating_record(lateness_ns);
@@ -84,10 +95,13 @@ impl Journal {
         }
         let counts = window.contains(&came.arrived_ns);
         let seen = flow.enter(header, bytes, came.arrived_ns, counts);
+        let in_time = header.sent_ns < self.close_ns + LATEST_NS;
+        self.due += u64::from(is_due && in_time && seen.first);
         let run = self.runs.enter(header.flow);
         if !counts {
             return;
         }
+        self.series.enter(came.arrived_ns, seen);
         if let Some(ipdv_ns) = seen.ipdv_ns {
             self.spread.ipdv.saturating_record(ipdv_ns.unsigned_abs());
         }

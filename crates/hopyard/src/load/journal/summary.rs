@@ -12,6 +12,8 @@ use crate::model::{Arrivals, Latency, LoadKind, RunLengths};
 pub(crate) struct Told {
     /// Of an open loop: from when a datagram was to be sent to when it was read.
     pub(crate) latency: Option<Latency>,
+    /// Of an open loop: what was due in the window, sent in time, and came.
+    pub(crate) due: Option<u64>,
     pub(crate) arrivals: Arrivals,
 }
 
@@ -19,6 +21,8 @@ impl Journal {
     /// Takes in what another socket of the same load saw.
     pub(crate) fn absorb(&mut self, other: Self) -> Result<(), String> {
         self.flows.extend(other.flows);
+        self.due += other.due;
+        self.series.absorb(&other.series);
         let (own, others) = (&mut self.spread, other.spread);
         for (sum, one) in [
             (&mut own.latency, others.latency),
@@ -45,11 +49,19 @@ impl Journal {
         };
         Ok(Told {
             latency: paced(&self.spread.latency)?,
+            due: (kind == LoadKind::UdpPaced).then_some(self.due),
             arrivals: Arrivals {
-                flows: self.flows.iter().map(super::Flow::arrivals).collect(),
+                flows: self
+                    .flows
+                    .iter()
+                    .map(|flow| flow.arrivals(self.open_ns))
+                    .collect(),
                 pdv: some(&pdv)?,
                 ipdv: some(&self.spread.ipdv)?,
                 interarrival: some(&self.spread.interarrival)?,
+                interarrival_sd_ns: (self.spread.interarrival.len() > 1)
+                    .then(|| self.spread.interarrival.stdev()),
+                series: Some(self.series.tell()),
                 lateness: paced(&self.spread.lateness)?,
                 runs: runs(&self.spread.run_lengths),
                 socket_drops: effort.drops,

@@ -186,3 +186,77 @@ fn sockets_are_put_together() {
         .collect();
     assert_eq!(packets, [0, 1, 1]);
 }
+
+/// The known answer: datagrams a millisecond apart whose delay is steady in the first half of the window and goes up and down
+/// by 200 µs in the second.
+#[test]
+fn the_series_shows_when_jitter_changed() {
+    let mut journal = Journal::new(1, window(0, 1_000 * MS)).unwrap();
+    for number in 0..1_000 {
+        let swing = if number >= 500 {
+            number % 2 * MS / 5
+        } else {
+            0
+        };
+        enter(&mut journal, 0, number, number * MS, 1_000 + swing);
+    }
+    let seen = arrivals(&journal);
+    let series = seen.series.unwrap();
+    assert_eq!((series.interval_ns, series.intervals.len()), (100 * MS, 10));
+    for (i, interval) in series.intervals.iter().enumerate() {
+        assert!((99..=101).contains(&interval.packets), "{interval:?}");
+        // Gaps of 0.8 and 1.2 ms by turns deviate by 0.2.
+        let expected = if i < 5 { 0.0 } else { 200_000.0 };
+        let sd = interval.interarrival_sd_ns.unwrap();
+        assert!((sd - expected).abs() < 4_000.0, "{i}: {sd}");
+        let smoothed = interval.jitter_rfc3550_ns.unwrap();
+        // It takes some 16 datagrams to get there.
+        let near = if i == 5 {
+            160_000.0..200_000.0
+        } else {
+            expected - 100.0..expected + 100.0
+        };
+        assert!(near.contains(&smoothed), "{i}: {smoothed}");
+    }
+    let whole = seen.interarrival_sd_ns.unwrap();
+    assert!(
+        (whole - 200_000.0 / 2.0f64.sqrt()).abs() < 3_000.0,
+        "{whole}"
+    );
+}
+
+#[test]
+fn intervals_of_a_series() {
+    let of = |window_ms: u64| {
+        let journal = Journal::new(1, window(0, window_ms * MS)).unwrap();
+        let series = arrivals(&journal).series.unwrap();
+        assert!(
+            series
+                .intervals
+                .iter()
+                .all(|i| i.interarrival_sd_ns.is_none())
+        );
+        (series.interval_ns / MS, series.intervals.len())
+    };
+    assert_eq!(of(600_000), (5_000, 120));
+    assert_eq!(of(52_000), (5_000, 10));
+    assert_eq!(of(20_000), (2_000, 10));
+    assert_eq!(of(50), (5, 10));
+}
+
+/// Two sockets of the same load are one series.
+#[test]
+fn series_of_two_sockets() {
+    let mut one = Journal::new(1, window(0, 100 * MS)).unwrap();
+    let mut other = Journal::new(1, window(0, 100 * MS)).unwrap();
+    for number in 0..100 {
+        enter(&mut one, 0, number, number * MS, 10);
+        enter(&mut other, 0, number, number * MS, 10);
+    }
+    one.absorb(other).unwrap();
+    let series = arrivals(&one).series.unwrap();
+    assert!(
+        series.intervals.iter().all(|i| i.packets == 20),
+        "{series:?}"
+    );
+}

@@ -8,16 +8,16 @@ mod registry;
 mod values;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use axis::{Axis, AxisError};
 pub use registry::{AXES, MOST_FLOWS, axis};
 pub use values::{
-    Attach, Containers, Cpus, Distribution, Family, OffloadFlag, Placement, Rate, Scheduler,
+    Attach, Containers, Cpus, Distribution, Family, Join, OffloadFlag, Placement, Rate, Scheduler,
     Segments, Steering, Switch,
 };
 
-use super::{LoadKind, Peer};
+use super::{LoadKind, Peer, SearchFor, Start};
 
 /// The value of every axis that matters for a cell. What does not apply is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -56,15 +56,29 @@ pub struct Axes {
     /// MTU of every device of the path, bytes.
     pub mtu_bytes: u32,
     /// Rate of the wire (peer `far`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "there",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub rate_bps: Option<Rate>,
     /// What the sender of a stream offers at most, bit/s of payload, all flows together; absent is as
     /// fast as it can.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "there",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub pace_bps: Option<Rate>,
     /// How the times between messages of `udp_paced` are spread; absent is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
+    /// What rate is searched for, instead of a pace that is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchFor>,
+    /// When the flows begin; absent is all at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
     /// Devices attached to the hub's switch, with those that nobody uses; absent leaves it at those in
     /// use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +107,9 @@ pub struct Axes {
     /// Who chooses among them; absent leaves the path's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<Steering>,
+    /// Which frames of a TCP flow the tap switch joins; absent leaves its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<Join>,
     /// All offload flags that can be changed at once; absent leaves the kernel's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offload: Option<Switch>,
@@ -111,6 +128,11 @@ pub struct Axes {
     /// Transmit checksum offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tx_checksum: Option<Switch>,
+}
+
+/// A rate that is there, if as `null`: none is a rate too, and what does not apply is not there at all.
+fn there<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Rate>, D::Error> {
+    Rate::deserialize(input).map(Some)
 }
 
 impl Default for Axes {
@@ -132,6 +154,8 @@ impl Default for Axes {
             rate_bps: Some(Rate(None)),
             pace_bps: None,
             distribution: None,
+            search: None,
+            start: None,
             ports: None,
             rules: None,
             chain: None,
@@ -141,6 +165,7 @@ impl Default for Axes {
             attach: None,
             queues: None,
             steering: None,
+            join: None,
             offload: None,
             tso: None,
             gso: None,
@@ -160,13 +185,27 @@ impl Axes {
         if load.is_stream() && axes.message_size_bytes.is_none() {
             axes.message_size_bytes = Some(default_message_size(load));
         }
-        if load == LoadKind::UdpPaced && axes.pace_bps.is_none() {
+        // No pace is what a search begins with.
+        if axes.search.is_some() && axes.pace_bps == Some(Rate(None)) {
+            axes.pace_bps = None;
+        }
+        if load == LoadKind::UdpPaced && axes.pace_bps.is_none() && axes.search.is_none() {
             axes.pace_bps = Some(Rate(Some(DEFAULT_PACE_BPS)));
         }
         for axis in AXES.iter().filter(|axis| !axis.applies(load, peer, own)) {
             (axis.clear)(&mut axes);
         }
         axes
+    }
+
+    /// These values at a pace, bit/s of payload, which is not searched for.
+    #[must_use]
+    pub fn at_pace(&self, pace_bps: u64) -> Self {
+        Self {
+            pace_bps: Some(Rate(Some(pace_bps))),
+            search: None,
+            ..self.clone()
+        }
     }
 
     /// How many endpoints the client is: one, or a container for each flow.

@@ -1,8 +1,8 @@
 //! The registry: every axis with how it is named, read and shown, and where it applies.
 
 use super::values::{
-    ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, PLACEMENTS, SCHEDULERS, SEGMENTS, STEERINGS,
-    SWITCHES, choice,
+    ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, JOINS, PLACEMENTS, SCHEDULERS, SEGMENTS,
+    STEERINGS, SWITCHES, choice,
 };
 use super::{Axis, AxisError};
 use crate::model::{LoadKind, Peer, UnknownName};
@@ -40,24 +40,58 @@ fn bounded(axis: &'static str, text: &str, low: u32, high: u32) -> Result<u32, A
     }
 }
 
-macro_rules! offload_axis {
-    ($field:ident, $name:literal, $summary:literal) => {
+/// One of some words.
+macro_rules! choice_axis {
+    ($field:ident, $choices:expr, $summary:literal, $values:literal, $applies:expr, of_path: $of_path:literal) => {
         Axis {
-            name: $name,
+            name: stringify!($field),
             summary: $summary,
-            values: "on, off (default: as the kernel makes the device)",
+            values: $values,
             set: |axes, text| {
-                axes.$field = Some(choice($name, text, &SWITCHES)?);
+                axes.$field = Some(choice(stringify!($field), text, $choices)?);
                 Ok(())
             },
             show: |axes| axes.$field.map(|value| value.to_string()),
             clear: |axes| axes.$field = None,
-            fits: |_, _| true,
-            of_path: false,
+            fits: $applies,
+            of_path: $of_path,
         }
     };
 }
 
+/// So many of what a path is made of.
+macro_rules! count_axis {
+    ($field:ident, $low:literal..=$high:literal, $summary:literal, $values:literal) => {
+        Axis {
+            name: stringify!($field),
+            summary: $summary,
+            values: $values,
+            set: |axes, text| {
+                axes.$field = Some(bounded(stringify!($field), text, $low, $high)?);
+                Ok(())
+            },
+            show: |axes| axes.$field.map(|count| count.to_string()),
+            clear: |axes| axes.$field = None,
+            fits: |_, _| true,
+            of_path: true,
+        }
+    };
+}
+
+macro_rules! offload_axis {
+    ($field:ident, $summary:literal) => {
+        choice_axis!(
+            $field,
+            &SWITCHES,
+            $summary,
+            "on, off (default: as the kernel makes the device)",
+            |_, _| true,
+            of_path: false
+        )
+    };
+}
+
+/// Bytes within bounds.
 macro_rules! size_axis {
     ($field:ident, $name:literal, $summary:literal, $values:literal, $low:literal..=$high:expr, $applies:expr) => {
         Axis {
@@ -94,19 +128,14 @@ pub static AXES: &[Axis] = &[
         fits: |_, _| true,
         of_path: false,
     },
-    Axis {
-        name: "containers",
-        summary: "a process for each flow's sender: all in one endpoint, or each in a container",
-        values: "native, own (default: one process, a thread for each flow)",
-        set: |axes, text| {
-            axes.containers = Some(choice("containers", text, &CONTAINERS)?);
-            Ok(())
-        },
-        show: |axes| axes.containers.map(|containers| containers.to_string()),
-        clear: |axes| axes.containers = None,
-        fits: |_, _| true,
-        of_path: true,
-    },
+    choice_axis!(
+        containers,
+        &CONTAINERS,
+        "a process for each flow's sender: all in one endpoint, or each in a container",
+        "native, own (default: one process, a thread for each flow)",
+        |_, _| true,
+        of_path: true
+    ),
     size_axis!(
         message_size_bytes,
         "message_size",
@@ -178,19 +207,14 @@ pub static AXES: &[Axis] = &[
         fits: |_, _| true,
         of_path: false,
     },
-    Axis {
-        name: "scheduler",
-        summary: "how the kernel schedules the client's flows",
-        values: "default, round-robin (SCHED_RR), groups (a CPU share for each process; takes `containers`)",
-        set: |axes, text| {
-            axes.scheduler = Some(choice("scheduler", text, &SCHEDULERS)?);
-            Ok(())
-        },
-        show: |axes| axes.scheduler.map(|scheduler| scheduler.to_string()),
-        clear: |axes| axes.scheduler = None,
-        fits: |_, _| true,
-        of_path: false,
-    },
+    choice_axis!(
+        scheduler,
+        &SCHEDULERS,
+        "how the kernel schedules the client's flows",
+        "default, round-robin (SCHED_RR), groups (a CPU share for each process; takes `containers`)",
+        |_, _| true,
+        of_path: false
+    ),
     Axis {
         name: "family",
         summary: "IP version",
@@ -243,100 +267,73 @@ pub static AXES: &[Axis] = &[
         fits: |load, _| load.is_stream() && load != LoadKind::UdpFlood,
         of_path: false,
     },
+    choice_axis!(
+        distribution,
+        &DISTRIBUTIONS,
+        "of the times between messages of udp_paced",
+        "constant, poisson (default constant)",
+        |load, _| load == LoadKind::UdpPaced,
+        of_path: false
+    ),
     Axis {
-        name: "distribution",
-        summary: "of the times between messages of udp_paced",
-        values: "constant, poisson (default constant)",
+        name: "search",
+        summary: "the rate of udp_paced at which no more than this is lost, found by trials (RFC 9971)",
+        values: "ndr (nothing), pdr (0.5 %), pdr:SHARE (default: none, the pace is given)",
         set: |axes, text| {
-            axes.distribution = Some(choice("distribution", text, &DISTRIBUTIONS)?);
+            axes.search = Some(text.parse()?);
             Ok(())
         },
-        show: |axes| {
-            axes.distribution
-                .map(|distribution| distribution.to_string())
-        },
-        clear: |axes| axes.distribution = None,
+        show: |axes| axes.search.map(|search| search.to_string()),
+        clear: |axes| axes.search = None,
         fits: |load, _| load == LoadKind::UdpPaced,
         of_path: false,
     },
     Axis {
-        name: "ports",
-        summary: "devices attached to the hub's switch; beyond those in use, they are idle",
-        values: "2 to 1000 (default: those in use)",
+        name: "start",
+        summary: "when the flows begin; the window opens after the last of them has",
+        values: "simultaneous, staggered:TIME (default simultaneous)",
         set: |axes, text| {
-            axes.ports = Some(bounded("ports", text, 2, 1000)?);
+            axes.start = Some(text.parse()?);
             Ok(())
         },
-        show: |axes| axes.ports.map(|ports| ports.to_string()),
-        clear: |axes| axes.ports = None,
+        show: |axes| axes.start.map(|start| start.to_string()),
+        clear: |axes| axes.start = None,
         fits: |_, _| true,
-        of_path: true,
+        of_path: false,
     },
-    Axis {
-        name: "rules",
-        summary: "nftables rules that match nothing, in the hub's forward hook",
-        values: "0 to 10000 (default 0)",
-        set: |axes, text| {
-            axes.rules = Some(bounded("rules", text, 0, 10_000)?);
-            Ok(())
-        },
-        show: |axes| axes.rules.map(|rules| rules.to_string()),
-        clear: |axes| axes.rules = None,
-        fits: |_, _| true,
-        of_path: true,
-    },
-    Axis {
-        name: "chain",
-        summary: "containers that forward, one behind the other",
-        values: "1 to 8 (default 1)",
-        set: |axes, text| {
-            axes.chain = Some(bounded("chain", text, 1, 8)?);
-            Ok(())
-        },
-        show: |axes| axes.chain.map(|chain| chain.to_string()),
-        clear: |axes| axes.chain = None,
-        fits: |_, _| true,
-        of_path: true,
-    },
-    Axis {
-        name: "segments",
-        summary: "what lies between two neighbours of a chain",
-        values: "veth, bridge, macvlan, direct (default veth)",
-        set: |axes, text| {
-            axes.segments = Some(choice("segments", text, &SEGMENTS)?);
-            Ok(())
-        },
-        show: |axes| axes.segments.map(|segments| segments.to_string()),
-        clear: |axes| axes.segments = None,
-        fits: |_, _| true,
-        of_path: true,
-    },
-    Axis {
-        name: "guest_cpus",
-        summary: "CPUs of a guest",
-        values: "1 to 64 (default 1)",
-        set: |axes, text| {
-            axes.guest_cpus = Some(bounded("guest_cpus", text, 1, 64)?);
-            Ok(())
-        },
-        show: |axes| axes.guest_cpus.map(|cpus| cpus.to_string()),
-        clear: |axes| axes.guest_cpus = None,
-        fits: |_, _| true,
-        of_path: true,
-    },
-    Axis {
-        name: "queues",
-        summary: "queues of each multi-queue tap, with a thread of the switch for each; of a guest's card",
-        values: "1 to 256 (default 2; of a guest, one for each CPU)",
-        set: |axes, text| {
-            axes.queues = Some(bounded("queues", text, 1, 256)?);
-            Ok(())
-        },
-        show: |axes| axes.queues.map(|queues| queues.to_string()),
-        clear: |axes| axes.queues = None,
-        fits: |_, _| true,
-        of_path: true,
-    },
+    count_axis!(
+        ports,
+        2..=1000,
+        "devices attached to the hub's switch; beyond those in use, they are idle",
+        "2 to 1000 (default: those in use)"
+    ),
+    count_axis!(
+        rules,
+        0..=10_000,
+        "nftables rules that match nothing, in the hub's forward hook",
+        "0 to 10000 (default 0)"
+    ),
+    count_axis!(
+        chain,
+        1..=8,
+        "containers that forward, one behind the other",
+        "1 to 8 (default 1)"
+    ),
+    choice_axis!(
+        segments,
+        &SEGMENTS,
+        "what lies between two neighbours of a chain",
+        "veth, bridge, macvlan, direct (default veth)",
+        |_, _| true,
+        of_path: true
+    ),
+    count_axis!(guest_cpus, 1..=64, "CPUs of a guest", "1 to 64 (default 1)"),
+    count_axis!(
+        queues,
+        1..=256,
+        "queues of each multi-queue tap, with a thread of the switch for each; of a guest's card",
+        "1 to 256 (default 2; of a guest, one for each CPU)"
+    ),
     Axis {
         name: "guest_memory",
         summary: "memory of a guest",
@@ -351,46 +348,39 @@ pub static AXES: &[Axis] = &[
         fits: |_, _| true,
         of_path: true,
     },
-    Axis {
-        name: "attach",
-        summary: "what a guest's card is attached to in the hub",
-        values: "bridge, direct, macvtap (default bridge)",
-        set: |axes, text| {
-            axes.attach = Some(choice("attach", text, &ATTACHES)?);
-            Ok(())
-        },
-        show: |axes| axes.attach.map(|attach| attach.to_string()),
-        clear: |axes| axes.attach = None,
-        fits: |_, _| true,
-        of_path: true,
-    },
-    Axis {
-        name: "steering",
-        summary: "who chooses the queue of a tap by which a frame leaves the kernel",
-        values: "kernel, hash, cpu (default hash)",
-        set: |axes, text| {
-            axes.steering = Some(choice("steering", text, &STEERINGS)?);
-            Ok(())
-        },
-        show: |axes| axes.steering.map(|steering| steering.to_string()),
-        clear: |axes| axes.steering = None,
-        fits: |_, _| true,
-        of_path: true,
-    },
+    choice_axis!(
+        attach,
+        &ATTACHES,
+        "what a guest's card is attached to in the hub",
+        "bridge, direct, macvtap (default bridge)",
+        |_, _| true,
+        of_path: true
+    ),
+    choice_axis!(
+        steering,
+        &STEERINGS,
+        "who chooses the queue of a tap by which a frame leaves the kernel",
+        "kernel, hash, cpu (default hash)",
+        |_, _| true,
+        of_path: true
+    ),
+    choice_axis!(
+        join,
+        &JOINS,
+        "which frames of a TCP flow the tap switch joins: none, as GRO does, or all that follow each other",
+        "off, packets, stream (default stream)",
+        |_, _| true,
+        of_path: true
+    ),
     offload_axis!(
         offload,
-        "offload",
         "all offload flags below that a device lets one change"
     ),
-    offload_axis!(tso, "tso", "TCP segmentation offload on every device"),
-    offload_axis!(gso, "gso", "generic segmentation offload on every device"),
-    offload_axis!(gro, "gro", "generic receive offload on every device"),
-    offload_axis!(lro, "lro", "large receive offload on every device"),
-    offload_axis!(
-        tx_checksum,
-        "tx_checksum",
-        "transmit checksum offload on every device"
-    ),
+    offload_axis!(tso, "TCP segmentation offload on every device"),
+    offload_axis!(gso, "generic segmentation offload on every device"),
+    offload_axis!(gro, "generic receive offload on every device"),
+    offload_axis!(lro, "large receive offload on every device"),
+    offload_axis!(tx_checksum, "transmit checksum offload on every device"),
 ];
 
 #[cfg(test)]

@@ -44,6 +44,18 @@ pub enum Steering {
     Cpu,
 }
 
+/// Which frames of a TCP flow that are there together the tap switch writes as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Join {
+    /// None.
+    Off,
+    /// Those that, cut again, are the packets that they were: the rules of GRO.
+    Packets,
+    /// All that follow each other in the stream.
+    Stream,
+}
+
 /// What the senders of a load's flows are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -185,6 +197,11 @@ pub(super) const STEERINGS: [(&str, Steering); 3] = [
     ("hash", Steering::Hash),
     ("cpu", Steering::Cpu),
 ];
+pub(super) const JOINS: [(&str, Join); 3] = [
+    ("off", Join::Off),
+    ("packets", Join::Packets),
+    ("stream", Join::Stream),
+];
 pub(super) const CONTAINERS: [(&str, Containers); 2] =
     [("native", Containers::Native), ("own", Containers::Own)];
 pub(super) const SCHEDULERS: [(&str, Scheduler); 3] = [
@@ -210,36 +227,30 @@ pub(super) const ATTACHES: [(&str, Attach); 3] = [
 pub(super) const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
-fn shown<T: PartialEq>(value: &T, values: &[(&'static str, T)]) -> String {
-    values
-        .iter()
-        .find(|(_, v)| v == value)
-        .map_or_else(String::new, |(name, _)| (*name).into())
+/// Shows values by the words that they are read by.
+macro_rules! shown_as {
+    ($($kind:ty: $words:ident),+ $(,)?) => {$(
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let word = $words.iter().find(|(_, value)| value == self);
+                f.pad(word.map_or("", |(word, _)| word))
+            }
+        }
+    )+};
 }
 
-impl fmt::Display for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &PLACEMENTS))
-    }
-}
-
-impl fmt::Display for Steering {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &STEERINGS))
-    }
-}
-
-impl fmt::Display for Scheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &SCHEDULERS))
-    }
-}
-
-impl fmt::Display for Segments {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &SEGMENTS))
-    }
-}
+shown_as!(
+    Placement: PLACEMENTS,
+    Family: FAMILIES,
+    Steering: STEERINGS,
+    Join: JOINS,
+    Containers: CONTAINERS,
+    Scheduler: SCHEDULERS,
+    Segments: SEGMENTS,
+    Distribution: DISTRIBUTIONS,
+    Attach: ATTACHES,
+    Switch: SWITCHES,
+);
 
 impl fmt::Display for Cpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -253,36 +264,6 @@ impl FromStr for Cpus {
 
     fn from_str(text: &str) -> Result<Self, NotAQuantity> {
         units::parse_cpus(text).map(Self)
-    }
-}
-
-impl fmt::Display for Containers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &CONTAINERS))
-    }
-}
-
-impl fmt::Display for Distribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &DISTRIBUTIONS))
-    }
-}
-
-impl fmt::Display for Attach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &ATTACHES))
-    }
-}
-
-impl fmt::Display for Switch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &SWITCHES))
-    }
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&shown(self, &FAMILIES))
     }
 }
 

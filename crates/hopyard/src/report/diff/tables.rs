@@ -2,7 +2,7 @@
 
 use crate::model::{AXES, Axis, Cell, CellDiff, Change, DiffReport, QuantityDiff};
 use crate::report::document::{Block, Cell as Field, Column, Part, Row, Table, tame};
-use crate::report::group::{distinct, phrase};
+use crate::report::group::{Kind, distinct, kind, phrase};
 use crate::report::number::{chosen_percent, percent, significant};
 use crate::report::quantity::{cpu_cost, main_figure, scale, words};
 use crate::stats::Verdict;
@@ -15,14 +15,14 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Cells by load and peer, in the plan's order.
+    /// Cells by their kind, in the plan's order.
     pub(super) fn of(report: &'a DiffReport) -> Self {
-        let kinds = distinct(report.cells.iter().map(|c| (c.cell.load, c.cell.peer)));
+        let kinds = distinct(report.cells.iter().map(|c| kind_of(&c.cell)));
         let of_kind = |kind| {
             let own = report
                 .cells
                 .iter()
-                .filter(move |c| (c.cell.load, c.cell.peer) == kind);
+                .filter(move |c| kind_of(&c.cell) == kind);
             own.collect()
         };
         let all: Vec<&CellDiff> = report.cells.iter().collect();
@@ -53,10 +53,7 @@ impl<'a> Layout<'a> {
 
     /// The name of a cell in a sentence: path, load, peer, and what tells it from others.
     pub(super) fn full_name(&self, cell: &Cell) -> String {
-        let own = |g: &&Vec<&CellDiff>| {
-            g.iter()
-                .any(|c| (c.cell.load, c.cell.peer) == (cell.load, cell.peer))
-        };
+        let own = |g: &&Vec<&CellDiff>| g.iter().any(|c| kind_of(&c.cell) == kind_of(cell));
         let group = self.groups.iter().find(own).map_or(&[][..], Vec::as_slice);
         let values = AXES
             .iter()
@@ -77,6 +74,10 @@ impl<'a> Layout<'a> {
     }
 }
 
+fn kind_of(cell: &Cell) -> Kind {
+    kind(cell.load, cell.peer, &cell.axes)
+}
+
 fn spoken(axis: &Axis, cell: &Cell) -> Option<String> {
     (axis.show)(&cell.axes).map(|value| phrase(axis.name, &tame(&value)))
 }
@@ -95,8 +96,8 @@ pub(super) fn blocks(report: &DiffReport) -> Vec<Block> {
     let mut blocks = Vec::new();
     for group in &layout.groups {
         blocks.push(Block::Heading(layout.title(group)));
-        let load = group.first().map(|c| c.cell.load);
-        let names = load.map(|load| [main_figure(load), cpu_cost(load)]);
+        let first = group.first().map(|c| &c.cell);
+        let names = first.map(|c| [main_figure(c.load, &c.axes), cpu_cost(c.load)]);
         for name in names.iter().flatten() {
             blocks.extend(table(report, group, name).map(Block::Table));
         }

@@ -1,10 +1,11 @@
 use serde_json::Value;
 
-use super::{Format, render, schema};
+use super::{render, schema};
 use crate::model::{
     Axes, Cell, CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate,
     LeftOut, LoadKind, MeasuredIn, Pairing, Peer, QuantityDiff, WarningCode,
 };
+use crate::report::Form;
 use crate::report::fixture::{estimate, run};
 use crate::stats::Verdict;
 
@@ -138,7 +139,7 @@ fn report() -> DiffReport {
 
 #[test]
 fn a_message() {
-    let text = render(&report(), Format::Text);
+    let text = render(&report(), Form::Text);
     assert!(text.is_ascii());
     assert!(text.lines().all(|line| line.len() <= 76), "{text}");
     insta::assert_snapshot!(text, @"
@@ -231,7 +232,7 @@ fn ratios_to_the_base() {
             q.trips_gate = None;
         }
     }
-    insta::assert_snapshot!(render(&report, Format::Text), @"
+    insta::assert_snapshot!(render(&report, Form::Text), @"
     hopyard diff: paths - B against A
 
     Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
@@ -275,7 +276,7 @@ fn a_quick_look_has_no_verdicts() {
     {
         (q.verdict, q.change) = (None, None);
     }
-    let text = render(&report, Format::Text);
+    let text = render(&report, Form::Text);
     assert!(text.contains("a quick look has no verdicts"), "{text}");
     assert!(
         !text.contains("What the verdicts support") && !text.contains("worse"),
@@ -285,7 +286,7 @@ fn a_quick_look_has_no_verdicts() {
 
 #[test]
 fn markdown_says_the_same() {
-    let text = render(&report(), Format::Markdown);
+    let text = render(&report(), Form::Markdown);
     for said in [
         "# hopyard diff: paths",
         "- kernel: 6.18.5 -> 6.19.0-rc1+",
@@ -299,7 +300,7 @@ fn markdown_says_the_same() {
 #[test]
 fn json_reads_back_and_the_schema_names_what_it_has() {
     let report = report();
-    let text = render(&report, Format::Json);
+    let text = render(&report, Form::Json);
     let again: DiffReport = serde_json::from_str(&text).unwrap();
     assert_eq!(again, report);
     let json: Value = serde_json::from_str(&text).unwrap();
@@ -328,7 +329,7 @@ fn foreign_text_stays_in_its_line() {
     let mut report = report();
     report.b.id = "evil\n\u{1b}[31m".to_owned();
     report.differences[0].b = "6\u{7}\nµ".to_owned();
-    let text = render(&report, Format::Text);
+    let text = render(&report, Form::Text);
     assert!(
         text.is_ascii() && !text.contains('\u{1b}') && !text.contains('\u{7}'),
         "{text}"

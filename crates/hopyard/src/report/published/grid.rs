@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 use super::super::document::{Block, Cell, Column, Row, Table, tame};
 use super::super::group::{distinct, phrase};
 use super::super::number::ABSENT;
-use super::{Comparison, Pair, whence};
+use super::super::plot::Gallery;
+use super::{Comparison, Pair, pictures, whence};
 use crate::model::{Base, PublishedFigure};
 
 /// What goes across.
@@ -77,13 +78,20 @@ impl<'a> Plane<'a> {
         words.join(" · ")
     }
 
-    pub(super) fn blocks(&self, table: &Comparison<'_>) -> Vec<Block> {
+    pub(super) fn blocks(&self, table: &Comparison<'_>, gallery: &Gallery<'_>) -> Vec<Block> {
         let mut blocks = Vec::new();
         for slice in self.slices_of(table) {
             if !slice.words.is_empty() {
-                blocks.push(Block::Heading(slice.words));
+                blocks.push(Block::Subheading(slice.words));
             }
             blocks.extend(self.grids(table, &slice.pairs));
+            let across = |figure: &PublishedFigure| self.across.of(figure);
+            blocks.extend(pictures::curves(
+                table,
+                &slice.pairs,
+                (self.down, &across),
+                gallery,
+            ));
             if matches!(self.across, Across::Axis(_)) {
                 blocks.push(Block::Notes(vec![self.called(slice.pairs)]));
             }

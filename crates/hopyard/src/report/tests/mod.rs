@@ -1,18 +1,26 @@
 //! Every format as its reader sees it.
 
+mod curves;
 mod datagrams;
 mod doubts;
+mod html;
 mod people;
 mod profiles;
+mod recommendations;
 mod scripts;
 mod sweeps;
 
-use super::{Format, fixture, render};
+use super::{Format, fixture};
 use crate::model::RunReport;
+
+/// A report without single samples.
+fn page(report: &RunReport, format: Format) -> String {
+    String::from_utf8(super::render(report, &[], format).unwrap()).unwrap()
+}
 
 /// The text of a report, held to the page: nothing trails, nothing is wider than a terminal.
 fn text(report: &RunReport) -> String {
-    let text = render(report, Format::Text);
+    let text = page(report, Format::Text);
     assert!(text.ends_with('\n') && !text.ends_with("\n\n"));
     for line in text.lines() {
         assert_eq!(line, line.trim_end());

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use super::{fixture, from, text};
+use super::{fixture, from, page, text};
 use crate::model::{
     CellStatus, Family, LoadKind, Peer, Published, PublishedFigure, Rate, RunReport, WarningCode,
 };
-use crate::report::{Format, render};
+use crate::report::Format;
 use crate::stats::Verdict;
 
 #[test]
@@ -101,7 +101,7 @@ fn markdown() {
             "worker a died: signal 9 | out of memory, while the kernel had *no* <free> pages left",
         )
         .build();
-    insta::assert_snapshot!(render(&report, Format::Markdown), @r"
+    insta::assert_snapshot!(page(&report, Format::Markdown), @r"
     # hopyard run: paths
 
     10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth

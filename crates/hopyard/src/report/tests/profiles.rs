@@ -1,9 +1,9 @@
-use super::{fixture, from, text};
+use super::{fixture, from, page, text};
 use crate::model::{
     CellReport, FunctionCost, LoadKind, Peer, ProfileDifference, ProfileReport, RunReport,
     SubsystemCost, SubsystemDifference,
 };
-use crate::report::{Format, render};
+use crate::report::Format;
 use crate::stats::Estimate;
 
 fn around(value: f64, half: f64) -> Estimate {
@@ -132,11 +132,11 @@ fn what_each_subsystem_costs_and_what_netfilter_adds() {
 
 #[test]
 fn markdown_has_the_same() {
-    let page = render(&bridges(), Format::Markdown);
-    assert!(page.contains("| sum: measured |"), "{page}");
+    let text = page(&bridges(), Format::Markdown);
+    assert!(text.contains("| sum: measured |"), "{text}");
     assert!(
-        page.contains("## Where the CPU time goes: udp_stream"),
-        "{page}"
+        text.contains("## Where the CPU time goes: udp_stream"),
+        "{text}"
     );
 }
 
@@ -165,4 +165,13 @@ fn less_is_said_as_less_and_foreign_names_are_tamed() {
         "{text}"
     );
     assert!(!text.contains('\u{1b}'));
+}
+
+#[test]
+fn a_sum_stays_below_what_is_sorted() {
+    let html = page(&bridges(), Format::Html);
+    let below = html.split("<tfoot>").nth(1).unwrap();
+    let below = &below[..below.find("</tfoot>").unwrap()];
+    assert!(below.contains("sum: measured"), "{below}");
+    assert_eq!(below.matches("<tr>").count(), 1);
 }

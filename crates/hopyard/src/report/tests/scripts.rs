@@ -1,14 +1,14 @@
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::fixture;
+use super::{fixture, page};
 use crate::model::RunReport;
-use crate::report::{Format, render, schema};
+use crate::report::{Format, schema};
 
 #[test]
 fn json_reads_back() {
     let report = fixture::paths();
-    let text = render(&report, Format::Json);
+    let text = page(&report, Format::Json);
     let again: RunReport = serde_json::from_str(&text).unwrap();
     assert_eq!(
         (&again.run, &again.warnings),
@@ -53,5 +53,17 @@ fn the_formats_have_their_names() {
         .iter()
         .filter_map(|format| format.to_possible_value().map(|v| v.get_name().to_owned()))
         .collect();
-    assert_eq!(names, ["text", "markdown", "json", "csv", "netperf"]);
+    assert_eq!(
+        names,
+        [
+            "text",
+            "markdown",
+            "html",
+            "json",
+            "csv",
+            "netperf",
+            "parquet",
+            "openmetrics"
+        ]
+    );
 }

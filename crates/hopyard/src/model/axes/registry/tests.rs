@@ -20,6 +20,8 @@ fn every_axis_takes_its_own_shown_value_back() {
         ("rate", "1gbit"),
         ("pace", "940mbit"),
         ("distribution", "poisson"),
+        ("search", "pdr:0.1%"),
+        ("start", "staggered:250us"),
         ("ports", "1000"),
         ("rules", "100"),
         ("chain", "8"),
@@ -29,6 +31,7 @@ fn every_axis_takes_its_own_shown_value_back() {
         ("attach", "macvtap"),
         ("queues", "4"),
         ("steering", "cpu"),
+        ("join", "packets"),
         ("offload", "off"),
         ("tso", "on"),
         ("gso", "off"),
@@ -47,6 +50,29 @@ fn every_axis_takes_its_own_shown_value_back() {
         axes, again,
         "a test value is missing for a new axis, or it does not read back"
     );
+}
+
+/// A wire without a limit is no missing wire.
+#[test]
+fn no_rate_is_stored_as_such() {
+    let with = |rate_bps, pace_bps| Axes {
+        rate_bps,
+        pace_bps,
+        ..Axes::default()
+    };
+    let some = Some(Rate(Some(1_000_000)));
+    for axes in [
+        with(Some(Rate(None)), Some(Rate(None))),
+        with(some, some),
+        with(None, None),
+    ] {
+        let stored = serde_json::to_string(&axes).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Axes>(&stored).unwrap(),
+            axes,
+            "{stored}"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,94 @@
+//! Measurements as two runs, compared by the very code of `hopyard diff --fail-on`.
+
+use hopyard::assess::diff::{Ask, diff};
+use hopyard::measure::Sampler;
+use hopyard::meter::environment;
+use hopyard::model::{Cell, Measurement, Outcome, Sample};
+use hopyard::stats::Verdict;
+use hopyard::store::{End, Header, PlannedCell, Run, SCHEMA};
+
+use crate::experiment::Failure;
+
+/// What was said of two runs of one cell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said {
+    /// Is any quantity called different?
+    pub(crate) different: bool,
+    /// Does a gate that lets no loss through fail?
+    pub(crate) gate_failed: bool,
+}
+
+/// Compares the measurements of each side as a run of its own, without a margin behind which an alarm could hide.
+pub(crate) fn compare(
+    sampler: &Sampler,
+    cell: &Cell,
+    confidence: f64,
+    sides: &[Vec<Measurement>; 2],
+) -> Result<Said, Failure> {
+    let [a, b] = [("a", &sides[0]), ("b", &sides[1])]
+        .map(|(id, measured)| run(id, sampler, cell, confidence, measured));
+    let ask = Ask {
+        relative: false,
+        fail_on: Some(0.0),
+    };
+    let report = diff(&a, &b, &ask)?;
+    let mut compared = report
+        .cells
+        .iter()
+        .flat_map(|cell| cell.comparisons.values());
+    Ok(Said {
+        different: compared.any(|one| one.verdict == Some(Verdict::Different)),
+        gate_failed: report.gate.is_some_and(|gate| gate.failed),
+    })
+}
+
+/// A run of one cell, a block for each measurement.
+fn run(id: &str, sampler: &Sampler, cell: &Cell, confidence: f64, measured: &[Measurement]) -> Run {
+    let samples: Vec<Sample> = (0..)
+        .zip(measured)
+        .map(|(block, measurement)| Sample {
+            block,
+            attempt: 0,
+            cell: 0,
+            order: block,
+            started_ns: 0,
+            took_ns: 0,
+            outcome: Outcome::Measured(Box::new(measurement.clone())),
+        })
+        .collect();
+    let blocks = u32::try_from(samples.len()).unwrap_or(u32::MAX);
+    let header = Header {
+        schema: SCHEMA.to_owned(),
+        id: id.to_owned(),
+        plan: "verify".to_owned(),
+        seed: 0,
+        started: String::new(),
+        window_ns: measured.first().map_or(0, |m| m.window_ns),
+        warm_up_ns: 0,
+        blocks_min: blocks,
+        blocks_max: blocks,
+        half_width: 0.0,
+        confidence,
+        margin: 0.0,
+        base: None,
+        time_limit_ns: None,
+        profile: false,
+        left_out: Vec::new(),
+        published: Vec::new(),
+        offloads: None,
+        cells: vec![PlannedCell {
+            cell: cell.clone(),
+            unsupported: None,
+            filter_sees: None,
+            offers: None,
+            ceiling_per_s: None,
+        }],
+        environment: environment::capture(&sampler.meter),
+    };
+    Run {
+        header,
+        samples,
+        profiles: Vec::new(),
+        end: Some(End::Complete),
+    }
+}

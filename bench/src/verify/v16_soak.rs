@@ -1,0 +1,165 @@
+//! V16: labs of 200 containers, one after the other for half an hour, every sender at its full rate. The controller's
+//! memory, files and threads and the host's network namespaces do not grow, and the cost of a datagram does not drift.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use hopyard::model::{Cell, Containers, LoadKind, Peer};
+use hopyard::stats::linear_slope;
+
+use crate::bench::Bench;
+use crate::cells;
+use crate::experiment::{Experiment, Failure, Row, Verdict};
+
+pub(crate) struct Soak;
+
+const CONTAINERS: u32 = 200;
+/// What an allocator may keep for itself, KiB.
+const SPARE_KIB: u64 = 2048;
+/// The first samples fill caches.
+const SETTLING: usize = 3;
+/// Namespaces that the kernel may have beyond those of one lab: it removes them in the background, and its count has
+/// free ones in it that a CPU keeps for itself.
+const SPARE_NAMESPACES: u64 = CONTAINERS as u64;
+/// A sender out of 200 may not get its turn on a busy CPU for as long as a window lasts; then its way is not proved.
+const LEAST_PROVED: f64 = 0.95;
+/// So rarely is no drift taken for one.
+const CONFIDENCE: f64 = 0.99;
+
+impl Experiment for Soak {
+    fn id(&self) -> &'static str {
+        "V16"
+    }
+
+    fn title(&self) -> &'static str {
+        "200 containers for half an hour: nothing leaks, nothing drifts (runs only when named)"
+    }
+
+    fn only_when_named(&self) -> bool {
+        true
+    }
+
+    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
+        let length = Duration::from_secs(bench.pick(1_800, 60));
+        let sampler = bench.sampler(bench.pick(10_000, 2_000), 300)?;
+        let cell = cell();
+        let began = Instant::now();
+        let mut samples = Vec::new();
+        while began.elapsed() < length || samples.len() < 2 * SETTLING {
+            let m = sampler.measure(&cell, 0.0)?;
+            samples.push(Taken {
+                at_h: began.elapsed().as_secs_f64() / 3600.0,
+                demand_ns: cells::demand_ns(cell.load, &m),
+                is_proved: m.way.proved,
+                held: Held::now()?,
+            });
+        }
+        Ok(vec![leaks(&samples)?, drift(&samples)?])
+    }
+}
+
+fn cell() -> Cell {
+    cells::cell("bridge", Peer::Local, LoadKind::UdpFlood, |axes| {
+        axes.containers = Some(Containers::Own);
+        axes.flows = CONTAINERS;
+        axes.message_size_bytes = Some(256);
+    })
+}
+
+/// After a sample, its lab gone.
+struct Taken {
+    at_h: f64,
+    demand_ns: f64,
+    is_proved: bool,
+    held: Held,
+}
+
+/// What this process holds, and the network namespaces that the kernel has by its own count of their objects.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    resident_kib: u64,
+    files: u64,
+    threads: u64,
+    namespaces: u64,
+}
+
+impl Held {
+    fn now() -> Result<Self, Failure> {
+        let count = |directory| Ok::<_, Failure>(fs::read_dir(directory)?.count() as u64);
+        Ok(Self {
+            resident_kib: figure("/proc/self/status", "VmRSS:")?,
+            files: count("/proc/self/fd")?,
+            threads: count("/proc/self/task")?,
+            namespaces: figure("/proc/slabinfo", "net_namespace ")?,
+        })
+    }
+}
+
+/// The first number of the line of a file that begins so.
+fn figure(file: &str, key: &'static str) -> Result<u64, Failure> {
+    let text = fs::read_to_string(file)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    number.ok_or(Failure::NoFigure(key))
+}
+
+fn leaks(samples: &[Taken]) -> Result<Row, Failure> {
+    let (Some(first), Some(last)) = (samples.get(SETTLING), samples.last()) else {
+        return Err(Failure::NoFigure("what is held"));
+    };
+    let (first, last) = (first.held, last.held);
+    let proved = samples.iter().filter(|sample| sample.is_proved).count();
+    let within = last.resident_kib <= first.resident_kib + SPARE_KIB
+        && last.files <= first.files
+        && last.threads <= first.threads
+        && last.namespaces <= first.namespaces + SPARE_NAMESPACES
+        && proved as f64 >= LEAST_PROVED * samples.len() as f64;
+    Ok(Row {
+        id: "V16",
+        what: format!("{} labs of {CONTAINERS} containers", samples.len()),
+        promised: format!(
+            "memory + {SPARE_KIB} KiB at most, files and threads as before, namespaces + {SPARE_NAMESPACES} at most, way proved in {:.0} %",
+            100.0 * LEAST_PROVED
+        ),
+        seen: format!(
+            "memory {} KiB by quarters, files {} to {}, threads {} to {}, namespaces {} to {}, way proved in {proved}",
+            by_quarters(&samples[SETTLING..]),
+            first.files,
+            last.files,
+            first.threads,
+            last.threads,
+            first.namespaces,
+            last.namespaces
+        ),
+        verdict: Verdict::of(within),
+    })
+}
+
+/// Memory at the start and at the end of each quarter: a leak goes on, what an allocator keeps comes to an end.
+fn by_quarters(samples: &[Taken]) -> String {
+    let last = samples.len() - 1;
+    let at = (0..=4).map(|quarter| samples[quarter * last / 4].held.resident_kib.to_string());
+    at.collect::<Vec<_>>().join(", ")
+}
+
+fn drift(samples: &[Taken]) -> Result<Row, Failure> {
+    let samples = &samples[SETTLING..];
+    let at_h: Vec<f64> = samples.iter().map(|sample| sample.at_h).collect();
+    let demand_ns: Vec<f64> = samples.iter().map(|sample| sample.demand_ns).collect();
+    let mean = demand_ns.iter().sum::<f64>() / demand_ns.len() as f64;
+    let slope = linear_slope(&at_h, &demand_ns, CONFIDENCE);
+    let slope = slope.ok_or(Failure::NoFigure("the drift of the cost"))?;
+    let percent = |ns: f64| 100.0 * ns / mean;
+    Ok(Row {
+        id: "V16",
+        what: format!("cost of a datagram, {mean:.0} ns"),
+        promised: "no drift beyond its interval".into(),
+        seen: format!(
+            "{:+.1} % an hour ({:+.1} to {:+.1} %)",
+            percent(slope.value),
+            percent(slope.low),
+            percent(slope.high)
+        ),
+        verdict: Verdict::of(slope.low <= 0.0 && slope.high >= 0.0),
+    })
+}

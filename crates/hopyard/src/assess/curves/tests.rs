@@ -1,0 +1,335 @@
+//! Curves made by hand, with answers known beforehand.
+
+use super::*;
+use crate::assess::curves::{self, Along};
+use crate::assess::tests::{measured, push, run};
+use crate::assess::{assess, last_attempts};
+use crate::model::{
+    ArrivalInterval, ArrivalSeries, Arrivals, BusyCpus, Containers, LoadKind, Peer, Scheduling,
+};
+use crate::store::Run;
+
+const FLOWS: [u32; 9] = [1, 2, 4, 8, 12, 16, 20, 24, 32];
+
+/// What one sample is to show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown {
+    pub(crate) packets: f64,
+    pub(crate) busy: f64,
+    pub(crate) gap_sd_ns: f64,
+    pub(crate) switches: f64,
+}
+
+/// Best-effort senders, native and in containers, with ten blocks of what a function tells of (own, flows), each value off by up to
+/// 1 % in a way of its own.
+pub(crate) fn senders(of: impl Fn(bool, f64) -> Shown) -> Run {
+    let mut run = run(&["macvlan"]);
+    let template = run.header.cells[0].clone();
+    run.header.cells.clear();
+    run.header.base = Some("containers=native".to_owned());
+    let load = LoadKind::UdpFlood;
+    for kind in [Containers::Native, Containers::Own] {
+        for flows in FLOWS {
+            let mut planned = template.clone();
+            planned.cell.load = load;
+            planned.cell.peer = Peer::Far;
+            planned.cell.axes = Axes {
+                containers: Some(kind),
+                flows,
+                ..Axes::default()
+            }
+            .for_cell(load, Peer::Far, &["containers"]);
+            run.header.cells.push(planned);
+        }
+    }
+    for block in 0..10u32 {
+        for cell in 0..run.header.cells.len() {
+            let axes = &run.header.cells[cell].cell.axes;
+            let shown = of(
+                axes.containers == Some(Containers::Own),
+                f64::from(axes.flows),
+            );
+            let salt = (block * 7 + u32::try_from(cell).unwrap() * 3) % 11;
+            let noise = 1.0 + 0.002 * (f64::from(salt) - 5.0);
+            push(
+                &mut run,
+                block,
+                0,
+                cell,
+                Outcome::Measured(Box::new(sample(shown, noise))),
+            );
+        }
+    }
+    run
+}
+
+fn sample(shown: Shown, noise: f64) -> Measurement {
+    let mut m = measured(1 << 20);
+    let window_s = m.window_ns as f64 / 1e9;
+    m.received.messages = (shown.packets * noise * window_s) as u64;
+    m.client_cpus = Some(BusyCpus {
+        cpus: 1,
+        busy_ratio: (shown.busy * noise).min(1.0),
+    });
+    m.client_scheduling = Scheduling {
+        voluntary_switches: Some(0),
+        involuntary_switches: Some((shown.switches * noise * window_s) as u64),
+        ..Scheduling::default()
+    };
+    m.arrivals = Some(Arrivals {
+        flows: Vec::new(),
+        pdv: None,
+        ipdv: None,
+        interarrival: None,
+        interarrival_sd_ns: Some(shown.gap_sd_ns * noise),
+        series: Some(decaying(shown.gap_sd_ns)),
+        lateness: None,
+        runs: None,
+        socket_drops: 0,
+        receiver_cpu_ns: Vec::new(),
+    });
+    m
+}
+
+/// Jitter that is twice its final value at first and halves its excess each interval of 5 s: within 10 % from the fifth on.
+fn decaying(last_ns: f64) -> ArrivalSeries {
+    let interval = |i: i32| ArrivalInterval {
+        packets: 5_000,
+        interarrival_sd_ns: Some(last_ns * (1.0 + 0.5f64.powi(i))),
+        jitter_rfc3550_ns: None,
+    };
+    ArrivalSeries {
+        interval_ns: 5_000_000_000,
+        before_ns: 0,
+        intervals: (0..20).map(interval).collect(),
+    }
+}
+
+/// A knee at 12 native and at 4 in containers; a CPU that leaps from 45 to 100 % at 16 to 20 senders, in containers full from
+/// the first on.
+pub(crate) fn published(own: bool, n: f64) -> Shown {
+    let knee = if own { 4.0 } else { 12.0 };
+    Shown {
+        packets: 100_000.0,
+        busy: if own || n > 18.0 { 1.02 } else { 0.45 },
+        gap_sd_ns: 1000.0 * (10.0 + n + 6.0 * (n - knee).max(0.0)),
+        switches: 250.0,
+    }
+}
+
+/// Of the two curves, the native one and that of containers.
+fn both<'a, T>(all: &'a [Along<'_, T>]) -> (&'a T, &'a T) {
+    let of = |kind| {
+        &all.iter()
+            .find(|c| c.cell.axes.containers == Some(kind))
+            .unwrap()
+            .figure
+    };
+    assert_eq!(all.len(), 2);
+    (of(Containers::Native), of(Containers::Own))
+}
+
+#[test]
+fn every_count_is_an_axis_with_plain_numbers() {
+    for name in COUNTS {
+        let axis = crate::model::axis(name).unwrap();
+        let mut axes = Axes::default();
+        (axis.set)(&mut axes, "2").unwrap();
+        assert_eq!(count(axis, &axes), Some(2.0), "{name}");
+        leave_out(axis, &mut axes);
+        assert_ne!(count(axis, &axes), Some(2.0), "{name}");
+    }
+    for name in TOLD {
+        assert!(crate::assess::quantity(name).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_run_is_cut_into_curves() {
+    let report = assess(&senders(published));
+    let [native, own] = &report.curves[..] else {
+        panic!("{}", report.curves.len());
+    };
+    assert_eq!(native.values, FLOWS.map(f64::from));
+    assert_eq!((&*native.axis, native.load), ("flows", LoadKind::UdpFlood));
+    assert_eq!(native.axes.containers, Some(Containers::Native));
+    assert_eq!(own.axes.containers, Some(Containers::Own));
+    // What was not measured has no curve.
+    assert!(!own.quantities.contains_key("run_length_p50_packets"));
+    assert_eq!(own.cpus_full, None);
+    let packets = &own.quantities["packets_per_s"];
+    let exponent = packets.exponent.as_ref().unwrap();
+    assert!(
+        exponent.low <= 0.001 && exponent.high >= -0.001 && exponent.high - exponent.low < 0.02,
+        "{exponent:?}"
+    );
+    assert!(!packets.knee.as_ref().unwrap().is_shown && !packets.step.as_ref().unwrap().is_leap);
+    assert_eq!(packets.over_first.len(), FLOWS.len());
+    // The same document comes of it again.
+    let text = serde_json::to_string(&report).unwrap();
+    let again: crate::model::RunReport = serde_json::from_str(&text).unwrap();
+    assert_eq!(again.curves.len(), 2);
+    assert_eq!(again.curves[0].quantities.len(), native.quantities.len());
+}
+
+#[test]
+fn two_values_are_no_curve() {
+    let mut run = senders(published);
+    run.header
+        .cells
+        .retain(|planned| planned.cell.axes.flows <= 2);
+    run.samples.clear();
+    assert!(assess(&run).curves.is_empty());
+}
+
+#[test]
+fn full_cpus_and_their_leap() {
+    let run = senders(published);
+    let full = curves::fullness(&run);
+    let (native, own) = both(&full);
+    assert_eq!(
+        (native.last_not_full, native.first_full),
+        (Some(16.0), Some(20.0))
+    );
+    assert_eq!((own.last_not_full, own.first_full), (None, Some(1.0)));
+    let changes = curves::changes(&run, "client_cpu_busy_ratio");
+    let (native, own) = both(&changes);
+    assert!(
+        native.is_leap && (native.from, native.to) == (16.0, 20.0),
+        "{native:?}"
+    );
+    assert!((native.change.value - 0.55).abs() < 0.02);
+    assert!(!own.is_leap);
+}
+
+#[test]
+fn knees_and_slopes_around_a_count() {
+    let run = senders(published);
+    let knees = curves::knees(&run, "interarrival_sd_ns");
+    let (native, own) = both(&knees);
+    assert!(
+        native.is_shown && (native.at.value - 12.0).abs() < 1.0,
+        "{native:?}"
+    );
+    assert!(
+        own.is_shown && (own.at.value - 4.0).abs() < 1.0 && own.at.high < native.at.low,
+        "{own:?}"
+    );
+    let slopes = curves::slopes_around(&run, "interarrival_sd_ns", 12.0);
+    let (native, _) = both(&slopes);
+    assert!(
+        (native.before.value - 1000.0).abs() < 100.0 && (native.after.value - 7000.0).abs() < 150.0,
+        "{native:?}"
+    );
+    assert!(native.after_minus_twice_before.low > 4000.0);
+}
+
+#[test]
+fn proportional_is_a_straight_line() {
+    let run = senders(|_, n| Shown {
+        gap_sd_ns: 4e6 * n,
+        ..published(false, n)
+    });
+    let lines = curves::lines(&run, "interarrival_sd_ns");
+    let (native, _) = both(&lines);
+    assert!(native.r_squared.as_ref().unwrap().low > 0.999, "{native:?}");
+    assert!((native.slope.value / 4e6 - 1.0).abs() < 0.01);
+    assert!(native.intercept.low < 0.0 && native.intercept.high > 0.0);
+}
+
+#[test]
+fn containers_over_native_and_one_count_over_another() {
+    let run = senders(|own, n| Shown {
+        packets: if own { 90_000.0 } else { 100_000.0 },
+        switches: if n < 2.0 { 1.0 } else { 250.0 },
+        ..published(own, n)
+    });
+    let ratios = curves::own_over_native(&run, "packets_per_s");
+    assert_eq!(ratios.len(), FLOWS.len());
+    for at in &ratios {
+        assert_eq!(at.cell.axes.containers, Some(Containers::Own));
+        assert!(at.figure.low < 0.91 && at.figure.high > 0.89, "{at:?}");
+    }
+    let over_two = curves::over_count(&run, "client_context_switches_per_s", 2);
+    assert_eq!(over_two.len(), 2 * (FLOWS.len() - 2));
+    assert!(
+        over_two
+            .iter()
+            .all(|at| (at.figure.value - 1.0).abs() < 0.05),
+        "{over_two:?}"
+    );
+}
+
+#[test]
+fn jitter_settles_and_says_when() {
+    let run = senders(published);
+    let report = assess(&run);
+    let series = report.cells[0].series.as_ref().unwrap();
+    assert_eq!((series.interval_s, series.traffic_before_s), (5.0, 0.0));
+    assert!((series.packets_per_s[0] - 1000.0).abs() < 1e-9 && series.packets_per_s.len() == 20);
+    let (means, intervals) = (
+        &series.interarrival_sd_ns,
+        &series.interarrival_sd_interval_ns,
+    );
+    assert_eq!((means.len(), intervals.len()), (20, 20));
+    for (mean, interval) in means.iter().zip(intervals) {
+        let (low, high) = interval.unwrap();
+        assert!(
+            (low..=high).contains(&mean.unwrap()),
+            "{mean:?} {interval:?}"
+        );
+    }
+    let settling = series.settling.as_ref().unwrap();
+    assert_eq!((settling.settled_samples, settling.samples), (10, 10));
+    // 1/16 is the first that is within a tenth, and the fifth interval ends at 25 s.
+    assert_eq!(settling.time_s.as_ref().unwrap().value, 25.0);
+    let ratios = curves::settling_own_over_native(&run);
+    assert!(ratios.iter().all(|at| at.figure.value == 1.0) && ratios.len() == FLOWS.len());
+}
+
+#[test]
+fn what_was_not_watched_from_its_start_has_no_settling() {
+    let mut run = senders(published);
+    for sample in &mut run.samples {
+        let Outcome::Measured(m) = &mut sample.outcome else {
+            continue;
+        };
+        let series = m.arrivals.as_mut().unwrap().series.as_mut().unwrap();
+        series.before_ns = 300_000_000;
+    }
+    let report = assess(&run);
+    let series = report.cells[0].series.as_ref().unwrap();
+    assert_eq!((series.traffic_before_s, &series.settling), (0.3, &None));
+    assert!(curves::settling_own_over_native(&run).is_empty());
+}
+
+#[test]
+fn one_sample_that_does_not_settle_leaves_no_mean() {
+    let mut run = senders(published);
+    let Outcome::Measured(m) = &mut run.samples[0].outcome else {
+        panic!("not measured");
+    };
+    let series = m.arrivals.as_mut().unwrap().series.as_mut().unwrap();
+    series.intervals[19].interarrival_sd_ns = Some(1e12);
+    let settling = assess(&run).cells[0]
+        .series
+        .clone()
+        .unwrap()
+        .settling
+        .unwrap();
+    assert_eq!(
+        (settling.settled_samples, settling.samples, settling.time_s),
+        (9, 10, None)
+    );
+}
+
+#[test]
+fn a_block_without_one_of_the_cells_is_left_out() {
+    let mut run = senders(published);
+    run.samples.retain(|s| !(s.block == 3 && s.cell == 5));
+    let blocks = last_attempts(&run.samples);
+    let measured = Measured::of(&run.header, &blocks);
+    let swept = measured.swept();
+    let blocks = |i: usize| measured.curve(&swept[i], "packets_per_s").unwrap().blocks();
+    assert_eq!((blocks(0), blocks(1)), (9, 10));
+}

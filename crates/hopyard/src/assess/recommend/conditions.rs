@@ -1,0 +1,137 @@
+//! What would change a recommendation.
+
+use super::Evidence;
+use crate::model::{AXES, CellReport, Choice, Placement, WarningCode};
+
+/// Sentences, the most general first.
+pub(super) fn of(evidence: &Evidence<'_>, choices: &[Choice]) -> Vec<String> {
+    let chosen: Vec<&CellReport> = choices
+        .iter()
+        .flat_map(|choice| chosen(evidence, choice))
+        .collect();
+    if chosen.is_empty() {
+        return Vec::new();
+    }
+    let mut sentences = Vec::new();
+    sentences.extend(setting(evidence.cells));
+    sentences.extend(placement(choices));
+    sentences.extend(offloads(&chosen));
+    sentences.extend(unseen(&chosen));
+    sentences.extend(doubts(evidence));
+    if choices.iter().any(|choice| choice.best.len() > 1) {
+        sentences.push(
+            "Ties are what this run cannot tell apart: more blocks (--blocks, --time-limit) can."
+                .to_owned(),
+        );
+    }
+    sentences
+}
+
+/// The cells that are recommended.
+fn chosen<'a>(evidence: &Evidence<'a>, choice: &Choice) -> Vec<&'a CellReport> {
+    let is_best = |cell: &&CellReport| {
+        let same = (cell.load, cell.peer) == (choice.load, choice.peer);
+        same && choice
+            .best
+            .iter()
+            .any(|best| best.path == cell.path && best.axes == cell.axes)
+    };
+    evidence.cells.iter().filter(is_best).collect()
+}
+
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}
+
+/// What every cell has alike: elsewhere the order may be another.
+fn setting(cells: &[CellReport]) -> Option<String> {
+    let common = AXES.iter().filter(|axis| !axis.of_path).filter_map(|axis| {
+        let values = distinct(cells.iter().filter_map(|cell| (axis.show)(&cell.axes)));
+        match values.as_slice() {
+            [one] => Some(format!("{}={one}", axis.name)),
+            _ => None,
+        }
+    });
+    let common: Vec<String> = common.collect();
+    (!common.is_empty()).then(|| {
+        format!(
+            "It holds for {}; at other values (--set) the order may be another.",
+            common.join(", ")
+        )
+    })
+}
+
+fn placement(choices: &[Choice]) -> Option<String> {
+    let apart = choices.iter().all(|c| c.axes.placement == Placement::Split);
+    let turns = choices.iter().any(|choice| !choice.load.is_stream());
+    (apart && turns).then(|| {
+        "Requests and responses between two CPUs pay for waking the other one: where both ends share one \
+         (--set placement=same) figures are far from these."
+            .to_owned()
+    })
+}
+
+/// As they were read back; only where nobody chose them.
+fn offloads(chosen: &[&CellReport]) -> Vec<String> {
+    let told = |cell: &&CellReport| {
+        cell.load.is_stream() && cell.axes.offload.is_none() && !cell.offloads.is_empty()
+    };
+    let of = |cell: &CellReport| {
+        let flags = cell
+            .offloads
+            .iter()
+            .map(|(flag, state)| format!("{flag} {state}"));
+        flags.collect::<Vec<_>>().join(", ")
+    };
+    let told: Vec<&CellReport> = chosen.iter().copied().filter(told).collect();
+    let sentence = |flags: String| {
+        let alike = told.iter().filter(|cell| of(cell) == flags);
+        let paths = distinct(alike.map(|cell| cell.path.as_str())).join(", ");
+        format!("{paths} had {flags}: `hopyard doctor --offloads PATH` tells what each is worth.")
+    };
+    distinct(told.iter().map(|cell| of(cell)))
+        .into_iter()
+        .map(sentence)
+        .collect()
+}
+
+/// Paths that a packet filter of the host knows nothing of.
+fn unseen(chosen: &[&CellReport]) -> Option<String> {
+    let unseen = chosen.iter().filter(|cell| cell.filter_sees == Some(false));
+    let unseen = distinct(unseen.map(|cell| cell.path.as_str()));
+    (!unseen.is_empty()).then(|| {
+        format!(
+            "Packet filter rules of the host see nothing of {}: --need filter asks for paths whose traffic they see.",
+            unseen.join(", ")
+        )
+    })
+}
+
+/// Warnings that could turn the order round.
+fn doubts(evidence: &Evidence<'_>) -> Option<String> {
+    let bears = |code: &WarningCode| {
+        use WarningCode as W;
+        !matches!(
+            code,
+            W::Closure
+                | W::CongestionControl
+                | W::QuickLook
+                | W::Way
+                | W::Failed
+                | W::LeftOut
+                | W::Width
+        )
+    };
+    let codes = distinct(evidence.warnings.iter().map(|w| w.code).filter(bears));
+    let names = codes
+        .iter()
+        .filter_map(|code| Some(serde_json::to_value(code).ok()?.as_str()?.to_owned()));
+    let names: Vec<String> = names.collect();
+    (!names.is_empty()).then(|| format!("Warnings that bear on it: {}.", names.join(", ")))
+}

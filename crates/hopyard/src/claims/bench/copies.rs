@@ -1,0 +1,251 @@
+//! NM4 and NM6: how often the kernel copies a packet, or its head, on the way, and for whom.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aya::maps::{MapData, PerCpuArray, PerCpuHashMap};
+use aya::programs::RawTracePoint;
+use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
+
+use super::{Error, Result, Timed};
+use crate::lab::{self, Lab};
+use crate::measure::Sampler;
+use crate::model::{Axes, Cell, LoadKind, Peer};
+use crate::plan::FOR_A_VERDICT;
+use crate::profile::Symbols;
+use crate::profile::subsystems::{Place, place};
+use crate::units::float;
+
+static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/copies.bpf.o"));
+/// Where the kernel takes memory: programs with the names of these tracepoints (since Linux 6.1 there are no others).
+const TRACEPOINTS: [&str; 2] = ["kmem_cache_alloc", "kmalloc"];
+/// A function that copies (net/core/skbuff.c) → how often it takes memory for one copy: for the data, and for a
+/// new skb where it makes one.
+const COPIERS: [(&str, u64); 4] = [
+    ("pskb_expand_head", 1),
+    ("skb_copy", 2),
+    ("__pskb_copy_fclone", 2),
+    ("skb_copy_expand", 2),
+];
+/// `struct copied` of `copies.bpf.c`: place in [`COPIERS`], and who had called it, from the inside outwards.
+type Copied = [u64; 4];
+const WINDOW: Duration = Duration::from_millis(150);
+const WARM_UP: Duration = Duration::from_millis(50);
+
+/// For whom a copy is: picks by the names of those who had it made, from the inside outwards.
+type Whom = fn(&[String]) -> bool;
+
+/// Counts copies on the whole machine as long as it lives.
+struct Counter {
+    copies: PerCpuHashMap<MapData, Copied, u64>,
+    lost: PerCpuArray<MapData, u64>,
+    symbols: Symbols,
+    _programs: Ebpf,
+}
+
+impl Counter {
+    fn new() -> Result<Self> {
+        Self::attached().map_err(|why| {
+            Error::Lacking(format!(
+                "cannot count the kernel's copies of packets (it takes Linux 6.1 with options CONFIG_BPF_EVENTS and \
+                 CONFIG_KALLSYMS, and root): {why}"
+            ))
+        })
+    }
+
+    fn attached() -> Result<Self, String> {
+        // The verifier has nothing to say of a program that the kernel does not take at all.
+        let said = |error: &(dyn std::error::Error + 'static)| {
+            let said = crate::chain(error);
+            said.split(". Verifier output")
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let symbols = Symbols::read().map_err(|e| said(&e))?;
+        let mut spans = [[0; 2]; COPIERS.len()];
+        for (span, (name, _)) in spans.iter_mut().zip(COPIERS) {
+            let found = symbols.span(name);
+            let found = found.ok_or_else(|| format!("this kernel has no function {name}"))?;
+            *span = [found.start, found.end];
+        }
+        let mut object = EbpfLoader::new()
+            .override_global("copiers", &spans, true)
+            .load(OBJECT)
+            .map_err(|e| said(&e))?;
+        for name in TRACEPOINTS {
+            let program = object.program_mut(name).ok_or("a program is missing")?;
+            let program: &mut RawTracePoint = program
+                .try_into()
+                .map_err(|e: aya::programs::ProgramError| said(&e))?;
+            program.load().map_err(|e| said(&e))?;
+            program.attach(name).map_err(|e| said(&e))?;
+        }
+        let copies = object.take_map("copies").ok_or("a map is missing")?;
+        let lost = object.take_map("lost").ok_or("a map is missing")?;
+        Ok(Self {
+            copies: PerCpuHashMap::try_from(copies).map_err(|e| said(&e))?,
+            lost: PerCpuArray::try_from(lost).map_err(|e| said(&e))?,
+            symbols,
+            _programs: object,
+        })
+    }
+
+    /// Copies for somebody so far.
+    fn read(&self, whom: Whom) -> Result<u64> {
+        let failed = |e: aya::maps::MapError| Error::Lacking(crate::chain(&e));
+        let lost: u64 = self.lost.get(&0, 0).map_err(failed)?.iter().sum();
+        if lost > 0 {
+            return Err(Error::Lacking(format!(
+                "{lost} copies were not counted: the kernel makes them in too many ways"
+            )));
+        }
+        let mut taken = BTreeMap::new();
+        for one in &self.copies {
+            let ([copier, callers @ ..], times) = one.map_err(failed)?;
+            let names = callers.iter().filter_map(|at| self.symbols.name(*at));
+            if whom(&names.collect::<Vec<_>>()) {
+                *taken.entry(copier).or_insert(0) += times.iter().sum::<u64>();
+            }
+        }
+        Ok(in_copies(&taken))
+    }
+}
+
+/// Copies, of how often memory was taken by each of [`COPIERS`].
+fn in_copies(taken: &BTreeMap<u64, u64>) -> u64 {
+    let each = (0..).zip(COPIERS);
+    each.map(|(copier, (_, times))| taken.get(&copier).copied().unwrap_or(0) / times)
+        .sum()
+}
+
+/// IP forwarding.
+fn by_forwarding(callers: &[String]) -> bool {
+    callers
+        .iter()
+        .any(|name| name == "ip_forward" || name == "ip6_forward")
+}
+
+/// The bridge or netfilter: by the first caller that is no function of the packet's memory itself.
+fn by_bridge_or_netfilter(callers: &[String]) -> bool {
+    let subsystem = |name: &String| match place(&["", name.as_str()]) {
+        Place::Busy { subsystem, .. } => subsystem,
+        Place::Idle => "",
+    };
+    let mut outside = callers.iter().map(subsystem);
+    outside
+        .find(|name| *name != "skb memory")
+        .is_some_and(|name| ["bridge", "netfilter"].contains(&name))
+}
+
+/// Copies for each data packet that the client sends on a path, block by block.
+fn per_packet(path: &str, whom: Whom, what: &str) -> Result<Timed> {
+    let counter = Counter::new()?;
+    let path = lab::path(path)?;
+    let (load, peer) = (LoadKind::TcpStream, Peer::Local);
+    let cell = Cell {
+        path: path.name().to_owned(),
+        peer,
+        load,
+        axes: Axes::default().for_cell(load, peer, path.axes()),
+    };
+    let sampler = Sampler::new(WINDOW, WARM_UP)?;
+    let mut values = Vec::new();
+    for _ in 0..FOR_A_VERDICT {
+        let lab = Lab::build(path, peer, &cell.axes)?;
+        let sent = || sent(&lab);
+        let before = (counter.read(whom)?, sent()?);
+        sampler.measure_in(&lab, &cell, 0.0)?;
+        let after = (counter.read(whom)?, sent()?);
+        let packets = float(after.1 - before.1);
+        if packets > 0.0 {
+            values.push(float(after.0 - before.0) / packets);
+        }
+    }
+    Ok(Timed {
+        what: what.to_owned(),
+        values,
+        base: None,
+    })
+}
+
+/// Packets (one per skb) that the client's device has sent.
+fn sent(lab: &Lab) -> Result<u64> {
+    let client = &lab.topology.client;
+    let stats = lab.space(client.role)?.handle.device_stats()?;
+    let own = stats.iter().find(|device| device.name == client.device);
+    Ok(own.map_or(0, |device| device.tx_packets))
+}
+
+/// Routed.
+pub(super) fn per_forwarded_packet() -> Result<Timed> {
+    per_packet(
+        "veth-route",
+        by_forwarding,
+        "copies by IP forwarding per packet",
+    )
+}
+
+/// Bridged, with netfilter called.
+pub(super) fn per_filtered_packet() -> Result<Timed> {
+    per_packet(
+        "bridge-nf",
+        by_bridge_or_netfilter,
+        "copies by bridge and netfilter per packet, netfilter called",
+    )
+}
+
+/// Bridged, without.
+pub(super) fn per_bridged_packet() -> Result<Timed> {
+    per_packet(
+        "bridge",
+        by_bridge_or_netfilter,
+        "copies by bridge and netfilter per packet, not called",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(callers: &[&str]) -> Vec<String> {
+        callers.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_copy_is_for_who_had_it_made() {
+        let routed = names(&[
+            "ip_forward",
+            "__netif_receive_skb_one_core",
+            "process_backlog",
+        ]);
+        assert!(by_forwarding(&routed) && !by_bridge_or_netfilter(&routed));
+        let filtered = names(&[
+            "skb_ensure_writable",
+            "nf_nat_manip_pkt",
+            "br_nf_pre_routing",
+        ]);
+        assert!(by_bridge_or_netfilter(&filtered) && !by_forwarding(&filtered));
+        assert!(by_bridge_or_netfilter(&names(&["br_forward"])));
+        // A device that makes room, and messages of netlink.
+        for other in ["veth_xdp_rcv", "netlink_trim"] {
+            let other = names(&[other, "br_handle_frame", "ip_rcv"]);
+            assert!(!by_bridge_or_netfilter(&other) && !by_forwarding(&other));
+        }
+        assert!(!by_bridge_or_netfilter(&[]) && !by_forwarding(&[]));
+    }
+
+    #[test]
+    fn a_new_skb_takes_memory_twice() {
+        let taken = |copier: &str, times: u64| {
+            let place = COPIERS
+                .iter()
+                .position(|(name, _)| *name == copier)
+                .unwrap();
+            (u64::try_from(place).unwrap(), times)
+        };
+        assert_eq!(in_copies(&BTreeMap::new()), 0);
+        let both = [taken("pskb_expand_head", 5), taken("skb_copy", 6)];
+        assert_eq!(in_copies(&both.into()), 8);
+    }
+}

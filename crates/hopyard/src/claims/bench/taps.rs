@@ -1,0 +1,324 @@
+//! MQ9, MQ10, MQ16 and MQ17: single-queue programs, queues that come and go, and tuns with many queues.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use hopyard_net::{Handle, TunLayer};
+use hopyard_tap::{Error as TapError, MAX_QUEUES, NewDevice, Queue, Queues};
+
+use super::site::space;
+use super::{Deed, Result, Timed, socket};
+use crate::plan::FOR_A_VERDICT;
+
+const KERNEL: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+const STATION: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+const STATION_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
+const PORT: u16 = 9000;
+/// Flows that queues are chosen for.
+const FLOWS: usize = 16;
+/// Datagrams under way at most, below what one queue holds.
+const BURST: u64 = 256;
+/// A frame that is to come has come by then.
+const SOON: Duration = Duration::from_millis(500);
+
+/// A device of a namespace of its own, and sockets of the kernel that send to the station behind it.
+struct Behind {
+    handle: Handle,
+    senders: Vec<UdpSocket>,
+    sent: u64,
+}
+
+impl Behind {
+    fn new(new: NewDevice) -> Result<(Self, Vec<Queue>)> {
+        let handle = space()?;
+        let new = NewDevice {
+            nonblocking: true,
+            ..new
+        };
+        let (device, queues) = handle.ns().run(|| new.create())??;
+        let name = device.name();
+        handle.set_up(name)?;
+        handle.add_address(name, IpAddr::from(KERNEL), 24)?;
+        if new.layer == TunLayer::Tap {
+            handle.add_neighbour(name, STATION.into(), STATION_MAC)?;
+        }
+        handle.settle(name)?;
+        let connect = || {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            socket.connect((STATION, PORT))?;
+            Ok(socket)
+        };
+        let senders: std::io::Result<Vec<UdpSocket>> = handle
+            .ns()
+            .run(|| (0..FLOWS).map(|_| connect()).collect())?;
+        let senders = senders.map_err(socket("connect a UDP socket"))?;
+        Ok((
+            Self {
+                handle,
+                senders,
+                sent: 0,
+            },
+            queues,
+        ))
+    }
+
+    /// Sends the next numbered datagrams, over all flows in turn; the numbers.
+    fn send(&mut self, count: u64) -> Result<std::ops::Range<u64>> {
+        let first = self.sent;
+        for number in first..first + count {
+            let flow = usize::try_from(number).unwrap_or(0) % FLOWS;
+            let sent = self.senders[flow].send(&number.to_be_bytes());
+            sent.map_err(socket("send a datagram"))?;
+        }
+        self.sent += count;
+        Ok(first..first + count)
+    }
+}
+
+/// The number in a datagram of ours, its last eight bytes; `None` for whatever else a kernel says.
+fn number(layer: TunLayer, frame: &[u8]) -> Option<u64> {
+    let packet = if layer == TunLayer::Tap {
+        frame.get(14..)?
+    } else {
+        frame
+    };
+    let is_ours = packet.first()? >> 4 == 4 && packet.get(9) == Some(&17) && packet.len() == 36;
+    is_ours.then(|| packet[28..36].try_into().map(u64::from_be_bytes).ok())?
+}
+
+/// The next numbered datagram of a queue, if there is one now.
+fn next(queue: &Queue) -> Result<Option<u64>> {
+    let mut frame = [0; 2048];
+    loop {
+        match queue.read(&mut frame) {
+            Ok(length) => {
+                if let Some(number) = number(queue.device().layer(), &frame[..length]) {
+                    return Ok(Some(number));
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(socket("read a queue")(error)),
+        }
+    }
+}
+
+/// Which queue each of so many datagrams came by; fewer where no more come.
+fn arrivals(queues: &[&Queue], count: u64) -> Result<Vec<(usize, u64)>> {
+    let mut came = Vec::new();
+    let mut quiet = Instant::now();
+    while (came.len() as u64) < count && quiet.elapsed() < SOON {
+        for (at, queue) in queues.iter().enumerate() {
+            while let Some(number) = next(queue)? {
+                came.push((at, number));
+                quiet = Instant::now();
+            }
+        }
+    }
+    Ok(came)
+}
+
+/// Did each of these numbers come, and once?
+fn each_once(came: &[(usize, u64)], numbers: std::ops::Range<u64>) -> bool {
+    let mut seen: Vec<u64> = came.iter().map(|(_, number)| *number).collect();
+    seen.sort_unstable();
+    seen.into_iter().eq(numbers)
+}
+
+fn multi(new: NewDevice, queues: usize) -> NewDevice {
+    NewDevice {
+        queues: Queues::Multi(queues),
+        ..new
+    }
+}
+
+/// A program that knows of one queue alone (TUNSETIFF without IFF_MULTI_QUEUE).
+pub(super) fn plain_program() -> Result<Deed> {
+    let (mut behind, queues) = Behind::new(NewDevice::tap("tap0"))?;
+    let numbers = behind.send(BURST)?;
+    let came = arrivals(&[&queues[0]], BURST)?;
+    let out = each_once(&came, numbers);
+    let answered = answers(&behind, &queues[0])?;
+    Ok(Deed {
+        passed: out && answered,
+        seen: format!(
+            "a program that makes its device by TUNSETIFF alone {} {BURST} frames of the kernel, each once, and the kernel {} what it writes",
+            if out { "gets" } else { "does not get" },
+            if answered { "gets" } else { "does not get" }
+        ),
+    })
+}
+
+/// Does the kernel get a datagram that the station writes to the first sender?
+fn answers(behind: &Behind, queue: &Queue) -> Result<bool> {
+    let socket_of = &behind.senders[0];
+    let to = socket_of
+        .local_addr()
+        .map_err(socket("read an address"))?
+        .port();
+    let mac = behind
+        .handle
+        .link(queue.device().name())?
+        .mac
+        .unwrap_or_default();
+    let mut packet = vec![0x45, 0, 0, 29, 0, 1, 0, 0, 64, 17, 0, 0];
+    packet.extend(STATION.octets());
+    packet.extend(KERNEL.octets());
+    let checksum = !header_sum(&packet);
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    packet.extend(PORT.to_be_bytes());
+    packet.extend(to.to_be_bytes());
+    // Length, no checksum, and one byte of payload.
+    packet.extend([0, 9, 0, 0, 0x2a]);
+    let frame = [&mac[..], &STATION_MAC, &[8, 0], &packet].concat();
+    queue.write(&frame).map_err(socket("write to a queue"))?;
+    socket_of
+        .set_read_timeout(Some(SOON))
+        .map_err(socket("wait for a datagram"))?;
+    let mut room = [0; 8];
+    Ok(socket_of
+        .recv(&mut room)
+        .is_ok_and(|length| room[..length] == [0x2a]))
+}
+
+/// The one's complement sum of 16-bit words (RFC 1071).
+fn header_sum(header: &[u8]) -> u16 {
+    let words = header
+        .chunks_exact(2)
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+    let sum: u32 = words.sum();
+    u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap_or(0xffff)
+}
+
+/// Queues are attached, detached, closed and opened anew, up to the limit and beyond it.
+pub(super) fn queues_come_and_go() -> Result<Deed> {
+    const SLOTS: usize = 8;
+    const ROUNDS: usize = 300;
+    let (mut behind, mut queues) = Behind::new(multi(NewDevice::tap("tap0"), SLOTS))?;
+    let mut attached = [true; SLOTS];
+    let failed = |seen: String| {
+        Ok(Deed {
+            passed: false,
+            seen,
+        })
+    };
+    for round in 0..ROUNDS {
+        // 5 and 8 have no common divisor: every queue has its turn.
+        let slot = round * 5 % SLOTS;
+        if !attached[slot] {
+            queues[slot].attach()?;
+            attached[slot] = true;
+        } else if round % 7 == 0 {
+            // Closed without being detached, and another opened.
+            let device = queues[slot].device().clone();
+            queues[slot] = device.open_queue()?;
+            queues[slot].set_nonblocking(true)?;
+        } else if attached.iter().filter(|on| **on).count() > 1 {
+            queues[slot].detach()?;
+            attached[slot] = false;
+        }
+        let numbers = behind.send(32)?;
+        let all: Vec<&Queue> = queues.iter().collect();
+        let came = arrivals(&all, 32)?;
+        if !each_once(&came, numbers) || came.iter().any(|(at, _)| !attached[*at]) {
+            return failed(format!(
+                "in round {round} a frame was lost, came twice or reached a detached queue"
+            ));
+        }
+    }
+    let device = queues[0].device().clone();
+    while queues.len() < MAX_QUEUES {
+        queues.push(device.open_queue()?);
+    }
+    let beyond = device.open_queue();
+    if !matches!(beyond, Err(TapError::TooManyQueues { .. })) {
+        return failed(format!(
+            "queue {} was not refused for being one too many",
+            MAX_QUEUES + 1
+        ));
+    }
+    drop(queues);
+    let gone = behind.handle.link("tap0").is_err();
+    Ok(Deed {
+        passed: gone,
+        seen: format!(
+            "in {ROUNDS} changes of {SLOTS} queues every frame reached exactly one attached queue, queue {} was refused, and the device {} with its last queue",
+            MAX_QUEUES + 1,
+            if gone { "ended" } else { "did not end" }
+        ),
+    })
+}
+
+/// A tun with several queues carries every packet of many flows once.
+pub(super) fn many_queues_of_a_tun() -> Result<Deed> {
+    const QUEUES: usize = 4;
+    let (mut behind, queues) = Behind::new(multi(NewDevice::tun("tun0"), QUEUES))?;
+    let numbers = behind.send(BURST)?;
+    let all: Vec<&Queue> = queues.iter().collect();
+    let came = arrivals(&all, BURST)?;
+    let whole = each_once(&came, numbers);
+    let used = (0..QUEUES)
+        .filter(|at| came.iter().any(|(by, _)| by == at))
+        .count();
+    Ok(Deed {
+        passed: whole && used > 1,
+        seen: format!(
+            "{} of {BURST} packets of {FLOWS} flows came through a tun, by {used} of its {QUEUES} queues",
+            came.len()
+        ),
+    })
+}
+
+/// Datagrams per second through a device, in one thread: bursts are sent, and read again.
+fn rate(new: NewDevice) -> Result<f64> {
+    const BURSTS: u64 = 150;
+    let (mut behind, queues) = Behind::new(new)?;
+    let all: Vec<&Queue> = queues.iter().collect();
+    // The first frames find caches cold.
+    behind.send(BURST)?;
+    arrivals(&all, BURST)?;
+    let began = Instant::now();
+    let mut came = 0;
+    for _ in 0..BURSTS {
+        behind.send(BURST)?;
+        came += arrivals(&all, BURST)?.len();
+    }
+    let came = f64::from(u32::try_from(came).unwrap_or(u32::MAX));
+    Ok(came / began.elapsed().as_secs_f64())
+}
+
+/// Two devices in blocks, first one and then the other in turn.
+fn side_by_side(what: &str, one: &NewDevice, other: &NewDevice) -> Result<Timed> {
+    let (mut values, mut base) = (Vec::new(), Vec::new());
+    for block in 0..FOR_A_VERDICT + 2 {
+        if block % 2 == 0 {
+            values.push(rate(one.clone())?);
+            base.push(rate(other.clone())?);
+        } else {
+            base.push(rate(other.clone())?);
+            values.push(rate(one.clone())?);
+        }
+    }
+    Ok(Timed {
+        what: what.to_owned(),
+        values,
+        base: Some(base),
+    })
+}
+
+/// A device made as before multi-queue against a multi-queue one with one queue.
+pub(super) fn plain_against_one_queue() -> Result<Timed> {
+    let plain = NewDevice::tap("tap0");
+    let one = multi(NewDevice::tap("tap0"), 1);
+    side_by_side("frames/s, plain tap / one queue of many", &plain, &one)
+}
+
+/// A tun with several queues against a single one.
+pub(super) fn tun_queues_against_one() -> Result<Timed> {
+    let many = multi(NewDevice::tun("tun0"), 4);
+    side_by_side(
+        "packets/s, tun of 4 queues / of one",
+        &many,
+        &NewDevice::tun("tun0"),
+    )
+}

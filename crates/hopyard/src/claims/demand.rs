@@ -1,0 +1,189 @@
+//! Which cells of which plans claims need: claims that need the same cells share them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Chosen;
+use super::evidence::What;
+use super::rule::{Check, Judge};
+use super::select::Selection;
+use crate::lab;
+use crate::model::{AXES, Cell};
+use crate::plan::{self, ExpandError, Part, Paths, Plan};
+
+/// What claims need of one plan.
+#[derive(Debug)]
+pub struct PlanDemand {
+    /// The plan with nothing but the cells needed.
+    pub plan: Plan,
+    /// Is a profile needed of them?
+    pub profile: bool,
+    /// Paths that this host cannot build, with the reason.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// What claims need.
+#[derive(Debug, Default)]
+pub struct Demand {
+    /// Of plans.
+    pub plans: Vec<PlanDemand>,
+    /// Plans of which nothing can be built, with the reason.
+    pub not_run: BTreeMap<String, String>,
+    /// Deeds by name.
+    pub deeds: BTreeSet<String>,
+    /// Benches by name.
+    pub benches: BTreeSet<String>,
+}
+
+/// The cells that a check needs among those of its plan: each with what it is compared with.
+pub(super) fn pairs<'a>(check: &Check, cells: &'a [Cell]) -> Vec<(&'a Cell, Vec<&'a Cell>)> {
+    let Some((_, selection)) = check.of_cells() else {
+        return Vec::new();
+    };
+    let bases = check.bases();
+    let partners = |cell: &Cell| -> Vec<&'a Cell> {
+        let of = |base: &crate::model::Base<'_>| cells.iter().find(|other| base.is_of(cell, other));
+        bases.iter().filter_map(of).collect()
+    };
+    let own = cells.iter().filter(|cell| selection.has(cell));
+    own.map(|cell| {
+        let others = partners(cell).into_iter().filter(|other| *other != cell);
+        (cell, others.collect())
+    })
+    .filter(|(_, others): &(&Cell, Vec<&Cell>)| match check.judge {
+        Judge::Level { .. } | Judge::Peak { .. } | Judge::Curve { to: None, .. } => true,
+        Judge::Share { .. } => others.len() == 2,
+        _ => !others.is_empty(),
+    })
+    .collect()
+}
+
+/// What these claims need; `quick` leaves out what a first look can do without. In a guest of another
+/// kernel (`in_guest`) Open vSwitch may forward in the kernel though it does not here.
+///
+/// # Errors
+/// A plan that comes along is wrong, which a test rules out.
+pub fn demand(
+    chosen: &[Chosen<'_>],
+    quick: bool,
+    in_guest: bool,
+) -> Result<Demand, plan::FileError> {
+    let mut demand = Demand::default();
+    let mut by_plan: BTreeMap<&str, Vec<(Chosen<'_>, &Check)>> = BTreeMap::new();
+    for one in chosen {
+        for check in &one.claim.checks {
+            match &check.judge {
+                Judge::Does { does } => drop(demand.deeds.insert(does.clone())),
+                Judge::Bench { bench } => drop(demand.benches.insert(bench.clone())),
+                _ => {
+                    let plan = one.plan_of(check);
+                    if let Some(why) = put_off(one, plan, quick) {
+                        demand.not_run.entry(plan.to_owned()).or_insert(why);
+                        continue;
+                    }
+                    by_plan.entry(plan).or_default().push((*one, check));
+                }
+            }
+        }
+    }
+    for (name, checks) in by_plan {
+        let mut plan = plan::find(name)?;
+        let left_out = plan.leave_out(|name| lacking(name, in_guest));
+        let kept = checks
+            .iter()
+            .find_map(|(one, _)| one.report.quick.get(name));
+        match cells(&plan, &checks, kept.filter(|_| quick)) {
+            Ok(cells) if cells.is_empty() => {
+                let why = left_out.iter().map(|(name, why)| format!("{name}: {why}"));
+                demand.not_run.insert(name.to_owned(), join(why));
+            }
+            Ok(cells) => {
+                plan.parts = cells.iter().map(part).collect();
+                if quick {
+                    plan.hurry();
+                }
+                demand.plans.push(PlanDemand {
+                    plan,
+                    profile: checks.iter().any(|(_, check)| needs_profile(check)),
+                    left_out,
+                });
+            }
+            Err(why) => {
+                demand.not_run.insert(name.to_owned(), crate::chain(&why));
+            }
+        }
+    }
+    Ok(demand)
+}
+
+/// Why a plan is not run now, though it could be.
+fn put_off(one: &Chosen<'_>, plan: &str, quick: bool) -> Option<String> {
+    let among = |plans: &[String]| plans.iter().any(|name| name == plan);
+    let id = &one.claim.id;
+    if among(&one.report.by_id_only) && (quick || !one.by_id) {
+        Some(format!(
+            "plan {plan} is run only where its claims are named: `hopyard claims {id}`"
+        ))
+    } else if among(&one.report.slow) && quick {
+        Some(format!(
+            "plan {plan} takes too long for a first look: `hopyard claims {id}` runs it"
+        ))
+    } else {
+        None
+    }
+}
+
+fn join(sentences: impl Iterator<Item = String>) -> String {
+    sentences.collect::<Vec<_>>().join("; ")
+}
+
+fn needs_profile(check: &Check) -> bool {
+    matches!(check.of_cells(), Some((What::ProfileShare(_), _)))
+}
+
+/// Why a path cannot be built here, or why that would not count.
+fn lacking(name: &str, in_guest: bool) -> Option<String> {
+    lab::lacking(name).or_else(|| {
+        let is_ovs = name.starts_with("ovs-");
+        (is_ovs && !in_guest && !lab::ovs::in_kernel()).then(|| {
+            "the openvswitch kernel module is missing, and its userspace datapath does not count; `--kernel` takes one \
+             that has it, as Debian's (docs/guests.md)"
+                .to_owned()
+        })
+    })
+}
+
+/// The cells that checks need, in the order of the plan.
+fn cells(
+    plan: &Plan,
+    checks: &[(Chosen<'_>, &Check)],
+    kept: Option<&Selection>,
+) -> Result<Vec<Cell>, ExpandError> {
+    if plan.parts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut all = plan::expand(plan)?.cells;
+    all.retain(|cell| kept.is_none_or(|kept| kept.allows(cell)));
+    let needed = |cell: &Cell| {
+        checks.iter().any(|(_, check)| {
+            let pairs = pairs(check, &all);
+            pairs
+                .iter()
+                .any(|(own, others)| *own == cell || others.contains(&cell))
+        })
+    };
+    Ok(all.iter().filter(|cell| needed(cell)).cloned().collect())
+}
+
+/// A part that is one cell.
+pub(super) fn part(cell: &Cell) -> Part {
+    let set = |axis: &&crate::model::Axis| {
+        let shown = (axis.show)(&cell.axes)?;
+        Some((axis.name.to_owned(), vec![shown]))
+    };
+    Part {
+        paths: Paths::Named(vec![cell.path.clone()]),
+        peers: vec![cell.peer],
+        loads: vec![cell.load],
+        set: AXES.iter().filter_map(|axis| set(&axis)).collect(),
+    }
+}

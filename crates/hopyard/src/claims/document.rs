@@ -1,0 +1,76 @@
+//! What claims amount to, as the document `hopyard/claims/1`.
+
+use super::{Chosen, Evidence};
+use crate::assess;
+use crate::model::{ClaimsReport, ClaimsRun, Environment, ReportOfClaims};
+use crate::report::claims::SCHEMA;
+use crate::store::Run;
+
+/// The document: claims judged by evidence.
+#[must_use]
+pub fn document(chosen: &[Chosen<'_>], evidence: &Evidence) -> ClaimsReport {
+    let mut reports: Vec<ReportOfClaims> = Vec::new();
+    for one in chosen {
+        let judged = super::judge(*one, evidence);
+        match reports.iter_mut().find(|r| r.report == one.report.report) {
+            Some(report) => report.claims.push(judged),
+            None => reports.push(ReportOfClaims {
+                report: one.report.report.clone(),
+                title: one.report.title.clone(),
+                source: one.report.source.clone(),
+                stand_in: one.report.stand_in.clone(),
+                claims: vec![judged],
+            }),
+        }
+    }
+    // Only those that these claims are judged by; the machine is that of all of them.
+    let is_about = |run: &&Run| {
+        let checks = |one: &Chosen<'_>| -> bool {
+            let mut plans = one.claim.checks.iter().map(|check| one.plan_of(check));
+            plans.any(|plan| plan == run.header.plan)
+        };
+        chosen.iter().any(checks)
+    };
+    ClaimsReport {
+        schema: SCHEMA.to_owned(),
+        machine: evidence
+            .runs
+            .first()
+            .map(|run| machine(&run.header.environment)),
+        runs: evidence.runs.iter().filter(is_about).map(of_run).collect(),
+        reports,
+    }
+}
+
+fn of_run(run: &Run) -> ClaimsRun {
+    let report = assess::assess(run);
+    let warnings = report.warnings.into_iter();
+    ClaimsRun {
+        plan: report.run.plan,
+        id: report.run.id,
+        started: report.run.started,
+        blocks: report.run.blocks,
+        window_s: report.run.window_s,
+        confidence: report.run.confidence,
+        complete: report.run.complete,
+        warnings: warnings
+            .filter(|warning| !super::evidence::expected(warning.code))
+            .map(|warning| warning.message)
+            .collect(),
+    }
+}
+
+fn machine(environment: &Environment) -> String {
+    let emulated = if environment.is_emulated() {
+        " · emulated: shape only"
+    } else {
+        ""
+    };
+    format!(
+        "Linux {} · {}, {} CPUs · hopyard {}{emulated}",
+        environment.kernel_release,
+        environment.cpu_model,
+        environment.cpus,
+        environment.hopyard_version
+    )
+}

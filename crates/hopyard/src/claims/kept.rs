@@ -1,0 +1,377 @@
+//! A directory of claims: what was asked for, and what was found so far.
+//!
+//! ```text
+//! claims.json   what was asked for, and what came of deeds and benches
+//! PLAN/         a run directory for each plan
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::bench::{self, Benched, Done};
+use super::{Demand, Evidence};
+use crate::run::{self, Observer};
+use crate::signals;
+use crate::store::{self, Run};
+
+/// Version of the file.
+const SCHEMA: &str = "hopyard/claims-store/1";
+const FILE: &str = "claims.json";
+
+/// What was asked for, and what was found beside the plans.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Asked {
+    schema: String,
+    /// Ids and reports; none for all.
+    pub names: Vec<String>,
+    /// A first look?
+    pub quick: bool,
+    /// No plan is measured longer than this.
+    #[serde(default)]
+    pub time_limit: Option<Duration>,
+    /// Seed of every random order; another for each plan where none is named.
+    #[serde(default)]
+    pub seed: Option<u64>,
+    /// Is it measured in guests of another kernel?
+    #[serde(default)]
+    pub in_guest: bool,
+    /// Why a plan could not be run.
+    #[serde(default)]
+    pub not_run: BTreeMap<String, String>,
+    /// Deeds by name.
+    #[serde(default)]
+    pub done: BTreeMap<String, Done>,
+    /// Benches by name.
+    #[serde(default)]
+    pub benched: BTreeMap<String, Benched>,
+}
+
+impl Asked {
+    /// Nothing has been done yet.
+    #[must_use]
+    pub fn new(names: &[String], quick: bool) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            names: names.to_vec(),
+            quick,
+            time_limit: None,
+            seed: None,
+            in_guest: false,
+            not_run: BTreeMap::new(),
+            done: BTreeMap::new(),
+            benched: BTreeMap::new(),
+        }
+    }
+}
+
+/// What can go wrong with a directory of claims.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be written.
+    #[error("cannot write {}; choose another directory with --out", .file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It holds claims already.
+    #[error("{} holds claims already: choose another --out, or `--resume` it", .0.display())]
+    Taken(PathBuf),
+    /// It cannot be read.
+    #[error("cannot read {}", .file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It holds neither claims nor a run.
+    #[error("{} holds neither claims nor a run: name what `hopyard claims` or `hopyard run` wrote", .0.display())]
+    Nothing(PathBuf),
+    /// It is damaged.
+    #[error("{} is damaged", .file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Another version wrote it.
+    #[error("{} is of schema `{found}`, this hopyard reads `{SCHEMA}`: use the version that wrote it", .file.display())]
+    Schema {
+        /// The file.
+        file: PathBuf,
+        /// Its schema.
+        found: String,
+    },
+    /// Runs of two machines.
+    #[error(
+        "runs {a} and {b} were made on two machines ({what} `{of_a}` and `{of_b}`): judge those of each by themselves"
+    )]
+    Machines {
+        /// A run.
+        a: String,
+        /// Another.
+        b: String,
+        /// What tells the machines apart.
+        what: &'static str,
+        /// What it is of the one.
+        of_a: String,
+        /// And of the other.
+        of_b: String,
+    },
+    /// A run.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// A run that cannot be made or gone on with.
+    #[error(transparent)]
+    Run(#[from] run::Error),
+}
+
+/// A directory of claims.
+#[derive(Debug)]
+pub struct Place {
+    directory: PathBuf,
+    /// What is known so far.
+    pub asked: Asked,
+}
+
+impl Place {
+    /// A new one.
+    ///
+    /// # Errors
+    /// It holds claims or a run already, or cannot be written.
+    pub fn create(directory: &Path, asked: Asked) -> Result<Self, Error> {
+        if directory.join(FILE).exists() {
+            return Err(Error::Taken(directory.to_owned()));
+        }
+        store::check_place(directory)?;
+        fs::create_dir_all(directory).map_err(|source| Error::Write {
+            file: directory.to_owned(),
+            source,
+        })?;
+        let place = Self {
+            directory: directory.to_owned(),
+            asked,
+        };
+        place.keep()?;
+        Ok(place)
+    }
+
+    /// One that there is.
+    ///
+    /// # Errors
+    /// It is none, or damaged.
+    pub fn open(directory: &Path) -> Result<Self, Error> {
+        let file = directory.join(FILE);
+        let text = match fs::read(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::Nothing(directory.to_owned()));
+            }
+            Err(source) => return Err(Error::Read { file, source }),
+        };
+        let asked = read(&file, &text)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            asked,
+        })
+    }
+
+    /// Writes down what is known, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep(&self) -> Result<(), Error> {
+        let file = self.directory.join(FILE);
+        let text = serde_json::to_vec_pretty(&self.asked).map_err(|source| Error::Damaged {
+            file: file.clone(),
+            source,
+        })?;
+        let beside = self.directory.join(format!("{FILE}.new"));
+        fs::write(&beside, text)
+            .and_then(|()| fs::rename(&beside, &file))
+            .map_err(|source| Error::Write { file, source })
+    }
+
+    /// Where the run of a plan is.
+    #[must_use]
+    pub fn of_plan(&self, plan: &str) -> PathBuf {
+        self.directory.join(plan)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What is there by now.
+    ///
+    /// # Errors
+    /// A run cannot be read, or they are of several machines.
+    pub fn evidence(&self) -> Result<Evidence, Error> {
+        let runs = runs(&self.directory)?;
+        of_one_machine(&runs)?;
+        let plans = runs.iter().map(|run| run.header.plan.clone());
+        Ok(Evidence {
+            asked: vec![self.asked.names.clone()],
+            first_looks: plans.filter(|_| self.asked.quick).collect(),
+            runs,
+            not_run: self.asked.not_run.clone(),
+            done: self.asked.done.clone(),
+            benched: self.asked.benched.clone(),
+        })
+    }
+
+    /// Does the deeds and benches that are wanted and not done yet. False where somebody interrupted: what came of
+    /// the one under way does not count.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn try_out(&mut self, demand: &Demand, observer: &mut dyn Observer) -> Result<bool, Error> {
+        for name in &demand.deeds {
+            if !self.find_out(name, "trying", observer, |a| &mut a.done, bench::carry_out)? {
+                return Ok(false);
+            }
+        }
+        for name in &demand.benches {
+            if !self.find_out(
+                name,
+                "measuring",
+                observer,
+                |a| &mut a.benched,
+                bench::measure,
+            )? {
+                return Ok(false);
+            }
+        }
+        Ok(!signals::interrupted())
+    }
+
+    /// Finds out one thing that is not known yet, and keeps it. False where somebody interrupted.
+    fn find_out<T>(
+        &mut self,
+        name: &str,
+        doing: &str,
+        observer: &mut dyn Observer,
+        known: impl Fn(&mut Asked) -> &mut BTreeMap<String, T>,
+        find: impl Fn(&str) -> T,
+    ) -> Result<bool, Error> {
+        if known(&mut self.asked).contains_key(name) {
+            return Ok(true);
+        }
+        observer.note(&format!("{doing}: {}", name.replace('-', " ")));
+        let found = find(name);
+        if signals::interrupted() {
+            return Ok(false);
+        }
+        known(&mut self.asked).insert(name.to_owned(), found);
+        self.keep()?;
+        Ok(true)
+    }
+
+    /// Says of deeds and benches why they are not done.
+    pub fn leave_out(&mut self, demand: &Demand, why: &str) {
+        for name in &demand.deeds {
+            self.asked.done.insert(name.clone(), Err(why.to_owned()));
+        }
+        for name in &demand.benches {
+            self.asked.benched.insert(name.clone(), Err(why.to_owned()));
+        }
+    }
+}
+
+/// What `claims.json` says.
+fn read(file: &Path, text: &[u8]) -> Result<Asked, Error> {
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: String,
+    }
+    let damaged = |source| Error::Damaged {
+        file: file.to_owned(),
+        source,
+    };
+    let Schema { schema } = serde_json::from_slice(text).map_err(damaged)?;
+    if schema != SCHEMA {
+        return Err(Error::Schema {
+            file: file.to_owned(),
+            found: schema,
+        });
+    }
+    serde_json::from_slice(text).map_err(damaged)
+}
+
+/// Verdicts are about one machine and kernel.
+fn of_one_machine<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<(), Error> {
+    let mut others = runs.into_iter();
+    let Some(first) = others.next() else {
+        return Ok(());
+    };
+    let machine = &first.header.environment;
+    for other in others {
+        if let Some((what, of_a, of_b)) = machine.differs_from(&other.header.environment) {
+            return Err(Error::Machines {
+                a: first.header.id.clone(),
+                b: other.header.id.clone(),
+                what,
+                of_a,
+                of_b,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The runs of a directory: it is one, or holds some.
+fn runs(directory: &Path) -> Result<Vec<Run>, Error> {
+    if directory.join("run.json").exists() {
+        return Ok(vec![store::load(directory)?]);
+    }
+    let unreadable = |source| Error::Read {
+        file: directory.to_owned(),
+        source,
+    };
+    let mut runs = Vec::new();
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let below = entry.map_err(unreadable)?.path();
+        if below.join("run.json").exists() {
+            runs.push(store::load(&below)?);
+        }
+    }
+    runs.sort_by(|a, b| a.header.plan.cmp(&b.header.plan));
+    Ok(runs)
+}
+
+/// What directories hold that runs or claims were kept in. Of two runs of a plan the first counts.
+///
+/// # Errors
+/// One of them holds neither, or is damaged; or runs of several machines.
+pub fn evidence_from(directories: &[PathBuf]) -> Result<Evidence, Error> {
+    let mut evidence = Evidence::default();
+    for directory in directories {
+        let found = match Place::open(directory) {
+            Ok(place) => place.evidence()?,
+            Err(Error::Nothing(_)) => Evidence {
+                runs: runs(directory)?,
+                ..Evidence::default()
+            },
+            Err(error) => return Err(error),
+        };
+        if found.asked.is_empty() && found.runs.is_empty() {
+            return Err(Error::Nothing(directory.clone()));
+        }
+        of_one_machine(evidence.runs.iter().chain(&found.runs))?;
+        evidence.add(found);
+    }
+    Ok(evidence)
+}

@@ -1,0 +1,134 @@
+//! The published claims: what each says, by which rule it is judged, and what it takes.
+//!
+//! ```text
+//! claims/*.toml ──> file ──> demand (which cells of which plans) ──> campaign (the runs), bench
+//!                                                                      │
+//!  report <── document <── verdict <── judge <── evidence <── kept <───┘
+//! ```
+//!
+//! A claim is data. Judges ([`rule::Judge`]) are few, and cells are those of the ordinary plans.
+
+pub mod bench;
+pub mod campaign;
+mod code;
+mod demand;
+mod document;
+mod evidence;
+mod file;
+mod judge;
+pub mod kept;
+mod label;
+mod peak;
+mod rule;
+mod select;
+mod sentence;
+mod shapes;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use std::sync::LazyLock;
+
+pub use code::Code;
+pub use demand::{Demand, demand};
+pub use document::document;
+pub use evidence::Evidence;
+pub use file::{Claim, Error, Question, Report, parse};
+pub use rule::{Check, Judge};
+pub use verdict::judge;
+
+use crate::model::UnknownName;
+
+/// The files that come with the program: (name, text).
+static FILES: &[(&str, &str)] = &[
+    (
+        "netns-macvlan-2007.toml",
+        include_str!("../../../../claims/netns-macvlan-2007.toml"),
+    ),
+    (
+        "multiqueue-tap-2011.toml",
+        include_str!("../../../../claims/multiqueue-tap-2011.toml"),
+    ),
+    (
+        "namespace-switching-2014.toml",
+        include_str!("../../../../claims/namespace-switching-2014.toml"),
+    ),
+    (
+        "netback-direct-2006.toml",
+        include_str!("../../../../claims/netback-direct-2006.toml"),
+    ),
+    (
+        "planetlab-containers-2007.toml",
+        include_str!("../../../../claims/planetlab-containers-2007.toml"),
+    ),
+];
+
+static REPORTS: LazyLock<Result<Vec<Report>, Error>> =
+    LazyLock::new(|| FILES.iter().map(|(file, text)| parse(file, text)).collect());
+
+/// Every report with its claims.
+///
+/// # Errors
+/// A file that comes along is wrong, which a test rules out.
+pub fn reports() -> Result<&'static [Report], &'static Error> {
+    REPORTS.as_deref()
+}
+
+/// A claim with the report that it is of.
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen<'a> {
+    /// The report.
+    pub report: &'a Report,
+    /// The claim.
+    pub claim: &'a Claim,
+    /// Was it named by its id?
+    pub by_id: bool,
+}
+
+impl<'a> Chosen<'a> {
+    /// The plan whose cells a check is about.
+    #[must_use]
+    pub fn plan_of(&self, check: &'a Check) -> &'a str {
+        check.plan.as_deref().unwrap_or(&self.report.plan)
+    }
+}
+
+/// The claims of these names, ids or reports, in the order of the reports; all where none is named.
+///
+/// # Errors
+/// There is no claim or report of a name.
+pub fn choose<'a>(reports: &'a [Report], names: &[String]) -> Result<Vec<Chosen<'a>>, UnknownName> {
+    let by_id = |claim: &Claim, name: &String| name.eq_ignore_ascii_case(&claim.id);
+    let all = || {
+        reports.iter().flat_map(|report| {
+            let claims = report.claims.iter();
+            claims.map(move |claim| Chosen {
+                report,
+                claim,
+                by_id: names.iter().any(|name| by_id(claim, name)),
+            })
+        })
+    };
+    let known =
+        |name: &String| all().any(|one| by_id(one.claim, name) || *name == one.report.report);
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        return Err(UnknownName {
+            kind: "claim or report",
+            name: name.clone(),
+            choices: choices(reports),
+        });
+    }
+    let wanted =
+        |one: &Chosen<'_>| names.is_empty() || one.by_id || names.contains(&one.report.report);
+    Ok(all().filter(wanted).collect())
+}
+
+/// `NM1 to NM11 (netns-macvlan-2007), …`.
+fn choices(reports: &[Report]) -> String {
+    let span = |report: &Report| {
+        let first = report.claims.first().map_or("", |claim| claim.id.as_str());
+        let last = report.claims.last().map_or("", |claim| claim.id.as_str());
+        format!("{first} to {last} ({})", report.report)
+    };
+    reports.iter().map(span).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,130 @@
+//! A claim in a sentence that can be quoted.
+
+use super::verdict::Bounds;
+use crate::model::{CheckReport, ClaimReport, ClaimVerdict, Lies, PointReport};
+use crate::report::claims::{bounds, figure, interval, percent};
+
+/// The verdict and what it rests on.
+pub(super) fn sentence(claim: &ClaimReport, missing: Option<&str>) -> String {
+    let words = claim.verdict.words();
+    let id = &claim.id;
+    let decides = |check: &&CheckReport| check.verdict == claim.verdict;
+    let Some(check) = claim.checks.iter().find(decides) else {
+        return format!("{id} {words}: {}.", missing.unwrap_or("it has no check"));
+    };
+    if claim.verdict == ClaimVerdict::Untestable {
+        let why: Vec<&str> = claim
+            .checks
+            .iter()
+            .flat_map(|c| &c.untested)
+            .map(String::as_str)
+            .collect();
+        let mut each: Vec<&str> = Vec::new();
+        for one in missing.into_iter().chain(why) {
+            if !each.contains(&one) {
+                each.push(one);
+            }
+        }
+        return format!("{id} {words}: {}.", each.join("; "));
+    }
+    if let Some(seen) = &check.seen {
+        return format!("{id} {words}: {seen}.");
+    }
+    let Some(point) = check.deciding.and_then(|at| check.points.get(at)) else {
+        return format!("{id} {words}.");
+    };
+    format!(
+        "{id} {words}: {}{}.",
+        measured(check, point),
+        rest(claim, check)
+    )
+}
+
+/// `goodput, veth-route / native, is 0.984 (0.97 to 1.0) in tcp_rr, within 0.95 to 1.05, published 0.97`.
+fn measured(check: &CheckReport, point: &PointReport) -> String {
+    let mut text = format!(
+        "{} is {} ({})",
+        check.what,
+        figure(check, point.measured.value),
+        interval(check, &point.measured)
+    );
+    if !point.at.is_empty() {
+        let at = if point.at.starts_with("against") {
+            ""
+        } else {
+            "at "
+        };
+        text.push_str(&format!(" {at}{}", point.at));
+    }
+    let rule = bounds(check);
+    text.push_str(&match check.verdict {
+        ClaimVerdict::Holds => format!(", as the rule has it: {rule}"),
+        ClaimVerdict::Fails => format!(" where the rule asks for {rule}"),
+        _ => format!(", across what the rule asks for, {rule}"),
+    });
+    if let Some(published) = point.published {
+        text.push_str(&format!("; published {}", figure(check, published)));
+    }
+    text
+}
+
+/// How many of the points agree, what would have shown, and what other parts there are.
+fn rest(claim: &ClaimReport, check: &CheckReport) -> String {
+    let mut text = String::new();
+    let all = check.points.len();
+    let is = |lies| check.points.iter().filter(|p| p.lies == lies).count();
+    if all > 1 {
+        text.push_str(&match check.verdict {
+            ClaimVerdict::Holds if is(Lies::Inside) == all => {
+                format!("; the nearest to it of {all}")
+            }
+            ClaimVerdict::Holds => format!("; so at {} of {all}", is(Lies::Inside)),
+            ClaimVerdict::Fails => format!("; outside at {} of {all}", is(Lies::Outside)),
+            _ => format!(
+                "; {} of {all} are within, {} outside",
+                is(Lies::Inside),
+                is(Lies::Outside)
+            ),
+        });
+    }
+    if let Some(effect) = check.smallest_effect {
+        let inside = check
+            .deciding
+            .and_then(|at| check.points.get(at))
+            .is_some_and(|point| {
+                let rule = Bounds {
+                    low: check.at_least.unwrap_or(f64::NEG_INFINITY),
+                    high: check.at_most.unwrap_or(f64::INFINITY),
+                };
+                rule.margin(point.measured.value) >= 0.0
+            });
+        let side = if inside { "within" } else { "beyond" };
+        let size = if effect < 1.0 {
+            percent(effect)
+        } else {
+            format!("a factor of {:.1}", 1.0 + effect)
+        };
+        text.push_str(&format!(
+            "; {size} {side} a bound would have shown four times out of five"
+        ));
+    }
+    let others = claim
+        .checks
+        .iter()
+        .filter(|c| c.verdict == claim.verdict)
+        .count()
+        - 1;
+    match (claim.verdict, others) {
+        (_, 0) => {}
+        (ClaimVerdict::Holds, n) => text.push_str(&format!(
+            ", and {n} further part{} of the rule hold{}",
+            if n == 1 { "" } else { "s" },
+            if n == 1 { "s" } else { "" }
+        )),
+        (_, n) => text.push_str(&format!(
+            ", and so for {n} further part{} of the rule",
+            if n == 1 { "" } else { "s" }
+        )),
+    }
+    text
+}

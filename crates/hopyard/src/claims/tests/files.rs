@@ -1,0 +1,183 @@
+//! The files that come along, and what is wrong with others.
+
+use super::*;
+
+/// Every claim and question of the reports, by prefix: how many there are.
+const ALL: [(&str, usize, usize); 5] = [
+    ("NM", 11, 4),
+    ("MQ", 17, 7),
+    ("NS", 13, 6),
+    ("ND", 13, 6),
+    ("PL", 15, 6),
+];
+
+#[test]
+fn every_claim_and_question_is_there_once() {
+    let reports = reports().unwrap();
+    assert_eq!(reports.len(), ALL.len());
+    let mut all = 0;
+    for (report, (prefix, claims, questions)) in reports.iter().zip(ALL) {
+        let ids: Vec<&str> = report.claims.iter().map(|c| c.id.as_str()).collect();
+        let right: Vec<String> = (1..=claims).map(|n| format!("{prefix}{n}")).collect();
+        assert_eq!(ids, right);
+        let ids: Vec<&str> = report.questions.iter().map(|q| q.id.as_str()).collect();
+        let right: Vec<String> = (1..=questions).map(|n| format!("{prefix}-Q{n}")).collect();
+        assert_eq!(ids, right);
+        all += claims;
+        for claim in &report.claims {
+            for text in [
+                &claim.statement,
+                &claim.measure,
+                &claim.rule,
+                &claim.published,
+            ] {
+                assert!(!text.is_empty(), "{}", claim.id);
+            }
+            assert!(!claim.places.is_empty(), "{}", claim.id);
+        }
+        assert!(!report.source.is_empty());
+    }
+    assert_eq!(all, 69);
+}
+
+/// A check whose cells no plan has would be "cannot be tested" for ever.
+#[test]
+fn every_check_has_cells_in_its_plan() {
+    for report in reports().unwrap() {
+        for claim in &report.claims {
+            for check in claim
+                .checks
+                .iter()
+                .filter(|check| check.of_cells().is_some())
+            {
+                let name = check.plan.as_deref().unwrap_or(&report.plan);
+                let cells = cells_without_a_host(&plan::find(name).unwrap());
+                let pairs = demand::pairs(check, &cells);
+                assert!(!pairs.is_empty(), "{} in plan {name}: {check:?}", claim.id);
+            }
+            for (plan, kept) in &report.quick {
+                let cells = cells_without_a_host(&plan::find(plan).unwrap());
+                assert!(cells.iter().any(|cell| kept.allows(cell)), "{plan}");
+            }
+        }
+    }
+}
+
+/// Claims run single cells: each must come back as itself.
+#[test]
+fn a_part_that_is_one_cell_expands_to_it() {
+    for (file, text) in plan::PLANS {
+        let mut plan = plan::parse(file, text).unwrap();
+        if !plan
+            .parts
+            .iter()
+            .all(|part| matches!(part.paths, Paths::Named(_)))
+        {
+            continue;
+        }
+        let cells = cells_without_a_host(&plan);
+        for cell in cells
+            .iter()
+            .filter(|cell| crate::lab::path(&cell.path).unwrap().available().is_ok())
+        {
+            plan.parts = vec![demand::part(cell)];
+            assert_eq!(
+                plan::expand(&plan).unwrap().cells,
+                std::slice::from_ref(cell),
+                "{file}"
+            );
+        }
+    }
+}
+
+#[test]
+fn names_that_there_are_not_list_those_that_there_are() {
+    let reports = reports().unwrap();
+    let error = choose(reports, &["NM99".to_owned()])
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "there is no claim or report `NM99`: choose NM1 to NM11 (netns-macvlan-2007), MQ1 to MQ17 (multiqueue-tap-2011), NS1 to NS13 (namespace-switching-2014), ND1 to ND13 (netback-direct-2006), PL1 to PL15 (planetlab-containers-2007)"
+    );
+    let two = choose(
+        reports,
+        &["ns1".to_owned(), "netback-direct-2006".to_owned()],
+    )
+    .unwrap();
+    assert_eq!(two.len(), 14);
+    assert_eq!(two[0].claim.id, "NS1");
+    assert_eq!(choose(reports, &[]).unwrap().len(), 69);
+}
+
+fn wrong(check: &str) -> String {
+    let text = format!(
+        "report = \"r\"\ntitle = \"t\"\nsource = \"s\"\nplan = \"p\"\n[[claim]]\nid = \"X1\"\nstatement = \"s\"\n\
+         measure = \"m\"\nrule = \"r\"\npublished = \"p\"\nwhere = [\"HOST\"]\n{check}"
+    );
+    parse("mine.toml", &text).unwrap_err().to_string()
+}
+
+#[test]
+fn wrong_files_say_what_is_wrong() {
+    for (check, words) in [
+        ("", &["X1: neither a check nor what is missing"][..]),
+        (
+            "colour = 1\n",
+            &["mine.toml", "unknown field `colour`", "line 12"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"guess\"\n",
+            &["unknown variant `guess`", "ratio"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nat_least = 1.0\ncells = {}\n",
+            &["needs `quantity`"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\n",
+            &["no bound: set `at_least`, `at_most` or both"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = nan\n",
+            &["NaN is neither a bound nor a figure"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = 1.0\npublished = [1.0, inf]\n",
+            &["inf is neither a bound nor a figure"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = 1.0\nat_least = 2.0\n",
+            &["nothing is at least 2 and at most 1"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"speed\"\ncells = {}\nat_most = 1.0\n",
+            &["there is no quantity `speed`", "goodput_bps", "rate, cost"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = { path = \"wormhole\" }\nat_most = 1.0\n",
+            &["there is no path `wormhole`"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = { flows = 0 }\nat_most = 1.0\n",
+            &["flows: `0` is out of bounds"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"ratio\"\nquantity = \"rate\"\ncells = {}\nto = [\"moon\"]\nat_most = 1.0\n",
+            &["there is no path `moon`"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"does\"\ndoes = \"fly\"\n",
+            &["there is no deed `fly`"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"share nothing\"\ncells = {}\nat_most = 1.0\n",
+            &["there is no subsystem `nothing`"][..],
+        ),
+    ] {
+        let error = wrong(check);
+        for word in words {
+            assert!(error.contains(word), "{word}: {error}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! `hopyard claims`.
+
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::{Args as ClapArgs, Subcommand};
+pub(super) use show::list;
+
+use crate::claims::kept::{self, Asked, Place, evidence_from};
+use crate::claims::{self, Chosen, Demand, Evidence, Judge, Report};
+use crate::cli::guest::{self, GuestArgs};
+use crate::cli::progress::Progress;
+use crate::cli::run::{check_out, destination};
+use crate::cli::{Done, Failure, deliver};
+use crate::guest::protocol::Order;
+use crate::report::Form;
+use crate::report::claims::{Detail, render};
+use crate::run::{self, Observer};
+use crate::units::{self, show_duration};
+use crate::{profile, signals};
+
+/// What the plans of a first look take at most; deeds and benches take some of the ten minutes too.
+const QUICK: Duration = Duration::from_secs(520);
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_precedence_over_arg = true,
+    after_help = "\
+Examples:
+  hopyard claims --quick                           a first look at every claim that can be tested here, in 10 minutes
+  hopyard claims list                              all claims
+  hopyard claims show NS1                          one claim: its rule, what was published, what it needs
+  hopyard claims NM1 NM2                           two of them, thoroughly
+  hopyard claims namespace-switching-2014          all of one report
+  hopyard claims --from hopyard-runs/…             judge a run that there is already
+  hopyard claims --resume hopyard-runs/…-claims    go on with what was interrupted
+
+A verdict is no error: the exit status is 0 when claims were judged. docs/claims.md has more."
+)]
+pub(super) struct ClaimsArgs {
+    #[command(subcommand)]
+    command: Option<ClaimsCommand>,
+    /// Claims by id, or reports by name (default: all)
+    #[arg(value_name = "ID|REPORT")]
+    names: Vec<String>,
+    /// A first look: short windows, 8 blocks, fewer values of each axis
+    #[arg(long)]
+    quick: bool,
+    /// Judge what is there already: a run's directory, or one of claims; measures nothing
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "resume", "out", "seed", "kernel", "time_limit"])]
+    from: Vec<PathBuf>,
+    /// Go on with claims that were interrupted
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "quick", "out", "kernel"])]
+    resume: Option<PathBuf>,
+    /// Measure each plan no longer than this (default: as the plan has it)
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    time_limit: Option<Duration>,
+    /// Seed of every random order (default: another each time, and recorded)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Directory for the runs (default: hopyard-runs/TIME-claims)
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Show every place that a rule covers, not only the one that decides
+    #[arg(long)]
+    points: bool,
+    /// Show each claim in one row: what was published, what was measured here, the verdict
+    #[arg(long, conflicts_with = "points")]
+    brief: bool,
+    /// How to print it
+    #[arg(long, default_value = "text")]
+    format: Form,
+    /// Write to a file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    guest: GuestArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum ClaimsCommand {
+    /// List all claims
+    List {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what a claim is, how it is judged, and what that takes
+    Show {
+        /// Claims by id, or reports by name
+        #[arg(required = true, value_name = "ID|REPORT")]
+        names: Vec<String>,
+    },
+}
+
+impl From<kept::Error> for Failure {
+    fn from(error: kept::Error) -> Self {
+        match error {
+            kept::Error::Run(error) => error.into(),
+            error => Self::asked(&error),
+        }
+    }
+}
+
+pub(super) fn claims(args: &ClaimsArgs) -> Done {
+    match &args.command {
+        Some(ClaimsCommand::List { json }) => show::list(*json),
+        Some(ClaimsCommand::Show { names }) => show::show(names),
+        None if args.from.is_empty() => check(args),
+        None => judge_from(args),
+    }
+}
+
+/// The claims that come along; a test rules out that they are wrong.
+fn reports() -> Result<&'static [Report], Failure> {
+    claims::reports().map_err(|error| Failure::internal(error))
+}
+
+/// Judges what directories hold.
+fn judge_from(args: &ClaimsArgs) -> Done {
+    let reports = reports()?;
+    let evidence = evidence_from(&args.from)?;
+    let mut chosen = claims::choose(reports, &args.names)?;
+    if args.names.is_empty() {
+        let mut asked = Vec::new();
+        for names in &evidence.asked {
+            let of_one = claims::choose(reports, names)?;
+            asked.extend(of_one.iter().map(|one| &one.claim.id));
+        }
+        chosen.retain(|one| asked.contains(&&one.claim.id) || is_about(*one, &evidence));
+    }
+    if chosen.is_empty() {
+        let plans: Vec<&str> = evidence
+            .runs
+            .iter()
+            .map(|run| run.header.plan.as_str())
+            .collect();
+        return Err(Failure::request(format!(
+            "no claim is judged by a run of plan {}: `hopyard claims show ID` names the plan of a claim",
+            plans.join(", ")
+        )));
+    }
+    tell(args, &chosen, &evidence)
+}
+
+/// Does the evidence say anything about a claim?
+fn is_about(one: Chosen<'_>, evidence: &Evidence) -> bool {
+    one.claim.checks.iter().any(|check| match &check.judge {
+        Judge::Does { does } => evidence.done.contains_key(does),
+        Judge::Bench { bench } => evidence.benched.contains_key(bench),
+        _ => {
+            let plan = one.plan_of(check);
+            evidence.runs.iter().any(|run| run.header.plan == plan)
+        }
+    })
+}
+
+fn tell(args: &ClaimsArgs, chosen: &[Chosen<'_>], evidence: &Evidence) -> Done {
+    let document = claims::document(chosen, evidence);
+    let detail = match (args.brief, args.points) {
+        (true, _) => Detail::Brief,
+        (_, true) => Detail::Points,
+        _ => Detail::Parts,
+    };
+    let text = render(&document, args.format, detail);
+    deliver(&text, args.output.as_deref())
+}
+
+/// Measures what claims need, and judges them.
+fn check(args: &ClaimsArgs) -> Done {
+    signals::listen().map_err(|e| Failure::internal(&e))?;
+    if let Some(kernel) = &args.guest.guest_kernel {
+        crate::guest::choose_kernel(kernel)?;
+    }
+    let reports = reports()?;
+    let (mut place, chosen) = match &args.resume {
+        Some(directory) => {
+            let place = Place::open(directory)?;
+            if place.asked.in_guest {
+                return Err(Failure::request(format!(
+                    "{} holds claims that were measured in guests of another kernel, which cannot be gone on with: begin \
+                     anew with --kernel and another --out",
+                    directory.display()
+                )));
+            }
+            let chosen = claims::choose(reports, &place.asked.names)?;
+            (place, chosen)
+        }
+        None => {
+            let chosen = claims::choose(reports, &args.names)?;
+            check_out(args.out.as_deref())?;
+            let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
+            let directory = destination(args.out.as_deref(), &format!("{now}-claims"));
+            let mut asked = Asked::new(&args.names, args.quick);
+            asked.time_limit = args.time_limit;
+            asked.seed = args.seed;
+            asked.in_guest = args.guest.kernel.is_some();
+            (Place::create(&directory, asked)?, chosen)
+        }
+    };
+    let mut demand = claims::demand(&chosen, place.asked.quick, args.guest.kernel.is_some())
+        .map_err(|e| Failure::internal(&e))?;
+    let limit = args.time_limit.or(place.asked.time_limit);
+    for plan in &mut demand.plans {
+        plan.plan.time_limit = limit.or(plan.plan.time_limit);
+    }
+    place.asked.not_run.extend(demand.not_run.clone());
+    place.keep()?;
+    let whole = match &args.guest.kernel {
+        Some(kernel) => measure_in_guests(args, kernel, &mut place, &demand)?,
+        None => measure_here(args, &mut place, &demand)?,
+    };
+    let directory = place.directory().to_owned();
+    let evidence = place.evidence()?;
+    let done = tell(args, &chosen, &evidence)?;
+    crate::note(format_args!(
+        "the runs are in {0}; `hopyard claims --from {0}` judges them again{1}",
+        directory.display(),
+        if whole || place.asked.in_guest {
+            String::new()
+        } else {
+            format!(
+                ", `hopyard claims --resume {}` goes on",
+                directory.display()
+            )
+        }
+    ));
+    if whole {
+        Ok(done)
+    } else {
+        Err(Failure::interrupted())
+    }
+}
+
+/// Runs on this host. False where somebody interrupted.
+fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result<bool, Failure> {
+    let mut progress = Progress::new();
+    if demand.plans.iter().any(|plan| plan.profile) {
+        let cpus = hopyard_net::cpu::online_cpus().map_err(crate::measure::Error::from)?;
+        profile::check(&cpus)?;
+    }
+    // All are prepared before any is run: what is wrong is known first, and how long all will take.
+    let mut next = Vec::new();
+    for plan in &demand.plans {
+        let seed = seed(args, place);
+        match plan.prepare(place, seed, args.time_limit) {
+            Ok(prepared) => next.extend(prepared),
+            Err(kept::Error::Run(run::Error::Nothing(why))) => {
+                place.asked.not_run.insert(plan.plan.name.clone(), why);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    place.keep()?;
+    let mut takes: Duration = next.iter().map(|next| next.takes).sum();
+    let said = if place.asked.quick {
+        takes.min(QUICK)
+    } else {
+        takes
+    };
+    progress.note(&format!(
+        "{} plans take {}{}, and {} checks some seconds each",
+        next.len(),
+        show_duration(Duration::from_secs(said.as_secs())),
+        if said < takes { ", cut short" } else { "" },
+        demand.deeds.len() + demand.benches.len()
+    ));
+    if !place.try_out(demand, &mut progress)? {
+        return Ok(false);
+    }
+    let began = Instant::now();
+    for mut one in next {
+        if place.asked.quick {
+            one.share(QUICK.saturating_sub(began.elapsed()), takes);
+            takes = takes.saturating_sub(one.takes);
+        }
+        let (run, failure) = one
+            .prepared
+            .carry_out(&one.directory, &mut Progress::new())?;
+        match failure {
+            Some(error) => return Err(error.into()),
+            None if run.end == Some(crate::store::End::Interrupted) => return Ok(false),
+            None => {}
+        }
+    }
+    Ok(true)
+}
+
+/// The seed asked for, now or when the claims were begun.
+fn seed(args: &ClaimsArgs, place: &Place) -> u64 {
+    let asked = args.seed.or(place.asked.seed);
+    asked.unwrap_or_else(run::any_seed)
+}
+
+/// Runs each plan in a guest of its own. What is no run is not tried there.
+fn measure_in_guests(
+    args: &ClaimsArgs,
+    kernel: &Path,
+    place: &mut Place,
+    demand: &Demand,
+) -> Result<bool, Failure> {
+    place.leave_out(demand, "only plans are run in a guest of another kernel");
+    place.keep()?;
+    for plan in &demand.plans {
+        let order = Order {
+            plan: plan.plan.clone(),
+            seed: seed(args, place),
+            profile: plan.profile,
+            left_out: Some(plan.left_out.clone()),
+        };
+        let name = plan.plan.name.clone();
+        let directory = place.of_plan(&name);
+        let carried = guest::carry_out(
+            &order,
+            &args.guest,
+            kernel,
+            |_| directory,
+            &mut Progress::new(),
+        );
+        match carried {
+            Ok(carried) => {
+                if let Some(error) = &carried.failure {
+                    return Err(guest::cut_short(error));
+                }
+                if carried.run.end == Some(crate::store::End::Interrupted) {
+                    return Ok(false);
+                }
+            }
+            // The guest lacks something: that is an answer.
+            Err(failure) if failure.status == 2 => {
+                place.asked.not_run.insert(name, failure.message);
+                place.keep()?;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,139 @@
+//! `hopyard claims list` and `hopyard claims show`.
+
+use serde_json::json;
+
+use super::reports;
+use crate::claims::{self, Check, Chosen, Claim, Code, Judge};
+use crate::cli::{Done, pretty, print, table};
+
+/// Every claim in a line.
+pub(in crate::cli) fn list(as_json: bool) -> Done {
+    let reports = reports()?;
+    if as_json {
+        let all = reports.iter().flat_map(|report| {
+            report.claims.iter().map(|claim| {
+                json!({
+                    "id": claim.id,
+                    "report": report.report,
+                    "statement": claim.statement,
+                    "measure": claim.measure,
+                    "rule": claim.rule,
+                    "published": claim.published,
+                    "where": claim.places.iter().map(|code| code.code()).collect::<Vec<_>>(),
+                    "here": means(claim),
+                    "missing": claim.missing,
+                })
+            })
+        });
+        return print(&pretty(&all.collect::<Vec<_>>())?);
+    }
+    let mut table = table(&["claim", "where", "here", "what is claimed"]);
+    for report in reports {
+        table.add_row(["", "", "", &format!("{} ({})", report.title, report.report)]);
+        for claim in &report.claims {
+            let here = match means(claim).as_slice() {
+                [] => "–".to_owned(),
+                means => means.join(" "),
+            };
+            let codes = codes(claim);
+            table.add_row([claim.id.as_str(), &codes, &here, claim.statement.as_str()]);
+        }
+    }
+    let open: usize = reports.iter().map(|report| report.questions.len()).sum();
+    let meanings = Code::ALL
+        .iter()
+        .map(|c| format!("{:7} {}\n", c.code(), c.meaning()));
+    print(&format!(
+        "{table}\n\nwhere\n{}here\nplan    cells of a plan are measured\nbench   something is timed or counted by \
+         itself\ndeed    something is tried in a throw-away lab\n–       it cannot be tested: `hopyard claims show \
+         ID` says what is missing\n\n{open} open questions: `hopyard claims show REPORT` has them.\n",
+        meanings.collect::<String>()
+    ))
+}
+
+/// By which means a claim is tested here; none where it cannot be.
+fn means(claim: &Claim) -> Vec<&'static str> {
+    let means_of = |check: &Check| match check.judge {
+        Judge::Does { .. } => "deed",
+        Judge::Bench { .. } => "bench",
+        _ => "plan",
+    };
+    let mut means: Vec<&str> = claim.checks.iter().map(means_of).collect();
+    means.sort_unstable();
+    means.dedup();
+    means
+}
+
+fn codes(claim: &Claim) -> String {
+    let codes: Vec<&str> = claim.places.iter().map(|code| code.code()).collect();
+    codes.join(" ")
+}
+
+/// Each claim with its rule, and the open questions of reports named.
+pub(super) fn show(names: &[String]) -> Done {
+    let reports = reports()?;
+    let mut text = String::new();
+    for one in claims::choose(reports, names)? {
+        text.push_str(&described(one));
+    }
+    let whole = reports
+        .iter()
+        .filter(|report| names.contains(&report.report));
+    for question in whole.flat_map(|report| &report.questions) {
+        text.push_str(&format!(
+            "{}  {}\n  answer    {}\n\n",
+            question.id, question.question, question.answer
+        ));
+    }
+    print(&text)
+}
+
+fn described(one: Chosen<'_>) -> String {
+    let Chosen { report, claim, .. } = one;
+    let places: Vec<String> = claim
+        .places
+        .iter()
+        .map(|code| format!("{} ({})", code.code(), code.meaning()))
+        .collect();
+    let mut lines = vec![
+        ("source", report.source.clone()),
+        ("measure", claim.measure.clone()),
+        ("rule", claim.rule.clone()),
+        ("published", claim.published.clone()),
+        (
+            "where",
+            claim
+                .where_remark
+                .clone()
+                .unwrap_or_else(|| places.join(", ")),
+        ),
+    ];
+    for check in &claim.checks {
+        lines.push(("here", how(check, &report.plan)));
+    }
+    lines.extend(claim.missing.clone().map(|missing| ("lacks", missing)));
+    lines.extend(report.stand_in.clone().map(|text| ("stand-in", text)));
+    lines.extend(claim.remark.clone().map(|text| ("remark", text)));
+    let mut text = format!("{}  {}\n", claim.id, claim.statement);
+    for (name, said) in lines {
+        text.push_str(&format!("  {name:10}{said}\n"));
+    }
+    text.push('\n');
+    text
+}
+
+/// How a part of a rule is tested here.
+fn how(check: &Check, plan: &str) -> String {
+    let what = match &check.judge {
+        Judge::Does { does } => {
+            return format!("tried in a throw-away lab: {}", does.replace('-', " "));
+        }
+        Judge::Bench { bench } => format!("measured by itself: {}", bench.replace('-', " ")),
+        _ => format!(
+            "plan {}: {}",
+            check.plan.as_deref().unwrap_or(plan),
+            check.in_words()
+        ),
+    };
+    format!("{what}; {}", check.bounds_in_words())
+}

@@ -1,0 +1,86 @@
+//! The direct switch of the hub.
+
+use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
+
+use super::builder::ETH;
+use super::topology::{Endpoint, Subnet, host, role};
+use super::wire::UPLINK;
+use super::{Builder, LabId, Result};
+use crate::meter::way::Hop;
+use crate::model::Peer;
+
+/// The port of endpoint `b`.
+const PORT_B: &str = "veth-b";
+
+impl Builder {
+    /// The direct switch in the hub, with these of its devices as ports.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn switch(&mut self, uplink: Option<&str>, ports: &[String]) -> Result<()> {
+        let name = switch_name(self.id);
+        let hub = self.space(role::HUB)?.ns().try_clone()?;
+        self.switch = Some(name.clone());
+        let macs = |device: &str| self.guest_mac(device).map(Mac).into_iter().collect();
+        let ports: Vec<(&str, Vec<Mac>)> = ports.iter().map(|port| (&**port, macs(port))).collect();
+        hub.run(|| {
+            let mut switch = Switch::create(&NewSwitch {
+                name: &name,
+                uplink,
+                answers: false,
+            })?;
+            let ports = ports.into_iter().map(|(device, macs)| NewPort {
+                device,
+                macs,
+                ..NewPort::default()
+            });
+            Ok(switch.add_ports(&ports.collect::<Vec<_>>())?)
+        })?
+    }
+
+    /// The server of a path whose clients are ports of the direct switch, which is made with it.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn switched_server(
+        &mut self,
+        peer: Peer,
+        mut ports: Vec<String>,
+        way: &mut Vec<Hop>,
+    ) -> Result<Endpoint> {
+        let server = match peer {
+            Peer::Local => {
+                self.veth((role::B, ETH), (role::HUB, PORT_B))?;
+                ports.push(PORT_B.to_owned());
+                way.extend([
+                    Hop::rx_from_server(role::HUB, PORT_B),
+                    Hop::rx(role::B, ETH),
+                ]);
+                self.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
+            }
+            Peer::Host => {
+                // The switch hands the host its frames at the uplink, past what that counts.
+                self.wire()?;
+                self.endpoint(role::HUB, UPLINK, Subnet::LAN.host(host::HUB))?
+            }
+            Peer::Far => {
+                self.wire()?;
+                self.far_end(Subnet::LAN, way)?
+            }
+        };
+        ports.extend(self.idle_ports(ports.len())?);
+        let uplink = (peer != Peer::Local).then_some(UPLINK);
+        self.switch(uplink, &ports)?;
+        Ok(server)
+    }
+}
+
+/// The name of a lab's switch. The BPF file system takes no dots.
+pub(crate) fn switch_name(id: LabId) -> String {
+    format!("lab-{id}").replace('.', "-")
+}
+
+/// The lab that a switch of this name belongs to, if it is a lab's.
+pub(super) fn lab_of_switch(name: &str) -> Option<LabId> {
+    name.strip_prefix("lab-")?.replace('-', ".").parse().ok()
+}

@@ -1,0 +1,138 @@
+//! A search for a rate (RFC 9971): trials of growing precision in one lab, each of them an ordinary window.
+
+use std::time::Duration;
+
+use super::{Error, Sampler};
+use crate::lab::Lab;
+use crate::load::{least_load, pace_of};
+use crate::model::{Cell, Measurement, OpenLoop, SearchFor, Searched};
+use crate::stats::search::{Asked, Goal, Search, Trial};
+
+/// Shortest trial: all edges otherwise.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// Trials before those of full length are shorter by this.
+const SHORTER: u32 = 4;
+/// So many trials of full length settle what a load is, ...
+const FULL_TRIALS: u32 = 3;
+/// ... of which half at most may lose more, as RFC 9971 recommends: the majority counts.
+const EXCEED_RATIO: f64 = 0.5;
+/// How far apart the bounds may be. RFC 9971 recommends no less than the share that may be lost.
+const WIDTH_RATIO: f64 = 0.01;
+/// Trials that a search takes, mostly: short ones and full ones.
+const TRIALS: [u32; 2] = [5, 8];
+/// Around each trial: workers come and go, and connect.
+const AROUND: Duration = Duration::from_millis(50);
+
+impl Sampler {
+    /// What is searched for, in trials of up to a window's length.
+    fn goal(&self, wanted: SearchFor) -> Goal {
+        let window = self.window.as_secs_f64();
+        let shortest = (window / f64::from(SHORTER)).max(SHORTEST.as_secs_f64());
+        Goal {
+            loss_ratio: wanted.loss_ratio(),
+            exceed_ratio: EXCEED_RATIO,
+            width_ratio: WIDTH_RATIO.max(wanted.loss_ratio()),
+            initial_trial_s: shortest.min(window),
+            final_trial_s: window,
+            duration_sum_s: window * f64::from(FULL_TRIALS),
+        }
+    }
+
+    /// How long a search takes, roughly, without its lab.
+    pub(super) fn search_estimate(&self, cell: &Cell) -> Duration {
+        let [short, full] = TRIALS;
+        let each = |window| self.traffic(cell, window) + AROUND;
+        each(self.window / SHORTER) * short + each(self.window) * full
+    }
+
+    /// Searches in a lab that stands. What comes back is the last trial at the lower bound, with the search beside it.
+    ///
+    /// # Errors
+    /// As [`Sampler::measure`]; [`Error::NoLowerBound`] where even the least load loses too much.
+    pub(super) fn search_in(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        wanted: SearchFor,
+        quiet_cores: f64,
+    ) -> Result<Measurement, Error> {
+        let goal = self.goal(wanted);
+        let least = least_load(&cell.axes);
+        let mut search = Search::new(goal, least, self.most_load(cell)?);
+        let mut windows = Vec::new();
+        while let Some(asked) = search.ask() {
+            let (trial, window) = self.trial(lab, cell, asked, quiet_cores)?;
+            search.tell(trial);
+            windows.push(window);
+        }
+        let result = search.result();
+        let bound = result.lower_per_s.and_then(|lower| {
+            let kept = |trial: &Trial| {
+                trial.load_per_s.total_cmp(&lower).is_eq() && trial.loss_ratio <= goal.loss_ratio
+            };
+            let at = search.trials().iter().rposition(kept)?;
+            windows.swap_remove(at)
+        });
+        let mut bound = bound.ok_or_else(|| Error::NoLowerBound {
+            least_per_s: search
+                .trials()
+                .iter()
+                .map(|trial| trial.load_per_s)
+                .fold(f64::INFINITY, f64::min),
+            loss_ratio: goal.loss_ratio,
+        })?;
+        bound.search = Some(Searched {
+            goal,
+            result,
+            trials: search.trials().to_vec(),
+        });
+        Ok(bound)
+    }
+
+    /// What the generator alone can send with no path at all, all flows together: it cannot offer more, and more need not
+    /// be tried.
+    fn most_load(&self, cell: &Cell) -> Result<f64, Error> {
+        let one = self.ceiling(cell.load, &cell.axes)?;
+        let cpus = u32::try_from(self.meter.cpus().len()).unwrap_or(u32::MAX);
+        Ok(one * f64::from(cell.axes.flows.min(cpus)))
+    }
+
+    /// One trial, with its window where anything arrived.
+    fn trial(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        asked: Asked,
+        quiet_cores: f64,
+    ) -> Result<(Trial, Option<Measurement>), Error> {
+        let pace = pace_of(&cell.axes, asked.load_per_s);
+        let paced = Cell {
+            axes: cell.axes.at_pace(pace),
+            ..cell.clone()
+        };
+        let duration = Duration::from_secs_f64(asked.duration_s);
+        let (window, loss_ratio) = match self.window_in(lab, &paced, duration, quiet_cores) {
+            Ok(m) => {
+                let loss = m.open_loop.and_then(OpenLoop::loss_ratio);
+                (Some(m), loss.ok_or(Error::NoCommonClock)?)
+            }
+            Err(Error::Nothing { .. }) => (None, 1.0),
+            Err(error) => return Err(error),
+        };
+        let trial = Trial {
+            load_per_s: asked.load_per_s,
+            duration_s: asked.duration_s,
+            loss_ratio,
+            forwarded_per_s: window.as_ref().map_or(0.0, arrived_per_s),
+        };
+        Ok((trial, window))
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a window are far below 2^53"
+)]
+fn arrived_per_s(m: &Measurement) -> f64 {
+    m.received.messages as f64 * 1e9 / m.window_ns.max(1) as f64
+}

@@ -1,0 +1,25 @@
+//! The times of a cell, all samples together: part of `hopyard/run/1`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Every round trip of every sample of a cell (of `udp_paced` every one-way time), each as heavy as the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyReport {
+    /// Observations.
+    pub count: u64,
+    /// Least.
+    pub min_ns: u64,
+    /// Greatest.
+    pub max_ns: u64,
+    /// (quantile, ns) in rising order, to two significant digits.
+    pub quantiles: Vec<(f64, u64)>,
+    /// (upper bound of a class in ns, observations) in rising order, [`LatencyReport::CLASSES`] classes to a decade, empty ones left
+    /// out.
+    pub classes: Vec<(f64, u64)>,
+}
+
+impl LatencyReport {
+    /// Classes to a decade: each is 6 % wider than the one before (ISO 3's series R40).
+    pub const CLASSES: f64 = 40.0;
+}

@@ -1,0 +1,61 @@
+//! The data behind the page, inside it: the document and a table of all samples.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{Markup, html};
+
+use crate::model::{Observation, RunReport};
+use crate::report::document::tame;
+use crate::report::tidy;
+
+pub(super) fn links(report: &RunReport, observations: &[Observation]) -> Markup {
+    let id = tame(&report.run.id).replace('/', "-");
+    let document = serde_json::to_string(report)
+        .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
+    let document = format!("data:application/json;base64,{}", STANDARD.encode(document));
+    let samples = tidy::csv(&tidy::columns(&report.run.id, observations));
+    let samples = format!("data:text/csv;charset=utf-8,{}", percent_encoded(&samples));
+    html! {
+        ul.screen {
+            li { a download=(format!("{id}.json")) href=(document) { "The whole document as JSON" }
+                " (" code { "hopyard/run/1" } ", see " code { "hopyard schema" } ")" }
+            @if !observations.is_empty() {
+                li { a download=(format!("{id}-samples.csv")) href=(samples) { "Every sample as CSV" }
+                    " (a row for each, a column for each quantity)" }
+            }
+        }
+    }
+}
+
+/// Of a URL (RFC 3986): what is not unreserved or harmless in data.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z'
+            | b'a'..=b'z'
+            | b'0'..=b'9'
+            | b'-'
+            | b'.'
+            | b'_'
+            | b'~'
+            | b','
+            | b'/'
+            | b':' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_a_url_or_an_attribute_is_encoded() {
+        assert_eq!(percent_encoded("a,b\n\"µ\"#%"), "a,b%0A%22%C2%B5%22%23%25");
+    }
+}

@@ -1,0 +1,221 @@
+//! One self-contained HTML page: nothing from anywhere else, for a screen of any width, light or dark, for paper, for a keyboard and
+//! for who hears it. Its one script sorts tables; without it all is there, in the order of the plan.
+
+mod downloads;
+mod facts;
+mod svg;
+mod tables;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+use super::document::{Block, tame};
+use super::plot::Plot;
+use super::{Chapters, Error};
+use crate::model::{CellReport, Observation, RunReport};
+
+const STYLE: &str = include_str!("style.css");
+const SORT: &str = include_str!("sort.js");
+
+/// The page.
+///
+/// # Errors
+/// A picture cannot be drawn.
+pub(super) fn render(
+    chapters: &Chapters,
+    report: &RunReport,
+    observations: &[Observation],
+) -> Result<String, Error> {
+    let mut page = Page::default();
+    let opening = page.blocks(&chapters.opening, 2)?;
+    let recommendation = page.blocks(&chapters.recommendation, 2)?;
+    let summary = page.blocks(&chapters.conclusion, 2)?;
+    let doubts = page.blocks(&chapters.doubts, 2)?;
+    let legend = page.blocks(&chapters.legend, 2)?;
+    let figures = page.blocks(&chapters.figures, 2)?;
+    let heading = page.heading("Proof of the way", 2);
+    let proof = page.blocks(&chapters.proof, 3)?;
+    let devices = facts::devices(report);
+    let environment = page.heading("Environment", 2);
+    let raw = page.heading("Raw data", 2);
+    let name = format!("hopyard run: {}", tame(&report.run.plan));
+    let body = html! {
+        header {
+            (opening)
+            nav aria-label="Contents" { ul { @for (index, title) in page.contents.iter().enumerate() {
+                li { a href=(format!("#{}", anchor(index))) { (title) } }
+            } } }
+        }
+        main #content {
+            (recommendation)
+            (summary)
+            (doubts)
+            @if !report.cells.is_empty() { div.legend { (legend) (reading(report)) } }
+            (figures)
+            (heading) (proof) (devices)
+            (environment) (facts::environment(&report.run.environment))
+            (raw) (downloads::links(report, observations))
+        }
+    };
+    Ok(whole(&name, &body).into_string())
+}
+
+fn whole(title: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="referrer" content="no-referrer";
+                link rel="icon" href="data:,";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#content" { "Skip to the results" }
+                (body)
+                script { (PreEscaped(SORT)) }
+            }
+        }
+    }
+}
+
+/// Nothing is fetched; the one style sheet and the one script are known by their hashes, and nothing else runs.
+fn policy() -> String {
+    let [style, script] = [STYLE, SORT].map(|text| STANDARD.encode(Sha256::digest(text)));
+    format!(
+        "default-src 'none'; img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'; \
+         base-uri 'none'; form-action 'none'"
+    )
+}
+
+/// How pictures and colours are to be read.
+fn reading(report: &RunReport) -> Markup {
+    let confidence = super::number::chosen_percent(report.run.confidence);
+    let settling = |cell: &CellReport| cell.series.as_ref().is_some_and(|s| s.settling.is_some());
+    let is_marked = !report.curves.is_empty() || report.cells.iter().any(settling);
+    html! {
+        p.notes {
+            "In tables " span.better { "≠" } " is better and " span.worse { "≠" } " worse than the base. In pictures a sign is "
+            "the figure, the line or band around it its " (confidence) " interval, each dot a sample."
+            @if is_marked {
+                " Above a curve stands what was found along it: a thick line from where to where it is, a thin one its interval."
+            }
+        }
+    }
+}
+
+fn anchor(index: usize) -> String {
+    format!("part-{}", index + 1)
+}
+
+/// A page in the making.
+#[derive(Default)]
+struct Page {
+    /// Headings of the second level.
+    contents: Vec<String>,
+    /// Pictures so far.
+    plots: usize,
+}
+
+impl Page {
+    fn heading(&mut self, text: &str, level: u8) -> Markup {
+        if level > 2 {
+            return html! { h3 { (marked(text)) } };
+        }
+        let id = anchor(self.contents.len());
+        self.contents.push(text.to_owned());
+        html! { h2 id=(id) { (marked(text)) } }
+    }
+
+    /// Blocks whose headings are of this level.
+    fn blocks(&mut self, blocks: &[Block], level: u8) -> Result<Markup, Error> {
+        let mut caption = "figures";
+        let mut parts = Vec::new();
+        // Tables that follow each other stand side by side where there is room.
+        let both_tables =
+            |one: &Block, next: &Block| matches!((one, next), (Block::Table(_), Block::Table(_)));
+        for together in blocks.chunk_by(both_tables) {
+            if let [Block::Heading(text) | Block::Subheading(text)] = together {
+                caption = text;
+            }
+            let inside = together
+                .iter()
+                .map(|block| self.block(block, level, caption));
+            let inside = inside.collect::<Result<Vec<_>, _>>()?;
+            parts.push(html! {
+                @if inside.len() > 1 { div.tables { @for one in inside { (one) } } }
+                @else { @for one in inside { (one) } }
+            });
+        }
+        Ok(html! { @for part in parts { (part) } })
+    }
+
+    fn block(&mut self, block: &Block, level: u8, caption: &str) -> Result<Markup, Error> {
+        Ok(match block {
+            Block::Title(text) => html! { h1 { (text) } },
+            Block::Heading(text) => self.heading(text, level),
+            Block::Subheading(text) => self.heading(text, 3),
+            Block::Paragraph(text) => html! { p { (marked(text)) } },
+            Block::Facts(facts) => {
+                html! { ul.facts { @for fact in facts { li { (marked(fact)) } } } }
+            }
+            Block::Notes(notes) => {
+                html! { ul.notes { @for note in notes { li { (marked(note)) } } } }
+            }
+            Block::List(items) => html! { ul { @for item in items { li { (marked(item)) } } } },
+            Block::Table(table) => tables::table(table, caption),
+            Block::Plots(plots) => self.plots(plots)?,
+        })
+    }
+
+    fn plots(&mut self, plots: &[Plot]) -> Result<Markup, Error> {
+        let figures = plots.iter().map(|plot| self.figure(plot));
+        let figures = figures.collect::<Result<Vec<_>, _>>()?;
+        Ok(html! { @if !figures.is_empty() { div.plots { @for figure in figures { (figure) } } } })
+    }
+
+    fn figure(&mut self, plot: &Plot) -> Result<Markup, Error> {
+        let picture = svg::draw(plot).map_err(|e| Error::Drawing {
+            title: plot.title.clone(),
+            reason: e.to_string(),
+        })?;
+        self.plots += 1;
+        let (title, about) = (
+            format!("plot-{}", self.plots),
+            format!("about-{}", self.plots),
+        );
+        let (width, height) = (picture.width, picture.height);
+        Ok(html! {
+            figure {
+                figcaption { (plot.title) }
+                svg viewBox=(format!("0 0 {width} {height}")) role="img" aria-labelledby=(title) aria-describedby=(about) {
+                    title id=(title) { (plot.title) }
+                    desc id=(about) { (plot.in_words()) }
+                    (PreEscaped(picture.inside))
+                }
+                @if let Some(table) = &plot.table {
+                    details { summary { "The figures" } (tables::table(table, &plot.title)) }
+                }
+            }
+        })
+    }
+}
+
+/// Text in which back-ticks mark what is typed.
+fn marked(text: &str) -> Markup {
+    let pieces: Vec<&str> = text.split('`').collect();
+    // A lone back-tick is none.
+    if pieces.len().is_multiple_of(2) {
+        return html! { (text) };
+    }
+    html! {
+        @for (index, piece) in pieces.iter().enumerate() {
+            @if index % 2 == 1 { code { (piece) } } @else { (piece) }
+        }
+    }
+}

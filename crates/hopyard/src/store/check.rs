@@ -1,0 +1,167 @@
+//! What cannot be, though it reads: files may be damaged, or changed by hand.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::{Header, PlannedCell};
+use crate::model::{AXES, Axes, Base, Outcome, ProfileWindow, Sample};
+use crate::plan::{Blocks, WINDOW};
+use crate::units::CONFIDENCE;
+
+/// Longer than any run is under way, ns; below it spans can be added up.
+const LONGEST_NS: u64 = 1 << 60;
+/// More often than a block is ever begun anew.
+const MOST_ATTEMPTS: u32 = 1000;
+/// More CPUs than Linux knows (`NR_CPUS`).
+const MOST_CPUS: u32 = 8192;
+
+/// Can a run be like that?
+pub(super) fn header(header: &Header) -> Result<(), String> {
+    let blocks = Blocks {
+        min: header.blocks_min,
+        max: header.blocks_max,
+    };
+    if !blocks.are_possible() {
+        let Blocks { min, max } = blocks;
+        return Err(format!(
+            "blocks_min {min} and blocks_max {max} are no range within 1 to {}",
+            Blocks::MOST
+        ));
+    }
+    spans(header)?;
+    let shares = [
+        ("confidence", header.confidence, CONFIDENCE),
+        ("half_width", header.half_width, 0.0..=1.0),
+        ("margin", header.margin, 0.0..=1.0),
+    ];
+    shares
+        .iter()
+        .try_for_each(|(what, value, bounds)| within(what, *value, bounds))?;
+    if let Some(base) = &header.base {
+        Base::parse(base)
+            .map(drop)
+            .map_err(|e| format!("base: {e}"))?;
+    }
+    machine(header)?;
+    let mut before = HashSet::new();
+    for planned in &header.cells {
+        cell(planned).map_err(|why| format!("cell {}: {why}", planned.cell))?;
+        if !before.insert(&planned.cell) {
+            return Err(format!("cell {} is there twice", planned.cell));
+        }
+    }
+    Ok(())
+}
+
+fn within(what: &str, value: f64, bounds: &RangeInclusive<f64>) -> Result<(), String> {
+    if bounds.contains(&value) {
+        return Ok(());
+    }
+    let (low, high) = (bounds.start(), bounds.end());
+    Err(format!("{what} is {value}: it goes from {low} to {high}"))
+}
+
+fn spans(header: &Header) -> Result<(), String> {
+    let spans = [
+        ("window_ns", header.window_ns, *WINDOW.start()),
+        ("warm_up_ns", header.warm_up_ns, Duration::ZERO),
+    ];
+    for (what, ns, least) in spans {
+        let bounds = least..=*WINDOW.end();
+        if !bounds.contains(&Duration::from_nanos(ns)) {
+            return Err(format!(
+                "{what} is {ns}: it goes from {least:?} to {:?}",
+                WINDOW.end()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn machine(header: &Header) -> Result<(), String> {
+    let machine = &header.environment;
+    if machine.cpus == 0 || machine.cpus > MOST_CPUS {
+        return Err(format!("a machine of {} CPUs", machine.cpus));
+    }
+    match machine.cpu_hz {
+        Some(hz) => within("cpu_hz", hz, &(1e6..=1e12)),
+        None => Ok(()),
+    }
+}
+
+/// Would its axes take the values that it has?
+fn cell(planned: &PlannedCell) -> Result<(), String> {
+    if let Some(ceiling) = planned.ceiling_per_s {
+        within("ceiling_per_s", ceiling, &(0.0..=1e15))?;
+    }
+    for axis in AXES {
+        if let Some(shown) = (axis.show)(&planned.cell.axes) {
+            (axis.set)(&mut Axes::default(), &shown).map_err(|e| format!("{}: {e}", axis.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Lines of a file that came before.
+pub(super) struct Known<'a> {
+    header: &'a Header,
+    /// Block, attempt and cell of each.
+    seen: HashSet<(u32, u32, usize)>,
+}
+
+impl<'a> Known<'a> {
+    /// None yet.
+    pub(super) fn of(header: &'a Header) -> Self {
+        Self {
+            header,
+            seen: HashSet::new(),
+        }
+    }
+
+    /// Can a sample be, after those before it?
+    pub(super) fn sample(&mut self, sample: &Sample) -> Result<(), String> {
+        self.place(sample.block, sample.attempt, sample.cell)?;
+        for (what, ns) in [
+            ("started_ns", sample.started_ns),
+            ("took_ns", sample.took_ns),
+        ] {
+            if ns > LONGEST_NS {
+                return Err(format!("{what}: {ns} is more than any run takes"));
+            }
+        }
+        match &sample.outcome {
+            Outcome::Measured(measurement) => measurement.check().map_err(|e| e.to_string()),
+            Outcome::Failed { .. } => Ok(()),
+        }
+    }
+
+    /// Can a profile?
+    pub(super) fn profile(&mut self, profile: &ProfileWindow) -> Result<(), String> {
+        self.place(profile.block, profile.attempt, profile.cell)?;
+        profile.check().map_err(|e| e.to_string())
+    }
+
+    fn place(&mut self, block: u32, attempt: u32, cell: usize) -> Result<(), String> {
+        let (blocks, cells) = (self.header.blocks_max, self.header.cells.len());
+        if block >= blocks {
+            return Err(format!("block {block} in a run of at most {blocks}"));
+        }
+        if attempt > MOST_ATTEMPTS {
+            return Err(format!("attempt {attempt} at block {block}"));
+        }
+        let Some(planned) = self.header.cells.get(cell) else {
+            return Err(format!("cell {cell} in a run of {cells}"));
+        };
+        if planned.unsupported.is_some() {
+            return Err(format!("cell {cell}, which this run could not measure"));
+        }
+        if !self.seen.insert((block, attempt, cell)) {
+            return Err(format!("cell {cell} for the second time in block {block}"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

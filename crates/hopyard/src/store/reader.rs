@@ -1,0 +1,106 @@
+//! Reading a run directory.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::check::{self, Known};
+use super::{END, Error, HEADER, Header, PROFILES, Run, SAMPLES, SCHEMA};
+use crate::model::{ProfileWindow, Sample};
+
+/// Reads a run directory. A last line without its end (a kill in mid-write) is passed over.
+///
+/// # Errors
+/// There is no run, or a file is damaged or of another version.
+pub fn load(directory: &Path) -> Result<Run, Error> {
+    let file = directory.join(HEADER);
+    if !file.exists() {
+        return Err(Error::NoRun(directory.to_owned()));
+    }
+    let text = fs::read_to_string(&file).map_err(|source| Error::Read {
+        file: file.clone(),
+        source,
+    })?;
+    check_schema(&file, &text)?;
+    let header: Header = parse(&file, 1, text.as_bytes())?;
+    check::header(&header).map_err(|why| Error::Wrong { file, why })?;
+    let mut known = Known::of(&header);
+    let samples = load_lines(&directory.join(SAMPLES), |sample: &Sample| {
+        known.sample(sample)
+    })?;
+    let mut known = Known::of(&header);
+    let profiles = load_lines(&directory.join(PROFILES), |profile: &ProfileWindow| {
+        known.profile(profile)
+    })?;
+    let file = directory.join(END);
+    let end = match fs::read(&file) {
+        Ok(text) => Some(parse(&file, 1, &text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(source) => return Err(Error::Read { file, source }),
+    };
+    Ok(Run {
+        header,
+        samples,
+        profiles,
+        end,
+    })
+}
+
+fn check_schema(file: &Path, text: &str) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: String,
+    }
+    let Schema { schema } = parse(file, 1, text.as_bytes())?;
+    if schema == SCHEMA {
+        Ok(())
+    } else {
+        Err(Error::Schema {
+            file: file.to_owned(),
+            found: schema,
+        })
+    }
+}
+
+/// The lines of a file; none where there is no file.
+fn load_lines<T: for<'de> Deserialize<'de>>(
+    file: &Path,
+    mut check: impl FnMut(&T) -> Result<(), String>,
+) -> Result<Vec<T>, Error> {
+    let unreadable = |source| Error::Read {
+        file: file.to_owned(),
+        source,
+    };
+    let mut lines = match File::open(file) {
+        Ok(opened) => BufReader::new(opened),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(unreadable(source)),
+    };
+    let mut values = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        lines.read_until(b'\n', &mut line).map_err(unreadable)?;
+        let Some((b'\n', value)) = line.split_last() else {
+            return Ok(values);
+        };
+        let number = values.len() + 1;
+        let value: T = parse(file, number, value)?;
+        check(&value).map_err(|why| Error::Damaged {
+            file: file.to_owned(),
+            line: number,
+            source: serde::de::Error::custom(why),
+        })?;
+        values.push(value);
+    }
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(file: &Path, line: usize, text: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(text).map_err(|source| Error::Damaged {
+        file: file.to_owned(),
+        line: line + source.line() - 1,
+        source,
+    })
+}

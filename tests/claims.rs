@@ -1,0 +1,254 @@
+//! `hopyard claims`: lists, shows, judges what is there, measures what claims need, and goes on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::support::cli::{PROGRAM, Running, hopyard, nobody, run};
+use crate::support::host::unharmed;
+use crate::support::plan::Room;
+use crate::support::{alone, beside, until};
+
+/// Deeds and a small run; some seconds in a debug build on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+#[test]
+fn claims_are_listed_and_shown() {
+    let _beside = beside();
+    let said = run(&["claims", "list"]);
+    said.exits(0).prints(&[
+        "NM1",
+        "MQ17",
+        "NS13",
+        "ND13",
+        "PL15",
+        "HOST~",
+        "29 open questions",
+    ]);
+    run(&["list", "claims"]).exits(0).prints(&["NM1"]);
+    let json = run(&["claims", "list", "--json"]).json();
+    let all = json.as_array().unwrap();
+    assert_eq!(all.len(), 69);
+    let ids = all
+        .iter()
+        .filter(|c| c["here"].as_array().unwrap().is_empty());
+    let ids: Vec<&str> = ids.map(|claim| claim["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["MQ11", "MQ12", "NS9"]);
+    run(&["claims", "show", "nd2"]).exits(0).prints(&[
+        "Most of the bridge's overhead",
+        "86%",
+        "plan netback-direct-2006",
+        "at least 0.5",
+        "stand-in",
+    ]);
+    run(&["claims", "show", "namespace-switching-2014"])
+        .exits(0)
+        .prints(&["NS1 ", "NS13", "NS-Q6"]);
+    run(&["schema", "--claims"])
+        .exits(0)
+        .prints(&["hopyard/claims/1"]);
+}
+
+#[test]
+fn wrong_words_leave_nothing_behind() {
+    let _beside = beside();
+    let room = Room::new();
+    let out = room.name("out");
+    unharmed(|| {
+        for (arguments, words) in [
+            (
+                &["NM99", "--out", &out][..],
+                &["there is no claim or report `NM99`", "NM1 to NM11"][..],
+            ),
+            (&["--from", "/nonexistent"][..], &["/nonexistent"][..]),
+            (
+                &["--from", room.path().to_str().unwrap()][..],
+                &["holds neither claims nor a run"][..],
+            ),
+            (
+                &["--resume", &out][..],
+                &["holds neither claims nor a run"][..],
+            ),
+            (
+                &["--resume", &out, "--quick"][..],
+                &["cannot be used with"][..],
+            ),
+            (
+                &["show", "moon"][..],
+                &["there is no claim or report `moon`"][..],
+            ),
+            (&["ND9", "--format", "pdf"][..], &["pdf", "markdown"][..]),
+            (
+                &["ND9", "--brief", "--points"][..],
+                &["cannot be used with"][..],
+            ),
+        ] {
+            let said = run(&[&["claims"], arguments].concat());
+            said.exits(2).says(words);
+            assert!(said.stdout.is_empty(), "{said}");
+        }
+    });
+    room.file("claims.json", "garbage");
+    let damaged = run(&["claims", "--from", room.path().to_str().unwrap()]);
+    damaged.exits(2).says(&["claims.json is damaged"]);
+    let asked =
+        r#"{ "schema": "hopyard/claims-store/1", "names": [], "quick": true, "in_guest": true }"#;
+    room.file("claims.json", asked);
+    let in_guest = run(&["claims", "--resume", room.path().to_str().unwrap()]);
+    in_guest.exits(2).says(&["in guests of another kernel"]);
+    assert!(!room.at("out").exists());
+    nobody(&room, &["claims", "list"]).exits(0);
+}
+
+/// A deed, and what it left in its directory, judged again and not done twice.
+#[test]
+fn deeds_are_done_once_and_kept() {
+    let _alone = alone();
+    let room = Room::new();
+    let out = room.name("out");
+    unharmed(|| {
+        let arguments = ["claims", "ND9", "ND12", "MQ9", "NM4", "--out", &out];
+        let said = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
+        said.exits(0)
+            .prints(&["ND9 holds", "ND12 holds", "each of 10 broadcasts"]);
+        said.says(&["trying: one copy of a broadcast", "judges them again"]);
+    });
+    let again = run(&["claims", "--from", &out, "--format", "json"]);
+    let json = again.exits(0).json();
+    assert_eq!(json["schema"], "hopyard/claims/1");
+    let reports = json["reports"].as_array().unwrap().iter();
+    let claims: Vec<_> = reports
+        .flat_map(|report| report["claims"].as_array().unwrap())
+        .collect();
+    let ids: Vec<&str> = claims.iter().map(|c| c["id"].as_str().unwrap()).collect();
+    assert_eq!(
+        ids,
+        ["NM4", "MQ9", "MQ13", "MQ16", "ND9", "ND12"],
+        "MQ13 and MQ16 rest on the same bench"
+    );
+    // Copies were counted, however many.
+    let copies = &claims[0]["checks"][0];
+    assert_eq!(copies["what"], "copies by IP forwarding per packet");
+    assert_eq!(copies["points"].as_array().unwrap().len(), 1, "{copies}");
+    let resumed = run(&["claims", "--resume", &out]);
+    resumed.exits(0).prints(&["ND9 holds"]);
+    assert!(!resumed.stderr.contains("trying"), "{resumed}");
+    run(&["claims", "ND9", "--out", &out])
+        .exits(2)
+        .says(&["holds claims already"]);
+}
+
+/// Two claims of two plans, killed in the second plan; gone on with, and interrupted there; and gone on with to the end.
+#[test]
+fn claims_cut_short_go_on_where_they_were() {
+    const PLANS: [&str; 2] = ["netns-macvlan-2007", "netns-macvlan-2007-causes"];
+    let _alone = alone();
+    let room = Room::new();
+    let out = room.name("out");
+    let samples = |plan: &str| {
+        let file = room.at("out").join(plan).join("samples.jsonl");
+        std::fs::read_to_string(file).unwrap_or_default()
+    };
+    let until_more_than = |lines: usize| {
+        until("the second plan has samples", PATIENCE, || {
+            samples(PLANS[1]).lines().count() > lines
+        });
+    };
+    let how = [
+        "claims",
+        "NM5",
+        "NM8",
+        "--quick",
+        "--time-limit",
+        "1500ms",
+        "--out",
+        &out,
+    ];
+    unharmed(|| {
+        let running = Running::start(hopyard(&how));
+        until_more_than(0);
+        let namespaces = running.namespaces();
+        running.signal(Signal::SIGKILL);
+        running.wait_for_no_process(&namespaces);
+        let first = samples(PLANS[0]);
+
+        let running = Running::start(hopyard(&["claims", "--resume", &out]));
+        until_more_than(samples(PLANS[1]).lines().count());
+        running.signal(Signal::SIGINT);
+        let said = running.wait_for(PATIENCE);
+        said.exits(130)
+            .says(&["interrupted", &format!("claims --resume {out}` goes on")]);
+
+        let arguments = ["claims", "--resume", &out, "--format", "json"];
+        let json = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
+        let json = json.exits(0).json();
+        assert_eq!(samples(PLANS[0]), first, "what was done is not done again");
+        let plans: Vec<&str> = json["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| run["plan"].as_str().unwrap())
+            .collect();
+        assert_eq!(plans, PLANS);
+        let claims = json["reports"][0]["claims"].as_array().unwrap();
+        let ids: Vec<&str> = claims.iter().map(|c| c["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["NM5", "NM8"]);
+        run(&["clean"]).exits(0);
+    });
+    // Whole by now: nothing is left to be measured, and a single run is judged by itself.
+    let of_plan = format!("{out}/{}", PLANS[0]);
+    let report = run(&["report", &of_plan, "--format", "json"]).json();
+    assert_eq!(report["cells"].as_array().unwrap().len(), 2);
+    let by_itself = run(&["claims", "--from", &of_plan, "NM8", "--format", "json"]);
+    let json = by_itself.exits(0).json();
+    let check = &json["reports"][0]["claims"][0]["checks"][0];
+    assert_eq!(check["what"], "goodput, macvlan / native");
+    let page = run(&["claims", "--from", &out, "--brief", "--format", "markdown"]);
+    page.exits(0)
+        .prints(&["| claim | what is claimed", "| NM5 ", "| NM8 ", "Linux "]);
+}
+
+/// Tables of pages are made anew between their marks, and nothing else of a page changes.
+#[test]
+fn pages_get_their_tables_from_what_was_measured() {
+    let _beside = beside();
+    let room = Room::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::create_dir_all(room.at("docs/reports")).unwrap();
+    let page = "# A page\n\n<!-- measured: netback-direct-2006 -->\nold\n<!-- end of what was measured -->\n\nProse.\n";
+    room.file(
+        "docs/claims-table.md",
+        page.replace("netback", "netns-macvlan-2007 netback"),
+    );
+    room.file("docs/reports/one.md", page);
+    room.file(
+        "claims.json",
+        r#"{ "schema": "hopyard/claims-store/1", "names": [], "quick": true, "done": { "twelve-uplinks": { "Ok": { "passed": true, "seen": "12 of 12" } } } }"#,
+    );
+    let script = |directory: &str| {
+        let mut command = std::process::Command::new("sh");
+        command
+            .arg(root.join("scripts/reports"))
+            .arg(directory)
+            .env("HOPYARD", PROGRAM)
+            .current_dir(room.path());
+        Running::start(command).wait()
+    };
+    let read = || std::fs::read_to_string(room.at("docs/reports/one.md")).unwrap();
+    script("nowhere").exits(2).says(&["nowhere"]);
+    assert_eq!(read(), page);
+    script(".").exits(0);
+    let made = read();
+    assert!(
+        made.starts_with("# A page\n\n<!-- measured: netback-direct-2006 -->\n\n13 claims: 1 hold"),
+        "{made}"
+    );
+    assert!(
+        made.ends_with("\n<!-- end of what was measured -->\n\nProse.\n"),
+        "{made}"
+    );
+    assert!(made.contains("| ND10 ") && made.contains("12 of 12") && !made.contains("\nold\n"));
+    script(".").exits(0);
+    assert_eq!(read(), made, "again, it is the same");
+}

@@ -1,0 +1,332 @@
+//! The HTML report in a real browser.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::alone;
+use crate::support::browser::Browser;
+use crate::support::cli::run;
+use crate::support::host::unharmed;
+use crate::support::plan::{Room, measured, samples};
+
+/// Would be markup, the end of an attribute, and code, were it not for escaping.
+const HOSTILE: &str =
+    "</title><script>console.log(1)</script><img src=x onerror=alert(1)>\\\"'`&amp;";
+
+/// A small run with a sweep, and its page.
+fn page(room: &Room, blocks: &str) -> PathBuf {
+    measured(room, blocks, &["--set", "flows=1,2"]);
+    written(room, "page.html")
+}
+
+fn written(room: &Room, name: &str) -> PathBuf {
+    let file = room.name(name);
+    run(&["report", &room.name("run"), "--format", "html", "-o", &file]).exits(0);
+    room.at(name)
+}
+
+/// Names in the run's header as somebody else could have written them.
+fn make_hostile(room: &Room) {
+    let header = room.at("run").join("run.json");
+    let text = std::fs::read_to_string(&header).unwrap();
+    let mut json: Value = serde_json::from_str(&text).unwrap();
+    for key in [
+        "/plan",
+        "/id",
+        "/environment/hostname",
+        "/environment/cpu_model",
+    ] {
+        *json.pointer_mut(key).unwrap() = HOSTILE.into();
+    }
+    for cell in json["cells"].as_array_mut().unwrap() {
+        if cell["cell"]["path"] == "bridge" {
+            cell["cell"]["path"] = HOSTILE.into();
+        }
+    }
+    std::fs::write(&header, json.to_string()).unwrap();
+}
+
+/// Nothing went wrong in the browser, and nothing was asked for but the file itself.
+#[track_caller]
+fn quiet(browser: &Browser, file: &std::path::Path) {
+    for kind in [
+        "Log.entryAdded",
+        "Runtime.consoleAPICalled",
+        "Runtime.exceptionThrown",
+    ] {
+        assert!(browser.told(kind).is_empty(), "{:#?}", browser.told(kind));
+    }
+    let own = format!("file://{}", file.display());
+    let asked: Vec<String> = browser
+        .told("Network.requestWillBeSent")
+        .iter()
+        .map(|event| event["request"]["url"].as_str().unwrap().to_owned())
+        .filter(|url| *url != own && url != "data:,")
+        .collect();
+    assert!(asked.is_empty(), "{asked:?}");
+}
+
+#[test]
+fn a_browser_shows_it_on_any_screen() {
+    let _alone = alone();
+    unharmed(|| {
+        let room = Room::new();
+        let file = page(&room, "8");
+        let mut browser = Browser::start(&room);
+        browser.open(&file);
+        structure(&mut browser);
+        names(&mut browser);
+        let mut pictures = Vec::new();
+        for (scheme, width) in [
+            ("light", 1280),
+            ("dark", 1280),
+            ("light", 360),
+            ("dark", 360),
+        ] {
+            browser.show(width, scheme);
+            let wide = browser
+                .evaluate("document.documentElement.scrollWidth")
+                .as_u64()
+                .unwrap();
+            assert!(wide <= width.into(), "{wide} of {width} pixels, {scheme}");
+            let faint = browser.evaluate(CONTRAST);
+            assert_eq!(
+                faint,
+                json!([]),
+                "{scheme} {width}: text that is hard to read: {faint:#}"
+            );
+            pictures.push(browser.picture());
+        }
+        for (place, picture) in pictures.iter().enumerate() {
+            assert!(picture.len() > 20_000, "an empty page?");
+            assert!(
+                !pictures[..place].contains(picture),
+                "light and dark look the same"
+            );
+        }
+        let paper = browser.call("Page.printToPDF", &json!({}))["data"]
+            .as_str()
+            .unwrap()
+            .len();
+        assert!(paper > 20_000);
+        data(&mut browser, samples(&room));
+        sorting(&mut browser);
+        quiet(&browser, &file);
+        crowd(&mut browser, &room);
+    });
+}
+
+/// Headings in order, tables with captions and scopes, a link past the contents first.
+fn structure(browser: &mut Browser) {
+    let levels =
+        browser.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])");
+    let levels: Vec<u64> = serde_json::from_value(levels).unwrap();
+    assert_eq!(
+        levels.iter().filter(|level| **level == 1).count(),
+        1,
+        "{levels:?}"
+    );
+    assert_eq!(levels[0], 1);
+    assert!(
+        levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
+        "{levels:?}"
+    );
+    // Transactions and CPU cost by flows, the quantiles at both numbers of flows, the devices, the environment.
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll('table').length"),
+        6
+    );
+    let bad = "[...document.querySelectorAll('table')].filter(t => !t.caption || !t.caption.textContent.trim() \
+               || [...t.querySelectorAll('th')].some(h => !['row', 'col'].includes(h.scope))).length";
+    assert_eq!(browser.evaluate(bad), 0);
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll('figure svg[role=img]').length"),
+        4
+    );
+    // The one that sorts.
+    assert_eq!(browser.evaluate("document.scripts.length"), 1);
+    browser.press("Tab");
+    assert_eq!(
+        browser.evaluate("document.activeElement.getAttribute('href')"),
+        "#content"
+    );
+    let lost = "[...document.querySelectorAll('a[href^=\"#\"]')].filter(a => \
+                !document.getElementById(a.getAttribute('href').slice(1))).length";
+    assert_eq!(browser.evaluate(lost), 0);
+}
+
+/// What a screen reader would say of pictures, tables, links and what scrolls.
+fn names(browser: &mut Browser) {
+    let tree = browser.call("Accessibility.getFullAXTree", &json!({}));
+    let mut seen = std::collections::BTreeMap::new();
+    for node in tree["nodes"].as_array().unwrap() {
+        let role = node["role"]["value"].as_str().unwrap_or_default();
+        if [
+            "image",
+            "img",
+            "table",
+            "link",
+            "region",
+            "navigation",
+            "button",
+        ]
+        .contains(&role)
+        {
+            let name = node["name"]["value"].as_str().unwrap_or_default();
+            assert!(!name.trim().is_empty(), "{node:#}");
+            *seen.entry(role.to_owned()).or_insert(0) += 1;
+        }
+    }
+    for role in ["table", "link", "region", "navigation", "button"] {
+        assert!(seen.contains_key(role), "{seen:?}");
+    }
+    assert_eq!(seen.get("image").or(seen.get("img")), Some(&4), "{seen:?}");
+}
+
+/// A table by the keyboard alone: by value, rising, falling, and as it was.
+fn sorting(browser: &mut Browser) {
+    let columns = "[...document.querySelectorAll('table.sortable')].map(t => \
+                   [t.tHead.rows[0].cells.length, t.querySelectorAll('th[scope=col] button').length])";
+    for pair in browser.evaluate(columns).as_array().unwrap() {
+        assert_eq!(pair[0], pair[1], "a heading that does not sort");
+    }
+    // From the end of the contents to the first heading, and to the one of a path beside it.
+    for _ in 0..60 {
+        if browser.evaluate("document.activeElement.closest('th') !== null") == true {
+            break;
+        }
+        browser.press("Tab");
+    }
+    browser.press("Tab");
+    let outline = "(s => s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2)(getComputedStyle(document.activeElement))";
+    assert_eq!(browser.evaluate(outline), true, "focus cannot be seen");
+    let plan = order(browser);
+    let mut rising = plan.clone();
+    rising.sort_by(f64::total_cmp);
+    let falling: Vec<f64> = rising.iter().rev().copied().collect();
+    for (key, sorted, values) in [
+        ("Enter", json!("ascending"), &rising),
+        (" ", json!("descending"), &falling),
+        ("Enter", json!(null), &plan),
+    ] {
+        browser.press(key);
+        assert_eq!(
+            browser.evaluate("document.activeElement.closest('th').getAttribute('aria-sort')"),
+            sorted
+        );
+        assert_eq!(order(browser), *values, "{sorted}");
+    }
+}
+
+/// The values of the column of which the heading has the focus.
+fn order(browser: &mut Browser) -> Vec<f64> {
+    let script = "(th => [...th.closest('table').tBodies[0].rows].map(row => \
+                  Number(row.cells[th.cellIndex].dataset.value)))(document.activeElement.closest('th'))";
+    serde_json::from_value(browser.evaluate(script)).unwrap()
+}
+
+/// The page of a run with as many cells as few have opens at once, and is not large for what it holds.
+fn crowd(browser: &mut Browser, room: &Room) {
+    let run = hopyard::store::load(&room.at("run")).unwrap();
+    let mut report = hopyard::assess::assess(&run);
+    let observations = hopyard::assess::observations(&run);
+    let times = 125;
+    report.cells = many(&report.cells, times, |cell, size| {
+        cell.axes.request_size_bytes = Some(size);
+    });
+    let observations = many(&observations, times, |seen, size| {
+        seen.cell.axes.request_size_bytes = Some(size);
+    });
+    assert_eq!(report.cells.len(), 500);
+    let html = hopyard::report::Format::Html;
+    let page = hopyard::report::render(&report, &observations, html).unwrap();
+    assert!(page.len() < 10_000_000, "{} bytes", page.len());
+    let file = room.at("crowd.html");
+    std::fs::write(&file, page).unwrap();
+    browser.show(1280, "light");
+    browser.open(&file);
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll('tbody tr').length > 500"),
+        true
+    );
+    // From the first byte until all is laid out.
+    let taken_ms = browser.evaluate(
+        "(() => { const from = performance.now(); document.body.getBoundingClientRect(); \
+         return performance.getEntriesByType('navigation')[0].loadEventEnd + performance.now() - from; })()",
+    );
+    assert!(taken_ms.as_f64().unwrap() < 2000.0, "{taken_ms} ms");
+}
+
+/// Each of them at so many sizes.
+fn many<T: Clone>(these: &[T], times: u32, set: impl Fn(&mut T, u32)) -> Vec<T> {
+    let mut all = Vec::new();
+    for size in 1..=times {
+        for one in these {
+            let mut one = one.clone();
+            set(&mut one, size);
+            all.push(one);
+        }
+    }
+    all
+}
+
+/// What can be taken home reads as what it is called.
+fn data(browser: &mut Browser, samples: usize) {
+    let script = "(() => { const [json, csv] = [...document.querySelectorAll('a[download]')].map(a => a.href); \
+                  const bytes = Uint8Array.from(atob(json.split(',')[1]), c => c.charCodeAt(0)); \
+                  return {document: JSON.parse(new TextDecoder().decode(bytes)), \
+                  rows: decodeURIComponent(csv.slice(csv.indexOf(',') + 1)).trim().split('\\n').length}; })()";
+    let data = browser.evaluate(script);
+    assert_eq!(data["document"]["schema"], "hopyard/run/1");
+    assert_eq!(data["document"]["cells"].as_array().unwrap().len(), 4);
+    // A row for the names of the columns.
+    assert_eq!(data["rows"], samples + 1);
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let _alone = alone();
+    let room = Room::new();
+    page(&room, "2");
+    make_hostile(&room);
+    let file = written(&room, "hostile.html");
+    let mut browser = Browser::start(&room);
+    browser.open(&file);
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll('body > script').length"),
+        1
+    );
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll(':not(body) > script, img, [onerror]').length"),
+        0
+    );
+    let shown = browser
+        .evaluate("[...document.querySelectorAll('th')].map(th => th.textContent).join('|')");
+    assert!(
+        shown
+            .as_str()
+            .unwrap()
+            .contains("<script>console.log(1)</script>"),
+        "{shown}"
+    );
+    quiet(&browser, &file);
+}
+
+/// Texts whose colour is too near to what is behind them, by WCAG 2's formula.
+const CONTRAST: &str = r"(() => {
+  const light = ([r, g, b]) => { const f = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+  const parts = colour => colour.match(/[\d.]+/g).map(Number);
+  const behind = e => { for (; e; e = e.parentElement) { const c = parts(getComputedStyle(e).backgroundColor);
+    if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+  const own = e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+  const faint = [];
+  for (const e of document.querySelectorAll('body *')) {
+    if (!own(e) || ['title', 'desc', 'STYLE'].includes(e.tagName)) continue;
+    const style = getComputedStyle(e), svg = e.namespaceURI.endsWith('svg');
+    const [a, b] = [light(parts(svg ? style.fill : style.color)), light(behind(e))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) faint.push(e.tagName + ' ' + e.textContent.slice(0, 40));
+  }
+  return faint;
+})()";
