@@ -5,11 +5,17 @@ HOPYARD := target/release/hopyard
 
 # What building needs beside a Rust toolchain; what tests and benchmarks use on top.
 BUILD_PACKAGES := gcc libc6-dev clang libbpf-dev
-TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2
+TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv man-db
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 
+# More than run at once: those that wait for the machine to be theirs alone do not keep the others from it.
+TEST_THREADS ?= 4
+
+# How long each target is fuzzed.
+FUZZ_SECONDS ?= 600
+
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint unit verify bench doctor deny clean toolchain root
+.PHONY: help run build test lint unit verify bench reports fuzz doctor deny clean toolchain root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,18 +36,25 @@ lint: toolchain
 
 unit: root toolchain
 	@scripts/need $(BUILD_PACKAGES) $(TEST_PACKAGES)
-	$(CARGO) test --workspace --locked
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
 
-verify: root toolchain ## experiments with a known answer: promised against seen, a quarter of an hour and more
+verify: root toolchain ## experiments with a known answer: promised against seen, some twenty-five minutes
 	@scripts/need $(BUILD_PACKAGES) iperf3 nftables
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
 
-bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, the direct switch and the tap switch beside their targets: 45 minutes
+bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, the direct switch and the tap switch beside their targets: some fifty minutes
 	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/peers $(ARGS)
 	@[ -n "$(ARGS)" ] || { $(HOPYARD) run direct-switch && $(HOPYARD) run direct-switch-ports && $(HOPYARD) run tap-switches; }
+
+reports: build ## the tables of docs/reports and docs/claims-table.md anew, from what `hopyard claims` measured: DIR="hopyard-runs/…-claims"
+	@scripts/reports $(DIR)
+
+fuzz: toolchain ## made-up input for every parser, ten minutes each (FUZZ_SECONDS=60 ARGS="plan diff" for less); needs nightly
+	@scripts/need $(BUILD_PACKAGES) g++
+	scripts/fuzz $(FUZZ_SECONDS) $(ARGS)
 
 doctor: build ## what this host can build, and what would distort figures
 	$(HOPYARD) doctor
