@@ -91,10 +91,11 @@ fn what_a_rule_drops_is_lost_and_what_a_socket_drops_is_said() {
     assert!((share - 0.05).abs() < 0.011, "{share}");
     assert_eq!(arrivals.socket_drops, 0);
 
-    // Room for two or three datagrams: it drops all the time, not now and then.
+    // Room for two or three datagrams: it drops all the time, not now and then. What was dropped after the last that
+    // arrived is not lost yet, which a receiver that was kept from its CPU at the end makes a few percent of.
     let set = [("message_size", "1400"), ("socket_buffer", "4KiB")];
     let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
-    let (_, arrivals) = measured(&lab, &cell, 300);
+    let (_, arrivals) = measured(&lab, &cell, 1500);
     let (lost, dropped) = (float(lost(&arrivals)), float(arrivals.socket_drops));
     tell(&format!("a small socket: {lost} lost, {dropped} dropped"));
     assert!(dropped > 0.0 && (lost / dropped - 1.0).abs() < 0.1);

@@ -31,7 +31,7 @@ fn a_thousand_endpoints_come_and_go() {
     unharmed(|| {
         drop(build("bridge", 2));
         let before = Traces::now();
-        for path in ["bridge", "veth", "macvlan"] {
+        for path in ["bridge", "veth", "macvlan", "direct"] {
             let began = Instant::now();
             let lab = build(path, MANY);
             let built = began.elapsed();

@@ -138,16 +138,9 @@ fn kernel_has(need: Need) -> bool {
             .args(["--net", "nft", "add", "table", "inet", "probe"])
             .output()
             .is_ok_and(|output| output.status.success()),
-        // tcx: Linux 6.6 or newer.
-        Need::DirectSwitch => Command::new("sh")
-            .args([
-                "-c",
-                "printf '6.6\\n%s\\n' \"$(uname -r)\" | sort --version-sort --check",
-            ])
-            .output()
-            .expect("sh runs")
-            .status
-            .success(),
+        // Loops in eBPF programs.
+        Need::DirectSwitch => is_kernel_at_least("5.17"),
+        Need::Tcx => is_kernel_at_least("6.6"),
         Need::OpenVswitch => Command::new("sh")
             .args([
                 "-c",
@@ -177,4 +170,11 @@ fn kernel_has(need: Need) -> bool {
             std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
         }
     }
+}
+
+fn is_kernel_at_least(version: &str) -> bool {
+    let script =
+        format!("printf '{version}\\n%s\\n' \"$(uname -r)\" | sort --version-sort --check");
+    let output = Command::new("sh").args(["-c", &script]).output();
+    output.expect("sh runs").status.success()
 }

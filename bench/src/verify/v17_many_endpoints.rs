@@ -1,5 +1,5 @@
-//! V17: a thousand endpoints on a bridge, built and removed, beside the same number of namespaces and pairs made by
-//! `ip -batch`, which sets neither addresses nor anything else: the floor.
+//! V17: a thousand endpoints on a bridge and on the direct switch, built and removed, beside the same number of
+//! namespaces and pairs on a bridge made by `ip -batch`, which sets neither addresses nor anything else: the floor.
 
 use std::io;
 use std::process::Command;
@@ -26,9 +26,16 @@ const DUST: Duration = Duration::from_secs(2);
 /// Who builds.
 #[derive(Clone, Copy)]
 enum Builder {
-    Hopyard,
+    /// This path.
+    Hopyard(&'static str),
     Ip,
 }
+
+const BUILDERS: [Builder; 3] = [
+    Builder::Hopyard("bridge"),
+    Builder::Hopyard("direct"),
+    Builder::Ip,
+];
 
 /// How long it took, s, one value for each round.
 #[derive(Default)]
@@ -43,28 +50,31 @@ impl Experiment for ManyEndpoints {
     }
 
     fn title(&self) -> &'static str {
-        "a thousand endpoints on a bridge, beside `ip -batch`"
+        "a thousand endpoints on a bridge and on the direct switch, beside `ip -batch`"
     }
 
     fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
         let mut rng = bench.rng(17);
-        let (mut own, mut floor) = (Took::default(), Took::default());
+        let mut all: [Took; BUILDERS.len()] = Default::default();
         for _ in 0..bench.pick(8, 3) {
-            let mut order = [Builder::Hopyard, Builder::Ip];
+            let mut order: Vec<_> = BUILDERS.into_iter().enumerate().collect();
             order.shuffle(&mut rng);
-            for builder in order {
-                let (took, (up, down)) = match builder {
-                    Builder::Hopyard => (&mut own, by_hopyard()?),
-                    Builder::Ip => (&mut floor, by_ip()?),
+            for (n, builder) in order {
+                let (up, down) = match builder {
+                    Builder::Hopyard(path) => by_hopyard(path)?,
+                    Builder::Ip => by_ip()?,
                 };
-                took.up.push(up);
-                took.down.push(down);
+                all[n].up.push(up);
+                all[n].down.push(down);
                 std::thread::sleep(DUST);
             }
         }
+        let [bridge, direct, floor] = &all;
         Ok(vec![
-            row("built", &own.up, &floor.up)?,
-            row("removed", &own.down, &floor.down)?,
+            row("on a bridge built", &bridge.up, &floor.up)?,
+            row("on a bridge removed", &bridge.down, &floor.down)?,
+            row("on direct built", &direct.up, &floor.up)?,
+            row("on direct removed", &direct.down, &floor.down)?,
         ])
     }
 }
@@ -86,13 +96,13 @@ fn row(what: &str, own: &[f64], floor: &[f64]) -> Result<Row, Failure> {
 }
 
 /// With addresses, neighbours, sysctls and routes.
-fn by_hopyard() -> Result<(f64, f64), Failure> {
-    let cell = cells::cell("bridge", Peer::Local, LoadKind::UdpStream, |axes| {
+fn by_hopyard(path: &str) -> Result<(f64, f64), Failure> {
+    let cell = cells::cell(path, Peer::Local, LoadKind::UdpStream, |axes| {
         axes.flows = ENDPOINTS;
         axes.containers = Some(Containers::Own);
     });
     let began = Instant::now();
-    let lab = Lab::build(lab::path("bridge")?, Peer::Local, &cell.axes)?;
+    let lab = Lab::build(lab::path(path)?, Peer::Local, &cell.axes)?;
     let up = began.elapsed().as_secs_f64();
     let began = Instant::now();
     drop(lab);

@@ -13,6 +13,7 @@ mod address;
 mod aside;
 mod attrs;
 mod cgroup;
+mod classifier;
 pub mod clock;
 mod container;
 pub mod cpu;
@@ -46,6 +47,7 @@ mod xtables;
 
 pub use aside::aside;
 pub use cgroup::Cgroup;
+pub use classifier::{Classifier, Side};
 pub use container::{set_apart, start_first};
 pub use error::{Error, Result};
 pub use exec::{end_with_starter, enter_for_exec, inherit};

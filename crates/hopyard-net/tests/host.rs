@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::clock::{monotonic_ns, process_cpu_ns};
 use hopyard_net::{
-    Cgroup, Error, Handle, LinkKind, NetNs, NewLink, apply_ruleset, nft_counters, unbind,
+    Cgroup, Error, Handle, LinkKind, NetNs, NewLink, Side, apply_ruleset, nft_counters, unbind,
 };
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -396,4 +396,38 @@ fn exec_sees_the_devices_of_its_namespace() {
         !Path::new("/sys/class/net/only-here").exists(),
         "the host's /sys is untouched"
     );
+}
+
+#[test]
+fn a_clsact_comes_once_and_goes_with_its_classifiers() {
+    let handle = Handle::new(&NetNs::create().unwrap()).unwrap();
+    let sides = [Side::Ingress, Side::Egress];
+    let listed = || sides.map(|side| handle.classifiers("lo", side).unwrap().len());
+    assert_eq!(listed(), [0, 0]);
+    handle.add_clsact("lo").unwrap();
+    handle.add_clsact("lo").unwrap();
+    assert_eq!(listed(), [0, 0]);
+    let filter = [
+        "filter",
+        "add",
+        "dev",
+        "lo",
+        "egress",
+        "bpf",
+        "bytecode",
+        "1,6 0 0 0",
+    ];
+    let tc = || Command::new("tc").args(filter).status();
+    assert!(handle.ns().run(tc).unwrap().unwrap().success());
+    assert_eq!(listed(), [0, 1]);
+    assert_eq!(
+        handle.classifiers("lo", Side::Egress).unwrap()[0].kind,
+        "bpf"
+    );
+    handle.remove_clsact("lo").unwrap();
+    assert_eq!(listed(), [0, 0]);
+    let error = handle.remove_clsact("lo").unwrap_err().to_string();
+    assert!(error.contains("remove the clsact of `lo`"), "{error}");
+    let error = handle.add_clsact("gone").unwrap_err();
+    assert!(matches!(error, Error::Missing { .. }), "{error}");
 }

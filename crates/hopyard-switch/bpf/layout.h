@@ -13,7 +13,7 @@
 #error "addresses are kept as little-endian numbers"
 #endif
 
-#define LAYOUT_VERSION 3
+#define LAYOUT_VERSION 4
 
 /* Parties: the wire, the host itself, and the ports from FIRST_PORT on. */
 #define SLOT_WIRE 0

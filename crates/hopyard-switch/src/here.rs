@@ -1,14 +1,14 @@
 //! The caller's network namespace and kernel: what can be part of a switch.
 
-use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, Link, NetNs};
 use nix::net::if_::if_indextoname;
 
-use crate::bpffs::{self, directory, file_error};
+use crate::bpffs::{self, directory};
 use crate::error::{Error, Result};
-use crate::programs::{self, Hook};
+use crate::programs::{self, Hook, Hooks};
 use crate::state::{Stage, State, stage};
 
 /// How long the kernel may take to detach what was removed a moment ago.
@@ -39,7 +39,7 @@ impl Here {
             return Err(Error::refused(what, has_master(name)));
         }
         let patience = Instant::now() + DETACHING;
-        while let Some(id) = running_at(name)? {
+        while let Some(id) = running_at(&self.handle, name)? {
             let owner = self.owner_of(name, link.index)?;
             if owner.is_none() && Instant::now() < patience {
                 std::thread::sleep(Duration::from_millis(1));
@@ -79,9 +79,9 @@ impl Here {
 }
 
 /// A program of ours that runs at a device.
-fn running_at(device: &str) -> Result<Option<u32>> {
+fn running_at(handle: &Handle, device: &str) -> Result<Option<u32>> {
     for hook in [Hook::Port, Hook::UplinkOut] {
-        if let Some(id) = programs::ours_at(device, hook)?.first() {
+        if let Some(id) = programs::ours_at(handle, device, hook)?.first() {
             return Ok(Some(*id));
         }
     }
@@ -129,20 +129,54 @@ pub(crate) fn is_pair(link: &Link) -> bool {
     matches!(link.kind.as_deref(), Some("veth" | "netkit"))
 }
 
-/// tcx came with Linux 6.6.
-pub(crate) fn check_kernel(what: &str) -> Result<()> {
-    let release = nix::sys::utsname::uname()
-        .map_err(|e| file_error("read", Path::new("uname"))(e.into()))?
-        .release()
-        .to_string_lossy()
-        .into_owned();
-    let mut parts = release.split(|c: char| !c.is_ascii_digit());
-    let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
-    match (number(), number()) {
-        (Some(major), Some(minor)) if (major, minor) < (6, 6) => Err(Error::refused(
-            what,
-            format!("this kernel ({release}) has no tcx hooks; it takes Linux 6.6 or newer"),
-        )),
-        _ => Ok(()),
+/// Refuses kernels that lack what the switch is made of.
+pub(crate) fn check_kernel(what: &str, hooks: Hooks) -> Result<()> {
+    let kernel = Kernel::running();
+    let (lacks, needs) = match hooks {
+        Hooks::Tcx => ("tcx hooks", TCX),
+        Hooks::Clsact => ("loops in eBPF programs", LOOPS),
+    };
+    if kernel.is_at_least(needs) {
+        return Ok(());
+    }
+    let (release, (major, minor)) = (kernel.release, needs);
+    let why =
+        format!("this kernel ({release}) has no {lacks}; it takes Linux {major}.{minor} or newer");
+    Err(Error::refused(what, why))
+}
+
+/// Has this kernel tcx hooks? They came with Linux 6.6.
+#[must_use]
+pub fn has_tcx() -> bool {
+    static HAS: LazyLock<bool> = LazyLock::new(|| Kernel::running().is_at_least(TCX));
+    *HAS
+}
+
+/// Where tcx came.
+const TCX: (u32, u32) = (6, 6);
+/// Where `bpf_loop` came.
+const LOOPS: (u32, u32) = (5, 17);
+
+struct Kernel {
+    release: String,
+}
+
+impl Kernel {
+    fn running() -> Self {
+        // It fails for a bad address alone.
+        let release = nix::sys::utsname::uname()
+            .map(|names| names.release().to_string_lossy().into_owned())
+            .unwrap_or_default();
+        Self { release }
+    }
+
+    /// A release that says no version is left to the kernel to refuse.
+    fn is_at_least(&self, version: (u32, u32)) -> bool {
+        let mut parts = self.release.split(|c: char| !c.is_ascii_digit());
+        let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
+        match (number(), number()) {
+            (Some(major), Some(minor)) => (major, minor) >= version,
+            _ => true,
+        }
     }
 }

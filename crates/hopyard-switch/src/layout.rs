@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::mac::Mac;
 
-pub(crate) const LAYOUT_VERSION: u32 = 3;
+pub(crate) const LAYOUT_VERSION: u32 = 4;
 pub(crate) const SLOT_WIRE: u32 = 0;
 pub(crate) const SLOT_HOST: u32 = 1;
 pub(crate) const FIRST_PORT: u32 = 2;
@@ -22,6 +22,7 @@ pub(crate) const STATE_READY: u32 = 2;
 
 pub(crate) const SWITCH_ANSWERS: u32 = 1;
 pub(crate) const SWITCH_UPGRADING: u32 = 2;
+pub(crate) const SWITCH_CLSACT: u32 = 4;
 
 pub(crate) const PORT_ISOLATED: u16 = 1;
 pub(crate) const PORT_ANY_SOURCE: u16 = 2;

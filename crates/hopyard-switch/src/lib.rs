@@ -8,6 +8,7 @@
 
 mod bpffs;
 mod bypass;
+mod classifier;
 mod error;
 mod here;
 mod layout;
@@ -20,8 +21,10 @@ mod switch;
 
 pub use bypass::{Bypassed, bypassed_rules};
 pub use error::{Error, Result};
+pub use here::has_tcx;
 pub use layout::{Counters, DROP_REASONS};
 pub use mac::{Mac, NotAMac};
 pub use port::NewPort;
+pub use programs::Hooks;
 pub use show::{Shown, ShownPort, ShownUplink};
 pub use switch::{NewSwitch, PartyStats, Switch};

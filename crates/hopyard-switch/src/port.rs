@@ -13,7 +13,7 @@ use crate::layout::{
     STATE_BUSY, STATE_READY, STATION_OWN, Station, station_key,
 };
 use crate::mac::Mac;
-use crate::programs::{self, Hook, port_link};
+use crate::programs::{self, Hook, Place, port_link};
 use crate::switch::Switch;
 
 /// Highest VLAN identifier (IEEE 802.1Q reserves 4095).
@@ -77,7 +77,7 @@ impl Switch {
             let why = format!("it has {} ports already", MAX_SLOTS - FIRST_PORT);
             Error::refused(&what, why)
         })?;
-        let bound = self.bind(slot, &port, &link);
+        let bound = self.bind(here, slot, &port, &link);
         if bound.is_err() {
             self.clear(slot)?;
         }
@@ -178,7 +178,7 @@ impl Switch {
         Ok(())
     }
 
-    fn bind(&mut self, slot: u32, port: &Bound, link: &Link) -> Result<()> {
+    fn bind(&mut self, here: &Here, slot: u32, port: &Bound, link: &Link) -> Result<()> {
         let busy = PortRecord {
             mac: port.macs.first().map_or(0, |mac| mac.to_number()),
             ifindex: 0,
@@ -198,7 +198,12 @@ impl Switch {
         }
         self.state.set_port(slot, busy)?;
         self.state.set_slot(link.index, slot)?;
-        programs::attach(&self.directory, Hook::Port, &link.name, &port_link(slot))?;
+        let place = Place {
+            handle: &here.handle,
+            hooks: config.hooks(),
+        };
+        let pin = port_link(slot);
+        programs::attach(&self.directory, &place, Hook::Port, &link.name, &pin)?;
         for (n, mac) in port.macs.iter().enumerate() {
             let own = port.own.map_or(n == 0, |own| own == *mac);
             let station = Station {
@@ -292,6 +297,7 @@ impl Switch {
         )?;
         self.state.forget(slot, record.holdings)?;
         bpffs::remove_file(&self.directory.join(port_link(slot)))?;
+        self.detach_classifiers(&[(Hook::Port, record.device)])?;
         self.state.forget_device(record.device, slot)?;
         self.state.zero_counters(slot)?;
         self.state.set_port(slot, PortRecord::default())

@@ -7,16 +7,30 @@ use aya::include_bytes_aligned;
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
 use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType};
+use hopyard_net::{Handle, Side};
 use nix::errno::Errno;
 
-use crate::bpffs;
 use crate::error::{Error, Result};
+use crate::here::has_tcx;
+use crate::{bpffs, classifier};
 
 /// The compiled programs.
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
 
 /// What the kernel says of a link without a device.
 const DEFUNCT: i32 = Errno::ENOLINK as i32;
+
+/// Where the kernel runs the programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hooks {
+    /// tcx, with links that are pinned beside the maps (Linux 6.6).
+    #[default]
+    Tcx,
+    /// A classifier of the device's `clsact`, as before tcx. To attach one does not wait for the packets under way, so a
+    /// thousand take a tenth of a second. But they go with their device and not with the switch's files, and only
+    /// from within the namespace: this is for namespaces that are made for the switch and end with it.
+    Clsact,
+}
 
 /// A program and the hook it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +56,13 @@ impl Hook {
         match self {
             Self::Port | Self::UplinkIn => TcAttachType::Ingress,
             Self::UplinkOut => TcAttachType::Egress,
+        }
+    }
+
+    pub(crate) fn side(self) -> Side {
+        match self {
+            Self::Port | Self::UplinkIn => Side::Ingress,
+            Self::UplinkOut => Side::Egress,
         }
     }
 }
@@ -118,11 +139,26 @@ fn pinned(directory: &Path, hook: Hook) -> Result<SchedClassifier> {
         .map_err(Error::bpf(format!("open the program {}", file.display())))
 }
 
+/// The kind of hooks in a namespace, which is the calling thread's.
+pub(crate) struct Place<'a> {
+    pub(crate) handle: &'a Handle,
+    pub(crate) hooks: Hooks,
+}
+
 /// Attaches the pinned program of a hook to a device of the calling thread's namespace, behind
-/// whatever runs there, and pins the link.
-pub(crate) fn attach(directory: &Path, hook: Hook, device: &str, link: &str) -> Result<()> {
+/// whatever runs there, and pins the link where there is one.
+pub(crate) fn attach(
+    directory: &Path,
+    place: &Place<'_>,
+    hook: Hook,
+    device: &str,
+    link: &str,
+) -> Result<()> {
     let what = format!("attach {} to `{device}`", hook.program());
     let mut program = pinned(directory, hook)?;
+    if place.hooks == Hooks::Clsact {
+        return classifier::attach(place.handle, &mut program, hook, device);
+    }
     let order = TcAttachOptions::TcxOrder(LinkOrder::default());
     let id = program
         .attach_with_options(device, hook.attach_type(), order)
@@ -132,6 +168,21 @@ pub(crate) fn attach(directory: &Path, hook: Hook, device: &str, link: &str) -> 
     // Until it is pinned the link ends with this process.
     fd.pin(directory.join(link)).map_err(Error::bpf(what))?;
     Ok(())
+}
+
+/// Makes the pinned program of a hook run as the classifier of a device in place of the one there.
+pub(crate) fn replace_classifier(directory: &Path, hook: Hook, device: &str) -> Result<()> {
+    classifier::replace(&mut pinned(directory, hook)?, hook, device)
+}
+
+/// Takes the classifier of a hook off a device, if it is the pinned program.
+pub(crate) fn detach_classifier(
+    directory: &Path,
+    handle: &Handle,
+    hook: Hook,
+    device: &str,
+) -> Result<()> {
+    classifier::detach(handle, hook, device, identity(directory, hook)?)
 }
 
 /// Makes a pinned link run the pinned program of its hook; no packet sees neither or both. A link that runs
@@ -148,19 +199,23 @@ pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {
     }
 }
 
-/// The identities of the programs that run at a hook of a device and carry the name of ours.
-pub(crate) fn ours_at(device: &str, hook: Hook) -> Result<Vec<u32>> {
-    let (_, programs) = SchedClassifier::query_tcx(device, hook.attach_type())
-        .map_err(Error::bpf(format!("ask what runs at `{device}`")))?;
-    Ok(programs
-        .iter()
-        .filter(|info| {
-            Hook::ALL
-                .iter()
-                .any(|h| info.name_as_str() == Some(h.program()))
-        })
-        .map(aya::programs::ProgramInfo::id)
-        .collect())
+/// The identities of the programs that run at a hook of a device of the handle's namespace, which is the calling
+/// thread's, and carry the name of ours.
+pub(crate) fn ours_at(handle: &Handle, device: &str, hook: Hook) -> Result<Vec<u32>> {
+    let is_ours = |name: &str| Hook::ALL.iter().any(|hook| hook.program() == name);
+    let mut ours = Vec::new();
+    if has_tcx() {
+        let (_, programs) = SchedClassifier::query_tcx(device, hook.attach_type())
+            .map_err(Error::bpf(format!("ask what runs at `{device}`")))?;
+        let found = programs
+            .iter()
+            .filter(|info| info.name_as_str().is_some_and(is_ours));
+        ours.extend(found.map(aya::programs::ProgramInfo::id));
+    }
+    let classifiers = handle.classifiers(device, hook.side())?;
+    let found = classifiers.iter().filter(|one| is_ours(&one.name));
+    ours.extend(found.filter_map(|one| one.program));
+    Ok(ours)
 }
 
 /// The identity of the pinned program of a hook.

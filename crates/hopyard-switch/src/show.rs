@@ -92,7 +92,7 @@ impl Switch {
         let uplink = (config.uplink != 0).then(|| {
             let link = links.get(&config.uplink);
             if at_home {
-                self.check_uplink(&config, link, &mut warnings);
+                self.check_uplink(&handle, &config, link, &mut warnings);
             }
             ShownUplink {
                 device: name_of(link, config.uplink),
@@ -106,7 +106,7 @@ impl Switch {
             let link = links.get(&record.device);
             if let Some(link) = link {
                 let peer = handle.lower_of(link).ok().flatten();
-                self.check_port(&record, link, peer.as_ref(), &mut warnings);
+                self.check_port(&handle, &record, link, peer.as_ref(), &mut warnings);
             }
             let mut macs = macs.get(&slot).cloned().unwrap_or_default();
             macs.sort_by_key(|mac| (mac.to_number() != record.mac, *mac));
@@ -176,7 +176,13 @@ impl Switch {
         (macs, ips)
     }
 
-    fn check_uplink(&self, config: &Config, link: Option<&Link>, warnings: &mut Vec<String>) {
+    fn check_uplink(
+        &self,
+        handle: &Handle,
+        config: &Config,
+        link: Option<&Link>,
+        warnings: &mut Vec<String>,
+    ) {
         let Some(link) = link else {
             warnings.push(format!(
                 "the uplink (device {}) is gone: delete the switch and create it again",
@@ -197,12 +203,13 @@ impl Switch {
             ));
         }
         for hook in [Hook::UplinkIn, Hook::UplinkOut] {
-            self.check_hook(&link.name, hook, warnings);
+            self.check_hook(handle, &link.name, hook, warnings);
         }
     }
 
     fn check_port(
         &self,
+        handle: &Handle,
         record: &PortRecord,
         link: &Link,
         peer: Option<&Link>,
@@ -234,13 +241,13 @@ impl Switch {
                 ));
             }
         }
-        self.check_hook(name, Hook::Port, warnings);
+        self.check_hook(handle, name, Hook::Port, warnings);
     }
 
     /// Exactly one program of ours must run at a hook, the pinned one.
-    fn check_hook(&self, device: &str, hook: Hook, warnings: &mut Vec<String>) {
+    fn check_hook(&self, handle: &Handle, device: &str, hook: Hook, warnings: &mut Vec<String>) {
         let wanted = programs::identity(&self.directory, hook);
-        match (programs::ours_at(device, hook), wanted) {
+        match (programs::ours_at(handle, device, hook), wanted) {
             (Ok(found), Ok(wanted)) if found == [wanted] => {}
             (Ok(found), Ok(_)) if found.is_empty() => warnings.push(format!(
                 "the switch's program does not run at `{device}` any more: somebody detached it"

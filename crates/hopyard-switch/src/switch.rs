@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::here::{Here, check_kernel, check_uplink, device_name};
 use crate::layout::{
     Config, Counters, ETHERNET_HEADER, FIRST_PORT, LAYOUT_VERSION, SLOT_HOST, SLOT_WIRE,
-    STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS, SWITCH_UPGRADING,
+    STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS, SWITCH_CLSACT, SWITCH_UPGRADING,
 };
 use crate::mac::Mac;
-use crate::programs::{self, Hook, port_link, uplink_link};
+use crate::programs::{self, Hook, Hooks, Place, port_link, uplink_link};
 use crate::state::{Stage, State, stage};
 
 /// What a new switch is to be.
@@ -28,6 +28,8 @@ pub struct NewSwitch<'a> {
     pub uplink: Option<&'a str>,
     /// Answer ARP and neighbour solicitations from the table?
     pub answers: bool,
+    /// Where its programs run.
+    pub hooks: Hooks,
 }
 
 /// A switch that was found or made.
@@ -43,11 +45,11 @@ impl Switch {
     ///
     /// # Errors
     /// The name is taken or unfit, the uplink does not exist or has a switch already, the kernel has no
-    /// tcx. Nothing is left then.
+    /// hooks of that kind. Nothing is left then.
     pub fn create(new: &NewSwitch<'_>) -> Result<Self> {
         let what = format!("create switch `{}`", new.name);
         check_name(&what, new.name)?;
-        check_kernel(&what)?;
+        check_kernel(&what, new.hooks)?;
         let here = Here::new()?;
         // From here on nobody else makes or changes a switch: what is found free stays free.
         let _lock = Lock::making_home()?;
@@ -79,27 +81,37 @@ impl Switch {
             uplink_len: uplink.map_or(0, |link| link.mtu + ETHERNET_HEADER),
             host_mac: Mac(host_mac).to_number(),
             netns: here.inode,
-            flags: if new.answers { SWITCH_ANSWERS } else { 0 },
+            flags: flags(new),
             slots: FIRST_PORT,
         };
         std::fs::create_dir(&directory).map_err(file_error("make directory", &directory))?;
-        let made = Self::fill(new.name, &directory, config, new.uplink);
+        let made = Self::fill(&here, new.name, &directory, config, new.uplink);
         if made.is_err() {
             // The first problem is the one to report; what stays is unfinished, so the next command
             // removes it.
-            let _ = bpffs::remove_directory(&directory);
+            let _ = remove(&directory);
         }
         made
     }
 
-    fn fill(name: &str, directory: &Path, config: Config, uplink: Option<&str>) -> Result<Self> {
+    fn fill(
+        here: &Here,
+        name: &str,
+        directory: &Path,
+        config: Config,
+        uplink: Option<&str>,
+    ) -> Result<Self> {
         programs::load(directory)?;
         programs::install(directory)?;
         let mut state = State::open(directory)?;
         state.set_config(config)?;
         if let Some(device) = uplink {
-            for hook in [Hook::UplinkIn, Hook::UplinkOut] {
-                programs::attach(directory, hook, device, uplink_link(hook))?;
+            let place = Place {
+                handle: &here.handle,
+                hooks: config.hooks(),
+            };
+            for hook in UPLINK {
+                programs::attach(directory, &place, hook, device, uplink_link(hook))?;
             }
         }
         state.set_config(Config {
@@ -163,6 +175,9 @@ impl Switch {
     /// The kernel refuses the new programs; then the old ones go on.
     pub fn upgrade(&mut self) -> Result<()> {
         let _lock = self.lock()?;
+        if self.state.config()?.hooks() == Hooks::Clsact {
+            self.here(&format!("upgrade switch `{}`", self.name))?;
+        }
         self.repair()?;
         if let Err(error) = programs::load(&self.directory) {
             programs::unload(&self.directory)?;
@@ -180,18 +195,43 @@ impl Switch {
     fn finish_upgrade(&mut self) -> Result<()> {
         programs::install(&self.directory)?;
         let config = self.state.config()?;
+        match config.hooks() {
+            Hooks::Tcx => self.replace_links(&config)?,
+            Hooks::Clsact => self.replace_classifiers(&config)?,
+        }
+        self.state.set_config(Config {
+            flags: config.flags & !SWITCH_UPGRADING,
+            ..config
+        })
+    }
+
+    fn replace_links(&self, config: &Config) -> Result<()> {
         if config.uplink != 0 {
-            for hook in [Hook::UplinkIn, Hook::UplinkOut] {
+            for hook in UPLINK {
                 programs::replace(&self.directory, hook, uplink_link(hook))?;
             }
         }
         for (slot, _) in self.state.ports()? {
             programs::replace(&self.directory, Hook::Port, &port_link(slot))?;
         }
-        self.state.set_config(Config {
-            flags: config.flags & !SWITCH_UPGRADING,
-            ..config
-        })
+        Ok(())
+    }
+
+    /// From within the namespace.
+    fn replace_classifiers(&self, config: &Config) -> Result<()> {
+        for (hook, device) in attached(&self.state, config)? {
+            if let Some(device) = device_name(device) {
+                programs::replace_classifier(&self.directory, hook, &device)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes classifiers off these devices, where the switch has any and this is its namespace: elsewhere they stay
+    /// until their device goes.
+    pub(crate) fn detach_classifiers(&self, from: &[(Hook, u32)]) -> Result<()> {
+        let config = self.state.config()?;
+        detach_classifiers(&self.directory, &config, from)
     }
 
     /// Every name in use, of unfinished switches too.
@@ -211,7 +251,7 @@ impl Switch {
         let Some(_lock) = Lock::at_home()? else {
             return Ok(());
         };
-        bpffs::remove_directory(&directory(name))
+        remove(&directory(name))
     }
 
     /// Removes the switch of a name, of whichever version. Its devices stay.
@@ -224,7 +264,7 @@ impl Switch {
         let Some(_lock) = Lock::at_home()?.filter(|_| directory.exists()) else {
             return Err(no_switch(name));
         };
-        bpffs::remove_directory(&directory)
+        remove(&directory)
     }
 
     /// Removes this switch. Its devices stay.
@@ -233,7 +273,7 @@ impl Switch {
     /// Something of it cannot be removed; asking again goes on from there.
     pub fn delete(self) -> Result<()> {
         let _lock = self.lock()?;
-        bpffs::remove_directory(&self.directory)
+        remove(&self.directory)
     }
 
     /// The lock, while the switch still stands: somebody else may have deleted it since it was found.
@@ -253,8 +293,12 @@ impl Switch {
                 self.clear(slot)?;
             }
         }
-        if self.state.config()?.flags & SWITCH_UPGRADING != 0 {
-            self.finish_upgrade()?;
+        let config = self.state.config()?;
+        if config.flags & SWITCH_UPGRADING != 0 {
+            // Classifiers are out of reach from elsewhere; the next command in the namespace goes on.
+            if config.hooks() == Hooks::Tcx || Here::new()?.inode == config.netns {
+                self.finish_upgrade()?;
+            }
         } else {
             programs::unload(&self.directory)?;
         }
@@ -321,6 +365,64 @@ pub struct PartyStats {
     pub party: String,
     /// The sums over all CPUs.
     pub counters: Counters,
+}
+
+/// The hooks of an uplink.
+const UPLINK: [Hook; 2] = [Hook::UplinkIn, Hook::UplinkOut];
+
+impl Config {
+    pub(crate) fn hooks(&self) -> Hooks {
+        match self.flags & SWITCH_CLSACT {
+            0 => Hooks::Tcx,
+            _ => Hooks::Clsact,
+        }
+    }
+}
+
+fn flags(new: &NewSwitch<'_>) -> u32 {
+    let answers = if new.answers { SWITCH_ANSWERS } else { 0 };
+    let hooks = match new.hooks {
+        Hooks::Tcx => 0,
+        Hooks::Clsact => SWITCH_CLSACT,
+    };
+    answers | hooks
+}
+
+/// Where programs of a switch run, by the index of the device.
+fn attached(state: &State, config: &Config) -> Result<Vec<(Hook, u32)>> {
+    let ports = state.ports()?;
+    let ports = ports.iter().map(|(_, port)| (Hook::Port, port.device));
+    let uplink = UPLINK.map(|hook| (hook, config.uplink)).into_iter();
+    Ok(uplink
+        .filter(|(_, device)| *device != 0)
+        .chain(ports)
+        .collect())
+}
+
+fn detach_classifiers(directory: &Path, config: &Config, from: &[(Hook, u32)]) -> Result<()> {
+    if config.hooks() != Hooks::Clsact {
+        return Ok(());
+    }
+    let here = Here::new()?;
+    if here.inode != config.netns {
+        return Ok(());
+    }
+    for (hook, device) in from {
+        if let Some(device) = device_name(*device) {
+            programs::detach_classifier(directory, &here.handle, *hook, &device)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes all there is in the directory of a switch. Links end with their files; classifiers go before, where there
+/// are maps yet to tell of them.
+fn remove(directory: &Path) -> Result<()> {
+    if let Ok(state) = State::open(directory) {
+        let config = state.config()?;
+        detach_classifiers(directory, &config, &attached(&state, &config)?)?;
+    }
+    bpffs::remove_directory(directory)
 }
 
 fn no_switch(name: &str) -> Error {

@@ -9,6 +9,7 @@
 mod flow;
 mod frames;
 mod guests;
+mod hooks;
 mod kinds;
 mod listen;
 mod many;

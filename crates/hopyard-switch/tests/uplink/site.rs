@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
-use hopyard_switch::{Mac, NewPort, NewSwitch, Shown, Switch};
+use hopyard_switch::{Hooks, Mac, NewPort, NewSwitch, Shown, Switch};
 
 pub(crate) const FAR_MAC: [u8; 6] = [2, 0, 0, 0, 1, 2];
 
@@ -65,12 +65,21 @@ pub(crate) struct Site {
     pub(crate) hub: Handle,
     pub(crate) far: Handle,
     pub(crate) guests: Vec<Handle>,
+    /// Where the programs of its switch run.
+    pub(crate) hooks: Hooks,
 }
 
 impl Site {
     /// `up0` with the host's address and default route, `far0` beyond; `p0`… to the guests' `eth0`.
     pub(crate) fn new(name: &str, guests: usize) -> Self {
         Self::with_mtus(name, &vec![1500; guests])
+    }
+
+    /// As [`Site::new`], with a switch whose programs are classifiers.
+    pub(crate) fn with_classifiers(name: &str, guests: usize) -> Self {
+        let mut site = Self::new(name, guests);
+        site.hooks = Hooks::Clsact;
+        site
     }
 
     /// As [`Site::new`]; a guest for each MTU.
@@ -93,6 +102,7 @@ impl Site {
             hub,
             far,
             guests: Vec::new(),
+            hooks: Hooks::default(),
         };
         for mtu in mtus {
             site.add_guest(*mtu);
@@ -133,6 +143,7 @@ impl Site {
             name: &self.name,
             uplink,
             answers,
+            hooks: self.hooks,
         };
         self.in_hub(|| Switch::create(&new)).unwrap();
     }

@@ -63,7 +63,15 @@ pub(crate) fn exchange(from: &Handle, to: &Handle, address: IpAddr, size: usize)
 
 #[test]
 fn host_guests_and_wire_reach_each_other_without_another_device() {
-    let site = Site::new("sockets", 2);
+    all_reach_each_other(&Site::new("sockets", 2));
+}
+
+#[test]
+fn so_they_do_where_the_programs_are_classifiers() {
+    all_reach_each_other(&Site::with_classifiers("sockets", 2));
+}
+
+fn all_reach_each_other(site: &Site) {
     let names = |handle: &Handle| -> Vec<String> {
         let links = handle.links().unwrap();
         links.into_iter().map(|link| link.name).collect()

@@ -81,7 +81,15 @@ fn the_hosts_own_traffic_loses_nothing_while_switches_come_and_go() {
 
 #[test]
 fn what_a_switch_let_go_is_free_at_once() {
-    let site = Site::new("free", 1);
+    come_and_go(&Site::new("free", 1));
+}
+
+#[test]
+fn what_classifiers_let_go_is_free_at_once() {
+    come_and_go(&Site::with_classifiers("free", 1));
+}
+
+fn come_and_go(site: &Site) {
     for _ in 0..40 {
         site.create(Some("up0"), false);
         site.add(0, |_| {});
@@ -94,7 +102,16 @@ fn what_a_switch_let_go_is_free_at_once() {
 
 #[test]
 fn other_ports_lose_nothing_while_one_comes_and_goes_and_programs_are_replaced() {
-    let site = Site::new("ports", 3);
+    nothing_is_lost_meanwhile(&Site::new("ports", 3));
+}
+
+#[test]
+fn nor_where_the_programs_are_classifiers() {
+    nothing_is_lost_meanwhile(&Site::with_classifiers("ports", 3));
+}
+
+#[expect(clippy::print_stdout, reason = "a test shows what it saw")]
+fn nothing_is_lost_meanwhile(site: &Site) {
     site.connect(false, |_, _| {});
     acquaint(
         (&site.guests[0], "eth0", guest(0)),

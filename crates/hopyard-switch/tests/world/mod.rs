@@ -1,8 +1,8 @@
 //! A switch with guests, a wire and ears everywhere.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
@@ -180,6 +180,7 @@ impl World {
                 name: &name,
                 uplink: uplink.then_some("up0"),
                 answers,
+                ..NewSwitch::default()
             })
         })
         .unwrap()

@@ -23,6 +23,7 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
                 name: &name,
                 uplink: uplink.as_deref(),
                 answers: answer,
+                ..NewSwitch::default()
             })?;
             Ok(ExitCode::SUCCESS)
         }

@@ -100,14 +100,14 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
         })
     }
 
-    /// Has its kernel said anything in the time that it takes one to?
+    /// Has its kernel said anything, or its program greeted, in the time that it takes one to?
     fn shows_a_sign(&mut self) -> Result<bool> {
         let deadline = Instant::now() + FIRST_SIGN;
         while Instant::now() < deadline {
             if signals::interrupted() {
                 return Err(Error::Interrupted);
             }
-            if !self.console.is_empty() {
+            if self.console.has_kernel_spoken() || self.replies.try_recv().is_ok() {
                 return Ok(true);
             }
             if matches!(self.child.try_wait(), Ok(Some(_))) {

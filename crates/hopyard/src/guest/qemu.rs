@@ -149,9 +149,15 @@ impl Console {
         })
     }
 
-    /// Has the kernel said anything yet?
-    pub(super) fn is_empty(&self) -> bool {
-        self.kernel.metadata().is_ok_and(|m| m.len() == 0)
+    /// Has the kernel itself said anything yet? What comes before it in its file (arch/x86/boot) runs in real mode,
+    /// which a KVM that cannot run the rest may well carry out.
+    pub(super) fn has_kernel_spoken(&self) -> bool {
+        // The line may be there in part.
+        let is_of = |line: &str, text: &str| line.starts_with(text) || text.starts_with(line);
+        let lines = last_lines(&self.kernel);
+        lines
+            .iter()
+            .any(|line| !BEFORE_THE_KERNEL.iter().any(|text| is_of(line, text)))
     }
 
     /// Why a guest did not become a worker, with what it said.
@@ -173,6 +179,9 @@ impl Console {
         }
     }
 }
+
+/// What is said before the kernel runs (`query_edd` in arch/x86/boot/edd.c, `main` in arch/x86/boot/main.c).
+const BEFORE_THE_KERNEL: [&str; 2] = ["Probing EDD", "early console in setup code"];
 
 /// The last lines that a person wants to see.
 fn last_lines(file: &File) -> Vec<String> {
@@ -209,6 +218,21 @@ fn last_lines(file: &File) -> Vec<String> {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn what_runs_before_the_kernel_is_no_sign_of_it() {
+        let mut console = Console::new(OsStr::new("qemu")).unwrap();
+        assert!(!console.has_kernel_spoken());
+        for said in ["Prob", "ing EDD (edd=off to disable)... ", "ok\r\n"] {
+            console.kernel.write_all(said.as_bytes()).unwrap();
+            assert!(!console.has_kernel_spoken(), "{said}");
+        }
+        console
+            .kernel
+            .write_all(b"[    0.000000] Linux version 6.1.0\r\n")
+            .unwrap();
+        assert!(console.has_kernel_spoken());
+    }
 
     #[test]
     fn the_end_of_a_console_is_for_people() {

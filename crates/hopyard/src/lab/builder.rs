@@ -1,7 +1,7 @@
 //! What paths build labs with; dropping it takes down what was built.
 
 use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, allow_files, apply_ruleset};
-use hopyard_switch::Switch;
+use hopyard_switch::{Hooks, Switch};
 
 use super::daemon::Service;
 use super::guests::Guest;
@@ -35,6 +35,8 @@ pub struct Builder {
     pub(super) cgroup: Option<Cgroup>,
     /// The direct switch of the hub, by name: it would outlive the lab.
     pub(super) switch: Option<String>,
+    /// Where its programs run.
+    pub(super) hooks: Hooks,
     /// Open vSwitch of the hub.
     pub(super) ovs: Option<Ovs>,
     /// Another switch of the lab's own that is a program.
@@ -69,6 +71,7 @@ impl Builder {
             pairs: Vec::new(),
             cgroup,
             switch: None,
+            hooks: Hooks::default(),
             ovs: None,
             service: None,
             fixed: Vec::new(),

@@ -7,7 +7,7 @@ use super::guests::Guest;
 use super::ovs::Ovs;
 use super::paths::Path;
 use super::topology::{Space, Topology};
-use super::{Builder, Error, LabId, Result, offloads};
+use super::{Builder, Error, LabId, Result, offloads, switching};
 use crate::model::{Axes, Datapath, OffloadState, Peer};
 
 /// A path as it stands, ready to be used. Dropping it takes it down.
@@ -127,11 +127,16 @@ impl Lab {
     #[must_use]
     pub fn datapath(&self) -> Option<Datapath> {
         let service = || self.service().map(|service| service.datapath().clone());
+        let direct = || {
+            self.switch()
+                .map(|_| switching::datapath(self.builder.hooks))
+        };
         self.builder
             .ovs
             .as_ref()
             .map(Ovs::datapath)
             .or_else(service)
+            .or_else(direct)
     }
 
     /// A process that forwards is gone, and how it ended.

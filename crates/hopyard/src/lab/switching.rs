@@ -1,13 +1,13 @@
 //! The direct switch of the hub.
 
-use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
+use hopyard_switch::{Hooks, Mac, NewPort, NewSwitch, Switch, has_tcx};
 
 use super::builder::ETH;
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
 use super::{Builder, LabId, Result};
 use crate::meter::way::Hop;
-use crate::model::Peer;
+use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Peer};
 
 /// The port of endpoint `b`.
 const PORT_B: &str = "veth-b";
@@ -21,6 +21,8 @@ impl Builder {
         let name = switch_name(self.id);
         let hub = self.space(role::HUB)?.ns().try_clone()?;
         self.switch = Some(name.clone());
+        let hooks = hooks(self.axes().hook, ports.len());
+        self.hooks = hooks;
         let macs = |device: &str| self.guest_mac(device).map(Mac).into_iter().collect();
         let ports: Vec<(&str, Vec<Mac>)> = ports.iter().map(|port| (&**port, macs(port))).collect();
         hub.run(|| {
@@ -28,6 +30,7 @@ impl Builder {
                 name: &name,
                 uplink,
                 answers: false,
+                hooks,
             })?;
             let ports = ports.into_iter().map(|(device, macs)| NewPort {
                 device,
@@ -72,6 +75,32 @@ impl Builder {
         let uplink = (peer != Peer::Local).then_some(UPLINK);
         self.switch(uplink, &ports)?;
         Ok(server)
+    }
+}
+
+/// More ports than these are attached as classifiers, which makes a thousand stand in two seconds instead of
+/// seventeen (docs/containers.md).
+const MANY: usize = 64;
+
+/// Where the programs of a switch with so many ports run, unless the axes say so.
+pub(super) fn hooks(asked: Option<Hook>, ports: usize) -> Hooks {
+    match asked {
+        Some(Hook::Clsact) => Hooks::Clsact,
+        None if ports > MANY || !has_tcx() => Hooks::Clsact,
+        Some(Hook::Tcx) | None => Hooks::Tcx,
+    }
+}
+
+/// What a report says of it.
+pub(super) fn datapath(hooks: Hooks) -> Datapath {
+    Datapath {
+        switch: DIRECT_SWITCH.to_owned(),
+        version: String::new(),
+        kind: DatapathKind::Kernel,
+        hook: Some(match hooks {
+            Hooks::Tcx => Hook::Tcx,
+            Hooks::Clsact => Hook::Clsact,
+        }),
     }
 }
 

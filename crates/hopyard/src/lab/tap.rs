@@ -110,6 +110,7 @@ impl Builder {
                 switch: "hopyard tapswitch".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 kind: DatapathKind::Userspace,
+                hook: None,
             },
         };
         let service = new.start(|home| Ok((switch, home.join("ctl"))))?;

@@ -71,6 +71,7 @@ impl Builder {
                 switch: SWITCH.name.to_owned(),
                 version: String::new(),
                 kind: DatapathKind::Userspace,
+                hook: None,
             },
         };
         let service = new.start(|home| {

@@ -5,8 +5,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Hook;
+
 /// As [`Datapath::switch`] has it.
 pub const OPEN_VSWITCH: &str = "Open vSwitch";
+
+/// As [`Datapath::switch`] has it.
+pub const DIRECT_SWITCH: &str = "the direct switch";
 
 /// What forwards frames, where it can be more than one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +22,9 @@ pub struct Datapath {
     pub version: String,
     /// Where frames are forwarded.
     pub kind: DatapathKind,
+    /// Where its eBPF programs run, if it is made of such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<Hook>,
 }
 
 /// Where frames are forwarded.
@@ -44,6 +52,9 @@ impl fmt::Display for Datapath {
         if !self.version.is_empty() {
             write!(f, " {}", self.version)?;
         }
-        write!(f, ", {} datapath", self.kind)
+        match self.hook {
+            Some(hook) => write!(f, " at {hook} hooks"),
+            None => write!(f, ", {} datapath", self.kind),
+        }
     }
 }

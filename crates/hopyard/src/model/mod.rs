@@ -30,8 +30,8 @@ mod text;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
-    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Distribution, Family, Join, MOST_FLOWS,
-    OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
+    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Distribution, Family, Hook, Join,
+    MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
@@ -41,7 +41,7 @@ pub use claims::{
 };
 pub use cpu::{BusyCpus, CpuUse, TickSplit};
 pub use curves::{CurveReport, FullInterval, QuantityCurve, Saturation, StepReport};
-pub use datapath::{Datapath, DatapathKind, OPEN_VSWITCH};
+pub use datapath::{DIRECT_SWITCH, Datapath, DatapathKind, OPEN_VSWITCH};
 pub use diff::{
     CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, LeftOut,
     MeasuredIn, Pairing, QuantityDiff,

@@ -7,7 +7,7 @@ use crate::model::{CellReport, CellStatus, RunReport};
 use crate::stats::{Estimate, Verdict};
 
 /// The axes by their names in the JSON document; a test keeps the list complete.
-pub(super) const AXIS_COLUMNS: [&str; 33] = [
+pub(super) const AXIS_COLUMNS: [&str; 34] = [
     "flows",
     "containers",
     "message_size_bytes",
@@ -35,6 +35,7 @@ pub(super) const AXIS_COLUMNS: [&str; 33] = [
     "queues",
     "steering",
     "join",
+    "hook",
     "offload",
     "tso",
     "gso",
@@ -198,6 +199,7 @@ mod tests {
             queues: Some(1),
             steering: Some(crate::model::Steering::Hash),
             join: Some(crate::model::Join::Stream),
+            hook: Some(crate::model::Hook::Tcx),
             offload: on,
             tso: on,
             gso: on,

@@ -128,6 +128,7 @@ impl Site {
                 name: &side.switch,
                 uplink: Some(&side.uplink),
                 answers: false,
+                ..NewSwitch::default()
             })
             .map(drop)
         })??;

@@ -56,6 +56,7 @@ fn silent_mistakes(site: &Site) -> Result<(usize, Vec<&'static str>)> {
             name,
             uplink: Some(uplink),
             answers: false,
+            ..NewSwitch::default()
         };
         site.hub.ns().run(|| Switch::create(&new).map(drop))
     };

@@ -168,6 +168,7 @@ impl Ovs {
             switch: OPEN_VSWITCH.to_owned(),
             version: self.programs.version.clone(),
             kind: self.kind,
+            hook: None,
         }
     }
 

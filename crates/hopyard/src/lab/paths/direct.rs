@@ -5,7 +5,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::role;
 use crate::lab::{Builder, Result, Subnet, Topology};
 use crate::meter::way::Hop;
-use crate::model::{Axes, Peer};
+use crate::model::{Axes, Hook, Peer};
 
 pub(super) struct Direct;
 
@@ -30,8 +30,15 @@ impl Path for Direct {
         &[Need::Kind("veth"), Need::DirectSwitch]
     }
 
+    fn needs_for(&self, axes: &Axes) -> &'static [Need] {
+        match axes.hook {
+            Some(Hook::Tcx) => &[Need::Tcx],
+            Some(Hook::Clsact) | None => &[],
+        }
+    }
+
     fn axes(&self) -> &'static [&'static str] {
-        &["containers", "ports", "rules"]
+        &["containers", "ports", "rules", "hook"]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {

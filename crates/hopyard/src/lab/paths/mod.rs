@@ -21,9 +21,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hopyard_net::{Cgroup, Handle, NetNs, apply_ruleset, cpu, probe_kind};
-use hopyard_switch::{NewSwitch, Switch};
+use hopyard_switch::{Hooks, NewSwitch, Switch};
 
-use super::switching::switch_name;
+use super::switching::{self, switch_name};
 use super::{Builder, Error, LabId, Result, Topology, ovs, tap, vde};
 use crate::guest;
 use crate::model::{Attach, Axes, Cpus, Feature, Peer, Scheduler, UnknownName};
@@ -246,8 +246,10 @@ pub enum Need {
     BridgeNetfilter,
     /// Packet filter rules, and the program that loads them.
     Filter,
-    /// tcx hooks and a BPF file system, which the direct switch lives on.
+    /// Hooks for eBPF programs and a BPF file system, which the direct switch lives on.
     DirectSwitch,
+    /// Hooks of the newer kind for it.
+    Tcx,
     /// The programs of Open vSwitch, and a datapath for them.
     OpenVswitch,
     /// QEMU, and a kernel to boot.
@@ -285,7 +287,8 @@ impl Need {
             Self::Kind(kind) => modules(std::slice::from_ref(kind)),
             Self::BridgeNetfilter => modules(&["br_netfilter"]),
             // No guests within guests.
-            Self::DirectSwitch | Self::Guest => modules(&[]),
+            Self::DirectSwitch => modules(&["sch_ingress", "cls_bpf"]),
+            Self::Tcx | Self::Guest => modules(&[]),
             Self::Filter => Carried {
                 programs: &["nft"],
                 ..modules(&["nf_tables"])
@@ -326,6 +329,13 @@ impl Need {
         match self {
             Self::Kind(kind) => probe_kind(kind),
             Self::DirectSwitch => probe_switch(),
+            Self::Tcx if hopyard_switch::has_tcx() => Ok(()),
+            Self::Tcx => Err(hopyard_net::Error::Unsupported {
+                what: "attach the programs of a direct switch".to_owned(),
+                feature: "tcx".to_owned(),
+                remedy: "it takes Linux 6.6 or newer; without it `hook=clsact` is the way"
+                    .to_owned(),
+            }),
             Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
             Self::OpenVswitch => ovs::probe(),
             Self::Guest => guest::probe(),
@@ -349,22 +359,26 @@ impl Need {
     }
 }
 
-/// Makes an empty switch and removes it.
+/// Makes a switch without ports and removes it. Its hooks are found at a device of its own namespace.
 fn probe_switch() -> hopyard_net::Result<()> {
     let name = switch_name(LabId::next());
     let new = NewSwitch {
         name: &name,
+        hooks: switching::hooks(None, 0),
         ..NewSwitch::default()
     };
+    if new.hooks == Hooks::Clsact {
+        Handle::new(&NetNs::create()?)?.add_clsact("lo")?;
+    }
     Switch::create(&new)
         .and_then(Switch::delete)
         .map_err(|error| match error {
             hopyard_switch::Error::Net(error) => error,
             other => hopyard_net::Error::Unsupported {
                 what: "make a direct switch".to_owned(),
-                feature: "tcx".to_owned(),
+                feature: "eBPF programs at its devices".to_owned(),
                 remedy: format!(
-                    "it takes Linux 6.6 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_ACT, and \
+                    "it takes Linux 5.17 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_ACT, and \
                      CAP_BPF ({}), or choose another path",
                     crate::chain(&other)
                 ),

@@ -13,8 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use axis::{Axis, AxisError};
 pub use registry::{AXES, MOST_FLOWS, axis};
 pub use values::{
-    Attach, Containers, Cpus, Distribution, Family, Join, OffloadFlag, Placement, Rate, Scheduler,
-    Segments, Steering, Switch,
+    Attach, Containers, Cpus, Distribution, Family, Hook, Join, OffloadFlag, Placement, Rate,
+    Scheduler, Segments, Steering, Switch,
 };
 
 use super::{LoadKind, Peer, SearchFor, Start};
@@ -110,6 +110,9 @@ pub struct Axes {
     /// Which frames of a TCP flow the tap switch joins; absent leaves its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join: Option<Join>,
+    /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or where there is no tcx.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<Hook>,
     /// All offload flags that can be changed at once; absent leaves the kernel's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offload: Option<Switch>,
@@ -166,6 +169,7 @@ impl Default for Axes {
             queues: None,
             steering: None,
             join: None,
+            hook: None,
             offload: None,
             tso: None,
             gso: None,

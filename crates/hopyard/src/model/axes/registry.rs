@@ -1,7 +1,7 @@
 //! The registry: every axis with how it is named, read and shown, and where it applies.
 
 use super::values::{
-    ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, JOINS, PLACEMENTS, SCHEDULERS, SEGMENTS,
+    ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, HOOKS, JOINS, PLACEMENTS, SCHEDULERS, SEGMENTS,
     STEERINGS, SWITCHES, choice,
 };
 use super::{Axis, AxisError};
@@ -369,6 +369,14 @@ pub static AXES: &[Axis] = &[
         &JOINS,
         "which frames of a TCP flow the tap switch joins: none, as GRO does, or all that follow each other",
         "off, packets, stream (default stream)",
+        |_, _| true,
+        of_path: true
+    ),
+    choice_axis!(
+        hook,
+        &HOOKS,
+        "where the kernel runs the programs of the direct switch",
+        "tcx, clsact (default tcx; clsact for more than 64 ports and before Linux 6.6)",
         |_, _| true,
         of_path: true
     ),

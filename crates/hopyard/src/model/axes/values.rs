@@ -126,6 +126,16 @@ impl Attach {
     pub const ALL: [Self; 3] = [Self::Bridge, Self::Direct, Self::Macvtap];
 }
 
+/// Where the kernel runs the programs of the direct switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Hook {
+    /// tcx (Linux 6.6): each device waits for a grace period, some 10 ms.
+    Tcx,
+    /// Classifiers of a `clsact`, as before tcx.
+    Clsact,
+}
+
 /// On or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -224,6 +234,7 @@ pub(super) const ATTACHES: [(&str, Attach); 3] = [
     ("direct", Attach::Direct),
     ("macvtap", Attach::Macvtap),
 ];
+pub(super) const HOOKS: [(&str, Hook); 2] = [("tcx", Hook::Tcx), ("clsact", Hook::Clsact)];
 pub(super) const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
@@ -249,6 +260,7 @@ shown_as!(
     Segments: SEGMENTS,
     Distribution: DISTRIBUTIONS,
     Attach: ATTACHES,
+    Hook: HOOKS,
     Switch: SWITCHES,
 );
 

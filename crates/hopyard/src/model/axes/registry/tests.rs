@@ -32,6 +32,7 @@ fn every_axis_takes_its_own_shown_value_back() {
         ("queues", "4"),
         ("steering", "cpu"),
         ("join", "packets"),
+        ("hook", "clsact"),
         ("offload", "off"),
         ("tso", "on"),
         ("gso", "off"),
