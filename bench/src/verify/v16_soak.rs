@@ -2,7 +2,8 @@
 //! memory, files and threads and the host's network namespaces do not grow, and the cost of a datagram does not drift.
 //!
 //! Memory is looked at from both sides: what the program has asked for and not given back, which is what a leak
-//! grows, and what is resident, which has in it what the allocator keeps for the next time.
+//! grows, and what of its own is resident, which has in it what the allocator keeps for the next time. Pages of the
+//! program's file, which come in as its code is first run, are not its own.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -94,7 +95,7 @@ impl Held {
         let count = |directory| Ok::<_, Failure>(fs::read_dir(directory)?.count() as u64);
         Ok(Self {
             asked_for_kib: asked_for_kib(),
-            resident_kib: figure("/proc/self/status", "VmRSS:")?,
+            resident_kib: figure("/proc/self/status", "RssAnon:")?,
             files: count("/proc/self/fd")?,
             threads: count("/proc/self/task")?,
             namespaces: figure("/proc/slabinfo", "net_namespace ")?,

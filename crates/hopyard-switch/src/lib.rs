@@ -15,9 +15,11 @@ mod layout;
 mod mac;
 mod port;
 mod programs;
+mod remove;
 mod show;
 mod state;
 mod switch;
+mod upgrade;
 
 pub use bypass::{Bypassed, bypassed_rules};
 pub use error::{Error, Result};

@@ -16,7 +16,8 @@ use crate::layout::{
     STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS, SWITCH_CLSACT, SWITCH_UPGRADING,
 };
 use crate::mac::Mac;
-use crate::programs::{self, Hook, Hooks, Place, port_link, uplink_link};
+use crate::programs::{self, Hook, Hooks, Place, uplink_link};
+use crate::remove;
 use crate::state::{Stage, State, stage};
 
 /// What a new switch is to be.
@@ -89,7 +90,7 @@ impl Switch {
         if made.is_err() {
             // The first problem is the one to report; what stays is unfinished, so the next command
             // removes it.
-            let _ = remove(&directory);
+            let _ = remove::all(&directory);
         }
         made
     }
@@ -162,78 +163,6 @@ impl Switch {
         }
     }
 
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Puts the programs of this version in place of those that run, without losing a packet. Maps
-    /// stay.
-    ///
-    /// # Errors
-    /// The kernel refuses the new programs; then the old ones go on.
-    pub fn upgrade(&mut self) -> Result<()> {
-        let _lock = self.lock()?;
-        if self.state.config()?.hooks() == Hooks::Clsact {
-            self.here(&format!("upgrade switch `{}`", self.name))?;
-        }
-        self.repair()?;
-        if let Err(error) = programs::load(&self.directory) {
-            programs::unload(&self.directory)?;
-            return Err(error);
-        }
-        let config = self.state.config()?;
-        // From here on it is finished, by whoever comes next if not by us.
-        self.state.set_config(Config {
-            flags: config.flags | SWITCH_UPGRADING,
-            ..config
-        })?;
-        self.finish_upgrade()
-    }
-
-    fn finish_upgrade(&mut self) -> Result<()> {
-        programs::install(&self.directory)?;
-        let config = self.state.config()?;
-        match config.hooks() {
-            Hooks::Tcx => self.replace_links(&config)?,
-            Hooks::Clsact => self.replace_classifiers(&config)?,
-        }
-        self.state.set_config(Config {
-            flags: config.flags & !SWITCH_UPGRADING,
-            ..config
-        })
-    }
-
-    fn replace_links(&self, config: &Config) -> Result<()> {
-        if config.uplink != 0 {
-            for hook in UPLINK {
-                programs::replace(&self.directory, hook, uplink_link(hook))?;
-            }
-        }
-        for (slot, _) in self.state.ports()? {
-            programs::replace(&self.directory, Hook::Port, &port_link(slot))?;
-        }
-        Ok(())
-    }
-
-    /// From within the namespace.
-    fn replace_classifiers(&self, config: &Config) -> Result<()> {
-        for (hook, device) in attached(&self.state, config)? {
-            if let Some(device) = device_name(device) {
-                programs::replace_classifier(&self.directory, hook, &device)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes classifiers off these devices, where the switch has any and this is its namespace: elsewhere they stay
-    /// until their device goes.
-    pub(crate) fn detach_classifiers(&self, from: &[(Hook, u32)]) -> Result<()> {
-        let config = self.state.config()?;
-        detach_classifiers(&self.directory, &config, from)
-    }
-
     /// Every name in use, of unfinished switches too.
     ///
     /// # Errors
@@ -242,38 +171,10 @@ impl Switch {
         bpffs::names()
     }
 
-    /// Removes whatever there is under a name, whole or not, of whichever version; nothing is fine.
-    ///
-    /// # Errors
-    /// Something cannot be removed.
-    pub fn discard(name: &str) -> Result<()> {
-        check_name("remove a switch", name)?;
-        let Some(_lock) = Lock::at_home()? else {
-            return Ok(());
-        };
-        remove(&directory(name))
-    }
-
-    /// Removes the switch of a name, of whichever version. Its devices stay.
-    ///
-    /// # Errors
-    /// There is none of that name; something of it cannot be removed.
-    pub fn remove(name: &str) -> Result<()> {
-        check_name("remove a switch", name)?;
-        let directory = directory(name);
-        let Some(_lock) = Lock::at_home()?.filter(|_| directory.exists()) else {
-            return Err(no_switch(name));
-        };
-        remove(&directory)
-    }
-
-    /// Removes this switch. Its devices stay.
-    ///
-    /// # Errors
-    /// Something of it cannot be removed; asking again goes on from there.
-    pub fn delete(self) -> Result<()> {
-        let _lock = self.lock()?;
-        remove(&self.directory)
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The lock, while the switch still stands: somebody else may have deleted it since it was found.
@@ -368,7 +269,7 @@ pub struct PartyStats {
 }
 
 /// The hooks of an uplink.
-const UPLINK: [Hook; 2] = [Hook::UplinkIn, Hook::UplinkOut];
+pub(crate) const UPLINK: [Hook; 2] = [Hook::UplinkIn, Hook::UplinkOut];
 
 impl Config {
     pub(crate) fn hooks(&self) -> Hooks {
@@ -389,7 +290,7 @@ fn flags(new: &NewSwitch<'_>) -> u32 {
 }
 
 /// Where programs of a switch run, by the index of the device.
-fn attached(state: &State, config: &Config) -> Result<Vec<(Hook, u32)>> {
+pub(crate) fn attached(state: &State, config: &Config) -> Result<Vec<(Hook, u32)>> {
     let ports = state.ports()?;
     let ports = ports.iter().map(|(_, port)| (Hook::Port, port.device));
     let uplink = UPLINK.map(|hook| (hook, config.uplink)).into_iter();
@@ -399,33 +300,7 @@ fn attached(state: &State, config: &Config) -> Result<Vec<(Hook, u32)>> {
         .collect())
 }
 
-fn detach_classifiers(directory: &Path, config: &Config, from: &[(Hook, u32)]) -> Result<()> {
-    if config.hooks() != Hooks::Clsact {
-        return Ok(());
-    }
-    let here = Here::new()?;
-    if here.inode != config.netns {
-        return Ok(());
-    }
-    for (hook, device) in from {
-        if let Some(device) = device_name(*device) {
-            programs::detach_classifier(directory, &here.handle, *hook, &device)?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes all there is in the directory of a switch. Links end with their files; classifiers go before, where there
-/// are maps yet to tell of them.
-fn remove(directory: &Path) -> Result<()> {
-    if let Ok(state) = State::open(directory) {
-        let config = state.config()?;
-        detach_classifiers(directory, &config, &attached(&state, &config)?)?;
-    }
-    bpffs::remove_directory(directory)
-}
-
-fn no_switch(name: &str) -> Error {
+pub(crate) fn no_switch(name: &str) -> Error {
     Error::NoSwitch {
         name: name.to_owned(),
         there: bpffs::names().unwrap_or_default(),

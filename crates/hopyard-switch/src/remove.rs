@@ -1,0 +1,80 @@
+//! Removing switches, and what runs at their devices.
+
+use std::path::Path;
+
+use crate::bpffs::{self, Lock, check_name, directory};
+use crate::error::Result;
+use crate::here::{Here, device_name};
+use crate::layout::Config;
+use crate::programs::{self, Hook, Hooks};
+use crate::state::State;
+use crate::switch::{Switch, attached, no_switch};
+
+impl Switch {
+    /// Takes classifiers off these devices, where the switch has any and this is its namespace: elsewhere they stay
+    /// until their device goes.
+    pub(crate) fn detach_classifiers(&self, from: &[(Hook, u32)]) -> Result<()> {
+        let config = self.state.config()?;
+        detach_classifiers(&self.directory, &config, from)
+    }
+
+    /// Removes whatever there is under a name, whole or not, of whichever version; nothing is fine.
+    ///
+    /// # Errors
+    /// Something cannot be removed.
+    pub fn discard(name: &str) -> Result<()> {
+        check_name("remove a switch", name)?;
+        let Some(_lock) = Lock::at_home()? else {
+            return Ok(());
+        };
+        all(&directory(name))
+    }
+
+    /// Removes the switch of a name, of whichever version. Its devices stay.
+    ///
+    /// # Errors
+    /// There is none of that name; something of it cannot be removed.
+    pub fn remove(name: &str) -> Result<()> {
+        check_name("remove a switch", name)?;
+        let directory = directory(name);
+        let Some(_lock) = Lock::at_home()?.filter(|_| directory.exists()) else {
+            return Err(no_switch(name));
+        };
+        all(&directory)
+    }
+
+    /// Removes this switch. Its devices stay.
+    ///
+    /// # Errors
+    /// Something of it cannot be removed; asking again goes on from there.
+    pub fn delete(self) -> Result<()> {
+        let _lock = self.lock()?;
+        all(&self.directory)
+    }
+}
+
+fn detach_classifiers(directory: &Path, config: &Config, from: &[(Hook, u32)]) -> Result<()> {
+    if config.hooks() != Hooks::Clsact {
+        return Ok(());
+    }
+    let here = Here::new()?;
+    if here.inode != config.netns {
+        return Ok(());
+    }
+    for (hook, device) in from {
+        if let Some(device) = device_name(*device) {
+            programs::detach_classifier(directory, &here.handle, *hook, &device)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes all there is in the directory of a switch. Links end with their files; classifiers go before, where there
+/// are maps yet to tell of them.
+pub(crate) fn all(directory: &Path) -> Result<()> {
+    if let Ok(state) = State::open(directory) {
+        let config = state.config()?;
+        detach_classifiers(directory, &config, &attached(&state, &config)?)?;
+    }
+    bpffs::remove_directory(directory)
+}

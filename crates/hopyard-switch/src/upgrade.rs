@@ -1,0 +1,68 @@
+//! Putting the programs of another version in place of those that run.
+
+use crate::error::Result;
+use crate::here::device_name;
+use crate::layout::{Config, SWITCH_UPGRADING};
+use crate::programs::{self, Hook, Hooks, port_link, uplink_link};
+use crate::switch::{Switch, UPLINK, attached};
+
+impl Switch {
+    /// Puts the programs of this version in place of those that run, without losing a packet. Maps
+    /// stay.
+    ///
+    /// # Errors
+    /// The kernel refuses the new programs; then the old ones go on.
+    pub fn upgrade(&mut self) -> Result<()> {
+        let _lock = self.lock()?;
+        if self.state.config()?.hooks() == Hooks::Clsact {
+            self.here(&format!("upgrade switch `{}`", self.name))?;
+        }
+        self.repair()?;
+        if let Err(error) = programs::load(&self.directory) {
+            programs::unload(&self.directory)?;
+            return Err(error);
+        }
+        let config = self.state.config()?;
+        // From here on it is finished, by whoever comes next if not by us.
+        self.state.set_config(Config {
+            flags: config.flags | SWITCH_UPGRADING,
+            ..config
+        })?;
+        self.finish_upgrade()
+    }
+
+    pub(crate) fn finish_upgrade(&mut self) -> Result<()> {
+        programs::install(&self.directory)?;
+        let config = self.state.config()?;
+        match config.hooks() {
+            Hooks::Tcx => self.replace_links(&config)?,
+            Hooks::Clsact => self.replace_classifiers(&config)?,
+        }
+        self.state.set_config(Config {
+            flags: config.flags & !SWITCH_UPGRADING,
+            ..config
+        })
+    }
+
+    fn replace_links(&self, config: &Config) -> Result<()> {
+        if config.uplink != 0 {
+            for hook in UPLINK {
+                programs::replace(&self.directory, hook, uplink_link(hook))?;
+            }
+        }
+        for (slot, _) in self.state.ports()? {
+            programs::replace(&self.directory, Hook::Port, &port_link(slot))?;
+        }
+        Ok(())
+    }
+
+    /// From within the namespace.
+    fn replace_classifiers(&self, config: &Config) -> Result<()> {
+        for (hook, device) in attached(&self.state, config)? {
+            if let Some(device) = device_name(device) {
+                programs::replace_classifier(&self.directory, hook, &device)?;
+            }
+        }
+        Ok(())
+    }
+}
