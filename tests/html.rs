@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use crate::support::alone;
@@ -274,12 +277,13 @@ fn many<T: Clone>(these: &[T], times: u32, set: impl Fn(&mut T, u32)) -> Vec<T> 
 /// What can be taken home reads as what it is called.
 fn data(browser: &mut Browser, samples: usize) {
     let script = "(() => { const [json, csv] = [...document.querySelectorAll('a[download]')].map(a => a.href); \
-                  const bytes = Uint8Array.from(atob(json.split(',')[1]), c => c.charCodeAt(0)); \
-                  return {document: JSON.parse(new TextDecoder().decode(bytes)), \
+                  return {document: json.split(',')[1], \
                   rows: decodeURIComponent(csv.slice(csv.indexOf(',') + 1)).trim().split('\\n').length}; })()";
     let data = browser.evaluate(script);
-    assert_eq!(data["document"]["schema"], "hopyard/run/1");
-    assert_eq!(data["document"]["cells"].as_array().unwrap().len(), 4);
+    let packed = STANDARD.decode(data["document"].as_str().unwrap()).unwrap();
+    let document: Value = serde_json::from_reader(GzDecoder::new(&*packed)).unwrap();
+    assert_eq!(document["schema"], "hopyard/run/1");
+    assert_eq!(document["cells"].as_array().unwrap().len(), 4);
     // A row for the names of the columns.
     assert_eq!(data["rows"], samples + 1);
 }

@@ -24,6 +24,7 @@ mod doctor;
 mod exports;
 mod floods;
 mod forward;
+mod hooks;
 mod html;
 mod interrupts;
 mod kept;

@@ -1,7 +1,11 @@
-//! The data behind the page, inside it: the document and a table of all samples.
+//! The data behind the page, inside it: the document, compressed, and a table of all samples.
+
+use std::io::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use maud::{Markup, html};
 
 use crate::model::{Observation, RunReport};
@@ -12,19 +16,28 @@ pub(super) fn links(report: &RunReport, observations: &[Observation]) -> Markup 
     let id = tame(&report.run.id).replace('/', "-");
     let document = serde_json::to_string(report)
         .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
-    let document = format!("data:application/json;base64,{}", STANDARD.encode(document));
+    let document =
+        compressed(document.as_bytes()).unwrap_or_else(|error| error.to_string().into_bytes());
+    let document = format!("data:application/gzip;base64,{}", STANDARD.encode(document));
     let samples = tidy::csv(&tidy::columns(&report.run.id, observations));
     let samples = format!("data:text/csv;charset=utf-8,{}", percent_encoded(&samples));
     html! {
         ul.screen {
-            li { a download=(format!("{id}.json")) href=(document) { "The whole document as JSON" }
-                " (" code { "hopyard/run/1" } ", see " code { "hopyard schema" } ")" }
+            li { a download=(format!("{id}.json.gz")) href=(document) { "The whole document as JSON" }
+                " (" code { "hopyard/run/1" } ", see " code { "hopyard schema" } "; " code { "gunzip" } " unpacks it)" }
             @if !observations.is_empty() {
                 li { a download=(format!("{id}-samples.csv")) href=(samples) { "Every sample as CSV" }
                     " (a row for each, a column for each quantity)" }
             }
         }
     }
+}
+
+/// As gzip (RFC 1952), without a name or a time. It cannot fail in memory.
+fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    encoder.finish()
 }
 
 /// Of a URL (RFC 3986): what is not unreserved or harmless in data.
