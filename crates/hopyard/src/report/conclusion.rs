@@ -42,7 +42,7 @@ pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
     let more = sentences.len().saturating_sub(MOST);
     if more > 0 {
         sentences.truncate(MOST);
-        sentences.push(format!("{more} more are in the tables above."));
+        sentences.push(format!("{more} more are in the tables."));
     }
     vec![
         Block::Heading(format!("What the verdicts support, relative to {base}")),
