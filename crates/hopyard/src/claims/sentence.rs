@@ -99,13 +99,9 @@ fn rest(claim: &ClaimReport, check: &CheckReport) -> String {
                 rule.margin(point.measured.value) >= 0.0
             });
         let side = if inside { "within" } else { "beyond" };
-        let size = if effect < 1.0 {
-            percent(effect)
-        } else {
-            format!("a factor of {:.1}", 1.0 + effect)
-        };
         text.push_str(&format!(
-            "; {size} {side} a bound would have shown four times out of five"
+            "; {} {side} a bound would have shown four times out of five",
+            size(effect)
         ));
     }
     let others = claim
@@ -127,4 +123,25 @@ fn rest(claim: &ClaimReport, check: &CheckReport) -> String {
         )),
     }
     text
+}
+/// An effect as a share of a bound, in words. Of a wide spread, how wide is of no use to anybody.
+fn size(effect: f64) -> String {
+    const VAST: f64 = 10.0;
+    match 1.0 + effect {
+        factor if factor > VAST => format!("not even a factor of {VAST:.0}"),
+        factor if factor >= 2.0 => format!("a factor of {factor:.1}"),
+        _ => percent(effect),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_are_shares_factors_or_vast() {
+        assert_eq!(size(0.036), "3.6 %");
+        assert_eq!(size(2.4), "a factor of 3.4");
+        assert_eq!(size(1030.0), "not even a factor of 10");
+    }
 }

@@ -32,6 +32,20 @@ pub(crate) fn hear<T: DeserializeOwned + Send + 'static>(
     Ok(heard)
 }
 
+/// As [`hear`], to the end, when the thread is gone too: one that is about to end holds memory that a search for
+/// leaks would find.
+#[cfg(fuzzing)]
+pub(super) fn hear_all<T: DeserializeOwned + Send + 'static>(
+    from: impl Read + Send + 'static,
+) -> io::Result<Vec<io::Result<T>>> {
+    let (tell, heard) = sync_channel(AHEAD);
+    let listener = thread::Builder::new().spawn(move || listen(BufReader::new(from), &tell))?;
+    let messages = heard.into_iter().collect();
+    let ended = listener.join();
+    assert!(ended.is_ok(), "the listener panicked");
+    Ok(messages)
+}
+
 /// Passes messages on until the first that is none, or until nobody hears them any more.
 fn listen<T: DeserializeOwned>(mut from: impl BufRead, tell: &SyncSender<io::Result<T>>) {
     loop {

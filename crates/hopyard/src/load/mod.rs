@@ -30,6 +30,5 @@ pub use spec::{LoadSpec, least_load, pace_of};
 pub fn heard<T: serde::de::DeserializeOwned + Send + 'static>(
     bytes: Vec<u8>,
 ) -> std::io::Result<Vec<std::io::Result<T>>> {
-    let heard = lines::hear("fuzz", std::io::Cursor::new(bytes))?;
-    Ok(heard.into_iter().collect())
+    lines::hear_all(std::io::Cursor::new(bytes))
 }
