@@ -18,6 +18,10 @@ pub(crate) fn attributes(message: &[u8], header: usize) -> impl Iterator<Item = 
         })
 }
 
+/// Bytes of `struct tcmsg`, which is before the attributes of queueing disciplines and classifiers.
+pub(crate) const TCMSG: usize = 20;
+pub(crate) const TCA_KIND: u16 = 1;
+
 /// The value of one attribute.
 pub(crate) fn attribute(message: &[u8], header: usize, wanted: u16) -> Option<&[u8]> {
     attributes(message, header).find_map(|(kind, value)| (kind == wanted).then_some(value))

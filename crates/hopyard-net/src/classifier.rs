@@ -3,15 +3,12 @@
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle};
 
-use crate::attrs::{attribute, text, u32_at};
+use crate::attrs::{TCA_KIND, TCMSG, attribute, text, u32_at};
 use crate::error::{Error, Result};
-use crate::handle::{Handle, missing_device, refused};
+use crate::handle::{Handle, refused};
 
-/// `struct tcmsg`, octets.
-const TCMSG: usize = 20;
-const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_BPF_NAME: u16 = 7;
 const TCA_BPF_ID: u16 = 11;
@@ -63,7 +60,7 @@ impl Handle {
     /// [`Error::Missing`] if there is no such device.
     pub fn classifiers(&self, device: &str, side: Side) -> Result<Vec<Classifier>> {
         let what = format!("ask what classifies packets of `{device}`");
-        let message = self.clsact(&what, device, side.parent())?;
+        let message = self.tc_message(&what, device, side.parent())?;
         let replies = self.dump(&what, &RouteNetlinkMessage::GetTrafficFilter(message))?;
         Ok(replies
             .iter()
@@ -77,7 +74,7 @@ impl Handle {
     /// [`Error::Unsupported`] without `sch_ingress`, [`Error::Missing`] for the device.
     pub fn add_clsact(&self, device: &str) -> Result<()> {
         let what = format!("give `{device}` a clsact");
-        let mut message = self.clsact(&what, device, PARENT)?;
+        let mut message = self.tc_message(&what, device, PARENT)?;
         message.header.handle = TcHandle {
             major: 0xffff,
             minor: 0,
@@ -99,21 +96,12 @@ impl Handle {
     /// Removes the `clsact` of a device, and with it all its classifiers.
     ///
     /// # Errors
-    /// [`Error::Missing`] for the device, [`Error::Kernel`] where it
-    /// has none.
+    /// [`Error::Missing`] for the device, [`Error::Kernel`] where it has none.
     pub fn remove_clsact(&self, device: &str) -> Result<()> {
         let what = format!("remove the clsact of `{device}`");
-        let message = self.clsact(&what, device, PARENT)?;
+        let message = self.tc_message(&what, device, PARENT)?;
         let message = RouteNetlinkMessage::DelQueueDiscipline(message);
         self.ask(&what, device, message, 0).map(drop)
-    }
-
-    fn clsact(&self, what: &str, device: &str, parent: TcHandle) -> Result<TcMessage> {
-        let index = self.index_for(what, device)?;
-        let index = i32::try_from(index).map_err(|_| missing_device(what, device))?;
-        let mut message = TcMessage::with_index(index);
-        message.header.parent = parent;
-        Ok(message)
     }
 }
 

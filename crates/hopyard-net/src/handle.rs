@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{TcHandle, TcMessage};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::error::{Error, Result};
@@ -88,6 +89,15 @@ impl Handle {
 
     pub(crate) fn counters(&self) -> &File {
         &self.counters
+    }
+
+    /// The beginning of a message about what is at a place of a device: its root, its ingress…
+    pub(crate) fn tc_message(&self, what: &str, name: &str, parent: TcHandle) -> Result<TcMessage> {
+        let index = self.index_for(what, name)?;
+        let index = i32::try_from(index).map_err(|_| missing_device(what, name))?;
+        let mut message = TcMessage::with_index(index);
+        message.header.parent = parent;
+        Ok(message)
     }
 
     /// A request about the device `name`.

@@ -2,10 +2,10 @@
 
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcOption};
 
 use crate::error::{Error, Result};
-use crate::handle::{Handle, missing_device, refused};
+use crate::handle::{Handle, refused};
 
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
@@ -77,9 +77,7 @@ impl Handle {
         }
         let link = self.link(name)?;
         let shape = Shape::new(rate_bps, link.mtu);
-        let index = i32::try_from(link.index).map_err(|_| missing_device(&what, name))?;
-        let mut message = TcMessage::with_index(index);
-        message.header.parent = TcHandle::ROOT;
+        let mut message = self.tc_message(&what, name, TcHandle::ROOT)?;
         message.header.handle = TcHandle { major: 1, minor: 0 };
         message.attributes = vec![
             TcAttribute::Kind("tbf".into()),
@@ -104,10 +102,7 @@ impl Handle {
     /// [`Error::Missing`] for the device, [`Error::Kernel`] (`ENOENT`) where there is nothing to remove.
     pub fn unshape(&self, name: &str) -> Result<()> {
         let what = format!("remove the rate of `{name}`");
-        let index = self.index_for(&what, name)?;
-        let index = i32::try_from(index).map_err(|_| missing_device(&what, name))?;
-        let mut message = TcMessage::with_index(index);
-        message.header.parent = TcHandle::ROOT;
+        let message = self.tc_message(&what, name, TcHandle::ROOT)?;
         self.ask(
             &what,
             name,

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::TcMessage;
 
-use crate::attrs::{attribute, text, u32_at, u64_at};
+use crate::attrs::{TCA_KIND, TCMSG, attribute, text, u32_at, u64_at};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 
@@ -15,10 +15,7 @@ use crate::handle::Handle;
 const COUNTERS: &str = "/proc/thread-self/net/dev";
 /// Lines of [`COUNTERS`] before the first device.
 const HEADS: usize = 2;
-/// Bytes of `struct tcmsg`.
-const TCMSG: usize = 20;
 const TC_H_ROOT: u32 = u32::MAX;
-const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;

@@ -11,7 +11,8 @@
 
 #include "layout.h"
 
-/* What a program at a tcx hook may answer (enum tcx_action_base, Linux 6.6). */
+/* What a program may answer at a tcx hook (enum tcx_action_base, Linux 6.6) and, by the same numbers, as a classifier
+ * (TC_ACT_UNSPEC, TC_ACT_SHOT). */
 #define VERDICT_NEXT -1 /* go on to the next program, then the stack */
 #define VERDICT_DROP 2
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The direct switch's three programs, each at a tcx hook:
+ * The direct switch's three programs, each at a tcx hook or in its place a classifier of a clsact:
  *
  *   hopyard_port_in  ingress of a port: what its guest sends
  *   hopyard_up_in    ingress of the uplink: what the wire brings, and what the switch gives to the host

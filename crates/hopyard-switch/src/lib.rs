@@ -3,7 +3,7 @@
 //!
 //! Three eBPF programs (`bpf/switch.bpf.c`) run at the tcx hooks of the ports and of the uplink; their
 //! maps and links are pinned in the BPF file system, so a [`Switch`] outlives the process that made it
-//! and is found again by name. All that refers to devices acts in the network namespace of the calling
+//! and is found again by name. [`Hooks::Clsact`] is for namespaces that end with their switch. All that refers to devices acts in the network namespace of the calling
 //! thread. `docs/switch.md` tells the way of a frame.
 
 mod bpffs;

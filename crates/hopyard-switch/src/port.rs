@@ -46,7 +46,7 @@ impl Switch {
         self.add_ports(std::slice::from_ref(new))
     }
 
-    /// Binds devices to the switch as ports, one after another. Each takes the kernel some 10 ms, whoever else
+    /// Binds devices to the switch as ports, one after another. At tcx hooks each takes the kernel some 10 ms, whoever else
     /// waits: it lets all packets under way pass by with its network configuration locked (`tcx_entry_sync`).
     ///
     /// # Errors

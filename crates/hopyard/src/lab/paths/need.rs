@@ -132,7 +132,7 @@ impl Need {
     }
 }
 
-/// Makes a switch without ports and removes it. Its hooks are found at a device of its own namespace.
+/// Makes a switch without ports and removes it; where it would have classifiers, sees whether a device takes them.
 fn probe_switch() -> hopyard_net::Result<()> {
     let name = switch_name(LabId::next());
     let new = NewSwitch {
