@@ -136,6 +136,8 @@ pub struct Sampler {
     pub warm_up: Duration,
     /// Self-timed work of the responder, for experiments with a known answer.
     pub service_time: Duration,
+    /// Self-timed work of a requester before each request, outside the round trip, for the same.
+    pub pause: Duration,
 }
 
 /// Shares of the machine's CPU time.
@@ -164,6 +166,7 @@ impl Sampler {
             window,
             warm_up,
             service_time: Duration::ZERO,
+            pause: Duration::ZERO,
         })
     }
 
@@ -235,7 +238,8 @@ impl Sampler {
             chosen => chosen.to_vec(),
         };
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
-        spec.service_time_ns = u64::try_from(self.service_time.as_nanos()).unwrap_or(u64::MAX);
+        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        (spec.service_time_ns, spec.pause_ns) = (ns(self.service_time), ns(self.pause));
         let mut ends = Ends {
             is_crowded: spec.crowded,
             clients: lab.start_clients(&self.program)?,

@@ -270,6 +270,7 @@ impl<'a> Prepared<'a> {
                 response: vec![0x5a; spec.response_size as usize],
                 datagrams: !spec.kind.is_tcp(),
                 service_time_ns: spec.service_time_ns,
+                pause_ns: spec.pause_ns,
             },
             times: Times {
                 histogram: flow::histogram()?,

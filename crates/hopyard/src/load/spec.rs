@@ -52,6 +52,9 @@ pub struct LoadSpec {
     /// numbered datagrams between the time it writes into every other one and the call that sends it.
     #[serde(default)]
     pub service_time_ns: u64,
+    /// Self-timed work of a requester before each request, outside the round trip, ns (for `verify`).
+    #[serde(default)]
+    pub pause_ns: u64,
 }
 
 /// Longest time between two messages of a paced flow, ns: traffic ends within it.
@@ -89,6 +92,7 @@ impl LoadSpec {
             cache_misses: axes.containers.is_some(),
             round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
             service_time_ns: 0,
+            pause_ns: 0,
         }
     }
 

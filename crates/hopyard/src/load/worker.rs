@@ -159,6 +159,7 @@ fn ceiling(spec: &LoadSpec, span: Duration, cpu: Option<usize>) -> Result<Tallie
             response: vec![0; spec.response_size as usize],
             datagrams: false,
             service_time_ns: 0,
+            pause_ns: 0,
         };
         let mut times = Times {
             histogram: flow::histogram()?,

@@ -30,6 +30,8 @@ pub(crate) struct Responder {
     pub(crate) datagrams: bool,
     /// Self-timed work before each response, ns.
     pub(crate) service_time_ns: u64,
+    /// Self-timed work before each request, outside the round trip, ns.
+    pub(crate) pause_ns: u64,
 }
 
 /// Sends requests and waits for their responses until told to stop.
@@ -45,6 +47,10 @@ pub(crate) fn client(
     let mut counted = Counted::default();
     let mut began = clock::monotonic_ns();
     while !context.stopped() {
+        if buffers.pause_ns > 0 {
+            work_for(buffers.pause_ns);
+            began = clock::monotonic_ns();
+        }
         if buffers.datagrams {
             buffers.request[0] = buffers.request[0].wrapping_add(1);
         }
