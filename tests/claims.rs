@@ -78,6 +78,10 @@ fn wrong_words_leave_nothing_behind() {
                 &["show", "moon"][..],
                 &["there is no claim or report `moon`"][..],
             ),
+            (
+                &["NS3", "--kernel", "/etc/passwd", "--out", &out][..],
+                &["/etc/passwd is no kernel to boot"][..],
+            ),
             (&["ND9", "--format", "pdf"][..], &["pdf", "markdown"][..]),
             (
                 &["ND9", "--brief", "--points"][..],

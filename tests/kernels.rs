@@ -149,6 +149,22 @@ fn what_cannot_be_booted_is_named_and_nothing_stays() {
         .says(&["in the guest: path `netkit` cannot be built here"]);
 }
 
+/// Claims need guests that boot: one that does not is no answer of the guest's.
+#[test]
+fn claims_are_not_judged_by_a_guest_that_does_not_boot() {
+    let _beside = beside();
+    let kernel = kernel();
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("out");
+    let mut command = hopyard(&["claims", "NS3", "--quick", "--accel", "tcg", "--kernel"]);
+    command.arg(&kernel).arg("--out").arg(&out);
+    command.args(["--append", "rdinit=/nothing"]);
+    let said = Running::start(command).wait_for_nothing_left(&[].into());
+    said.exits(2)
+        .says(&["ended while it was to boot", "Kernel panic"]);
+    assert!(!out.exists(), "something was kept: {said}");
+}
+
 #[test]
 fn a_guest_without_a_port_says_so() {
     let _beside = beside();

@@ -203,6 +203,22 @@ impl Place {
             .map_err(|source| Error::Write { file, source })
     }
 
+    /// Goes away again, unless a run was begun in it.
+    ///
+    /// # Errors
+    /// It cannot be read or removed.
+    pub fn take_back(self) -> Result<(), Error> {
+        let failed = |source| Error::Write {
+            file: self.directory.clone(),
+            source,
+        };
+        if fs::read_dir(&self.directory).map_err(failed)?.count() > 1 {
+            return Ok(());
+        }
+        fs::remove_file(self.directory.join(FILE)).map_err(failed)?;
+        fs::remove_dir(&self.directory).map_err(failed)
+    }
+
     /// Where the run of a plan is.
     #[must_use]
     pub fn of_plan(&self, plan: &str) -> PathBuf {

@@ -1,15 +1,12 @@
 //! `hopyard run --kernel` and `hopyard kernel`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 use hopyard_net::cpu;
 
 use super::{Done, Failure, print};
-use crate::guest::protocol::Order;
-use crate::guest::{self, Accelerator, Carried, Host, Kernel, fetch};
-use crate::run::Observer;
-use crate::store::Header;
+use crate::guest::{self, Accelerator, Host, Kernel, fetch};
 
 /// A guest to run in.
 #[derive(Debug, ClapArgs)]
@@ -20,7 +17,7 @@ pub(super) struct GuestArgs {
     /// Its modules (default: beside the kernel, or the host's /lib/modules)
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// Further words for the kernel, as in \"mitigations=off\"
+    /// Further words for the kernel, as in "mitigations=off"
     #[arg(long, value_name = "WORDS", requires = "kernel", default_value = "")]
     append: String,
     /// Who carries out its instructions (default: KVM where it works)
@@ -77,23 +74,17 @@ pub(super) fn cut_short(error: &guest::Error) -> Failure {
     }
 }
 
-/// Carries a plan out inside a guest; `place` chooses the run's directory.
-pub(super) fn carry_out(
-    order: &Order,
-    guest: &GuestArgs,
-    kernel: &Path,
-    place: impl FnOnce(&Header) -> PathBuf,
-    observer: &mut dyn Observer,
-) -> Result<Carried, Failure> {
-    let kernel = Kernel::open(kernel, guest.modules.as_deref())?;
-    let cpus = cpu::current_affinity().map_err(crate::measure::Error::from)?;
-    let host = Host {
-        kernel: &kernel,
-        append: &guest.append,
-        accelerator: guest.accel,
-        cpus: cpus.len(),
-    };
-    Ok(guest::carry_out(order, &host, place, observer)?)
+impl GuestArgs {
+    /// What the guests asked for boot with, if any were: all that can be checked before one boots.
+    pub(super) fn host(&self) -> Result<Option<Host>, Failure> {
+        let Some(kernel) = &self.kernel else {
+            return Ok(None);
+        };
+        let kernel = Kernel::open(kernel, self.modules.as_deref())?;
+        let cpus = cpu::current_affinity().map_err(crate::measure::Error::from)?;
+        let host = Host::new(kernel, &self.append, self.accel, cpus.len())?;
+        Ok(Some(host))
+    }
 }
 
 pub(super) fn kernel(args: KernelArgs) -> Done {

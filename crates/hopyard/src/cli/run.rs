@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use hopyard_net::cpu;
 
 use super::args::RunArgs;
+use super::guest::cut_short;
 use super::progress::Progress;
-use super::{Done, Failure, guest, print};
+use super::{Done, Failure, print};
 use crate::assess::assess_for;
-use crate::guest::choose_kernel;
 use crate::guest::protocol::Order;
+use crate::guest::{carry_out as carry_out_in, choose_kernel};
 use crate::model::{CellStatus, Feature};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{Format, render};
@@ -26,7 +27,7 @@ pub(super) fn run(args: &RunArgs) -> Done {
     if let Some(kernel) = &args.guest.guest_kernel {
         choose_kernel(kernel)?;
     }
-    if let Some(kernel) = &args.guest.kernel {
+    if let Some(host) = args.guest.host()? {
         check_out(args.out.as_deref())?;
         let order = Order {
             plan: planned(args)?,
@@ -35,8 +36,8 @@ pub(super) fn run(args: &RunArgs) -> Done {
             left_out: None,
         };
         let place = |header: &Header| destination(args.out.as_deref(), &header.id);
-        let carried = guest::carry_out(&order, &args.guest, kernel, place, &mut Progress::new())?;
-        let failure = carried.failure.as_ref().map(guest::cut_short);
+        let carried = carry_out_in(&order, &host, place, &mut Progress::new())?;
+        let failure = carried.failure.as_ref().map(cut_short);
         // Its machine is gone: nothing can go on with it.
         return told(
             &carried.run,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::machine::Machine;
 use super::protocol::{Order, Said};
-use super::qemu::{Guest, MEMORY_MIB};
+use super::qemu::{self, Guest, MEMORY_MIB};
 use super::{Accelerator, Contents, Error, Initramfs, Kernel, Result};
 use crate::run::Observer;
 use crate::store::{End, Header, Record, Run, Writer};
@@ -15,17 +15,34 @@ const PREPARING: Duration = Duration::from_secs(300);
 /// Around a sample: labs come and go, and an emulated CPU is slow.
 const AROUND: Duration = Duration::from_secs(60);
 
-/// Where the guest is to run.
+/// What every guest of a request boots with.
 #[derive(Debug)]
-pub struct Host<'a> {
-    /// Its kernel.
-    pub kernel: &'a Kernel,
-    /// Further words for the kernel.
-    pub append: &'a str,
-    /// KVM or not; whichever works, if nobody says.
-    pub accelerator: Option<Accelerator>,
-    /// CPUs.
-    pub cpus: usize,
+pub struct Host {
+    kernel: Kernel,
+    append: String,
+    accelerator: Option<Accelerator>,
+    cpus: usize,
+}
+
+impl Host {
+    /// Guests of so many CPUs with a kernel, further words for it, and an accelerator (whichever works, if nobody says).
+    ///
+    /// # Errors
+    /// There is no QEMU.
+    pub fn new(
+        kernel: Kernel,
+        append: &str,
+        accelerator: Option<Accelerator>,
+        cpus: usize,
+    ) -> Result<Self> {
+        qemu::program()?;
+        Ok(Self {
+            kernel,
+            append: append.to_owned(),
+            accelerator,
+            cpus,
+        })
+    }
 }
 
 /// What came of a run in a guest.
@@ -45,7 +62,7 @@ pub struct Carried {
 /// It cannot be booted, or cannot carry out the plan: nothing was measured, nothing is left behind.
 pub fn carry_out(
     order: &Order,
-    host: &Host<'_>,
+    host: &Host,
     place: impl FnOnce(&Header) -> PathBuf,
     observer: &mut dyn Observer,
 ) -> Result<Carried> {
@@ -53,13 +70,13 @@ pub fn carry_out(
         file: "/proc/self/exe".into(),
         source,
     })?;
-    let initramfs = Initramfs::build(host.kernel, &own, Contents::Paths)?;
+    let initramfs = Initramfs::build(&host.kernel, &own, Contents::Paths)?;
     let guest = Guest {
-        kernel: host.kernel,
+        kernel: &host.kernel,
         initramfs: &initramfs,
         cpus: host.cpus,
         memory_mib: MEMORY_MIB,
-        append: host.append,
+        append: &host.append,
         job: vec!["runner".to_owned()],
         devices: Vec::new(),
     };

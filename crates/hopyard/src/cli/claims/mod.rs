@@ -2,7 +2,7 @@
 
 mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -10,11 +10,12 @@ pub(super) use show::list;
 
 use crate::claims::kept::{self, Asked, Place, evidence_from};
 use crate::claims::{self, Chosen, Demand, Evidence, Judge, Report};
-use crate::cli::guest::{self, GuestArgs};
+use crate::cli::guest::{GuestArgs, cut_short};
 use crate::cli::progress::Progress;
 use crate::cli::run::{check_out, destination};
 use crate::cli::{Done, Failure, deliver};
 use crate::guest::protocol::Order;
+use crate::guest::{self, Host};
 use crate::report::Form;
 use crate::report::claims::{Detail, render};
 use crate::run::{self, Observer};
@@ -173,8 +174,9 @@ fn tell(args: &ClaimsArgs, chosen: &[Chosen<'_>], evidence: &Evidence) -> Done {
 fn check(args: &ClaimsArgs) -> Done {
     signals::listen().map_err(|e| Failure::internal(&e))?;
     if let Some(kernel) = &args.guest.guest_kernel {
-        crate::guest::choose_kernel(kernel)?;
+        guest::choose_kernel(kernel)?;
     }
+    let host = args.guest.host()?;
     let reports = reports()?;
     let (mut place, chosen) = match &args.resume {
         Some(directory) => {
@@ -197,11 +199,11 @@ fn check(args: &ClaimsArgs) -> Done {
             let mut asked = Asked::new(&args.names, args.quick);
             asked.time_limit = args.time_limit;
             asked.seed = args.seed;
-            asked.in_guest = args.guest.kernel.is_some();
+            asked.in_guest = host.is_some();
             (Place::create(&directory, asked)?, chosen)
         }
     };
-    let mut demand = claims::demand(&chosen, place.asked.quick, args.guest.kernel.is_some())
+    let mut demand = claims::demand(&chosen, place.asked.quick, host.is_some())
         .map_err(|e| Failure::internal(&e))?;
     let limit = args.time_limit.or(place.asked.time_limit);
     for plan in &mut demand.plans {
@@ -209,8 +211,14 @@ fn check(args: &ClaimsArgs) -> Done {
     }
     place.asked.not_run.extend(demand.not_run.clone());
     place.keep()?;
-    let whole = match &args.guest.kernel {
-        Some(kernel) => measure_in_guests(args, kernel, &mut place, &demand)?,
+    let whole = match &host {
+        Some(host) => match measure_in_guests(args, host, &mut place, &demand) {
+            Ok(whole) => whole,
+            Err(failure) => {
+                place.take_back()?;
+                return Err(failure);
+            }
+        },
         None => measure_here(args, &mut place, &demand)?,
     };
     let directory = place.directory().to_owned();
@@ -298,7 +306,7 @@ fn seed(args: &ClaimsArgs, place: &Place) -> u64 {
 /// Runs each plan in a guest of its own. What is no run is not tried there.
 fn measure_in_guests(
     args: &ClaimsArgs,
-    kernel: &Path,
+    host: &Host,
     place: &mut Place,
     demand: &Demand,
 ) -> Result<bool, Failure> {
@@ -313,28 +321,24 @@ fn measure_in_guests(
         };
         let name = plan.plan.name.clone();
         let directory = place.of_plan(&name);
-        let carried = guest::carry_out(
-            &order,
-            &args.guest,
-            kernel,
-            |_| directory,
-            &mut Progress::new(),
-        );
-        match carried {
+        match guest::carry_out(&order, host, |_| directory, &mut Progress::new()) {
             Ok(carried) => {
                 if let Some(error) = &carried.failure {
-                    return Err(guest::cut_short(error));
+                    return Err(cut_short(error));
                 }
                 if carried.run.end == Some(crate::store::End::Interrupted) {
                     return Ok(false);
                 }
             }
             // The guest lacks something: that is an answer.
-            Err(failure) if failure.status == 2 => {
-                place.asked.not_run.insert(name, failure.message);
+            Err(guest::Error::Refused {
+                message,
+                request: true,
+            }) => {
+                place.asked.not_run.insert(name, message);
                 place.keep()?;
             }
-            Err(failure) => return Err(failure),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(true)
