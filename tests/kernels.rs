@@ -149,20 +149,53 @@ fn what_cannot_be_booted_is_named_and_nothing_stays() {
         .says(&["in the guest: path `netkit` cannot be built here"]);
 }
 
-/// Claims need guests that boot: one that does not is no answer of the guest's.
+fn claims_in_guest(kernel: &Path, out: &Path, more: &[&str]) -> Command {
+    let mut command = hopyard(&["claims", "NM8", "ND9", "--quick", "--accel", "tcg"]);
+    command.arg("--kernel").arg(kernel).arg("--out").arg(out);
+    command.args(more);
+    command
+}
+
+#[test]
+fn claims_are_judged_on_the_kernel_of_a_guest() {
+    let _beside = beside();
+    let kernel = kernel();
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("out");
+    let as_json = ["--format", "json"];
+    let said = Running::start(claims_in_guest(&kernel, &out, &as_json)).wait_for(PATIENCE);
+    let json = said.exits(0).json();
+    let machine = json["machine"].as_str().unwrap();
+    let release = Kernel::open(&kernel, None).unwrap().release;
+    assert!(machine.contains(&release), "{machine}");
+    assert!(machine.ends_with("emulated: shape only"), "{machine}");
+    let reports = json["reports"].as_array().unwrap().iter();
+    let claims: Vec<&Value> = reports
+        .flat_map(|report| report["claims"].as_array().unwrap())
+        .collect();
+    let [macvlan, broadcast] = claims[..] else {
+        panic!("{claims:?}");
+    };
+    // Which verdict is the guest's affair.
+    assert_ne!(macvlan["verdict"], "untestable", "{macvlan}");
+    assert_eq!(broadcast["verdict"], "untestable", "{broadcast}");
+    let why = broadcast["sentence"].as_str().unwrap();
+    assert!(why.contains("only plans are run in a guest"), "{why}");
+}
+
+/// A guest that does not boot has answered nothing.
 #[test]
 fn claims_are_not_judged_by_a_guest_that_does_not_boot() {
     let _beside = beside();
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("out");
-    let mut command = hopyard(&["claims", "NS3", "--quick", "--accel", "tcg", "--kernel"]);
-    command.arg(&kernel).arg("--out").arg(&out);
-    command.args(["--append", "rdinit=/nothing"]);
-    let said = Running::start(command).wait_for_nothing_left(&[].into());
-    said.exits(2)
+    let panics = ["--append", "rdinit=/nothing"];
+    Running::start(claims_in_guest(&kernel, &out, &panics))
+        .wait_for_nothing_left(&[].into())
+        .exits(2)
         .says(&["ended while it was to boot", "Kernel panic"]);
-    assert!(!out.exists(), "something was kept: {said}");
+    assert!(!out.exists(), "something was kept");
 }
 
 #[test]

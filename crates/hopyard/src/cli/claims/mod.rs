@@ -38,6 +38,7 @@ Examples:
   hopyard claims namespace-switching-2014          all of one report
   hopyard claims --from hopyard-runs/…             judge a run that there is already
   hopyard claims --resume hopyard-runs/…-claims    go on with what was interrupted
+  hopyard claims NS3 $(hopyard kernel fetch 6.1)   on another kernel, in a guest
 
 A verdict is no error: the exit status is 0 when claims were judged. docs/claims.md has more."
 )]
