@@ -1,6 +1,6 @@
 //! V8: a responder that works a known time longer is seen to answer that much later.
 //!
-//! A path that rested while somebody worked is slower than one used back to back: others of the machine, and of the
+//! A path that rested while somebody worked is slower than one used back to back, probably as others of the machine, and of the
 //! core's other thread, have taken its caches. That is the path's own and no error of the figure, so what is promised
 //! is the shift against a requester that works as long between two round trips: there both paths rested alike. The
 //! shift against round trips back to back, which has the rest in it too, is stated.
