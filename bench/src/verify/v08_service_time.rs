@@ -17,7 +17,7 @@ use crate::experiment::{Experiment, Failure, Row, Verdict};
 
 pub(crate) struct ServiceTime;
 
-const SPINS_US: [u64; 2] = [10, 100];
+const SPINS_US: [u32; 2] = [10, 100];
 const CONFIDENCE: f64 = 0.95;
 
 /// Who works how long, µs.
@@ -25,9 +25,9 @@ const CONFIDENCE: f64 = 0.95;
 enum Arm {
     BackToBack,
     /// The responder, inside the round trip.
-    Responder(u64),
+    Responder(u32),
     /// The requester, between two round trips.
-    Requester(u64),
+    Requester(u32),
 }
 
 /// One arm's blocks.
@@ -86,8 +86,8 @@ fn blocks(bench: &Bench, placement: Placement) -> Result<Vec<Blocks>, Failure> {
                 Arm::Responder(us) => (us, 0),
                 Arm::Requester(us) => (0, us),
             };
-            sampler.service_time = Duration::from_micros(service_us);
-            sampler.pause = Duration::from_micros(pause_us);
+            sampler.service_time = Duration::from_micros(service_us.into());
+            sampler.pause = Duration::from_micros(pause_us.into());
             let m = undisturbed(&sampler, &cell, 0.0, 0.0)?;
             let (median, mean) = central_us(&m).ok_or(Failure::NoFigure("tcp_rr"))?;
             blocks[index].median_us.push(median);
@@ -119,12 +119,12 @@ fn shift(spun: &[f64], base: &[f64]) -> Result<Estimate, Failure> {
         .ok_or(Failure::NoFigure("a shift of latency"))
 }
 
-fn row(placement: Placement, spin_us: u64, base: Arm, arms: &[Blocks]) -> Result<Row, Failure> {
+fn row(placement: Placement, spin_us: u32, base: Arm, arms: &[Blocks]) -> Result<Row, Failure> {
     let (spun, against) = (of(arms, Arm::Responder(spin_us))?, of(arms, base)?);
     let median = shift(&spun.median_us, &against.median_us)?;
     let mean = shift(&spun.mean_us, &against.mean_us)?;
     let base_us = stats::mean(&against.median_us).unwrap_or(0.0);
-    let spin = Duration::from_micros(spin_us).as_secs_f64() * 1e6;
+    let spin = f64::from(spin_us);
     let tolerance_us = (0.01 * spin).max(0.5);
     // Over two CPUs the wake-ups are part of the round trip, and a responder that stays awake longer
     // changes how its client sleeps: nothing is promised there.

@@ -26,6 +26,7 @@ use crate::load::{LoadSpec, least_load, pace_of};
 use crate::meter::{self, CpuMeter, Ours, devices};
 use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::signals;
+use crate::units::ns;
 
 /// How long a flow may take to connect.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -238,7 +239,6 @@ impl Sampler {
             chosen => chosen.to_vec(),
         };
         let mut spec = LoadSpec::new(cell.load, &cell.axes);
-        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         (spec.service_time_ns, spec.pause_ns) = (ns(self.service_time), ns(self.pause));
         let mut ends = Ends {
             is_crowded: spec.crowded,
@@ -316,7 +316,6 @@ impl Sampler {
     /// # Errors
     /// The meter fails, or the user wants to stop.
     pub fn quiet_cores(&self) -> Result<f64, Error> {
-        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         wait_until(clock::monotonic_ns() + ns(DUST))?;
         let opened = self.meter.open(Ours::default())?;
         wait_until(clock::monotonic_ns() + ns(QUIET))?;
@@ -329,7 +328,6 @@ impl Sampler {
     /// # Errors
     /// As [`Sampler::quiet_cores`].
     pub fn idle_state(&self) -> Result<IdleState, Error> {
-        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let opened = self.meter.open(Ours::default())?;
         wait_until(clock::monotonic_ns() + ns(QUIET))?;
         let used = self.meter.close(Ours::default())?.since(&opened);

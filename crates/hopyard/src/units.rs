@@ -4,6 +4,7 @@ mod times;
 
 use std::collections::BTreeSet;
 
+pub(crate) use times::ns;
 pub use times::{parse_duration, parse_stagger, show_duration, show_short_duration};
 
 /// Why a piece of text is not the quantity it should be: a full sentence with the accepted forms.

@@ -7,6 +7,7 @@ use super::demand::PlanDemand;
 use super::kept::{Error, Place};
 use crate::run::{self, Prepared};
 use crate::store::{self, End};
+use crate::units::ns;
 
 /// A plan about to be run, or gone on with.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl Next {
         let share = self.takes.as_secs_f64() / all.as_secs_f64();
         let share = budget.mul_f64(share.min(1.0));
         let limit = &mut self.prepared.header.time_limit_ns;
-        let share = u64::try_from(share.as_nanos()).unwrap_or(u64::MAX);
+        let share = ns(share);
         *limit = Some(limit.map_or(share, |limit| limit.min(share)));
     }
 }

@@ -10,8 +10,7 @@ use super::guest::cut_short;
 use super::progress::Progress;
 use super::{Done, Failure, print};
 use crate::assess::assess_for;
-use crate::guest::protocol::Order;
-use crate::guest::{carry_out as carry_out_in, choose_kernel};
+use crate::guest::{self, protocol::Order};
 use crate::model::{CellStatus, Feature};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{Format, render};
@@ -25,7 +24,7 @@ const RUNS: &str = "hopyard-runs";
 pub(super) fn run(args: &RunArgs) -> Done {
     signals::listen().map_err(|e| Failure::internal(&e))?;
     if let Some(kernel) = &args.guest.guest_kernel {
-        choose_kernel(kernel)?;
+        guest::choose_kernel(kernel)?;
     }
     if let Some(host) = args.guest.host()? {
         check_out(args.out.as_deref())?;
@@ -36,7 +35,7 @@ pub(super) fn run(args: &RunArgs) -> Done {
             left_out: None,
         };
         let place = |header: &Header| destination(args.out.as_deref(), &header.id);
-        let carried = carry_out_in(&order, &host, place, &mut Progress::new())?;
+        let carried = guest::carry_out(&order, &host, place, &mut Progress::new())?;
         let failure = carried.failure.as_ref().map(cut_short);
         // Its machine is gone: nothing can go on with it.
         return told(

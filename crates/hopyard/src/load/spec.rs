@@ -1,12 +1,12 @@
 //! What one load does, as both ends are told.
 
 use std::thread;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::numbered;
 use crate::model::{Axes, Distribution, LoadKind, MOST_FLOWS, Rate, Scheduler};
+use crate::units::ns;
 
 /// Everything the two ends of a load must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,10 +62,6 @@ const LONGEST_INTERVAL_NS: u64 = 50_000_000;
 
 /// Latest start of a flow after that of the first, ns.
 const LATEST_START_NS: u64 = 600_000_000_000;
-
-fn ns(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// Largest UDP payload over IPv4 (RFC 768, RFC 791).
 pub const MAX_DATAGRAM: u32 = 65507;

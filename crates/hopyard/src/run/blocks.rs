@@ -12,6 +12,7 @@ use crate::measure;
 use crate::model::{Measurement, Outcome, ProfileWindow, Sample};
 use crate::stats;
 use crate::store::{End, Record};
+use crate::units::ns;
 
 /// A block with more steal than this share is measured once more (docs/method.md, "Blocks").
 const STEAL: f64 = 0.01;
@@ -272,10 +273,6 @@ fn straight_failures(samples: &[Sample], cell: usize) -> Option<u32> {
     let failures = own.clone().count();
     own.all(failed)
         .then(|| u32::try_from(failures).unwrap_or(u32::MAX))
-}
-
-fn ns(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What orders the cells of a block: the seed, the block and the attempt alone, so that a block that was

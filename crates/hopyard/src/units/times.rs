@@ -70,6 +70,11 @@ pub fn show_short_duration(span: Duration) -> String {
     }
 }
 
+/// Whole ns of a span, as many as there is room for (584 years).
+pub(crate) fn ns(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The time between the starts of two flows, in whole µs.
 ///
 /// # Errors

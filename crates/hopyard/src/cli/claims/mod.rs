@@ -216,7 +216,9 @@ fn check(args: &ClaimsArgs) -> Done {
         Some(host) => match measure_in_guests(args, host, &mut place, &demand) {
             Ok(whole) => whole,
             Err(failure) => {
-                place.take_back()?;
+                if let Err(error) = place.take_back() {
+                    crate::note(format_args!("{}", crate::chain(&error)));
+                }
                 return Err(failure);
             }
         },
