@@ -36,7 +36,7 @@ lint: toolchain
 
 unit: root toolchain
 	@scripts/need $(BUILD_PACKAGES) $(TEST_PACKAGES)
-	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
+	@CARGO=$(CARGO) RUST_TEST_THREADS=$(TEST_THREADS) scripts/unit
 
 verify: root toolchain ## experiments with a known answer: promised against seen, some twenty-five minutes
 	@scripts/need $(BUILD_PACKAGES) iperf3 nftables

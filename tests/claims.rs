@@ -11,7 +11,7 @@ use crate::support::plan::Room;
 use crate::support::{alone, beside, until};
 
 /// Deeds and a small run; some seconds in a debug build on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(400);
 
 #[test]
 fn claims_are_listed_and_shown() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -18,8 +19,8 @@ use crate::support::host::unharmed;
 use crate::support::kernels::{guests_boot_one, kernel};
 use crate::support::{alone, beside, cell, tell, until};
 
-/// Enough for a guest whose CPU is emulated.
-const PATIENCE: Duration = Duration::from_secs(170);
+/// Enough for a guest whose CPU is emulated on a machine that others use as well.
+const PATIENCE: Duration = Duration::from_secs(400);
 /// One cell, soon done.
 const SHORT: [&str; 8] = [
     "--paths", "veth", "--loads", "tcp_rr", "--blocks", "1", "--accel", "tcg",
@@ -214,6 +215,41 @@ fn a_guest_without_a_port_says_so() {
     ends(&kernel.image, &["--modules", modules])
         .exits(2)
         .says(&["has no `virtio_pci`"]);
+}
+
+/// A QEMU under whose KVM a kernel says its name and dies, as a `PATH`.
+fn kvm_that_stops(home: &Path) -> String {
+    let script = format!(
+        r#"#!/bin/sh
+case "$*" in *'-accel kvm'*) ;; *) exec /usr/bin/qemu-system-x86_64 "$@";; esac
+for word; do
+    case $word in file,id=console,path=*) echo 'Linux version 6.1' >"${{word##*path=}}";; esac
+done
+echo tried >>{}/tried
+exit 1
+"#,
+        home.display()
+    );
+    let program = home.join("qemu-system-x86_64");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", home.display(), std::env::var("PATH").unwrap())
+}
+
+/// Who has no KVM is emulated at once.
+#[test]
+fn a_kvm_that_gets_half_way_is_not_used() {
+    let _beside = beside();
+    let kernel = kernel();
+    let home = tempfile::tempdir().unwrap();
+    let (cell, _accelerator) = SHORT.split_at(SHORT.len() - 2);
+    let mut command = in_guest(&kernel, &home.path().join("run"), cell);
+    command.env("PATH", kvm_that_stops(home.path()));
+    let said = Running::start(command).wait_for_nothing_left(&[].into());
+    said.exits(0).says(&["emulated"]);
+    let tried = fs::read_to_string(home.path().join("tried")).unwrap_or_default();
+    let has_kvm = Path::new("/dev/kvm").exists();
+    assert_eq!(tried.lines().count(), usize::from(has_kvm), "{said}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::{traces, until};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_hopyard");
 /// No command of these tests takes so long, not even where the hypervisor takes time and blocks are measured twice.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(400);
 
 /// The program with arguments.
 pub(crate) fn hopyard(arguments: &[&str]) -> Command {

@@ -12,6 +12,7 @@ use hopyard_net::end_with_starter;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use super::init::Job;
 use super::qemu::{Accelerator, Console, Guest, start};
 use super::{Error, Result};
 use crate::load::lines;
@@ -42,15 +43,22 @@ pub(super) fn patience(accelerator: Accelerator) -> Duration {
     }
 }
 
-/// Who carries out a guest's instructions, if nobody says: found out once per process, by having KVM try.
+/// Who carries out a guest's instructions, if nobody says: found out once per process, by having KVM run such a
+/// guest, without its job and its devices, as far as its greeting.
 pub(super) fn accelerator(guest: &Guest<'_>) -> Result<Accelerator> {
     static FOUND: OnceLock<Accelerator> = OnceLock::new();
     if let Some(found) = FOUND.get() {
         return Ok(*found);
     }
+    let append = format!("{} ignore_loglevel", guest.append);
+    let guest = Guest {
+        append: &append,
+        job: vec![Job::Runner.word().to_owned()],
+        devices: Vec::new(),
+        ..*guest
+    };
     let kvm = OpenOptions::new().read(true).write(true).open("/dev/kvm");
-    let works =
-        kvm.is_ok() && Machine::<IgnoredAny>::start(guest, Accelerator::Kvm)?.shows_a_sign()?;
+    let works = kvm.is_ok() && Machine::<IgnoredAny>::start(&guest, Accelerator::Kvm)?.greets()?;
     let found = if works {
         Accelerator::Kvm
     } else {
@@ -60,8 +68,8 @@ pub(super) fn accelerator(guest: &Guest<'_>) -> Result<Accelerator> {
 }
 
 impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
-    /// Boots a guest and hears its greeting. Without an order it tries KVM, and emulates where a kernel
-    /// says nothing under it.
+    /// Boots a guest and hears its greeting. Without an order it tries KVM, and emulates where no guest
+    /// comes to greet under it.
     ///
     /// # Errors
     /// QEMU cannot be started; the guest dies or stays silent; the user wants to stop.
@@ -100,22 +108,24 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
         })
     }
 
-    /// Has its kernel said anything, or its program greeted, in the time that it takes one to?
-    fn shows_a_sign(&mut self) -> Result<bool> {
-        let deadline = Instant::now() + FIRST_SIGN;
-        while Instant::now() < deadline {
-            if signals::interrupted() {
-                return Err(Error::Interrupted);
-            }
-            if self.console.has_kernel_spoken() || self.replies.try_recv().is_ok() {
-                return Ok(true);
-            }
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
+    /// Does it come to greet? Where KVM cannot run it, it says nothing, dies, or stops somewhere on the way.
+    fn greets(&mut self) -> Result<bool> {
+        let began = Instant::now();
+        loop {
+            let patience = if self.console.has_kernel_spoken() {
+                patience(self.accelerator)
+            } else {
+                FIRST_SIGN
+            };
+            if began.elapsed() >= patience {
                 return Ok(false);
             }
-            std::thread::sleep(LOOK);
+            match self.hear(BOOT, LOOK) {
+                Err(Error::Silent { .. }) => {}
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                heard => return Ok(heard.is_ok()),
+            }
         }
-        Ok(false)
     }
 
     /// Says something.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::init::Job;
 use super::machine::Machine;
 use super::protocol::{Order, Said};
 use super::qemu::{self, Guest, MEMORY_MIB};
@@ -77,7 +78,7 @@ pub fn carry_out(
         cpus: host.cpus,
         memory_mib: MEMORY_MIB,
         append: &host.append,
-        job: vec!["runner".to_owned()],
+        job: vec![Job::Runner.word().to_owned()],
         devices: Vec::new(),
     };
     let (mut machine, greeting) = Machine::boot(&guest, host.accelerator)?;

@@ -92,14 +92,9 @@ impl WorkerGuest<'_> {
             memory_mib: self.memory_mib,
             append: "quiet",
             job,
-            devices: Vec::new(),
-        };
-        // Without its card: the tap is for the guest that comes after.
-        let accelerator = accelerator(&guest)?;
-        let guest = Guest {
             devices: self.card(),
-            ..guest
         };
+        let accelerator = accelerator(&guest)?;
         let (mut command, console) = guest.command(accelerator)?;
         if let Backend::Queues(queues) = self.backend {
             for queue in queues {
