@@ -62,8 +62,6 @@ fn a_thousand_workers_start_in_containers() {
     let clients = lab.start_clients(PROGRAM.as_ref()).unwrap();
     let started = began.elapsed();
     assert_eq!(clients.len(), MANY);
-    let memory = fs::read_to_string("/proc/self/status").unwrap();
-    let memory = memory.lines().find(|line| line.starts_with("VmRSS"));
     let began = Instant::now();
     let mut clients = clients;
     clients
@@ -71,14 +69,62 @@ fn a_thousand_workers_start_in_containers() {
         .for_each(hopyard::load::remote::Remote::dismiss);
     drop(clients);
     tell(&format!(
-        "{MANY} workers in containers: started in {started:.2?}, gone in {:.2?}, {} with all of them",
+        "{MANY} workers in containers: started in {started:.2?}, gone in {:.2?}",
         began.elapsed(),
-        memory.unwrap_or_default()
     ));
     drop(lab);
     before
         .unchanged()
         .unwrap_or_else(|_| Traces::now().unchanged().unwrap());
+}
+
+/// Most of the memory that a process has had resident so far, KiB.
+fn resident_kib(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The controller's memory, the proof of the way, and books that the last lab's end is not in.
+#[test]
+fn a_thousand_containers_are_measured() {
+    const WINDOW_S: f64 = 0.5;
+    let _alone = alone();
+    let home = tempfile::tempdir().unwrap();
+    let flows = format!("flows={MANY}");
+    let mut command = hopyard(&["run", "--paths", "bridge", "--loads", "udp_flood"]);
+    command.args([
+        "--blocks",
+        "2",
+        "--window",
+        &format!("{WINDOW_S}s"),
+        "--json",
+    ]);
+    command.args(["--set", "containers=own", "--set", &flows, "--out"]);
+    command.arg(home.path().join("run"));
+    let running = Running::start(command);
+    let mut resident = 0;
+    until("the run ends", Duration::from_secs(120), || {
+        let now = resident_kib(running.pid());
+        resident = resident.max(now.unwrap_or(0));
+        now.is_none()
+    });
+    let report = running.wait().exits(0).json();
+    let cell = &report["cells"][0];
+    assert_eq!(cell["way"]["proved"], true, "{}", cell["way"]);
+    // Turns on one CPU take some 3 ms each.
+    let silent = cell["estimates"]["silent_flows"]["value"].as_f64().unwrap();
+    let warned = report["warnings"].as_array().unwrap().iter();
+    let warned = warned.filter(|w| w["code"] == "silent_flows").count();
+    assert_eq!(warned, usize::from(silent > 0.0), "{silent}");
+    let quiet = report["run"]["elsewhere"]["baseline_ratio"]
+        .as_f64()
+        .unwrap();
+    assert!(quiet < 0.2, "the machine was not quiet before: {quiet}");
+    assert!((1..200 << 10).contains(&resident), "{resident} KiB");
+    tell(&format!(
+        "{MANY} containers: {silent} had no turn in {WINDOW_S} s, the controller had {resident} KiB"
+    ));
 }
 
 /// Ends a kept lab whatever happens.

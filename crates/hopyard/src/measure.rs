@@ -32,8 +32,12 @@ use crate::units::ns;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What the machine does with nothing to do is read over this span.
 const QUIET: Duration = Duration::from_millis(300);
-/// The last lab's namespaces are being taken down in the background for about so long.
+/// The last lab's namespaces are being taken down in the background for about so long; a thousand of them longer.
 const DUST: Duration = Duration::from_millis(100);
+/// How often in that time to look whether they still are.
+const LOOKS: u32 = 4;
+/// Other people's may come and go for ever.
+const MOST_DUST: Duration = Duration::from_secs(10);
 
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
@@ -316,7 +320,7 @@ impl Sampler {
     /// # Errors
     /// The meter fails, or the user wants to stop.
     pub fn quiet_cores(&self) -> Result<f64, Error> {
-        wait_until(clock::monotonic_ns() + ns(DUST))?;
+        until_dust_settles()?;
         let opened = self.meter.open(Ours::default())?;
         wait_until(clock::monotonic_ns() + ns(QUIET))?;
         let used = self.meter.close(Ours::default())?.since(&opened);
@@ -379,6 +383,21 @@ impl Sampler {
 }
 
 /// Sleeps until an instant, looking every 100 ms whether the user wants to stop.
+/// Until the kernel has had no namespaces to take down for a while.
+fn until_dust_settles() -> Result<(), Error> {
+    let deadline = clock::monotonic_ns() + ns(MOST_DUST);
+    let mut clear = 0;
+    while clear < LOOKS && clock::monotonic_ns() < deadline {
+        wait_until(clock::monotonic_ns() + ns(DUST / LOOKS))?;
+        clear = if meter::namespaces_are_going()? {
+            0
+        } else {
+            clear + 1
+        };
+    }
+    Ok(())
+}
+
 fn wait_until(instant_ns: u64) -> Result<(), Error> {
     const LOOK_NS: u64 = 100_000_000;
     loop {

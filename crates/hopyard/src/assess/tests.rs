@@ -175,6 +175,7 @@ fn doubts_become_sentences() {
             m.cpu.steal_ns = 0.1e8;
             m.cpu.closure = 0.8;
             m.cpu.forks = 50;
+            m.silent_flows = Some(1);
             m.way = Way {
                 proved: false,
                 problems: vec!["a/eth0 sent 1 bytes".into()],
@@ -197,6 +198,7 @@ fn doubts_become_sentences() {
         W::FrequencyScaling,
         W::DebugKernel,
         W::Emulated,
+        W::SilentFlows,
     ] {
         assert!(codes.contains(&code), "{code:?} is missing in {codes:?}");
     }

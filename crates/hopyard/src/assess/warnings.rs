@@ -10,7 +10,7 @@ use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
 use cells::{
     ceiling, datapath, emulated_guest, failed, offload, pace, receiver, search, shared_cpu,
-    two_modes, unsettled, way,
+    silent_flows, two_modes, unsettled, way,
 };
 use machine::{
     accounting, closure, congestion, debug_kernel, emulated, foreign_cpu, foreign_forks, frequency,
@@ -46,6 +46,7 @@ pub(super) fn all(
     warn(WarningCode::Pace, pace(cells));
     warn(WarningCode::Search, search(cells));
     warn(WarningCode::Receiver, receiver(cells));
+    warn(WarningCode::SilentFlows, silent_flows(cells));
     warn(WarningCode::SharedCpu, shared_cpu(summary, cells));
     if run.header.offloads.is_none() {
         warn(WarningCode::Offload, offload(cells));

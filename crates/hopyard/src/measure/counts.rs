@@ -135,6 +135,7 @@ pub(super) fn assemble(
             span_ns: beside.span_ns,
         }),
         guest_steal_ratio: beside.guest_steal_ratio,
+        silent_flows: silent(receiver),
         datapath: lab.datapath(),
         guest: lab.guest_used(),
         way,
@@ -143,6 +144,20 @@ pub(super) fn assemble(
         measurement.forget_one_way_times();
     }
     Ok(measurement)
+}
+
+/// Flows of which nothing arrived, where the receiver tells its flows apart.
+fn silent(receiver: &Tallied) -> Option<u32> {
+    let heard: Vec<bool> = match &receiver.arrivals {
+        Some(arrivals) => arrivals.flows.iter().map(|f| f.packets > 0).collect(),
+        None => receiver
+            .flows
+            .iter()
+            .map(|f| *f != Counted::default())
+            .collect(),
+    };
+    let silent = heard.iter().filter(|heard| !**heard).count();
+    (!heard.is_empty()).then(|| u32::try_from(silent).unwrap_or(u32::MAX))
 }
 
 /// Do both ends run on this kernel? A guest's clocks are its own.

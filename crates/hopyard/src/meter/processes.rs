@@ -41,19 +41,8 @@ impl Clocks {
     }
 
     fn read(wanted: impl Fn(i32) -> bool) -> Result<Self, Error> {
-        let entries = std::fs::read_dir("/proc").map_err(|source| Error::Read {
-            file: "/proc".to_owned(),
-            source,
-        })?;
         let mut clocks = HashMap::new();
-        for entry in entries.flatten() {
-            let Some(pid) = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<i32>().ok())
-            else {
-                continue;
-            };
+        for pid in processes()? {
             // A process that ends while we look has no clock any more: leave it out.
             if wanted(pid)
                 && let Ok(ns) = clock::process_cpu_ns(pid)
@@ -73,6 +62,27 @@ impl Clocks {
             .map(|(pid, now)| now.saturating_sub(start.0.get(pid).copied().unwrap_or(0)))
             .sum()
     }
+}
+
+/// Is the kernel taking down network namespaces? It does so in the background, one after another. A worker's name tells what
+/// it is at (`wq_worker_comm` in kernel/workqueue.c, Linux 4.18); on older kernels the answer is no.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(crate) fn namespaces_are_going() -> Result<bool, Error> {
+    let at_it = |name: &str, _| name.starts_with("kworker/") && name.ends_with("+netns");
+    Ok(processes()?.any(|pid| kind_of(pid, at_it)))
+}
+
+/// Every process there is.
+fn processes() -> Result<impl Iterator<Item = i32>, Error> {
+    let entries = std::fs::read_dir("/proc").map_err(|source| Error::Read {
+        file: "/proc".to_owned(),
+        source,
+    })?;
+    Ok(entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
 /// Whose work a process does.

@@ -83,6 +83,15 @@ pub struct Traffic<'a> {
     pub received: Counted,
 }
 
+impl Traffic<'_> {
+    /// Did its sender send nothing? Of datagrams that says that it never ran: anybody else's may wait for an answer.
+    fn had_no_turn(&self) -> bool {
+        self.load.is_udp_stream() && [self.sent, self.received] == [Counted::default(); 2]
+    }
+}
+
+/// Problems that are told, of as many as a lab may have devices.
+const TOLD: usize = 8;
 /// Share of the counted traffic that may fall beside the window at its edges.
 const EDGE: f64 = 0.10;
 /// Packets that come and go without the load (ARP, neighbour discovery).
@@ -104,7 +113,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// With room for a burst, where the leg is a part of the whole; a device that nothing passed is no part of it.
+    /// With room for a burst, where the leg is a part of the whole; a device that nothing passed is no part of it,
+    /// unless nothing was sent: who got no turn on a crowded CPU proves nothing and refutes nothing.
     fn of(self, leg: &Leg<'_>) -> Self {
         let Some(burst) = leg.burst else {
             return self;
@@ -114,7 +124,7 @@ impl Bounds {
             _ => IN_FLIGHT_BYTES + float(burst.bytes),
         };
         Self {
-            low: (self.low - burst).max(1.0),
+            low: (self.low - burst).max(if leg.traffic.had_no_turn() { 0.0 } else { 1.0 }),
             high: self.high + burst,
             ..self
         }
@@ -181,10 +191,13 @@ pub fn prove_legs(legs: &[Leg<'_>], devices: &[DeviceCount]) -> Way {
             ));
         }
     }
-    Way {
-        proved: problems.is_empty(),
-        problems,
+    let proved = problems.is_empty();
+    if problems.len() > TOLD + 1 {
+        let more = problems.len() - TOLD;
+        problems.truncate(TOLD);
+        problems.push(format!("… and {more} more like these"));
     }
+    Way { proved, problems }
 }
 
 /// (is it the client-to-server direction, what the device counts) for all that a hop counts.
@@ -330,6 +343,61 @@ mod tests {
             way.problems,
             ["hub/lo is not on the way, but 33000 packets passed through it"]
         );
+    }
+
+    /// A container's leg: where its sender sent nothing, its device may be still.
+    #[test]
+    fn who_had_no_turn_refutes_nothing() {
+        let still = device("c1", "eth0", (2, 120), (2, 120));
+        let burst = Some(Counted {
+            bytes: 1 << 20,
+            messages: 1000,
+            transactions: 1000,
+        });
+        let hops = [Hop::tx("c1", "eth0")];
+        let prove = |load: LoadKind, sent: u64, device: &DeviceCount| {
+            let axes = Axes::default().for_cell(load, Peer::Local, &[]);
+            let sent = Counted {
+                bytes: sent,
+                messages: sent / 1400,
+                transactions: 0,
+            };
+            let traffic = Traffic {
+                load,
+                axes: &axes,
+                sent,
+                received: Counted::default(),
+            };
+            let leg = Leg {
+                hops: &hops,
+                traffic,
+                burst,
+            };
+            prove_legs(&[leg], std::slice::from_ref(device)).proved
+        };
+        let silent = device("c1", "eth0", (0, 0), (0, 0));
+        assert!(prove(LoadKind::UdpFlood, 0, &silent));
+        assert!(prove(LoadKind::UdpFlood, 0, &still));
+        assert!(!prove(LoadKind::UdpFlood, 14_000, &silent));
+        // What fills a socket's buffer and stops has sent nothing in the window either.
+        assert!(!prove(LoadKind::TcpStream, 0, &silent));
+        assert!(!prove(LoadKind::TcpMaerts, 0, &silent));
+        assert!(!prove(LoadKind::UdpRr, 0, &silent));
+        // That of another's traffic it has none is held as before.
+        let busy = device("c1", "eth0", (0, 0), (20_000, 20 << 20));
+        assert!(!prove(LoadKind::UdpFlood, 0, &busy));
+    }
+
+    #[test]
+    fn of_many_problems_some_are_told() {
+        let gib = 1 << 30;
+        let a = device("a", "eth0", (9000, 600_000), (16_500, gib));
+        let b = device("b", "eth0", (16_500, gib), (9000, 600_000));
+        let others = (0..100).map(|n| device("hub", &format!("p{n}"), (16_500, gib), (0, 0)));
+        let devices: Vec<_> = [a, b].into_iter().chain(others).collect();
+        let way = prove_stream(gib, &devices);
+        assert_eq!(way.problems.len(), TOLD + 1);
+        assert_eq!(way.problems[TOLD], "… and 92 more like these");
     }
 
     #[test]

@@ -276,4 +276,6 @@ pub enum WarningCode {
     Search,
     /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
     Receiver,
+    /// Nothing arrived of some flows in a window.
+    SilentFlows,
 }

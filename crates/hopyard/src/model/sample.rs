@@ -94,6 +94,9 @@ pub struct Measurement {
     /// How flows changed queues, where there is more than one and somebody who counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_changes: Option<QueueChanges>,
+    /// Flows of which nothing arrived in the window; none in what older versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_flows: Option<u32>,
     /// What forwarded, where the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<Datapath>,

@@ -290,6 +290,12 @@ pub static QUANTITIES: &[Quantity] = &[
         compared: false,
     },
     Quantity {
+        name: "silent_flows",
+        kind: Kind::Value(|m, _| m.silent_flows.map(f64::from)),
+        loads: |_| true,
+        compared: false,
+    },
+    Quantity {
         name: "guest_steal_ratio",
         kind: Kind::Value(|m, _| m.guest_steal_ratio),
         loads: |_| true,

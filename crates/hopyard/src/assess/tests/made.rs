@@ -130,6 +130,7 @@ pub(crate) fn measured(bytes: u64) -> Measurement {
         devices: Vec::new(),
         offloads: Vec::new(),
         queue_changes: None,
+        silent_flows: None,
         guest_steal_ratio: None,
         datapath: None,
         guest: None,

@@ -158,6 +158,22 @@ pub(super) fn receiver(cells: &[CellReport]) -> Option<String> {
     ))
 }
 
+/// Was every flow there in every window?
+pub(super) fn silent_flows(cells: &[CellReport]) -> Option<String> {
+    let silent = |cell: &CellReport| cell.estimates.get("silent_flows").map_or(0.0, |e| e.value);
+    let found = with(cells, |cell| silent(cell) > 0.0)?;
+    let worst = found
+        .iter()
+        .max_by(|a, b| silent(a).total_cmp(&silent(b)))?;
+    Some(format!(
+        "Nothing arrived of some flows of {} in some windows, at worst of {:.0} of {} in the mean: their senders had \
+         no turn on a crowded CPU, or what they sent was lost. With a longer --window or fewer flows all take part.",
+        named(&found),
+        silent(worst).ceil(),
+        worst.axes.flows,
+    ))
+}
+
 pub(super) fn shared_cpu(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
     let free = with(cells, |cell| cell.axes.placement == Placement::Free)?;
     let one = if summary.environment.cpus < 2 {
