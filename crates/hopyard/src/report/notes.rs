@@ -200,14 +200,27 @@ pub(super) fn filters(report: &RunReport) -> Option<Block> {
 /// Who forwarded, where it can be more than one thing.
 pub(super) fn datapaths(report: &RunReport) -> Option<Block> {
     let cells = report.cells.iter();
-    let told: Vec<(String, &str)> = cells
-        .filter_map(|cell| Some((tame(&cell.datapath.as_ref()?.to_string()), &*cell.path)))
+    let told: Vec<(String, &CellReport)> = cells
+        .filter_map(|cell| Some((tame(&cell.datapath.as_ref()?.to_string()), cell)))
         .collect();
     let kinds = distinct(told.iter().map(|(what, _)| what));
     let sentences = kinds.into_iter().map(|kind| {
-        let own = told.iter().filter(|(what, _)| what == kind);
-        let paths = distinct(own.map(|(_, path)| tame(path)));
-        format!("{}: {kind}.", paths.join(", "))
+        let (own, others): (Vec<_>, Vec<_>) = told.iter().partition(|(what, _)| what == kind);
+        let paths = distinct(own.iter().map(|(_, cell)| &*cell.path));
+        let names = paths.into_iter().map(|path| {
+            let flows = |told: &[&(String, &CellReport)]| {
+                let cells = told.iter().map(|(_, cell)| cell);
+                distinct(cells.filter(|c| c.path == path).map(|c| c.axes.flows))
+            };
+            let (own, others) = (flows(&own), flows(&others));
+            // Of many ports it may be another.
+            if others.is_empty() || own.iter().any(|n| others.contains(n)) {
+                return tame(path);
+            }
+            let own: Vec<String> = own.iter().map(u32::to_string).collect();
+            format!("{} with {} flows", tame(path), own.join(", "))
+        });
+        format!("{}: {kind}.", names.collect::<Vec<_>>().join(", "))
     });
     let sentences: Vec<String> = sentences.collect();
     (!sentences.is_empty()).then(|| Block::Paragraph(sentences.join(" ")))

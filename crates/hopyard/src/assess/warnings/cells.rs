@@ -166,8 +166,9 @@ pub(super) fn silent_flows(cells: &[CellReport]) -> Option<String> {
         .iter()
         .max_by(|a, b| silent(a).total_cmp(&silent(b)))?;
     Some(format!(
-        "Nothing arrived of some flows of {} in some windows, at worst of {:.0} of {} in the mean: their senders had \
-         no turn on a crowded CPU, or what they sent was lost. With a longer --window or fewer flows all take part.",
+        "Nothing arrived of some flows of {} in some windows ({:.0} of {} in the mean where they were most): their \
+         senders had no turn on a crowded CPU, or what they sent was lost. With a longer --window or fewer flows all \
+         take part.",
         named(&found),
         silent(worst).ceil(),
         worst.axes.flows,

@@ -1,5 +1,5 @@
 use super::{fixture, from, text};
-use crate::model::{LoadKind, Peer};
+use crate::model::{Datapath, DatapathKind, Hook, LoadKind, Peer};
 
 #[test]
 fn failed_and_unsupported_cells_say_why() {
@@ -235,4 +235,50 @@ fn without_its_base_a_table_says_so() {
     The way was proved for all 3 cells with figures: every device on it moved with the traffic, no other
     did.
     ");
+}
+
+/// A switch that takes another hook where it has many ports, and one that both were asked of.
+#[test]
+fn who_forwarded_is_told_by_flows_where_they_decide() {
+    let at = |hook| {
+        Some(Datapath {
+            switch: "the direct switch".to_owned(),
+            version: String::new(),
+            kind: DatapathKind::Kernel,
+            hook: Some(hook),
+        })
+    };
+    let forwarded = |asked: [(u32, Hook); 3]| {
+        let mut report = fixture::paths();
+        report.cells.truncate(3);
+        for (cell, (flows, hook)) in report.cells.iter_mut().zip(asked) {
+            cell.path = "direct".to_owned();
+            cell.axes.flows = flows;
+            cell.datapath = at(hook);
+        }
+        let words: Vec<_> = text(&report)
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+        words.join(" ")
+    };
+    let (tcx, clsact) = (Hook::Tcx, Hook::Clsact);
+    for (asked, wanted) in [
+        (
+            [(1, tcx), (10, tcx), (100, clsact)],
+            "direct with 1, 10 flows: the direct switch at tcx hooks. \
+             direct with 100 flows: the direct switch at clsact hooks.",
+        ),
+        (
+            [(1, tcx), (1, clsact), (10, tcx)],
+            "direct: the direct switch at tcx hooks. direct: the direct switch at clsact hooks.",
+        ),
+        (
+            [(1, tcx), (10, tcx), (100, tcx)],
+            "direct: the direct switch at tcx hooks.",
+        ),
+    ] {
+        let text = forwarded(asked);
+        assert!(text.contains(wanted), "`{wanted}` is missing: {text}");
+    }
 }
