@@ -12,7 +12,7 @@ use crate::support::cli::{PROGRAM, Running, hopyard, run};
 use crate::support::host::unharmed;
 use crate::support::icmp::ping_within;
 use crate::support::traces::Traces;
-use crate::support::{alone, cell, tell, until};
+use crate::support::{alone, cell, sampler, tell, until};
 
 const MANY: usize = 1000;
 /// A first frame may have to be flooded to everybody.
@@ -125,6 +125,30 @@ fn a_thousand_containers_are_measured() {
     tell(&format!(
         "{MANY} containers: {silent} had no turn in {WINDOW_S} s, the controller had {resident} KiB"
     ));
+}
+
+/// Workers of the kernel that take down network namespaces just now, by their names.
+fn namespaces_going() -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let names = entries.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok());
+    names
+        .filter(|name| name.trim_end().ends_with("+netns"))
+        .collect()
+}
+
+/// Else the kernel's work on them would be in the next sample.
+#[test]
+fn what_many_containers_leave_is_gone_before_the_next_sample() {
+    let _alone = alone();
+    let set = [("containers", "own"), ("flows", "300")];
+    let cell = cell("bridge", Peer::Local, LoadKind::UdpFlood, &set);
+    sampler(100, 50).measure(&cell, 0.0).unwrap();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(300) {
+        let going = namespaces_going();
+        assert!(going.is_empty(), "{going:?} after {:?}", began.elapsed());
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Ends a kept lab whatever happens.

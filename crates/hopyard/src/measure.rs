@@ -34,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_millis(300);
 /// The last lab's namespaces are being taken down in the background for about so long; a thousand of them longer.
 const DUST: Duration = Duration::from_millis(100);
+/// What so many containers leave is gone before the next lab's warm-up is over; what more leave is waited for.
+const FEW: usize = 8;
 /// How often in that time to look whether they still are.
 const LOOKS: u32 = 4;
 /// Other people's may come and go for ever.
@@ -184,7 +186,13 @@ impl Sampler {
     pub fn measure(&self, cell: &Cell, quiet_cores: f64) -> Result<Measurement, Error> {
         let path = lab::path(&cell.path).map_err(lab::Error::from)?;
         let lab = Lab::build(path, cell.peer, &cell.axes)?;
-        self.measure_in(&lab, cell, quiet_cores)
+        let measured = self.measure_in(&lab, cell, quiet_cores);
+        let leaves_much = lab.topology.containers.len() > FEW;
+        drop(lab);
+        if leaves_much {
+            until_dust_settles()?;
+        }
+        measured
     }
 
     /// Measures a cell in a lab that stands already and may have been changed.
