@@ -90,7 +90,7 @@ impl Traffic<'_> {
     }
 }
 
-/// Problems that are told, of as many as a lab may have devices.
+/// Problems of a kind that are told, of as many as a lab may have devices.
 const TOLD: usize = 8;
 /// Share of the counted traffic that may fall beside the window at its edges.
 const EDGE: f64 = 0.10;
@@ -180,24 +180,34 @@ pub fn prove_legs(legs: &[Leg<'_>], devices: &[DeviceCount]) -> Way {
             }
         }
     }
+    let mut beside = Vec::new();
     for device in devices {
         let on_way = on_way.contains(&name(device));
         let packets = device.rx_packets + device.tx_packets;
         let allowed = float(busiest) * ELSEWHERE + CHATTER_PACKETS;
         if !on_way && float(packets) > allowed {
-            problems.push(format!(
+            beside.push(format!(
                 "{}/{} is not on the way, but {packets} packets passed through it",
                 device.namespace, device.name
             ));
         }
     }
-    let proved = problems.is_empty();
+    shorten(&mut beside, "beside it");
+    shorten(&mut problems, "on the way");
+    problems.extend(beside);
+    Way {
+        proved: problems.is_empty(),
+        problems,
+    }
+}
+
+/// Leaves some problems of a kind, and how many more there are.
+fn shorten(problems: &mut Vec<String>, kind: &str) {
     if problems.len() > TOLD + 1 {
         let more = problems.len() - TOLD;
         problems.truncate(TOLD);
-        problems.push(format!("… and {more} more like these"));
+        problems.push(format!("… {kind}: {more} more"));
     }
-    Way { proved, problems }
 }
 
 /// (is it the client-to-server direction, what the device counts) for all that a hop counts.
@@ -397,7 +407,7 @@ mod tests {
         let devices: Vec<_> = [a, b].into_iter().chain(others).collect();
         let way = prove_stream(gib, &devices);
         assert_eq!(way.problems.len(), TOLD + 1);
-        assert_eq!(way.problems[TOLD], "… and 92 more like these");
+        assert_eq!(way.problems[TOLD], "… beside it: 92 more");
     }
 
     #[test]
