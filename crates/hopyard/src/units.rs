@@ -24,6 +24,11 @@ fn not(text: &str, what: &'static str, forms: &'static str) -> NotAQuantity {
     }
 }
 
+/// `1 block`, `2 blocks`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Splits `12.5ms` into its number and its unit; the number has to be finite and not negative.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();

@@ -8,6 +8,7 @@ use crate::model::{CellReport, Measurement, Outcome, RunSummary, Sample, Warning
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
+use crate::units::counted;
 use cells::{
     ceiling, datapath, emulated_guest, failed, offload, pace, receiver, search, shared_cpu,
     silent_flows, two_modes, unsettled, way,
@@ -127,8 +128,8 @@ fn left_out(run: &Run) -> Option<String> {
 fn quick_look(summary: &RunSummary) -> Option<String> {
     summary.quick_look.then(|| {
         format!(
-            "Quick look: {} blocks. A verdict needs at least {FOR_A_VERDICT}; raise --blocks or the time limit.",
-            summary.blocks
+            "Quick look: {}. A verdict needs at least {FOR_A_VERDICT}; raise --blocks or the time limit.",
+            counted(summary.blocks as usize, "block")
         )
     })
 }
@@ -143,13 +144,17 @@ fn width(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
             .filter(|(name, _)| decides_width(name, cell.load, &cell.axes))
             .any(|(_, e)| e.half_width_ratio() > summary.half_width)
     })?;
+    let of_them = match (wide.len(), cells.len()) {
+        (1, 1) => "The cell is".to_owned(),
+        (1, all) => format!("1 of {all} cells is"),
+        (some, all) => format!("{some} of {all} cells are"),
+    };
     Some(format!(
-        "{} of {} cells are known less well than the {} half-width asked for: {}. More blocks \
-         (--blocks, --time-limit) make them narrower.",
-        wide.len(),
-        cells.len(),
+        "{of_them} known less well than the {} half-width asked for: {}. More blocks (--blocks, --time-limit) make {} \
+         narrower.",
         percent(summary.half_width),
-        named(&wide)
+        named(&wide),
+        if wide.len() == 1 { "it" } else { "them" }
     ))
 }
 

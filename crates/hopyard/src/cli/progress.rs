@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::model::Cell;
 use crate::plan::Blocks;
 use crate::run::Observer;
-use crate::units::show_duration;
+use crate::units::{counted, show_duration};
 
 /// A line that shows block, cell, elapsed and remaining time.
 pub(super) struct Progress {
@@ -48,6 +48,13 @@ impl Progress {
     }
 }
 
+fn shown(blocks: Blocks) -> String {
+    if blocks.min == blocks.max {
+        return counted(blocks.max as usize, "block");
+    }
+    format!("{blocks} blocks")
+}
+
 fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).unwrap_or(u32::MAX))
 }
@@ -55,7 +62,9 @@ fn count(n: usize) -> f64 {
 impl Observer for Progress {
     fn planned(&mut self, cells: usize, blocks: Blocks, block: Duration) {
         self.say(&format!(
-            "{cells} cells, {blocks} blocks of about {} each",
+            "{}, {} of about {} each",
+            counted(cells, "cell"),
+            shown(blocks),
             show_duration(block)
         ));
         self.blocks = Some(blocks);

@@ -161,7 +161,7 @@ fn tally(report: &ClaimsReport) -> String {
     let count = |verdict| all.iter().filter(|claim| claim.verdict == verdict).count();
     format!(
         "{}: {} hold, {} fail, {} undecided, {} cannot be tested here",
-        super::number::counted(all.len(), "claim"),
+        crate::units::counted(all.len(), "claim"),
         count(ClaimVerdict::Holds),
         count(ClaimVerdict::Fails),
         count(ClaimVerdict::Undecided),
@@ -173,7 +173,7 @@ fn of_run(run: &ClaimsRun) -> String {
     format!(
         "plan {}: {} × {} s, {} confidence{}",
         tame(&run.plan),
-        super::number::counted(run.blocks as usize, "block"),
+        crate::units::counted(run.blocks as usize, "block"),
         super::header::trimmed(run.window_s),
         chosen_percent(run.confidence),
         if run.complete { "" } else { ", cut short" }

@@ -2,9 +2,10 @@
 
 use super::document::{Block, tame};
 use super::group;
-use super::number::{chosen_percent, counted};
+use super::number::chosen_percent;
 use crate::model::RunReport;
 use crate::plan::FOR_A_VERDICT;
+use crate::units::counted;
 
 /// Title, facts, and what a reader must know first.
 pub(super) fn blocks(report: &RunReport) -> Vec<Block> {

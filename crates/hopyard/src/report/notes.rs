@@ -3,10 +3,11 @@
 use super::document::{Block, shorten, tame};
 use super::figures::symbol;
 use super::group::{Group, Layout, distinct};
-use super::number::{chosen_percent, counted};
+use super::number::chosen_percent;
 use super::{quantity, sweep};
 use crate::model::{CellReport, CellStatus, RunReport};
 use crate::stats::Verdict;
+use crate::units::counted;
 
 /// Share of the time above which what held TCP back is worth a remark.
 const HELD_BACK: f64 = 0.05;

@@ -113,11 +113,6 @@ pub(super) fn leading(text: &str) -> Option<f64> {
     })
 }
 
-/// `1 block`, `2 blocks`.
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

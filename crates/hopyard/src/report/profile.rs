@@ -6,10 +6,10 @@ mod pictures;
 use super::document::{Block, Cell, Column, Part, Row, Table, tame};
 use super::group::{Group, Layout, distinct};
 use super::header::trimmed;
-use super::number::counted;
 use super::quantity::{Scale, scale};
 use crate::model::{CellReport, ProfileReport, SubsystemCost};
 use crate::stats::Estimate;
+use crate::units::counted;
 
 /// How many subsystems a sentence on a difference names.
 const PARTS: usize = 7;

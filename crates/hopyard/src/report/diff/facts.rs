@@ -3,7 +3,8 @@
 use crate::model::{DiffReport, LeftOut, MeasuredIn, Pairing, RunSummary};
 use crate::report::document::{Block, tame};
 use crate::report::header::trimmed;
-use crate::report::number::{chosen_percent, counted};
+use crate::report::number::chosen_percent;
+use crate::units::counted;
 
 use super::tables::Layout;
 
