@@ -5,6 +5,7 @@ mod counts;
 mod ends;
 mod legs;
 mod merge;
+mod own_lab;
 mod places;
 mod profile;
 mod search;
@@ -18,6 +19,7 @@ use hopyard_net::{clock, cpu};
 use self::beside::Beside;
 use self::counts::{Counts, Observed, assemble};
 use self::ends::Ends;
+use self::own_lab::{in_own_lab, until_dust_settles};
 pub use self::places::{Places, places};
 use crate::lab::{self, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
@@ -32,15 +34,6 @@ use crate::units::ns;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What the machine does with nothing to do is read over this span.
 const QUIET: Duration = Duration::from_millis(300);
-/// The last lab's namespaces are being taken down in the background for about so long; a thousand of them longer.
-const DUST: Duration = Duration::from_millis(100);
-/// What so many containers leave is gone before the next lab's warm-up is over; what more leave is waited for.
-const FEW: usize = 8;
-/// How often in that time to look whether they still are.
-const LOOKS: u32 = 4;
-/// Other people's may come and go for ever.
-const MOST_DUST: Duration = Duration::from_secs(10);
-
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -184,15 +177,7 @@ impl Sampler {
     /// # Errors
     /// Anything that keeps the figures from being what they claim.
     pub fn measure(&self, cell: &Cell, quiet_cores: f64) -> Result<Measurement, Error> {
-        let path = lab::path(&cell.path).map_err(lab::Error::from)?;
-        let lab = Lab::build(path, cell.peer, &cell.axes)?;
-        let measured = self.measure_in(&lab, cell, quiet_cores);
-        let leaves_much = lab.topology.containers.len() > FEW;
-        drop(lab);
-        if leaves_much {
-            until_dust_settles()?;
-        }
-        measured
+        in_own_lab(cell, |lab| self.measure_in(lab, cell, quiet_cores))
     }
 
     /// Measures a cell in a lab that stands already and may have been changed.
@@ -391,21 +376,6 @@ impl Sampler {
 }
 
 /// Sleeps until an instant, looking every 100 ms whether the user wants to stop.
-/// Until the kernel has had no namespaces to take down for a while.
-fn until_dust_settles() -> Result<(), Error> {
-    let deadline = clock::monotonic_ns() + ns(MOST_DUST);
-    let mut clear = 0;
-    while clear < LOOKS && clock::monotonic_ns() < deadline {
-        wait_until(clock::monotonic_ns() + ns(DUST / LOOKS))?;
-        clear = if meter::namespaces_are_going()? {
-            0
-        } else {
-            clear + 1
-        };
-    }
-    Ok(())
-}
-
 fn wait_until(instant_ns: u64) -> Result<(), Error> {
     const LOOK_NS: u64 = 100_000_000;
     loop {

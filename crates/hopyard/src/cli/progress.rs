@@ -48,13 +48,6 @@ impl Progress {
     }
 }
 
-fn shown(blocks: Blocks) -> String {
-    if blocks.min == blocks.max {
-        return counted(blocks.max as usize, "block");
-    }
-    format!("{blocks} blocks")
-}
-
 fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).unwrap_or(u32::MAX))
 }
@@ -62,9 +55,9 @@ fn count(n: usize) -> f64 {
 impl Observer for Progress {
     fn planned(&mut self, cells: usize, blocks: Blocks, block: Duration) {
         self.say(&format!(
-            "{}, {} of about {} each",
+            "{}, {blocks} block{} of about {} each",
             counted(cells, "cell"),
-            shown(blocks),
+            if blocks.max == 1 { "" } else { "s" },
             show_duration(block)
         ));
         self.blocks = Some(blocks);

@@ -9,8 +9,8 @@ use crate::lab::{Client, Lab, Topology};
 use crate::load::protocol::Tallied;
 use crate::meter::way::{Hop, Traffic};
 use crate::model::{
-    Arrived, BusyCpus, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind, Measurement,
-    OpenLoop, QueueChanges,
+    Arrivals, Arrived, BusyCpus, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind,
+    Measurement, OpenLoop, QueueChanges,
 };
 use crate::units::float;
 
@@ -148,16 +148,17 @@ pub(super) fn assemble(
 
 /// Flows of which nothing arrived, where the receiver tells its flows apart.
 fn silent(receiver: &Tallied) -> Option<u32> {
-    let heard: Vec<bool> = match &receiver.arrivals {
-        Some(arrivals) => arrivals.flows.iter().map(|f| f.packets > 0).collect(),
-        None => receiver
-            .flows
-            .iter()
-            .map(|f| *f != Counted::default())
-            .collect(),
+    let (silent, all) = match &receiver.arrivals {
+        Some(Arrivals { flows, .. }) => {
+            (flows.iter().filter(|f| f.packets == 0).count(), flows.len())
+        }
+        None => {
+            let flows = &receiver.flows;
+            let silent = flows.iter().filter(|f| **f == Counted::default());
+            (silent.count(), flows.len())
+        }
     };
-    let silent = heard.iter().filter(|heard| !**heard).count();
-    (!heard.is_empty()).then(|| u32::try_from(silent).unwrap_or(u32::MAX))
+    (all > 0).then(|| u32::try_from(silent).unwrap_or(u32::MAX))
 }
 
 /// Do both ends run on this kernel? A guest's clocks are its own.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::ends::Ends;
+use super::own_lab::in_own_lab;
 use super::{Error, Sampler, wait_until};
-use crate::lab::{self, Lab};
+use crate::lab::Lab;
 use crate::load::protocol::Timetable;
 use crate::model::{Cell, ProfileWindow};
 use crate::profile::fold::{Span, fold};
@@ -26,13 +27,13 @@ impl Sampler {
     /// # Errors
     /// As [`Sampler::measure`], and what keeps CPUs from being sampled.
     pub fn profile(&self, cell: &Cell) -> Result<ProfileWindow, Error> {
-        let path = lab::path(&cell.path).map_err(lab::Error::from)?;
-        let lab = Lab::build(path, cell.peer, &cell.axes)?;
-        let profiler = Profiler::open(self.meter.cpus(), window(self.window))?;
-        let mut ends = self.ends(&lab, cell)?;
-        let timetable = self.timetable(cell, window(self.window));
-        self.sampled(profiler, &lab, &mut ends, timetable)
-            .map_err(|error| ends.cause_of(error))
+        in_own_lab(cell, |lab| {
+            let profiler = Profiler::open(self.meter.cpus(), window(self.window))?;
+            let mut ends = self.ends(lab, cell)?;
+            let timetable = self.timetable(cell, window(self.window));
+            self.sampled(profiler, lab, &mut ends, timetable)
+                .map_err(|error| ends.cause_of(error))
+        })
     }
 
     /// The workers are still there at the end of it, for their processes to be told from others, and so

@@ -4,8 +4,11 @@
 //! enough for acknowledgements, headers and the edges of the window, and far too narrow for traffic
 //! that took another way.
 
+mod bounds;
+
 use std::collections::{HashMap, HashSet};
 
+use self::bounds::{Bounds, CHATTER_PACKETS, expected};
 use crate::model::{Axes, Counted, DeviceCount, Direction, LoadKind, Way};
 use crate::units::float;
 
@@ -83,53 +86,10 @@ pub struct Traffic<'a> {
     pub received: Counted,
 }
 
-impl Traffic<'_> {
-    /// Did its sender send nothing? Of datagrams that says that it never ran: anybody else's may wait for an answer.
-    fn had_no_turn(&self) -> bool {
-        self.load.is_udp_stream() && [self.sent, self.received] == [Counted::default(); 2]
-    }
-}
-
 /// Problems of a kind that are told, of as many as a lab may have devices.
 const TOLD: usize = 8;
-/// Share of the counted traffic that may fall beside the window at its edges.
-const EDGE: f64 = 0.10;
-/// Packets that come and go without the load (ARP, neighbour discovery).
-const CHATTER_PACKETS: f64 = 64.0;
-/// One full socket buffer may be counted at one end and not yet at the other.
-const IN_FLIGHT_BYTES: f64 = 8.0 * 1024.0 * 1024.0;
-/// Of a transaction one way, with a connection of its own.
-const MOST_PACKETS: f64 = 10.0;
-/// Ethernet, IPv6, TCP with options, and a tunnel's headers on top, bytes.
-const HEADERS_BYTES: f64 = 200.0;
 /// Share of the busiest hop that other devices may see.
 const ELSEWHERE: f64 = 0.01;
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Bounds {
-    unit: &'static str,
-    low: f64,
-    high: f64,
-}
-
-impl Bounds {
-    /// With room for a burst, where the leg is a part of the whole; a device that nothing passed is no part of it,
-    /// unless nothing was sent: who got no turn on a crowded CPU proves nothing and refutes nothing.
-    fn of(self, leg: &Leg<'_>) -> Self {
-        let Some(burst) = leg.burst else {
-            return self;
-        };
-        let burst = match self.unit {
-            "packets" => CHATTER_PACKETS + MOST_PACKETS * float(burst.transactions),
-            _ => IN_FLIGHT_BYTES + float(burst.bytes),
-        };
-        Self {
-            low: (self.low - burst).max(if leg.traffic.had_no_turn() { 0.0 } else { 1.0 }),
-            high: self.high + burst,
-            ..self
-        }
-    }
-}
 
 /// Devices that the same traffic must pass.
 #[derive(Debug, Clone, Copy)]
@@ -229,56 +189,6 @@ fn check(device: &DeviceCount, direction: Direction, bounds: Option<Bounds>) -> 
             device.namespace, device.name
         )
     })
-}
-
-/// What one direction must carry. `None`: anything (acknowledgements of a stream come as they like).
-fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
-    let axes = traffic.axes;
-    let segment = f64::from(axes.mtu_bytes) - 100.0;
-    let least = (1.0 - EDGE) * float(traffic.received.bytes);
-    let carries_data = forward != (traffic.load == LoadKind::TcpMaerts);
-    match traffic.load {
-        LoadKind::TcpStream | LoadKind::TcpMaerts if carries_data => {
-            let bytes = float(traffic.sent.bytes.max(traffic.received.bytes));
-            let most = bytes * (1.0 + EDGE) * (1.0 + HEADERS_BYTES / segment);
-            Some(Bounds {
-                unit: "bytes",
-                low: least,
-                high: most + IN_FLIGHT_BYTES,
-            })
-        }
-        _ if traffic.load.is_udp_stream() && carries_data => {
-            let message = f64::from(axes.message_size_bytes.unwrap_or(1));
-            let packets = float(traffic.sent.messages) * (message / segment).ceil();
-            let most = (float(traffic.sent.bytes) + packets * HEADERS_BYTES) * (1.0 + EDGE);
-            Some(Bounds {
-                unit: "bytes",
-                low: least,
-                high: most + IN_FLIGHT_BYTES,
-            })
-        }
-        _ if traffic.load.is_stream() => None,
-        _ => {
-            let size = if forward {
-                axes.request_size_bytes
-            } else {
-                axes.response_size_bytes
-            };
-            let segments = (f64::from(size.unwrap_or(1)) / segment).ceil();
-            // An exchange of its own for each connection: SYN, FIN and their acknowledgements.
-            let (at_least, at_most) = match traffic.load {
-                LoadKind::TcpCrr => (2.0, 8.0 + 2.0 * segments),
-                _ => (1.0, 2.0 + 2.0 * segments),
-            };
-            let transactions = float(traffic.received.transactions);
-            Some(Bounds {
-                unit: "packets",
-                // However few: a device that nothing passed refutes the way.
-                low: ((1.0 - EDGE) * transactions * at_least - CHATTER_PACKETS).max(1.0),
-                high: (1.0 + EDGE) * transactions * at_most + CHATTER_PACKETS,
-            })
-        }
-    }
 }
 
 #[cfg(test)]
