@@ -89,7 +89,8 @@ impl Writer {
 }
 
 impl Record for Writer {
-    /// In one write, so that a reader never sees half of a sample from a live run.
+    /// In one write, so that who follows a live run has each sample as soon as it is there. A file grows by
+    /// pages, so the last line may for a moment lack its end: up to the last newline lines are whole.
     fn append(&mut self, sample: &Sample) -> Result<(), Error> {
         append(&mut self.samples, sample).map_err(|source| Error::Write {
             file: self.directory.join(SAMPLES),
