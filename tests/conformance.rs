@@ -119,8 +119,8 @@ fn each_hop_counts(lab: &Lab, cell: &Cell, measured: &Measurement) -> Result<(),
     let traffic = Traffic {
         load: cell.load,
         axes: &cell.axes,
-        sent: measured.sent,
-        received: measured.received,
+        sent: measured.sent.into(),
+        received: measured.received.into(),
     };
     let whole = &lab.topology.way;
     for left_out in 0..whole.len() {

@@ -142,6 +142,11 @@ impl Sampler {
             Reply::Connected => {}
             other => return Err(near.out_of_turn(&other).into()),
         }
+        let accept = Request::Accept { patience_ms: 2000 };
+        match far.ask(&accept, "take the connections")? {
+            Reply::Connected => {}
+            other => return Err(far.out_of_turn(&other).into()),
+        }
         let start_ns = clock::monotonic_ns() + 10_000_000;
         let open_ns = start_ns + ns(WARM_UP);
         let close_ns = open_ns + ns(self.window);

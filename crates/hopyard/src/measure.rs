@@ -34,6 +34,9 @@ use crate::units::ns;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What the machine does with nothing to do is read over this span.
 const QUIET: Duration = Duration::from_millis(300);
+/// How often a window that the machine missed is tried again.
+const AGAIN: u32 = 2;
+
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -67,6 +70,9 @@ pub enum Error {
         /// Drops that devices and the receiver's sockets counted.
         drops: u64,
     },
+    /// The machine was taken away, and the window says nothing of the path.
+    #[error("the window was missed: {0}; measure on a quieter machine, or with a longer --window")]
+    Missed(String),
     /// A search found no load that keeps to its goal.
     #[error(
         "more than {:.4} % were lost even at {least_per_s:.0} datagrams a second, the least that a search tries: no rate \
@@ -196,8 +202,29 @@ impl Sampler {
         }
     }
 
-    /// Measures one window of a given length.
+    /// Measures one window of a given length; again where the machine missed it, which is no finding about the path.
     fn window_in(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        window: Duration,
+        quiet_cores: f64,
+    ) -> Result<Measurement, Error> {
+        let mut missed_windows = 0;
+        loop {
+            match self.try_window_in(lab, cell, window, quiet_cores) {
+                Err(Error::Missed(_)) if missed_windows < AGAIN => missed_windows += 1,
+                measured => {
+                    return measured.map(|measurement| Measurement {
+                        missed_windows,
+                        ..measurement
+                    });
+                }
+            }
+        }
+    }
+
+    fn try_window_in(
         &self,
         lab: &Lab,
         cell: &Cell,
@@ -268,12 +295,15 @@ impl Sampler {
         let observed = self.observe(lab, ours, timetable, beside, cpus)?;
         drop(prompt);
         let (clients, server) = ends.done()?;
-        Ok(Counts {
+        let counts = Counts {
             observed,
             client: merge::merged(&clients).map_err(Error::Merge)?,
             clients,
             server,
-        })
+            planned_ns: timetable.close_ns - timetable.open_ns,
+        };
+        counts::all_were_there(&counts, ends.is_crowded)?;
+        Ok(counts)
     }
 
     /// Reads CPUs and devices at the window's two edges.

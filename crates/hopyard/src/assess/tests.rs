@@ -176,6 +176,7 @@ fn doubts_become_sentences() {
             m.cpu.closure = 0.8;
             m.cpu.forks = 50;
             m.silent_flows = Some(1);
+            m.missed_windows = 1;
             m.way = Way {
                 proved: false,
                 problems: vec!["a/eth0 sent 1 bytes".into()],
@@ -199,6 +200,7 @@ fn doubts_become_sentences() {
         W::DebugKernel,
         W::Emulated,
         W::SilentFlows,
+        W::MissedWindows,
     ] {
         assert!(codes.contains(&code), "{code:?} is missing in {codes:?}");
     }

@@ -15,7 +15,7 @@ use cells::{
 };
 use machine::{
     accounting, closure, congestion, debug_kernel, emulated, foreign_cpu, foreign_forks, frequency,
-    steal,
+    missed_windows, steal,
 };
 
 /// Everything a reader must know before trusting a figure.
@@ -38,6 +38,7 @@ pub(super) fn all(
     warn(WarningCode::ForeignCpu, foreign_cpu(summary));
     warn(WarningCode::ForeignForks, foreign_forks(samples));
     warn(WarningCode::Steal, steal(summary));
+    warn(WarningCode::MissedWindows, missed_windows(samples));
     warn(WarningCode::Closure, closure(summary));
     warn(WarningCode::CpuAccounting, accounting(summary));
     warn(WarningCode::TwoModes, two_modes(cells));

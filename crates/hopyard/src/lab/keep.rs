@@ -11,6 +11,7 @@ mod down;
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -260,13 +261,22 @@ pub fn list() -> Result<Vec<Kept>> {
 pub fn leftovers() -> Result<Vec<String>> {
     let abandoned = |name: &String| match maker_of_draft(name) {
         Some(maker) => !maker.lives(),
-        None => match read(name) {
-            Ok(kept) => !kept.complete && !kept.owner.parse::<Owner>().is_ok_and(Owner::lives),
-            // It went away meanwhile.
-            Err(_) => directory(name).exists(),
-        },
+        None => {
+            let there = identity(name);
+            match read(name) {
+                Ok(kept) => !kept.complete && !kept.owner.parse::<Owner>().is_ok_and(Owner::lives),
+                // Unless it went away meanwhile, and perhaps another of its name came.
+                Err(_) => there.is_some() && there == identity(name),
+            }
+        }
     };
     Ok(entries()?.into_iter().filter(abandoned).collect())
+}
+
+/// Which directory has a name just now.
+fn identity(name: &str) -> Option<(u64, u64)> {
+    let there = fs::metadata(directory(name)).ok()?;
+    Some((there.dev(), there.ino()))
 }
 
 fn maker_of_draft(name: &str) -> Option<Owner> {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
@@ -76,6 +76,8 @@ pub(super) struct Crew {
     /// How long after the start they begin, ns.
     pub(super) after_ns: u64,
     pub(super) stop: Arc<AtomicBool>,
+    /// Told once every flow has its connection, or that one cannot have it.
+    pub(super) placed: Sender<Result<(), String>>,
     pub(super) started: Receiver<Timetable>,
     /// For the controlling thread.
     pub(super) tid: SharedTid,
@@ -173,15 +175,12 @@ impl Lane {
 impl Crew {
     /// Serves the flows from their first connection to the end of traffic.
     pub(super) fn run(self) -> Outcome {
-        self.tid.store(gettid().as_raw(), Relaxed);
-        if let Some(cpu) = self.cpu {
-            cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
-        }
-        let connections = self
-            .lanes
-            .iter()
-            .map(|lane| lane.connection(&self.settings, self.spec.kind))
-            .collect::<Result<Vec<_>, _>>()?;
+        let connections = self.connections();
+        // A dropped receiver means that the session is gone: nobody to tell.
+        let _ = self
+            .placed
+            .send(connections.as_ref().map(drop).map_err(String::clone));
+        let connections = connections?;
         let Ok(timetable) = self.started.recv() else {
             return Ok(Said::Nothing);
         };
@@ -210,6 +209,18 @@ impl Crew {
                 prepared.in_turns(&flows, lanes.iter().any(Lane::is_server))
             }
         }
+    }
+
+    /// The standing connections of its flows, where they have any, from the CPU where they are to be served.
+    fn connections(&self) -> Result<Vec<Option<Socket>>, String> {
+        self.tid.store(gettid().as_raw(), Relaxed);
+        if let Some(cpu) = self.cpu {
+            cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
+        }
+        self.lanes
+            .iter()
+            .map(|lane| lane.connection(&self.settings, self.spec.kind))
+            .collect()
     }
 
     fn context<'a>(&'a self, lane: &'a Lane, timetable: Timetable) -> Context<'a> {

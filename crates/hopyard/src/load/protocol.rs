@@ -3,6 +3,7 @@
 //! ```text
 //! worker      hello
 //! controller  serve | connect        worker  serving | connected
+//! controller  accept                 worker  connected     (the server, when every client is connected)
 //! controller  run                    worker  done          (after the window)
 //! controller  ceiling                worker  done
 //! controller  clock                  worker  clock         (where it has a kernel of its own)
@@ -23,7 +24,7 @@ use crate::model::{
 };
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// What the controller asks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +51,11 @@ pub enum Request {
         /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each.
         cpus: Vec<usize>,
         /// Longest to wait for any one flow, ms.
+        patience_ms: u64,
+    },
+    /// Be the server still: say when every flow has its connection.
+    Accept {
+        /// Longest to wait for that, ms.
         patience_ms: u64,
     },
     /// Make and count traffic.
@@ -102,7 +108,7 @@ pub enum Reply {
         /// A port per flow; flows of numbered datagrams share some.
         ports: Vec<u16>,
     },
-    /// Every flow is connected.
+    /// Every flow has its connection, and a thread that waits for the start.
     Connected,
     /// The window is over.
     Done(Box<Tallied>),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::clock;
 
+use super::ending::is_ending;
 use super::lines;
 use super::protocol::{Reply, Request, Tallied, Timetable, VERSION};
 use crate::model::Absurd;
@@ -346,11 +347,12 @@ impl Remote {
 
     /// How it ended, if it did.
     ///
-    /// Its pipes and sockets close a moment before its end can be seen, so this waits for a moment.
+    /// Its pipes and sockets close a moment before its end can be seen, so this waits for a moment, and for longer where it
+    /// is on its way out.
     pub fn death(&mut self) -> Option<Error> {
         const MOMENT: Duration = Duration::from_millis(200);
-        let deadline = Instant::now() + MOMENT;
-        while Instant::now() < deadline {
+        let began = Instant::now();
+        while began.elapsed() < MOMENT || (began.elapsed() < PROMPT && is_ending(self.child.id())) {
             if let Ok(Some(how)) = self.child.try_wait() {
                 return Some(Error::Died {
                     endpoint: self.endpoint.clone(),

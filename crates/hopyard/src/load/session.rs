@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hopyard_net::{clock, cpu, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
@@ -29,6 +29,8 @@ pub(crate) struct Session {
     spec: LoadSpec,
     flows: Vec<Flow>,
     threads: Vec<Thread>,
+    /// A thread each.
+    placed: Receiver<Result<(), String>>,
     ended: Receiver<Outcome>,
     stop: Arc<AtomicBool>,
     watch: Watch,
@@ -106,7 +108,24 @@ impl Session {
                 Origin::Client { connected, number }
             });
         }
-        Self::start(spec, &settings, origins, cpus)
+        let mut session = Self::start(spec, &settings, origins, cpus)?;
+        session.accept(patience)?;
+        Ok(session)
+    }
+
+    /// Waits until every flow has its connection: threads that wait for their CPU may be late to take theirs.
+    ///
+    /// # Errors
+    /// A sentence: a flow cannot have one, or has none within `patience`.
+    pub(crate) fn accept(&mut self, patience: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + patience;
+        for _ in &self.threads {
+            let left = deadline.saturating_duration_since(Instant::now());
+            self.placed.recv_timeout(left).map_err(|_| {
+                format!("a flow has no connection after {} ms", patience.as_millis())
+            })??;
+        }
+        Ok(())
     }
 
     fn start(
@@ -119,6 +138,7 @@ impl Session {
         let watch = Watch::new(spec.cache_misses);
         let stop = Arc::new(AtomicBool::new(false));
         let (ended_tx, ended) = channel();
+        let (placed_tx, placed) = channel();
         let mut lanes = Vec::new();
         let mut flows = Vec::new();
         for origin in origins {
@@ -134,6 +154,7 @@ impl Session {
             spec: spec.clone(),
             flows,
             threads: Vec::new(),
+            placed,
             ended,
             stop: stop.clone(),
             watch,
@@ -156,6 +177,7 @@ impl Session {
                 lanes,
                 cpu,
                 stop: stop.clone(),
+                placed: placed_tx.clone(),
                 started,
             };
             let ended = ended_tx.clone();

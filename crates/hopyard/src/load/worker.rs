@@ -79,6 +79,13 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
             *session = Some(Session::connect(&spec, address, &ports, &cpus, patience)?);
             Ok(Reply::Connected)
         }
+        Request::Accept { patience_ms } => {
+            let session = session
+                .as_mut()
+                .ok_or("accept: `serve` did not come before")?;
+            session.accept(Duration::from_millis(patience_ms))?;
+            Ok(Reply::Connected)
+        }
         Request::Run(timetable) => {
             if timetable.slices == 0 {
                 return Err("a window needs at least one slice".to_owned());

@@ -7,7 +7,7 @@ use super::beside::Passed;
 use super::legs::{self, Parts};
 use crate::lab::{Client, Lab, Topology};
 use crate::load::protocol::Tallied;
-use crate::meter::way::{Hop, Traffic};
+use crate::meter::way::{Bracket, Hop, Traffic};
 use crate::model::{
     Arrivals, Arrived, BusyCpus, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind,
     Measurement, OpenLoop, QueueChanges,
@@ -22,6 +22,8 @@ pub(super) struct Counts {
     /// Each of them.
     pub(super) clients: Vec<Tallied>,
     pub(super) server: Tallied,
+    /// The window that was asked for, ns.
+    pub(super) planned_ns: u64,
 }
 
 /// What was read at the two edges of a window.
@@ -47,6 +49,7 @@ pub(super) fn assemble(
         client,
         clients,
         server,
+        planned_ns,
     } = counts;
     let Observed {
         mut cpu,
@@ -64,28 +67,37 @@ pub(super) fn assemble(
         _ => (&client, &client),
     };
     let received = receiver.received;
-    let sent = if cell.load.is_udp_stream() {
-        // A sender's worker that waits for its turn on a busy CPU sees another window.
-        let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
-        sender.sent.times(windows)
-    } else if cell.load.is_stream() {
+    let handed_over = if cell.load.is_stream() {
         sender.sent
     } else {
         Counted::default()
     };
+    let sent = if cell.load.is_udp_stream() {
+        // A sender's worker that waits for its turn on a busy CPU sees another window.
+        let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
+        handed_over.times(windows)
+    } else {
+        handed_over
+    };
     if received == Counted::default() {
+        others_left(&cpu, planned_ns)?;
         return Err(Error::Nothing {
             drops: devices.iter().map(|d| d.dropped).sum::<u64>()
                 + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
         });
     }
     // The devices were watched for a little more or less time than the ends counted.
-    let stretch = |end: &Tallied| float(devices_ns) / float(end.window_ns.max(1));
+    let stretch = |counted_ns: u64| float(devices_ns) / float(counted_ns.max(1));
+    // Numbered datagrams are those of the window as it was planned.
+    let received_ns = match receiver.arrivals {
+        Some(_) => planned_ns,
+        None => receiver.window_ns,
+    };
     let traffic = Traffic {
         load: cell.load,
         axes: &cell.axes,
-        sent: sent.times(stretch(sender)),
-        received: taken_in(cell.load, receiver).times(stretch(receiver)),
+        sent: Bracket::over(handed_over, stretch(sender.window_ns)),
+        received: Bracket::over(taken_in(cell.load, receiver), stretch(received_ns)),
     };
     let parts = Parts {
         clients: &clients,
@@ -136,6 +148,7 @@ pub(super) fn assemble(
         }),
         guest_steal_ratio: beside.guest_steal_ratio,
         silent_flows: silent(receiver),
+        missed_windows: 0,
         datapath: lab.datapath(),
         guest: lab.guest_used(),
         way,
@@ -144,6 +157,43 @@ pub(super) fn assemble(
         measurement.forget_one_way_times();
     }
     Ok(measurement)
+}
+
+/// Were other processes and the hypervisor gone for enough of the window to say that it was the path's? Where they had
+/// one CPU for half of it, an end may have had none.
+fn others_left(cpu: &CpuUse, planned_ns: u64) -> Result<(), Error> {
+    let others_ns = cpu.foreign_ns + cpu.steal_ns;
+    if others_ns < float(planned_ns) / 2.0 {
+        return Ok(());
+    }
+    let ms = |ns: f64| ns / 1e6;
+    Err(Error::Missed(format!(
+        "nothing arrived, while other processes and the hypervisor had {:.0} ms of CPU time in a window of {:.0} ms",
+        ms(others_ns),
+        ms(float(planned_ns))
+    )))
+}
+
+/// Did everybody who counted look when the window opened and when it closed? A machine that takes a CPU away for as long as
+/// a window lasts leaves counts of no time, or of traffic that had stopped. Where senders outnumber the CPUs some are
+/// always late, and the others tell.
+pub(super) fn all_were_there(counts: &Counts, is_crowded: bool) -> Result<(), Error> {
+    let clients = counts.clients.iter().filter(|_| !is_crowded);
+    let spans = clients
+        .map(|client| ("the client", client.window_ns))
+        .chain([("the server", counts.server.window_ns)])
+        .chain([("the controller", counts.observed.devices_ns)]);
+    for (who, span_ns) in spans {
+        if span_ns < counts.planned_ns / 2 || span_ns / 2 > counts.planned_ns {
+            let ms = |ns: u64| float(ns) / 1e6;
+            return Err(Error::Missed(format!(
+                "{who} had no CPU when the window opened or closed: it saw {:.1} of {:.1} ms",
+                ms(span_ns),
+                ms(counts.planned_ns)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Flows of which nothing arrived, where the receiver tells its flows apart.

@@ -53,7 +53,7 @@ impl Ends {
                 address,
                 ports: ports.to_vec(),
                 cpus: places.of_client(index * each),
-                patience_ms: u64::try_from(one.as_millis()).unwrap_or(u64::MAX),
+                patience_ms: millis(one),
             };
             client.tell(&request, "connect")?;
         }
@@ -63,7 +63,16 @@ impl Ends {
                 other => return Err(client.out_of_turn(&other).into()),
             }
         }
-        Ok(())
+        // A kernel takes connections before its program does: no flow is to lack its own when the window opens.
+        let doing = "take its connections";
+        let accept = Request::Accept {
+            patience_ms: millis(one),
+        };
+        self.server.tell(&accept, doing)?;
+        match self.server.hear(doing, patience, &signals::interrupted)? {
+            Reply::Connected => Ok(()),
+            other => Err(self.server.out_of_turn(&other).into()),
+        }
     }
 
     /// Processes of those that are guests.
@@ -129,6 +138,10 @@ impl Drop for Ends {
         self.server.dismiss();
         self.clients.iter_mut().for_each(Remote::dismiss);
     }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn done(worker: &mut Remote) -> Result<Tallied, Error> {

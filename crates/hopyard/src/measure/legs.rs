@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::lab::Topology;
 use crate::load::protocol::Tallied;
-use crate::meter::way::{self, Hop, Leg, Traffic};
+use crate::meter::way::{self, Bracket, Hop, Leg, Traffic};
 use crate::model::{Axes, Counted, DeviceCount, LoadKind, Scheduler, Way};
 
 /// The traffic as the ends of its flows counted it.
@@ -37,7 +37,8 @@ pub(super) fn prove(
     let mut legs = vec![all(&topology.way), all(&hops)];
     let burst = traffic
         .sent
-        .plus(traffic.received)
+        .most
+        .plus(traffic.received.most)
         .times(turn_ns(traffic.axes) / parts.devices_ns.max(1.0));
     // The receiver's flows are in the order of the containers, whichever end it is. Of a flow that nobody told of
     // nothing is known to have arrived.
@@ -83,8 +84,8 @@ fn part<'a>(
         _ => Counted::default(),
     };
     Traffic {
-        sent: sent.times(stretch(sender)),
-        received: received.times(stretch(parts.receiver)),
+        sent: Bracket::over(sent, stretch(sender)),
+        received: Bracket::over(received, stretch(parts.receiver)),
         ..traffic
     }
 }

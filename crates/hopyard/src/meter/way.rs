@@ -8,6 +8,7 @@ mod bounds;
 
 use std::collections::{HashMap, HashSet};
 
+pub use self::bounds::Bracket;
 use self::bounds::{Bounds, CHATTER_PACKETS, expected};
 use crate::model::{Axes, Counted, DeviceCount, Direction, LoadKind, Way};
 use crate::units::float;
@@ -81,9 +82,9 @@ pub struct Traffic<'a> {
     /// Its axes.
     pub axes: &'a Axes,
     /// Handed to the sender's kernel.
-    pub sent: Counted,
+    pub sent: Bracket,
     /// Taken in at the receiver.
-    pub received: Counted,
+    pub received: Bracket,
 }
 
 /// Problems of a kind that are told, of as many as a lab may have devices.
@@ -217,8 +218,8 @@ mod tests {
         let traffic = Traffic {
             load: LoadKind::TcpStream,
             axes: &axes,
-            sent: counted,
-            received: counted,
+            sent: counted.into(),
+            received: counted.into(),
         };
         prove(
             &[Hop::tx("a", "eth0"), Hop::rx("b", "eth0")],
@@ -240,6 +241,38 @@ mod tests {
                 problems: vec![]
             }
         );
+    }
+
+    /// Nobody knows what came to pass between two readings of one edge: it may have stopped, or gone on.
+    #[test]
+    fn who_reads_late_refutes_nothing() {
+        let axes = Axes::default().for_cell(LoadKind::TcpRr, Peer::Local, &[]);
+        let hops = [Hop::tx("a", "eth0")];
+        let prove = |transactions: u64, stretch: f64, packets: u64| {
+            let counted = Counted {
+                bytes: transactions,
+                messages: transactions,
+                transactions,
+            };
+            let traffic = Traffic {
+                load: LoadKind::TcpRr,
+                axes: &axes,
+                sent: Bracket::default(),
+                received: Bracket::over(counted, stretch),
+            };
+            let seen = device("a", "eth0", (packets, 0), (packets, 0));
+            prove(&hops, &[seen], traffic).proved
+        };
+        // The devices were watched for a third longer, in which nothing happened, and in which all went on.
+        assert!(prove(10_000, 1.33, 10_000));
+        assert!(prove(10_000, 1.33, 2 * 13_300));
+        assert!(!prove(10_000, 1.33, 8_000));
+        assert!(!prove(10_000, 1.33, 80_000));
+        // For a third less: all of it was in that time, or as much as of any other.
+        assert!(prove(10_000, 0.67, 4 * 10_000));
+        assert!(prove(10_000, 0.67, 6_700));
+        assert!(!prove(10_000, 0.67, 5_000));
+        assert!(!prove(10_000, 0.67, 50_000));
     }
 
     #[test]
@@ -285,8 +318,8 @@ mod tests {
             let traffic = Traffic {
                 load,
                 axes: &axes,
-                sent,
-                received: Counted::default(),
+                sent: sent.into(),
+                received: Bracket::default(),
             };
             let leg = Leg {
                 hops: &hops,
@@ -336,8 +369,8 @@ mod tests {
         let traffic = Traffic {
             load: LoadKind::TcpRr,
             axes: &axes,
-            sent: Counted::default(),
-            received,
+            sent: Bracket::default(),
+            received: received.into(),
         };
         let hops = [Hop::tx("a", "eth0")];
         let good = device("a", "eth0", (10_100, 700_000), (10_100, 700_000));
@@ -346,10 +379,10 @@ mod tests {
         assert_eq!(prove(&hops, &[one_way], traffic).problems.len(), 1);
         // A stalled window has few transactions; a device that none of them passed is no part of the way.
         let few = Traffic {
-            received: Counted {
+            received: Bracket::from(Counted {
                 transactions: 10,
                 ..received
-            },
+            }),
             ..traffic
         };
         let quiet = device("a", "eth0", (10, 700), (0, 0));

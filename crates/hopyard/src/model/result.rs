@@ -278,4 +278,6 @@ pub enum WarningCode {
     Receiver,
     /// Nothing arrived of some flows in a window.
     SilentFlows,
+    /// Windows were measured again because the machine was taken away.
+    MissedWindows,
 }

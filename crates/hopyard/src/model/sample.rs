@@ -97,6 +97,10 @@ pub struct Measurement {
     /// Flows of which nothing arrived in the window; none in what older versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_flows: Option<u32>,
+    /// Windows before this one that the machine missed: its workers had no CPU when they opened or closed, or others had it
+    /// all the while.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub missed_windows: u32,
     /// What forwarded, where the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<Datapath>,
@@ -124,6 +128,11 @@ pub struct Counted {
 /// Most of anything that one window can hold. In ten minutes, the longest window, it takes 3.7 Tbit/s to
 /// get there; below it every count is exact as a float, and those of a run's samples can be added up.
 const MOST: u64 = 1 << 48;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
 
 /// What no window can hold.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -147,6 +147,9 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         cells,
         environment: meter::environment::capture(&sampler.meter),
     };
+    if signals::interrupted() {
+        return Err(measure::Error::Interrupted.into());
+    }
     Ok(Prepared {
         sampler,
         header,
@@ -207,6 +210,9 @@ fn try_labs(cells: &[Cell]) -> Result<BTreeMap<String, String>, Error> {
 fn ceilings(sampler: &Sampler, cells: &[Cell]) -> Result<BTreeMap<String, f64>, Error> {
     let mut ceilings = BTreeMap::new();
     for cell in cells {
+        if signals::interrupted() {
+            return Err(measure::Error::Interrupted.into());
+        }
         if let Entry::Vacant(unknown) = ceilings.entry(load_key(cell)) {
             unknown.insert(sampler.ceiling(cell.load, &cell.axes)?);
         }

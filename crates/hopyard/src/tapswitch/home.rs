@@ -104,34 +104,40 @@ fn runs(name: &str) -> bool {
 /// There is none of that name; the error lists those that are.
 pub fn read(name: &str) -> Result<Document, Error> {
     check(name)?;
-    let what = || format!("ask tap switch `{name}`");
-    let mut stream = match UnixStream::connect(socket(name)) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::NotFound | ErrorKind::ConnectionRefused
-            ) =>
-        {
-            let there = names()?.join(", ");
-            return Err(Error::None {
-                name: name.to_owned(),
-                there: if there.is_empty() {
-                    "none runs".to_owned()
-                } else {
-                    format!("running: {there}")
-                },
-            });
-        }
-        stream => stream.map_err(failed(what()))?,
+    let text = match ask(name) {
+        Ok(text) if text.is_empty() => return Err(none(name)?),
+        Err(error) if is_gone(&error) => return Err(none(name)?),
+        answer => answer.map_err(failed(format!("ask tap switch `{name}`")))?,
     };
-    let mut text = String::new();
-    stream
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| stream.read_to_string(&mut text))
-        .map_err(failed(what()))?;
     serde_json::from_str(&text).map_err(|source| Error::Foreign {
         name: name.to_owned(),
         source,
+    })
+}
+
+/// All that a switch says; nothing where it ends just now.
+fn ask(name: &str) -> io::Result<String> {
+    let mut stream = UnixStream::connect(socket(name))?;
+    let mut text = String::new();
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset)
+}
+
+fn none(name: &str) -> Result<Error, Error> {
+    let there = names()?.join(", ");
+    Ok(Error::None {
+        name: name.to_owned(),
+        there: if there.is_empty() {
+            "none runs".to_owned()
+        } else {
+            format!("running: {there}")
+        },
     })
 }
 

@@ -131,6 +131,7 @@ pub(crate) fn measured(bytes: u64) -> Measurement {
         offloads: Vec::new(),
         queue_changes: None,
         silent_flows: None,
+        missed_windows: 0,
         guest_steal_ratio: None,
         datapath: None,
         guest: None,

@@ -56,6 +56,19 @@ pub(super) fn steal(summary: &RunSummary) -> Option<String> {
     })
 }
 
+pub(super) fn missed_windows(samples: &[&Sample]) -> Option<String> {
+    let missed: u32 = measurements(samples).map(|m| m.missed_windows).sum();
+    (missed > 0).then(|| {
+        format!(
+            "{} measured again: hopyard had no CPU when they opened or closed, or others had it all the while. A quieter              machine or a longer --window spares that.",
+            match missed {
+                1 => "1 window was".to_owned(),
+                some => format!("{some} windows were"),
+            }
+        )
+    })
+}
+
 pub(super) fn closure(summary: &RunSummary) -> Option<String> {
     let q = summary.elsewhere?.closure;
     ((q - 1.0).abs() > CLOSURE).then(|| {

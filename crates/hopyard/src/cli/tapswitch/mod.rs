@@ -110,11 +110,10 @@ fn answer(claim: &Claim, document: impl Fn() -> Document) {
 }
 
 fn show(name: Option<String>, json: bool) -> Done {
-    let names = name.map_or_else(names, |name| Ok(vec![name]))?;
-    let switches = names
-        .iter()
-        .map(|name| read(name))
-        .collect::<Result<Vec<_>, _>>()?;
+    let switches = match name {
+        Some(name) => vec![read(&name)?],
+        None => all()?,
+    };
     if json {
         return print(&pretty(&switches)?);
     }
@@ -131,6 +130,13 @@ fn show(name: Option<String>, json: bool) -> Done {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What all that run tell, but those that end meanwhile.
+fn all() -> Result<Vec<Document>, Error> {
+    let each = names()?.into_iter().map(|name| read(&name));
+    each.filter(|answer| !matches!(answer, Err(Error::None { .. })))
+        .collect()
 }
 
 fn stats(name: &str, json: bool, watch: bool) -> Done {

@@ -15,10 +15,40 @@ const MOST_PACKETS: f64 = 10.0;
 /// Ethernet, IPv6, TCP with options, and a tunnel's headers on top, bytes.
 const HEADERS_BYTES: f64 = 200.0;
 
+/// What was counted over one span, for another that begins or ends a little apart from it: it may have stopped
+/// between the two, or gone on as before.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bracket {
+    /// At least.
+    pub least: Counted,
+    /// At most.
+    pub most: Counted,
+}
+
+impl Bracket {
+    /// Of a count, for a span longer by the factor `stretch` than the one that it was counted over.
+    #[must_use]
+    pub fn over(count: Counted, stretch: f64) -> Self {
+        Self {
+            least: count.times(stretch.min(1.0)),
+            most: count.times(stretch.max(1.0)),
+        }
+    }
+}
+
+impl From<Counted> for Bracket {
+    fn from(count: Counted) -> Self {
+        Self {
+            least: count,
+            most: count,
+        }
+    }
+}
+
 impl Traffic<'_> {
     /// Did its sender send nothing? Of datagrams that says that it never ran: anybody else's may wait for an answer.
     fn had_no_turn(&self) -> bool {
-        self.load.is_udp_stream() && [self.sent, self.received] == [Counted::default(); 2]
+        self.load.is_udp_stream() && [self.sent, self.received] == [Bracket::default(); 2]
     }
 }
 
@@ -53,11 +83,11 @@ impl Bounds {
 pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
     let axes = traffic.axes;
     let segment = f64::from(axes.mtu_bytes) - 100.0;
-    let least = (1.0 - EDGE) * float(traffic.received.bytes);
+    let least = (1.0 - EDGE) * float(traffic.received.least.bytes);
     let carries_data = forward != (traffic.load == LoadKind::TcpMaerts);
     match traffic.load {
         LoadKind::TcpStream | LoadKind::TcpMaerts if carries_data => {
-            let bytes = float(traffic.sent.bytes.max(traffic.received.bytes));
+            let bytes = float(traffic.sent.most.bytes.max(traffic.received.most.bytes));
             let most = bytes * (1.0 + EDGE) * (1.0 + HEADERS_BYTES / segment);
             Some(Bounds {
                 unit: "bytes",
@@ -67,8 +97,8 @@ pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
         }
         _ if traffic.load.is_udp_stream() && carries_data => {
             let message = f64::from(axes.message_size_bytes.unwrap_or(1));
-            let packets = float(traffic.sent.messages) * (message / segment).ceil();
-            let most = (float(traffic.sent.bytes) + packets * HEADERS_BYTES) * (1.0 + EDGE);
+            let packets = float(traffic.sent.most.messages) * (message / segment).ceil();
+            let most = (float(traffic.sent.most.bytes) + packets * HEADERS_BYTES) * (1.0 + EDGE);
             Some(Bounds {
                 unit: "bytes",
                 low: least,
@@ -88,12 +118,13 @@ pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
                 LoadKind::TcpCrr => (2.0, 8.0 + 2.0 * segments),
                 _ => (1.0, 2.0 + 2.0 * segments),
             };
-            let transactions = float(traffic.received.transactions);
+            let Bracket { least, most } = traffic.received;
             Some(Bounds {
                 unit: "packets",
                 // However few: a device that nothing passed refutes the way.
-                low: ((1.0 - EDGE) * transactions * at_least - CHATTER_PACKETS).max(1.0),
-                high: (1.0 + EDGE) * transactions * at_most + CHATTER_PACKETS,
+                low: ((1.0 - EDGE) * float(least.transactions) * at_least - CHATTER_PACKETS)
+                    .max(1.0),
+                high: (1.0 + EDGE) * float(most.transactions) * at_most + CHATTER_PACKETS,
             })
         }
     }
