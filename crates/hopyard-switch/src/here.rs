@@ -13,6 +13,8 @@ use crate::state::{Stage, State, stage};
 
 /// How long the kernel may take to detach what was removed a moment ago.
 const DETACHING: Duration = Duration::from_secs(1);
+/// The same, where it shows that this is what the kernel has still to do.
+const DETACHING_LATE: Duration = Duration::from_secs(30);
 
 /// The calling thread's network namespace.
 pub(crate) struct Here {
@@ -38,40 +40,64 @@ impl Here {
         if link.master.is_some() && is_pair(&link) {
             return Err(Error::refused(what, has_master(name)));
         }
-        let patience = Instant::now() + DETACHING;
-        while let Some(id) = running_at(&self.handle, name)? {
-            let owner = self.owner_of(name, link.index)?;
-            if owner.is_none() && Instant::now() < patience {
-                std::thread::sleep(Duration::from_millis(1));
-                continue;
+        let began = Instant::now();
+        loop {
+            // Before the look: what it finds has had all this time, however late we come to look.
+            let waited = began.elapsed();
+            let Some(id) = running_at(&self.handle, name)? else {
+                return Ok(link);
+            };
+            if let Some(owner) = self.owner_of(name, link.index)? {
+                return Err(Error::refused(what, owner));
             }
-            return Err(Error::refused(
-                what,
-                owner.unwrap_or_else(|| stray(name, id)),
-            ));
+            let late = waited >= DETACHING;
+            if late && (waited >= DETACHING_LATE || !self.is_leaving(name, id)?) {
+                return Err(Error::refused(what, stray(name, id)));
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(link)
     }
 
     /// Says of which switch a device is; `None`: of none in [`bpffs::HOME`].
     fn owner_of(&self, name: &str, index: u32) -> Result<Option<String>> {
-        for other in bpffs::names()? {
-            let directory = directory(&other);
+        self.first_switch(|other, state| {
+            if state.config()?.uplink == index {
+                return Ok(Some(format!("`{name}` is the uplink of switch `{other}`")));
+            }
+            let is_port = state.slot_of(index).is_some();
+            Ok(is_port.then(|| format!("`{name}` is a port of switch `{other}` already")))
+        })
+    }
+
+    /// Does a program run at a device, which is of no switch, only until the kernel comes to detach it?
+    fn is_leaving(&self, device: &str, program: u32) -> Result<bool> {
+        // Classifiers are not detached behind anybody's back.
+        if programs::is_classifier(&self.handle, device, program)? {
+            return Ok(false);
+        }
+        // Its switch would know the device if that were a port still: the link of a port removed.
+        let known = self.first_switch(|name, _| {
+            let is_its = programs::is_pinned(&directory(name), program)?;
+            Ok(is_its.then_some(()))
+        })?;
+        Ok(known.is_some() || !programs::is_linked(program))
+    }
+
+    /// What `look` finds first in the switches of [`bpffs::HOME`] that are for use in this namespace.
+    fn first_switch<T>(
+        &self,
+        mut look: impl FnMut(&str, &State) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        for name in bpffs::names()? {
+            let directory = directory(&name);
             if stage(&directory)? != Stage::Whole {
                 continue;
             }
             let state = State::open(&directory)?;
-            let config = state.config()?;
-            if config.netns != self.inode {
-                continue;
-            }
-            if config.uplink == index {
-                return Ok(Some(format!("`{name}` is the uplink of switch `{other}`")));
-            }
-            if state.slot_of(index).is_some() {
-                return Ok(Some(format!(
-                    "`{name}` is a port of switch `{other}` already"
-                )));
+            if state.config()?.netns == self.inode
+                && let Some(found) = look(&name, &state)?
+            {
+                return Ok(Some(found));
             }
         }
         Ok(None)

@@ -6,7 +6,9 @@ use aya::EbpfLoader;
 use aya::include_bytes_aligned;
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
-use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType};
+use aya::programs::{
+    LinkOrder, ProgramError, ProgramInfo, SchedClassifier, TcAttachType, loaded_links,
+};
 use hopyard_net::{Handle, Side};
 use nix::errno::Errno;
 
@@ -19,6 +21,8 @@ static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.
 
 /// What the kernel says of a link without a device.
 const DEFUNCT: i32 = Errno::ENOLINK as i32;
+/// What the kernel says of an identity that nothing has any more.
+const GONE: i32 = Errno::ENOENT as i32;
 
 /// Where the kernel runs the programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -205,17 +209,66 @@ pub(crate) fn ours_at(handle: &Handle, device: &str, hook: Hook) -> Result<Vec<u
     let is_ours = |name: &str| Hook::ALL.iter().any(|hook| hook.program() == name);
     let mut ours = Vec::new();
     if has_tcx() {
-        let (_, programs) = SchedClassifier::query_tcx(device, hook.attach_type())
-            .map_err(Error::bpf(format!("ask what runs at `{device}`")))?;
+        let programs = at_tcx(device, hook)?;
         let found = programs
             .iter()
             .filter(|info| info.name_as_str().is_some_and(is_ours));
-        ours.extend(found.map(aya::programs::ProgramInfo::id));
+        ours.extend(found.map(ProgramInfo::id));
     }
     let classifiers = handle.classifiers(device, hook.side())?;
     let found = classifiers.iter().filter(|one| is_ours(&one.name));
     ours.extend(found.filter_map(|one| one.program));
     Ok(ours)
+}
+
+/// The programs at a tcx hook of a device. The kernel lists identities, and each program is asked for by its own:
+/// where one went in between, the list is old and asked for again.
+fn at_tcx(device: &str, hook: Hook) -> Result<Vec<ProgramInfo>> {
+    let mut again = 100;
+    loop {
+        match SchedClassifier::query_tcx(device, hook.attach_type()) {
+            Err(ProgramError::SyscallError(e))
+                if again > 0 && e.io_error.raw_os_error() == Some(GONE) =>
+            {
+                again -= 1;
+            }
+            asked => {
+                let what = format!("ask what runs at `{device}`");
+                return asked
+                    .map(|(_, programs)| programs)
+                    .map_err(Error::bpf(what));
+            }
+        }
+    }
+}
+
+/// Is a program one of a device's classifiers?
+pub(crate) fn is_classifier(handle: &Handle, device: &str, program: u32) -> Result<bool> {
+    for side in [Side::Ingress, Side::Egress] {
+        let classifiers = handle.classifiers(device, side)?;
+        if classifiers.iter().any(|one| one.program == Some(program)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Is there a link that runs a program and that somebody holds, by a file or a descriptor? Of those that nobody
+/// holds any more, but the kernel has not detached yet, it lets us open none.
+pub(crate) fn is_linked(program: u32) -> bool {
+    loaded_links()
+        .flatten()
+        .any(|link| link.program_id() == program)
+}
+
+/// Is a program one of those pinned in `directory`?
+pub(crate) fn is_pinned(directory: &Path, program: u32) -> Result<bool> {
+    for hook in Hook::ALL {
+        if identity(directory, hook)? == program {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The identity of the pinned program of a hook.

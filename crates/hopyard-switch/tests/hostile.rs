@@ -488,6 +488,8 @@ struct Offload(OwnedFd);
 
 /// Octets of `struct virtio_net_hdr`.
 const OFFLOAD_HEADER: usize = 10;
+/// A frame that is to come has come by then, and one that must not come would have.
+const QUIET: Duration = Duration::from_millis(30);
 
 impl Offload {
     /// In the calling thread's namespace; hears IPv4.
@@ -528,20 +530,25 @@ impl Offload {
         assert_eq!(sent, buffer.len());
     }
 
-    /// The lengths of the frames heard within a moment, and what each was to be segmented to.
+    /// The lengths of the frames heard until none came for a moment, and what each was to be segmented to.
     fn heard(&self) -> Vec<(usize, u16)> {
         let mut heard = Vec::new();
         let mut buffer = vec![0; 1 << 17];
-        let deadline = Instant::now() + Duration::from_millis(30);
-        while Instant::now() < deadline {
+        let mut deadline = Instant::now() + QUIET;
+        loop {
+            // Before the look: the last one begins when the while is over, and finds nothing.
+            let looked = Instant::now();
             let flags = nix::sys::socket::MsgFlags::empty();
             while let Ok(n) = nix::sys::socket::recv(self.0.as_raw_fd(), &mut buffer, flags) {
                 let segment = u16::from_ne_bytes([buffer[4], buffer[5]]);
                 heard.push((n - OFFLOAD_HEADER, segment));
+                deadline = Instant::now() + QUIET;
+            }
+            if looked >= deadline {
+                return heard;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        heard
     }
 }
 

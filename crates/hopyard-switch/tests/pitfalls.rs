@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
 use aya::maps::{Array, Map, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
@@ -206,6 +207,27 @@ fn another_device_of_the_same_number_is_not_the_port() {
 }
 
 #[test]
+fn a_program_that_the_kernel_is_late_to_detach_is_waited_for() {
+    let world = World::new("late", 2, true);
+    let link = PinnedLink::from_pin(directory(world.name()).join("link-port-2")).unwrap();
+    // As long as this is open the program runs, as it does until the kernel comes to detach it.
+    let held = FdLink::from(link);
+    world.in_hub(|| {
+        let mut switch = Switch::open(world.name()).unwrap();
+        switch.remove_port("p0").unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(Duration::from_secs(2));
+                drop(held);
+            });
+            switch.add_port(&port("p0")).unwrap();
+        });
+    });
+    assert_eq!(programs(&world, "p0").len(), 1);
+    assert!(talks(&world));
+}
+
+#[test]
 fn of_two_who_want_an_uplink_at_once_one_gets_it() {
     let world = World::new("race", 0, false);
     world.spare("spare");
@@ -248,13 +270,14 @@ fn pretend(name: &str, layout: u32) {
 
 /// As [`pretend`], with more settings than this version has.
 fn pretend_larger(name: &str) {
-    let path = directory(name).join("config");
-    std::fs::remove_file(&path).unwrap();
+    let new = directory(name).join("config-larger");
     let mut config: Array<MapData, [u32; 12]> = Array::create(1, 0).unwrap();
     config
         .set(0, [9, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0)
         .unwrap();
-    config.pin(&path).unwrap();
+    config.pin(&new).unwrap();
+    // Without settings even for a moment it would be unfinished, for another test's command to remove.
+    std::fs::rename(&new, directory(name).join("config")).unwrap();
 }
 
 #[test]

@@ -53,7 +53,8 @@ fn computed() -> Duration {
     Duration::from(time)
 }
 
-/// Medians of a command's time by the clock, and of what it computed.
+/// The median of a command's time by the clock, and the least of what it computed: a thread's account has what the
+/// machine below took from its CPU, too.
 #[derive(Debug)]
 struct Cost {
     clock: Duration,
@@ -72,7 +73,7 @@ fn cost(mut command: impl FnMut(), mut undo: impl FnMut()) -> Cost {
     }
     Cost {
         clock: median(clock),
-        cpu: median(cpu),
+        cpu: cpu.into_iter().min().unwrap(),
     }
 }
 
@@ -87,7 +88,8 @@ fn costs(switch: &str, device: &str, n: u16) -> [Cost; 2] {
     [added, removed]
 }
 
-/// The least time of a unicast frame from the first port to the second, of some rounds.
+/// The least time of a unicast frame from the first port to the second, of many rounds: each is so short that some
+/// have the CPU to themselves on the busiest machine.
 fn frame_time(switch: &str, hub: &Handle) -> Duration {
     const PROGRAM: &str = "program-hopyard_port_in";
     let path = Path::new("/sys/fs/bpf/hopyard/switch")
@@ -105,14 +107,14 @@ fn frame_time(switch: &str, hub: &Handle) -> Duration {
         let result = program.test_run(TestRunOptions {
             data_in: Some(&frame),
             ctx_in: Some(&context),
-            repeat: 100_000,
+            repeat: 1_000,
             ..TestRunOptions::new()
         });
         let result = result.unwrap();
         assert_eq!(result.return_value, REDIRECT);
         result.duration
     };
-    (0..10).map(round).min().unwrap()
+    (0..1_000).map(round).min().unwrap()
 }
 
 #[test]

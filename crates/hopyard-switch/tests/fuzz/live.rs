@@ -178,16 +178,20 @@ impl<'a> Live<'a> {
     fn heard(&self) -> Vec<Heard> {
         let mut all = Vec::new();
         let mut deadline = Instant::now() + QUIET;
-        while Instant::now() < deadline {
+        loop {
+            // Before the look: the last one begins when the while is over, and finds nothing.
+            let looked = Instant::now();
             for ear in &self.ears {
                 while let Some(frame) = ear.hear() {
                     all.push((ear.party.clone(), frame));
                     deadline = Instant::now() + QUIET;
                 }
             }
+            if looked >= deadline {
+                return all;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
-        all
     }
 
     /// Sends frames; the error says how what was heard or counted differs.

@@ -89,10 +89,12 @@ impl Flow {
         let mut seen = Vec::new();
         let mut buffer = [0; 8];
         loop {
+            // A wait that began before the sender stopped says nothing of what was sent during it.
+            let stopped = stop.load(Relaxed);
             match self.receiver.recv(&mut buffer) {
                 Ok(8) => seen.push(u64::from_be_bytes(buffer)),
                 Ok(n) => panic!("a datagram of {n} bytes"),
-                Err(_) if stop.load(Relaxed) => return seen,
+                Err(_) if stopped => return seen,
                 Err(_) => {}
             }
         }

@@ -18,6 +18,8 @@ const TAP_MAC: [u8; 6] = [2, 0, 0, 0, 0, 99];
 const TUN: u16 = 1;
 const TAP: u16 = 2;
 const NO_PACKET_INFO: u16 = 0x1000;
+/// A frame that is to come has come by then, and one that must not come would have.
+const QUIET: Duration = Duration::from_millis(40);
 
 /// `struct ifreq` as `TUNSETIFF` wants it.
 #[repr(C)]
@@ -62,24 +64,35 @@ impl Tap {
         assert_eq!(self.0.write(frame).unwrap(), frame.len());
     }
 
-    /// The frames of the experiments' type that came within a while.
+    /// The frames of the experiments' type that came until none did for a while.
     fn heard(&mut self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
-        let deadline = Instant::now() + Duration::from_millis(40);
-        let mut buffer = [0; 2048];
-        while Instant::now() < deadline {
-            match self.0.read(&mut buffer) {
-                Ok(n) if buffer[12..14] == EXPERIMENT.to_be_bytes() => {
-                    all.push(buffer[..n].to_vec());
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                    std::thread::sleep(Duration::from_millis(2));
+        let mut deadline = Instant::now() + QUIET;
+        loop {
+            // Before the look: the last one begins when the while is over, and finds nothing.
+            let looked = Instant::now();
+            while let Some(frame) = self.one() {
+                if frame[12..14] == EXPERIMENT.to_be_bytes() {
+                    all.push(frame);
+                    deadline = Instant::now() + QUIET;
                 }
             }
+            if looked >= deadline {
+                return all;
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
-        all
+    }
+
+    fn one(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 2048];
+        match self.0.read(&mut buffer) {
+            Ok(n) => Some(buffer[..n].to_vec()),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                None
+            }
+        }
     }
 }
 

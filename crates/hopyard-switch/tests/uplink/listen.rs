@@ -38,14 +38,18 @@ impl Ear {
     pub(crate) fn heard(&self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         let mut deadline = Instant::now() + QUIET;
-        while Instant::now() < deadline {
+        loop {
+            // Before the look: the last one begins when the while is over, and finds nothing.
+            let looked = Instant::now();
             while let Some(frame) = self.one() {
                 all.push(frame);
                 deadline = Instant::now() + QUIET;
             }
+            if looked >= deadline {
+                return all;
+            }
             std::thread::sleep(Duration::from_millis(2));
         }
-        all
     }
 
     fn one(&self) -> Option<Vec<u8>> {

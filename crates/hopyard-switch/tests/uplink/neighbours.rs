@@ -71,7 +71,7 @@ fn real_stacks_find_each_other_by_the_answers_alone() {
 
 #[test]
 fn answers_keep_to_vlans_and_isolation() {
-    let site = Site::new("ndvlan", 5);
+    let site = Site::silent("ndvlan", 5);
     site.connect(true, |n, port| {
         hold(n, port);
         // g0 and g1 in VLAN 7, g2 in VLAN 8, g3 isolated, g4 plain.
@@ -132,7 +132,7 @@ const OTHER: u8 = 101;
 
 /// A site whose `g0` is held to one address and whose `g1` is not.
 fn held_and_free() -> (Site, Vec<(String, Ear)>) {
-    let site = Site::new("claims", 2);
+    let site = Site::silent("claims", 2);
     site.connect(false, |n, port| {
         if n == 0 {
             port.ips = vec![v4(OWN), v6(OWN).into()];

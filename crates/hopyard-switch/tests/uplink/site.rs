@@ -2,11 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{Hooks, Mac, NewPort, NewSwitch, Shown, Switch};
 
 pub(crate) const FAR_MAC: [u8; 6] = [2, 0, 0, 0, 1, 2];
+/// How long the kernel may take to finish an address.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Hosts of 10.0.0.0/24 and fd00::/64, by number: 1 is the host, 2 beyond the uplink, 10… the guests.
 pub(crate) const HOST: u8 = 1;
@@ -54,9 +57,25 @@ pub(crate) fn cable(here: &Handle, name: &str, there: &Handle, peer: &str, mac: 
     assert!(here.settle(name).unwrap() && there.settle(peer).unwrap());
 }
 
+/// Gives a device its addresses, finished: the kernel announces one of IPv6, and the route to it, some time after it
+/// was asked (`addrconf_dad_work`).
 pub(crate) fn address(handle: &Handle, device: &str, host: u8) {
     handle.add_address(device, v4(host), 24).unwrap();
     handle.add_address(device, v6(host).into(), 64).unwrap();
+    let end = Instant::now() + PATIENCE;
+    while !is_local(handle, v6(host)) {
+        assert!(Instant::now() < end, "{} at `{device}`", v6(host));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Is there the route of an address to the host itself, which is the last that the kernel announces of it?
+fn is_local(handle: &Handle, address: Ipv6Addr) -> bool {
+    let read = || std::fs::read_to_string("/proc/thread-self/net/ipv6_route");
+    let routes = handle.ns().run(read).unwrap().unwrap();
+    // Destination and length of the prefix, in hexadecimal digits.
+    let start = format!("{:032x} 80 ", u128::from(address));
+    routes.lines().any(|line| line.starts_with(&start))
 }
 
 /// Devices and addresses; the switch is the test's to make. It goes with this value.
@@ -84,13 +103,28 @@ impl Site {
 
     /// As [`Site::new`]; a guest for each MTU.
     pub(crate) fn with_mtus(name: &str, mtus: &[u32]) -> Self {
+        let site = Self::without_addresses(name, mtus);
+        address(&site.hub, "up0", HOST);
+        address(&site.far, "far0", FAR);
+        for (n, ns) in site.guests.iter().enumerate() {
+            address(ns, "eth0", guest(n));
+        }
+        site.hub.add_route(None, Some(v4(FAR)), None).unwrap();
+        site.hub
+            .add_route(None, Some(v6(FAR).into()), Some("up0"))
+            .unwrap();
+        site
+    }
+
+    /// As [`Site::new`], with stacks that have no address and so nothing to say: for each of IPv6 the kernel reports a
+    /// group, at a time of its own.
+    pub(crate) fn silent(name: &str, guests: usize) -> Self {
+        Self::without_addresses(name, &vec![1500; guests])
+    }
+
+    fn without_addresses(name: &str, mtus: &[u32]) -> Self {
         let (hub, far) = (space(), space());
         cable(&hub, "up0", &far, "far0", FAR_MAC, 1500);
-        address(&hub, "up0", HOST);
-        address(&far, "far0", FAR);
-        hub.add_route(None, Some(v4(FAR)), None).unwrap();
-        hub.add_route(None, Some(v6(FAR).into()), Some("up0"))
-            .unwrap();
         // Tests that stand at the same time may give one name, which no two switches of a host have.
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let mut site = Self {
@@ -114,7 +148,6 @@ impl Site {
         let n = self.guests.len();
         let ns = space();
         cable(&self.hub, &port(n), &ns, "eth0", guest_mac(n), mtu);
-        address(&ns, "eth0", guest(n));
         self.guests.push(ns);
     }
 

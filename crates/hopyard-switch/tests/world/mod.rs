@@ -91,16 +91,20 @@ impl Ears {
     pub(crate) fn heard(&self) -> Vec<(String, Vec<u8>)> {
         let mut all = Vec::new();
         let mut deadline = Instant::now() + QUIET;
-        while Instant::now() < deadline {
+        loop {
+            // Before the look: the last one begins when the while is over, and finds nothing.
+            let looked = Instant::now();
             for ear in &self.0 {
                 for frame in ear.hear() {
                     all.push((ear.name.clone(), frame));
                     deadline = Instant::now() + QUIET;
                 }
             }
+            if looked >= deadline {
+                return all;
+            }
             std::thread::sleep(Duration::from_millis(2));
         }
-        all
     }
 }
 
