@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_short, c_uint, c_ulong};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::ptr;
 
@@ -151,6 +151,34 @@ pub(crate) fn index(name: &str) -> io::Result<u32> {
         0 => Err(io::Error::last_os_error()),
         index => Ok(index),
     }
+}
+
+/// Is any of the files ready just now for one of `events`, `POLLIN` and `POLLOUT`? Never where the device was deleted.
+pub(crate) fn is_ready<'a>(
+    files: impl IntoIterator<Item = BorrowedFd<'a>>,
+    events: c_short,
+) -> io::Result<bool> {
+    let ask = |file: BorrowedFd<'_>| libc::pollfd {
+        fd: file.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    let mut asked: Vec<libc::pollfd> = files.into_iter().map(ask).collect();
+    // SAFETY: the kernel reads and writes as many entries as there are, exclusively borrowed until the call returns.
+    check(unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) })?;
+    Ok(asked.iter().any(|file| file.revents & events != 0))
+}
+
+/// Waits until whatever the kernel had begun under RCU, on any CPU, has ended (`synchronize_rcu`, which is all that
+/// `MEMBARRIER_CMD_GLOBAL` of `membarrier(2)` does); some 10 ms.
+///
+/// # Errors
+/// `EINVAL` where CPUs run without a tick (`nohz_full`), `ENOSYS` without `CONFIG_MEMBARRIER`.
+pub(crate) fn wait_for_readers() -> io::Result<()> {
+    const MEMBARRIER_CMD_GLOBAL: c_int = 1;
+    // SAFETY: the call takes three numbers.
+    let answer = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    check(answer as c_int)
 }
 
 fn check(answer: c_int) -> io::Result<()> {

@@ -12,16 +12,19 @@ use super::shared::Shared;
 use super::worker::Worker;
 use super::{Join, PortState, QueueCount, State, Switch};
 use crate::error::{Error, Result};
+use crate::sys;
 
 /// How often the manager looks.
 const PERIOD: Duration = Duration::from_millis(100);
 /// Ports whose offloads it looks at each time: asking the kernel takes a lock of which it has one.
 const LOOKS: usize = 16;
-/// How long a frame may be under way between being given a queue's number and being in it, at most: the
-/// kernel does both with its softirqs off.
+/// How long a frame is under way between being given a queue's number and being in it where the kernel cannot be asked: it
+/// does both with its softirqs off.
 const UNDER_WAY: Duration = Duration::from_millis(20);
-/// How long the frames that are in a queue may take to be moved.
+/// How long the frames that are in a queue may take to be read.
 const DRY_AFTER: Duration = Duration::from_secs(1);
+/// How often it is looked whether they are.
+const DRY_LOOK: Duration = Duration::from_millis(1);
 
 /// The ports and the workers that serve them.
 #[derive(Debug)]
@@ -110,15 +113,20 @@ impl Crew {
     }
 
     /// Waits until nothing is left in the queues of a worker that get nothing any more.
+    ///
+    /// What detaching throws away is what the kernel still holds for reading (`tun_queue_purge`). A frame that it has read for
+    /// the worker, whether the worker knows of it or not, is in a buffer of the worker's, and a detached queue still writes:
+    /// whether the worker rests says nothing, as one that has not been woken yet does.
     fn runs_dry(&self, number: usize) -> bool {
+        all_have_arrived();
         let deadline = Instant::now() + DRY_AFTER;
-        thread::sleep(UNDER_WAY);
-        // It rests once it has found all of them empty.
-        while !self.workers[number].rest.is_on() {
+        let files = || self.ports.iter().map(move |port| port.file(number));
+        // Where that cannot be asked, there may be some.
+        while sys::is_ready(files(), libc::POLLIN).unwrap_or(true) {
             if Instant::now() > deadline {
                 return false;
             }
-            thread::sleep(UNDER_WAY / 20);
+            thread::sleep(DRY_LOOK);
         }
         true
     }
@@ -201,6 +209,16 @@ impl Crew {
             // A thread that panicked has said so; nothing is left to do about it.
             let _ = hand.thread.join();
         }
+    }
+}
+
+/// Waits until each frame is in the queue whose number it was given before.
+///
+/// The kernel chooses and fills the queue within one section under RCU (`__dev_queue_xmit`), however long the sender's CPU is
+/// taken away in between.
+fn all_have_arrived() {
+    if sys::wait_for_readers().is_err() {
+        thread::sleep(UNDER_WAY);
     }
 }
 

@@ -138,6 +138,8 @@ pub struct NewSwitch {
     /// Bytes on their way into the kernel, for each queue: beyond, frames wait. What the kernel delivers to
     /// its own sockets it takes at once, what it hands on to a slower device adds up.
     pub send_buffer: u32,
+    /// How long frames wait for a device that takes no more, before they are lost ([`Reason::Stalled`]).
+    pub patience: Duration,
 }
 
 impl Default for NewSwitch {
@@ -149,6 +151,7 @@ impl Default for NewSwitch {
             offloads: Offloads::ALL,
             join: Join::default(),
             send_buffer: 4 * 1024 * 1024,
+            patience: Duration::from_millis(100),
         }
     }
 }
@@ -173,7 +176,7 @@ impl NewSwitch {
             what: what.into(),
             source,
         })?;
-        let shared = Arc::new(Shared::new(end, ports.len(), self.join));
+        let shared = Arc::new(Shared::new(end, &self));
         let crew = Crew::new(ports, Arc::clone(&shared));
         let crew = Arc::new(Mutex::new(crew));
         // From here on, dropping it ends what was started.

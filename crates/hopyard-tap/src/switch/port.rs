@@ -1,5 +1,6 @@
 //! A port: a tap with the queues that were opened of it.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use hopyard_net::Handle;
@@ -85,6 +86,11 @@ impl Port {
             (None, Choice::Hash) => Steering::Hash,
             (None, Choice::Cpu) => Steering::Cpu,
         })
+    }
+
+    /// The file of a queue.
+    pub(super) fn file(&self, number: usize) -> BorrowedFd<'_> {
+        self.queues[number].as_fd()
     }
 
     /// Detaches a queue, which has been read empty.

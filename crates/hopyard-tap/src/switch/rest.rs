@@ -29,9 +29,4 @@ impl Rest {
         };
         self.ended_ns.load(Relaxed) + open
     }
-
-    /// Does it rest just now?
-    pub(super) fn is_on(&self) -> bool {
-        self.began_ns.load(Relaxed) != 0
-    }
 }

@@ -2,11 +2,11 @@
 
 use std::io::PipeReader;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::Join;
 use super::flows::Flows;
 use super::table::{CAPACITY, Table};
+use super::{Join, NewSwitch};
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -20,12 +20,14 @@ pub(super) struct Shared {
     now_s: AtomicU32,
     /// How frames become one.
     pub(super) join: Join,
+    /// How long they wait for a device that takes no more.
+    pub(super) patience: Duration,
     /// By port: does it happen there?
     joins: Box<[AtomicBool]>,
 }
 
 impl Shared {
-    pub(super) fn new(end: PipeReader, ports: usize, join: Join) -> Self {
+    pub(super) fn new(end: PipeReader, new: &NewSwitch) -> Self {
         Self {
             table: Table::new(CAPACITY),
             flows: Flows::new(),
@@ -33,8 +35,11 @@ impl Shared {
             ending: AtomicBool::new(false),
             began: Instant::now(),
             now_s: AtomicU32::new(0),
-            join,
-            joins: (0..ports).map(|_| AtomicBool::new(false)).collect(),
+            join: new.join,
+            patience: new.patience,
+            joins: (0..new.ports.len())
+                .map(|_| AtomicBool::new(false))
+                .collect(),
         }
     }
 

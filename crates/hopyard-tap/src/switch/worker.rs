@@ -6,7 +6,7 @@
 //! stay in their source.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use super::slots::Slots;
 use super::table::Learnt;
 use crate::queue::Queue;
 use crate::ring::{Done, Ring};
-use crate::{LARGEST_FRAME, VnetHeaderSize};
+use crate::{LARGEST_FRAME, VnetHeaderSize, sys};
 
 /// The header before each frame, passed on as it is.
 pub(super) const HEADER: VnetHeaderSize = VnetHeaderSize::Mergeable;
@@ -30,8 +30,6 @@ const BUFFER: usize = HEADER.bytes() + LARGEST_FRAME + 1;
 /// How long a worker keeps looking before it sleeps: about what waking it on an idle CPU takes, so that looking in
 /// vain costs at most twice what sleeping at once would have.
 const LOOK: Duration = Duration::from_micros(30);
-/// How long frames wait for a device that takes no more.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 pub(super) struct Worker {
     /// Of its queues.
@@ -51,7 +49,7 @@ struct Waiting {
     frames: VecDeque<u16>,
     /// Since when the first does; `None` while the port takes frames.
     since: Option<Instant>,
-    /// It took nothing for [`PATIENCE`]: nobody waits for it until it takes a frame.
+    /// It took nothing for as long as frames wait: nobody waits for it until it takes a frame.
     stalled: bool,
 }
 
@@ -150,7 +148,7 @@ impl Work {
         while self.ring.is_idle() {
             if began.elapsed() > LOOK {
                 let held = self.waiting.iter().any(|port| port.since.is_some());
-                self.ring.wait(held.then_some(PATIENCE));
+                self.ring.wait(held.then_some(self.worker.shared.patience));
                 break;
             }
             std::hint::spin_loop();
@@ -349,17 +347,28 @@ impl Work {
     /// Loses what has waited too long.
     fn give_up_waiting(&mut self) {
         for port in 0..self.waiting.len() {
-            let waiting = &mut self.waiting[port];
-            if waiting
-                .since
-                .is_some_and(|since| since.elapsed() >= PATIENCE)
-            {
-                waiting.stalled = true;
-                for first in std::mem::take(&mut waiting.frames) {
+            if self.is_stalled(port) {
+                self.waiting[port].stalled = true;
+                for first in std::mem::take(&mut self.waiting[port].frames) {
                     self.lose(port, first, Reason::Stalled);
                 }
             }
         }
+    }
+
+    /// Have frames waited too long for a port that still takes no more?
+    fn is_stalled(&self, port: usize) -> bool {
+        let waiting = &self.waiting[port];
+        let patience = self.worker.shared.patience;
+        let long = waiting
+            .since
+            .is_some_and(|since| since.elapsed() >= patience);
+        if !long || waiting.frames.is_empty() {
+            return false;
+        }
+        // Was it this thread that had no CPU, the port may take frames by now, and the ring is about to tell.
+        let file = self.worker.queues[port].as_fd();
+        !sys::is_ready([file], libc::POLLOUT).unwrap_or(true)
     }
 
     fn lose(&mut self, port: usize, first: u16, reason: Reason) {

@@ -208,7 +208,7 @@ fn queues_come_and_go_ten_thousand_times() {
     let lost: u64 = places.iter().map(|(_, count)| count).sum();
     assert_eq!(sent, read + lost);
 
-    rounds::graceful(500, MARK + 3);
+    rounds::graceful(150, MARK + 3);
     rounds::sat_in_the_queue(MARK + 4);
     rounds::flows_are_freed();
     assert_eq!(descriptors(), before, "no descriptor is left");

@@ -82,8 +82,7 @@ pub(crate) fn graceful(rounds: u32, mark: u32) {
                 thread::yield_now();
             }
             pin(&mut pins, 0);
-            // Whoever chose the queue before that has delivered by then.
-            thread::sleep(Duration::from_millis(1));
+            deliver();
             moved += take(&queues[1]);
             queues[1].detach().unwrap();
             take(&queues[0]);
@@ -100,6 +99,18 @@ pub(crate) fn graceful(rounds: u32, mark: u32) {
     assert_eq!(drops.places(), Vec::new());
     assert_eq!(sent, read);
     assert!(moved > 0);
+}
+
+/// Waits until whoever chose a queue before has delivered to it: the kernel does both within one section under RCU, the end of
+/// which `membarrier(2)` waits for with this command.
+fn deliver() {
+    const MEMBARRIER_CMD_GLOBAL: i32 = 1;
+    // SAFETY: the call takes three numbers.
+    let answer = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if answer != 0 {
+        // Not where CPUs run without a tick (`nohz_full`).
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// What sits unread in a queue is lost with it, and nothing else; whether it is detached or closed.

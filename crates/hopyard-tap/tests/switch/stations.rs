@@ -1,10 +1,13 @@
 //! Namespaces that a switch joins, and raw frames in them.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::cell::RefCell;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, NetNs};
-use hopyard_tap::switch::{NewPort, NewSwitch, PortState, Switch};
+use hopyard_tap::switch::{Counters, NewPort, NewSwitch, PortState, Switch};
+use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
     send, setsockopt, socket, sockopt,
@@ -14,9 +17,7 @@ use nix::sys::socket::{
 pub(crate) const TYPE: u16 = 0x88b5;
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
 /// What is to come has come by then.
-pub(crate) const SOON: Duration = Duration::from_secs(3);
-/// Nothing more comes after so much silence.
-const QUIET: Duration = Duration::from_millis(50);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// The device of every station.
 pub(crate) const TAP: &str = "tap0";
 
@@ -24,6 +25,8 @@ pub(crate) const TAP: &str = "tap0";
 pub(crate) struct Station {
     pub(crate) handle: Handle,
     socket: Option<OwnedFd>,
+    /// Frames that the kernel took from it.
+    accepted: AtomicU64,
 }
 
 /// A switch that joins so many stations, 10.7.0.1 and on.
@@ -73,6 +76,7 @@ impl Station {
         Self {
             handle,
             socket: None,
+            accepted: AtomicU64::new(0),
         }
     }
 
@@ -96,7 +100,9 @@ impl Station {
     /// Has the tap send a frame; false if the kernel refuses to.
     pub(crate) fn send(&self, frame: &[u8]) -> bool {
         let fd = self.socket().as_raw_fd();
-        send(fd, frame, MsgFlags::empty()).is_ok()
+        let accepted = send(fd, frame, MsgFlags::empty()).is_ok();
+        self.accepted.fetch_add(accepted.into(), Relaxed);
+        accepted
     }
 
     /// Frames sent from now on have a virtio-net header of ten bytes in front (`PACKET_VNET_HDR`).
@@ -113,26 +119,66 @@ impl Station {
         assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
     }
 
-    /// The numbers of all frames that come until it is quiet.
-    pub(crate) fn heard(&self) -> Vec<u32> {
-        let mut numbers = Vec::new();
+    /// The number of the next frame that has come, if there is one.
+    fn next(&self) -> Option<u32> {
         let mut buffer = [0; 2048];
-        let mut last = Instant::now();
-        while last.elapsed() < QUIET {
-            match recv(
-                self.socket().as_fd().as_raw_fd(),
-                &mut buffer,
-                MsgFlags::empty(),
-            ) {
+        let fd = self.socket().as_raw_fd();
+        loop {
+            match recv(fd, &mut buffer, MsgFlags::empty()) {
                 Ok(length) if length >= 18 => {
-                    numbers.push(u32::from_be_bytes(buffer[14..18].try_into().unwrap()));
-                    last = Instant::now();
+                    return Some(u32::from_be_bytes(buffer[14..18].try_into().unwrap()));
                 }
-                _ => std::thread::sleep(Duration::from_millis(1)),
+                // Too short to have one.
+                Ok(_) => {}
+                Err(Errno::EAGAIN) => return None,
+                Err(error) => panic!("hearing: {error}"),
             }
         }
-        numbers
     }
+
+    /// Waits for the frame of a number. What was sent before it by the same way has come, or does not.
+    pub(crate) fn hear(&self, number: u32) {
+        let deadline = Instant::now() + SOON;
+        while !std::iter::from_fn(|| self.next()).any(|next| next == number) {
+            assert!(Instant::now() < deadline, "{number} does not come");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The numbers of the frames that came to a station, once all that were sent have gone where they go.
+pub(crate) fn heard(switch: &Switch, stations: &[Station], at: usize) -> Vec<u32> {
+    all_gone(switch, stations);
+    std::iter::from_fn(|| stations[at].next()).collect()
+}
+
+/// Waits until the switch has read all that was sent and written or dropped each frame, a copy at each port but one where
+/// it went to all. What it has written, the sockets have.
+pub(crate) fn all_gone(switch: &Switch, stations: &[Station]) {
+    let last = RefCell::new(Vec::new());
+    until(switch, "all that was sent went somewhere", |ports| {
+        // Ports are read one after the other: they belong together if they are the same a second time.
+        let before = last.replace(ports.to_vec());
+        all_read(ports, stations) && are_balanced(ports) && before == ports
+    });
+}
+
+fn all_read(ports: &[PortState], stations: &[Station]) -> bool {
+    ports.iter().zip(stations).all(|(port, station)| {
+        let read = port.counters.rx_frames + port.unread.unwrap_or(0);
+        read == station.accepted.load(Relaxed)
+    })
+}
+
+/// Did all that was read go somewhere? Counters are read one after the other: only those that change no more tell.
+pub(crate) fn are_balanced(ports: &[PortState]) -> bool {
+    let gone = sum(ports, |port| port.tx_frames + port.joined + port.dropped());
+    let copies = sum(ports, |port| port.flooded) * (ports.len() as u64 - 2);
+    gone == sum(ports, |port| port.rx_frames) + copies
+}
+
+fn sum(ports: &[PortState], of: fn(&Counters) -> u64) -> u64 {
+    ports.iter().map(|port| of(&port.counters)).sum()
 }
 
 fn link_address(index: u32) -> LinkAddr {

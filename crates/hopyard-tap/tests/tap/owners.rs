@@ -1,7 +1,6 @@
 //! Persistent devices, and who may use them.
 
 use std::path::Path;
-use std::process::Command;
 
 use hopyard_net::Handle;
 use hopyard_tap::{Device, Error, NewDevice, Queues, State, VnetHeaderSize};
@@ -53,29 +52,6 @@ fn a_persistent_device_survives_and_is_found_again() {
     let gone = open(&handle, "keep0").unwrap_err();
     assert!(matches!(gone, Error::Missing { .. }), "{gone}");
     assert!(handle.link("keep0").is_err(), "looking makes nothing");
-}
-
-#[test]
-fn devices_of_other_programs_are_opened() {
-    let handle = namespace();
-    for (name, extra) in [
-        ("plain0", &[][..]),
-        ("pi0", &["pi"][..]),
-        ("mq0", &["multi_queue", "vnet_hdr"][..]),
-    ] {
-        let mut ip = Command::new("ip");
-        ip.args(["tuntap", "add", name, "mode", "tap"]).args(extra);
-        handle.ns().adopt(&mut ip).unwrap();
-        assert!(ip.status().unwrap().success());
-        let (device, queue) = open(&handle, name).unwrap();
-        queue.set_nonblocking(true).unwrap();
-        address(&handle, &device, 9);
-        Sender::new(&handle, "10.9.0.2", 0).send(3).unwrap();
-        assert_eq!(arrival(&[queue]).1, 3);
-        assert_eq!(device.is_multi_queue(), name == "mq0");
-        assert_eq!(device.vnet_header().is_some(), name == "mq0");
-        handle.delete_link(name).unwrap();
-    }
 }
 
 #[test]

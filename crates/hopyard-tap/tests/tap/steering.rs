@@ -4,19 +4,34 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use hopyard_tap::{Error, NewDevice, Pins, Queue, Queues, Steering, TunLayer};
+use hopyard_net::Handle;
+use hopyard_tap::{Device, Error, NewDevice, Pins, Queue, Queues, Steering, TunLayer};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-use crate::world::{Sender, arrival, world};
+use crate::world::{STATION, Sender, arrival, world};
 
 const QUEUES: usize = 4;
+/// Of each family, so many that no queue is left out by chance.
+const FLOWS: usize = 64;
 
 fn devices() -> [NewDevice; 2] {
     [NewDevice::tap("x0"), NewDevice::tun("x0")].map(|new| NewDevice {
         queues: Queues::Multi(QUEUES),
         ..new
     })
+}
+
+/// A [`world`] with fd09::1 of the kernel and ::2 of the station besides.
+fn both_families(new: NewDevice) -> (Handle, Device, Vec<Queue>) {
+    let (handle, device, queues) = world(new);
+    let [ours, theirs] = ["fd09::1", "fd09::2"].map(|address| address.parse().unwrap());
+    let name = device.name();
+    handle.add_address(name, ours, 64).unwrap();
+    if device.layer() == TunLayer::Tap {
+        handle.add_neighbour(name, theirs, STATION).unwrap();
+    }
+    (handle, device, queues)
 }
 
 /// The queue that a flow's next datagram reaches.
@@ -28,11 +43,11 @@ fn choice(sender: &Sender, queues: &[Queue]) -> usize {
 #[test]
 fn by_hash_as_foretold() {
     for new in devices() {
-        let (handle, _device, queues) = world(new);
+        let (handle, _device, queues) = both_families(new);
         queues[0].steer(Steering::Hash).unwrap();
         let mut used = [0; QUEUES];
         for to in ["10.9.0.2", "fd09::2"] {
-            for _ in 0..24 {
+            for _ in 0..FLOWS {
                 let sender = Sender::new(&handle, to, 0);
                 let got = choice(&sender, &queues);
                 assert_eq!(got, sender.flow().queue(QUEUES), "{:?}", sender.flow());
@@ -71,7 +86,7 @@ fn by_the_cpu_that_sends() {
 fn pinned_one_by_one() {
     for new in devices() {
         let layer = new.layer;
-        let (handle, _device, queues) = world(new);
+        let (handle, _device, queues) = both_families(new);
         let mut pins = Pins::new(layer).unwrap();
         queues[1].steer(Steering::Pinned(&pins)).unwrap();
         for to in ["10.9.0.2", "fd09::2"] {
@@ -108,7 +123,7 @@ fn answer(sender: &Sender, layer: TunLayer) -> Vec<u8> {
     if layer == TunLayer::Tap {
         // To a group: the device's own address is random.
         frame.extend([0xff; 6]);
-        frame.extend(crate::world::STATION);
+        frame.extend(STATION);
         frame.extend([8, 0]);
     }
     let mut ip = vec![0x45, 0, 0, 36, 0, 0, 0, 0, 64, 17, 0, 0];

@@ -12,7 +12,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 pub(crate) const STATION: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
 pub(crate) const PORT: u16 = 9000;
 /// A frame that is to come has come by then.
-pub(crate) const SOON: Duration = Duration::from_secs(3);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 pub(crate) fn namespace() -> Handle {
     let handle = Handle::new(&NetNs::create().expect("these tests need root")).unwrap();
@@ -24,8 +24,8 @@ pub(crate) fn make(handle: &Handle, new: &NewDevice) -> (Device, Vec<Queue>) {
     handle.ns().run(|| new.create()).unwrap().unwrap()
 }
 
-/// A nonblocking device in a namespace of its own, up, with 10.9.0.1 and fd09::1 of the kernel and .2 and
-/// ::2 of the station.
+/// A nonblocking device in a namespace of its own, up, with 10.9.0.1 of the kernel and .2 of the station. It has no IPv6
+/// address, which the kernel would report to routers unasked, a little later.
 pub(crate) fn world(new: NewDevice) -> (Handle, Device, Vec<Queue>) {
     let handle = namespace();
     let new = NewDevice {
@@ -41,17 +41,10 @@ pub(crate) fn world(new: NewDevice) -> (Handle, Device, Vec<Queue>) {
 pub(crate) fn address(handle: &Handle, device: &Device, net: u8) {
     let name = device.name();
     handle.set_up(name).unwrap();
-    for (ours, theirs, bits) in [
-        (format!("10.{net}.0.1"), format!("10.{net}.0.2"), 24),
-        (format!("fd0{net}::1"), format!("fd0{net}::2"), 64),
-    ] {
-        handle
-            .add_address(name, ours.parse().unwrap(), bits)
-            .unwrap();
-        if device.layer() == TunLayer::Tap {
-            let theirs = theirs.parse().unwrap();
-            handle.add_neighbour(name, theirs, STATION).unwrap();
-        }
+    let [ours, theirs] = [1, 2].map(|host| [10, net, 0, host].into());
+    handle.add_address(name, ours, 24).unwrap();
+    if device.layer() == TunLayer::Tap {
+        handle.add_neighbour(name, theirs, STATION).unwrap();
     }
     handle.settle(name).unwrap();
 }

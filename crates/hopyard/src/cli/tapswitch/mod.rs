@@ -94,6 +94,7 @@ fn new_switch(args: &RunArgs) -> Result<NewSwitch, Failure> {
         },
         join: args.join.into(),
         send_buffer: args.send_buffer,
+        ..NewSwitch::default()
     })
 }
 
