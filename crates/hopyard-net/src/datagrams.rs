@@ -203,6 +203,7 @@ mod tests {
     use super::*;
     use crate::clock;
     use std::net::UdpSocket;
+    use std::time::{Duration, Instant};
 
     fn pair() -> (UdpSocket, UdpSocket) {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -211,12 +212,26 @@ mod tests {
         (sender, receiver)
     }
 
+    /// Is a datagram stamped as it is taken in? Until the kernel does, reading makes the stamp, here a while later.
+    fn is_stamped_on_arrival(sender: &UdpSocket, receiver: &UdpSocket) -> bool {
+        sender.send(b"first").unwrap();
+        let after = clock::monotonic_ns();
+        std::thread::sleep(Duration::from_millis(1));
+        let mut batch = Batch::new(1, 8);
+        batch.receive(receiver.as_fd()).unwrap();
+        let wall = batch.iter().next().unwrap().arrived_ns.unwrap();
+        wall.wrapping_add_signed(-clock::realtime_ahead_ns()) < after + 1_000
+    }
+
     #[test]
     fn batches_come_in_order_with_their_times() {
         let (sender, receiver) = pair();
         stamp_arrivals(&receiver).unwrap();
-        // The first of a host to ask has it switched on a little later; until then reading makes the stamp.
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        // The first of a host to ask has it switched on a little later.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !is_stamped_on_arrival(&sender, &receiver) {
+            assert!(Instant::now() < deadline, "reading makes the stamp");
+        }
         let mut batch = Batch::new(4, 8);
         // Twice and more, since the kernel writes into what it is given.
         for round in 0..5u8 {
