@@ -1,15 +1,19 @@
 //! What the axes ask for is what the kernel has, on every device of every path.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use hopyard::lab::{Error, Lab, role};
-use hopyard::model::{Cell, LoadKind, Measurement, OffloadFlag, Peer};
+use hopyard::load::LoadSpec;
+use hopyard::load::protocol::{Reply, Request};
+use hopyard::model::{Arrived, Cell, LoadKind, Measurement, OffloadFlag, Peer};
 
 use hopyard_net::nft_chains;
 
+use crate::support::cli::PROGRAM;
 use crate::support::icmp::ping;
 use crate::support::walk::walk;
-use crate::support::{alone, beside, cell, float, proved, sampler, tell};
+use crate::support::{alone, beside, cell, float, one_of_five, proved, sampler, tell, until};
 
 fn build(cell: &Cell) -> Result<Lab, Error> {
     Lab::build(
@@ -127,8 +131,18 @@ fn without_offloads_every_segment_fits_a_frame() {
     for path in ["veth", "bridge"] {
         let bytes_per_skb = |set: &[(&str, &str)]| {
             let cell = cell(path, Peer::Local, LoadKind::TcpStream, set);
-            let arrived = measured(&cell, 100, 30).unwrap().arrived.unwrap();
-            arrived.bytes / arrived.skbs
+            let mut all = Arrived { bytes: 0, skbs: 0 };
+            // A controller without a CPU reads the device for both edges at once: a window like that counts nothing.
+            for _ in 0..5 {
+                let arrived = measured(&cell, 100, 30).unwrap().arrived.unwrap();
+                all.bytes += arrived.bytes;
+                all.skbs += arrived.skbs;
+                if all.skbs >= 100 {
+                    break;
+                }
+            }
+            assert!(all.skbs >= 100, "{path}: {all:?}");
+            all.bytes / all.skbs
         };
         let (with, without) = (bytes_per_skb(&[]), bytes_per_skb(&[("offload", "off")]));
         tell(&format!(
@@ -209,11 +223,24 @@ fn a_rate_shapes_the_wire_both_ways() {
         }
         for load in [LoadKind::TcpStream, LoadKind::TcpMaerts] {
             let cell = cell(path.name(), peer, load, &[("rate", "100mbit")]);
-            let counted = proved(&built(&cell)?, &cell, 400)?;
-            let mbit = counted.received.bytes * 8000 / counted.window_ns;
-            if !(80..105).contains(&mbit) {
-                return Err(format!("{load}: {mbit} Mbit/s of payload at 100mbit"));
-            }
+            let lab = built(&cell)?;
+            one_of_five(|| {
+                let what = format!("{}, {load}", path.name());
+                let counted =
+                    proved(&lab, &cell, 400).unwrap_or_else(|why| panic!("{what}: {why}"));
+                let mbit = |bytes: u64| bytes * 8000 / counted.window_ns;
+                // A receiver that had no CPU reads in the window what its kernel took in before it.
+                let came = mbit(counted.tcp.unwrap().bytes_received);
+                let read = mbit(counted.received.bytes);
+                let said =
+                    format!("{what}: {came} Mbit/s of payload came at 100mbit, {read} were read");
+                assert!(came < 105, "{said}");
+                if came >= 80 && (80..105).contains(&read) {
+                    Ok(())
+                } else {
+                    Err(said)
+                }
+            })?;
         }
         Ok(())
     });
@@ -261,24 +288,41 @@ fn the_congestion_control_asked_for_is_in_use_at_both_ends() {
         &[("congestion", "reno")],
     );
     let lab = built(&reno).unwrap();
-    let sampler = sampler(500, 50);
-    std::thread::scope(|scope| {
-        let load = scope.spawn(|| sampler.measure_in(&lab, &reno, 0.0));
-        for role in ["a", "b"] {
-            let ns = lab.space(role).unwrap().handle.ns();
-            crate::support::until(
-                "a connection of reno",
-                std::time::Duration::from_secs(5),
-                || {
-                    let output =
-                        ns.run(|| std::process::Command::new("ss").args(["-tinH"]).output());
-                    let text = output.unwrap().expect("ss (iproute2) runs").stdout;
-                    String::from_utf8_lossy(&text).contains(" reno ")
-                },
-            );
-        }
-        assert!(load.join().unwrap().unwrap().received.bytes > 0);
-    });
+    let topology = &lab.topology;
+    let [mut server, mut client] = [&topology.server, &topology.client]
+        .map(|end| lab.start_worker(end, PROGRAM.as_ref()).unwrap());
+    let spec = LoadSpec::new(reno.load, &reno.axes);
+    let address = topology.server.addresses.of(reno.axes.family);
+    let serve = Request::Serve {
+        spec: spec.clone(),
+        address,
+        cpus: Vec::new(),
+    };
+    let Reply::Serving { ports } = server.ask(&serve, "listen").unwrap() else {
+        panic!("no ports");
+    };
+    let connect = Request::Connect {
+        spec,
+        address,
+        ports,
+        cpus: Vec::new(),
+        patience_ms: 5000,
+    };
+    let patience = Duration::from_secs(10);
+    let connected = client.ask_within(&connect, "connect", patience).unwrap();
+    assert_eq!(connected, Reply::Connected);
+    // The connection of a load that does not begin stands until it was looked at.
+    for role in ["a", "b"] {
+        let ns = lab.space(role).unwrap().handle.ns();
+        until("a connection of reno", patience, || {
+            let output = ns.run(|| std::process::Command::new("ss").args(["-tinH"]).output());
+            let text = output.unwrap().expect("ss (iproute2) runs").stdout;
+            String::from_utf8_lossy(&text).contains(" reno ")
+        });
+    }
+    drop((client, server));
+    let measured = sampler(200, 50).measure_in(&lab, &reno, 0.0).unwrap();
+    assert!(measured.received.bytes > 0);
 }
 
 #[test]
@@ -370,6 +414,9 @@ fn rules_stand_in_the_hub_and_stop_nothing() {
 
 #[test]
 fn a_pace_is_kept_by_every_stream() {
+    const WINDOW_MS: u64 = 500;
+    /// As [`proved`] has it.
+    const WARM_UP_MS: u64 = WINDOW_MS / 3;
     let _alone = alone();
     for (load, flows) in [
         (LoadKind::TcpStream, "1"),
@@ -385,17 +432,32 @@ fn a_pace_is_kept_by_every_stream() {
         let cell = cell("veth", Peer::Local, load, &set);
         let lab = built(&cell).unwrap();
         // Nobody keeps a pace while the hypervisor has the CPU, and what it takes by less than a tick is not told.
-        let kept = (0..5).any(|_| {
-            let measured = proved(&lab, &cell, 500).unwrap();
-            let rate = float(measured.received.bytes) * 8e9 / float(measured.window_ns);
-            let stolen = measured.cpu.steal_ns / float(measured.window_ns);
-            tell(&format!(
-                "{load}, {flows} flows at 80 Mbit/s: {:.2} Mbit/s, {stolen:.2} CPUs stolen",
-                rate / 1e6
-            ));
-            assert!(rate < 80e6 * 1.02, "{load}: {rate}");
-            rate > 80e6 * (0.98 - stolen)
-        });
-        assert!(kept, "{load}, {flows} flows");
+        one_of_five(|| {
+            let measured = proved(&lab, &cell, WINDOW_MS).unwrap();
+            let window_ns = float(measured.window_ns);
+            let mbit = |bytes: u64, span_ns: f64| float(bytes) * 8e3 / span_ns;
+            let rate = mbit(measured.received.bytes, window_ns);
+            let stolen = measured.cpu.steal_ns / window_ns;
+            let said = format!(
+                "{load}, {flows} flows at 80 Mbit/s: {rate:.2} Mbit/s, {stolen:.2} CPUs stolen"
+            );
+            tell(&said);
+            // What was read may have come before the window. What came may have waited with its sender since the start of
+            // traffic, where the receiver had no room; datagrams do not wait, and count as they are sent.
+            let (came, since_ns) = match measured.tcp {
+                Some(tcp) => (tcp.bytes_received, window_ns + float(WARM_UP_MS) * 1e6),
+                None => (measured.sent.bytes, window_ns),
+            };
+            assert!(
+                mbit(came, since_ns) < 80.0 * 1.02,
+                "{said}, {came} bytes came"
+            );
+            let is_over = rate.max(mbit(came, window_ns)) >= 80.0 * 1.02;
+            if is_over || rate <= 80.0 * (0.98 - stolen) {
+                return Err(format!("{said}, {came} bytes came"));
+            }
+            Ok(())
+        })
+        .unwrap();
     }
 }

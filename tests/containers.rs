@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use hopyard::lab::{Lab, Path};
 use hopyard::load::remote::Remote;
@@ -13,7 +15,7 @@ use crate::support::cli::{PROGRAM, run};
 use crate::support::host::unharmed;
 use crate::support::traces::Traces;
 use crate::support::walk::walk_all;
-use crate::support::{alone, beside, cell, proved, sampler};
+use crate::support::{alone, beside, cell, float, one_of_five, proved, sampler};
 
 fn contained(path: &str, peer: Peer, load: LoadKind, more: &[(&str, &str)]) -> Cell {
     let set = [&[("containers", "own"), ("flows", "3")], more].concat();
@@ -149,10 +151,21 @@ fn native_and_contained_senders_share_their_flows_alike() {
             ("pace", "40mbit"),
         ];
         let cell = cell("veth", Peer::Local, LoadKind::UdpStream, &set);
-        let measured = proved(&build(&cell).unwrap(), &cell, 300).unwrap();
-        let bps = 8e9 * crate::support::float(measured.received.bytes)
-            / crate::support::float(measured.window_ns);
-        assert!((36e6..44e6).contains(&bps), "{containers}: {bps}");
+        let lab = build(&cell).unwrap();
+        one_of_five(|| {
+            let measured = proved(&lab, &cell, 300).unwrap();
+            let bps = |bytes: u64| 8e9 * float(bytes) / float(measured.window_ns);
+            let (sent, read) = (bps(measured.sent.bytes), bps(measured.received.bytes));
+            let said = format!("{containers}: {sent} bit/s sent, {read} read");
+            // Who reads late reads in the window what came before it too; who sends late leaves out what was due.
+            assert!(sent < 44e6, "{said}");
+            if (36e6..44e6).contains(&read) {
+                Ok(())
+            } else {
+                Err(said)
+            }
+        })
+        .unwrap();
     }
 }
 
@@ -169,43 +182,57 @@ fn policies(pid: u32) -> BTreeSet<String> {
         .collect()
 }
 
+/// Those of the processes in the groups below one.
+fn policies_below(cgroup: &std::path::Path) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let groups = fs::read_dir(cgroup).into_iter().flatten().flatten();
+    for group in groups.filter(|entry| entry.path().is_dir()) {
+        let procs = fs::read_to_string(group.path().join("cgroup.procs"));
+        for pid in procs
+            .unwrap_or_default()
+            .lines()
+            .filter_map(|l| l.parse().ok())
+        {
+            if fs::metadata(format!("/proc/{pid}")).is_ok() {
+                seen.extend(policies(pid));
+            }
+        }
+    }
+    seen
+}
+
 #[test]
 fn round_robin_is_of_the_senders() {
     let _alone = alone();
     let set = [("scheduler", "round-robin"), ("client_cpus", "0")];
     let cell = contained("bridge", Peer::Local, LoadKind::UdpStream, &set);
     let lab = build(&cell).unwrap();
-    let cgroup = lab.cgroup().unwrap().path().to_owned();
-    let seen = std::thread::scope(|scope| {
-        let looking = scope.spawn(move || {
-            let mut seen = BTreeSet::new();
-            for _ in 0..200 {
-                let groups = fs::read_dir(&cgroup).into_iter().flatten().flatten();
-                for group in groups.filter(|entry| entry.path().is_dir()) {
-                    let procs = fs::read_to_string(group.path().join("cgroup.procs"));
-                    for pid in procs
-                        .unwrap_or_default()
-                        .lines()
-                        .filter_map(|l| l.parse().ok())
-                    {
-                        if fs::metadata(format!("/proc/{pid}")).is_ok() {
-                            seen.extend(policies(pid));
-                        }
-                    }
+    let cgroup = lab.cgroup().unwrap().path();
+    // SCHED_OTHER until it begins, SCHED_FIFO (which its children do not have) for who counts, SCHED_RR for who sends.
+    let wanted = BTreeSet::from(["0", "1", "2"].map(str::to_owned));
+    let mut seen = BTreeSet::<String>::new();
+    // Who looks may have no CPU while one of them is to be seen; what is never to be seen stays seen.
+    one_of_five(|| {
+        let ended = AtomicBool::new(false);
+        let measured = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Relaxed) {
+                    seen.extend(policies_below(cgroup));
+                    std::thread::sleep(Duration::from_millis(5));
                 }
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            seen
+            });
+            let measured = proved(&lab, &cell, 600);
+            ended.store(true, Relaxed);
+            measured
         });
-        let measured = proved(&lab, &cell, 600).unwrap();
-        assert!(measured.received.messages > 0);
-        looking.join().unwrap()
-    });
-    assert_eq!(
-        seen,
-        ["0", "1", "2"].map(str::to_owned).into(),
-        "SCHED_OTHER until it begins, SCHED_FIFO (which its children do not have) for who counts, SCHED_RR for who sends"
-    );
+        assert!(measured.unwrap().received.messages > 0);
+        if seen == wanted {
+            Ok(())
+        } else {
+            Err(format!("scheduling policies {seen:?}, not {wanted:?}"))
+        }
+    })
+    .unwrap();
 }
 
 #[test]

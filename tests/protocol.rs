@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use hopyard_net::clock::monotonic_ns;
 use serde_json::{Value, json};
 
-use crate::support::beside;
 use crate::support::cli::hopyard;
+use crate::support::{beside, tell};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const MS: u64 = 1_000_000;
+/// How often a load is run whose window the machine took from an end.
+const TRIES: u32 = 5;
 
 struct Worker {
     child: Child,
@@ -43,7 +45,7 @@ impl Worker {
         };
         let hello = worker.hear();
         assert_eq!(hello["is"], "hello");
-        assert_eq!(hello["protocol"], 4);
+        assert_eq!(hello["protocol"], 5);
         assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
         worker
     }
@@ -133,9 +135,45 @@ fn pair(kind: &str, flows: u32) -> (Worker, Worker) {
     let serving = server.ask(&serve(kind, flows));
     assert_eq!(serving["is"], "serving", "{serving}");
     assert_eq!(serving["ports"].as_array().unwrap().len(), flows as usize);
-    let connected = client.ask(&connect(kind, flows, &serving["ports"]));
+    let mut request = connect(kind, flows, &serving["ports"]);
+    // The other end may have no CPU for a while.
+    request["patience_ms"] = json!(5000);
+    let connected = client.ask(&request);
     assert_eq!(connected["is"], "connected", "{connected}");
+    let accepted = server.ask(&json!({"do": "accept", "patience_ms": 5000}));
+    assert_eq!(accepted["is"], "connected", "{accepted}");
     (client, server)
+}
+
+/// Runs a load for 100 ms, again where an end had no CPU when the window opened or closed: it sees another window
+/// then, and perhaps nothing in it, or finds that the other has hung up. Gives the client and the server, and what each
+/// of them counted.
+fn on_time(kind: &str) -> ([Worker; 2], [Value; 2]) {
+    for _ in 0..TRIES {
+        let (mut client, mut server) = pair(kind, 2);
+        let run = timetable(20, 100);
+        server.say(&run);
+        client.say(&run);
+        let done = [client.hear(), server.hear()];
+        // However late one is: it looks when the window opens or after that, and tells when it has looked.
+        let longest = monotonic_ns() - run["open_ns"].as_u64().unwrap();
+        if done.iter().any(|done| done["is"] == "failed") {
+            tell(&format!("{kind} once more: {done:?}"));
+            continue;
+        }
+        let mut is_whole = true;
+        for (end, done) in ["client", "server"].into_iter().zip(&done) {
+            assert_eq!(done["is"], "done", "{kind} at the {end}: {done}");
+            assert_eq!(done["slices"].as_array().unwrap().len(), 5);
+            let window = done["window_ns"].as_u64().unwrap();
+            assert!((1..=longest).contains(&window), "{kind}: {window}");
+            is_whole &= (90 * MS..300 * MS).contains(&window);
+        }
+        if is_whole {
+            return ([client, server], done);
+        }
+    }
+    panic!("{kind}: an end missed each of {TRIES} windows");
 }
 
 #[test]
@@ -151,17 +189,7 @@ fn every_load_over_loopback() {
         "udp_paced",
         "udp_rr",
     ] {
-        let (mut client, mut server) = pair(kind, 2);
-        let run = timetable(20, 100);
-        server.say(&run);
-        client.say(&run);
-        let (at_client, at_server) = (client.hear(), server.hear());
-        for (end, done) in [("client", &at_client), ("server", &at_server)] {
-            assert_eq!(done["is"], "done", "{kind} at the {end}: {done}");
-            assert_eq!(done["slices"].as_array().unwrap().len(), 5);
-            let window = done["window_ns"].as_u64().unwrap();
-            assert!((90 * MS..300 * MS).contains(&window), "{kind}: {window}");
-        }
+        let ([mut client, mut server], [at_client, at_server]) = on_time(kind);
         let (receiver, counted) = match kind {
             "tcp_stream" | "udp_stream" | "udp_flood" | "udp_paced" => (&at_server, "bytes"),
             "tcp_maerts" => (&at_client, "bytes"),
@@ -218,7 +246,7 @@ fn nonsense_is_answered_and_survived() {
         assert_eq!(answer["is"], "failed", "{nonsense}: {answer}");
         let cause = answer["cause"].as_str().unwrap();
         assert!(
-            cause.starts_with("not a request of protocol 4: "),
+            cause.starts_with("not a request of protocol 5: "),
             "{cause}"
         );
     }

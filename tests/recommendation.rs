@@ -27,7 +27,7 @@ fn a_run_ends_with_one_that_can_be_asked_again() {
     ];
     let said = run(&[
         &measure[..],
-        &["--window", "50ms", "--need", "filter", "--out", &out],
+        &["--window", "150ms", "--need", "filter", "--out", &out],
     ]
     .concat());
     said.exits(0).prints(&[

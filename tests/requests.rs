@@ -226,7 +226,7 @@ fn a_path_that_this_kernel_lacks_is_an_error_by_name_and_left_out_of_all() {
         let room = Room::new();
         let out = room.name("run");
         let said = run(&[
-            "run", "--paths", "all", "--loads", "tcp_rr", "--blocks", "1", "--window", "50ms",
+            "run", "--paths", "all", "--loads", "tcp_rr", "--blocks", "1", "--window", "150ms",
             "--json", "--out", &out,
         ]);
         let report = said.exits(0).json();

@@ -75,7 +75,8 @@ fn is_whole(room: &Room) {
 fn an_interrupted_run_goes_on_in_the_block_that_was_cut_short() {
     let _beside = beside();
     let room = Room::new();
-    let running = start(&room, &[]);
+    // The end is far when three are seen.
+    let running = start(&room, &[("window", "\"500ms\"")]);
     until("three samples are there", LONG, || lines(&room).len() >= 3);
     running.signal(Signal::SIGINT);
     let said = running.wait();

@@ -249,7 +249,7 @@ fn the_same_seed_gives_the_same_order_of_cells() {
         plan(&[
             ("paths", "[\"veth\", \"bridge\", \"native\"]"),
             ("loads", "[\"tcp_rr\", \"udp_rr\"]"),
-            ("window", "\"50ms\""),
+            ("window", "\"100ms\""),
             ("warm_up", "\"10ms\""),
             ("blocks", "\"2..2\""),
         ]),
@@ -323,8 +323,8 @@ fn the_time_limit_ends_a_run_with_what_it_has() {
         .says(&["more than the time limit of 3s"])
         .json();
     tell(&format!("a time limit of 3 s took {:?}", said.took));
-    // Preparing comes before, the sample under way after.
-    assert!(said.took < Duration::from_secs(8), "{said}");
+    // Preparing comes before, the sample under way after; fifty blocks take more than half a minute.
+    assert!(said.took < Duration::from_secs(20), "{said}");
     let blocks = report["run"]["blocks"].as_u64().unwrap();
     assert!((1..50).contains(&blocks), "{blocks} blocks");
     assert_eq!(

@@ -1,14 +1,17 @@
 //! A thousand endpoints: built, addressed, connected, taken down; and what a SIGKILL in the middle leaves.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hopyard::lab::Lab;
 use hopyard::model::{LoadKind, Peer};
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
-use crate::support::cli::{PROGRAM, Running, hopyard, run};
+use crate::support::cli::{PATIENCE, PROGRAM, Running, hopyard, run};
 use crate::support::host::unharmed;
 use crate::support::icmp::ping_within;
 use crate::support::traces::Traces;
@@ -56,8 +59,9 @@ fn a_thousand_endpoints_come_and_go() {
 #[test]
 fn a_thousand_workers_start_in_containers() {
     let _alone = alone();
-    let lab = build("bridge", MANY);
+    drop(build("bridge", 2));
     let before = Traces::now();
+    let lab = build("bridge", MANY);
     let began = Instant::now();
     let clients = lab.start_clients(PROGRAM.as_ref()).unwrap();
     let started = began.elapsed();
@@ -73,9 +77,7 @@ fn a_thousand_workers_start_in_containers() {
         began.elapsed(),
     ));
     drop(lab);
-    before
-        .unchanged()
-        .unwrap_or_else(|_| Traces::now().unchanged().unwrap());
+    before.unchanged().unwrap();
 }
 
 /// Most of the memory that a process has had resident so far, KiB.
@@ -104,7 +106,7 @@ fn a_thousand_containers_are_measured() {
     command.arg(home.path().join("run"));
     let running = Running::start(command);
     let mut resident = 0;
-    until("the run ends", Duration::from_secs(120), || {
+    until("the run ends", PATIENCE, || {
         let now = resident_kib(running.pid());
         resident = resident.max(now.unwrap_or(0));
         now.is_none()
@@ -117,14 +119,26 @@ fn a_thousand_containers_are_measured() {
     let warned = report["warnings"].as_array().unwrap().iter();
     let warned = warned.filter(|w| w["code"] == "silent_flows").count();
     assert_eq!(warned, usize::from(silent > 0.0), "{silent}");
-    let quiet = report["run"]["elsewhere"]["baseline_ratio"]
-        .as_f64()
-        .unwrap();
-    assert!(quiet < 0.2, "the machine was not quiet before: {quiet}");
+    for cores in quiet_cores(&home.path().join("run/samples.jsonl")) {
+        // Namespaces that go keep a worker of the kernel busy all the time. Processes that come and go while the
+        // machine is read are in the figure as well, with less than that.
+        assert!(cores < 0.9, "the machine was not quiet before: {cores}");
+    }
     assert!((1..200 << 10).contains(&resident), "{resident} KiB");
     tell(&format!(
         "{MANY} containers: {silent} had no turn in {WINDOW_S} s, the controller had {resident} KiB"
     ));
+}
+
+/// How many CPUs the machine was busy on by itself before each sample.
+fn quiet_cores(samples: &Path) -> Vec<f64> {
+    let text = fs::read_to_string(samples).unwrap();
+    let of = |line: &str| {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        let cpu = &sample["outcome"]["measured"]["cpu"];
+        cpu["baseline_ns"].as_f64().unwrap() / cpu["elapsed_ns"].as_f64().unwrap()
+    };
+    text.lines().map(of).collect()
 }
 
 /// Workers of the kernel that take down network namespaces just now, by their names.
@@ -136,19 +150,33 @@ fn namespaces_going() -> Vec<String> {
         .collect()
 }
 
+/// The first that are seen within a span of time.
+fn first_going(within: Duration) -> Option<String> {
+    let began = Instant::now();
+    while began.elapsed() < within {
+        let going = namespaces_going();
+        if !going.is_empty() {
+            return Some(format!("{going:?} after {:?}", began.elapsed()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    None
+}
+
 /// Else the kernel's work on them would be in the next sample.
 #[test]
 fn what_many_containers_leave_is_gone_before_the_next_sample() {
+    /// Other people's namespaces may go at any time, but not after each sample of ours.
+    const TRIES: usize = 3;
     let _alone = alone();
     let set = [("containers", "own"), ("flows", "300")];
     let cell = cell("bridge", Peer::Local, LoadKind::UdpFlood, &set);
-    sampler(100, 50).measure(&cell, 0.0).unwrap();
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(300) {
-        let going = namespaces_going();
-        assert!(going.is_empty(), "{going:?} after {:?}", began.elapsed());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let after_a_sample = |_| {
+        sampler(100, 50).measure(&cell, 0.0).unwrap();
+        first_going(Duration::from_millis(300))
+    };
+    let going: Vec<String> = (0..TRIES).map_while(after_a_sample).collect();
+    assert!(going.len() < TRIES, "{going:?}");
 }
 
 /// Ends a kept lab whatever happens.
@@ -167,26 +195,14 @@ fn entries(directory: &str) -> usize {
     fs::read_dir(directory).map_or(0, |entries| entries.flatten().count())
 }
 
-/// Kills `lab up` as soon as `so`, and cleans.
-fn killed_when(path: &str, containers: usize, what: &str, so: impl Fn(u32) -> bool) {
+/// Has `lab up` killed on its way, and cleans.
+fn killed(path: &str, containers: usize, kill: impl Fn(&[&str])) {
     let before = Traces::now();
     let _ends = Ends;
     let flows = format!("flows={containers}");
-    let up = Running::start(hopyard(&[
-        "lab",
-        "up",
-        path,
-        "--name",
-        NAME,
-        "--set",
-        "containers=own",
-        "--set",
-        &flows,
-    ]));
-    let pid = up.pid();
-    until(what, Duration::from_secs(30), || so(pid));
-    up.signal(Signal::SIGKILL);
-    up.wait();
+    let up = ["lab", "up", path, "--name", NAME];
+    let set = ["--set", "containers=own", "--set", &flows];
+    kill(&[&up[..], &set].concat());
     let cleaned = run(&["clean"]);
     cleaned.exits(0).prints(&["unfinished lab `test-many`"]);
     run(&["clean"]).exits(0).prints(&["nothing to clean"]);
@@ -194,21 +210,51 @@ fn killed_when(path: &str, containers: usize, what: &str, so: impl Fn(u32) -> bo
     before.unchanged().unwrap();
 }
 
+/// Kills the program as one of its threads enters a call for the time of that number.
+fn killed_at(call: &str, number: usize, words: &[&str]) {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "signal=none"]);
+    strace.args(["-e", &format!("trace={call}"), "-e"]);
+    strace.arg(format!("inject={call}:signal=SIGKILL:when={number}"));
+    // The test runner's, where the loader would look first.
+    strace.env_remove("LD_LIBRARY_PATH");
+    strace.args(["--", PROGRAM]).args(words);
+    let said = Running::start(strace).wait();
+    assert_eq!(said.status.signal(), Some(9), "{said}");
+}
+
+/// Kills the program when half of 60 ports are bound; again where it was done before it was killed.
+fn killed_while_binding(words: &[&str]) {
+    const TRIES: u32 = 5;
+    let is_bound = || {
+        let switches = "/sys/fs/bpf/hopyard/switch";
+        let mut found = fs::read_dir(switches).into_iter().flatten().flatten();
+        found.any(|switch| entries(&switch.path().to_string_lossy()) > 40)
+    };
+    for _ in 0..TRIES {
+        let up = Running::start(hopyard(words));
+        until("30 ports are bound", Duration::from_secs(60), is_bound);
+        up.signal(Signal::SIGKILL);
+        up.wait();
+        if !run(&["lab", "list"]).exits(0).stdout.contains(NAME) {
+            return;
+        }
+        run(&["lab", "down", NAME]).exits(0);
+    }
+    panic!("{TRIES} labs were whole before they were killed");
+}
+
 #[test]
 fn what_a_kill_in_the_middle_of_a_thousand_leaves_is_cleaned() {
     let _alone = alone();
     unharmed(|| {
-        // A namespace takes four files, and then its name.
-        killed_when("bridge", MANY, "500 namespaces are made", |pid| {
-            entries(&format!("/proc/{pid}/fd")) > 4 * MANY / 2
+        // Four threads at most make the namespaces, so that each makes 250 or more.
+        killed("bridge", MANY, |up| killed_at("unshare", MANY / 5, up));
+        // One gives them their names.
+        killed("bridge", MANY, |up| {
+            killed_at("mount", MANY / 2 + 1, up);
+            assert!(entries(&format!("/run/hopyard/{NAME}")) > MANY / 2);
         });
-        killed_when("bridge", MANY, "500 namespaces have names", |_| {
-            entries(&format!("/run/hopyard/{NAME}")) > MANY / 2
-        });
-        killed_when("direct", 60, "30 ports are bound", |_| {
-            let switches = "/sys/fs/bpf/hopyard/switch";
-            let mut found = fs::read_dir(switches).into_iter().flatten().flatten();
-            found.any(|switch| entries(&switch.path().to_string_lossy()) > 40)
-        });
+        killed("direct", 60, killed_while_binding);
     });
 }

@@ -34,19 +34,20 @@ fn a_switch_that_dies_in_the_window_fails_its_sample_by_name_and_leaves_nothing(
             plan(&[
                 ("paths", "[\"veth\", \"tap-mq\"]"),
                 ("loads", "[\"tcp_stream\"]"),
-                ("window", "\"600ms\""),
+                // Not over before what is seen of it is acted upon.
+                ("window", "\"1500ms\""),
                 ("blocks", "\"2..2\""),
             ]),
         );
         let out = room.name("run");
         let running = Running::start(hopyard(&["run", &file, "--json", "--out", &out]));
         let mut found = Vec::new();
-        let what = "two workers and a switch run";
-        until(what, Duration::from_secs(30), || {
-            found = switches(running.processes());
-            found.len() == 1 && running.lab_workers().len() == 2
+        let what = "traffic flows through a switch";
+        until(what, Duration::from_secs(60), || {
+            let all = running.in_traffic().map(|(all, _)| all);
+            found = switches(all.unwrap_or_default());
+            found.len() == 1
         });
-        std::thread::sleep(Duration::from_millis(250));
         let namespaces = running.namespaces();
         kill(pid(found[0].pid), Signal::SIGKILL).unwrap();
         let said = running.wait_for_nothing_left(&namespaces);

@@ -15,17 +15,22 @@ use serde_json::Value;
 use crate::support::cli::{Running, Said, hopyard, pid};
 use crate::support::host::unharmed;
 use crate::support::plan::{Room, plan};
+use crate::support::procs::Process;
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, cell, sampler, tell};
+use crate::support::{alone, beside, cell, sampler, tell, until};
 
-/// Two cells in two blocks; in the first sample something happens to one of the workers.
-fn two_cells(room: &Room, change: impl FnOnce(&Running)) -> (Said, Value) {
+/// Longer than any patience of the product, shorter than what stands in for a worker.
+const IN_TIME: Duration = Duration::from_secs(60);
+
+/// Two cells in two blocks; in the first sample, while its traffic flows, something happens to one of the workers.
+fn two_cells(room: &Room, change: impl FnOnce(&[Process])) -> (Said, Value) {
     let file = room.file(
         "mine.toml",
         plan(&[
             ("paths", "[\"veth\", \"bridge\"]"),
             ("loads", "[\"tcp_stream\"]"),
-            ("window", "\"600ms\""),
+            // Not over before what is seen of it is acted upon.
+            ("window", "\"1500ms\""),
             ("blocks", "\"2..2\""),
         ]),
     );
@@ -33,11 +38,14 @@ fn two_cells(room: &Room, change: impl FnOnce(&Running)) -> (Said, Value) {
     let running = Running::start(hopyard(&[
         "run", &file, "--json", "--seed", "1", "--out", &out,
     ]));
-    running.until_workers();
-    // Into the window.
-    std::thread::sleep(Duration::from_millis(250));
+    let mut workers = Vec::new();
+    until("traffic flows", IN_TIME, || {
+        let found = running.in_traffic().map(|(_, workers)| workers);
+        workers = found.unwrap_or_default();
+        !workers.is_empty()
+    });
     let namespaces = running.namespaces();
-    change(&running);
+    change(&workers);
     let said = running.wait_for_nothing_left(&namespaces);
     said.exits(1);
     let report = said.json();
@@ -72,8 +80,8 @@ fn a_killed_worker_fails_its_cell_and_the_run_goes_on() {
     unharmed(|| {
         for victim in [0, 1] {
             let room = Room::new();
-            let (said, report) = two_cells(&room, |running| {
-                kill(pid(running.lab_workers()[victim].pid), Signal::SIGKILL).unwrap();
+            let (said, report) = two_cells(&room, |workers| {
+                kill(pid(workers[victim].pid), Signal::SIGKILL).unwrap();
             });
             let cause = one_sample_failed(&report);
             tell(&format!("a killed worker: {cause}"));
@@ -94,8 +102,8 @@ fn a_stopped_worker_fails_its_cell_and_the_run_goes_on() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let (said, report) = two_cells(&room, |running| {
-            kill(pid(running.lab_workers()[0].pid), Signal::SIGSTOP).unwrap();
+        let (said, report) = two_cells(&room, |workers| {
+            kill(pid(workers[0].pid), Signal::SIGSTOP).unwrap();
         });
         let cause = one_sample_failed(&report);
         tell(&format!("a stopped worker, after {:?}: {cause}", said.took));
@@ -103,7 +111,7 @@ fn a_stopped_worker_fails_its_cell_and_the_run_goes_on() {
             cause.contains("did not report what it counted within 5s") || cause.contains("nothing"),
             "{cause}"
         );
-        assert!(said.took < Duration::from_secs(20), "{said}");
+        assert!(said.took < IN_TIME, "{said}");
     });
 }
 
@@ -140,14 +148,14 @@ fn with_stand_in(script: &str) -> (String, Duration) {
 fn a_receiver_that_never_starts_is_given_up() {
     let (text, took) = with_stand_in(&format!("{}; exec sleep 100", hello(VERSION)));
     assert_eq!(text, "the worker at `b` did not listen within 5s");
-    assert!(took < Duration::from_secs(8), "{took:?}");
+    assert!(took < IN_TIME, "{took:?}");
 }
 
 #[test]
 fn a_worker_that_does_not_greet_is_given_up() {
     let (text, took) = with_stand_in("exec sleep 100");
     assert_eq!(text, "the worker at `a` did not start within 5s");
-    assert!(took < Duration::from_secs(8), "{took:?}");
+    assert!(took < IN_TIME, "{took:?}");
 }
 
 #[test]
@@ -280,7 +288,7 @@ fn a_server_where_nobody_listens_is_a_failure_to_connect() {
         text.contains("the worker at `a` did not connect within"),
         "{text}"
     );
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < IN_TIME, "{took:?}");
     // A real client, and nobody at the server's port.
     let _alone = alone();
     let before = Traces::now();

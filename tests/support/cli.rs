@@ -18,7 +18,7 @@ use super::{traces, until};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_hopyard");
 /// No command of these tests takes so long, not even where the hypervisor takes time and blocks are measured twice.
-const PATIENCE: Duration = Duration::from_secs(400);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(400);
 
 /// The program with arguments.
 pub(crate) fn hopyard(arguments: &[&str]) -> Command {
@@ -160,13 +160,17 @@ impl Running {
 
     /// Workers in namespaces of a lab.
     pub(crate) fn lab_workers(&self) -> Vec<Process> {
-        let here = procs::namespaces(std::process::id());
-        let mut workers = self.processes();
-        workers.retain(|p| {
-            let there = std::fs::read_link(format!("/proc/{}/ns/net", p.pid));
-            p.is_worker() && there.is_ok() && procs::namespaces(p.pid).is_disjoint(&here)
-        });
-        workers
+        in_labs(self.processes())
+    }
+
+    /// Its processes while traffic flows between the two workers of a sample, and those workers; none at any other time.
+    pub(crate) fn in_traffic(&self) -> Option<(Vec<Process>, Vec<Process>)> {
+        /// More than connecting takes.
+        const FLOWING: u64 = 1 << 20;
+        let all = self.processes();
+        let workers = in_labs(all.clone());
+        let flows = |worker: &Process| bytes_on_eth0(worker.pid).is_some_and(|n| n > FLOWING);
+        (workers.len() == 2 && workers.iter().all(flows)).then_some((all, workers))
     }
 
     /// The guest that it boots.
@@ -280,6 +284,27 @@ fn nothing_left(mark: &str, namespaces: &BTreeSet<u64>) {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The workers in namespaces of a lab among some processes.
+fn in_labs(among: Vec<Process>) -> Vec<Process> {
+    let here = procs::namespaces(std::process::id());
+    let mut workers = among;
+    workers.retain(|p| {
+        let there = std::fs::read_link(format!("/proc/{}/ns/net", p.pid));
+        p.is_worker() && there.is_ok() && procs::namespaces(p.pid).is_disjoint(&here)
+    });
+    workers
+}
+
+/// What the device of an endpoint has received and sent, in the namespace of a process (`proc_pid_net(5)`).
+fn bytes_on_eth0(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/net/dev")).ok()?;
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.trim_start().strip_prefix("eth0:"))?;
+    let figures = line.split_ascii_whitespace().map(str::parse::<u64>);
+    let figures: Vec<u64> = figures.collect::<Result<_, _>>().ok()?;
+    Some(figures.first()? + figures.get(8)?)
 }
 
 pub(crate) fn pid(pid: u32) -> Pid {

@@ -96,19 +96,27 @@ mod tests {
     fn a_thread_that_sleeps_is_switched_away_from() {
         use std::sync::mpsc::channel;
         let ((go, went), (done, over)) = (channel::<()>(), channel());
+        let (tell, told) = channel();
         let sleeper = std::thread::spawn(move || {
+            tell.send(nix::unistd::gettid()).unwrap();
             for () in went {
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 done.send(()).unwrap();
             }
         });
-        let before = Watch::new(true).read();
+        // Of this thread alone: others of the tests come and go.
+        let task = format!("/proc/self/task/{}", told.recv().unwrap());
+        let read = || of_thread(Path::new(&task));
+        let before = read();
         for _ in 0..5 {
             go.send(()).unwrap();
             over.recv().unwrap();
         }
-        let switches = Watch::new(true).read().since(before).switches().unwrap();
+        let switches = read().since(before).switches().unwrap();
         assert!(switches >= 5, "{switches}");
+        // It is among all. They have no sum where one of them ends while it is read.
+        let own = read().switches();
+        assert!((0..100).any(|_| Watch::new(true).read().switches() >= own));
         drop(go);
         sleeper.join().unwrap();
     }

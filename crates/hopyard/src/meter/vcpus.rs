@@ -61,8 +61,10 @@ fn run_delay(text: &str) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
+    use std::sync::{Arc, Barrier};
     use std::thread;
-    use std::time::{Duration, Instant};
+
+    use hopyard_net::clock::thread_cpu_ns;
 
     use super::*;
 
@@ -80,35 +82,37 @@ mod tests {
         assert!(gone.is_err() || !fs::exists("/proc/self/schedstat").unwrap());
     }
 
-    /// Two threads called as a guest's CPUs, on one CPU: each waits for about half of the time.
+    /// Two threads called as a guest's CPUs, on one CPU: each waits while the other runs.
     #[test]
     fn two_that_share_a_cpu_wait_for_each_other() {
+        /// Of each, on its own CPU clock, which stops when the machine does.
+        const SPIN_NS: u64 = 200_000_000;
         let cpu = hopyard_net::cpu::current_affinity().unwrap()[0];
-        let spin = Duration::from_millis(300);
         let (said, heard) = channel();
-        let vcpu = |number: u32| {
-            let said = said.clone();
-            move || {
+        let both = Arc::new(Barrier::new(2));
+        let spawn = |number: u32| {
+            let (said, both) = (said.clone(), both.clone());
+            let (go, stay) = channel::<()>();
+            let vcpu = move || {
                 hopyard_net::cpu::pin_current_thread(&[cpu]).unwrap();
-                said.send(number).unwrap();
-                let began = Instant::now();
-                while began.elapsed() < spin {
+                both.wait();
+                let until_ns = thread_cpu_ns() + SPIN_NS;
+                while thread_cpu_ns() < until_ns {
                     std::hint::spin_loop();
                 }
+                said.send(number).unwrap();
                 // Still there to be read.
-                thread::sleep(Duration::from_millis(300));
-            }
-        };
-        let spawn = |number: u32| {
+                stay.iter().for_each(drop);
+            };
             let name = format!("{NAME}{number}/TCG");
             let thread = thread::Builder::new().name(name);
-            thread.spawn(vcpu(number)).unwrap()
+            (go, thread.spawn(vcpu).unwrap())
         };
         let threads = [spawn(0), spawn(1)];
         heard.iter().take(2).for_each(drop);
-        thread::sleep(spin + Duration::from_millis(100));
         let waited = waited(&[std::process::id()]).unwrap();
-        for thread in threads {
+        for (go, thread) in threads {
+            drop(go);
             thread.join().unwrap();
         }
         let waited = waited.unwrap();

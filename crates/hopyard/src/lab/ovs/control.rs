@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn what_it_prints_comes_back_and_what_it_leaves_running_is_not_waited_for() {
         let began = Instant::now();
-        assert_eq!(sh("echo yes; sleep 3 &").unwrap(), "yes\n");
-        assert!(began.elapsed() < Duration::from_secs(2));
+        assert_eq!(sh("echo yes; sleep 30 &").unwrap(), "yes\n");
+        assert!(began.elapsed() < Duration::from_secs(20));
     }
 
     #[test]
@@ -157,6 +157,6 @@ mod tests {
             })
         });
         assert!(error.unwrap_err().to_string().starts_with("cannot hope"));
-        assert!(began.elapsed() < Duration::from_secs(2));
+        assert!(began.elapsed() < Duration::from_secs(50));
     }
 }
