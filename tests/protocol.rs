@@ -224,6 +224,25 @@ fn every_load_over_loopback() {
 }
 
 #[test]
+fn a_server_says_when_it_has_its_connections() {
+    let _beside = beside();
+    for kind in ["tcp_stream", "udp_rr", "udp_flood"] {
+        let (mut client, mut server) = (Worker::start(), Worker::start());
+        let early = server.ask(&json!({"do": "accept", "patience_ms": 1}));
+        assert_eq!(early["is"], "failed", "{early}");
+        let serving = server.ask(&serve(kind, 2));
+        let nobody = server.ask(&json!({"do": "accept", "patience_ms": 20}));
+        let cause = nobody["cause"].as_str().unwrap();
+        assert_eq!(cause, "a flow has no connection after 20 ms");
+        let mut request = connect(kind, 2, &serving["ports"]);
+        request["patience_ms"] = json!(5000);
+        assert_eq!(client.ask(&request)["is"], "connected");
+        let accepted = server.ask(&json!({"do": "accept", "patience_ms": 5000}));
+        assert_eq!(accepted["is"], "connected", "{accepted}");
+    }
+}
+
+#[test]
 fn nonsense_is_answered_and_survived() {
     let _beside = beside();
     let mut worker = Worker::start();

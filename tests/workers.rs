@@ -23,7 +23,7 @@ use crate::support::{alone, beside, cell, sampler, tell, until};
 const IN_TIME: Duration = Duration::from_secs(60);
 
 /// Two cells in two blocks; in the first sample, while its traffic flows, something happens to one of the workers.
-fn two_cells(room: &Room, change: impl FnOnce(&[Process])) -> (Said, Value) {
+fn two_cells(room: &Room, status: i32, change: impl FnOnce(&[Process])) -> (Said, Value) {
     let file = room.file(
         "mine.toml",
         plan(&[
@@ -47,7 +47,7 @@ fn two_cells(room: &Room, change: impl FnOnce(&[Process])) -> (Said, Value) {
     let namespaces = running.namespaces();
     change(&workers);
     let said = running.wait_for_nothing_left(&namespaces);
-    said.exits(1);
+    said.exits(status);
     let report = said.json();
     (said, report)
 }
@@ -80,7 +80,7 @@ fn a_killed_worker_fails_its_cell_and_the_run_goes_on() {
     unharmed(|| {
         for victim in [0, 1] {
             let room = Room::new();
-            let (said, report) = two_cells(&room, |workers| {
+            let (said, report) = two_cells(&room, 1, |workers| {
                 kill(pid(workers[victim].pid), Signal::SIGKILL).unwrap();
             });
             let cause = one_sample_failed(&report);
@@ -97,12 +97,36 @@ fn a_killed_worker_fails_its_cell_and_the_run_goes_on() {
     });
 }
 
+/// As a machine that has no CPU for it when the window closes, for longer than the window is.
+#[test]
+fn a_window_that_a_worker_missed_is_measured_again() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let (_, report) = two_cells(&room, 0, |workers| {
+            let worker = pid(workers[0].pid);
+            kill(worker, Signal::SIGSTOP).unwrap();
+            std::thread::sleep(Duration::from_millis(3500));
+            kill(worker, Signal::SIGCONT).unwrap();
+        });
+        for cell in report["cells"].as_array().unwrap() {
+            assert_eq!(cell["status"], "ok", "{cell:#}");
+            assert_eq!(cell["estimates"]["goodput_bps"]["n"], 2, "{cell:#}");
+        }
+        let mut warnings = report["warnings"].as_array().unwrap().iter();
+        let missed = warnings.find(|warning| warning["code"] == "missed_windows");
+        let message = missed.unwrap()["message"].as_str().unwrap();
+        assert!(message.contains("measured again"), "{message}");
+        tell(message);
+    });
+}
+
 #[test]
 fn a_stopped_worker_fails_its_cell_and_the_run_goes_on() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let (said, report) = two_cells(&room, |workers| {
+        let (said, report) = two_cells(&room, 1, |workers| {
             kill(pid(workers[0].pid), Signal::SIGSTOP).unwrap();
         });
         let cause = one_sample_failed(&report);

@@ -60,7 +60,8 @@ pub(super) fn missed_windows(samples: &[&Sample]) -> Option<String> {
     let missed: u32 = measurements(samples).map(|m| m.missed_windows).sum();
     (missed > 0).then(|| {
         format!(
-            "{} measured again: hopyard had no CPU when they opened or closed, or others had it all the while. A quieter              machine or a longer --window spares that.",
+            "{} measured again: at the beginning or the end there was no CPU for hopyard, or others had it all the \
+             while. A quieter machine or a longer --window spares that.",
             match missed {
                 1 => "1 window was".to_owned(),
                 some => format!("{some} windows were"),
