@@ -238,7 +238,7 @@ fn garbage_from_a_worker_is_shown_for_what_it_is() {
 
 #[test]
 fn a_count_that_no_window_holds_is_an_error() {
-    let done = "{\"is\":\"done\",\"window_ns\":100000000,\
+    let done = "{\"is\":\"done\",\"window_ns\":100000000,\"late_ns\":0,\
         \"received\":{\"bytes\":18446744073709551615,\"messages\":1,\"transactions\":0},\
         \"sent\":{\"bytes\":1,\"messages\":1,\"transactions\":0},\
         \"send_errors\":0,\"timeouts\":0,\"slices\":[1],\"latency\":null,\"tcp\":null,\

@@ -54,7 +54,8 @@ impl Here {
             if late && (waited >= DETACHING_LATE || !self.is_leaving(name, id)?) {
                 return Err(Error::refused(what, stray(name, id)));
             }
-            std::thread::sleep(Duration::from_millis(1));
+            // To look whether it is leaving takes every switch and link there is.
+            std::thread::sleep(Duration::from_millis(if late { 50 } else { 1 }));
         }
     }
 
@@ -75,12 +76,15 @@ impl Here {
         if programs::is_classifier(&self.handle, device, program)? {
             return Ok(false);
         }
+        if !programs::is_linked(program)? {
+            return Ok(true);
+        }
         // Its switch would know the device if that were a port still: the link of a port removed.
         let known = self.first_switch(|name, _| {
             let is_its = programs::is_pinned(&directory(name), program)?;
             Ok(is_its.then_some(()))
         })?;
-        Ok(known.is_some() || !programs::is_linked(program))
+        Ok(known.is_some())
     }
 
     /// What `look` finds first in the switches of [`bpffs::HOME`] that are for use in this namespace.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aya::EbpfLoader;
 use aya::include_bytes_aligned;
-use aya::programs::links::{FdLink, PinnedLink};
+use aya::programs::links::{FdLink, LinkError, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
 use aya::programs::{
     LinkOrder, ProgramError, ProgramInfo, SchedClassifier, TcAttachType, loaded_links,
@@ -255,10 +255,19 @@ pub(crate) fn is_classifier(handle: &Handle, device: &str, program: u32) -> Resu
 
 /// Is there a link that runs a program and that somebody holds, by a file or a descriptor? Of those that nobody
 /// holds any more, but the kernel has not detached yet, it lets us open none.
-pub(crate) fn is_linked(program: u32) -> bool {
-    loaded_links()
-        .flatten()
-        .any(|link| link.program_id() == program)
+pub(crate) fn is_linked(program: u32) -> Result<bool> {
+    for link in loaded_links() {
+        match link {
+            Ok(link) if link.program_id() == program => return Ok(true),
+            Ok(_) => {}
+            Err(LinkError::SyscallError(e)) if e.io_error.raw_os_error() == Some(GONE) => {}
+            Err(e) => {
+                let what = "ask for the links of all programs";
+                return Err(Error::bpf(what)(e));
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Is a program one of those pinned in `directory`?

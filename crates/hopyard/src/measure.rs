@@ -69,6 +69,9 @@ pub enum Error {
     Nothing {
         /// Drops that devices and the receiver's sockets counted.
         drops: u64,
+        /// Did other processes and the hypervisor have as much of the CPUs as one is in half of the window? Then an end may
+        /// have had none.
+        was_taken: bool,
     },
     /// The machine was taken away, and the window says nothing of the path.
     #[error("the window was missed: {0}; measure on a quieter machine, or with a longer --window")]
@@ -113,6 +116,18 @@ impl Error {
             }
             _ => false,
         }
+    }
+
+    /// May it be the machine's rather than the path's, so that another window tells?
+    fn is_missed(&self) -> bool {
+        matches!(
+            self,
+            Self::Missed(_)
+                | Self::Nothing {
+                    was_taken: true,
+                    ..
+                }
+        )
     }
 
     /// Did the user ask to stop?
@@ -213,7 +228,7 @@ impl Sampler {
         let mut missed_windows = 0;
         loop {
             match self.try_window_in(lab, cell, window, quiet_cores) {
-                Err(Error::Missed(_)) if missed_windows < AGAIN => missed_windows += 1,
+                Err(error) if error.is_missed() && missed_windows < AGAIN => missed_windows += 1,
                 measured => {
                     return measured.map(|measurement| Measurement {
                         missed_windows,
@@ -300,7 +315,7 @@ impl Sampler {
             client: merge::merged(&clients).map_err(Error::Merge)?,
             clients,
             server,
-            planned_ns: timetable.close_ns - timetable.open_ns,
+            planned_ns: timetable.window_ns(),
         };
         counts::all_were_there(&counts, ends.is_crowded)?;
         Ok(counts)
@@ -335,6 +350,7 @@ impl Sampler {
             allowed_cpus: closed.busy(&opened, allowed_cpus),
             devices: devices::since(&after, &before),
             devices_ns: ended_ns.saturating_sub(began_ns),
+            late_ns: timetable.lateness(began_ns, ended_ns),
         })
     }
 

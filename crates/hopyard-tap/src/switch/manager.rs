@@ -215,7 +215,7 @@ impl Crew {
 /// Waits until each frame is in the queue whose number it was given before.
 ///
 /// The kernel chooses and fills the queue within one section under RCU (`__dev_queue_xmit`), however long the sender's CPU is
-/// taken away in between.
+/// taken away in between. What it left in the queue's discipline for another CPU to send is not waited for.
 fn all_have_arrived() {
     if sys::wait_for_readers().is_err() {
         thread::sleep(UNDER_WAY);

@@ -175,7 +175,7 @@ impl Lane {
 impl Crew {
     /// Serves the flows from their first connection to the end of traffic.
     pub(super) fn run(self) -> Outcome {
-        let connections = self.connections();
+        let connections = self.take_place();
         // A dropped receiver means that the session is gone: nobody to tell.
         let _ = self
             .placed
@@ -211,8 +211,8 @@ impl Crew {
         }
     }
 
-    /// The standing connections of its flows, where they have any, from the CPU where they are to be served.
-    fn connections(&self) -> Result<Vec<Option<Socket>>, String> {
+    /// Goes to the CPU where its flows are to be served, and takes their standing connections, where they have any.
+    fn take_place(&self) -> Result<Vec<Option<Socket>>, String> {
         self.tid.store(gettid().as_raw(), Relaxed);
         if let Some(cpu) = self.cpu {
             cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;

@@ -92,6 +92,22 @@ pub struct Timetable {
     pub slices: u32,
 }
 
+impl Timetable {
+    /// How long the window is, ns.
+    #[must_use]
+    pub fn window_ns(&self) -> u64 {
+        self.close_ns - self.open_ns
+    }
+
+    /// How much later than planned somebody looked who did so at these instants when the window opened and closed, the
+    /// greater of both, ns.
+    #[must_use]
+    pub fn lateness(&self, opened_ns: u64, closed_ns: u64) -> u64 {
+        let opened = opened_ns.saturating_sub(self.open_ns);
+        opened.max(closed_ns.saturating_sub(self.close_ns))
+    }
+}
+
 /// What the worker answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
@@ -131,6 +147,8 @@ pub enum Reply {
 pub struct Tallied {
     /// The window as this end's clock saw it, ns.
     pub window_ns: u64,
+    /// How much later than planned it looked when the window opened or closed, the greater of both, ns.
+    pub late_ns: u64,
     /// What this end took in.
     pub received: Counted,
     /// What this end handed to the kernel.
@@ -166,6 +184,7 @@ impl Tallied {
     pub fn check(&self) -> Result<(), Absurd> {
         plausible(&[
             ("window_ns", self.window_ns),
+            ("late_ns", self.late_ns),
             ("received", self.received.largest()),
             ("sent", self.sent.largest()),
             ("send_errors", self.send_errors),

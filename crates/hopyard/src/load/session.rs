@@ -5,7 +5,7 @@ mod parting;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,8 +29,10 @@ pub(crate) struct Session {
     spec: LoadSpec,
     flows: Vec<Flow>,
     threads: Vec<Thread>,
-    /// A thread each.
+    /// A message from each thread, once its flows have their connections.
     placed: Receiver<Result<(), String>>,
+    /// How many have not been heard.
+    unplaced: usize,
     ended: Receiver<Outcome>,
     stop: Arc<AtomicBool>,
     watch: Watch,
@@ -119,11 +121,21 @@ impl Session {
     /// A sentence: a flow cannot have one, or has none within `patience`.
     pub(crate) fn accept(&mut self, patience: Duration) -> Result<(), String> {
         let deadline = Instant::now() + patience;
-        for _ in &self.threads {
+        while self.unplaced > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
-            self.placed.recv_timeout(left).map_err(|_| {
-                format!("a flow has no connection after {} ms", patience.as_millis())
-            })??;
+            let placed = self
+                .placed
+                .recv_timeout(left)
+                .map_err(|error| match error {
+                    RecvTimeoutError::Timeout => {
+                        format!("a flow has no connection after {} ms", patience.as_millis())
+                    }
+                    RecvTimeoutError::Disconnected => {
+                        "a flow's thread panicked; its message is on stderr".to_owned()
+                    }
+                })?;
+            self.unplaced -= 1;
+            placed?;
         }
         Ok(())
     }
@@ -155,6 +167,7 @@ impl Session {
             flows,
             threads: Vec::new(),
             placed,
+            unplaced: 0,
             ended,
             stop: stop.clone(),
             watch,
@@ -188,6 +201,7 @@ impl Session {
                     let _ = ended.send(crew.run());
                 })
                 .map_err(|e| format!("cannot start thread {index} of the flows: {e}"))?;
+            session.unplaced += 1;
             session.threads.push(Thread {
                 start,
                 tid,
@@ -245,6 +259,7 @@ impl Session {
         let stream = self.spec.kind.is_stream();
         Ok(Tallied {
             window_ns: last_ns - first_ns,
+            late_ns: timetable.lateness(first_ns, last_ns),
             received: counted.received,
             sent: counted.sent,
             send_errors: counted.send_errors,

@@ -225,6 +225,7 @@ fn timed(
     let received: Counted = reading.received;
     Ok(Tallied {
         window_ns,
+        late_ns: 0,
         received,
         sent: reading.sent,
         send_errors: 0,

@@ -12,6 +12,7 @@ pub(super) fn merged(parts: &[Tallied]) -> Result<Tallied, String> {
     let mut all = first.clone();
     for part in others {
         all.window_ns += part.window_ns;
+        all.late_ns = all.late_ns.max(part.late_ns);
         all.received = all.received.plus(part.received);
         all.sent = all.sent.plus(part.sent);
         all.send_errors += part.send_errors;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::counts::ends_were_there;
 use super::ends::Ends;
 use super::own_lab::in_own_lab;
 use super::{Error, Sampler, wait_until};
@@ -50,7 +51,8 @@ impl Sampler {
         profiler.start()?;
         wait_until(timetable.close_ns)?;
         profiler.stop()?;
-        ends.done()?;
+        let (clients, server) = ends.done()?;
+        ends_were_there(&clients, &server, ends.is_crowded, timetable.window_ns())?;
         let taken: Taken = profiler.take();
         let span = Span {
             open_ns: timetable.open_ns,

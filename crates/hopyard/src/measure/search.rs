@@ -66,6 +66,7 @@ impl Sampler {
             windows.push(window);
         }
         let result = search.result();
+        let missed_windows = windows.iter().flatten().map(|m| m.missed_windows).sum();
         let bound = result.lower_per_s.and_then(|lower| {
             let kept = |trial: &Trial| {
                 trial.load_per_s.total_cmp(&lower).is_eq() && trial.loss_ratio <= goal.loss_ratio
@@ -81,6 +82,7 @@ impl Sampler {
                 .fold(f64::INFINITY, f64::min),
             loss_ratio: goal.loss_ratio,
         })?;
+        bound.missed_windows = missed_windows;
         bound.search = Some(Searched {
             goal,
             result,

@@ -97,9 +97,9 @@ pub struct Measurement {
     /// Flows of which nothing arrived in the window; none in what older versions stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_flows: Option<u32>,
-    /// Windows before this one that the machine missed: its workers had no CPU when they opened or closed, or others had it
-    /// all the while.
-    #[serde(default, skip_serializing_if = "is_none")]
+    /// Windows before this one that the machine missed: somebody had no CPU when they opened or closed, or nothing arrived
+    /// while others had a CPU for half of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub missed_windows: u32,
     /// What forwarded, where the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,7 +130,7 @@ pub struct Counted {
 const MOST: u64 = 1 << 48;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_none(count: &u32) -> bool {
+fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 

@@ -73,7 +73,7 @@ pub fn socket(name: &str) -> PathBuf {
     Path::new(HOME).join(name).join("ctl")
 }
 
-/// Names of all switches that have a directory, running or not.
+/// Names of all switches that run.
 ///
 /// # Errors
 /// [`HOME`] cannot be read.
@@ -92,10 +92,7 @@ pub fn names() -> Result<Vec<String>, Error> {
 }
 
 fn runs(name: &str) -> bool {
-    !matches!(
-        UnixStream::connect(socket(name)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
-    )
+    !UnixStream::connect(socket(name)).is_err_and(|error| is_gone(&error))
 }
 
 /// What a running switch tells.

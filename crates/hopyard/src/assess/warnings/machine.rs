@@ -57,11 +57,13 @@ pub(super) fn steal(summary: &RunSummary) -> Option<String> {
 }
 
 pub(super) fn missed_windows(samples: &[&Sample]) -> Option<String> {
-    let missed: u32 = measurements(samples).map(|m| m.missed_windows).sum();
+    let missed: u64 = measurements(samples)
+        .map(|m| u64::from(m.missed_windows))
+        .sum();
     (missed > 0).then(|| {
         format!(
-            "{} measured again: at the beginning or the end there was no CPU for hopyard, or others had it all the \
-             while. A quieter machine or a longer --window spares that.",
+            "{} measured again: there was no CPU for hopyard when they opened or closed, or nothing arrived while \
+             others had a CPU for half of them. A quieter machine or a longer --window spares that.",
             match missed {
                 1 => "1 window was".to_owned(),
                 some => format!("{some} windows were"),
