@@ -60,6 +60,8 @@ fn two_labs_stand_side_by_side() {
 
 #[test]
 fn fifty_labs_leave_the_machine_as_it_was() {
+    /// Other people's that may come meanwhile.
+    const FOREIGN: u64 = 2;
     let _alone = alone();
     unharmed(|| {
         let combinations = combinations();
@@ -71,9 +73,9 @@ fn fifty_labs_leave_the_machine_as_it_was() {
         }
         before.unchanged().unwrap();
         // They go in the background, one after another.
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while let (Some(before), Some(now)) = (kernel_before, namespaces_of_the_kernel())
-            && now > before + 20
+            && now > before + FOREIGN
         {
             assert!(
                 Instant::now() < deadline,
@@ -84,9 +86,10 @@ fn fifty_labs_leave_the_machine_as_it_was() {
     });
 }
 
-/// `struct net` in use, as the allocator counts them: some more than there are. None where it does not
-/// say.
+/// `struct net` in use, as the allocator counts them. It takes those that it keeps for a CPU to be in use until it is told to
+/// give them back (`Documentation/ABI/testing/sysfs-kernel-slab`). None where it does not say.
 fn namespaces_of_the_kernel() -> Option<u64> {
+    std::fs::write("/sys/kernel/slab/net_namespace/shrink", "1").ok()?;
     let text = std::fs::read_to_string("/proc/slabinfo").ok()?;
     let line = text.lines().find(|l| l.starts_with("net_namespace "))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
