@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::directories::make_directories;
 use crate::error::{Error, Result};
 use crate::mounts::mount_points;
 
@@ -21,8 +22,6 @@ use crate::mounts::mount_points;
 const HOME: &str = "hopyard";
 /// How long [`Cgroup::remove`] waits for processes that are ending.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often [`Cgroup::create`] tries: each failure is a directory that somebody removed meanwhile.
-const TRIES: usize = 100;
 
 /// A control group below `hopyard/`. Dropping it leaves it in place; [`Cgroup::remove`] removes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +39,8 @@ impl Cgroup {
     /// or leaves `hopyard/`.
     pub fn create(name: &str) -> Result<Self> {
         let group = Self::at(name)?;
-        make(&group.path).map_err(|error| Error::from_io(group.doing("create"), error))?;
+        make_directories(&group.path)
+            .map_err(|error| Error::from_io(group.doing("create"), error))?;
         Ok(group)
     }
 
@@ -302,25 +302,6 @@ impl Cgroup {
     fn doing(&self, verb: &str) -> String {
         format!("{verb} control group `{HOME}/{}`", self.name.display())
     }
-}
-
-/// Makes a directory with those above it, one of which another process may remove meanwhile: `hopyard/`, with the last group
-/// there.
-fn make(path: &Path) -> io::Result<()> {
-    for _ in 1..TRIES {
-        match fs::create_dir_all(path) {
-            Err(error) if is_gone(&error) => {}
-            made => return made,
-        }
-    }
-    fs::create_dir_all(path)
-}
-
-/// Was a directory there a moment ago? `ENODEV` is said of a group that is being removed (`cgroup_mkdir`), `EEXIST` of one that
-/// was found, and then was no directory any more.
-fn is_gone(error: &io::Error) -> bool {
-    let number = error.raw_os_error();
-    matches!(number, Some(libc::ENOENT | libc::ENODEV | libc::EEXIST))
 }
 
 fn home() -> Result<PathBuf> {

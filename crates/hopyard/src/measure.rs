@@ -3,6 +3,7 @@
 mod beside;
 mod counts;
 mod ends;
+mod error;
 mod legs;
 mod merge;
 mod own_lab;
@@ -19,11 +20,12 @@ use hopyard_net::{clock, cpu};
 use self::beside::Beside;
 use self::counts::{Counts, Observed, assemble};
 use self::ends::Ends;
+pub use self::error::Error;
 use self::own_lab::{in_own_lab, until_dust_settles};
 pub use self::places::{Places, places};
 use crate::lab::{self, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
-use crate::load::remote::{self, Remote};
+use crate::load::remote::Remote;
 use crate::load::{LoadSpec, least_load, pace_of};
 use crate::meter::{self, CpuMeter, Ours, devices};
 use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
@@ -36,113 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_millis(300);
 /// How often a window that the machine missed is tried again.
 const AGAIN: u32 = 2;
-
-/// Why there is no measurement.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The lab.
-    #[error(transparent)]
-    Lab(#[from] lab::Error),
-    /// A worker.
-    #[error(transparent)]
-    Worker(#[from] remote::Error),
-    /// The meter.
-    #[error(transparent)]
-    Meter(#[from] meter::Error),
-    /// The network.
-    #[error(transparent)]
-    Net(#[from] hopyard_net::Error),
-    /// What several processes counted.
-    #[error("cannot put together what the clients counted: {0}")]
-    Merge(String),
-    /// The clock.
-    #[error("cannot wait for the window")]
-    Clock(#[source] std::io::Error),
-    /// The profile.
-    #[error(transparent)]
-    Profile(#[from] crate::profile::Error),
-    /// The receiver got nothing.
-    #[error(
-        "the receiver got nothing in the whole window, though the connection stood; \
-         {drops} packets were dropped by devices of the path or found no room at the receiver"
-    )]
-    Nothing {
-        /// Drops that devices and the receiver's sockets counted.
-        drops: u64,
-        /// Did other processes and the hypervisor have as much of the CPUs as one is in half of the window? Then an end may
-        /// have had none.
-        was_taken: bool,
-    },
-    /// The machine was taken away, and the window says nothing of the path.
-    #[error("the window was missed: {0}; measure on a quieter machine, or with a longer --window")]
-    Missed(String),
-    /// A search found no load that keeps to its goal.
-    #[error(
-        "more than {:.4} % were lost even at {least_per_s:.0} datagrams a second, the least that a search tries: no rate \
-         to be found",
-        loss_ratio * 100.0
-    )]
-    NoLowerBound {
-        /// The least load tried.
-        least_per_s: f64,
-        /// The goal.
-        loss_ratio: f64,
-    },
-    /// What was due cannot be told.
-    #[error(
-        "the two ends have no common clock, by which a search tells what was due: choose another path"
-    )]
-    NoCommonClock,
-    /// The user wants to stop.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-impl Error {
-    /// Will it be the same every time, for want of something on this host?
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::Lab(error) if error.is_unsupported())
-    }
-
-    /// Can this host not do what was asked, rather than that something went wrong?
-    #[must_use]
-    pub fn is_request(&self) -> bool {
-        match self {
-            Self::Lab(_) | Self::Profile(_) => true,
-            // Without privilege, or on a kernel that lacks something: nothing is broken.
-            Self::Net(net) => {
-                net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. })
-            }
-            _ => false,
-        }
-    }
-
-    /// May it be the machine's rather than the path's, so that another window tells?
-    fn is_missed(&self) -> bool {
-        matches!(
-            self,
-            Self::Missed(_)
-                | Self::Nothing {
-                    was_taken: true,
-                    ..
-                }
-        )
-    }
-
-    /// Did the user ask to stop?
-    #[must_use]
-    pub fn is_interrupt(&self) -> bool {
-        use lab::Error::{Guest, Worker};
-        matches!(
-            self,
-            Self::Interrupted
-                | Self::Worker(remote::Error::Interrupted)
-                | Self::Lab(Worker(remote::Error::Interrupted))
-                | Self::Lab(Guest(crate::guest::Error::Interrupted))
-        )
-    }
-}
 
 /// Takes samples.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopyard_net::{NetNs, enter_for_exec};
+use hopyard_net::{NetNs, enter_for_exec, make_directories};
 use serde::{Deserialize, Serialize};
 
 use super::daemon::home::{HOMES, Home, OVS};
@@ -154,7 +154,8 @@ pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -
 /// Takes the lab's name, with its state and owner written down.
 fn claim(kept: &Kept) -> Result<()> {
     let draft = draft();
-    make(&draft).map_err(file_error(format!("make directory {}", draft.display())))?;
+    // HOME may go with somebody's last lab at any time.
+    make_directories(&draft).map_err(file_error(format!("make directory {}", draft.display())))?;
     let home = directory(&kept.name);
     let claimed = write(&draft, kept).and_then(|()| {
         fs::rename(&draft, &home).map_err(|error| match error.kind() {
@@ -176,19 +177,6 @@ fn claim(kept: &Kept) -> Result<()> {
 
 fn draft() -> PathBuf {
     Path::new(HOME).join(format!(".{}", LabId::next()))
-}
-
-/// Makes a draft's directory, and [`HOME`], which may go with somebody's last lab at any time.
-fn make(draft: &Path) -> io::Result<()> {
-    const TRIES: u32 = 10;
-    let mut made = fs::create_dir_all(draft);
-    for _ in 1..TRIES {
-        match &made {
-            Err(error) if error.kind() == ErrorKind::NotFound => made = fs::create_dir_all(draft),
-            _ => break,
-        }
-    }
-    made
 }
 
 fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {

@@ -4,7 +4,6 @@
 //! controller's end of that pipe. The loops in `flow` do nothing but socket calls and plain stores.
 
 mod crew;
-mod ending;
 mod flow;
 mod journal;
 pub(crate) mod latency;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::clock;
 
-use super::ending::is_ending;
 use super::lines;
 use super::protocol::{Reply, Request, Tallied, Timetable, VERSION};
+use crate::meter::is_ending;
 use crate::model::Absurd;
 use crate::signals;
 

@@ -9,6 +9,8 @@ use super::{Error, read};
 /// `PF_KTHREAD` (include/linux/sched.h): kernel threads work for the network as often as not
 /// (`ksoftirqd`, `kworker`, `napi`, `vhost`, `rcu`), so they are not foreign but for those below.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// `PF_EXITING` (include/linux/sched.h).
+const EXITING: u64 = 0x4;
 
 /// Beginnings of the names of kernel threads that look after memory and file systems. They run in
 /// bursts, which a baseline read in another window cannot take out.
@@ -103,6 +105,11 @@ pub(crate) fn whose(pid: i32) -> Whose {
     }
 }
 
+/// Is a process past its last instruction, though not yet to be waited for?
+pub(crate) fn is_ending(pid: u32) -> bool {
+    i32::try_from(pid).is_ok_and(|pid| kind_of(pid, |_, flags| flags & EXITING > 0))
+}
+
 /// Is the process of the kind wanted, by its name and flags?
 fn kind_of(pid: i32, wanted: impl Fn(&str, u64) -> bool) -> bool {
     read(&format!("/proc/{pid}/stat"))
@@ -131,6 +138,20 @@ mod tests {
         let text = "42 (a) b (c) S 1 42 42 0 -1 4194560 1000 0 0 0";
         assert_eq!(kind(text), Some(("a) b (c", 4_194_560)));
         assert_eq!(kind("garbage"), None);
+    }
+
+    #[test]
+    fn who_ends_is_told_from_who_runs() {
+        assert!(!is_ending(std::process::id()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let began = std::time::Instant::now();
+        while !is_ending(child.id()) {
+            let took = began.elapsed();
+            assert!(took.as_secs() < 30, "`true` still runs");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(child.wait().unwrap().success());
+        assert!(!is_ending(child.id()), "it is gone");
     }
 
     #[test]
