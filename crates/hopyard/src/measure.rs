@@ -11,6 +11,7 @@ mod places;
 mod profile;
 mod search;
 mod timing;
+pub mod turns;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -9,6 +9,7 @@ mod offloads;
 mod profile;
 mod quantities;
 mod recommend;
+mod rounds;
 mod settling;
 #[cfg(test)]
 pub(crate) mod tests;

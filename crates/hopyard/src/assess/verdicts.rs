@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::cells::of_block;
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width};
+use super::rounds;
 use crate::model::{Base, CellReport, Sample, VerdictReport};
 use crate::stats;
 use crate::store::Header;
@@ -100,7 +101,7 @@ pub(super) fn paired(
     quantity: &Quantity,
     load: crate::model::LoadKind,
 ) -> (Vec<f64>, Vec<f64>) {
-    let of = |cell: usize, block: u32| quantity.value(of_block(samples, cell, block)?, load);
+    let of = |cell: usize, block: u32| of_block(samples, cell, block);
     let mut blocks: Vec<u32> = samples
         .iter()
         .filter(|s| s.cell == one)
@@ -110,7 +111,7 @@ pub(super) fn paired(
     blocks.dedup();
     blocks
         .into_iter()
-        .filter_map(|block| Some((of(one, block)?, of(other, block)?)))
+        .filter_map(|block| rounds::pair(of(one, block)?, of(other, block)?, quantity, load))
         .unzip()
 }
 

@@ -15,7 +15,7 @@ use crate::plan::Blocks;
 use crate::units;
 
 use super::offloads::SweepArgs;
-use values::{axis_values, base};
+use values::{axis_values, base, on_or_off};
 
 /// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
 /// it, and says what it costs on this kernel.
@@ -142,6 +142,9 @@ pub(super) struct RunArgs {
     /// Traffic before each window, of which nothing is counted; `0s` opens the window with it
     #[arg(long, value_name = "TIME", value_parser = crate::plan::warm_up)]
     pub(super) warm_up: Option<Duration>,
+    /// Measure cells that are compared in short turns, side by side (on, the default), or one after another (off)
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
+    pub(super) turns: Option<bool>,
     /// Fewest and most blocks
     #[arg(long, value_name = "MIN..MAX")]
     pub(super) blocks: Option<Blocks>,
@@ -166,8 +169,8 @@ pub(super) struct RunArgs {
     pub(super) quick: bool,
     /// Go on with a run that was interrupted, killed or out of time
     #[arg(long, value_name = "RUN", conflicts_with_all = [
-        "plan", "paths", "peer", "loads", "set", "search", "window", "warm_up", "blocks", "half_width", "confidence",
-        "base", "seed", "out", "profile", "quick", "kernel",
+        "plan", "paths", "peer", "loads", "set", "search", "window", "warm_up", "turns", "blocks", "half_width",
+        "confidence", "base", "seed", "out", "profile", "quick", "kernel",
     ])]
     pub(super) resume: Option<PathBuf>,
     /// Seed of every random order (default: another each time, and recorded)

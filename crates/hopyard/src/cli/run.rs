@@ -169,6 +169,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     }
     plan.window = args.window.unwrap_or(plan.window);
     plan.warm_up = args.warm_up.unwrap_or(plan.warm_up);
+    plan.turns = args.turns.unwrap_or(plan.turns);
     plan.blocks = args.blocks.unwrap_or(plan.blocks);
     plan.half_width = args.half_width.unwrap_or(plan.half_width);
     plan.confidence = args.confidence.unwrap_or(plan.confidence);

@@ -173,17 +173,31 @@ impl Lane {
 }
 
 impl Crew {
-    /// Serves the flows from their first connection to the end of traffic.
-    pub(super) fn run(self) -> Outcome {
+    /// Serves the flows by each timetable that comes, until none will; the outcome of each goes to `ended`.
+    pub(super) fn run(self, ended: &Sender<Outcome>) {
         let connections = self.take_place();
         // A dropped receiver means that the session is gone: nobody to tell.
         let _ = self
             .placed
             .send(connections.as_ref().map(drop).map_err(String::clone));
-        let connections = connections?;
-        let Ok(timetable) = self.started.recv() else {
-            return Ok(Said::Nothing);
+        let connections = match connections {
+            Ok(connections) => connections,
+            Err(why) => {
+                let _ = ended.send(Err(why));
+                return;
+            }
         };
+        while let Ok(timetable) = self.started.recv() {
+            let outcome = self.make_traffic(&connections, timetable);
+            let failed = outcome.is_err();
+            if ended.send(outcome).is_err() || failed {
+                return;
+            }
+        }
+    }
+
+    /// One turn of traffic, from its start until it is told to stop.
+    fn make_traffic(&self, connections: &[Option<Socket>], timetable: Timetable) -> Outcome {
         let start_ns = timetable.start_ns + self.after_ns;
         let prepared = Prepared::new(&self.spec, timetable, start_ns)?;
         if self.spec.round_robin && !self.lanes.iter().any(Lane::is_server) {
@@ -195,7 +209,7 @@ impl Crew {
             .transpose()?;
         clock::sleep_until_monotonic_ns(start_ns)
             .map_err(|e| format!("cannot sleep until the start: {e}"))?;
-        match (&*self.lanes, &*connections) {
+        match (&*self.lanes, connections) {
             ([lane], [connection]) => {
                 let context = self.context(lane, timetable);
                 if let (Some(gathering), Some(socket)) = (gathering, connection) {

@@ -1,11 +1,11 @@
-//! Round-trip times of several processes.
+//! Round-trip times of several processes or turns.
 
 use hdrhistogram::Histogram;
 
-use super::summary::summarise;
+use super::summary::{DIGITS, FINE_DIGITS, summarise};
 use crate::model::Latency;
 
-/// Those of several processes together; quantiles to the two digits that each of them told.
+/// Those of several processes or turns together; quantiles to the digits that each of them told.
 ///
 /// # Errors
 /// There is no room for a histogram.
@@ -20,7 +20,8 @@ pub(crate) fn together(parts: &[&Latency]) -> Result<Option<Latency>, String> {
     ) else {
         return Ok(None);
     };
-    let mut all = Histogram::<u64>::new(2).map_err(|e| format!("cannot make a histogram: {e}"))?;
+    let mut all =
+        Histogram::<u64>::new(FINE_DIGITS).map_err(|e| format!("cannot make a histogram: {e}"))?;
     for (value, count) in parts.iter().flat_map(|part| &part.histogram) {
         all.record_n(*value, *count)
             .map_err(|e| format!("cannot add to a histogram: {e}"))?;
@@ -33,7 +34,7 @@ pub(crate) fn together(parts: &[&Latency]) -> Result<Option<Latency>, String> {
         min_ns,
         max_ns,
         mean_ns: sum / (all.len() as f64).max(1.0),
-        ..summarise(&all)?
+        ..summarise(&all, DIGITS)?
     }))
 }
 
@@ -48,7 +49,7 @@ mod tests {
             values
                 .iter()
                 .for_each(|value| histogram.record(*value).unwrap());
-            summarise(&histogram).unwrap()
+            summarise(&histogram, DIGITS).unwrap()
         };
         let (one, two) = (of(&[1000, 2000, 3000]), of(&[10_000]));
         let both = together(&[&one, &two]).unwrap().unwrap();

@@ -4,7 +4,9 @@
 //! worker      hello
 //! controller  serve | connect        worker  serving | connected
 //! controller  accept                 worker  connected     (the server, when every client is connected)
-//! controller  run                    worker  done          (after the window)
+//! controller  run                    worker  done          (after the window; the connections end)
+//! controller  turn                   worker  done          (after the window; the connections stay)
+//! controller  finish                 worker  done          (what all turns counted; the connections end)
 //! controller  ceiling                worker  done
 //! controller  clock                  worker  clock         (where it has a kernel of its own)
 //! controller  set_apart              worker  apart         (before anything else, where it is a container)
@@ -19,12 +21,13 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::spec::LoadSpec;
+use super::tally::Reading;
 use crate::model::{
     Absurd, Arrivals, Counted, Latency, Scheduling, TcpSummary, largest, plausible,
 };
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// What the controller asks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,8 +61,12 @@ pub enum Request {
         /// Longest to wait for that, ms.
         patience_ms: u64,
     },
-    /// Make and count traffic.
+    /// Make and count traffic, then end the connections.
     Run(Timetable),
+    /// Make and count traffic over connections that stay for further turns.
+    Turn(Timetable),
+    /// End the connections and report what was counted since the first turn began, warm-ups included.
+    Finish,
     /// How fast do the loops go with no path at all (`/dev/null`, `/dev/zero`)?
     Ceiling {
         /// The load.
@@ -97,6 +104,19 @@ impl Timetable {
     #[must_use]
     pub fn window_ns(&self) -> u64 {
         self.close_ns - self.open_ns
+    }
+
+    /// Each of its instants by a clock that is so many ns ahead.
+    #[must_use]
+    pub fn ahead_by(self, ns: i64) -> Self {
+        let theirs = |instant: u64| instant.saturating_add_signed(ns);
+        Self {
+            start_ns: theirs(self.start_ns),
+            open_ns: theirs(self.open_ns),
+            close_ns: theirs(self.close_ns),
+            stop_ns: theirs(self.stop_ns),
+            slices: self.slices,
+        }
     }
 
     /// How much later than planned somebody looked who did so at these instants when the window opened and closed, the
@@ -177,6 +197,25 @@ pub struct Tallied {
 }
 
 impl Tallied {
+    /// Nothing but counters over a span, ns.
+    pub(super) fn counted(window_ns: u64, counted: Reading) -> Self {
+        Self {
+            window_ns,
+            late_ns: 0,
+            received: counted.received,
+            sent: counted.sent,
+            send_errors: counted.send_errors,
+            timeouts: counted.timeouts,
+            slices: Vec::new(),
+            latency: None,
+            arrivals: None,
+            due: None,
+            tcp: None,
+            flows: Vec::new(),
+            scheduling: Scheduling::default(),
+        }
+    }
+
     /// Can it be? A worker may be another program, or one gone wrong.
     ///
     /// # Errors

@@ -265,14 +265,7 @@ impl Remote {
     /// A timetable of ours, by its clock.
     #[must_use]
     pub fn by_its_clock(&self, timetable: Timetable) -> Timetable {
-        let theirs = |ns: u64| ns.saturating_add_signed(self.ahead_ns);
-        Timetable {
-            start_ns: theirs(timetable.start_ns),
-            open_ns: theirs(timetable.open_ns),
-            close_ns: theirs(timetable.close_ns),
-            stop_ns: theirs(timetable.stop_ns),
-            slices: timetable.slices,
-        }
+        timetable.ahead_by(self.ahead_ns)
     }
 
     /// Hears the next answer.

@@ -1,6 +1,7 @@
 //! One load at one end: its sockets, its threads, and the reading of its counters over the window.
 
 mod parting;
+mod turns;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -20,7 +21,7 @@ use super::receiver::{Effort, SharedTid};
 use super::scheduling::Watch;
 use super::socket::Settings;
 use super::spec::LoadSpec;
-use super::summary::summarise;
+use super::summary::{DIGITS, summarise};
 use super::tally::{Reading, Tally};
 use crate::model::{Counted, LoadKind, Scheduling, TcpSummary};
 
@@ -34,8 +35,13 @@ pub(crate) struct Session {
     /// How many have not been heard.
     unplaced: usize,
     ended: Receiver<Outcome>,
+    /// Ends the loops for good.
     stop: Arc<AtomicBool>,
+    /// Ends the loops that begin traffic, until the next turn.
+    pause: Arc<AtomicBool>,
     watch: Watch,
+    /// When the first of several turns began, and what had been counted then.
+    first_turn: Option<(u64, Reading, Edge)>,
 }
 
 /// What the controlling thread keeps of a flow.
@@ -50,7 +56,9 @@ struct Flow {
 struct Thread {
     start: Sender<Timetable>,
     tid: SharedTid,
-    handle: Option<JoinHandle<()>>,
+    /// Does it send what the other end waits for? Only such threads pause between turns.
+    begins: bool,
+    handle: JoinHandle<()>,
 }
 
 impl Session {
@@ -148,7 +156,7 @@ impl Session {
     ) -> Result<Self, String> {
         // Before the threads.
         let watch = Watch::new(spec.cache_misses);
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, pause) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
         let (ended_tx, ended) = channel();
         let (placed_tx, placed) = channel();
         let mut lanes = Vec::new();
@@ -170,7 +178,9 @@ impl Session {
             unplaced: 0,
             ended,
             stop: stop.clone(),
+            pause: pause.clone(),
             watch,
+            first_turn: None,
         };
         for (cpu, lanes) in crews(spec, lanes, cpus) {
             let (start, started) = channel();
@@ -189,29 +199,27 @@ impl Session {
                 settings: settings.clone(),
                 lanes,
                 cpu,
-                stop: stop.clone(),
+                stop: if begins { &pause } else { &stop }.clone(),
                 placed: placed_tx.clone(),
                 started,
             };
             let ended = ended_tx.clone();
             let handle = std::thread::Builder::new()
                 .name(format!("flow-{index}"))
-                .spawn(move || {
-                    // A dropped receiver means that the session is gone: nobody to tell.
-                    let _ = ended.send(crew.run());
-                })
+                .spawn(move || crew.run(&ended))
                 .map_err(|e| format!("cannot start thread {index} of the flows: {e}"))?;
             session.unplaced += 1;
             session.threads.push(Thread {
                 start,
                 tid,
-                handle: Some(handle),
+                begins,
+                handle,
             });
         }
         Ok(session)
     }
 
-    /// Makes traffic by the timetable and gives back what this end counted in the window.
+    /// Makes traffic by the timetable, ends the connections, and gives back what this end counted in the window.
     ///
     /// `wait_until` sleeps to an instant; it fails when the controller is gone.
     ///
@@ -228,26 +236,15 @@ impl Session {
             // A thread that is gone has said why; `farewell` reads it.
             let _ = thread.start.send(timetable);
         }
-        let span = timetable.close_ns.saturating_sub(timetable.open_ns);
-        let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
-        let mut edges = [Edge::default(), Edge::default()];
+        let mut edges = Vec::with_capacity(2);
         let mut efforts = Vec::with_capacity(2);
-        for edge in 0..=u64::from(timetable.slices) {
-            wait_until(timetable.open_ns + span * edge / u64::from(timetable.slices.max(1)))?;
-            readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
-            if edge == 0 || edge == u64::from(timetable.slices) {
-                edges[usize::from(edge > 0)] = self.edge()?;
-                efforts.extend(self.effort()?);
-            }
-        }
+        let window = self.watch_window(timetable, &mut wait_until, |session| {
+            edges.push(session.edge()?);
+            efforts.extend(session.effort()?);
+            Ok(())
+        })?;
         wait_until(timetable.stop_ns)?;
         let parting = self.farewell()?;
-        let ((first_ns, first), (last_ns, last)) = match (readings.first(), readings.last()) {
-            (Some(first), Some(last)) => (*first, *last),
-            _ => return Err("a window needs at least one slice".to_owned()),
-        };
-        let counted = last.since(first);
-        let [opened, closed] = edges;
         let told = match (parting.journal, &efforts[..]) {
             (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),
             _ => None,
@@ -255,35 +252,64 @@ impl Session {
         let due = parting.due.or(told.as_ref().and_then(|told| told.due));
         let (one_way, arrivals) =
             told.map_or((None, None), |told| (told.latency, Some(told.arrivals)));
-        let round_trips = parting.round_trips.as_ref().map(summarise).transpose()?;
-        let stream = self.spec.kind.is_stream();
+        let round_trips = parting.round_trips.as_ref();
+        let round_trips = round_trips.map(|all| summarise(all, DIGITS)).transpose()?;
         Ok(Tallied {
-            window_ns: last_ns - first_ns,
-            late_ns: timetable.lateness(first_ns, last_ns),
-            received: counted.received,
-            sent: counted.sent,
-            send_errors: counted.send_errors,
-            timeouts: counted.timeouts,
-            slices: readings
-                .windows(2)
-                .map(|pair| {
-                    let part = pair[1].1.since(pair[0].1).received;
-                    if stream {
-                        part.bytes
-                    } else {
-                        part.transactions
-                    }
-                })
-                .collect(),
             latency: round_trips.or(one_way),
             arrivals,
             due,
+            ..self.edges_counted(window, &edges)
+        })
+    }
+
+    /// Reads the counters at the window's edges and between its slices; `at_edge` does what else is to be done at the
+    /// two edges.
+    fn watch_window(
+        &mut self,
+        timetable: Timetable,
+        wait_until: &mut impl FnMut(u64) -> Result<(), String>,
+        mut at_edge: impl FnMut(&mut Self) -> Result<(), String>,
+    ) -> Result<Tallied, String> {
+        let span = timetable.close_ns.saturating_sub(timetable.open_ns);
+        let slices = u64::from(timetable.slices.max(1));
+        let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
+        for edge in 0..=slices {
+            wait_until(timetable.open_ns + span * edge / slices)?;
+            readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
+            if edge == 0 || edge == slices {
+                at_edge(self)?;
+            }
+        }
+        let ((first_ns, first), (last_ns, last)) = (readings[0], readings[readings.len() - 1]);
+        let stream = self.spec.kind.is_stream();
+        let parts = readings.windows(2).map(|pair| {
+            let part = pair[1].1.since(pair[0].1).received;
+            if stream {
+                part.bytes
+            } else {
+                part.transactions
+            }
+        });
+        Ok(Tallied {
+            late_ns: timetable.lateness(first_ns, last_ns),
+            slices: parts.collect(),
+            ..Tallied::counted(last_ns - first_ns, last.since(first))
+        })
+    }
+
+    /// Adds what came between two edges to what a window counted.
+    fn edges_counted(&self, window: Tallied, edges: &[Edge]) -> Tallied {
+        let [opened, closed] = edges else {
+            return window;
+        };
+        Tallied {
             tcp: self
                 .has_standing_connections()
                 .then(|| TcpSummary::sum(&closed.tcp).since(TcpSummary::sum(&opened.tcp))),
-            flows: self.taken_in(&opened, &closed),
+            flows: self.taken_in(opened, closed),
             scheduling: closed.scheduling.since(opened.scheduling),
-        })
+            ..window
+        }
     }
 
     fn tallies(&self) -> impl Iterator<Item = &Tally> {
@@ -360,6 +386,7 @@ impl Session {
     /// Tells the loops to stop and wakes those that wait in a socket call.
     fn hang_up(&self) {
         self.stop.store(true, Relaxed);
+        self.pause.store(true, Relaxed);
         for flow in &self.flows {
             // ENOTCONN is what a socket answers that nobody waits on: nothing to undo.
             if let Some(listener) = &flow.listener {

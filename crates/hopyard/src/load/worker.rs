@@ -17,7 +17,6 @@ use super::protocol::{Reply, Request, Tallied, VERSION};
 use super::session::Session;
 use super::spec::LoadSpec;
 use super::tally::Tally;
-use crate::model::{Counted, Scheduling};
 
 /// Serves requests until `quit` or the end of input.
 ///
@@ -97,6 +96,21 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
                 .run(timetable, wait_until)
                 .map(|tallied| Reply::Done(Box::new(tallied)))
         }
+        Request::Turn(timetable) => {
+            if timetable.slices == 0 {
+                return Err("a window needs at least one slice".to_owned());
+            }
+            session
+                .as_mut()
+                .ok_or("turn: neither `serve` nor `connect` came before")?
+                .turn(timetable, wait_until)
+                .map(|tallied| Reply::Done(Box::new(tallied)))
+        }
+        Request::Finish => session
+            .take()
+            .ok_or("finish: neither `serve` nor `connect` came before")?
+            .finish()
+            .map(|tallied| Reply::Done(Box::new(tallied))),
         Request::Ceiling { spec, span_ms, cpu } => {
             spec.check()?;
             ceiling(&spec, Duration::from_millis(span_ms), cpu)
@@ -222,20 +236,8 @@ fn timed(
     })?;
     let window_ns = clock::monotonic_ns() - began;
     let reading = tally.read();
-    let received: Counted = reading.received;
     Ok(Tallied {
-        window_ns,
-        late_ns: 0,
-        received,
-        sent: reading.sent,
-        send_errors: 0,
-        timeouts: 0,
-        slices: Vec::new(),
-        latency: None,
-        arrivals: None,
-        due: None,
-        tcp: None,
-        flows: vec![received],
-        scheduling: Scheduling::default(),
+        flows: vec![reading.received],
+        ..Tallied::counted(window_ns, reading)
     })
 }

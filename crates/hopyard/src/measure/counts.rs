@@ -63,12 +63,7 @@ pub(super) fn assemble(
         allowed_cpus,
     } = observed;
     cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
-    // The receiver of a stream counts it; transactions are the client's.
-    let (receiver, sender) = match cell.load {
-        LoadKind::TcpMaerts => (&client, &server),
-        load if load.is_stream() => (&server, &client),
-        _ => (&client, &client),
-    };
+    let (receiver, sender) = receiver_and_sender(cell.load, &client, &server);
     let received = receiver.received;
     let handed_over = if cell.load.is_stream() {
         sender.sent
@@ -152,6 +147,7 @@ pub(super) fn assemble(
         guest_steal_ratio: beside.guest_steal_ratio,
         silent_flows: silent(receiver),
         missed_windows: 0,
+        turns: Vec::new(),
         datapath: lab.datapath(),
         guest: lab.guest_used(),
         way,
@@ -160,6 +156,19 @@ pub(super) fn assemble(
         measurement.forget_one_way_times();
     }
     Ok(measurement)
+}
+
+/// Of what the two ends counted: the receiver of a stream counts it; transactions are the client's.
+pub(super) fn receiver_and_sender<'a>(
+    load: LoadKind,
+    client: &'a Tallied,
+    server: &'a Tallied,
+) -> (&'a Tallied, &'a Tallied) {
+    match load {
+        LoadKind::TcpMaerts => (client, server),
+        load if load.is_stream() => (server, client),
+        _ => (client, client),
+    }
 }
 
 /// Did everybody who counted look when the window opened and when it closed? A machine that takes a CPU away for half as long

@@ -83,10 +83,24 @@ impl Ends {
         guests.map(|(_, worker)| worker.pid()).collect()
     }
 
-    /// Has all make traffic by a timetable.
+    /// Has all make traffic by a timetable, and end their connections.
     pub(super) fn run(&mut self, timetable: Timetable) -> Result<(), Error> {
+        self.tell(timetable, Request::Run, "run")
+    }
+
+    /// Has all make traffic by a timetable, over connections that stay.
+    pub(super) fn turn(&mut self, timetable: Timetable) -> Result<(), Error> {
+        self.tell(timetable, Request::Turn, "take a turn")
+    }
+
+    fn tell(
+        &mut self,
+        timetable: Timetable,
+        request: fn(Timetable) -> Request,
+        doing: &'static str,
+    ) -> Result<(), Error> {
         let own = self.server.by_its_clock(timetable);
-        self.server.tell(&Request::Run(own), "run")?;
+        self.server.tell(&request(own), doing)?;
         let many = self.clients.len() > 1;
         for client in &mut self.clients {
             let mut own = client.by_its_clock(timetable);
@@ -94,9 +108,18 @@ impl Ends {
             if many && self.is_received_by_server {
                 own.slices = 1;
             }
-            client.tell(&Request::Run(own), "run")?;
+            client.tell(&request(own), doing)?;
         }
         Ok(())
+    }
+
+    /// Has all end their connections, and say what they counted in all turns.
+    pub(super) fn finish(&mut self) -> Result<(Vec<Tallied>, Tallied), Error> {
+        self.server.tell(&Request::Finish, "finish")?;
+        for client in &mut self.clients {
+            client.tell(&Request::Finish, "finish")?;
+        }
+        self.done()
     }
 
     /// What all counted: the clients, in the order of their flows, and the server.

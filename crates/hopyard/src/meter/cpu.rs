@@ -72,7 +72,39 @@ impl CpuMeter {
     /// # Errors
     /// The kernel's files cannot be read.
     pub fn open(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
-        let foreign = Clocks::foreign(&left_out(ours))?;
+        self.open_with(ours, || Clocks::foreign(&left_out(ours)))
+    }
+
+    /// Closes a window: the idle clocks first, so that reading the rest is not in it.
+    ///
+    /// # Errors
+    /// The kernel's files cannot be read.
+    pub fn close(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
+        self.close_with(ours, || Clocks::foreign(&left_out(ours)))
+    }
+
+    /// [`CpuMeter::open`] for a short window: of the processes listed in `known`, those that are not ours are foreign.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_among(&self, known: &[i32], ours: Ours<'_>) -> Result<CpuReading, Error> {
+        self.open_with(ours, || Ok(foreign_among(known, ours)))
+    }
+
+    /// [`CpuMeter::close`] for a short window.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn close_among(&self, known: &[i32], ours: Ours<'_>) -> Result<CpuReading, Error> {
+        self.close_with(ours, || Ok(foreign_among(known, ours)))
+    }
+
+    fn open_with(
+        &self,
+        ours: Ours<'_>,
+        foreign: impl FnOnce() -> Result<Clocks, Error>,
+    ) -> Result<CpuReading, Error> {
+        let foreign = foreign()?;
         let workers = usage(ours);
         let (idle, stat, controller_ns) = self.clocks()?;
         Ok(CpuReading {
@@ -85,14 +117,14 @@ impl CpuMeter {
         })
     }
 
-    /// Closes a window: the idle clocks first, so that reading the rest is not in it.
-    ///
-    /// # Errors
-    /// The kernel's files cannot be read.
-    pub fn close(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
+    fn close_with(
+        &self,
+        ours: Ours<'_>,
+        foreign: impl FnOnce() -> Result<Clocks, Error>,
+    ) -> Result<CpuReading, Error> {
         let (idle, stat, controller_ns) = self.clocks()?;
         let workers = usage(ours);
-        let foreign = Clocks::foreign(&left_out(ours))?;
+        let foreign = foreign()?;
         Ok(CpuReading {
             idle,
             accounting: self.accounting,
@@ -149,6 +181,11 @@ fn left_out(ours: Ours<'_>) -> HashSet<i32> {
         .chain([&own])
         .filter_map(|pid| i32::try_from(*pid).ok())
         .collect()
+}
+
+fn foreign_among(known: &[i32], ours: Ours<'_>) -> Clocks {
+    let ours = left_out(ours);
+    Clocks::of(known.iter().copied().filter(|pid| !ours.contains(pid)))
 }
 
 /// A cgroup that has gone (its last process died) has no usage: absent, not 0.

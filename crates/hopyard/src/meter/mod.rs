@@ -14,7 +14,7 @@ pub mod way;
 
 pub use cpu::{CpuMeter, CpuReading, Ours};
 pub use processes::Clocks;
-pub(crate) use processes::{Whose, is_ending, namespaces_are_going, whose};
+pub(crate) use processes::{Whose, is_ending, namespaces_are_going, possibly_foreign, whose};
 
 /// What a meter could not read.
 #[derive(Debug, thiserror::Error)]

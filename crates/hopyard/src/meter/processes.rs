@@ -43,16 +43,13 @@ impl Clocks {
     }
 
     fn read(wanted: impl Fn(i32) -> bool) -> Result<Self, Error> {
-        let mut clocks = HashMap::new();
-        for pid in processes()? {
-            // A process that ends while we look has no clock any more: leave it out.
-            if wanted(pid)
-                && let Ok(ns) = clock::process_cpu_ns(pid)
-            {
-                clocks.insert(pid, ns);
-            }
-        }
-        Ok(Self(clocks))
+        Ok(Self::of(processes()?.filter(|pid| wanted(*pid))))
+    }
+
+    /// Of processes known by their ids; one that has ended has no clock any more and is left out.
+    pub(super) fn of(pids: impl Iterator<Item = i32>) -> Self {
+        let clock = |pid| Some((pid, clock::process_cpu_ns(pid).ok()?));
+        Self(pids.filter_map(clock).collect())
     }
 
     /// ns used since an earlier reading. A process that was not there then has used all of its time
@@ -74,6 +71,17 @@ impl Clocks {
 pub(crate) fn namespaces_are_going() -> Result<bool, Error> {
     let at_it = |name: &str, _| name.starts_with("kworker/") && name.ends_with("+netns");
     Ok(processes()?.any(|pid| kind_of(pid, at_it)))
+}
+
+/// The processes that can be foreign to some load, by their ids: finding them takes milliseconds, reading their clocks
+/// takes less than one.
+///
+/// # Errors
+/// /proc cannot be read.
+pub(crate) fn possibly_foreign() -> Result<Vec<i32>, Error> {
+    Ok(processes()?
+        .filter(|pid| kind_of(*pid, never_ours))
+        .collect())
 }
 
 /// Every process there is.

@@ -41,6 +41,35 @@ impl CpuUse {
         self.busy_ns - self.foreign_ns - self.controller_ns - self.baseline_ns
     }
 
+    /// That of two windows of the same machine together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let elapsed_ns = self.elapsed_ns + other.elapsed_ns;
+        let weighted =
+            |of: fn(&Self) -> f64| of(&self) * self.elapsed_ns + of(&other) * other.elapsed_ns;
+        Self {
+            elapsed_ns,
+            cpus: self.cpus.min(other.cpus),
+            busy_ns: self.busy_ns + other.busy_ns,
+            steal_ns: self.steal_ns + other.steal_ns,
+            workers_ns: self
+                .workers_ns
+                .zip(other.workers_ns)
+                .map(|(one, two)| one + two),
+            foreign_ns: self.foreign_ns + other.foreign_ns,
+            controller_ns: self.controller_ns + other.controller_ns,
+            baseline_ns: self.baseline_ns + other.baseline_ns,
+            closure: weighted(|cpu| cpu.closure) / elapsed_ns,
+            split: TickSplit {
+                user_ns: self.split.user_ns + other.split.user_ns,
+                system_ns: self.split.system_ns + other.split.system_ns,
+                irq_ns: self.split.irq_ns + other.split.irq_ns,
+                softirq_ns: self.split.softirq_ns + other.split.softirq_ns,
+            },
+            forks: self.forks + other.forks,
+        }
+    }
+
     /// Can it be?
     pub(super) fn check(&self) -> Result<(), Absurd> {
         if self.cpus == 0 {
@@ -78,6 +107,23 @@ pub struct BusyCpus {
     pub cpus: u32,
     /// Share of the window for which they were not idle. Time that a hypervisor took counts: they had none left.
     pub busy_ratio: f64,
+}
+
+impl BusyCpus {
+    /// The mean share of windows of equal length; `None` of none.
+    #[must_use]
+    pub fn mean(all: impl Iterator<Item = Self>) -> Option<Self> {
+        let (mut sum, mut count, mut cpus) = (0.0, 0.0, 0);
+        for one in all {
+            sum += one.busy_ratio;
+            count += 1.0;
+            cpus = one.cpus;
+        }
+        (count > 0.0).then(|| Self {
+            cpus,
+            busy_ratio: sum / count,
+        })
+    }
 }
 
 /// The tick-sampled columns of /proc/stat, ns.

@@ -27,6 +27,7 @@ mod series;
 mod start;
 mod tcp;
 mod text;
+mod turn;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
@@ -68,9 +69,10 @@ pub use sample::{
     Absurd, Arrived, Counted, DeviceCount, Direction, Latency, Measurement, OffloadState, Outcome,
     QueueChanges, Sample, Way,
 };
-pub(crate) use sample::{largest, plausible, size};
+pub(crate) use sample::{largest, plausible, scaled, size};
 pub use scheduling::Scheduling;
 pub use search::{SearchFor, Searched};
 pub use series::{SeriesReport, Settling};
 pub use start::Start;
 pub use tcp::TcpSummary;
+pub use turn::{Disturbance, Turn, kept};

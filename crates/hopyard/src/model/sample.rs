@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Arrivals, BusyCpus, CpuUse, Datapath, GuestUsed, OffloadFlag, OpenLoop, Scheduling, Searched,
-    Switch, TcpSummary,
+    Switch, TcpSummary, Turn,
 };
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
@@ -110,6 +110,10 @@ pub struct Measurement {
     /// The guest that an endpoint was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestUsed>,
+    /// The short windows that this is the sum of, where cells took turns. Counts of devices, TCP's own account and problems
+    /// of the way are then those of all traffic of the block, warm-ups included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
     /// Did the traffic take the way it should?
     pub way: Way,
 }
@@ -228,6 +232,7 @@ impl Measurement {
                 self.queue_changes.map_or(0, |c| c.count.max(c.span_ns)),
             ),
         ])?;
+        self.turns.iter().try_for_each(Turn::check)?;
         self.devices
             .iter()
             .try_for_each(|device| plausible(&[("devices", device.largest())]))
@@ -276,18 +281,11 @@ impl Counted {
 
     /// As many units in a span that is `factor` times as long.
     #[must_use]
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "counts of a window are far below 2^53, and factors are not negative"
-    )]
     pub fn times(self, factor: f64) -> Self {
-        let scaled = |count: u64| (count as f64 * factor).round() as u64;
         Self {
-            bytes: scaled(self.bytes),
-            messages: scaled(self.messages),
-            transactions: scaled(self.transactions),
+            bytes: scaled(self.bytes, factor),
+            messages: scaled(self.messages, factor),
+            transactions: scaled(self.transactions, factor),
         }
     }
 
@@ -300,6 +298,17 @@ impl Counted {
             transactions: self.transactions + other.transactions,
         }
     }
+}
+
+/// A count of a span that is `factor` times as long.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts of a window are far below 2^53, and factors are not negative"
+)]
+pub(crate) fn scaled(count: u64, factor: f64) -> u64 {
+    (count as f64 * factor).round() as u64
 }
 
 /// Data as the receiving end's device saw it.

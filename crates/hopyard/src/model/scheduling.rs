@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sample::scaled;
+
 /// What became of the threads of one end in a window. What this kernel or machine does not count is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scheduling {
@@ -37,6 +39,18 @@ impl Scheduling {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
+    }
+
+    /// As many in a span that is `factor` times as long.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        let of = |count: Option<u64>| count.map(|count| scaled(count, factor));
+        Self {
+            voluntary_switches: of(self.voluntary_switches),
+            involuntary_switches: of(self.involuntary_switches),
+            migrations: of(self.migrations),
+            cache_misses: of(self.cache_misses),
+        }
     }
 
     fn with(self, other: Self, both: impl Fn(u64, u64) -> u64) -> Self {

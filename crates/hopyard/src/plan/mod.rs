@@ -46,6 +46,8 @@ pub struct Plan {
     pub margin: f64,
     /// Measuring ends after this, whatever was reached.
     pub time_limit: Option<Duration>,
+    /// Are cells that can be measured by turns?
+    pub turns: bool,
     /// What was published about it, a table each.
     pub published: Vec<Published>,
 }
@@ -63,6 +65,12 @@ impl Plan {
             max: FOR_A_VERDICT,
         };
         self.time_limit = Some(self.time_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
+    }
+
+    /// Are cells measured by turns that can be? Not where traffic is to be watched from its beginning.
+    #[must_use]
+    pub fn takes_turns(&self) -> bool {
+        self.turns && !self.warm_up.is_zero()
     }
 
     /// Takes out the paths that `lacking` has a reason for, and tells which with why. Parts without a path go too.

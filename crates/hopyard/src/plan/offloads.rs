@@ -66,6 +66,7 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
         confidence: 0.95,
         margin: 0.02,
         time_limit: Some(TIME_LIMIT.saturating_mul(count)),
+        turns: true,
         published: Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
 use crate::measure;
-use crate::model::{Measurement, Outcome, ProfileWindow, Sample};
+use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample};
 use crate::stats;
 use crate::store::{End, Record};
 use crate::units::ns;
@@ -35,11 +35,36 @@ pub(super) struct Blocks<'a> {
 }
 
 /// What became of a block.
-struct Visit {
-    /// The hypervisor's share of its windows.
-    steal: f64,
+#[derive(Default)]
+struct Visited {
+    /// Cells visited so far.
+    done: usize,
+    /// What the hypervisor took of single windows, and how long they were. Turns look to it themselves.
+    steal_ns: f64,
+    time_ns: f64,
     /// A cell failed that may work yet.
     failed: bool,
+}
+
+impl Visited {
+    fn take_in(&mut self, outcome: &Result<Measurement, String>, is_single: bool) {
+        self.done += 1;
+        if let Ok(measured) = outcome
+            && is_single
+        {
+            self.steal_ns += measured.cpu.steal_ns;
+            self.time_ns += measured.cpu.elapsed_ns * f64::from(measured.cpu.cpus);
+        }
+    }
+
+    /// The hypervisor's share of single windows.
+    fn steal(&self) -> f64 {
+        if self.time_ns > 0.0 {
+            self.steal_ns / self.time_ns
+        } else {
+            0.0
+        }
+    }
 }
 
 /// Why a block ended early.
@@ -131,8 +156,9 @@ impl<'a> Blocks<'a> {
             0
         };
         for attempt in first..first + ATTEMPTS {
-            let Visit { steal, failed } = self.block(block, attempt, record, observer)?;
-            if steal <= STEAL || failed || attempt + 1 == first + ATTEMPTS {
+            let visited = self.block(block, attempt, record, observer)?;
+            let steal = visited.steal();
+            if steal <= STEAL || visited.failed || attempt + 1 == first + ATTEMPTS {
                 break;
             }
             observer.note(&format!(
@@ -151,57 +177,87 @@ impl<'a> Blocks<'a> {
         attempt: u32,
         record: &mut dyn Record,
         observer: &mut dyn Observer,
-    ) -> Result<Visit, Stop> {
-        let header = &self.prepared.header;
-        let mut cells: Vec<usize> = (0..header.cells.len())
-            .filter(|&i| header.cells[i].unsupported.is_none())
-            .collect();
-        cells.shuffle(&mut order(header.seed, block, attempt));
+    ) -> Result<Visited, Stop> {
+        let mut order = order(self.prepared.header.seed, block, attempt);
+        let mut groups = self.prepared.groups.clone();
+        groups.shuffle(&mut order);
+        let of: usize = groups.iter().map(|group| group.cells.len()).sum();
         let quiet_cores = self.prepared.sampler.quiet_cores().map_err(stop)?;
-        let (mut steal_ns, mut time_ns, mut failed) = (0.0, 0.0, false);
-        for (done, &index) in cells.iter().enumerate() {
+        let mut visited = Visited::default();
+        for group in groups {
             if self.out_of_time() {
                 return Err(Stop::End(End::TimeLimit));
             }
-            observer.measuring(block, done, cells.len(), &header.cells[index].cell);
+            let first = &self.prepared.header.cells[group.cells[0]].cell;
+            observer.measuring(block, visited.done, of, first);
             let started = self.offset + self.began.elapsed();
-            let outcome = match self.measure(index, quiet_cores, observer)? {
-                Ok(measured) => {
-                    steal_ns += measured.cpu.steal_ns;
-                    time_ns += measured.cpu.elapsed_ns * f64::from(measured.cpu.cpus);
-                    Outcome::Measured(Box::new(measured))
-                }
-                Err(cause) => {
-                    failed |= !self.is_hopeless(index);
-                    Outcome::Failed { cause }
-                }
+            let outcomes = if group.takes_turns {
+                self.generation(&group.cells, quiet_cores, &mut order, observer)?
+            } else {
+                let index = group.cells[0];
+                vec![(index, self.measure(index, quiet_cores, observer)?)]
             };
-            let sample = Sample {
-                block,
-                attempt,
-                cell: index,
-                order: u32::try_from(self.samples.len()).unwrap_or(u32::MAX),
-                started_ns: ns(started),
-                took_ns: ns(self.offset + self.began.elapsed() - started),
-                outcome,
-            };
-            let measured = matches!(sample.outcome, Outcome::Measured(_));
-            record.append(&sample)?;
-            self.samples.push(sample);
-            if measured && self.prepared.header.profile {
-                self.profile((block, attempt, index), record, observer)?;
+            let took = self.offset + self.began.elapsed() - started;
+            for (cell, outcome) in outcomes {
+                visited.take_in(&outcome, !group.takes_turns);
+                let outcome = match outcome {
+                    Ok(measurement) => Outcome::Measured(Box::new(measurement)),
+                    Err(cause) => {
+                        visited.failed |= !self.is_hopeless(cell);
+                        Outcome::Failed { cause }
+                    }
+                };
+                let sample = Sample {
+                    block,
+                    attempt,
+                    cell,
+                    order: u32::try_from(self.samples.len()).unwrap_or(u32::MAX),
+                    started_ns: ns(started),
+                    took_ns: ns(took),
+                    outcome,
+                };
+                let measured = matches!(sample.outcome, Outcome::Measured(_));
+                record.append(&sample)?;
+                self.samples.push(sample);
+                if measured && self.prepared.header.profile {
+                    self.profile((block, attempt, cell), record, observer)?;
+                }
             }
         }
-        let steal = if time_ns > 0.0 {
-            steal_ns / time_ns
-        } else {
-            0.0
-        };
-        Ok(Visit { steal, failed })
+        Ok(visited)
     }
 
     fn is_hopeless(&self, index: usize) -> bool {
         self.failures[index].is_some_and(|n| n >= HOPELESS)
+    }
+
+    /// A sample of each cell of a group by turns, or the cause of its failure.
+    fn generation(
+        &mut self,
+        group: &[usize],
+        quiet_cores: f64,
+        order: &mut ChaCha8Rng,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<(usize, Result<Measurement, String>)>, Stop> {
+        let (hopeless, tried): (Vec<usize>, Vec<usize>) =
+            group.iter().partition(|cell| self.is_hopeless(**cell));
+        let all = &self.prepared.header.cells;
+        let cells: Vec<&Cell> = tried.iter().map(|cell| &all[*cell].cell).collect();
+        let measured = self
+            .prepared
+            .sampler
+            .generation(&cells, quiet_cores, order)
+            .map_err(stop)?;
+        let measured: Vec<_> = tried.into_iter().zip(measured).collect();
+        let mut outcomes = Vec::with_capacity(group.len());
+        for (cell, outcome) in measured {
+            outcomes.push((cell, self.note(cell, outcome, observer)?));
+        }
+        let given_up = hopeless
+            .into_iter()
+            .map(|cell| (cell, Err(not_tried_again())));
+        outcomes.extend(given_up);
+        Ok(outcomes)
     }
 
     /// One sample, or the cause of its failure.
@@ -211,13 +267,22 @@ impl<'a> Blocks<'a> {
         quiet_cores: f64,
         observer: &mut dyn Observer,
     ) -> Result<Result<Measurement, String>, Stop> {
-        let cell = &self.prepared.header.cells[index].cell;
         if self.is_hopeless(index) {
-            return Ok(Err(format!(
-                "not tried again after {HOPELESS} failures in a row"
-            )));
+            return Ok(Err(not_tried_again()));
         }
-        match self.prepared.sampler.measure(cell, quiet_cores) {
+        let cell = &self.prepared.header.cells[index].cell;
+        let outcome = self.prepared.sampler.measure(cell, quiet_cores);
+        self.note(index, outcome, observer)
+    }
+
+    /// Counts failures, and tells of them.
+    fn note(
+        &mut self,
+        index: usize,
+        outcome: Result<Measurement, measure::Error>,
+        observer: &mut dyn Observer,
+    ) -> Result<Result<Measurement, String>, Stop> {
+        match outcome {
             Ok(measurement) => {
                 self.failures[index] = None;
                 Ok(Ok(measurement))
@@ -225,7 +290,7 @@ impl<'a> Blocks<'a> {
             Err(error) if error.is_interrupt() => Err(stop(error)),
             Err(error) => {
                 let cause = crate::chain(&error);
-                observer.failed(cell, &cause);
+                observer.failed(&self.prepared.header.cells[index].cell, &cause);
                 self.failures[index] = self.failures[index].map(|n| n + 1);
                 Ok(Err(cause))
             }
@@ -264,6 +329,10 @@ impl<'a> Blocks<'a> {
             .time_limit()
             .is_some_and(|limit| self.began.elapsed() > limit)
     }
+}
+
+fn not_tried_again() -> String {
+    format!("not tried again after {HOPELESS} failures in a row")
 }
 
 /// How often a cell has failed from the start, or nothing once it worked.

@@ -1,6 +1,7 @@
 //! The orchestrator: carries a plan out, block by block, and stores what comes of it.
 
 mod blocks;
+mod groups;
 mod resume;
 mod survey;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 pub use resume::{check_machine, resume};
 
 use crate::lab::{self, Lab};
-use crate::measure::{self, Sampler};
+use crate::measure::{self, Sampler, turns};
 use crate::meter;
 use crate::model::{Cell, ProfileWindow, Sample};
 use crate::plan::{self, Expanded, FOR_A_VERDICT, Plan};
@@ -81,6 +82,8 @@ impl Observer for Silent {}
 #[derive(Debug)]
 pub struct Prepared {
     sampler: Sampler,
+    /// Which cells are visited together.
+    groups: Vec<groups::Group>,
     /// What will be written down.
     pub header: Header,
     /// What is there already, of a run that goes on.
@@ -141,6 +144,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         base: plan.base.clone(),
         time_limit_ns: plan.time_limit.map(ns),
         profile: false,
+        turn_ns: (plan.takes_turns() && sampler.has_turns()).then(|| ns(turns::WINDOW)),
         published: plan.published.clone(),
         offloads: None,
         left_out,
@@ -152,6 +156,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     }
     Ok(Prepared {
         sampler,
+        groups: groups::groups(&header.cells, header.turn_ns.is_some()),
         header,
         before: None,
     })
@@ -230,7 +235,13 @@ impl Prepared {
             .map(|c| {
                 let extra = lab::path(&c.cell.path).map(lab::Path::extra_time);
                 let extra = extra.unwrap_or_default();
-                let mut each = self.sampler.estimate(&c.cell) + extra;
+                let takes_turns = self.header.turn_ns.is_some() && turns::takes_turns(&c.cell);
+                let mut each = extra
+                    + if takes_turns {
+                        self.sampler.turns_estimate(&c.cell)
+                    } else {
+                        self.sampler.estimate(&c.cell)
+                    };
                 if self.header.profile {
                     each += self.sampler.profile_estimate(&c.cell) + extra;
                 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::groups::groups;
 use super::{Error, Prepared, shape, try_labs};
 use crate::measure::{self, Sampler};
 use crate::meter;
@@ -43,6 +44,7 @@ pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared
     }
     Ok(Prepared {
         sampler,
+        groups: groups(&header.cells, header.turn_ns.is_some()),
         header,
         before: Some(Before {
             writer,

@@ -83,6 +83,9 @@ pub struct Header {
     /// Measuring ends after this, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ns: Option<u64>,
+    /// Length of a turn's window, ns, where the cells that can take turns do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_ns: Option<u64>,
     /// Is a profile taken beside each sample?
     #[serde(default)]
     pub profile: bool,
@@ -233,6 +236,7 @@ mod tests {
             base: None,
             time_limit_ns: None,
             profile: false,
+            turn_ns: None,
             published: Vec::new(),
             offloads: None,
             left_out: Vec::new(),

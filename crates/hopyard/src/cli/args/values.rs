@@ -19,3 +19,12 @@ pub(super) fn axis_values(text: &str) -> Result<(String, Vec<String>), String> {
     }
     Ok((axis.name.to_owned(), values))
 }
+
+/// `on` or `off`.
+pub(super) fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("`{text}` is neither on nor off")),
+    }
+}

@@ -11,7 +11,6 @@ use socket2::Socket as RawSocket;
 
 use super::{Context, Io, Responder, Socket, Times, again};
 use crate::load::socket::Settings;
-use crate::model::Counted;
 
 /// Makes transactions until told to stop.
 ///
@@ -24,7 +23,7 @@ pub(crate) fn client(
     times: &mut Times,
     context: Context<'_>,
 ) -> Result<(), String> {
-    let mut counted = Counted::default();
+    let mut counted = context.tally.read().received;
     while !context.stopped() {
         let began = clock::monotonic_ns();
         let connection = match settings.connect(server) {
@@ -56,7 +55,7 @@ pub(crate) fn server(
     buffers: &mut Responder,
     context: Context<'_>,
 ) -> Result<(), String> {
-    let mut counted = Counted::default();
+    let mut counted = context.tally.read().received;
     while !context.stopped() {
         let connection = match listener.accept() {
             Ok((connection, _)) => Socket(OwnedFd::from(connection)),

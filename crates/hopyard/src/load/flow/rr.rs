@@ -4,7 +4,6 @@ use hdrhistogram::Histogram;
 use hopyard_net::clock;
 
 use super::{Context, Io, again, timed_out};
-use crate::model::Counted;
 
 /// Round trips that began and ended inside the window.
 pub(crate) struct Times {
@@ -44,7 +43,7 @@ pub(crate) fn client(
     times: &mut Times,
     context: Context<'_>,
 ) -> Result<(), String> {
-    let mut counted = Counted::default();
+    let mut counted = context.tally.read().received;
     let mut began = clock::monotonic_ns();
     while !context.stopped() {
         if buffers.pause_ns > 0 {
@@ -91,7 +90,7 @@ pub(crate) fn server(
     buffers: &mut Responder,
     context: Context<'_>,
 ) -> Result<(), String> {
-    let mut counted = Counted::default();
+    let mut counted = context.tally.read().received;
     while !context.stopped() {
         match take(io, &mut buffers.request, None) {
             Taken::Whole => {}

@@ -52,7 +52,7 @@ impl<'a, I: Io> Sending<'a, I> {
         Self {
             io,
             context,
-            counted: Counted::default(),
+            counted: context.tally.read().sent,
             gone: 0,
         }
     }
@@ -102,7 +102,7 @@ impl<'a, I: Io> Receiving<'a, I> {
         Self {
             io,
             context,
-            counted: Counted::default(),
+            counted: context.tally.read().received,
         }
     }
 

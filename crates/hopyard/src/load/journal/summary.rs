@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use super::Journal;
 use crate::load::flow as loops;
 use crate::load::receiver::Effort;
-use crate::load::summary::{quantiles, summarise};
+use crate::load::summary::{DIGITS, quantiles, summarise};
 use crate::model::{Arrivals, Latency, LoadKind, RunLengths};
 
 /// What is told of a window.
@@ -74,7 +74,7 @@ impl Journal {
 /// A distribution, where there is anything in it.
 fn some(histogram: &Histogram<u64>) -> Result<Option<Latency>, String> {
     (!histogram.is_empty())
-        .then(|| summarise(histogram))
+        .then(|| summarise(histogram, DIGITS))
         .transpose()
 }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::Session;
+use super::{Session, Thread};
 use crate::load::crew::Said;
 use crate::load::journal::Journal;
 
 /// How long a flow may take to notice that it is over.
-const FAREWELL: Duration = Duration::from_secs(2);
+pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What the threads of a session had to say, put together.
 #[derive(Default)]
@@ -31,12 +31,10 @@ impl Session {
                 .map_err(|_| "a flow did not stop within 2 s".to_owned())?;
             parting.take_in(outcome?)?;
         }
-        for thread in &mut self.threads {
-            if thread
-                .handle
-                .take()
-                .is_some_and(|handle| handle.join().is_err())
-            {
+        for Thread { start, handle, .. } in std::mem::take(&mut self.threads) {
+            // It waits for another turn otherwise.
+            drop(start);
+            if handle.join().is_err() {
                 return Err("a flow's thread panicked; its message is on stderr".to_owned());
             }
         }
@@ -45,7 +43,7 @@ impl Session {
 }
 
 impl Parting {
-    fn take_in(&mut self, said: Said) -> Result<(), String> {
+    pub(super) fn take_in(&mut self, said: Said) -> Result<(), String> {
         match said {
             Said::Nothing => {}
             Said::RoundTrips(one) => match &mut self.round_trips {

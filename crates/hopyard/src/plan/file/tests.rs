@@ -15,7 +15,7 @@ fn a_wrong_key_names_file_line_and_key() {
       |
     6 | colour = ["red"]
       | ^^^^^^
-    unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `cells`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`, `published`
+    unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `cells`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`, `turns`, `published`
     "#);
 }
 

@@ -1,0 +1,139 @@
+//! Turns: the short windows that a sample is made of where cells take turns.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::sample::plausible;
+use super::{Absurd, Counted, CpuUse, Measurement, Way};
+
+/// One short window of a cell, in a round in which every other cell of its group had one as well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Turn {
+    /// The round, from 0, within the block. Turns of one round are milliseconds apart.
+    pub round: u32,
+    /// Length of the window as the receiver saw it, ns.
+    pub window_ns: u64,
+    /// What arrived (for request/response: what the client completed).
+    pub received: Counted,
+    /// What was handed to the kernel in the same window.
+    pub sent: Counted,
+    /// CPU use of the whole machine in the window.
+    pub cpu: CpuUse,
+    /// What else used the CPUs meanwhile, where it was too much. It is told by its own signs, never by what was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
+}
+
+/// What disturbed a turn.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Disturbance {
+    /// The hypervisor took CPU time.
+    Steal,
+    /// Other processes used CPU time.
+    Foreign,
+    /// A thread that runs before all others woke up late at an edge of the window.
+    Late,
+}
+
+impl Disturbance {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Steal, Self::Foreign, Self::Late];
+
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steal => "steal",
+            Self::Foreign => "other processes",
+            Self::Late => "late wake-ups",
+        }
+    }
+}
+
+/// Fewer undisturbed turns than this are not enough by themselves.
+const ENOUGH: usize = 2;
+
+impl Turn {
+    /// Was nothing else at work?
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.disturbance.is_none()
+    }
+
+    /// The turn as a measurement of its own, without what only a whole sample has.
+    #[must_use]
+    pub fn measurement(&self) -> Measurement {
+        Measurement {
+            window_ns: self.window_ns,
+            received: self.received,
+            sent: self.sent,
+            cpu: self.cpu,
+            send_errors: 0,
+            timeouts: 0,
+            slices: Vec::new(),
+            latency: None,
+            arrivals: None,
+            open_loop: None,
+            search: None,
+            tcp: None,
+            client_scheduling: super::Scheduling::default(),
+            client_cpus: None,
+            allowed_cpus: None,
+            arrived: None,
+            devices: Vec::new(),
+            offloads: Vec::new(),
+            queue_changes: None,
+            silent_flows: None,
+            missed_windows: 0,
+            datapath: None,
+            guest_steal_ratio: None,
+            guest: None,
+            turns: Vec::new(),
+            way: Way {
+                proved: true,
+                problems: Vec::new(),
+            },
+        }
+    }
+
+    /// Can it be?
+    pub(super) fn check(&self) -> Result<(), Absurd> {
+        if self.window_ns == 0 {
+            return Err(Absurd::NoTime("turns: window_ns"));
+        }
+        self.cpu.check()?;
+        plausible(&[
+            ("turns: window_ns", self.window_ns),
+            ("turns: received", self.received.largest()),
+            ("turns: sent", self.sent.largest()),
+        ])
+    }
+}
+
+/// Of some turns, or pairs of them, those that figures are made of: the undisturbed ones, or all where too few are. Which
+/// those are depends on disturbances alone.
+#[must_use]
+pub fn kept<T>(all: Vec<T>, is_quiet: impl Fn(&T) -> bool) -> Vec<T> {
+    let quiet = all.iter().filter(|turn| is_quiet(turn)).count();
+    if quiet >= ENOUGH.max(all.len() / 8) {
+        all.into_iter().filter(is_quiet).collect()
+    } else {
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disturbed_turns_count_only_where_too_few_others_are() {
+        let of = |text: &str| kept(text.chars().collect(), |c| c.is_uppercase());
+        assert_eq!(of("AbCdE"), ['A', 'C', 'E']);
+        assert_eq!(of("Abcde"), ['A', 'b', 'c', 'd', 'e']);
+        assert_eq!(of(""), [] as [char; 0]);
+    }
+}
