@@ -28,6 +28,7 @@ use crate::store::{End, Header, Run};
 pub(crate) use cells::CLOSURE;
 pub use observations::observations;
 pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
+pub use rounds::rounds_worth;
 pub(crate) use settling::time_s as settling_time_s;
 
 /// Makes the whole document of a run.
@@ -66,6 +67,7 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
         quick_look,
         complete: matches!(run.end, Some(End::Complete | End::TimeLimit)),
         elsewhere: cells::elsewhere(&blocks),
+        turns: rounds::report(header, &blocks),
         environment: header.environment.clone(),
     };
     let offloads = offloads::report(header, &summary, &cells, contrasts, answers);

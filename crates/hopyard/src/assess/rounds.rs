@@ -1,10 +1,14 @@
 //! Two cells within one block: compared round by round where they took turns.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::Quantity;
-use crate::model::{LoadKind, Measurement, Turn, kept};
-use crate::stats;
+use super::cells::of_block;
+use super::verdicts::base_of;
+use super::warnings::measurements;
+use super::{Quantity, main_figure, quantity, seconds};
+use crate::model::{LoadKind, Measurement, Sample, Turn, TurnsReport, kept};
+use crate::stats::{self, Spread};
+use crate::store::Header;
 
 /// The values of two cells in one block. Where both took turns, the ratio of the first to the second is located among those
 /// of the rounds, which pairs away what changes from one moment to the next; the second value is that of the block.
@@ -25,6 +29,15 @@ fn log_ratio(
     other: &Measurement,
     value: impl Fn(&Turn) -> Option<f64>,
 ) -> Option<f64> {
+    stats::hodges_lehmann(&log_ratios(one, other, value)?).filter(|log| log.is_finite())
+}
+
+/// ln(one/other) of each round that both had a turn in.
+fn log_ratios(
+    one: &Measurement,
+    other: &Measurement,
+    value: impl Fn(&Turn) -> Option<f64>,
+) -> Option<Vec<f64>> {
     let others: HashMap<u32, &Turn> = other.turns.iter().map(|turn| (turn.round, turn)).collect();
     let pairs = one
         .turns
@@ -36,8 +49,75 @@ fn log_ratio(
     let logs = pairs
         .into_iter()
         .map(|(own, theirs)| Some((value(own)? / value(theirs)?).ln()));
-    let logs: Vec<f64> = logs.collect::<Option<_>>()?;
-    stats::hodges_lehmann(&logs).filter(|log| log.is_finite())
+    logs.collect()
+}
+
+/// How the time of a group of cells is to be shared between rounds and generations, as its samples so far tell: the rounds
+/// of a generation that serve the comparisons of main figures best, given what a generation costs beyond its rounds, in
+/// rounds. `None` before there is enough to tell.
+#[must_use]
+pub fn rounds_worth(
+    header: &Header,
+    samples: &[&Sample],
+    group: &[usize],
+    generation_cost: f64,
+) -> Option<f64> {
+    const ENOUGH_GENERATIONS: usize = 3;
+    let mut spreads = Vec::new();
+    for &cell in group {
+        let Some((_, base)) = base_of(header, cell) else {
+            continue;
+        };
+        let planned = &header.cells[cell].cell;
+        let Ok(figure) = quantity(main_figure(planned.load, &planned.axes)) else {
+            continue;
+        };
+        let value = |turn: &Turn| figure.value(&turn.measurement(), planned.load);
+        let generations = samples
+            .iter()
+            .filter(|sample| sample.cell == cell)
+            .filter_map(|sample| {
+                let other = of_block(samples, base, sample.block)?;
+                log_ratios(of_block(samples, cell, sample.block)?, other, value)
+            });
+        let generations: Vec<Vec<f64>> = generations
+            .filter(|logs| logs.iter().all(|log| log.is_finite()))
+            .collect();
+        if generations.len() >= ENOUGH_GENERATIONS {
+            spreads.extend(stats::spread(&generations));
+        }
+    }
+    let mean = |of: fn(&Spread) -> f64| stats::mean(&spreads.iter().map(of).collect::<Vec<_>>());
+    let pooled = Spread {
+        within: mean(|spread| spread.within)?,
+        between: mean(|spread| spread.between)?,
+    };
+    Some(pooled.rounds(generation_cost, 1.0))
+}
+
+/// The turns of a run, and what disturbed them; `None` where no cell took any.
+pub(super) fn report(header: &Header, samples: &[&Sample]) -> Option<TurnsReport> {
+    let window_ns = header.turn_ns?;
+    let turns: Vec<&Vec<Turn>> = measurements(samples)
+        .map(|m| &m.turns)
+        .filter(|turns| !turns.is_empty())
+        .collect();
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let mut disturbed = BTreeMap::new();
+    for disturbance in turns
+        .iter()
+        .flat_map(|turns| turns.iter())
+        .filter_map(|turn| turn.disturbance)
+    {
+        *disturbed.entry(disturbance).or_default() += 1;
+    }
+    let sizes = turns.iter().map(|turns| count(turns.len()));
+    Some(TurnsReport {
+        window_s: seconds(window_ns),
+        taken: sizes.clone().sum(),
+        disturbed,
+        rounds: (sizes.clone().min()?, sizes.max()?),
+    })
 }
 
 #[cfg(test)]

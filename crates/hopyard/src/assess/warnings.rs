@@ -64,7 +64,7 @@ pub(super) fn all(
     warnings
 }
 
-fn measurements<'a>(samples: &'a [&Sample]) -> impl Iterator<Item = &'a Measurement> {
+pub(super) fn measurements<'a>(samples: &'a [&Sample]) -> impl Iterator<Item = &'a Measurement> {
     samples.iter().filter_map(|s| match &s.outcome {
         Outcome::Measured(m) => Some(&**m),
         Outcome::Failed { .. } => None,

@@ -37,6 +37,8 @@ const FIRST: Duration = Duration::from_millis(25);
 const TAIL: Duration = Duration::from_millis(2);
 /// What was sent has arrived after so long.
 const DRAIN: Duration = Duration::from_millis(2);
+/// A turn with all that goes with it, roughly.
+const EACH: Duration = Duration::from_micros(35_500);
 /// All ends have been told of their next turn after so long, and so much longer for each cell.
 const LEAD: Duration = Duration::from_millis(1);
 const LEAD_EACH: Duration = Duration::from_micros(400);
@@ -62,11 +64,15 @@ pub fn takes_turns(cell: &Cell) -> bool {
     pauses && is_small && is_plain && on_this_kernel
 }
 
+/// Fewest and most rounds of a generation, whatever would be best: fewer leave nothing to choose from where some are
+/// disturbed, more are seldom worth their time.
+pub const ROUNDS: std::ops::RangeInclusive<u32> = 4..=64;
+
 /// How many rounds make up a window of the length that was asked for.
 #[must_use]
 pub fn rounds(window: Duration) -> u32 {
-    const LEAST: u32 = 4;
-    u32::try_from(window.as_nanos().div_ceil(WINDOW.as_nanos())).map_or(u32::MAX, |n| n.max(LEAST))
+    let rounds = u32::try_from(window.as_nanos().div_ceil(WINDOW.as_nanos()));
+    rounds.map_or(u32::MAX, |n| n.max(*ROUNDS.start()))
 }
 
 /// A lab with connected ends, and what became of its turns.
@@ -105,20 +111,29 @@ impl Sampler {
         self.meter.accounting() == CpuAccounting::IdleClock
     }
 
+    /// What a generation of some cells costs beyond its rounds, in rounds.
+    #[must_use]
+    pub fn generation_cost(cells: &[&Cell]) -> f64 {
+        let around: Duration = cells.iter().map(|cell| Self::around(cell) + FIRST).sum();
+        let round = EACH * u32::try_from(cells.len()).unwrap_or(u32::MAX);
+        around.as_secs_f64() / round.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
     /// How long one sample of a cell takes by turns, roughly.
     #[must_use]
     pub fn turns_estimate(&self, cell: &Cell) -> Duration {
-        let each = WARM_UP + WINDOW + TAIL + DRAIN + LEAD_EACH;
-        Self::around(cell) + FIRST + TAIL + each * rounds(self.window)
+        Self::around(cell) + FIRST + EACH * rounds(self.window)
     }
 
-    /// Measures cells by turns, in labs of their own that stand side by side. The order of the results is that of the cells.
+    /// Measures cells by turns in so many rounds, in labs of their own that stand side by side. The order of the results is
+    /// that of the cells.
     ///
     /// # Errors
     /// The meter fails, or the user wants to stop; what befell a single cell is in its place.
     pub fn generation(
         &self,
         cells: &[&Cell],
+        wanted: u32,
         quiet_cores: f64,
         order: &mut impl Rng,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
@@ -127,7 +142,6 @@ impl Sampler {
             let standing = self.stand(cell);
             places.push(interrupts_only(standing)?);
         }
-        let wanted = rounds(self.window);
         let mut turns: Vec<usize> = (0..places.len()).collect();
         turns.shuffle(order);
         self.round(&mut places, &turns, 0, Lengths::FIRST, quiet_cores)?;

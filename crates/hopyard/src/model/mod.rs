@@ -62,8 +62,8 @@ pub use profile::{
 pub use published::{Published, PublishedFigure};
 pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
 pub use result::{
-    CellReport, CellStatus, DeviceSeen, Elsewhere, RunReport, RunSummary, VerdictReport, Warning,
-    WarningCode, WayReport,
+    CellReport, CellStatus, DeviceSeen, Elsewhere, RunReport, RunSummary, TurnsReport,
+    VerdictReport, Warning, WarningCode, WayReport,
 };
 pub use sample::{
     Absurd, Arrived, Counted, DeviceCount, Direction, Latency, Measurement, OffloadState, Outcome,

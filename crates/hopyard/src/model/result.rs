@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Axes, CurveReport, Datapath, Environment, FlowArrivals, GuestUsed, LatencyReport, LoadKind,
-    OffloadReport, Peer, ProfileReport, Published, Recommendation, Searched, SeriesReport,
+    Axes, CurveReport, Datapath, Disturbance, Environment, FlowArrivals, GuestUsed, LatencyReport,
+    LoadKind, OffloadReport, Peer, ProfileReport, Published, Recommendation, Searched,
+    SeriesReport,
 };
 use crate::stats::{Estimate, Verdict};
 
@@ -75,8 +76,24 @@ pub struct RunSummary {
     /// What else used the machine in the measured windows; absent where nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Elsewhere>,
+    /// The turns, where cells took turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsReport>,
     /// The machine.
     pub environment: Environment,
+}
+
+/// Short windows of cells that are compared, taken in turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnsReport {
+    /// Length of one, s.
+    pub window_s: f64,
+    /// How many were taken, all cells and blocks together.
+    pub taken: u32,
+    /// How many of them something else disturbed, by what it was; rounds with such turns are taken again.
+    pub disturbed: BTreeMap<Disturbance, u32>,
+    /// Fewest and most rounds of a block, those taken again included.
+    pub rounds: (u32, u32),
 }
 
 /// Use of the machine by others than the load, all measured windows together; shares of all CPUs.

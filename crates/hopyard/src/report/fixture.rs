@@ -30,6 +30,7 @@ pub(super) fn run() -> RunReport {
             quick_look: false,
             complete: true,
             elsewhere: None,
+            turns: None,
             environment: environment(),
         },
         published: Vec::new(),

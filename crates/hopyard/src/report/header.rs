@@ -3,7 +3,7 @@
 use super::document::{Block, tame};
 use super::group;
 use super::number::chosen_percent;
-use crate::model::RunReport;
+use crate::model::{RunReport, TurnsReport};
 use crate::plan::FOR_A_VERDICT;
 use crate::units::counted;
 
@@ -26,6 +26,11 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
             format!("quiet machine {}", percent(elsewhere.baseline_ratio)),
         ]));
     }
+    blocks.extend(
+        run.turns
+            .as_ref()
+            .map(|turns| Block::Facts(turns_taken(turns))),
+    );
     let shared = group::shared(&report.cells);
     if !shared.is_empty() {
         blocks.push(Block::Facts(vec![format!(
@@ -50,6 +55,33 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
         ));
     }
     blocks
+}
+
+/// What was measured in turns, and what disturbed them.
+fn turns_taken(turns: &TurnsReport) -> Vec<String> {
+    let (fewest, most) = turns.rounds;
+    let rounds = if fewest == most {
+        counted(most as usize, "round")
+    } else {
+        format!("{fewest} to {most} rounds")
+    };
+    let mut facts = vec![format!(
+        "measured in turns of {:.0} ms, side by side, {rounds} a block",
+        turns.window_s * 1e3
+    )];
+    let disturbed: u32 = turns.disturbed.values().sum();
+    if disturbed > 0 {
+        let causes = turns
+            .disturbed
+            .iter()
+            .map(|(cause, count)| format!("{} {count}", cause.name()));
+        facts.push(format!(
+            "{disturbed} of {} turns were disturbed ({}); their rounds were taken again",
+            turns.taken,
+            causes.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    facts
 }
 
 fn measuring(report: &RunReport) -> Vec<String> {

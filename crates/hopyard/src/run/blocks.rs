@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
-use crate::measure;
+use crate::measure::{self, Sampler, turns};
 use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample};
 use crate::stats;
 use crate::store::{End, Record};
@@ -243,10 +243,11 @@ impl<'a> Blocks<'a> {
             group.iter().partition(|cell| self.is_hopeless(**cell));
         let all = &self.prepared.header.cells;
         let cells: Vec<&Cell> = tried.iter().map(|cell| &all[*cell].cell).collect();
+        let rounds = self.rounds(group, &cells);
         let measured = self
             .prepared
             .sampler
-            .generation(&cells, quiet_cores, order)
+            .generation(&cells, rounds, quiet_cores, order)
             .map_err(stop)?;
         let measured: Vec<_> = tried.into_iter().zip(measured).collect();
         let mut outcomes = Vec::with_capacity(group.len());
@@ -258,6 +259,23 @@ impl<'a> Blocks<'a> {
             .map(|cell| (cell, Err(not_tried_again())));
         outcomes.extend(given_up);
         Ok(outcomes)
+    }
+
+    /// How many rounds the next generation of a group is to have: as many as the window that was asked for has, until its
+    /// samples tell how to share the time between rounds and generations. Then as many as serve best, within a factor of
+    /// what was asked for.
+    fn rounds(&self, group: &[usize], cells: &[&Cell]) -> u32 {
+        const FACTOR: f64 = 2.0;
+        let asked = turns::rounds(self.prepared.sampler.window);
+        let cost = Sampler::generation_cost(cells);
+        let samples = last_attempts(self.samples);
+        let worth = assess::rounds_worth(&self.prepared.header, &samples, group, cost);
+        let Some(worth) = worth.filter(|_| asked <= *turns::ROUNDS.end()) else {
+            return asked;
+        };
+        let asked = f64::from(asked);
+        let chosen = worth.clamp(asked / FACTOR, asked * FACTOR);
+        (chosen.round() as u32).clamp(*turns::ROUNDS.start(), *turns::ROUNDS.end())
     }
 
     /// One sample, or the cause of its failure.

@@ -25,6 +25,7 @@ mod power;
 #[cfg(test)]
 mod properties;
 mod ratio;
+mod replication;
 mod samples;
 mod saturation;
 pub mod search;
@@ -52,6 +53,7 @@ pub use modes::two_modes;
 pub use moments::{geometric_mean, mean, sd};
 pub use power::{one_sided_detectable, smallest_detectable};
 pub use ratio::{paired_ratio, ratio_of_sums, unpaired_ratio};
+pub use replication::{Spread, spread};
 pub use samples::{NotFinite, Samples};
 pub use saturation::{Reached, ReachedInterval, reached};
 pub use settling::{settles, unsettled};
