@@ -45,7 +45,7 @@ impl Worker {
         };
         let hello = worker.hear();
         assert_eq!(hello["is"], "hello");
-        assert_eq!(hello["protocol"], 5);
+        assert_eq!(hello["protocol"], 6);
         assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
         worker
     }
@@ -176,6 +176,66 @@ fn on_time(kind: &str) -> ([Worker; 2], [Value; 2]) {
     panic!("{kind}: an end missed each of {TRIES} windows");
 }
 
+/// Connections stay from turn to turn, and what is counted goes on: the whole is at least the sum of the windows.
+#[test]
+fn turns_over_connections_that_stay() {
+    let _beside = beside();
+    for kind in [
+        "tcp_stream",
+        "tcp_maerts",
+        "tcp_rr",
+        "tcp_crr",
+        "udp_stream",
+        "udp_rr",
+    ] {
+        let (mut client, mut server) = pair(kind, 2);
+        let (counted, receiver) = match kind {
+            "tcp_stream" | "udp_stream" => ("bytes", 1),
+            "tcp_maerts" => ("bytes", 0),
+            _ => ("transactions", 0),
+        };
+        let mut windows = 0;
+        for turn in 0..3 {
+            let mut request = timetable(10, 20);
+            request["do"] = json!("turn");
+            request["slices"] = json!(1);
+            server.say(&request);
+            client.say(&request);
+            let done = [client.hear(), server.hear()];
+            for end in &done {
+                assert_eq!(end["is"], "done", "{kind}, turn {turn}: {end}");
+            }
+            windows += done[receiver]["received"][counted].as_u64().unwrap();
+            assert_eq!(
+                done[0]["latency"].is_object(),
+                counted == "transactions",
+                "{kind}: {}",
+                done[0]
+            );
+        }
+        let finish = json!({"do": "finish"});
+        let finished = [client.ask(&finish), server.ask(&finish)];
+        for end in &finished {
+            assert_eq!(end["is"], "done", "{kind}: {end}");
+        }
+        let whole = finished[receiver]["received"][counted].as_u64().unwrap();
+        assert!(
+            whole > 0 && whole >= windows,
+            "{kind}: {whole} in all, {windows} in the windows"
+        );
+        assert!(
+            finished[0]["window_ns"].as_u64().unwrap() >= 90 * MS,
+            "{}",
+            finished[0]
+        );
+        let again = client.fails(&json!({"do": "finish"}));
+        assert!(again.starts_with("finish: neither"), "{again}");
+    }
+    let (mut client, _server) = pair("tcp_rr", 1);
+    let early = client.fails(&json!({"do": "finish"}));
+    assert_eq!(early, "finish: there was no turn before");
+}
+
 #[test]
 fn every_load_over_loopback() {
     let _beside = beside();
@@ -265,7 +325,7 @@ fn nonsense_is_answered_and_survived() {
         assert_eq!(answer["is"], "failed", "{nonsense}: {answer}");
         let cause = answer["cause"].as_str().unwrap();
         assert!(
-            cause.starts_with("not a request of protocol 5: "),
+            cause.starts_with("not a request of protocol 6: "),
             "{cause}"
         );
     }

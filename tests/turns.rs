@@ -1,0 +1,221 @@
+//! Turns: labs side by side, short windows, disturbed ones taken again.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use hopyard::measure::turns;
+use hopyard::model::{Counted, Disturbance, LoadKind, Measurement, Peer};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::support::cli::{hopyard, run};
+use crate::support::host::unharmed;
+use crate::support::plan::Room;
+use crate::support::{alone, beside, cell, sampler};
+
+const LOADS: [LoadKind; 6] = [
+    LoadKind::TcpStream,
+    LoadKind::TcpMaerts,
+    LoadKind::TcpRr,
+    LoadKind::TcpCrr,
+    LoadKind::UdpStream,
+    LoadKind::UdpRr,
+];
+
+fn generation(paths: &[&str], load: LoadKind, rounds: u32) -> Vec<Result<Measurement, String>> {
+    let cells: Vec<_> = paths
+        .iter()
+        .map(|path| cell(path, Peer::Local, load, &[]))
+        .collect();
+    assert!(cells.iter().all(turns::takes_turns));
+    let cells: Vec<_> = cells.iter().collect();
+    let mut order = ChaCha8Rng::seed_from_u64(1);
+    let measured = sampler(100, 20)
+        .generation(&cells, rounds, 0.0, &mut order)
+        .unwrap();
+    measured
+        .into_iter()
+        .map(|one| one.map_err(|e| hopyard::chain(&e)))
+        .collect()
+}
+
+/// What a machine that takes the CPUs away cannot change: the way is proved by all of the traffic, and the sample is the sum of
+/// the turns that it says it is made of.
+#[test]
+fn every_load_takes_turns_with_others() {
+    let _beside = beside();
+    for load in LOADS {
+        for measured in generation(&["veth", "bridge", "native"], load, 4) {
+            let measured = measured.unwrap_or_else(|why| panic!("{load}: {why}"));
+            assert!(measured.way.proved, "{load}: {:?}", measured.way.problems);
+            let turns = &measured.turns;
+            assert!(
+                (4..=12).contains(&turns.len()),
+                "{load}: {} turns",
+                turns.len()
+            );
+            let kept = hopyard::model::kept(turns.clone(), hopyard::model::Turn::is_quiet);
+            let received = kept
+                .iter()
+                .map(|turn| turn.received)
+                .fold(Counted::default(), Counted::plus);
+            assert_eq!(measured.received, received, "{load}");
+            assert_eq!(
+                measured.window_ns,
+                kept.iter().map(|turn| turn.window_ns).sum::<u64>(),
+                "{load}"
+            );
+            let units = received.bytes.max(received.transactions);
+            assert!(units > 0, "{load}: {received:?}");
+            let latency = measured.latency.as_ref().map_or(0, |latency| latency.count);
+            assert_eq!(
+                latency > 0,
+                !load.is_stream(),
+                "{load}: {latency} round trips"
+            );
+            assert!(
+                latency <= received.transactions,
+                "{load}: {latency} of {received:?}"
+            );
+            if load.is_tcp() && load != LoadKind::TcpCrr {
+                assert!(measured.tcp.is_some(), "{load}");
+            }
+        }
+    }
+}
+
+/// One that fails does not take the others along.
+#[test]
+fn a_cell_that_fails_leaves_the_others() {
+    let _beside = beside();
+    let load = LoadKind::UdpStream;
+    let sound = cell("veth", Peer::Local, load, &[]);
+    let wrong = cell(
+        "veth",
+        Peer::Local,
+        LoadKind::TcpRr,
+        &[("congestion", "nonesuch")],
+    );
+    let cells = [&wrong, &sound];
+    let mut order = ChaCha8Rng::seed_from_u64(1);
+    let measured = sampler(100, 20)
+        .generation(&cells, 4, 0.0, &mut order)
+        .unwrap();
+    let why = measured[0]
+        .as_ref()
+        .expect_err("there is no such congestion control");
+    assert!(
+        hopyard::chain(why).contains("nonesuch"),
+        "{}",
+        hopyard::chain(why)
+    );
+    assert!(
+        measured[1].as_ref().is_ok_and(|m| m.way.proved),
+        "{:?}",
+        measured[1]
+    );
+}
+
+/// Another process on the CPUs is told by its own CPU time, turn by turn, and those turns are taken again.
+#[test]
+fn turns_that_others_disturb_are_taken_again() {
+    let _alone = alone();
+    let mut hog = hopyard_hog();
+    let ended = AtomicBool::new(false);
+    let measured = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Half of the time, in pieces longer than a turn.
+            let until = Instant::now() + Duration::from_secs(30);
+            while !ended.load(Relaxed) && Instant::now() < until {
+                hog.let_run(Duration::from_millis(150));
+                std::thread::sleep(Duration::from_millis(150));
+            }
+        });
+        let measured = generation(&["veth", "bridge"], LoadKind::TcpRr, 8);
+        ended.store(true, Relaxed);
+        measured
+    });
+    for measured in measured {
+        let turns = measured.unwrap().turns;
+        let foreign = turns
+            .iter()
+            .filter(|turn| turn.disturbance == Some(Disturbance::Foreign));
+        assert!(foreign.count() > 0, "{turns:#?}");
+        assert!(turns.len() > 8, "{} turns", turns.len());
+    }
+}
+
+/// Another program that burns a CPU when it is let to.
+struct Hog(std::process::Child);
+
+fn hopyard_hog() -> Hog {
+    let child = std::process::Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let hog = Hog(child);
+    hog.signal(nix::sys::signal::Signal::SIGSTOP);
+    hog
+}
+
+impl Hog {
+    fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.0.id()).unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
+    fn let_run(&mut self, span: Duration) {
+        self.signal(nix::sys::signal::Signal::SIGCONT);
+        std::thread::sleep(span);
+        self.signal(nix::sys::signal::Signal::SIGSTOP);
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The run says that it was measured in turns, and how many something disturbed; `--turns off` measures one after another.
+#[test]
+fn a_run_tells_of_its_turns() {
+    let _alone = alone();
+    unharmed(|| {
+        let room = Room::new();
+        let of = |turns: &str| {
+            let out = room.name(turns);
+            run(&[
+                "run",
+                "--paths",
+                "veth,bridge",
+                "--loads",
+                "udp_rr",
+                "--window",
+                "100ms",
+                "--blocks",
+                "2",
+                "--turns",
+                turns,
+                "--json",
+                "--out",
+                &out,
+            ])
+            .exits(0)
+            .json()
+        };
+        let on = of("on");
+        assert_eq!(on["run"]["turns"]["window_s"], 0.025);
+        let taken = on["run"]["turns"]["taken"].as_u64().unwrap();
+        assert!((16..=48).contains(&taken), "{taken}");
+        assert!(of("off")["run"].get("turns").is_none());
+        let text = run(&["report", &room.name("on")]).exits(0).stdout.clone();
+        assert!(
+            text.contains("measured in turns of 25 ms, side by side"),
+            "{text}"
+        );
+    });
+    let wrong = hopyard(&["run", "--turns", "perhaps"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+}
