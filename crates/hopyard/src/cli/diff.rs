@@ -19,7 +19,8 @@ Examples:
   hopyard diff before after --fail-on 3%           a gate: exit status 1 where a cell is shown to be worse by more
   hopyard diff before after --format json | jq '.cells[] | select(.comparisons[].change == \"worse\") | .path'
 
-Exit status: 0 fine, 1 the gate failed, 2 the runs cannot be compared. docs/diff.md has more.")]
+Exit status: 0 fine, 1 the gate failed, 2 the runs cannot be compared, 4 the gate could not see such a loss.
+docs/diff.md has more.")]
 pub(super) struct DiffArgs {
     /// The run compared with: its directory
     #[arg(value_name = "RUN_A")]
@@ -50,13 +51,15 @@ pub(super) fn diff(args: &DiffArgs) -> Done {
     };
     let report = compare(&a, &b, &ask)?;
     deliver(&render(&report, args.format), args.output.as_deref())?;
-    let failed = report.gate.is_some_and(|gate| gate.failed);
-    Ok(if failed {
-        ExitCode::from(1)
-    } else {
-        ExitCode::SUCCESS
+    Ok(match report.gate {
+        Some(gate) if gate.failed => ExitCode::from(1),
+        Some(gate) if gate.undecided => ExitCode::from(UNDECIDED),
+        _ => ExitCode::SUCCESS,
     })
 }
+
+/// Exit status of a gate that could not see the loss it guards against.
+const UNDECIDED: u8 = 4;
 
 fn refuse_twice(a: &Path, b: &Path) -> Result<(), Failure> {
     match (a.canonicalize(), b.canonicalize()) {

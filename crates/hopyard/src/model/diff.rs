@@ -152,6 +152,12 @@ pub struct Gate {
     pub tripped: usize,
     /// Of those, the ones too noisy to tell a loss of that size from none.
     pub blind: usize,
+    /// Nothing tripped it, but it could not have seen such a loss everywhere: it has neither passed nor failed.
+    #[serde(default)]
+    pub undecided: bool,
+    /// Blocks that each run would need for the gate to see such a loss everywhere; absent where it can, or nobody can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_needed: Option<u32>,
 }
 
 /// A doubt about a comparison.

@@ -8,6 +8,7 @@
 use super::Entry;
 use crate::model::Gate;
 use crate::stats;
+use crate::units::float;
 
 /// What the gate finds, in the order of the table.
 pub(super) struct Ruling {
@@ -17,18 +18,26 @@ pub(super) struct Ruling {
     /// The smallest loss that would, four times out of five; `None` where none would.
     pub(super) catches: Vec<Option<f64>>,
     blind: usize,
+    blocks_needed: Option<u32>,
 }
 
 impl Ruling {
-    /// `smallest_detectable` as [`stats::judge`] states them: what is larger than the loss could not be
-    /// told from no loss at all.
+    /// `smallest_detectable` as [`stats::judge`] states them. The gate is blind to a comparison where that is larger than the
+    /// loss, unless the comparison shows all the same that no such loss is there.
     pub(super) fn of(
         entries: &[Entry],
-        smallest_detectable: impl Iterator<Item = f64>,
+        smallest_detectable: &[f64],
         loss: f64,
         confidence: f64,
     ) -> Self {
         let p: Vec<f64> = entries.iter().map(|e| p_worse(e, loss)).collect();
+        let blind: Vec<(&Entry, f64)> = entries
+            .iter()
+            .zip(smallest_detectable.iter().copied())
+            .filter(|(entry, detectable)| {
+                *detectable > loss && p_not_worse(entry, loss) > 1.0 - confidence
+            })
+            .collect();
         let table_confidence = 1.0 - (1.0 - confidence) / entries.len().max(1) as f64;
         Self {
             loss,
@@ -37,7 +46,8 @@ impl Ruling {
                 .iter()
                 .map(|e| catches(e, loss, table_confidence))
                 .collect(),
-            blind: smallest_detectable.filter(|s| *s > loss).count(),
+            blind: blind.len(),
+            blocks_needed: blocks_needed(&blind, loss),
         }
     }
 
@@ -49,6 +59,8 @@ impl Ruling {
             comparisons: self.tripped.len(),
             tripped,
             blind: self.blind,
+            undecided: tripped == 0 && self.blind > 0,
+            blocks_needed: self.blocks_needed,
         }
     }
 }
@@ -68,6 +80,33 @@ fn p_worse(entry: &Entry, loss: f64) -> f64 {
         Some(false) => entry.comparison.p_above(bound),
         None => 1.0,
     }
+}
+
+/// The other side of the same test: small where the loss is shown to be less than what is let through.
+fn p_not_worse(entry: &Entry, loss: f64) -> f64 {
+    let bound = bound(entry, loss);
+    match entry.quantity.more_is_better() {
+        Some(true) => entry.comparison.p_above(bound),
+        Some(false) => entry.comparison.p_below(bound),
+        None => 1.0,
+    }
+}
+
+/// How many blocks each run would need for the gate to see the loss in all of these, by the square law of standard errors.
+/// `None` where there are none, or nobody can tell.
+fn blocks_needed(blind: &[(&Entry, f64)], loss: f64) -> Option<u32> {
+    let blocks = |(entry, detectable): &(&Entry, f64)| {
+        let blocks = float(entry.comparison.ratio.n as u64);
+        (detectable.ln_1p() / loss.ln_1p()).powi(2) * blocks
+    };
+    let most = blind.iter().map(blocks).reduce(f64::max)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive, and looked at before"
+    )]
+    let whole = most.ceil() as u32;
+    (most.is_finite() && most < 1e6).then_some(whole)
 }
 
 fn catches(entry: &Entry, loss: f64, table_confidence: f64) -> Option<f64> {

@@ -101,8 +101,8 @@ pub fn diff(a: &Run, b: &Run, ask: &Ask) -> Result<DiffReport, Refused> {
     let comparisons: Vec<Comparison> = entries.iter().map(|e| e.comparison.clone()).collect();
     let judged = stats::judge(&comparisons, margin, confidence);
     let gate = ask.fail_on.map(|loss| {
-        let detectable = judged.iter().map(|j| j.smallest_detectable);
-        gate::Ruling::of(&entries, detectable, loss, confidence)
+        let detectable: Vec<f64> = judged.iter().map(|j| j.smallest_detectable).collect();
+        gate::Ruling::of(&entries, &detectable, loss, confidence)
     });
     for (at, (entry, judged)) in entries.into_iter().zip(judged).enumerate() {
         let name = entry.quantity.name.to_owned();

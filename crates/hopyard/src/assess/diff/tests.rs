@@ -169,7 +169,18 @@ fn the_gate_lets_small_losses_through() {
 fn a_gate_that_cannot_see_says_so() {
     let [a, b] = pair(&[1.0; 4], &[1.0; 4], 0.06, 1);
     let report = diff(&a, &b, &GATE).unwrap();
-    assert_eq!(report.gate.as_ref().unwrap().blind, 8);
+    let gate = report.gate.as_ref().unwrap();
+    assert_eq!((gate.blind, gate.undecided, gate.failed), (8, true, false));
+    // Some four to ten times the spread that a gate at 3 % needs, squared.
+    let needed = gate.blocks_needed.unwrap();
+    assert!((40..2000).contains(&needed), "{needed}");
+    // As noisy, but far better: no loss is there, and that is shown.
+    let [a, b] = pair(&[1.0; 4], &[2.0; 4], 0.06, 1);
+    let better = diff(&a, &b, &GATE).unwrap().gate.unwrap();
+    assert!(
+        !better.undecided && !better.failed && better.blind < 8,
+        "{better:?}"
+    );
     let warned = |code| report.warnings.iter().any(|w| w.code == code);
     assert!(warned(DiffWarningCode::GateBlind) && !warned(DiffWarningCode::GateMissing));
 }

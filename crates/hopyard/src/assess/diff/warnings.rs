@@ -49,8 +49,8 @@ fn about_the_gate(gate: &Gate, left_out: &[LeftOut]) -> Vec<(DiffWarningCode, St
         said.push((
             DiffWarningCode::GateBlind,
             format!(
-                "{blind} of {all} comparisons are too noisy to tell a loss of {percent} from none: a gate \
-                 that lets them through says nothing of them; more blocks or longer windows would."
+                "{blind} of {all} comparisons are too noisy to tell a loss of {percent} from none: the gate has not \
+                 passed; more blocks decide it."
             ),
         ));
     }

@@ -101,6 +101,15 @@ pub(super) fn gate(report: &DiffReport) -> Option<Block> {
             "Gate: FAILED. {} of {} comparisons are shown to be worse by more than {loss}.",
             gate.tripped, gate.comparisons
         )
+    } else if gate.undecided {
+        let needed = gate.blocks_needed.map_or_else(String::new, |blocks| {
+            format!(" Some {blocks} blocks in each run would be enough.")
+        });
+        format!(
+            "Gate: UNDECIDED. None of {} comparisons is shown to be worse by more than {loss}, but {} are too noisy to \
+             show it.{needed}",
+            gate.comparisons, gate.blind
+        )
     } else {
         format!(
             "Gate: passed. None of {} comparisons is shown to be worse by more than {loss}.",

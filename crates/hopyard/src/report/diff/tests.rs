@@ -128,6 +128,8 @@ fn report() -> DiffReport {
             comparisons: 10,
             tripped: 3,
             blind: 3,
+            undecided: false,
+            blocks_needed: None,
         }),
         warnings: vec![DiffWarning {
             code: DiffWarningCode::OnlyB(WarningCode::DebugKernel),
