@@ -135,6 +135,27 @@ pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
     stats::settled_width(&estimates, header.half_width)
 }
 
+/// The smallest differences that a run could have shown so far, one for each comparison of a main figure or its cost, in
+/// rising order; what could not be compared yet has none and comes as infinite.
+#[must_use]
+pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
+    let mut cells = cells::assess(header, samples);
+    let contrasts = offloads::contrasts(header);
+    verdicts::fill(header, samples, &mut cells, &contrasts, true);
+    let mut all = Vec::new();
+    for (index, (cell, planned)) in cells.iter().zip(&header.cells).enumerate() {
+        if planned.unsupported.is_some() || verdicts::base_of(header, index).is_none() {
+            continue;
+        }
+        for name in [main_figure(cell.load, &cell.axes), cost(cell.load)] {
+            let verdict = cell.verdicts.get(name);
+            all.push(verdict.map_or(f64::INFINITY, |verdict| verdict.smallest_detectable));
+        }
+    }
+    all.sort_unstable_by(f64::total_cmp);
+    all
+}
+
 /// A block that was repeated counts by its last whole attempt alone.
 ///
 /// A block is repeated only after a whole attempt, so one with fewer samples was cut short; with it the

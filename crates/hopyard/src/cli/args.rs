@@ -151,6 +151,9 @@ pub(super) struct RunArgs {
     /// Half-width of intervals at which measuring may stop
     #[arg(long, value_name = "SHARE", value_parser = units::parse_share)]
     pub(super) half_width: Option<f64>,
+    /// Go on until each comparison could show a difference of this size, 30 minutes at most unless --time-limit says otherwise
+    #[arg(long, value_name = "SHARE", value_parser = units::parse_share)]
+    pub(super) decide: Option<f64>,
     /// Confidence of intervals
     #[arg(long, value_name = "LEVEL", value_parser = units::parse_confidence)]
     pub(super) confidence: Option<f64>,
@@ -170,7 +173,7 @@ pub(super) struct RunArgs {
     /// Go on with a run that was interrupted, killed or out of time
     #[arg(long, value_name = "RUN", conflicts_with_all = [
         "plan", "paths", "peer", "loads", "set", "search", "window", "warm_up", "turns", "blocks", "half_width",
-        "confidence", "base", "seed", "out", "profile", "quick", "kernel",
+        "decide", "confidence", "base", "seed", "out", "profile", "quick", "kernel",
     ])]
     pub(super) resume: Option<PathBuf>,
     /// Seed of every random order (default: another each time, and recorded)

@@ -12,7 +12,7 @@ use super::{Done, Failure, print};
 use crate::assess::assess_for;
 use crate::guest::{self, protocol::Order};
 use crate::model::{CellStatus, Feature};
-use crate::plan::{self, Part, Paths, Plan};
+use crate::plan::{self, Blocks, Part, Paths, Plan};
 use crate::report::{Format, render};
 use crate::run::Prepared;
 use crate::store::{self, End, Header, Run};
@@ -169,6 +169,12 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     }
     plan.window = args.window.unwrap_or(plan.window);
     plan.warm_up = args.warm_up.unwrap_or(plan.warm_up);
+    if let Some(difference) = args.decide {
+        plan.decide_at(difference);
+    } else if args.time_limit.is_some() && args.blocks.is_none() {
+        // The time that was asked for is used, if need be.
+        plan.blocks.max = Blocks::MOST;
+    }
     plan.turns = args.turns.unwrap_or(plan.turns);
     plan.blocks = args.blocks.unwrap_or(plan.blocks);
     plan.half_width = args.half_width.unwrap_or(plan.half_width);

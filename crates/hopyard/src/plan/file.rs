@@ -227,6 +227,7 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
         window: source.read("window", &raw.window, window)?,
         warm_up: source.read("warm_up", &raw.warm_up, warm_up)?,
         turns: raw.turns.unwrap_or(true),
+        decide: None,
         blocks: source.read("blocks", &raw.blocks, str::parse)?,
         half_width: source.read("half_width", &raw.half_width, units::parse_share)?,
         confidence: source.read("confidence", &raw.confidence, units::parse_confidence)?,

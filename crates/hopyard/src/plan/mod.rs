@@ -46,6 +46,9 @@ pub struct Plan {
     pub margin: f64,
     /// Measuring ends after this, whatever was reached.
     pub time_limit: Option<Duration>,
+    /// Measuring goes on until every comparison is decided at this difference, as a share; otherwise until estimates reach
+    /// `half_width`.
+    pub decide: Option<f64>,
     /// Are cells that can be measured by turns?
     pub turns: bool,
     /// What was published about it, a table each.
@@ -65,6 +68,17 @@ impl Plan {
             max: FOR_A_VERDICT,
         };
         self.time_limit = Some(self.time_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
+    }
+
+    /// Has measuring go on until every comparison is decided at a difference, or until a time limit.
+    pub fn decide_at(&mut self, difference: f64) {
+        const LIMIT: Duration = Duration::from_secs(30 * 60);
+        self.decide = Some(difference);
+        self.blocks = Blocks {
+            min: self.blocks.min.max(FOR_A_VERDICT),
+            max: Blocks::MOST,
+        };
+        self.time_limit = Some(LIMIT);
     }
 
     /// Are cells measured by turns that can be? Not where traffic is to be watched from its beginning.

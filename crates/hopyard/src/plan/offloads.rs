@@ -67,6 +67,7 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
         margin: 0.02,
         time_limit: Some(TIME_LIMIT.saturating_mul(count)),
         turns: true,
+        decide: None,
         published: Vec::new(),
     }
 }

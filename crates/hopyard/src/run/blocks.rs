@@ -10,9 +10,10 @@ use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
 use crate::measure::{self, Sampler, turns};
 use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample};
+use crate::plan::Blocks as PlannedBlocks;
 use crate::stats;
 use crate::store::{End, Record};
-use crate::units::ns;
+use crate::units::{ns, show_duration};
 
 /// A block with more steal than this share is measured once more (docs/method.md, "Blocks").
 const STEAL: f64 = 0.01;
@@ -114,12 +115,15 @@ impl<'a> Blocks<'a> {
         observer: &mut dyn Observer,
     ) -> Result<End, Error> {
         let blocks = self.prepared.blocks();
-        let looks = stats::looks(blocks.min as usize, blocks.max as usize);
+        let looks = self.looks(blocks);
         for block in self.first.0..blocks.max {
-            if looks.contains(&(block as usize))
-                && assess::settled(&self.prepared.header, &last_attempts(self.samples))
-            {
-                break;
+            if looks.contains(&(block as usize)) {
+                if self.is_enough() {
+                    break;
+                }
+                if block == blocks.min {
+                    self.tell_what_can_be_seen(block, observer);
+                }
             }
             if self.next_block_is_too_late(block - self.first.0) {
                 return Ok(End::TimeLimit);
@@ -131,6 +135,67 @@ impl<'a> Blocks<'a> {
             }
         }
         Ok(End::Complete)
+    }
+
+    /// After how many blocks to see whether they are enough.
+    fn looks(&self, blocks: PlannedBlocks) -> Vec<usize> {
+        let (min, max) = (blocks.min as usize, blocks.max as usize);
+        if self.prepared.header.decide.is_some() {
+            stats::frequent_looks(min, max)
+        } else {
+            stats::looks(min, max)
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
+        match header.decide {
+            Some(difference) => assess::detectable(header, &samples)
+                .iter()
+                .all(|detectable| *detectable <= difference),
+            None => assess::settled(header, &samples),
+        }
+    }
+
+    /// Says early what this machine can tell apart, and how long something finer takes: the error goes down with the square
+    /// root of the blocks.
+    fn tell_what_can_be_seen(&self, block: u32, observer: &mut dyn Observer) {
+        const FINE: f64 = 0.05;
+        let header = &self.prepared.header;
+        let all = assess::detectable(header, &last_attempts(self.samples));
+        let Some(&median) = all.get(all.len() / 2) else {
+            return;
+        };
+        let wanted = header.decide.unwrap_or(FINE);
+        if median <= wanted {
+            return;
+        }
+        let percent = |share: f64| {
+            if share < 9.995 {
+                format!("{:.0} %", share * 100.0)
+            } else {
+                "1000 % or more".to_owned()
+            }
+        };
+        let spent = self.began.elapsed();
+        let factor = (median.ln_1p() / wanted.ln_1p()).powi(2) - 1.0;
+        let more = Duration::try_from_secs_f64(spent.as_secs_f64() * factor);
+        let more = more.map_or_else(
+            |_| "longer than anybody waits".to_owned(),
+            |more| {
+                format!(
+                    "about {} more",
+                    show_duration(Duration::from_secs(more.as_secs()))
+                )
+            },
+        );
+        observer.note(&format!(
+            "after {block} blocks, half of the {} comparisons can tell differences of {} or less; to tell {} on this machine \
+             takes {more}",
+            all.len(),
+            percent(median),
+            percent(wanted)
+        ));
     }
 
     /// Would another block, taking as long as those done just now, end after the limit?

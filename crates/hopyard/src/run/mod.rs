@@ -144,6 +144,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         base: plan.base.clone(),
         time_limit_ns: plan.time_limit.map(ns),
         profile: false,
+        decide: plan.decide,
         turn_ns: (plan.takes_turns() && sampler.has_turns()).then(|| ns(turns::WINDOW)),
         published: plan.published.clone(),
         offloads: None,

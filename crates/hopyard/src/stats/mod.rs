@@ -60,7 +60,7 @@ pub use settling::{settles, unsettled};
 pub use simulation::{FalseAlarms, Order, Power, Setup, simulate_false_alarms, simulate_power};
 pub use slope::{Straight, exponent, linear_slope, straight};
 pub use step::{Step, largest_step};
-pub use stopping::{enough_for_quantile, looks};
+pub use stopping::{enough_for_quantile, frequent_looks, looks};
 pub use synthetic::Synthetic;
 pub use verdict::{Comparison, Judged, POWER, Verdict, compare, judge};
 pub use welch::compare_unpaired;

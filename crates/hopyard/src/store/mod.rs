@@ -83,6 +83,9 @@ pub struct Header {
     /// Measuring ends after this, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ns: Option<u64>,
+    /// The difference at which every comparison is to be decided before measuring ends, as a share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decide: Option<f64>,
     /// Length of a turn's window, ns, where the cells that can take turns do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ns: Option<u64>,
@@ -237,6 +240,7 @@ mod tests {
             time_limit_ns: None,
             profile: false,
             turn_ns: None,
+            decide: None,
             published: Vec::new(),
             offloads: None,
             left_out: Vec::new(),

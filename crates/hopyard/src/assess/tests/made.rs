@@ -70,6 +70,7 @@ pub(crate) fn run(paths: &[&str]) -> Run {
         time_limit_ns: None,
         profile: false,
         turn_ns: None,
+        decide: None,
         offloads: None,
         base: Some("veth".into()),
         left_out: Vec::new(),
