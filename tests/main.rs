@@ -47,5 +47,6 @@ mod searches;
 mod support;
 mod switches;
 mod tapswitch;
+mod terminals;
 mod watch;
 mod workers;

@@ -8,7 +8,7 @@ use hopyard_net::cpu;
 use super::args::RunArgs;
 use super::guest::cut_short;
 use super::progress::Progress;
-use super::{Done, Failure, print};
+use super::{Done, Failure, deliver};
 use crate::assess::assess_for;
 use crate::guest::{self, protocol::Order};
 use crate::model::{CellStatus, Feature};
@@ -196,7 +196,7 @@ fn show(run: &Run, directory: &Path, wish: &Wish<'_>, resumable: bool) -> Done {
     } else {
         Format::Text
     };
-    print(&render(&report, &[], format)?)?;
+    deliver(&render(&report, &[], format)?, None)?;
     crate::note(format_args!(
         "the run is in {0}; `hopyard report {0} --format html -o report.html` makes a page of it{1}",
         directory.display(),

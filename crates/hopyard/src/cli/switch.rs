@@ -245,7 +245,7 @@ fn stats_text(
         }
         // A document per line, for programs that follow.
         return serde_json::to_string(&document)
-            .map(|line| line + "\n")
+            .map(|line| crate::plain::json(&line).into_owned() + "\n")
             .map_err(|e| super::Failure {
                 status: 3,
                 message: format!("cannot write JSON: {e}"),

@@ -1,7 +1,8 @@
 //! The ratios: a table for the main figure and one for the CPU cost of each load and peer.
 
 use crate::model::{AXES, Axis, Cell, CellDiff, Change, DiffReport, QuantityDiff};
-use crate::report::document::{Block, Cell as Field, Column, Part, Row, Table, tame};
+use crate::plain;
+use crate::report::document::{Block, Cell as Field, Column, Part, Row, Table};
 use crate::report::group::{Kind, distinct, kind, phrase};
 use crate::report::number::{chosen_percent, percent, significant};
 use crate::report::quantity::{cpu_cost, main_figure, scale, words};
@@ -47,7 +48,7 @@ impl<'a> Layout<'a> {
     fn row_name(group: &[&CellDiff], cell: &Cell) -> String {
         let varying = AXES.iter().filter(|axis| common(axis, group).is_none());
         let values = varying.filter_map(|axis| spoken(axis, cell));
-        let path = std::iter::once(tame(&cell.path));
+        let path = std::iter::once(plain::line(&cell.path));
         path.chain(values).collect::<Vec<_>>().join(", ")
     }
 
@@ -62,7 +63,7 @@ impl<'a> Layout<'a> {
             })
             .filter(|value| !group.is_empty() && !self.shared.contains(value));
         let facts = [
-            tame(&cell.path),
+            plain::line(&cell.path),
             cell.load.to_string(),
             cell.peer.to_string(),
         ];
@@ -79,7 +80,7 @@ fn kind_of(cell: &Cell) -> Kind {
 }
 
 fn spoken(axis: &Axis, cell: &Cell) -> Option<String> {
-    (axis.show)(&cell.axes).map(|value| phrase(axis.name, &tame(&value)))
+    (axis.show)(&cell.axes).map(|value| phrase(axis.name, &plain::line(&value)))
 }
 
 /// An axis' value in words where all these cells have the same one.
