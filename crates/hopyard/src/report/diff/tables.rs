@@ -13,6 +13,8 @@ pub(super) struct Layout<'a> {
     /// Axis values that all cells share, in words.
     pub(super) shared: Vec<String>,
     groups: Vec<Vec<&'a CellDiff>>,
+    /// The axes that tell cells of a kind apart, with those that are named in sentences alone.
+    telling: Vec<(Kind, Vec<&'static Axis>)>,
 }
 
 impl<'a> Layout<'a> {
@@ -30,6 +32,7 @@ impl<'a> Layout<'a> {
         Self {
             shared: AXES.iter().filter_map(|axis| common(axis, &all)).collect(),
             groups: kinds.into_iter().map(of_kind).collect(),
+            telling: telling(report),
         }
     }
 
@@ -54,14 +57,13 @@ impl<'a> Layout<'a> {
 
     /// The name of a cell in a sentence: path, load, peer, and what tells it from others.
     pub(super) fn full_name(&self, cell: &Cell) -> String {
-        let own = |g: &&Vec<&CellDiff>| g.iter().any(|c| kind_of(&c.cell) == kind_of(cell));
-        let group = self.groups.iter().find(own).map_or(&[][..], Vec::as_slice);
-        let values = AXES
+        let own = self
+            .telling
             .iter()
-            .filter_map(|axis| {
-                spoken(axis, cell).filter(|v| common(axis, group).as_ref() != Some(v))
-            })
-            .filter(|value| !group.is_empty() && !self.shared.contains(value));
+            .filter(|(kind, _)| *kind == kind_of(cell));
+        let values = own
+            .flat_map(|(_, axes)| axes)
+            .filter_map(|axis| spoken(axis, cell));
         let facts = [
             plain::line(&cell.path),
             cell.load.to_string(),
@@ -73,6 +75,25 @@ impl<'a> Layout<'a> {
             .collect::<Vec<_>>()
             .join(", ")
     }
+}
+
+/// For each kind of cells the axes of which it has more than one value.
+fn telling(report: &DiffReport) -> Vec<(Kind, Vec<&'static Axis>)> {
+    let compared = report.cells.iter().map(|c| &c.cell);
+    let all: Vec<&Cell> = compared
+        .chain(report.left_out.iter().map(|l| &l.cell))
+        .collect();
+    let of_kind = |kind: Kind| {
+        let own: Vec<&Cell> = all.iter().copied().filter(|c| kind_of(c) == kind).collect();
+        let varies = |axis: &&Axis| {
+            let mut values = own.iter().map(|c| (axis.show)(&c.axes));
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        };
+        (kind, AXES.iter().filter(varies).collect())
+    };
+    let kinds = distinct(all.iter().map(|c| kind_of(c)));
+    kinds.into_iter().map(of_kind).collect()
 }
 
 fn kind_of(cell: &Cell) -> Kind {
