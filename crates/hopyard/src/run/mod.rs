@@ -3,15 +3,14 @@
 mod blocks;
 mod resume;
 mod survey;
+mod tried;
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
 pub use resume::{check_machine, resume};
 
-use crate::lab::{self, Lab};
+use crate::lab;
 use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::{Cell, ProfileWindow, Sample};
@@ -20,6 +19,7 @@ use crate::signals;
 use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
 
 pub use survey::survey_offloads;
+use tried::{LabKey, LoopKey, ceilings, try_labs};
 
 /// What can end a run before it begins, or in the middle.
 #[derive(Debug, thiserror::Error)]
@@ -107,14 +107,14 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let cells: Vec<PlannedCell> = cells
         .into_iter()
         .map(|cell| PlannedCell {
-            unsupported: unsupported.get(&shape(&cell)).cloned(),
+            unsupported: unsupported.get(&LabKey::of(&cell)).cloned(),
             filter_sees: lab::path(&cell.path)
                 .ok()
                 .map(|path| path.filter_sees(cell.peer)),
             offers: lab::path(&cell.path)
                 .ok()
                 .map(|path| path.offers(cell.peer, &cell.axes)),
-            ceiling_per_s: ceilings.get(&load_key(&cell)).copied(),
+            ceiling_per_s: ceilings.get(&LoopKey::of(&cell)).copied(),
             cell,
         })
         .collect();
@@ -155,69 +155,6 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         header,
         before: None,
     })
-}
-
-/// What decides whether a lab can be built.
-fn shape(cell: &Cell) -> String {
-    let axes = &cell.axes;
-    format!(
-        "{} {} {:?} {} {:?} {:?}",
-        cell.path,
-        cell.peer,
-        axes.placement,
-        axes.mtu_bytes,
-        axes.rate_bps,
-        crate::model::OffloadFlag::ALL.map(|flag| (axes.offload, axes.offload_named(flag)))
-    )
-}
-
-/// What decides the generator's ceiling.
-fn load_key(cell: &Cell) -> String {
-    let axes = &cell.axes;
-    format!(
-        "{} {:?} {:?} {:?}",
-        cell.load, axes.message_size_bytes, axes.request_size_bytes, axes.response_size_bytes
-    )
-}
-
-/// Builds each different lab once: shape → why it cannot be built.
-fn try_labs(cells: &[Cell]) -> Result<BTreeMap<String, String>, Error> {
-    let cpus = hopyard_net::cpu::current_affinity().map_err(measure::Error::from)?;
-    let mut tried = BTreeMap::new();
-    for cell in cells {
-        if signals::interrupted() {
-            return Err(measure::Error::Interrupted.into());
-        }
-        tried.entry(shape(cell)).or_insert_with(|| {
-            let path = lab::path(&cell.path)?;
-            measure::places(cell.axes.placement, &cpus)?;
-            Lab::build(path, cell.peer, &cell.axes).map(drop)
-        });
-    }
-    let mut unsupported = BTreeMap::new();
-    for (shape, outcome) in tried {
-        match outcome {
-            Ok(()) => {}
-            Err(e) if e.is_unsupported() => {
-                unsupported.insert(shape, crate::chain(&e));
-            }
-            Err(e) => return Err(measure::Error::Lab(e).into()),
-        }
-    }
-    Ok(unsupported)
-}
-
-fn ceilings(sampler: &Sampler, cells: &[Cell]) -> Result<BTreeMap<String, f64>, Error> {
-    let mut ceilings = BTreeMap::new();
-    for cell in cells {
-        if signals::interrupted() {
-            return Err(measure::Error::Interrupted.into());
-        }
-        if let Entry::Vacant(unknown) = ceilings.entry(load_key(cell)) {
-            unknown.insert(sampler.ceiling(cell.load, &cell.axes)?);
-        }
-    }
-    Ok(ceilings)
 }
 
 impl Prepared {

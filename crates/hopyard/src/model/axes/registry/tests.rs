@@ -1,45 +1,48 @@
 use super::*;
 use crate::model::{Axes, Rate};
 
+/// A value of each axis that is not its default.
+pub(crate) const OTHERS: [(&str, &str); 34] = [
+    ("flows", "8"),
+    ("containers", "own"),
+    ("message_size", "128KiB"),
+    ("request_size", "100"),
+    ("response_size", "1KiB"),
+    ("socket_buffer", "1MiB"),
+    ("congestion", "reno"),
+    ("placement", "same"),
+    ("client_cpus", "0-1+3"),
+    ("scheduler", "round-robin"),
+    ("family", "6"),
+    ("mtu", "9000"),
+    ("rate", "1gbit"),
+    ("pace", "940mbit"),
+    ("distribution", "poisson"),
+    ("search", "pdr:0.1%"),
+    ("start", "staggered:250us"),
+    ("ports", "1000"),
+    ("rules", "100"),
+    ("chain", "8"),
+    ("segments", "direct"),
+    ("guest_cpus", "2"),
+    ("guest_memory", "1024MiB"),
+    ("attach", "macvtap"),
+    ("queues", "4"),
+    ("steering", "cpu"),
+    ("join", "packets"),
+    ("hook", "clsact"),
+    ("offload", "off"),
+    ("tso", "on"),
+    ("gso", "off"),
+    ("gro", "on"),
+    ("lro", "off"),
+    ("tx_checksum", "on"),
+];
+
 #[test]
 fn every_axis_takes_its_own_shown_value_back() {
     let mut axes = Axes::default();
-    for (name, value) in [
-        ("flows", "8"),
-        ("containers", "own"),
-        ("message_size", "128KiB"),
-        ("request_size", "100"),
-        ("response_size", "1KiB"),
-        ("socket_buffer", "1MiB"),
-        ("congestion", "reno"),
-        ("placement", "same"),
-        ("client_cpus", "0-1+3"),
-        ("scheduler", "round-robin"),
-        ("family", "6"),
-        ("mtu", "9000"),
-        ("rate", "1gbit"),
-        ("pace", "940mbit"),
-        ("distribution", "poisson"),
-        ("search", "pdr:0.1%"),
-        ("start", "staggered:250us"),
-        ("ports", "1000"),
-        ("rules", "100"),
-        ("chain", "8"),
-        ("segments", "direct"),
-        ("guest_cpus", "2"),
-        ("guest_memory", "1024MiB"),
-        ("attach", "macvtap"),
-        ("queues", "4"),
-        ("steering", "cpu"),
-        ("join", "packets"),
-        ("hook", "clsact"),
-        ("offload", "off"),
-        ("tso", "on"),
-        ("gso", "off"),
-        ("gro", "on"),
-        ("lro", "off"),
-        ("tx_checksum", "on"),
-    ] {
+    for (name, value) in OTHERS {
         (axis(name).unwrap().set)(&mut axes, value).unwrap();
     }
     let mut again = Axes::default();
