@@ -71,6 +71,8 @@ fn run(id: &str, sampler: &Sampler, cell: &Cell, confidence: f64, measured: &[Me
         confidence,
         margin: 0.0,
         base: None,
+        base_asked: false,
+        needs: Vec::new(),
         time_limit_ns: None,
         profile: false,
         left_out: Vec::new(),

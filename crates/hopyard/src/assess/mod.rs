@@ -1,5 +1,6 @@
 //! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
 
+mod base;
 mod cells;
 pub mod curves;
 pub mod diff;
@@ -24,18 +25,19 @@ use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Estimate};
 use crate::store::{End, Header, Run};
 
+pub use base::check_base;
 pub(crate) use cells::CLOSURE;
 pub use observations::observations;
 pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
 pub(crate) use settling::time_s as settling_time_s;
 
-/// Makes the whole document of a run.
+/// Makes the whole document of a run, with a recommendation for who asked for the run.
 #[must_use]
 pub fn assess(run: &Run) -> RunReport {
-    assess_for(run, &[])
+    assess_for(run, &run.header.needs)
 }
 
-/// The same for who needs something of the path that is recommended.
+/// The same for who needs something else of the path that is recommended.
 #[must_use]
 pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
     let header = &run.header;

@@ -10,11 +10,12 @@ use clap_complete::Shell;
 
 use super::guest::{GuestArgs, KernelArgs};
 use crate::guest;
-use crate::model::{Feature, LoadKind, Peer, SearchFor};
+use crate::model::{LoadKind, Peer, SearchFor};
 use crate::plan::Blocks;
 use crate::units;
 
 use super::offloads::SweepArgs;
+pub(super) use values::Need;
 use values::{axis_values, base};
 
 /// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
@@ -158,9 +159,9 @@ pub(super) struct RunArgs {
     /// Stop measuring after this time
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(super) time_limit: Option<Duration>,
-    /// What the recommended path must offer: filter, vlan, host-access, unprivileged
+    /// What the recommended path must offer: filter, vlan, host-access, unprivileged; kept with the run
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
-    pub(super) need: Vec<Feature>,
+    pub(super) need: Vec<Need>,
     /// Sooner done: windows of at most 200 ms, 8 blocks, 4 minutes at most
     #[arg(long)]
     pub(super) quick: bool,

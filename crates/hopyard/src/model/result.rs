@@ -280,4 +280,6 @@ pub enum WarningCode {
     SilentFlows,
     /// Windows were measured again because the machine was taken away.
     MissedWindows,
+    /// Cells have no counterpart at the base that others are compared with.
+    NotCompared,
 }

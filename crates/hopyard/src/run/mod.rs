@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub use resume::{check_machine, resume};
 
+use crate::assess;
 use crate::lab;
 use crate::measure::{self, Sampler};
 use crate::meter;
@@ -30,6 +31,14 @@ pub enum Error {
     /// No cell of it can be built.
     #[error("nothing to measure: {0}")]
     Nothing(String),
+    /// Nothing can be compared with the base that was asked for.
+    #[error("cannot compare with `{base}`: {why}")]
+    Base {
+        /// The base.
+        base: String,
+        /// Why not, and what to do.
+        why: String,
+    },
     /// There is nothing to go on with.
     #[error("cannot go on with {run}: {why}")]
     Resume {
@@ -51,7 +60,11 @@ impl Error {
     #[must_use]
     pub fn is_request(&self) -> bool {
         match self {
-            Self::Plan(_) | Self::Nothing(_) | Self::Resume { .. } | Self::Store(_) => true,
+            Self::Plan(_)
+            | Self::Nothing(_)
+            | Self::Base { .. }
+            | Self::Resume { .. }
+            | Self::Store(_) => true,
             Self::Measure(error) => error.is_request(),
         }
     }
@@ -139,6 +152,8 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         confidence: plan.confidence,
         margin: plan.margin,
         base: plan.base.clone(),
+        base_asked: plan.base_asked,
+        needs: plan.needs.clone(),
         time_limit_ns: plan.time_limit.map(ns),
         profile: false,
         published: plan.published.clone(),
@@ -147,6 +162,10 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         cells,
         environment: meter::environment::capture(&sampler.meter),
     };
+    assess::check_base(&header).map_err(|why| Error::Base {
+        base: plan.base.clone().unwrap_or_default(),
+        why,
+    })?;
     if signals::interrupted() {
         return Err(measure::Error::Interrupted.into());
     }
@@ -208,7 +227,7 @@ impl Prepared {
     ) -> Result<(Run, Option<Error>), Error> {
         let (mut writer, mut samples, mut profiles) = match self.before.take() {
             Some(mut before) => {
-                before.writer.go_on()?;
+                before.writer.go_on(&self.header)?;
                 (before.writer, before.samples, before.profiles)
             }
             None => (

@@ -80,6 +80,12 @@ pub struct Header {
     pub margin: f64,
     /// What others are compared with: a path, or `AXIS=VALUE`.
     pub base: Option<String>,
+    /// Did somebody ask for that base? Then nothing stands in for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub base_asked: bool,
+    /// What the path that is recommended must offer, as asked for with the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Feature>,
     /// Measuring ends after this, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ns: Option<u64>,
@@ -231,6 +237,8 @@ mod tests {
             confidence: 0.95,
             margin: 0.02,
             base: None,
+            base_asked: true,
+            needs: vec![Feature::Filter, Feature::HostAccess],
             time_limit_ns: None,
             profile: false,
             published: Vec::new(),

@@ -62,11 +62,13 @@ impl Writer {
         })
     }
 
-    /// Goes on with a run that was opened: takes away half a line that a kill left, and how it ended.
+    /// Goes on with a run that was opened: takes away half a line that a kill left, and how it ended, and keeps what is asked
+    /// of it now (its time limit, its needs).
     ///
     /// # Errors
     /// The files cannot be read or written.
-    pub fn go_on(&mut self) -> Result<(), Error> {
+    pub fn go_on(&mut self, header: &Header) -> Result<(), Error> {
+        replace_json(&self.directory.join(HEADER), header)?;
         let failed = |file: &str| {
             let file = self.directory.join(file);
             |source| Error::Write { file, source }
@@ -140,6 +142,16 @@ fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
             file: file.to_owned(),
             source,
         })
+}
+
+/// Writes a file anew, which is whole at any time.
+fn replace_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let new = file.with_extension("new");
+    write_json(&new, value)?;
+    fs::rename(&new, file).map_err(|source| Error::Write {
+        file: file.to_owned(),
+        source,
+    })
 }
 
 /// Keeps others from writing the run for as long as the file is open.

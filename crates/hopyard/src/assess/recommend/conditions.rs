@@ -125,6 +125,7 @@ fn doubts(evidence: &Evidence<'_>) -> Option<String> {
                 | W::Way
                 | W::Failed
                 | W::LeftOut
+                | W::NotCompared
                 | W::Width
         )
     };

@@ -71,6 +71,8 @@ pub(crate) fn run(paths: &[&str]) -> Run {
         profile: false,
         offloads: None,
         base: Some("veth".into()),
+        base_asked: false,
+        needs: Vec::new(),
         left_out: Vec::new(),
         cells: cells.collect(),
         environment: environment(),
