@@ -95,7 +95,7 @@ impl<'a> Measured<'a> {
                     continue;
                 };
                 let mut without = planned.cell.clone();
-                leave_out(axis, &mut without.axes);
+                (axis.clear)(&mut without.axes);
                 match groups.iter_mut().find(|(cell, _)| *cell == without) {
                     Some((_, swept)) => swept.cells.push((count, place)),
                     None => groups.push((
@@ -214,15 +214,6 @@ impl<'a> Measured<'a> {
 /// The value of a count in a cell that has it.
 fn count(axis: &Axis, axes: &Axes) -> Option<f64> {
     (axis.show)(axes)?.parse().ok()
-}
-
-/// Takes a count out of the comparison of cells.
-fn leave_out(axis: &Axis, axes: &mut Axes) {
-    (axis.clear)(axes);
-    // One that every cell has cannot be cleared.
-    if axis.name == "flows" {
-        axes.flows = 1;
-    }
 }
 
 /// Shares change by points, everything else by a factor.

@@ -4,7 +4,7 @@ use super::values::{
     ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, HOOKS, JOINS, PLACEMENTS, SCHEDULERS, SEGMENTS,
     STEERINGS, SWITCHES, choice,
 };
-use super::{Axis, AxisError};
+use super::{Axes, Axis, AxisError};
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units;
 
@@ -124,7 +124,7 @@ pub static AXES: &[Axis] = &[
             Ok(())
         },
         show: |axes| Some(axes.flows.to_string()),
-        clear: |_| {},
+        clear: |axes| axes.flows = Axes::default().flows,
         fits: |_, _| true,
         of_path: false,
     },
@@ -190,7 +190,7 @@ pub static AXES: &[Axis] = &[
             Ok(())
         },
         show: |axes| Some(axes.placement.to_string()),
-        clear: |_| {},
+        clear: |axes| axes.placement = Axes::default().placement,
         fits: |_, _| true,
         of_path: false,
     },
@@ -224,7 +224,7 @@ pub static AXES: &[Axis] = &[
             Ok(())
         },
         show: |axes| Some(axes.family.to_string()),
-        clear: |_| {},
+        clear: |axes| axes.family = Axes::default().family,
         fits: |_, _| true,
         of_path: false,
     },
@@ -237,7 +237,7 @@ pub static AXES: &[Axis] = &[
             Ok(())
         },
         show: |axes| Some(axes.mtu_bytes.to_string()),
-        clear: |_| {},
+        clear: |axes| axes.mtu_bytes = Axes::default().mtu_bytes,
         fits: |_, _| true,
         of_path: false,
     },
