@@ -3,6 +3,7 @@
 mod directories;
 mod every;
 mod files;
+mod means;
 mod properties;
 mod reports;
 mod shapes;
