@@ -54,7 +54,8 @@ pub struct Axis {
     pub set: fn(&mut Axes, &str) -> Result<(), AxisError>,
     /// Its value as text; `None` where it is left to the kernel or does not apply.
     pub show: fn(&Axes) -> Option<String>,
-    /// Takes it out of a cell to which it does not apply; an axis that every cell has gets its default.
+    /// Takes it out of a cell: absent, or its default where every cell has a value. Cells that differ in nothing else are
+    /// equal then.
     pub clear: fn(&mut Axes),
     /// Does it mean anything for this load and peer?
     pub fits: fn(LoadKind, Peer) -> bool,

@@ -39,12 +39,18 @@ pub(crate) const OTHERS: [(&str, &str); 34] = [
     ("tx_checksum", "on"),
 ];
 
-#[test]
-fn every_axis_takes_its_own_shown_value_back() {
+/// All of them.
+fn every_axis() -> Axes {
     let mut axes = Axes::default();
     for (name, value) in OTHERS {
         (axis(name).unwrap().set)(&mut axes, value).unwrap();
     }
+    axes
+}
+
+#[test]
+fn every_axis_takes_its_own_shown_value_back() {
+    let axes = every_axis();
     let mut again = Axes::default();
     for axis in AXES {
         let text = (axis.show)(&axes).unwrap_or_else(|| panic!("{} was not set", axis.name));
@@ -54,6 +60,26 @@ fn every_axis_takes_its_own_shown_value_back() {
         axes, again,
         "a test value is missing for a new axis, or it does not read back"
     );
+}
+
+/// Cells that differ in one axis only are equal without it: means and curves are made of such cells.
+#[test]
+fn every_axis_can_be_taken_out() {
+    let all = every_axis();
+    for axis in AXES {
+        let mut without = all.clone();
+        (axis.clear)(&mut without);
+        for other in AXES {
+            let (now, then) = ((other.show)(&without), (other.show)(&all));
+            assert_eq!(
+                now != then,
+                other.name == axis.name,
+                "{} without {}: {now:?}",
+                other.name,
+                axis.name
+            );
+        }
+    }
 }
 
 /// A wire without a limit is no missing wire.
