@@ -48,4 +48,5 @@ mod support;
 mod switches;
 mod tapswitch;
 mod watch;
+mod totals;
 mod workers;

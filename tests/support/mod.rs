@@ -12,6 +12,7 @@ pub(crate) mod plan;
 pub(crate) mod procs;
 pub(crate) mod schema;
 pub(crate) mod traces;
+pub(crate) mod skip;
 pub(crate) mod walk;
 
 use std::io::Write;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 pub(crate) use machine::{alone, beside};
 
 use hopyard::lab::Lab;
+pub(crate) use skip::{skip, skip_part};
 use hopyard::measure::Sampler;
 use hopyard::model::{Axes, Cell, LoadKind, Measurement, Peer};
 
