@@ -118,9 +118,9 @@ fn a_lab_of_two_endpoints_comes_and_goes_within_100_ms() {
             spans[0],
             spans[spans.len() - 1]
         ));
-        // The namespaces of one go while the next is built, and other programs take their time as well: that adds, and
-        // nothing takes away.
-        assert!(spans[0] < Duration::from_millis(100), "{path}: {spans:?}");
+        // The namespaces of one go while the next is built, and the machine may be disturbed. With one of five late, fewer
+        // than 8 of 20 are in time with 1.5e-5; with four of five late, 8 of 20 are in time with 0.03.
+        assert!(spans[7] < Duration::from_millis(100), "{path}: {spans:?}");
     }
 }
 

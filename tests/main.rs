@@ -15,6 +15,7 @@
 
 mod axes;
 mod broken;
+mod chance;
 mod claims;
 mod conformance;
 mod containers;
@@ -47,6 +48,6 @@ mod searches;
 mod support;
 mod switches;
 mod tapswitch;
-mod watch;
 mod totals;
+mod watch;
 mod workers;
