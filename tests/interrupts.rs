@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hopyard_net::Cgroup;
-use nix::libc::SIGINT;
+use nix::libc::{self, SIGINT};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
@@ -38,6 +38,10 @@ fn until_listening(running: &Running) {
     });
 }
 
+fn until_traffic(running: &Running) {
+    until("traffic flows", LONG, || running.in_traffic().is_some());
+}
+
 /// Those that are written to their end.
 fn samples(room: &Room) -> usize {
     let text = std::fs::read_to_string(room.at("run/samples.jsonl"));
@@ -49,6 +53,9 @@ fn interrupt(room: &Room, running: Running, signal: impl FnOnce(&Running)) -> Sa
     let namespaces = running.namespaces();
     signal(&running);
     let asked = std::time::Instant::now();
+    until("it ends", Duration::from_secs(3), || {
+        procs::find(running.pid()).is_none_or(|p| p.state == 'Z')
+    });
     let said = running.wait_for_nothing_left(&namespaces);
     assert!(asked.elapsed() < Duration::from_secs(3), "{said}");
     said.exits(130);
@@ -108,9 +115,9 @@ fn ctrl_c_in_the_warm_up() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let running = start(&room, "3s", "3s");
-        running.until_workers();
-        std::thread::sleep(Duration::from_millis(300));
+        // Traffic that is seen is the warm-up's: it lasts longer than the test waits.
+        let running = start(&room, "120s", "50ms");
+        until_traffic(&running);
         let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
         assert_eq!(samples(&room), 0, "{said}");
     });
@@ -121,9 +128,9 @@ fn ctrl_c_in_the_window() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let running = start(&room, "20ms", "5s");
-        running.until_workers();
-        std::thread::sleep(Duration::from_millis(700));
+        // The window opens with the traffic.
+        let running = start(&room, "0s", "120s");
+        until_traffic(&running);
         let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
         assert_eq!(samples(&room), 0, "{said}");
     });
@@ -188,11 +195,19 @@ fn sigterm_and_sighup_are_as_ctrl_c() {
     unharmed(|| {
         for signal in [Signal::SIGTERM, Signal::SIGHUP] {
             let room = Room::new();
-            let running = start(&room, "20ms", "5s");
-            running.until_workers();
+            let running = start(&room, "0s", "120s");
+            until_traffic(&running);
             interrupt(&room, running, |r| r.signal(signal));
         }
     });
+}
+
+/// To the first thread of a process.
+fn signal_thread(process: u32, signal: Signal) {
+    let id = process.cast_signed();
+    // SAFETY: the call takes three numbers.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, id, id, signal as i32) };
+    assert_eq!(answer, 0);
 }
 
 #[test]
@@ -200,15 +215,27 @@ fn ctrl_c_twice_ends_at_once() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let running = start(&room, "20ms", "5s");
+        let running = start(&room, "0s", "120s");
+        until_traffic(&running);
         // A stopped worker is waited for when a lab is taken down.
-        let worker = running.until_workers().remove(0);
+        let worker = running.lab_workers().remove(0);
         kill(pid(worker.pid), Signal::SIGSTOP).unwrap();
         let (namespaces, owner) = (running.namespaces(), running.pid());
-        running.signal(Signal::SIGINT);
-        std::thread::sleep(Duration::from_millis(150));
-        running.signal(Signal::SIGINT);
+        // Both wait for it to go on, so that it does nothing between them. Two of the same kind would be one, and two
+        // threads could take one each at the same time.
+        running.signal(Signal::SIGSTOP);
+        until("it stops", LONG, || {
+            procs::find(owner).is_some_and(|p| p.state == 'T')
+        });
+        signal_thread(owner, Signal::SIGINT);
+        signal_thread(owner, Signal::SIGTERM);
+        running.signal(Signal::SIGCONT);
+        until("it ends", Duration::from_secs(3), || {
+            procs::find(owner).is_none_or(|p| p.state == 'Z')
+        });
         assert_eq!(running.gone().code(), Some(130));
+        // Interrupted once, it says how it ended.
+        assert!(room.at("run/run.json").exists() && !room.at("run/end.json").exists());
         run(&["report", &room.name("run")]).exits(0);
         // What stays is for `clean`: the stopped worker, with its control group.
         run(&["clean"]).exits(0);
@@ -221,9 +248,8 @@ fn ctrl_c_twice_ends_at_once() {
 
 /// Kills the controller in mid-window.
 fn killed(room: &Room, before: impl FnOnce(&Running)) -> (u32, BTreeSet<u64>, Running) {
-    let running = start(room, "20ms", "3s");
-    running.until_workers();
-    std::thread::sleep(Duration::from_millis(300));
+    let running = start(room, "0s", "120s");
+    until_traffic(&running);
     let (owner, namespaces) = (running.pid(), running.namespaces());
     assert!(namespaces.len() >= 2, "{namespaces:?}");
     before(&running);
@@ -313,6 +339,9 @@ fn processes_in_a_dead_labs_control_group_are_ended() {
 #[test]
 fn doctor_tells_of_what_a_killed_controller_left() {
     let _alone = alone();
+    if !has_cgroup2() {
+        return;
+    }
     run(&["clean"]).exits(0);
     let room = Room::new();
     let (owner, namespaces, running) = killed(&room, |_| {});
@@ -324,6 +353,3 @@ fn doctor_tells_of_what_a_killed_controller_left() {
     let said = run(&["doctor"]);
     assert!(!said.stdout.contains("hopyard clean"), "{said}");
 }
-    if !has_cgroup2() {
-        return;
-    }
