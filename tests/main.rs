@@ -15,6 +15,7 @@
 
 mod axes;
 mod broken;
+mod chance;
 mod claims;
 mod conformance;
 mod containers;
@@ -48,5 +49,6 @@ mod support;
 mod switches;
 mod tapswitch;
 mod terminals;
+mod totals;
 mod watch;
 mod workers;

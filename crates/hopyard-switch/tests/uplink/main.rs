@@ -17,6 +17,9 @@ mod neighbours;
 mod netlink;
 mod rules;
 mod site;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../../../../tests/support/skip.rs"]
+mod skip;
 mod sockets;
 mod untouched;
 #[expect(dead_code, reason = "other tests use the rest")]
