@@ -31,6 +31,7 @@ mod kept;
 mod kernels;
 mod kills;
 mod labs;
+mod leftovers;
 mod netfilter;
 mod offloads;
 mod ovs;
