@@ -25,6 +25,7 @@ mod exports;
 mod floods;
 mod forward;
 mod hooks;
+mod hostile_guests;
 mod hostile_runs;
 mod html;
 mod interrupts;
