@@ -22,6 +22,7 @@ mod diff;
 mod directories;
 mod doctor;
 mod exports;
+mod fetches;
 mod floods;
 mod forward;
 mod hooks;
