@@ -39,6 +39,7 @@ mod netfilter;
 mod offloads;
 mod ovs;
 mod ovs_failures;
+mod packages;
 mod pipes;
 mod profile;
 mod protocol;
