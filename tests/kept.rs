@@ -10,6 +10,7 @@ use hopyard::model::Peer;
 use hopyard_net::Cgroup;
 use nix::sys::signal::Signal;
 
+use crate::leftovers::dead_id;
 use crate::support::cli::{PROGRAM, Running, hopyard, run};
 use crate::support::host::{has_cgroup2, unharmed};
 use crate::support::traces::Traces;
@@ -364,7 +365,7 @@ fn clean_beside_a_builder_takes_nothing_of_its_lab() {
         let cleaner = scope.spawn(|| {
             let mut removed = Vec::new();
             while !done.load(Relaxed) {
-                let cleaned = hopyard::lab::clean::clean().unwrap();
+                let cleaned = hopyard::lab::clean::clean(false).unwrap();
                 removed.extend(cleaned.removed);
                 removed.extend(cleaned.problems);
             }
@@ -391,8 +392,7 @@ fn clean_beside_a_builder_takes_nothing_of_its_lab() {
 fn a_draft_belongs_to_its_builder_and_to_clean_after_that() {
     let _alone = alone();
     let before = Traces::now();
-    // Nobody has process id 0.
-    for (id, builder_lives) in [(LabId::next().to_string(), true), ("0.1.1".into(), false)] {
+    for (id, builder_lives) in [(LabId::next().to_string(), true), (dead_id(), false)] {
         let draft = Path::new(keep::HOME).join(format!(".{id}"));
         std::fs::create_dir_all(&draft).unwrap();
         run(&["lab", "list"]).exits(0);

@@ -239,13 +239,16 @@ fn garbage_from_a_worker_is_shown_for_what_it_is() {
     assert!(text.contains("answered out of turn: Connected"), "{text}");
 }
 
-#[test]
-fn a_count_that_no_window_holds_is_an_error() {
-    let done = "{\"is\":\"done\",\"window_ns\":100000000,\"late_ns\":0,\
-        \"received\":{\"bytes\":18446744073709551615,\"messages\":1,\"transactions\":0},\
-        \"sent\":{\"bytes\":1,\"messages\":1,\"transactions\":0},\
-        \"send_errors\":0,\"timeouts\":0,\"slices\":[1],\"latency\":null,\"tcp\":null,\
-        \"flows\":[],\"scheduling\":{}}";
+/// What comes of workers that answer as they should and report this many bytes and slices.
+fn with_counts(bytes: u64, slices: usize) -> String {
+    let slices = vec!["1"; slices].join(",");
+    let done = format!(
+        "{{\"is\":\"done\",\"window_ns\":100000000,\"late_ns\":0,\
+        \"received\":{{\"bytes\":{bytes},\"messages\":1,\"transactions\":0}},\
+        \"sent\":{{\"bytes\":1,\"messages\":1,\"transactions\":0}},\
+        \"send_errors\":0,\"timeouts\":0,\"slices\":[{slices}],\"latency\":null,\"tcp\":null,\
+        \"flows\":[],\"scheduling\":{{}}}}"
+    );
     let (text, _) = with_stand_in(&format!(
         "{}; while read x; do case $x in \
             *'\"do\":\"serve\"'*) echo '{{\"is\":\"serving\",\"ports\":[9]}}';; \
@@ -254,11 +257,23 @@ fn a_count_that_no_window_holds_is_an_error() {
          esac; done",
         hello(VERSION)
     ));
+    text
+}
+
+#[test]
+fn a_count_that_no_window_holds_is_an_error() {
     assert_eq!(
-        text,
+        with_counts(u64::MAX, 1),
         "the worker at `a` reports a count that cannot be; start the same version of hopyard at \
          both ends: received: 18446744073709551615 is more than any window holds (281474976710656)"
     );
+}
+
+#[test]
+fn a_list_longer_than_any_load_makes_is_an_error() {
+    let text = with_counts(1, 5000);
+    let words = "slices: 5000 of them, and a load makes 100 at most";
+    assert!(text.ends_with(words), "{text}");
 }
 
 #[test]

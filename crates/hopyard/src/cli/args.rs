@@ -64,7 +64,11 @@ pub(super) enum Command {
     /// The tap switch: join multi-queue taps by MAC address, in user space
     Tapswitch(super::tapswitch::TapswitchArgs),
     /// Remove what an interrupted lab left behind
-    Clean,
+    Clean {
+        /// Kept labs that this version does not understand too
+        #[arg(long)]
+        force: bool,
+    },
     /// Print the JSON schema of results (`hopyard/run/1`)
     Schema {
         /// That of comparisons (`hopyard/diff/1`)

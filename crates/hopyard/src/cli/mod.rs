@@ -186,7 +186,7 @@ fn dispatch(command: Command) -> Done {
         Command::Lab(args) => labs::lab(args),
         Command::Switch(args) => switch::switch(args),
         Command::Tapswitch(args) => tapswitch::tapswitch(args),
-        Command::Clean => labs::clean(),
+        Command::Clean { force } => labs::clean(force),
         Command::Schema { diff: true, .. } => print(&pretty(&crate::report::diff::schema())?),
         Command::Schema { claims: true, .. } => print(&pretty(&crate::report::claims::schema())?),
         Command::Schema { .. } => print(&pretty(&crate::report::schema())?),

@@ -7,7 +7,8 @@ use hopyard_switch::{Counters, NewPort, NewSwitch, PartyStats, Shown, ShownPort,
 use serde::Serialize;
 
 use super::args::{PortCommand, SwitchArgs, SwitchCommand};
-use super::{Done, is_read, pretty, print, table};
+use super::{Done, Failure, is_read, pretty, print, table};
+use crate::lab::LabId;
 
 /// How often `stats --watch` looks.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -19,6 +20,10 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
             uplink,
             answer,
         } => {
+            if LabId::of_switch(&name).is_some() {
+                let why = format!("`{name}` is a name for switches of labs: choose another");
+                return Err(Failure::request(why));
+            }
             Switch::create(&NewSwitch {
                 name: &name,
                 uplink: uplink.as_deref(),

@@ -140,7 +140,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let header = Header {
         schema: store::SCHEMA.to_owned(),
-        id: format!("{}-{}", started.strftime("%Y%m%d-%H%M%S"), plan.name),
+        id: id(&started, &plan.name),
         plan: plan.name.clone(),
         seed,
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -174,6 +174,14 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         header,
         before: None,
     })
+}
+
+/// When and what; the name of a directory.
+fn id(started: &jiff::Timestamp, plan: &str) -> String {
+    const LONGEST: usize = 50;
+    let plan = plan.replace(|c: char| c == '/' || c.is_control(), "-");
+    let plan: String = plan.chars().take(LONGEST).collect();
+    format!("{}-{plan}", started.strftime("%Y%m%d-%H%M%S"))
 }
 
 impl Prepared {

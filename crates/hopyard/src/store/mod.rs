@@ -9,6 +9,7 @@
 //!
 //! Every report is made from these alone, so a run that was cut short is still worth something.
 
+pub(crate) mod bounded;
 mod check;
 mod place;
 mod reader;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use check::{Known, header as check_header, id as check_id};
 pub use place::{check_place, check_writable};
 pub use reader::load;
 pub use writer::Writer;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Document;
+use crate::lab::LabId;
 
 /// Directories of running switches, by their names.
 pub const HOME: &str = "/run/hopyard-tapswitch";
@@ -22,6 +23,9 @@ pub enum Error {
         "`{0}` is no name for a switch: 1 to 48 letters, digits, `-`, `_` and `.`, and no `.` first"
     )]
     Name(String),
+    /// Labs have it.
+    #[error("`{0}` is a name for switches of labs: choose another")]
+    OfLabs(String),
     /// It is taken.
     #[error("a tap switch `{0}` runs already: choose another name, or end that one")]
     Taken(String),
@@ -138,12 +142,17 @@ fn none(name: &str) -> Result<Error, Error> {
     })
 }
 
-/// Is this a name, and nobody's?
+/// Is this a name, and nobody's? That of a lab is for the switch that the lab starts.
 ///
 /// # Errors
 /// It is taken, or not a name.
 pub fn need_free(name: &str) -> Result<(), Error> {
     check(name)?;
+    if let Ok(lab) = name.parse::<LabId>()
+        && !lab.owner.is_parent()
+    {
+        return Err(Error::OfLabs(name.to_owned()));
+    }
     if runs(name) {
         return Err(Error::Taken(name.to_owned()));
     }

@@ -19,7 +19,10 @@ use crate::lab::{Error, Result, role};
 pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
     let homes = kept.homes().into_iter();
-    let daemons: Vec<u32> = homes.flat_map(|(home, id)| home.processes(&id)).collect();
+    let mut daemons = Vec::new();
+    for (home, id) in homes {
+        daemons.extend(home.daemons(&id)?);
+    }
     let mut spaces = HashMap::new();
     for space in &kept.spaces {
         let ns = NetNs::open(&directory(name).join(&space.role))?;
@@ -27,7 +30,7 @@ pub fn down(name: &str, force: bool) -> Result<()> {
     }
     let mut inside = Vec::new();
     for (pid, role) in processes_in(&spaces) {
-        if !daemons.contains(&pid) {
+        if !daemons.iter().any(|daemon| daemon.pid() == pid) {
             inside.push(format!("{} ({pid}) in `{role}`", command_name(pid)));
         }
     }
