@@ -36,6 +36,7 @@ mod mounts;
 mod netns;
 mod nft;
 mod offload;
+pub mod owned;
 mod packet;
 mod probe;
 mod rtnl;
