@@ -88,6 +88,14 @@ fn program_file(hook: Hook) -> String {
     format!("program-{}", hook.program())
 }
 
+/// Is this the name of a file of a program or of a link?
+pub(crate) fn is_file_of_a_program(name: &str) -> bool {
+    let is_of =
+        |hook| name == program_file(hook) || name == fresh_file(hook) || name == uplink_link(hook);
+    let is_slot = |slot: &str| slot.parse::<u32>().is_ok();
+    Hook::ALL.into_iter().any(is_of) || name.strip_prefix("link-port-").is_some_and(is_slot)
+}
+
 /// The file of a program that is loaded, and not yet the one to run.
 fn fresh_file(hook: Hook) -> String {
     format!("new-{}", hook.program())
@@ -119,12 +127,7 @@ pub(crate) fn load(directory: &Path) -> Result<()> {
 pub(crate) fn install(directory: &Path) -> Result<()> {
     for hook in Hook::ALL {
         let fresh = directory.join(fresh_file(hook));
-        match std::fs::rename(&fresh, directory.join(program_file(hook))) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(bpffs::file_error("put in place", &fresh)(error));
-            }
-            _ => {}
-        }
+        bpffs::rename(&fresh, &directory.join(program_file(hook)))?;
     }
     Ok(())
 }

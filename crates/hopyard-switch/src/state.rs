@@ -13,6 +13,18 @@ use crate::layout::{
 
 /// The file of the settings' map.
 pub(crate) const CONFIG: &str = "config";
+/// The files of all maps. `tests/trust.rs` holds the list against what a switch has.
+pub(crate) const MAPS: [&str; 9] = [
+    CONFIG,
+    "ports",
+    "slots_low",
+    "slots",
+    "stations",
+    "addresses",
+    "devices",
+    "holdings",
+    "counters",
+];
 
 /// How far a switch is, which its settings alone say: they are finished last and removed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

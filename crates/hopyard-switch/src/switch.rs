@@ -8,7 +8,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::bpffs::{self, Lock, check_name, directory, file_error};
+use crate::bpffs::{self, Lock, check_name, directory, is_directory};
 use crate::error::{Error, Result};
 use crate::here::{Here, check_kernel, check_uplink, device_name};
 use crate::layout::{
@@ -55,7 +55,7 @@ impl Switch {
         // From here on nobody else makes or changes a switch: what is found free stays free.
         let _lock = Lock::making_home()?;
         let directory = directory(new.name);
-        if directory.exists() {
+        if is_directory(&directory) {
             let why = format!(
                 "there is one of that name; choose another, or `hopyard switch delete {}`",
                 new.name
@@ -85,7 +85,7 @@ impl Switch {
             flags: flags(new),
             slots: FIRST_PORT,
         };
-        std::fs::create_dir(&directory).map_err(file_error("make directory", &directory))?;
+        bpffs::make_directory(&directory)?;
         let made = Self::fill(&here, new.name, &directory, config, new.uplink);
         if made.is_err() {
             // The first problem is the one to report; what stays is unfinished, so the next command
@@ -136,6 +136,9 @@ impl Switch {
         let Some(_lock) = Lock::at_home()? else {
             return Err(no_switch(name));
         };
+        if !is_directory(&directory) {
+            return Err(no_switch(name));
+        }
         match stage(&directory)? {
             Stage::Unfinished => return Err(no_switch(name)),
             found => found.check_layout(name)?,
@@ -179,7 +182,7 @@ impl Switch {
 
     /// The lock, while the switch still stands: somebody else may have deleted it since it was found.
     pub(crate) fn lock(&self) -> Result<Lock> {
-        let lock = Lock::at_home()?.filter(|_| self.directory.exists());
+        let lock = Lock::at_home()?.filter(|_| is_directory(&self.directory));
         lock.ok_or_else(|| no_switch(&self.name))
     }
 
