@@ -377,7 +377,7 @@ fn delete_killed_at_any_call() {
         }
         .run(&Site::new())
     });
-    covers("delete", &points, &["unlink", "rmdir", "umount2"]);
+    covers("delete", &points, &["unlink", "AT_REMOVEDIR", "umount2"]);
 }
 
 /// What undoes an interrupted command may be interrupted as well.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::mount::{MntFlags, umount2};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
@@ -52,6 +53,19 @@ pub fn check_directory(path: &Path) -> io::Result<()> {
 pub fn remove_file(path: &Path) -> io::Result<()> {
     let (above, name) = parent(path)?;
     Ok(unlinkat(&above, name, UnlinkatFlags::NoRemoveDir)?)
+}
+
+/// Takes off what is mounted on a file.
+///
+/// # Errors
+/// As `umount2(2)`; an error that says so where a directory above is a symbolic link.
+pub(crate) fn unmount(path: &Path) -> io::Result<()> {
+    let (above, name) = parent(path)?;
+    let inside = PathBuf::from(format!("/proc/self/fd/{}", above.as_raw_fd())).join(name);
+    Ok(umount2(
+        &inside,
+        MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW,
+    )?)
 }
 
 /// Removes an empty directory.
