@@ -1,5 +1,6 @@
 //! `hopyard lab` and `hopyard clean`, for real.
 
+use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,6 +12,7 @@ use hopyard_net::Cgroup;
 use nix::sys::signal::Signal;
 
 use crate::leftovers::dead_id;
+use crate::support::apart::apart;
 use crate::support::cli::{PROGRAM, Running, hopyard, run};
 use crate::support::host::{has_cgroup2, unharmed};
 use crate::support::traces::Traces;
@@ -438,4 +440,27 @@ fn clean_takes_away_nothing_of_the_living_and_nothing_of_others() {
     drop(other);
     assert!(!path.exists());
     assert!(Path::new(PROGRAM).exists());
+}
+
+/// Whoever can write to the directory of labs chooses what `lab down` removes as root.
+#[test]
+fn a_lab_is_kept_only_where_nobody_else_could_exchange_it() {
+    let _alone = alone();
+    apart(|| {
+        let home = Path::new(keep::HOME);
+        let data = Path::new("/run/data");
+        std::fs::create_dir(data).unwrap();
+        let refused = |why: &str, there: &Path| {
+            let up = run(&["lab", "up", "veth", "--name", "test-theirs"]);
+            assert!(!up.status.success(), "{up}");
+            up.says(&[why]);
+            assert_eq!(std::fs::read_dir(there).unwrap().count(), 0, "{up}");
+        };
+        std::fs::create_dir(home).unwrap();
+        chown(home, Some(1000), None).unwrap();
+        refused("`/run/hopyard` belongs to user 1000", home);
+        std::fs::remove_dir(home).unwrap();
+        symlink(data, home).unwrap();
+        refused("symbolic link", data);
+    });
 }

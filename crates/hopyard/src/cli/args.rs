@@ -293,6 +293,7 @@ Examples:
   hopyard switch port add guests tap3 --mac 02:00:00:00:00:03 --ip 192.0.2.3 --vlan 7 --isolated
   hopyard switch show guests
   hopyard switch stats guests --watch
+  hopyard switch uplink guests eth0                             after eth0 was made again
   hopyard switch delete guests
 
 The uplink stays up and keeps its addresses and routes. Frames between ports, and between ports and
@@ -315,6 +316,26 @@ pub(super) enum SwitchCommand {
         /// not grow with the number of ports
         #[arg(long)]
         answer: bool,
+        /// Another Ethernet address of the host behind the uplink: of a macvlan, a bridge, VRRP
+        #[arg(long, value_name = "M")]
+        host_mac: Vec<hopyard_switch::Mac>,
+        /// Attach behind the eBPF programs that others have at the devices: they see frames first, and may
+        /// keep them from the switch (default: attach before them)
+        #[arg(long)]
+        behind_others: bool,
+    },
+    /// Make a device the uplink; or find it again, after it was made again or got another Ethernet address
+    ///
+    /// Ports stay as they are.
+    Uplink {
+        /// The switch
+        name: String,
+        /// The device to the wire
+        device: String,
+        /// Another Ethernet address of the host behind the uplink; these replace those there are (to have none, give
+        /// the device's own)
+        #[arg(long, value_name = "M")]
+        host_mac: Vec<hopyard_switch::Mac>,
     },
     /// Bind devices to a switch, or take them away
     Port(PortArgs),
@@ -378,6 +399,10 @@ pub(super) enum PortCommand {
         /// Let it send from any address that is nobody else's
         #[arg(long)]
         allow_spoof: bool,
+        /// Let frames to it take the queue of the device, where captures, filters and shapers are, rather than go straight
+        /// into the guest's namespace
+        #[arg(long)]
+        queued: bool,
     },
     /// Take a device away; the device itself stays
     Del {

@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopyard_net::{NetNs, enter_for_exec, make_directories};
+use hopyard_net::{NetNs, enter_for_exec, owned};
 use serde::{Deserialize, Serialize};
 
 use super::daemon::home::{HOMES, Home, OVS};
@@ -157,7 +157,8 @@ pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -
 fn claim(kept: &Kept) -> Result<()> {
     let draft = draft();
     // HOME may go with somebody's last lab at any time.
-    make_directories(&draft).map_err(file_error(format!("make directory {}", draft.display())))?;
+    owned::make_directory(&draft, 0o755)
+        .map_err(file_error(format!("make directory {}", draft.display())))?;
     let home = directory(&kept.name);
     let claimed = write(&draft, kept).and_then(|()| {
         fs::rename(&draft, &home).map_err(|error| match error.kind() {
@@ -171,8 +172,8 @@ fn claim(kept: &Kept) -> Result<()> {
     });
     if claimed.is_err() {
         // What is left of it is known by its id, and `clean` tries again.
-        let _ = fs::remove_dir_all(&draft);
-        let _ = fs::remove_dir(HOME);
+        let _ = owned::remove_tree(&draft);
+        let _ = owned::remove_directory(Path::new(HOME));
     }
     claimed
 }

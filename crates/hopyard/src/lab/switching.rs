@@ -29,8 +29,8 @@ impl Builder {
             let mut switch = Switch::create(&NewSwitch {
                 name: &name,
                 uplink,
-                answers: false,
                 hooks,
+                ..NewSwitch::default()
             })?;
             let ports = ports.into_iter().map(|(device, macs)| NewPort {
                 device,

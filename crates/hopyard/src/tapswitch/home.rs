@@ -1,11 +1,13 @@
 //! Where running switches are found by name.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use hopyard_net::owned;
 
 use super::Document;
 use crate::lab::LabId;
@@ -175,15 +177,11 @@ impl Claim {
         need_free(name)?;
         let directory = Path::new(HOME).join(name);
         let what = || format!("make directory {}", directory.display());
-        DirBuilder::new()
-            .mode(0o755)
-            .recursive(true)
-            .create(&directory)
-            .map_err(failed(what()))?;
+        owned::make_directory(&directory, 0o755).map_err(failed(what()))?;
         let socket = socket(name);
         let what = || format!("listen on {}", socket.display());
         // Nobody answers there, or it would not be free.
-        match fs::remove_file(&socket) {
+        match owned::remove_file(&socket) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(what())(error)),
             _ => {}
         }
@@ -222,9 +220,9 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         // What is left of it is nobody's, and the next of that name takes it.
-        let _ = fs::remove_file(self.directory.join("ctl"));
-        let _ = fs::remove_dir(&self.directory);
-        let _ = fs::remove_dir(HOME);
+        let _ = owned::remove_file(&self.directory.join("ctl"));
+        let _ = owned::remove_directory(&self.directory);
+        let _ = owned::remove_directory(Path::new(HOME));
     }
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hopyard_net::Process;
+use hopyard_net::{Process, owned};
 
 use super::Error;
 use crate::lab::LabId;
@@ -74,10 +74,7 @@ impl Home {
 
     fn make_once(&self, home: &Path) -> io::Result<()> {
         // Anybody may see which labs have one: `clean` and `doctor` need no privilege to find nothing to do.
-        DirBuilder::new()
-            .mode(0o755)
-            .recursive(true)
-            .create(self.root)?;
+        owned::make_directory(Path::new(self.root), 0o755)?;
         // Whoever may write to the sockets in it commands the daemons.
         DirBuilder::new().mode(0o700).create(home)
     }
@@ -168,7 +165,7 @@ impl Home {
     /// Removes the directory. One that is gone is no error.
     pub(in crate::lab) fn remove_files(&self, name: &str) -> Result<(), Error> {
         let home = self.directory(name);
-        match fs::remove_dir_all(&home) {
+        match owned::remove_tree(&home) {
             Err(source) if source.kind() != ErrorKind::NotFound => {
                 return Err(Error::Home {
                     what: format!("remove {}", home.display()),
@@ -178,7 +175,7 @@ impl Home {
             _ => {}
         }
         // Goes with the last lab; not empty otherwise.
-        let _ = fs::remove_dir(self.root);
+        let _ = owned::remove_directory(Path::new(self.root));
         Ok(())
     }
 }

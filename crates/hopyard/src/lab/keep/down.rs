@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use hopyard_net::{Handle, NetNs, unbind};
+use hopyard_net::{Handle, NetNs, owned, unbind};
 use hopyard_switch::Switch;
 
 use super::{HOME, Kept, STATE, directory, draft, read, state_in};
@@ -88,9 +88,9 @@ pub(in crate::lab) fn remove(name: &str) -> Vec<String> {
         tried(what, unbind(&file).map_err(|e| crate::chain(&e)));
     }
     let what = format!("remove {}", home.display());
-    tried(what, fs::remove_dir_all(&home).map_err(|e| e.to_string()));
+    tried(what, owned::remove_tree(&home).map_err(|e| e.to_string()));
     // Goes with the last lab; not empty otherwise.
-    let _ = fs::remove_dir(HOME);
+    let _ = owned::remove_directory(Path::new(HOME));
     problems
 }
 
