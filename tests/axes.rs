@@ -13,7 +13,7 @@ use hopyard_net::nft_chains;
 use crate::support::cli::PROGRAM;
 use crate::support::icmp::ping;
 use crate::support::walk::walk;
-use crate::support::{alone, beside, cell, float, one_of_five, proved, sampler, tell, until};
+use crate::support::{alone, beside, cell, float, mostly, proved, sampler, tell, until};
 
 fn build(cell: &Cell) -> Result<Lab, Error> {
     Lab::build(
@@ -224,7 +224,7 @@ fn a_rate_shapes_the_wire_both_ways() {
         for load in [LoadKind::TcpStream, LoadKind::TcpMaerts] {
             let cell = cell(path.name(), peer, load, &[("rate", "100mbit")]);
             let lab = built(&cell)?;
-            one_of_five(|| {
+            mostly(|| {
                 let what = format!("{}, {load}", path.name());
                 let counted =
                     proved(&lab, &cell, 400).unwrap_or_else(|why| panic!("{what}: {why}"));
@@ -432,7 +432,7 @@ fn a_pace_is_kept_by_every_stream() {
         let cell = cell("veth", Peer::Local, load, &set);
         let lab = built(&cell).unwrap();
         // Nobody keeps a pace while the hypervisor has the CPU, and what it takes by less than a tick is not told.
-        one_of_five(|| {
+        mostly(|| {
             let measured = proved(&lab, &cell, WINDOW_MS).unwrap();
             let window_ns = float(measured.window_ns);
             let mbit = |bytes: u64, span_ns: f64| float(bytes) * 8e3 / span_ns;

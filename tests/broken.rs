@@ -193,7 +193,7 @@ fn a_name_breaks_no_table() {
     for (format, said) in named(&room, "a,\"b\"|\n\u{1b}c") {
         said.exits(0);
         match format {
-            "csv" => said.prints(&[",\"a,\"\"b\"\"|\n\u{1b}c\",local,"]),
+            "csv" => said.prints(&[",\"a,\"\"b\"\"| c\",local,"]),
             "json" => said.prints(&[r#""path": "a,\"b\"|\n\u001bc""#]),
             "openmetrics" => said.prints(&[r#"path="a,\"b\"|\n"#]),
             "markdown" => said.prints(&["a,\"b\"\\| c"]),

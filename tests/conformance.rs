@@ -11,7 +11,7 @@ use crate::support::icmp::ping;
 use crate::support::kernels::guests_boot_one;
 use crate::support::traces::Traces;
 use crate::support::walk::{walk, walk_all};
-use crate::support::{alone, cell, one_of_five, proved, sampler, tell};
+use crate::support::{alone, cell, proved, sampler, tell, unless_disturbed};
 
 /// Of payload: as many transactions, whose responses have a byte each.
 const ENOUGH_BYTES: u64 = 100;
@@ -90,19 +90,14 @@ fn ping_both_ways(lab: &Lab) -> Result<(), String> {
 }
 
 /// A measurement in which enough arrived to tell a device of the way from one beside it. An end that has no CPU for most of
-/// a window leaves less; a path that loses most does so in each.
+/// a window leaves less; where the CPUs were there, that is the path's fault.
 fn enough(lab: &Lab, cell: &Cell) -> Result<Measurement, String> {
-    let mut measured = None;
-    one_of_five(|| {
-        let counted = measured.insert(proved(lab, cell, 100)).as_ref();
-        match counted.map(|measured| measured.received) {
-            Ok(few) if few.bytes < ENOUGH_BYTES => {
-                Err(format!("{}: only {few:?} arrived", cell.load))
-            }
-            _ => Ok(()),
+    unless_disturbed(|| match proved(lab, cell, 100)? {
+        few if few.received.bytes < ENOUGH_BYTES => {
+            Err(format!("{}: only {:?} arrived", cell.load, few.received))
         }
-    })?;
-    measured.unwrap()
+        measured => Ok(measured),
+    })
 }
 
 /// Every device of the way that the path says moved.

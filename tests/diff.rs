@@ -121,6 +121,7 @@ fn what_cannot_be_compared_is_refused() {
                 "no cell in common",
                 "veth/local/tcp_rr",
                 "veth/local/udp_rr",
+                "measure both runs with the same --loads",
             ],
         );
         refused(

@@ -7,7 +7,7 @@ use hopyard::model::{Arrivals, Cell, LoadKind, Measurement, Outcome, Peer, Sampl
 use hopyard_net::apply_ruleset;
 
 use crate::support::cli::run;
-use crate::support::{alone, cell, float, one_of_five, proved, sampler, tell};
+use crate::support::{alone, cell, float, mostly, proved, sampler, tell, unless_disturbed};
 
 fn built(path: &str, load: LoadKind, set: &[(&str, &str)]) -> (Lab, Cell) {
     let cell = cell(path, Peer::Local, load, set);
@@ -31,7 +31,7 @@ fn a_flood_is_told_flow_by_flow() {
     for family in ["4", "6"] {
         let set = [("flows", "4"), ("message_size", "64"), ("family", family)];
         let (lab, cell) = built("bridge", LoadKind::UdpFlood, &set);
-        one_of_five(|| {
+        mostly(|| {
             let (m, arrivals) = measured(&lab, &cell, 400);
             flows_are_told(&arrivals);
             let [busy] = arrivals.receiver_cpu_ns[..] else {
@@ -79,11 +79,15 @@ fn a_thousand_senders() {
     let _alone = alone();
     let set = [("flows", "1000"), ("message_size", "64")];
     let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
-    let (_, arrivals) = measured(&lab, &cell, 1000);
-    assert_eq!(arrivals.flows.len(), 1000);
-    let heard = arrivals.flows.iter().filter(|f| f.packets > 0).count();
-    tell(&format!("{heard} of 1,000 senders had a turn in a second"));
-    assert!(heard > 20, "{heard}");
+    unless_disturbed(|| {
+        let arrivals = proved(&lab, &cell, 1000)?.arrivals.unwrap();
+        assert_eq!(arrivals.flows.len(), 1000);
+        let heard = arrivals.flows.iter().filter(|f| f.packets > 0).count();
+        let said = format!("{heard} of 1,000 senders had a turn in a second");
+        tell(&said);
+        if heard > 20 { Ok(()) } else { Err(said) }
+    })
+    .unwrap();
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn what_a_rule_drops_is_lost_and_what_a_socket_drops_is_said() {
     // arrived is not lost yet, which a receiver that was kept from its CPU at the end makes a few percent of.
     let set = [("message_size", "1400"), ("socket_buffer", "4KiB")];
     let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
-    one_of_five(|| {
+    mostly(|| {
         let (_, arrivals) = measured(&lab, &cell, 1500);
         let (lost, dropped) = (float(lost(&arrivals)), float(arrivals.socket_drops));
         let said = format!("a small socket: {lost} lost, {dropped} dropped");
@@ -131,7 +135,7 @@ fn an_open_loop_keeps_its_rate_and_its_distribution() {
     let _alone = alone();
     for distribution in ["constant", "poisson"] {
         let set = [
-            ("pace", "8mbit"),
+            ("pace", "16mbit"),
             ("message_size", "500"),
             ("flows", "2"),
             ("distribution", distribution),
@@ -143,8 +147,8 @@ fn an_open_loop_keeps_its_rate_and_its_distribution() {
         } else {
             (1.0, 0)
         };
-        one_of_five(|| {
-            let (m, arrivals) = measured(&lab, &cell, 2000);
+        mostly(|| {
+            let (m, arrivals) = measured(&lab, &cell, 1000);
             let rate = float(arrivals.bytes()) * 8e9 / float(m.window_ns);
             let gaps = arrivals.interarrival.as_ref().unwrap();
             let latency = m.latency.unwrap();
@@ -161,8 +165,8 @@ fn an_open_loop_keeps_its_rate_and_its_distribution() {
             assert!(open_loop.due.abs_diff(4000) <= off, "{open_loop:?}");
             assert!(open_loop.arrived <= open_loop.due, "{open_loop:?}");
             assert!(arrivals.lateness.is_some());
-            let median = float(gaps.quantiles[4].1) / 1e6;
-            let is_spread = (median / wanted - 1.0).abs() < 0.1 && (rate / 8e6 - 1.0).abs() < 0.08;
+            let median = float(gaps.quantiles[4].1) / 0.5e6;
+            let is_spread = (median / wanted - 1.0).abs() < 0.1 && (rate / 16e6 - 1.0).abs() < 0.08;
             if is_spread && open_loop.arrived == open_loop.due && lost(&arrivals) == 0 {
                 Ok(())
             } else {
@@ -186,9 +190,7 @@ fn flows_begin_one_after_another() {
         ];
         set.extend(containers.map(|containers| ("containers", containers)));
         let (lab, cell) = built("bridge", LoadKind::UdpPaced, &set);
-        // Who has no CPU is late, and nobody is early: the best of all samples is what was meant.
-        let (mut earliest, mut arrived) = ([0; 4], 0);
-        one_of_five(|| {
+        mostly(|| {
             let (m, arrivals) = measured(&lab, &cell, 300);
             let flows = arrivals.flows.iter();
             let mut ahead: Vec<u64> = flows
@@ -197,25 +199,21 @@ fn flows_begin_one_after_another() {
             ahead.sort_unstable();
             tell(&format!("flows began {ahead:?} ms before the window"));
             assert_eq!(ahead.len(), 4);
-            // The last one has its warm-up, a third of the window.
+            // The last one has its warm-up, a third of the window. Who has no CPU is late, and nobody is early.
             for (nth, planned) in [100, 150, 200, 250].into_iter().enumerate() {
                 assert!(ahead[nth] <= planned, "{ahead:?}");
-                earliest[nth] = ahead[nth].max(earliest[nth]);
             }
             let open_loop = m.open_loop.unwrap();
             assert!(
                 open_loop.due == 3000 && open_loop.arrived <= 3000,
                 "{open_loop:?}"
             );
-            arrived = open_loop.arrived.max(arrived);
-            let mut pairs = earliest.windows(2);
+            let mut pairs = ahead.windows(2);
             let are_apart = pairs.all(|pair| (45..56).contains(&(pair[1] - pair[0])));
-            if are_apart && earliest[0] >= 90 && arrived == 3000 {
+            if are_apart && ahead[0] >= 90 && open_loop.arrived == 3000 {
                 Ok(())
             } else {
-                Err(format!(
-                    "{earliest:?} ms at the earliest, {arrived} arrived at most"
-                ))
+                Err(format!("{ahead:?} ms before the window, {open_loop:?}"))
             }
         })
         .unwrap();
@@ -234,7 +232,7 @@ fn known_delays_are_known_jitter() {
     let _alone = alone();
     let set = [("pace", "4mbit"), ("message_size", "500")];
     let (lab, cell) = built("veth", LoadKind::UdpPaced, &set);
-    let mut sampler = sampler(2000, 100);
+    let mut sampler = sampler(1000, 100);
     sampler.service_time = Duration::from_micros(200);
     let at = |quantiles: &[(f64, u64)], q: f64| {
         let found = quantiles
@@ -243,7 +241,7 @@ fn known_delays_are_known_jitter() {
             .unwrap();
         float(found.1) / 1e3
     };
-    one_of_five(|| {
+    mostly(|| {
         let m = sampler.measure_in(&lab, &cell, 0.0).unwrap();
         let arrivals = m.arrivals.unwrap();
         let [pdv, ipdv] = [arrivals.pdv, arrivals.ipdv].map(|times| times.unwrap().quantiles);
@@ -275,7 +273,7 @@ fn a_window_that_opens_with_the_traffic_has_it_from_its_start() {
     let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
     for (warm_up_ms, before_ns) in [(0, 0), (100, 100_000_000)] {
         let sampler = sampler(500, warm_up_ms);
-        one_of_five(|| {
+        mostly(|| {
             let m = sampler.measure_in(&lab, &cell, 0.0).unwrap();
             let arrivals = m.arrivals.as_ref().unwrap();
             let series = arrivals.series.as_ref().unwrap();
@@ -317,17 +315,25 @@ fn the_senders_cpu_is_told_from_the_receivers() {
         let (lab, cell) = built("veth", load, set);
         measured(&lab, &cell, 400).0.client_cpus.unwrap().busy_ratio
     };
-    let paced = busy(
-        LoadKind::UdpPaced,
-        &[("pace", "1mbit"), ("message_size", "1000")],
-    );
-    let flood = busy(LoadKind::UdpFlood, &[("message_size", "64")]);
-    tell(&format!(
-        "sender's CPU busy: paced {:.1} %, flood {:.1} %",
-        paced * 100.0,
-        flood * 100.0
-    ));
-    assert!(paced < 0.5 && flood > 0.9, "{paced} {flood}");
+    unless_disturbed(|| {
+        let paced = busy(
+            LoadKind::UdpPaced,
+            &[("pace", "1mbit"), ("message_size", "1000")],
+        );
+        let flood = busy(LoadKind::UdpFlood, &[("message_size", "64")]);
+        let said = format!(
+            "sender's CPU busy: paced {:.1} %, flood {:.1} %",
+            paced * 100.0,
+            flood * 100.0
+        );
+        tell(&said);
+        if paced < 0.5 && flood > 0.9 {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .unwrap();
 }
 
 #[test]

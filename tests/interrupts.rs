@@ -1,16 +1,15 @@
 //! Ctrl-C, SIGTERM and SIGKILL at every stage of a run.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 use hopyard_net::Cgroup;
-use nix::libc::SIGINT;
+use nix::libc::{self, SIGINT};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
 use crate::support::cli::{Running, Said, hopyard, pid, run};
-use crate::support::host::unharmed;
+use crate::support::host::{has_cgroup2, mounts_cgroup2, unharmed};
 use crate::support::plan::{Room, plan};
 use crate::support::{alone, beside, procs, tell, traces, until};
 
@@ -39,6 +38,10 @@ fn until_listening(running: &Running) {
     });
 }
 
+fn until_traffic(running: &Running) {
+    until("traffic flows", LONG, || running.in_traffic().is_some());
+}
+
 /// Those that are written to their end.
 fn samples(room: &Room) -> usize {
     let text = std::fs::read_to_string(room.at("run/samples.jsonl"));
@@ -50,6 +53,9 @@ fn interrupt(room: &Room, running: Running, signal: impl FnOnce(&Running)) -> Sa
     let namespaces = running.namespaces();
     signal(&running);
     let asked = std::time::Instant::now();
+    until("it ends", Duration::from_secs(3), || {
+        procs::find(running.pid()).is_none_or(|p| p.state == 'Z')
+    });
     let said = running.wait_for_nothing_left(&namespaces);
     assert!(asked.elapsed() < Duration::from_secs(3), "{said}");
     said.exits(130);
@@ -109,9 +115,9 @@ fn ctrl_c_in_the_warm_up() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let running = start(&room, "3s", "3s");
-        running.until_workers();
-        std::thread::sleep(Duration::from_millis(300));
+        // Traffic that is seen is the warm-up's: it lasts longer than the test waits.
+        let running = start(&room, "120s", "50ms");
+        until_traffic(&running);
         let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
         assert_eq!(samples(&room), 0, "{said}");
     });
@@ -122,9 +128,9 @@ fn ctrl_c_in_the_window() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let running = start(&room, "20ms", "5s");
-        running.until_workers();
-        std::thread::sleep(Duration::from_millis(700));
+        // The window opens with the traffic.
+        let running = start(&room, "0s", "120s");
+        until_traffic(&running);
         let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
         assert_eq!(samples(&room), 0, "{said}");
     });
@@ -189,11 +195,19 @@ fn sigterm_and_sighup_are_as_ctrl_c() {
     unharmed(|| {
         for signal in [Signal::SIGTERM, Signal::SIGHUP] {
             let room = Room::new();
-            let running = start(&room, "20ms", "5s");
-            running.until_workers();
+            let running = start(&room, "0s", "120s");
+            until_traffic(&running);
             interrupt(&room, running, |r| r.signal(signal));
         }
     });
+}
+
+/// To the first thread of a process.
+fn signal_thread(process: u32, signal: Signal) {
+    let id = process.cast_signed();
+    // SAFETY: the call takes three numbers.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, id, id, signal as i32) };
+    assert_eq!(answer, 0);
 }
 
 #[test]
@@ -201,15 +215,27 @@ fn ctrl_c_twice_ends_at_once() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let running = start(&room, "20ms", "5s");
+        let running = start(&room, "0s", "120s");
+        until_traffic(&running);
         // A stopped worker is waited for when a lab is taken down.
-        let worker = running.until_workers().remove(0);
+        let worker = running.lab_workers().remove(0);
         kill(pid(worker.pid), Signal::SIGSTOP).unwrap();
         let (namespaces, owner) = (running.namespaces(), running.pid());
-        running.signal(Signal::SIGINT);
-        std::thread::sleep(Duration::from_millis(150));
-        running.signal(Signal::SIGINT);
+        // Both wait for it to go on, so that it does nothing between them. Two of the same kind would be one, and two
+        // threads could take one each at the same time.
+        running.signal(Signal::SIGSTOP);
+        until("it stops", LONG, || {
+            procs::find(owner).is_some_and(|p| p.state == 'T')
+        });
+        signal_thread(owner, Signal::SIGINT);
+        signal_thread(owner, Signal::SIGTERM);
+        running.signal(Signal::SIGCONT);
+        until("it ends", Duration::from_secs(3), || {
+            procs::find(owner).is_none_or(|p| p.state == 'Z')
+        });
         assert_eq!(running.gone().code(), Some(130));
+        // Interrupted once, it says how it ended.
+        assert!(room.at("run/run.json").exists() && !room.at("run/end.json").exists());
         run(&["report", &room.name("run")]).exits(0);
         // What stays is for `clean`: the stopped worker, with its control group.
         run(&["clean"]).exits(0);
@@ -222,9 +248,8 @@ fn ctrl_c_twice_ends_at_once() {
 
 /// Kills the controller in mid-window.
 fn killed(room: &Room, before: impl FnOnce(&Running)) -> (u32, BTreeSet<u64>, Running) {
-    let running = start(room, "20ms", "3s");
-    running.until_workers();
-    std::thread::sleep(Duration::from_millis(300));
+    let running = start(room, "0s", "120s");
+    until_traffic(&running);
     let (owner, namespaces) = (running.pid(), running.namespaces());
     assert!(namespaces.len() >= 2, "{namespaces:?}");
     before(&running);
@@ -243,7 +268,7 @@ fn a_killed_controller_takes_workers_and_namespaces_along_and_clean_the_rest() {
         let left = traces::groups_of(owner);
         let cleaned = run(&["clean"]);
         cleaned.exits(0);
-        if Cgroup::list().is_ok() && Path::new("/sys/fs/cgroup").exists() {
+        if mounts_cgroup2() {
             assert_eq!(left.len(), 1, "{left:?}");
             assert_eq!(
                 cleaned.stdout,
@@ -292,8 +317,7 @@ fn a_stopped_worker_of_a_killed_controller_goes_too() {
 #[test]
 fn processes_in_a_dead_labs_control_group_are_ended() {
     let _alone = alone();
-    if Cgroup::list().is_err() {
-        tell("skipped: no cgroup v2 here");
+    if !has_cgroup2() {
         return;
     }
     run(&["clean"]).exits(0);
@@ -315,14 +339,14 @@ fn processes_in_a_dead_labs_control_group_are_ended() {
 #[test]
 fn doctor_tells_of_what_a_killed_controller_left() {
     let _alone = alone();
+    if !has_cgroup2() {
+        return;
+    }
     run(&["clean"]).exits(0);
     let room = Room::new();
     let (owner, namespaces, running) = killed(&room, |_| {});
     running.wait_for_no_process(&namespaces);
-    if traces::groups_of(owner).is_empty() {
-        tell("skipped: no cgroup v2 here");
-        return;
-    }
+    assert_eq!(traces::groups_of(owner).len(), 1);
     let said = run(&["doctor"]);
     assert!(said.stdout.contains("hopyard clean"), "{said}");
     run(&["clean"]).exits(0);

@@ -1,5 +1,6 @@
 //! `hopyard lab` and `hopyard clean`, for real.
 
+use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,8 +11,10 @@ use hopyard::model::Peer;
 use hopyard_net::Cgroup;
 use nix::sys::signal::Signal;
 
+use crate::leftovers::dead_id;
+use crate::support::apart::apart;
 use crate::support::cli::{PROGRAM, Running, hopyard, run};
-use crate::support::host::unharmed;
+use crate::support::host::{has_cgroup2, unharmed};
 use crate::support::traces::Traces;
 use crate::support::{alone, procs, until};
 
@@ -346,6 +349,8 @@ fn what_a_killed_builder_leaves_is_cleaned() {
         crate::support::tell(&format!(
             "{unfinished} unfinished labs were left and cleaned"
         ));
+        // The first kills come as soon as the lab's directory is there.
+        assert!(unfinished > 0);
     });
     before.unchanged().unwrap();
 }
@@ -362,7 +367,7 @@ fn clean_beside_a_builder_takes_nothing_of_its_lab() {
         let cleaner = scope.spawn(|| {
             let mut removed = Vec::new();
             while !done.load(Relaxed) {
-                let cleaned = hopyard::lab::clean::clean().unwrap();
+                let cleaned = hopyard::lab::clean::clean(false).unwrap();
                 removed.extend(cleaned.removed);
                 removed.extend(cleaned.problems);
             }
@@ -389,8 +394,7 @@ fn clean_beside_a_builder_takes_nothing_of_its_lab() {
 fn a_draft_belongs_to_its_builder_and_to_clean_after_that() {
     let _alone = alone();
     let before = Traces::now();
-    // Nobody has process id 0.
-    for (id, builder_lives) in [(LabId::next().to_string(), true), ("0.1.1".into(), false)] {
+    for (id, builder_lives) in [(LabId::next().to_string(), true), (dead_id(), false)] {
         let draft = Path::new(keep::HOME).join(format!(".{id}"));
         std::fs::create_dir_all(&draft).unwrap();
         run(&["lab", "list"]).exits(0);
@@ -417,8 +421,7 @@ impl Drop for Foreign {
 #[test]
 fn clean_takes_away_nothing_of_the_living_and_nothing_of_others() {
     let _alone = alone();
-    if Cgroup::list().is_err() {
-        crate::support::tell("skipped: no cgroup v2 here");
+    if !has_cgroup2() {
         return;
     }
     // Not a lab's name, so not a lab's.
@@ -437,4 +440,27 @@ fn clean_takes_away_nothing_of_the_living_and_nothing_of_others() {
     drop(other);
     assert!(!path.exists());
     assert!(Path::new(PROGRAM).exists());
+}
+
+/// Whoever can write to the directory of labs chooses what `lab down` removes as root.
+#[test]
+fn a_lab_is_kept_only_where_nobody_else_could_exchange_it() {
+    let _alone = alone();
+    apart(|| {
+        let home = Path::new(keep::HOME);
+        let data = Path::new("/run/data");
+        std::fs::create_dir(data).unwrap();
+        let refused = |why: &str, there: &Path| {
+            let up = run(&["lab", "up", "veth", "--name", "test-theirs"]);
+            assert!(!up.status.success(), "{up}");
+            up.says(&[why]);
+            assert_eq!(std::fs::read_dir(there).unwrap().count(), 0, "{up}");
+        };
+        std::fs::create_dir(home).unwrap();
+        chown(home, Some(1000), None).unwrap();
+        refused("`/run/hopyard` belongs to user 1000", home);
+        std::fs::remove_dir(home).unwrap();
+        symlink(data, home).unwrap();
+        refused("symbolic link", data);
+    });
 }

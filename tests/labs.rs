@@ -1,5 +1,6 @@
 //! Labs beside and after one another, and how long one takes.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use hopyard::lab::{Lab, PATHS, Path};
@@ -8,7 +9,7 @@ use hopyard::model::{LoadKind, Peer};
 use crate::support::host::unharmed;
 use crate::support::icmp::ping;
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, cell, tell};
+use crate::support::{alone, beside, cell, skip_part, tell};
 
 fn build(path: &str, peer: Peer) -> Lab {
     let axes = cell(path, peer, LoadKind::TcpRr, &[]).axes;
@@ -72,6 +73,10 @@ fn fifty_labs_leave_the_machine_as_it_was() {
             drop(build(path.name(), *peer));
         }
         before.unchanged().unwrap();
+        if kernel_before.is_none() {
+            let present = std::path::Path::new("/sys/kernel/slab/net_namespace/shrink").exists();
+            skip_part("count of namespaces", present, "the kernel does not tell");
+        }
         // They go in the background, one after another.
         let deadline = Instant::now() + Duration::from_secs(60);
         while let (Some(before), Some(now)) = (kernel_before, namespaces_of_the_kernel())
@@ -114,9 +119,9 @@ fn a_lab_of_two_endpoints_comes_and_goes_within_100_ms() {
             spans[0],
             spans[spans.len() - 1]
         ));
-        // The namespaces of one go while the next is built, and other programs take their time as well: that adds, and
-        // nothing takes away.
-        assert!(spans[0] < Duration::from_millis(100), "{path}: {spans:?}");
+        // The namespaces of one go while the next is built, and the machine may be disturbed. With one of five late, fewer
+        // than 8 of 20 are in time with 1.5e-5; with four of five late, 8 of 20 are in time with 0.03.
+        assert!(spans[7] < Duration::from_millis(100), "{path}: {spans:?}");
     }
 }
 
@@ -124,14 +129,19 @@ fn a_lab_of_two_endpoints_comes_and_goes_within_100_ms() {
 fn a_lab_that_fails_half_way_leaves_nothing() {
     let _alone = alone();
     let before = Traces::now();
+    let mut failed = BTreeSet::new();
     for (path, peer) in combinations() {
         // The last thing a lab does is setting offloads; veth and its kin cannot have LRO.
         let axes = cell(path.name(), peer, LoadKind::TcpRr, &[("lro", "on")]).axes;
         if let Err(error) = Lab::build(path, peer, &axes) {
             assert!(error.is_unsupported(), "{error}");
+            failed.insert(path.name());
         }
     }
     before.unchanged().unwrap();
+    for path in ["veth", "bridge", "macvlan"] {
+        assert!(failed.contains(path), "only {failed:?} failed");
+    }
 }
 
 #[test]

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use hopyard::lab::paths::Need;
 use hopyard::profile::{Symbols, subsystems};
 use serde_json::Value;
 
 use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, schema, tell};
+use crate::support::walk::machine_has;
+use crate::support::{alone, beside, schema, skip_part, tell};
 
 /// Runs with profiles under a flood of small datagrams, all on one CPU.
 fn profiled(room: &Room, name: &str, paths: &str, arguments: &[&str]) -> Said {
@@ -23,7 +25,8 @@ fn has_bridge_netfilter() -> bool {
     let path = hopyard::lab::path("bridge-nf").unwrap();
     let available = path.available();
     if let Err(error) = &available {
-        tell(&format!("bridge-nf left out: {}", hopyard::chain(error)));
+        let present = machine_has(Need::BridgeNetfilter);
+        skip_part("bridge-nf", present, &hopyard::chain(error));
     }
     available.is_ok()
 }

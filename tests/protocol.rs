@@ -5,11 +5,11 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use hopyard_net::clock::monotonic_ns;
+use hopyard_net::clock::{monotonic_ns, process_cpu_ns};
 use serde_json::{Value, json};
 
 use crate::support::cli::hopyard;
-use crate::support::{beside, tell};
+use crate::support::{beside, tell, until};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const MS: u64 = 1_000_000;
@@ -143,6 +143,18 @@ fn pair(kind: &str, flows: u32) -> (Worker, Worker) {
     let accepted = server.ask(&json!({"do": "accept", "patience_ms": 5000}));
     assert_eq!(accepted["is"], "connected", "{accepted}");
     (client, server)
+}
+
+/// Waits until the window is open and both ends have worked in it.
+fn until_in_window(run: &Value, workers: [&Worker; 2]) {
+    let open_ns = run["open_ns"].as_u64().unwrap();
+    until("the window is open", PATIENCE, || monotonic_ns() > open_ns);
+    for worker in workers {
+        let pid = worker.child.id().cast_signed();
+        let used_ns = || process_cpu_ns(pid).unwrap();
+        let before_ns = used_ns();
+        until("an end works", PATIENCE, || used_ns() > before_ns + MS);
+    }
 }
 
 /// Runs a load for 100 ms, again where an end had no CPU when the window opened or closed: it sees another window
@@ -434,7 +446,7 @@ fn the_end_of_input_ends_a_worker_wherever_it_is() {
             let run = timetable(50, 60_000);
             server.say(&run);
             client.say(&run);
-            std::thread::sleep(Duration::from_millis(150));
+            until_in_window(&run, [&client, &server]);
             let (first, second) = if client_first {
                 (client, server)
             } else {
@@ -458,7 +470,7 @@ fn quit_in_mid_window_ends_a_worker() {
     let run = timetable(50, 60_000);
     server.say(&run);
     client.say(&run);
-    std::thread::sleep(Duration::from_millis(100));
+    until_in_window(&run, [&client, &server]);
     for mut worker in [client, server] {
         worker.say(&json!({"do": "quit"}));
         let (_, took) = worker.ends();

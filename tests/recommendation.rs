@@ -46,7 +46,22 @@ fn a_run_ends_with_one_that_can_be_asked_again() {
     nobody
         .exits(0)
         .prints(&["none of the measured paths can be recommended"]);
-    let free = run(&["report", &out, "--format", "json"]).exits(0).json();
+    // What the run was asked for is kept with it, and `none` asks for nothing.
+    run(&["report", &out])
+        .exits(0)
+        .prints(&["Recommendation where filter is needed"]);
+    let page = run(&["report", &out, "--format", "html"]);
+    page.exits(0).prints(&["where filter is needed"]);
+    let kept = run(&["report", &out, "--format", "json"]).exits(0).json();
+    assert_eq!(
+        kept["recommendation"]["needs"],
+        serde_json::json!(["filter"])
+    );
+    run(&["report", &out, "--need", "none,filter"])
+        .exits(2)
+        .says(&["--need none goes with no other need"]);
+    let free = run(&["report", &out, "--format", "json", "--need", "none"]);
+    let free = free.exits(0).json();
     let best = free["recommendation"]["choices"][0]["best"]
         .as_array()
         .unwrap();

@@ -142,6 +142,58 @@ fn combinations_that_mean_nothing_are_refused() {
 }
 
 #[test]
+fn a_base_that_is_asked_for_is_had_or_refused() {
+    let _beside = beside();
+    unharmed(|| {
+        let load = ["--loads", "tcp_rr", "--window", "50ms", "--blocks", "3..3"];
+        let no = |arguments: &[&str]| refused(&[&load[..], arguments].concat());
+        no(&["--paths", "veth,native", "--base", "bridge"]).says(&[
+            "cannot compare with `bridge`",
+            "the run has no such cell: add bridge to --paths",
+        ]);
+        no(&["--paths", "veth,bridge-nf", "--set", "rules=0,20", "--base", "bridge-nf"]).says(&[
+            "cannot compare with `bridge-nf`",
+            "veth/local/tcp_rr (it has several values of rules, which they do not have; set one value)",
+        ]);
+        no(&[
+            "--paths",
+            "veth,bridge",
+            "--set",
+            "rules=20",
+            "--base",
+            "rules=0",
+        ])
+        .says(&[
+            "cannot compare with `rules=0`",
+            "add 0 to the values of --set rules",
+        ]);
+        let room = Room::new();
+        let out = room.name("run");
+        let paths = ["run", "--paths", "native,veth,bridge,bridge-nf"];
+        let base = [
+            "--set",
+            "rules=20",
+            "--base",
+            "bridge-nf",
+            "--json",
+            "--out",
+            &out,
+        ];
+        let report = run(&[&paths[..], &load, &base].concat()).exits(0).json();
+        for cell in report["cells"].as_array().unwrap() {
+            let verdicts = cell["verdicts"].as_object().unwrap();
+            assert_eq!(verdicts.is_empty(), cell["path"] == "bridge-nf", "{cell:#}");
+            for verdict in verdicts.values() {
+                assert_eq!(verdict["base"], "bridge-nf", "{cell:#}");
+            }
+        }
+        run(&["report", &out])
+            .exits(0)
+            .prints(&["compared with bridge-nf"]);
+    });
+}
+
+#[test]
 fn a_plan_file_is_wrong_in_a_line_at_a_key() {
     let _beside = beside();
     unharmed(|| {

@@ -124,8 +124,14 @@ fn a_run_out_of_time_gets_more_of_it() {
     let out = room.name("run");
     let report = run(&["report", &out, "--format", "json"]).exits(0).json();
     assert_ne!(report["run"]["blocks"], 3);
-    run(&["run", "--resume", &out, "--time-limit", "1m"]).exits(0);
+    let more = ["--time-limit", "1m", "--need", "filter"];
+    run(&[&["run", "--resume", &out], &more[..]].concat()).exits(0);
     is_whole(&room);
+    // What is asked now is kept in place of what was asked before.
+    let text = std::fs::read_to_string(room.at("run/run.json")).unwrap();
+    let header: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(header["time_limit_ns"], 60_000_000_000_u64);
+    assert_eq!(header["needs"], serde_json::json!(["filter"]));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use hopyard_net::Handle;
+
 use crate::support::apart::{NAME, Site, apart, nothing_stands};
 use crate::support::beside;
 use crate::support::cli::PROGRAM;
@@ -20,6 +22,7 @@ fn without_privilege_it_says_so_and_changes_nothing() {
             &["create", "other", "--uplink", "up0"] as &[&str],
             &["port", "add", NAME, "p1"],
             &["port", "del", NAME, "p0"],
+            &["uplink", NAME, "up0"],
             &["upgrade", NAME],
             &["delete", NAME],
             &["show"],
@@ -33,6 +36,43 @@ fn without_privilege_it_says_so_and_changes_nothing() {
                 .says(&["permission denied; run as root"]);
         }
         assert_eq!(before, (site.shown(), site.programs()));
+        site.switch(&["delete", NAME]).exits(0);
+        nothing_stands();
+    });
+}
+
+/// Nobody who makes a switch has to ask `show` what is wrong with its uplink.
+#[test]
+fn create_and_uplink_say_at_once_what_is_wrong_with_the_uplink() {
+    let _beside = beside();
+    apart(|| {
+        let site = Site::new();
+        let hub = Handle::new(&site.hub).unwrap();
+        hub.set_down("up0").unwrap();
+        for words in [
+            &[
+                "create",
+                NAME,
+                "--uplink",
+                "up0",
+                "--host-mac",
+                "00:00:5e:00:01:07",
+            ] as &[&str],
+            &["uplink", NAME, "up0"],
+            &["show", NAME],
+        ] {
+            site.switch(words)
+                .exits(0)
+                .says(&["the uplink `up0` is down"]);
+        }
+        hub.set_up("up0").unwrap();
+        assert_eq!(
+            site.shown()[0]["uplink"]["host_macs"][0],
+            "00:00:5e:00:01:07"
+        );
+        site.switch(&["uplink", NAME, "nosuch"])
+            .exits(2)
+            .says(&["there is no device `nosuch`"]);
         site.switch(&["delete", NAME]).exits(0);
         nothing_stands();
     });

@@ -6,7 +6,7 @@ use hopyard::lab::Lab;
 use hopyard::model::{Axes, Peer};
 use hopyard_net::{Cgroup, NetNs};
 
-use crate::support::host::HostState;
+use crate::support::host::{HostState, mounts_cgroup2};
 use crate::support::traces::Traces;
 use crate::support::{alone, beside, schema};
 
@@ -65,7 +65,8 @@ fn whatever_a_lab_holds_is_seen_until_it_goes() {
         "a process that nobody waited for goes unseen"
     );
     child.wait().unwrap();
-    if let Ok(group) = Cgroup::create(&format!("{}.0.0", std::process::id())) {
+    if mounts_cgroup2() {
+        let group = Cgroup::create(&format!("{}.0.0", std::process::id())).unwrap();
         assert_ne!(before, Traces::now(), "a control group goes unseen");
         group.remove().unwrap();
     }

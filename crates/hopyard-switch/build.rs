@@ -1,5 +1,8 @@
-//! Compiles the switch's programs.
+//! Compiles the switch's programs, and those that its tests put beside them.
 
 fn main() {
-    hopyard_bpf_build::compile("the direct switch", &["bpf/switch.bpf.c"]);
+    hopyard_bpf_build::compile(
+        "the direct switch",
+        &["bpf/switch.bpf.c", "tests/foreign/foreign.bpf.c"],
+    );
 }

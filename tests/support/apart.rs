@@ -72,6 +72,13 @@ impl Site {
         }
     }
 
+    /// Another device to a wire of its own, `up1`.
+    pub(crate) fn second_uplink(&self) -> NetNs {
+        let far = NetNs::create().unwrap();
+        pair(&Handle::new(&self.hub).unwrap(), "up1", &far);
+        far
+    }
+
     /// Runs `hopyard switch …` in the hub.
     pub(crate) fn switch(&self, words: &[&str]) -> Said {
         let mut all = vec!["switch"];
@@ -106,7 +113,9 @@ impl Site {
     /// The programs of switches at each hook of each device.
     pub(crate) fn programs(&self) -> Vec<(String, Vec<u32>)> {
         let mut found = Vec::new();
-        for device in ["up0", "p0", "p1", "p2"] {
+        let handle = Handle::new(&self.hub).unwrap();
+        let there = |device: &&str| handle.index(device).is_ok();
+        for device in ["up0", "up1", "p0", "p1", "p2"].into_iter().filter(there) {
             for (way, hook) in [("in", TcAttachType::Ingress), ("out", TcAttachType::Egress)] {
                 let (_, programs) = self
                     .hub

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::plan::Room;
 use super::procs::{self, Process};
-use super::{traces, until};
+use super::traces;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_hopyard");
 /// No command of these tests takes so long, not even where the hypervisor takes time and blocks are measured twice.
@@ -178,16 +178,6 @@ impl Running {
         let of = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
         let is_qemu = |pid: &u32| of(*pid).is_ok_and(|c| c.contains("qemu-system-"));
         self.processes().into_iter().map(|p| p.pid).find(is_qemu)
-    }
-
-    /// Waits for both workers of a sample.
-    pub(crate) fn until_workers(&self) -> Vec<Process> {
-        let mut workers = Vec::new();
-        until("two workers run", Duration::from_secs(20), || {
-            workers = self.lab_workers();
-            workers.len() == 2
-        });
-        workers
     }
 
     /// Namespaces it made, as far as they stand now.

@@ -8,6 +8,24 @@ use std::sync::Once;
 
 use serde_json::Value;
 
+use super::skip;
+
+/// Is a cgroup2 file system mounted?
+pub(crate) fn mounts_cgroup2() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts.lines().any(|line| line.contains(" - cgroup2 "))
+}
+
+/// Can control groups be made? Records the test as skipped where they cannot.
+#[track_caller]
+pub(crate) fn has_cgroup2() -> bool {
+    let listed = hopyard_net::Cgroup::list();
+    if let Err(error) = &listed {
+        skip("cgroup2", mounts_cgroup2(), &hopyard::chain(error));
+    }
+    listed.is_ok()
+}
+
 /// Keys of `ip -j` that change by themselves: life times of leased addresses and cached routes, and
 /// the timers of bridges.
 const VOLATILE_FIELDS: [&str; 10] = [

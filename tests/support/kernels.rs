@@ -19,6 +19,16 @@ pub(crate) fn kernel() -> PathBuf {
     })
 }
 
+/// What looks like a kernel without modules, for what boots none.
+pub(crate) fn no_kernel(release: &str) -> Vec<u8> {
+    // The magic, and the place of the release less 0x200 (kernel Documentation/arch/x86/boot.rst).
+    let mut image = vec![0; 0x400];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
+    image[0x300..0x300 + release.len()].copy_from_slice(release.as_bytes());
+    image
+}
+
 /// Has guests of this process boot it.
 pub(crate) fn guests_boot_one() {
     choose_kernel(&kernel()).unwrap();

@@ -2,6 +2,7 @@
 
 pub(crate) mod apart;
 pub(crate) mod browser;
+pub(crate) mod chance;
 pub(crate) mod cli;
 pub(crate) mod host;
 pub(crate) mod icmp;
@@ -11,13 +12,16 @@ pub(crate) mod ovs;
 pub(crate) mod plan;
 pub(crate) mod procs;
 pub(crate) mod schema;
+pub(crate) mod skip;
 pub(crate) mod traces;
 pub(crate) mod walk;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+pub(crate) use chance::{mostly, unless_disturbed};
 pub(crate) use machine::{alone, beside};
+pub(crate) use skip::{skip, skip_part};
 
 use hopyard::lab::Lab;
 use hopyard::measure::Sampler;
@@ -73,19 +77,6 @@ pub(crate) fn proved(lab: &Lab, cell: &Cell, window_ms: u64) -> Result<Measureme
         "{}: the way is not proved: {:?} (CPUs were read over {ratio:.0} ‰ of the window)",
         cell.load, measured.way.problems
     ))
-}
-
-/// Takes up to five samples, for bounds that noise can break and cannot make hold: one sample within them proves
-/// them, and what is wrong is so in all five. What no noise can break is asserted in each. Fails with what the last
-/// of them says.
-pub(crate) fn one_of_five(mut sample: impl FnMut() -> Result<(), String>) -> Result<(), String> {
-    let mut within = sample();
-    for _ in 1..5 {
-        let Err(why) = &within else { break };
-        tell(&format!("once more: {why}"));
-        within = sample();
-    }
-    within
 }
 
 /// A cell with some axes set.

@@ -3,20 +3,25 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hopyard::lab::paths::Need;
+
 use super::cli::Running;
 use super::procs::{self, Process};
-use super::{tell, until};
+use super::walk::machine_has;
+use super::{skip, until};
 
 /// Where labs have the directories of their Open vSwitch.
 pub(crate) const HOME: &str = "/run/hopyard-ovs";
 pub(crate) const DAEMONS: [&str; 2] = ["ovs-vswitchd", "ovsdb-server"];
 
-/// Can it be run here? Says so where it cannot; that this is right is checked with every path.
+/// Can it be run here? Records the test as skipped where it cannot.
+#[track_caller]
 pub(crate) fn is_here() -> bool {
     let path = hopyard::lab::path("ovs-veth").unwrap();
     let outcome = path.available();
     if let Err(error) = &outcome {
-        tell(&format!("skipped: {}", hopyard::chain(error)));
+        let present = machine_has(Need::OpenVswitch);
+        skip("Open vSwitch", present, &hopyard::chain(error));
     }
     outcome.is_ok()
 }

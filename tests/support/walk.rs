@@ -6,7 +6,7 @@ use hopyard::lab::paths::Need;
 use hopyard::lab::{self, PATHS, Path};
 use hopyard::model::{Attach, Axes, Peer};
 
-use super::{kernels, tell};
+use super::{kernels, skip_part, tell};
 
 /// Does something for every path and peer that can be built here, but for paths whose each sample takes
 /// seconds; fails with all that failed, and where a path is passed over that this kernel has.
@@ -66,13 +66,13 @@ fn walk_those(
             }
         }
     }
-    tell(&format!(
-        "{what}: {done} combinations of path and peer, {} paths skipped that this kernel lacks{}{}",
-        skipped.len(),
-        if skipped.is_empty() { "" } else { ": " },
-        skipped.join(", ")
-    ));
+    tell(&format!("{what}: {done} combinations of path and peer"));
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    if !skipped.is_empty() {
+        // Each of them was rightly skipped: otherwise it is among the failures.
+        let reason = "this machine lacks what they need";
+        skip_part(&format!("path {}", skipped.join(", ")), false, reason);
+    }
 }
 
 /// How a path's guest can be attached; one, nothing, where it has none.
@@ -101,7 +101,7 @@ fn rightly_skipped(path: &dyn Path, needs: &[Need], error: &lab::Error) -> Resul
     if feature.is_empty() || remedy.is_empty() {
         return Err(format!("names no feature or no remedy: {source}"));
     }
-    match needs.iter().find(|need| !kernel_has(**need)) {
+    match needs.iter().find(|need| !machine_has(**need)) {
         Some(_) => Ok(()),
         None => Err(format!(
             "{} is skipped, though this kernel has all of {needs:?}: {}",
@@ -112,7 +112,7 @@ fn rightly_skipped(path: &dyn Path, needs: &[Need], error: &lab::Error) -> Resul
 }
 
 /// What iproute2 and procfs say, independently of the program.
-fn kernel_has(need: Need) -> bool {
+pub(crate) fn machine_has(need: Need) -> bool {
     match need {
         Need::Kind(kind) => {
             let more = match kind {

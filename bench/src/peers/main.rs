@@ -75,7 +75,7 @@ fn bench(options: &Options) -> Result<bool> {
     let io = |doing| move |source| Error::Io { doing, source };
     signals::listen().map_err(io("cannot listen to signals"))?;
     // What an earlier run that was killed may have left.
-    hopyard::lab::clean::clean()?;
+    hopyard::lab::clean::clean(false)?;
     let scenarios = chosen(&options.only)?;
     let versions = versions(&scenarios)?;
     let seed = options.seed.unwrap_or_else(seed_of_now);

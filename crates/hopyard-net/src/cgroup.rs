@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 use crate::directories::make_directories;
 use crate::error::{Error, Result};
 use crate::mounts::mount_points;
+use crate::owned;
 
 /// The only directory below the cgroup2 mount in which anything is made or removed.
 const HOME: &str = "hopyard";
@@ -239,7 +240,7 @@ impl Cgroup {
         }
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match fs::remove_dir(&self.path) {
+            match owned::remove_directory(&self.path) {
                 Err(error)
                     if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline =>
                 {
@@ -258,7 +259,7 @@ impl Cgroup {
             .is_some_and(|parent| parent.ends_with(HOME))
             && let Some(parent) = self.path.parent()
         {
-            fs::remove_dir(parent).ok();
+            owned::remove_directory(parent).ok();
         }
         Ok(())
     }

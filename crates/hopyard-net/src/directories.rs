@@ -11,13 +11,18 @@ const TRIES: usize = 100;
 /// # Errors
 /// As `mkdir(2)`.
 pub fn make_directories(path: &Path) -> io::Result<()> {
+    retry(|| fs::create_dir_all(path))
+}
+
+/// Tries again as long as another process removed a directory meanwhile.
+pub(crate) fn retry(make: impl Fn() -> io::Result<()>) -> io::Result<()> {
     for _ in 1..TRIES {
-        match fs::create_dir_all(path) {
+        match make() {
             Err(error) if is_gone(&error) => {}
             made => return made,
         }
     }
-    fs::create_dir_all(path)
+    make()
 }
 
 /// Was a directory there a moment ago? `ENODEV` is said of a group that is being removed (`cgroup_mkdir`), `EEXIST` of one that

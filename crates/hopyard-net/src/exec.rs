@@ -10,6 +10,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 
@@ -60,6 +61,13 @@ pub fn end_with_starter(command: &mut Command) {
     // SAFETY: between fork and exec the closure makes two system calls, prctl(2) and getppid(2); it
     // allocates nothing and takes no lock.
     unsafe { command.pre_exec(promise) };
+}
+
+/// Has a command's process be ended when it writes a file beyond so many bytes (`RLIMIT_FSIZE`).
+pub fn limit_files(command: &mut Command, most: u64) {
+    let limit = move || Ok(setrlimit(Resource::RLIMIT_FSIZE, most, most)?);
+    // SAFETY: between fork and exec the closure makes one setrlimit(2); it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(limit) };
 }
 
 /// Has a command's process keep a file of ours, by the number that is given back.

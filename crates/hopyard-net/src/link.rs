@@ -28,7 +28,21 @@ pub(crate) const IFLA_LINKINFO: u16 = 18;
 const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_ATTACHED: u16 = 2;
+const XDP_ATTACHED_NONE: u8 = 0;
+const XDP_ATTACHED_SKB: u8 = 2;
 pub(crate) const IFLA_INFO_KIND: u16 = 1;
+
+/// Where an XDP program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum XdpHook {
+    /// In the driver or the adapter: before the stack has the frame, and not at all for one that is handed over
+    /// within the stack.
+    Driver,
+    /// In the stack, for every frame that the device receives.
+    Stack,
+}
 
 /// A device as the kernel reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +71,8 @@ pub struct Link {
     pub lower: Option<u32>,
     /// The namespace that `lower` is in, by this namespace's number for it; `None`: this one.
     pub lower_ns: Option<i32>,
+    /// Where its XDP program runs, if it has one; of several, the one in the driver.
+    pub xdp: Option<XdpHook>,
 }
 
 impl Handle {
@@ -379,9 +395,18 @@ fn parse(reply: &[u8]) -> Link {
             IFLA_PROMISCUITY => link.promiscuous = u32_at(value, 0).is_some_and(|count| count > 0),
             IFLA_MASTER => link.master = u32_at(value, 0),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = u32_at(value, 0),
+            IFLA_XDP => link.xdp = xdp_hook(value),
             IFLA_LINKINFO => link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text),
             _ => {}
         }
     }
     link
+}
+
+fn xdp_hook(value: &[u8]) -> Option<XdpHook> {
+    match *attribute(value, 0, IFLA_XDP_ATTACHED)?.first()? {
+        XDP_ATTACHED_NONE => None,
+        XDP_ATTACHED_SKB => Some(XdpHook::Stack),
+        _ => Some(XdpHook::Driver),
+    }
 }

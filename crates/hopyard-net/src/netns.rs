@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::errno::Errno;
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::aside::aside;
 use crate::error::{Error, Result};
+use crate::owned;
 
 /// Where `ip netns` keeps its names.
 const RUN_NETNS: &str = "/run/netns";
@@ -169,7 +170,7 @@ impl NetNs {
             None::<&str>,
         );
         if let Err(errno) = mounted {
-            fs::remove_file(path).ok();
+            owned::remove_file(path).ok();
             return Err(Error::from_errno(what(), errno));
         }
         Ok(BoundNs {
@@ -214,18 +215,20 @@ impl BoundNs {
 /// [`Error::Missing`] if there is no such file, [`Error::Kernel`] if it cannot be removed.
 pub fn unbind(path: &Path) -> Result<()> {
     let what = || format!("remove the namespace name `{}`", path.display());
-    match umount2(path, MntFlags::MNT_DETACH) {
-        // EINVAL: a file left behind by a mount that never happened or is gone.
-        Ok(()) | Err(Errno::EINVAL) => {}
-        Err(Errno::ENOENT) => {
+    match owned::unmount(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(Error::Missing {
                 what: what(),
                 object: format!("file `{}`", path.display()),
             });
         }
-        Err(errno) => return Err(Error::from_errno(what(), errno)),
+        // EINVAL: a file left behind by a mount that never happened or is gone.
+        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => {
+            return Err(Error::from_io(what(), error));
+        }
+        _ => {}
     }
-    fs::remove_file(path).map_err(|error| Error::from_io(what(), error))
+    owned::remove_file(path).map_err(|error| Error::from_io(what(), error))
 }
 
 /// Makes a directory a shared mount point, mounting it on itself where it is none yet.

@@ -86,6 +86,21 @@ impl Handle {
             .collect()
     }
 
+    /// The kinds of the root queueing disciplines of the namespace's devices, by the index of the device; those of
+    /// `noqueue` devices are left out.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`](crate::Error::Kernel) if the dump fails.
+    pub fn root_qdiscs(&self) -> Result<Vec<(u32, String)>> {
+        let message = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
+        let replies = self.dump("list the queueing disciplines of a namespace", &message)?;
+        let roots = replies
+            .iter()
+            .filter(|reply| u32_at(reply, 12) == Some(TC_H_ROOT))
+            .filter_map(|reply| Some((u32_at(reply, 4)?, qdisc(reply).kind)));
+        Ok(roots.filter(|(_, kind)| kind != "noqueue").collect())
+    }
+
     /// The counters of the root queueing discipline of a device; `None` where it has none (`noqueue`,
     /// the default of virtual devices).
     ///

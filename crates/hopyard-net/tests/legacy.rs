@@ -1,10 +1,15 @@
 //! Rules of the old iptables, put in as its program does, in a throw-away namespace. Needs root.
 
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
+
 use std::io;
 use std::os::fd::AsRawFd;
 
 use hopyard_net::{NetNs, legacy_chains};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+use skip::skip;
 
 /// `IPT_SO_SET_REPLACE` (`linux/netfilter_ipv4/ip_tables.h`), and the shapes that it takes.
 const SET_REPLACE: libc::c_int = 64;
@@ -78,7 +83,9 @@ fn chains_of_the_old_iptables_are_found_by_their_rules() {
     match ns.run(|| filter(0)).unwrap() {
         Ok(()) => {}
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOPROTOOPT)) => {
-            println!("skipped, this kernel has no old iptables");
+            let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap();
+            let present = symbols.contains("iptable_filter_table_init");
+            skip("old iptables", present, &error.to_string());
             return;
         }
         Err(error) => panic!("{error}"),

@@ -22,6 +22,7 @@
 #define MAX_SLOTS 4096
 #define MAX_STATIONS 16384
 #define MAX_ADDRESSES 16384
+#define MAX_HOSTS 1024
 /* Devices of a lower index have their slot in an array. */
 #define LOW_DEVICES 32768
 
@@ -63,6 +64,7 @@ struct counters {
 
 #define SWITCH_ANSWERS 1
 #define SWITCH_UPGRADING 2 /* not every hook runs the new program yet: whoever finds it so goes on */
+#define SWITCH_HOSTS 0x400 /* the host has addresses beside that of the uplink: map hosts */
 
 /* The switch itself. */
 struct config {
@@ -128,6 +130,10 @@ struct holding {
 	struct address_key address;
 	__u32 kind;
 	__u64 station;
+};
+
+struct device_name {
+	char name[16]; /* IFNAMSIZ */
 };
 
 #define AT(type, field, offset) \

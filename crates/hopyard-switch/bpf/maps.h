@@ -89,11 +89,35 @@ struct {
 	__type(value, struct holding);
 } holdings SEC(".maps");
 
+/* Addresses of the host beside that of the uplink (a macvlan, a bridge, VRRP), in every VLAN. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_HOSTS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u64);
+	__type(value, __u32);
+} hosts SEC(".maps");
+
+/* The name that the uplink had when it became that, for the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, struct device_name);
+} uplink_name SEC(".maps");
+
 static __always_inline struct config *the_switch(void)
 {
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&config, &zero);
+}
+
+static __always_inline bool is_hosts(const struct config *sw, __u64 mac)
+{
+	return mac == sw->host_mac ||
+	       (sw->flags & SWITCH_HOSTS && bpf_map_lookup_elem(&hosts, &mac));
 }
 
 /* The slot of a device; 0, which is never a port's, if it is no port. */

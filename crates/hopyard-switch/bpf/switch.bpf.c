@@ -120,7 +120,7 @@ static __noinline bool owns_source(__u32 slot, __u16 vlan, __u16 flags, __u64 sr
 	if (!(flags & PORT_ANY_SOURCE))
 		return false;
 	sw = the_switch();
-	return sw && src != sw->host_mac;
+	return sw && !is_hosts(sw, src);
 }
 
 SEC("classifier")
@@ -187,7 +187,7 @@ int hopyard_port_in(struct __sk_buff *skb)
 	sw = the_switch();
 	if (!sw || !sw->uplink)
 		return drop(slot, DROP_UNKNOWN);
-	return to_uplink(skb, sw, slot, macs.dst == sw->host_mac ? SLOT_HOST : SLOT_WIRE,
+	return to_uplink(skb, sw, slot, is_hosts(sw, macs.dst) ? SLOT_HOST : SLOT_WIRE,
 			 port->vlan);
 }
 
@@ -268,7 +268,7 @@ static __always_inline bool for_port(struct __sk_buff *skb, const struct station
 /* Is this the address of a port or of the host? The wire has no business with it as a source. */
 static __always_inline bool is_party(const struct config *sw, __u64 mac, __u16 vlan)
 {
-	return mac == sw->host_mac || station_of(mac, vlan);
+	return is_hosts(sw, mac) || station_of(mac, vlan);
 }
 
 SEC("classifier")

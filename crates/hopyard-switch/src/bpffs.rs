@@ -1,18 +1,20 @@
 //! Where switches live: directories in the BPF file system, and the lock on them.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hopyard_net::owned;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::mount::{MsFlags, mount, umount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::error::{Error, Result};
-use crate::state::{CONFIG, Stage, stage};
+use crate::programs::is_file_of_a_program;
+use crate::state::{CONFIG, MAPS, Stage, stage};
 
 /// Where the BPF file system is mounted by convention.
 const BPFFS: &str = "/sys/fs/bpf";
@@ -20,12 +22,30 @@ const BPFFS: &str = "/sys/fs/bpf";
 pub(crate) const HOME: &str = "/sys/fs/bpf/hopyard/switch";
 /// Mounts of ours name this as their source, so that the last switch takes them away.
 const SOURCE: &str = "hopyard";
+/// Of mounts of ours: without it the kernel lets everybody make files there (01777, `bpf_init_fs_context`).
+const MOUNT_OPTIONS: &str = "mode=0700";
+/// Of the directories below it.
+const MODE: u32 = 0o700;
 /// What the kernel itself puts into every BPF file system.
 const BUILT_IN: [&str; 2] = ["maps.debug", "progs.debug"];
 
 pub(crate) fn file_error(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::File { what, path, source }
+}
+
+/// What to say where a file or directory of the switches cannot be reached, or is not root's alone.
+fn no_access(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let what = "look after switches";
+    let path = path.to_owned();
+    move |error| match (error.kind(), error.raw_os_error()) {
+        (ErrorKind::PermissionDenied, Some(_)) => {
+            Error::refused(what, "permission denied; run as root (CAP_SYS_ADMIN)")
+        }
+        // A reason in words: `owned` gives no number with it.
+        (_, None) => Error::refused(what, error.to_string()),
+        _ => file_error("use", &path)(error),
+    }
 }
 
 /// Is a name fit for a switch? The BPF file system reserves dots.
@@ -56,7 +76,7 @@ fn prepare() -> Result<()> {
             BPFFS,
             Some("bpf"),
             MsFlags::empty(),
-            None::<&str>,
+            Some(MOUNT_OPTIONS),
         )
         .map_err(|errno| match errno {
             Errno::EPERM => Error::refused(
@@ -66,7 +86,30 @@ fn prepare() -> Result<()> {
             other => file_error("mount the BPF file system on", Path::new(BPFFS))(other.into()),
         })?;
     }
-    fs::create_dir_all(HOME).map_err(file_error("make directory", Path::new(HOME)))
+    let home = Path::new(HOME);
+    owned::make_directory(home, MODE).map_err(no_access(home))
+}
+
+/// Is [`HOME`] there? It must be root's alone then: what is below it is loaded, and removed, as root.
+fn is_home_there() -> Result<bool> {
+    let home = Path::new(HOME);
+    match owned::check_directory(home) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        checked => checked.map(|()| true).map_err(no_access(home)),
+    }
+}
+
+/// Makes the directory of a switch.
+pub(crate) fn make_directory(path: &Path) -> Result<()> {
+    DirBuilder::new()
+        .mode(MODE)
+        .create(path)
+        .map_err(file_error("make directory", path))
+}
+
+/// Is there a directory? A link to one is none.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|data| data.is_dir())
 }
 
 /// The right to make, change and remove switches, [`HOME`] and the mount: one holder at a time; ends with
@@ -94,15 +137,14 @@ impl Lock {
 
     /// Waits for the lock; `None` where there is no switch at all.
     pub(crate) fn at_home() -> Result<Option<Self>> {
-        let home = Path::new(HOME);
         // The lock's file goes last: where it is and `HOME` is not, somebody may have died in between, and
         // what is left goes with the lock.
-        if !is_there(home)? && !is_there(Path::new(LOCK))? {
+        if !is_home_there()? && !is_there(Path::new(LOCK))? {
             return Ok(None);
         }
         let lock = Self::wait()?;
         // Whoever held it may have removed the last switch.
-        if !is_there(home)? {
+        if !is_home_there()? {
             return Ok(None);
         }
         sweep()?;
@@ -117,14 +159,9 @@ impl Lock {
                 .truncate(false)
                 .write(true)
                 .mode(0o600)
+                .custom_flags(OFlag::O_NOFOLLOW.bits())
                 .open(path)
-                .map_err(|error| match error.kind() {
-                    ErrorKind::PermissionDenied => Error::refused(
-                        "look after switches",
-                        "permission denied; run as root (CAP_SYS_ADMIN)",
-                    ),
-                    _ => file_error("open", path)(error),
-                })?;
+                .map_err(no_access(path))?;
             let lock = Flock::lock(file, FlockArg::LockExclusive)
                 .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
             // Whoever held it before has removed its file, and another one may stand there now.
@@ -144,24 +181,36 @@ impl Drop for Lock {
             let _ = umount(BPFFS);
         }
         // Still under the lock, so that whoever waits for it finds out.
-        let _ = fs::remove_file(LOCK);
+        let _ = owned::remove_file(Path::new(LOCK));
     }
 }
 
-/// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead.
+/// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead. A
+/// directory with a file that no switch has is somebody else's, and stays.
 fn sweep() -> Result<()> {
     for name in names()? {
         let directory = directory(&name);
-        if let Ok(Stage::Unfinished) = stage(&directory) {
+        if let Ok(Stage::Unfinished) = stage(&directory)
+            && files(&directory)?
+                .iter()
+                .all(|file| is_file_of_a_switch(file))
+        {
             remove_directory(&directory)?;
         }
     }
     Ok(())
 }
 
+/// Does a switch have a file of this name?
+fn is_file_of_a_switch(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    MAPS.contains(&&*name) || is_file_of_a_program(&name)
+}
+
 /// Removes an empty directory; one that somebody removed before is gone as well.
 fn is_gone(directory: &Path) -> bool {
-    fs::remove_dir(directory).map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true)
+    owned::remove_directory(directory)
+        .map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true)
 }
 
 fn is_there(path: &Path) -> Result<bool> {
@@ -176,7 +225,7 @@ fn stands_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// The names of all switches, whole or not.
+/// The names of all switches, whole or not. Only directories are switches.
 pub(crate) fn names() -> Result<Vec<String>> {
     let home = Path::new(HOME);
     let entries = match fs::read_dir(home) {
@@ -187,16 +236,29 @@ pub(crate) fn names() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in entries {
         let entry = entry.map_err(file_error("read directory", home))?;
-        names.push(entry.file_name().to_string_lossy().into_owned());
+        // Of the entry itself: a link is no directory.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
     }
     names.sort();
     Ok(names)
 }
 
+/// Puts a file, if it is there, in the place of another.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(file_error("put in place", from)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Removes a file if it is there. A link's program is detached soon after, not at once: the kernel puts that
 /// off, since it waits for the packets under way.
 pub(crate) fn remove_file(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
+    match owned::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(file_error("remove", path)(error)),
         _ => Ok(()),
     }
@@ -205,11 +267,10 @@ pub(crate) fn remove_file(path: &Path) -> Result<()> {
 /// Removes the directory of a switch: its settings first, without which it is unfinished to everybody; then
 /// the links, so that no program runs without the maps it could be found by.
 pub(crate) fn remove_directory(path: &Path) -> Result<()> {
-    let mut files: Vec<PathBuf> = match fs::read_dir(path) {
-        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(file_error("read directory", path)(error)),
-    };
+    if !is_directory(path) {
+        return Ok(());
+    }
+    let mut files = files(path)?;
     let rank = |file: &PathBuf| match file.file_name().map(OsStr::to_string_lossy) {
         Some(name) if name == CONFIG => 0,
         Some(name) if name.starts_with("link-") => 1,
@@ -219,7 +280,16 @@ pub(crate) fn remove_directory(path: &Path) -> Result<()> {
     for file in &files {
         remove_file(file)?;
     }
-    fs::remove_dir(path).map_err(file_error("remove directory", path))
+    owned::remove_directory(path).map_err(file_error("remove directory", path))
+}
+
+/// What is in a directory.
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    let failed = || file_error("read directory", path);
+    let entries = fs::read_dir(path).map_err(failed())?;
+    entries
+        .map(|entry| entry.map(|entry| entry.path()).map_err(failed()))
+        .collect()
 }
 
 fn is_ours() -> bool {

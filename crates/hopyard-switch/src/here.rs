@@ -9,12 +9,13 @@ use nix::net::if_::if_indextoname;
 use crate::bpffs::{self, directory};
 use crate::error::{Error, Result};
 use crate::programs::{self, Hook, Hooks};
+use crate::running;
 use crate::state::{Stage, State, stage};
 
 /// How long the kernel may take to detach what was removed a moment ago.
 const DETACHING: Duration = Duration::from_secs(1);
 /// The same, where it shows that this is what the kernel has still to do.
-const DETACHING_LATE: Duration = Duration::from_secs(30);
+pub(crate) const DETACHING_LATE: Duration = Duration::from_secs(30);
 
 /// The calling thread's network namespace.
 pub(crate) struct Here {
@@ -31,8 +32,8 @@ impl Here {
         })
     }
 
-    /// A device that is in no switch and can be in one.
-    pub(crate) fn free_device(&self, what: &str, name: &str) -> Result<Link> {
+    /// A device that can be in a switch, whether it is in one or not.
+    pub(crate) fn fit_device(&self, what: &str, name: &str) -> Result<Link> {
         let link = self.handle.link(name)?;
         if name == "lo" {
             return Err(Error::refused(what, "`lo` leads nowhere"));
@@ -40,6 +41,12 @@ impl Here {
         if link.master.is_some() && is_pair(&link) {
             return Err(Error::refused(what, has_master(name)));
         }
+        Ok(link)
+    }
+
+    /// A device that is in no switch and can be in one.
+    pub(crate) fn free_device(&self, what: &str, name: &str) -> Result<Link> {
+        let link = self.fit_device(what, name)?;
         let began = Instant::now();
         loop {
             // Before the look: what it finds has had all this time, however late we come to look.
@@ -73,7 +80,7 @@ impl Here {
     /// Does a program run at a device, which is of no switch, only until the kernel comes to detach it?
     fn is_leaving(&self, device: &str, program: u32) -> Result<bool> {
         // Classifiers are not detached behind anybody's back.
-        if programs::is_classifier(&self.handle, device, program)? {
+        if running::is_classifier(&self.handle, device, program)? {
             return Ok(false);
         }
         if !programs::is_linked(program)? {
@@ -111,14 +118,14 @@ impl Here {
 /// A program of ours that runs at a device.
 fn running_at(handle: &Handle, device: &str) -> Result<Option<u32>> {
     for hook in [Hook::Port, Hook::UplinkOut] {
-        if let Some(id) = programs::ours_at(handle, device, hook)?.first() {
+        if let Some(id) = running::ours_at(handle, device, hook)?.first() {
             return Ok(Some(*id));
         }
     }
     Ok(None)
 }
 
-fn stray(device: &str, program: u32) -> String {
+pub(crate) fn stray(device: &str, program: u32) -> String {
     format!(
         "program {program} of a hopyard switch runs at `{device}`, but that switch is not in {}: it was \
          made under another mount of the BPF file system; delete it there, or detach the program \

@@ -12,6 +12,7 @@ pub(crate) const SLOT_HOST: u32 = 1;
 pub(crate) const FIRST_PORT: u32 = 2;
 pub(crate) const MAX_SLOTS: u32 = 4096;
 pub(crate) const LOW_DEVICES: u32 = 32768;
+pub(crate) const MAX_HOSTS: usize = 1024;
 
 /// Octets of an Ethernet header: a frame is this much longer than what the MTU counts.
 pub(crate) const ETHERNET_HEADER: u32 = 14;
@@ -23,11 +24,19 @@ pub(crate) const STATE_READY: u32 = 2;
 pub(crate) const SWITCH_ANSWERS: u32 = 1;
 pub(crate) const SWITCH_UPGRADING: u32 = 2;
 pub(crate) const SWITCH_CLSACT: u32 = 4;
+/// Attach behind the programs of others.
+pub(crate) const SWITCH_BEHIND: u32 = 0x100;
+/// The uplink was exchanged, its links are not in place yet: whoever finds it so goes on.
+pub(crate) const SWITCH_MOVING: u32 = 0x200;
+/// The host has addresses beside that of the uplink.
+pub(crate) const SWITCH_HOSTS: u32 = 0x400;
 
 pub(crate) const PORT_ISOLATED: u16 = 1;
 pub(crate) const PORT_ANY_SOURCE: u16 = 2;
 pub(crate) const PORT_HELD: u16 = 4;
 pub(crate) const PORT_PEER: u16 = 8;
+/// Frames to it take the queue, though they could go straight into the guest's namespace. For the loader.
+pub(crate) const PORT_QUEUED: u16 = 0x100;
 
 pub(crate) const STATION_OWN: u16 = 1;
 

@@ -16,10 +16,12 @@ mod mac;
 mod port;
 mod programs;
 mod remove;
+mod running;
 mod show;
 mod state;
 mod switch;
 mod upgrade;
+mod uplink;
 
 pub use bypass::{Bypassed, bypassed_rules};
 pub use error::{Error, Result};
@@ -30,3 +32,4 @@ pub use port::NewPort;
 pub use programs::Hooks;
 pub use show::{Shown, ShownPort, ShownUplink};
 pub use switch::{NewSwitch, PartyStats, Switch};
+pub use uplink::NewUplink;

@@ -2,18 +2,18 @@
 
 use std::net::IpAddr;
 
-use hopyard_net::Link;
+use hopyard_net::{Link, XdpHook};
 
 use crate::bpffs;
 use crate::error::{Error, Result};
 use crate::here::{Here, has_master, is_pair};
 use crate::layout::{
     Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION,
-    Holding, MAX_SLOTS, PORT_ANY_SOURCE, PORT_HELD, PORT_ISOLATED, PORT_PEER, PortRecord,
-    STATE_BUSY, STATE_READY, STATION_OWN, Station, station_key,
+    Holding, MAX_SLOTS, PORT_ANY_SOURCE, PORT_HELD, PORT_ISOLATED, PORT_PEER, PORT_QUEUED,
+    PortRecord, STATE_BUSY, STATE_READY, STATION_OWN, Station, station_key,
 };
 use crate::mac::Mac;
-use crate::programs::{self, Hook, Place, port_link};
+use crate::programs::{self, Hook, port_link};
 use crate::switch::Switch;
 
 /// Highest VLAN identifier (IEEE 802.1Q reserves 4095).
@@ -34,6 +34,9 @@ pub struct NewPort<'a> {
     pub isolated: bool,
     /// May it send from any address that is nobody else's?
     pub allow_spoof: bool,
+    /// Are frames to take the queue of the host's end, for captures, filters and shapers there, rather than go straight
+    /// into the guest's namespace?
+    pub queued: bool,
 }
 
 impl Switch {
@@ -116,12 +119,16 @@ impl Switch {
         self.check_stations(&macs, vlan, host).map_err(refused)?;
         self.check_addresses(&new.ips, vlan).map_err(refused)?;
         let mut flags = 0;
+        // What is handed over passes the XDP program by that the guest has in its driver.
+        let queued = new.queued || peer.is_some_and(|peer| peer.xdp == Some(XdpHook::Driver));
+        // The kernel hands a frame over between namespaces only.
+        let direct = !queued && peer.is_some() && link.lower_ns.is_some();
         for (set, bit) in [
             (new.isolated, PORT_ISOLATED),
             (new.allow_spoof, PORT_ANY_SOURCE),
             (!new.ips.is_empty(), PORT_HELD),
-            // The kernel hands a frame over between namespaces only.
-            (peer.is_some() && link.lower_ns.is_some(), PORT_PEER),
+            (direct, PORT_PEER),
+            (queued, PORT_QUEUED),
         ] {
             if set {
                 flags |= bit;
@@ -144,12 +151,13 @@ impl Switch {
         vlan: u16,
         host: u64,
     ) -> std::result::Result<(), String> {
+        let hosts = self.state.hosts().unwrap_or_default();
         for (n, mac) in macs.iter().enumerate() {
             let why = if !mac.is_station() {
                 "is no address of a station".to_owned()
             } else if macs[..n].contains(mac) {
                 "is given twice".to_owned()
-            } else if mac.to_number() == host {
+            } else if mac.to_number() == host || hosts.contains(mac) {
                 "is the host's own address".to_owned()
             } else if let Ok(owner) = self.state.stations.get(&station_key(*mac, vlan), 0) {
                 format!("is taken by port {}", self.device_of(owner.slot))
@@ -198,10 +206,7 @@ impl Switch {
         }
         self.state.set_port(slot, busy)?;
         self.state.set_slot(link.index, slot)?;
-        let place = Place {
-            handle: &here.handle,
-            hooks: config.hooks(),
-        };
+        let place = config.place(here);
         let pin = port_link(slot);
         programs::attach(&self.directory, &place, Hook::Port, &link.name, &pin)?;
         for (n, mac) in port.macs.iter().enumerate() {

@@ -6,14 +6,12 @@ use aya::EbpfLoader;
 use aya::include_bytes_aligned;
 use aya::programs::links::{FdLink, LinkError, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
-use aya::programs::{
-    LinkOrder, ProgramError, ProgramInfo, SchedClassifier, TcAttachType, loaded_links,
-};
+use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType, loaded_links};
 use hopyard_net::{Handle, Side};
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
-use crate::here::has_tcx;
+use crate::running::at;
 use crate::{bpffs, classifier};
 
 /// The compiled programs.
@@ -22,7 +20,7 @@ static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.
 /// What the kernel says of a link without a device.
 const DEFUNCT: i32 = Errno::ENOLINK as i32;
 /// What the kernel says of an identity that nothing has any more.
-const GONE: i32 = Errno::ENOENT as i32;
+pub(crate) const GONE: i32 = Errno::ENOENT as i32;
 
 /// Where the kernel runs the programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,8 +82,28 @@ pub(crate) fn uplink_link(hook: Hook) -> &'static str {
     }
 }
 
+/// The file of the link at a hook of the device that is about to be the uplink.
+pub(crate) fn fresh_uplink_link(hook: Hook) -> &'static str {
+    match hook {
+        Hook::UplinkOut => "new-link-uplink-out",
+        _ => "new-link-uplink-in",
+    }
+}
+
 fn program_file(hook: Hook) -> String {
     format!("program-{}", hook.program())
+}
+
+/// Is this the name of a file of a program or of a link?
+pub(crate) fn is_file_of_a_program(name: &str) -> bool {
+    let is_of = |hook| {
+        name == program_file(hook)
+            || name == fresh_file(hook)
+            || name == uplink_link(hook)
+            || name == fresh_uplink_link(hook)
+    };
+    let is_slot = |slot: &str| slot.parse::<u32>().is_ok();
+    Hook::ALL.into_iter().any(is_of) || name.strip_prefix("link-port-").is_some_and(is_slot)
 }
 
 /// The file of a program that is loaded, and not yet the one to run.
@@ -119,12 +137,7 @@ pub(crate) fn load(directory: &Path) -> Result<()> {
 pub(crate) fn install(directory: &Path) -> Result<()> {
     for hook in Hook::ALL {
         let fresh = directory.join(fresh_file(hook));
-        match std::fs::rename(&fresh, directory.join(program_file(hook))) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(bpffs::file_error("put in place", &fresh)(error));
-            }
-            _ => {}
-        }
+        bpffs::rename(&fresh, &directory.join(program_file(hook)))?;
     }
     Ok(())
 }
@@ -147,10 +160,12 @@ fn pinned(directory: &Path, hook: Hook) -> Result<SchedClassifier> {
 pub(crate) struct Place<'a> {
     pub(crate) handle: &'a Handle,
     pub(crate) hooks: Hooks,
+    /// May programs of others come before those of the switch?
+    pub(crate) behind: bool,
 }
 
-/// Attaches the pinned program of a hook to a device of the calling thread's namespace, behind
-/// whatever runs there, and pins the link where there is one.
+/// Attaches the pinned program of a hook to a device of the calling thread's namespace, and pins the link where there is
+/// one. It comes before whatever runs there, or is refused; where others may come before, it comes behind all.
 pub(crate) fn attach(
     directory: &Path,
     place: &Place<'_>,
@@ -160,18 +175,49 @@ pub(crate) fn attach(
 ) -> Result<()> {
     let what = format!("attach {} to `{device}`", hook.program());
     let mut program = pinned(directory, hook)?;
+    let own = program.info().map_err(Error::bpf(what.clone()))?.id();
     if place.hooks == Hooks::Clsact {
-        return classifier::attach(place.handle, &mut program, hook, device);
+        classifier::attach(place.handle, &mut program, hook, device)?;
+        return place
+            .check_first(&what, hook, device, own)
+            .inspect_err(|_| {
+                // The first problem is the one to report.
+                let _ = classifier::detach(place.handle, hook, device, own);
+            });
     }
-    let order = TcAttachOptions::TcxOrder(LinkOrder::default());
+    let order = TcAttachOptions::TcxOrder(if place.behind {
+        LinkOrder::last()
+    } else {
+        LinkOrder::first()
+    });
     let id = program
         .attach_with_options(device, hook.attach_type(), order)
         .map_err(Error::bpf(what.clone()))?;
     let attached = program.take_link(id).map_err(Error::bpf(what.clone()))?;
     let fd = FdLink::try_from(attached).map_err(Error::bpf(what.clone()))?;
-    // Until it is pinned the link ends with this process.
+    // Until it is pinned the link ends with this value, or with this process.
+    place.check_first(&what, hook, device, own)?;
     fd.pin(directory.join(link)).map_err(Error::bpf(what))?;
     Ok(())
+}
+
+impl Place<'_> {
+    /// Refuses a hook where something of others comes before the program of this identity, unless that is meant.
+    fn check_first(&self, what: &str, hook: Hook, device: &str, own: u32) -> Result<()> {
+        if self.behind {
+            return Ok(());
+        }
+        let there = at(self.handle, device, hook.side())?;
+        let mut before = there.iter().take_while(|one| one.program != Some(own));
+        let Some(other) = before.find(|one| !one.is_ours()) else {
+            return Ok(());
+        };
+        let why = format!(
+            "{other} comes before it, and what that passes, drops or redirects itself never reaches the switch: \
+             detach it, or make the switch with --behind-others if others are to come first"
+        );
+        Err(Error::refused(what, why))
+    }
 }
 
 /// Makes the pinned program of a hook run as the classifier of a device in place of the one there.
@@ -201,56 +247,6 @@ pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {
         Err(ProgramError::SyscallError(e)) if e.io_error.raw_os_error() == Some(DEFUNCT) => Ok(()),
         replaced => replaced.map(drop).map_err(Error::bpf(what)),
     }
-}
-
-/// The identities of the programs that run at a hook of a device of the handle's namespace, which is the calling
-/// thread's, and carry the name of ours.
-pub(crate) fn ours_at(handle: &Handle, device: &str, hook: Hook) -> Result<Vec<u32>> {
-    let is_ours = |name: &str| Hook::ALL.iter().any(|hook| hook.program() == name);
-    let mut ours = Vec::new();
-    if has_tcx() {
-        let programs = at_tcx(device, hook)?;
-        let found = programs
-            .iter()
-            .filter(|info| info.name_as_str().is_some_and(is_ours));
-        ours.extend(found.map(ProgramInfo::id));
-    }
-    let classifiers = handle.classifiers(device, hook.side())?;
-    let found = classifiers.iter().filter(|one| is_ours(&one.name));
-    ours.extend(found.filter_map(|one| one.program));
-    Ok(ours)
-}
-
-/// The programs at a tcx hook of a device. The kernel lists identities, and each program is asked for by its own:
-/// where one went in between, the list is old and asked for again.
-fn at_tcx(device: &str, hook: Hook) -> Result<Vec<ProgramInfo>> {
-    let mut again = 100;
-    loop {
-        match SchedClassifier::query_tcx(device, hook.attach_type()) {
-            Err(ProgramError::SyscallError(e))
-                if again > 0 && e.io_error.raw_os_error() == Some(GONE) =>
-            {
-                again -= 1;
-            }
-            asked => {
-                let what = format!("ask what runs at `{device}`");
-                return asked
-                    .map(|(_, programs)| programs)
-                    .map_err(Error::bpf(what));
-            }
-        }
-    }
-}
-
-/// Is a program one of a device's classifiers?
-pub(crate) fn is_classifier(handle: &Handle, device: &str, program: u32) -> Result<bool> {
-    for side in [Side::Ingress, Side::Egress] {
-        let classifiers = handle.classifiers(device, side)?;
-        if classifiers.iter().any(|one| one.program == Some(program)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Is there a link that runs a program and that somebody holds, by a file or a descriptor? Of those that nobody

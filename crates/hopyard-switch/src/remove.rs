@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::bpffs::{self, Lock, check_name, directory};
+use crate::bpffs::{self, Lock, check_name, directory, is_directory};
 use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::layout::Config;
@@ -37,7 +37,7 @@ impl Switch {
     pub fn remove(name: &str) -> Result<()> {
         check_name("remove a switch", name)?;
         let directory = directory(name);
-        let Some(_lock) = Lock::at_home()?.filter(|_| directory.exists()) else {
+        let Some(_lock) = Lock::at_home()?.filter(|_| is_directory(&directory)) else {
             return Err(no_switch(name));
         };
         all(&directory)
@@ -72,6 +72,10 @@ fn detach_classifiers(directory: &Path, config: &Config, from: &[(Hook, u32)]) -
 /// Removes all there is in the directory of a switch. Links end with their files; classifiers go before, where there
 /// are maps yet to tell of them.
 pub(crate) fn all(directory: &Path) -> Result<()> {
+    // What a link leads to is no switch.
+    if !is_directory(directory) {
+        return Ok(());
+    }
     if let Ok(state) = State::open(directory) {
         let config = state.config()?;
         detach_classifiers(directory, &config, &attached(&state, &config)?)?;

@@ -8,12 +8,16 @@ use serde::Serialize;
 
 use crate::bypass::bypassed_rules;
 use crate::error::Result;
-use crate::layout::{
-    Config, ETHERNET_HEADER, PORT_ANY_SOURCE, PORT_ISOLATED, PORT_PEER, PortRecord, SWITCH_ANSWERS,
-};
+use crate::layout::{ETHERNET_HEADER, PORT_ANY_SOURCE, PORT_ISOLATED, PORT_PEER, SWITCH_ANSWERS};
 use crate::mac::Mac;
-use crate::programs::{self, Hook};
 use crate::switch::Switch;
+
+mod hook;
+mod port;
+mod uplink;
+
+use hook::Findings;
+use port::PortSeen;
 
 /// A switch as it stands. Lists are in the order of the slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,6 +43,8 @@ pub struct ShownUplink {
     pub device: String,
     /// The host's Ethernet address there.
     pub mac: Mac,
+    /// Other Ethernet addresses of the host behind it.
+    pub host_macs: Vec<Mac>,
     /// Bytes of payload that a frame takes.
     pub mtu_bytes: u32,
 }
@@ -73,13 +79,13 @@ impl Switch {
     pub fn show(&self) -> Result<Shown> {
         let config = self.state.config()?;
         let ns = NetNs::current()?;
-        let mut warnings = Vec::new();
+        let mut findings = Findings::default();
         let at_home = ns.inode()? == config.netns;
         let handle = Handle::new(&ns)?;
         let links: BTreeMap<u32, Link> = if at_home {
             handle.links()?.into_iter().map(|l| (l.index, l)).collect()
         } else {
-            warnings.push(format!(
+            findings.warn(format!(
                 "the switch is in another network namespace (net:[{}]): its devices cannot be looked at \
                  from here",
                 config.netns
@@ -87,26 +93,41 @@ impl Switch {
             BTreeMap::new()
         };
         if at_home {
-            warnings.extend(self.bypassed(&ns, config.uplink, &links)?);
+            findings
+                .warnings
+                .extend(self.bypassed(&ns, config.uplink, &links)?);
+            findings.warnings.extend(self.gone(&links));
         }
         let uplink = (config.uplink != 0).then(|| {
             let link = links.get(&config.uplink);
             if at_home {
-                self.check_uplink(&handle, &config, link, &mut warnings);
+                self.check_uplink(&handle, &config, &links, &mut findings);
             }
             ShownUplink {
                 device: name_of(link, config.uplink),
                 mac: Mac::from_number(config.host_mac),
+                host_macs: self.state.hosts().unwrap_or_default(),
                 mtu_bytes: link.map_or(0, |link| link.mtu),
             }
         });
+        let qdiscs: BTreeMap<u32, String> = if at_home {
+            handle.root_qdiscs()?.into_iter().collect()
+        } else {
+            BTreeMap::new()
+        };
         let (macs, ips) = self.addresses();
         let mut ports = Vec::new();
         for (slot, record) in self.state.ports()? {
             let link = links.get(&record.device);
             if let Some(link) = link {
                 let peer = handle.lower_of(link).ok().flatten();
-                self.check_port(&handle, &record, link, peer.as_ref(), &mut warnings);
+                let port = PortSeen {
+                    record: &record,
+                    link,
+                    peer: peer.as_ref(),
+                    qdisc: qdiscs.get(&link.index).map(String::as_str),
+                };
+                self.check_port(&handle, &port, &mut findings);
             }
             let mut macs = macs.get(&slot).cloned().unwrap_or_default();
             macs.sort_by_key(|mac| (mac.to_number() != record.mac, *mac));
@@ -122,14 +143,18 @@ impl Switch {
             });
         }
         match &uplink {
+            // One that is gone takes nothing.
+            Some(up) if up.mtu_bytes == 0 => {}
             Some(up) => {
                 let differ = ports
                     .iter()
                     .filter(|port| port.mtu_bytes > 0 && port.mtu_bytes != up.mtu_bytes);
                 let other = format!("uplink `{}`", up.device);
-                warnings.extend(differ.map(|port| mismatch(port, &other, up.mtu_bytes)));
+                findings
+                    .warnings
+                    .extend(differ.map(|port| mismatch(port, &other, up.mtu_bytes)));
             }
-            None => warnings.extend(differing(&ports)),
+            None => findings.warnings.extend(differing(&ports)),
         }
         Ok(Shown {
             name: self.name.clone(),
@@ -137,7 +162,19 @@ impl Switch {
             uplink,
             answers: config.flags & SWITCH_ANSWERS != 0,
             ports,
-            warnings,
+            warnings: findings.into_warnings(),
+        })
+    }
+
+    /// A warning of the ports that were forgotten when the switch was opened.
+    fn gone(&self, links: &BTreeMap<u32, Link>) -> Option<String> {
+        let gone = self.forgotten.iter().filter(|at| !links.contains_key(at));
+        let gone: Vec<String> = gone.map(|index| format!("#{index}")).collect();
+        (!gone.is_empty()).then(|| {
+            format!(
+                "these devices are gone or in another network namespace, and no ports any more: {}",
+                gone.join(", ")
+            )
         })
     }
 
@@ -175,102 +212,6 @@ impl Switch {
         }
         (macs, ips)
     }
-
-    fn check_uplink(
-        &self,
-        handle: &Handle,
-        config: &Config,
-        link: Option<&Link>,
-        warnings: &mut Vec<String>,
-    ) {
-        let Some(link) = link else {
-            warnings.push(format!(
-                "the uplink (device {}) is gone: delete the switch and create it again",
-                config.uplink
-            ));
-            return;
-        };
-        let mac = config.host_mac;
-        let again = "delete the switch and create it again";
-        warnings.extend(shrunk(link, config.uplink_len, again));
-        warnings.extend(filters(link));
-        if link.mac != Some(Mac::from_number(mac).0) {
-            warnings.push(format!(
-                "`{}` has another Ethernet address now than {}: guests do not reach the host; delete the \
-                 switch and create it again",
-                link.name,
-                Mac::from_number(mac)
-            ));
-        }
-        for hook in [Hook::UplinkIn, Hook::UplinkOut] {
-            self.check_hook(handle, &link.name, hook, warnings);
-        }
-    }
-
-    fn check_port(
-        &self,
-        handle: &Handle,
-        record: &PortRecord,
-        link: &Link,
-        peer: Option<&Link>,
-        warnings: &mut Vec<String>,
-    ) {
-        let name = &link.name;
-        if !link.up {
-            warnings.push(format!("`{name}` is down: `ip link set {name} up`"));
-        }
-        warnings.extend(shrunk(link, record.sure_len, "remove it and add it again"));
-        if let Some(peer) = peer {
-            if peer.mtu != link.mtu {
-                warnings.push(format!(
-                    "`{name}` has an MTU of {}, its other end one of {}",
-                    link.mtu, peer.mtu
-                ));
-            }
-            if peer.gso_max_size != link.gso_max_size {
-                warnings.push(format!(
-                    "`{name}` and its other end differ in the largest GSO packet they take"
-                ));
-            }
-            let direct = record.flags & PORT_PEER != 0;
-            if direct != link.lower_ns.is_some() {
-                warnings.push(format!(
-                    "the other end of `{name}` moved to another namespace after the port was added: remove \
-                     it and add it again{}",
-                    if direct { "; until then it gets nothing" } else { " for the direct way into it" }
-                ));
-            }
-        }
-        self.check_hook(handle, name, Hook::Port, warnings);
-    }
-
-    /// Exactly one program of ours must run at a hook, the pinned one.
-    fn check_hook(&self, handle: &Handle, device: &str, hook: Hook, warnings: &mut Vec<String>) {
-        let wanted = programs::identity(&self.directory, hook);
-        match (programs::ours_at(handle, device, hook), wanted) {
-            (Ok(found), Ok(wanted)) if found == [wanted] => {}
-            (Ok(found), Ok(_)) if found.is_empty() => warnings.push(format!(
-                "the switch's program does not run at `{device}` any more: somebody detached it"
-            )),
-            (Ok(found), Ok(wanted)) => warnings.push(format!(
-                "programs {found:?} run at `{device}` instead of {wanted} alone: `hopyard switch upgrade {}`",
-                self.name
-            )),
-            (Err(error), _) | (_, Err(error)) => warnings.push(error.to_string()),
-        }
-    }
-}
-
-/// What is wrong where an adapter keeps guests' frames off: it takes only what is for the host. Software
-/// devices filter nothing.
-fn filters(link: &Link) -> Option<String> {
-    let name = &link.name;
-    (link.kind.is_none() && !link.promiscuous).then(|| {
-        format!(
-            "`{name}` is an adapter that may take no frames from the wire but those to the host: `ip link set \
-             {name} promisc on` (it stays up)"
-        )
-    })
 }
 
 /// What is wrong where a device takes less than it did when the switch learned of it: frames up to `sure_len`
@@ -301,38 +242,11 @@ fn differing(ports: &[ShownPort]) -> Vec<String> {
 fn mismatch(port: &ShownPort, other: &str, other_mtu: u32) -> String {
     format!(
         "`{}` has an MTU of {}, the {other} one of {other_mtu}: longer frames between them are dropped \
-         (reason mtu)",
+         (reason mtu), without an ICMP message to the sender",
         port.device, port.mtu_bytes
     )
 }
 
 fn name_of(link: Option<&Link>, index: u32) -> String {
     link.map_or_else(|| format!("#{index}"), |link| link.name.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_adapter_that_is_not_promiscuous_is_warned_of() {
-        let adapter = Link {
-            name: "eth0".to_owned(),
-            ..Link::default()
-        };
-        assert!(
-            filters(&adapter)
-                .unwrap()
-                .contains("ip link set eth0 promisc on")
-        );
-        let promiscuous = Link {
-            promiscuous: true,
-            ..adapter.clone()
-        };
-        let software = Link {
-            kind: Some("veth".to_owned()),
-            ..adapter
-        };
-        assert_eq!((filters(&promiscuous), filters(&software)), (None, None));
-    }
 }

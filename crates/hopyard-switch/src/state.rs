@@ -10,9 +10,24 @@ use crate::layout::{
     Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, Holding, HoldingKey,
     LAYOUT_VERSION, LOW_DEVICES, PortRecord, STATE_FREE, STATE_READY, Station,
 };
+use crate::mac::Mac;
 
 /// The file of the settings' map.
 pub(crate) const CONFIG: &str = "config";
+/// The files of all maps. `tests/trust.rs` holds the list against what a switch has.
+pub(crate) const MAPS: [&str; 11] = [
+    CONFIG,
+    "ports",
+    "slots_low",
+    "slots",
+    "stations",
+    "addresses",
+    "devices",
+    "holdings",
+    "counters",
+    "hosts",
+    "uplink_name",
+];
 
 /// How far a switch is, which its settings alone say: they are finished last and removed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +93,8 @@ pub(crate) struct State {
     devices: DevMapHash<MapData>,
     holdings: HashMap<MapData, HoldingKey, Holding>,
     counters: PerCpuArray<MapData, Counters>,
+    hosts: HashMap<MapData, u64, u32>,
+    uplink_name: Array<MapData, [u8; 16]>,
 }
 
 /// A pinned map as the kind that it is.
@@ -105,6 +122,8 @@ impl State {
             devices: pinned(directory, "devices")?,
             holdings: pinned(directory, "holdings")?,
             counters: pinned(directory, "counters")?,
+            hosts: pinned(directory, "hosts")?,
+            uplink_name: pinned(directory, "uplink_name")?,
         })
     }
 
@@ -118,6 +137,49 @@ impl State {
         self.config
             .set(0, config, 0)
             .map_err(Error::bpf("write the switch's settings"))
+    }
+
+    /// The addresses of the host beside that of the uplink.
+    pub(crate) fn hosts(&self) -> Result<Vec<Mac>> {
+        let mut hosts = Vec::new();
+        for key in self.hosts.keys() {
+            let key = key.map_err(Error::bpf("read the host's addresses"))?;
+            hosts.push(Mac::from_number(key));
+        }
+        hosts.sort();
+        Ok(hosts)
+    }
+
+    pub(crate) fn set_hosts(&mut self, hosts: &[Mac]) -> Result<()> {
+        let what = "write the host's addresses";
+        for old in self.hosts()? {
+            if !hosts.contains(&old) {
+                let removed = self.hosts.remove(&old.to_number());
+                removed.map_err(Error::bpf(what))?;
+            }
+        }
+        for mac in hosts {
+            let written = self.hosts.insert(mac.to_number(), 1_u32, 0);
+            written.map_err(Error::bpf(what))?;
+        }
+        Ok(())
+    }
+
+    /// The name that the uplink had when it became that.
+    pub(crate) fn uplink_name(&self) -> Result<String> {
+        let name = self.uplink_name.get(&0, 0);
+        let name = name.map_err(Error::bpf("read the uplink's name"))?;
+        let name = String::from_utf8_lossy(&name).into_owned();
+        Ok(name.trim_end_matches('\0').to_owned())
+    }
+
+    pub(crate) fn set_uplink_name(&mut self, name: &str) -> Result<()> {
+        let mut bytes = [0; 16];
+        for (to, from) in bytes.iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
+        let written = self.uplink_name.set(0, bytes, 0);
+        written.map_err(Error::bpf("write the uplink's name"))
     }
 
     pub(crate) fn port(&self, slot: u32) -> Result<PortRecord> {

@@ -8,17 +8,18 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::bpffs::{self, Lock, check_name, directory, file_error};
+use crate::bpffs::{self, Lock, check_name, directory, is_directory};
 use crate::error::{Error, Result};
-use crate::here::{Here, check_kernel, check_uplink, device_name};
+use crate::here::{Here, check_kernel, device_name};
 use crate::layout::{
-    Config, Counters, ETHERNET_HEADER, FIRST_PORT, LAYOUT_VERSION, SLOT_HOST, SLOT_WIRE,
-    STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS, SWITCH_CLSACT, SWITCH_UPGRADING,
+    Config, Counters, FIRST_PORT, LAYOUT_VERSION, SLOT_HOST, SLOT_WIRE, STATE_BUSY, STATE_FREE,
+    STATE_READY, SWITCH_ANSWERS, SWITCH_BEHIND, SWITCH_CLSACT, SWITCH_UPGRADING,
 };
 use crate::mac::Mac;
 use crate::programs::{self, Hook, Hooks, Place, uplink_link};
 use crate::remove;
 use crate::state::{Stage, State, stage};
+use crate::uplink::{hosts_flag, others_of_the_host};
 
 /// What a new switch is to be.
 #[derive(Debug, Clone, Default)]
@@ -27,8 +28,12 @@ pub struct NewSwitch<'a> {
     pub name: &'a str,
     /// The device to the wire, of the calling thread's namespace.
     pub uplink: Option<&'a str>,
+    /// Ethernet addresses of the host behind the uplink beside its own: of a macvlan, a bridge, VRRP.
+    pub host_macs: Vec<Mac>,
     /// Answer ARP and neighbour solicitations from the table?
     pub answers: bool,
+    /// May programs that others have at the hooks come before the switch's? They may then keep frames from it.
+    pub behind_others: bool,
     /// Where its programs run.
     pub hooks: Hooks,
 }
@@ -38,6 +43,8 @@ pub struct Switch {
     pub(crate) name: String,
     pub(crate) directory: PathBuf,
     pub(crate) state: State,
+    /// Devices of ports that were taken away since they are gone or in another namespace.
+    pub(crate) forgotten: Vec<u32>,
 }
 
 impl Switch {
@@ -55,7 +62,7 @@ impl Switch {
         // From here on nobody else makes or changes a switch: what is found free stays free.
         let _lock = Lock::making_home()?;
         let directory = directory(new.name);
-        if directory.exists() {
+        if is_directory(&directory) {
             let why = format!(
                 "there is one of that name; choose another, or `hopyard switch delete {}`",
                 new.name
@@ -66,27 +73,23 @@ impl Switch {
             .uplink
             .map(|device| here.free_device(&what, device))
             .transpose()?;
-        if let Some(link) = &uplink {
-            check_uplink(&what, link)?;
-        }
-        let host_mac = match &uplink {
-            Some(link) => link.mac.ok_or_else(|| {
-                Error::refused(&what, format!("`{}` has no Ethernet address", link.name))
-            })?,
-            None => [0; 6],
-        };
         let config = Config {
             version: LAYOUT_VERSION,
             state: STATE_BUSY,
-            uplink: uplink.as_ref().map_or(0, |link| link.index),
-            uplink_len: uplink.map_or(0, |link| link.mtu + ETHERNET_HEADER),
-            host_mac: Mac(host_mac).to_number(),
+            uplink: 0,
+            uplink_len: 0,
+            host_mac: 0,
             netns: here.inode,
             flags: flags(new),
             slots: FIRST_PORT,
         };
-        std::fs::create_dir(&directory).map_err(file_error("make directory", &directory))?;
-        let made = Self::fill(&here, new.name, &directory, config, new.uplink);
+        let config = match &uplink {
+            Some(link) => config.with_uplink(&what, link)?,
+            None => config,
+        };
+        let hosts = others_of_the_host(&what, &new.host_macs, config.host_mac)?;
+        bpffs::make_directory(&directory)?;
+        let made = Self::fill(&here, new, &directory, config, &hosts);
         if made.is_err() {
             // The first problem is the one to report; what stays is unfinished, so the next command
             // removes it.
@@ -97,32 +100,33 @@ impl Switch {
 
     fn fill(
         here: &Here,
-        name: &str,
+        new: &NewSwitch<'_>,
         directory: &Path,
         config: Config,
-        uplink: Option<&str>,
+        hosts: &[Mac],
     ) -> Result<Self> {
         programs::load(directory)?;
         programs::install(directory)?;
         let mut state = State::open(directory)?;
         state.set_config(config)?;
-        if let Some(device) = uplink {
-            let place = Place {
-                handle: &here.handle,
-                hooks: config.hooks(),
-            };
+        state.set_hosts(hosts)?;
+        if let Some(device) = new.uplink {
+            state.set_uplink_name(device)?;
+            let place = config.place(here);
             for hook in UPLINK {
                 programs::attach(directory, &place, hook, device, uplink_link(hook))?;
             }
         }
         state.set_config(Config {
             state: STATE_READY,
+            flags: config.flags | hosts_flag(hosts),
             ..config
         })?;
         Ok(Self {
-            name: name.to_owned(),
+            name: new.name.to_owned(),
             directory: directory.to_owned(),
             state,
+            forgotten: Vec::new(),
         })
     }
 
@@ -136,6 +140,9 @@ impl Switch {
         let Some(_lock) = Lock::at_home()? else {
             return Err(no_switch(name));
         };
+        if !is_directory(&directory) {
+            return Err(no_switch(name));
+        }
         match stage(&directory)? {
             Stage::Unfinished => return Err(no_switch(name)),
             found => found.check_layout(name)?,
@@ -145,6 +152,7 @@ impl Switch {
             name: name.to_owned(),
             directory,
             state,
+            forgotten: Vec::new(),
         };
         switch.repair()?;
         Ok(switch)
@@ -179,7 +187,7 @@ impl Switch {
 
     /// The lock, while the switch still stands: somebody else may have deleted it since it was found.
     pub(crate) fn lock(&self) -> Result<Lock> {
-        let lock = Lock::at_home()?.filter(|_| self.directory.exists());
+        let lock = Lock::at_home()?.filter(|_| is_directory(&self.directory));
         lock.ok_or_else(|| no_switch(&self.name))
     }
 
@@ -190,10 +198,17 @@ impl Switch {
         for slot in FIRST_PORT..self.state.config()?.slots {
             if self.state.is_tied(slot)? {
                 taken.push(slot);
-            } else if self.state.port(slot)?.state != STATE_FREE {
+                continue;
+            }
+            let record = self.state.port(slot)?;
+            if record.state == STATE_READY {
+                self.forgotten.push(record.device);
+            }
+            if record.state != STATE_FREE {
                 self.clear(slot)?;
             }
         }
+        self.repair_uplink()?;
         let config = self.state.config()?;
         if config.flags & SWITCH_UPGRADING != 0 {
             // Classifiers are out of reach from elsewhere; the next command in the namespace goes on.
@@ -278,6 +293,14 @@ impl Config {
             _ => Hooks::Clsact,
         }
     }
+
+    pub(crate) fn place<'a>(&self, here: &'a Here) -> Place<'a> {
+        Place {
+            handle: &here.handle,
+            hooks: self.hooks(),
+            behind: self.flags & SWITCH_BEHIND != 0,
+        }
+    }
 }
 
 fn flags(new: &NewSwitch<'_>) -> u32 {
@@ -286,7 +309,8 @@ fn flags(new: &NewSwitch<'_>) -> u32 {
         Hooks::Tcx => 0,
         Hooks::Clsact => SWITCH_CLSACT,
     };
-    answers | hooks
+    let behind = if new.behind_others { SWITCH_BEHIND } else { 0 };
+    answers | hooks | behind
 }
 
 /// Where programs of a switch run, by the index of the device.

@@ -46,7 +46,9 @@ impl Switch {
 
     fn replace_links(&self, config: &Config) -> Result<()> {
         if config.uplink != 0 {
-            for hook in UPLINK {
+            // An uplink that is gone has no links.
+            let is_there = |hook: &Hook| self.directory.join(uplink_link(*hook)).exists();
+            for hook in UPLINK.into_iter().filter(is_there) {
                 programs::replace(&self.directory, hook, uplink_link(hook))?;
             }
         }

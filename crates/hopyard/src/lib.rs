@@ -14,6 +14,7 @@ pub mod load;
 pub mod measure;
 pub mod meter;
 pub mod model;
+pub mod plain;
 pub mod plan;
 pub mod profile;
 pub mod report;
@@ -24,11 +25,15 @@ pub mod store;
 pub mod tapswitch;
 pub mod units;
 
-/// Says something on stderr that is neither a result nor the end of the program.
+/// Says something on stderr that is neither a result nor the end of the program, harmless wherever it is from.
 pub fn note(message: std::fmt::Arguments<'_>) {
     use std::io::Write;
     // `2>&1 | head -1` has stopped listening; that is no reason to end, and none to panic as eprintln does.
-    let _ = writeln!(std::io::stderr(), "hopyard: {message}");
+    let _ = writeln!(
+        std::io::stderr(),
+        "hopyard: {}",
+        plain::message(&message.to_string())
+    );
 }
 
 /// An error with everything below it, each said once: "cannot do this: because of that".

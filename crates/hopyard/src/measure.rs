@@ -293,10 +293,11 @@ impl Sampler {
         // A group of its own, as in a lab: Ctrl-C at the terminal is for the controller.
         command.arg("worker").process_group(0);
         let mut worker = Remote::start("ceiling", command)?;
-        let axes = match axes.search {
-            Some(_) => axes.at_pace(pace_of(axes, least_load(axes))),
-            None => axes.clone(),
-        };
+        // Nothing else can change it. Of datagrams at given instants, any pace is as good.
+        let mut axes = axes.of_message();
+        if load == LoadKind::UdpPaced {
+            axes = axes.at_pace(pace_of(&axes, least_load(&axes)));
+        }
         let request = Request::Ceiling {
             spec: LoadSpec::new(load, &axes),
             span_ms: u64::try_from(SPAN.as_millis()).unwrap_or(u64::MAX),

@@ -7,16 +7,22 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod flow;
+mod foreign;
 mod frames;
 mod guests;
 mod hooks;
 mod kinds;
+mod life;
 mod listen;
 mod many;
 mod neighbours;
 mod netlink;
+mod passed_by;
 mod rules;
 mod site;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../../../../tests/support/skip.rs"]
+mod skip;
 mod sockets;
 mod untouched;
 #[expect(dead_code, reason = "other tests use the rest")]

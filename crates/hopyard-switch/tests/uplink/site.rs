@@ -177,6 +177,7 @@ impl Site {
             uplink,
             answers,
             hooks: self.hooks,
+            ..NewSwitch::default()
         };
         self.in_hub(|| Switch::create(&new)).unwrap();
     }

@@ -22,9 +22,6 @@ use crate::model::{
 use crate::stats::{self, Curve, Estimate, Samples};
 use crate::store::Header;
 
-/// Axes that count something.
-const COUNTS: [&str; 6] = ["flows", "chain", "ports", "rules", "queues", "guest_cpus"];
-
 /// Fewest values of a curve.
 const LEAST: usize = 3;
 
@@ -88,14 +85,14 @@ impl<'a> Measured<'a> {
     /// Every curve: for each count, the cells that are alike without it.
     pub(super) fn swept(&self) -> Vec<Swept> {
         let mut all = Vec::new();
-        for axis in AXES.iter().filter(|axis| COUNTS.contains(&axis.name)) {
+        for axis in AXES.iter().filter(|axis| axis.counts) {
             let mut groups: Vec<(Cell, Swept)> = Vec::new();
             for (place, planned) in self.header.cells.iter().enumerate() {
                 let Some(count) = count(axis, &planned.cell.axes) else {
                     continue;
                 };
                 let mut without = planned.cell.clone();
-                leave_out(axis, &mut without.axes);
+                (axis.clear)(&mut without.axes);
                 match groups.iter_mut().find(|(cell, _)| *cell == without) {
                     Some((_, swept)) => swept.cells.push((count, place)),
                     None => groups.push((
@@ -214,15 +211,6 @@ impl<'a> Measured<'a> {
 /// The value of a count in a cell that has it.
 fn count(axis: &Axis, axes: &Axes) -> Option<f64> {
     (axis.show)(axes)?.parse().ok()
-}
-
-/// Takes a count out of the comparison of cells.
-fn leave_out(axis: &Axis, axes: &mut Axes) {
-    (axis.clear)(axes);
-    // One that every cell has cannot be cleared.
-    if axis.name == "flows" {
-        axes.flows = 1;
-    }
 }
 
 /// Shares change by points, everything else by a factor.

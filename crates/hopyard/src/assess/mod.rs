@@ -1,5 +1,6 @@
 //! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
 
+mod base;
 mod cells;
 pub mod curves;
 pub mod diff;
@@ -25,19 +26,20 @@ use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Estimate};
 use crate::store::{End, Header, Run};
 
+pub use base::check_base;
 pub(crate) use cells::CLOSURE;
 pub use observations::observations;
 pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
 pub use rounds::rounds_worth;
 pub(crate) use settling::time_s as settling_time_s;
 
-/// Makes the whole document of a run.
+/// Makes the whole document of a run, with a recommendation for who asked for the run.
 #[must_use]
 pub fn assess(run: &Run) -> RunReport {
-    assess_for(run, &[])
+    assess_for(run, &run.header.needs)
 }
 
-/// The same for who needs something of the path that is recommended.
+/// The same for who needs something else of the path that is recommended.
 #[must_use]
 pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
     let header = &run.header;
@@ -144,7 +146,7 @@ pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
     verdicts::fill(header, samples, &mut cells, &contrasts, true);
     let mut all = Vec::new();
     for (index, (cell, planned)) in cells.iter().zip(&header.cells).enumerate() {
-        if planned.unsupported.is_some() || verdicts::base_of(header, index).is_none() {
+        if planned.unsupported.is_some() || base::base_of(header, index).is_none() {
             continue;
         }
         for name in [main_figure(cell.load, &cell.axes), cost(cell.load)] {

@@ -8,8 +8,8 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+use super::base::base_of;
 use super::quantities::{cost, quantity};
-use super::verdicts::base_of;
 use crate::model::{
     CellReport, FunctionCost, Outcome, ProfileDifference, ProfileReport, ProfileWindow, Sample,
     SubsystemCost, SubsystemDifference,

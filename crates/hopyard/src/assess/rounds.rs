@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::base::base_of;
 use super::cells::of_block;
-use super::verdicts::base_of;
 use super::warnings::measurements;
 use super::{Quantity, main_figure, quantity, seconds};
 use crate::model::{LoadKind, Measurement, Sample, Turn, TurnsReport, kept};

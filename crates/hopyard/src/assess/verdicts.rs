@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::base::base_of;
 use super::cells::of_block;
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width};
 use super::rounds;
-use crate::model::{Base, CellReport, Sample, VerdictReport};
+use crate::model::{CellReport, Sample, VerdictReport};
 use crate::stats;
 use crate::store::Header;
 
@@ -64,33 +65,6 @@ pub(super) fn fill(
         );
     }
     answers
-}
-
-/// The base of a cell and its index: the plan's where it has the same cell; where that is a path that
-/// has not, or the plan has none, `native`, else the first path that has it. The base itself is compared
-/// with nothing.
-pub(super) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
-    let cell = &header.cells[index].cell;
-    let at = |base: Base<'_>| {
-        header
-            .cells
-            .iter()
-            .position(|c| base.is_of(cell, &c.cell) && c.unsupported.is_none())
-    };
-    let planned = header.base.as_deref().map(|text| (text, Base::parse(text)));
-    let base = if let Some((text, Ok(own @ (Base::Value(..) | Base::Offload)))) = planned {
-        (text, at(own)?)
-    } else {
-        let paths = header.cells.iter().map(|c| c.cell.path.as_str());
-        header
-            .base
-            .as_deref()
-            .into_iter()
-            .chain([super::NATIVE])
-            .chain(paths)
-            .find_map(|path| at(Base::Path(path)).map(|i| (path, i)))?
-    };
-    (base.1 != index).then(|| (base.0.to_owned(), base.1))
 }
 
 /// Values of two cells in the blocks that have both.

@@ -3,6 +3,7 @@
 mod cells;
 mod machine;
 
+use super::base;
 use super::quantities::decides_width;
 use crate::model::{CellReport, Measurement, Outcome, RunSummary, Sample, Warning, WarningCode};
 use crate::plan::FOR_A_VERDICT;
@@ -31,6 +32,7 @@ pub(super) fn all(
     };
     warn(WarningCode::CutShort, cut_short(run.end, summary));
     warn(WarningCode::LeftOut, left_out(run));
+    warn(WarningCode::NotCompared, not_compared(run));
     warn(WarningCode::Failed, failed(cells));
     warn(WarningCode::Way, way(cells));
     warn(WarningCode::QuickLook, quick_look(summary));
@@ -97,6 +99,13 @@ fn named(cells: &[&CellReport]) -> String {
 fn with(cells: &[CellReport], filter: impl Fn(&CellReport) -> bool) -> Option<Vec<&CellReport>> {
     let found: Vec<&CellReport> = cells.iter().filter(|cell| filter(cell)).collect();
     (!found.is_empty()).then_some(found)
+}
+
+/// Cells without the base that was asked for.
+fn not_compared(run: &Run) -> Option<String> {
+    let why = base::missing(&run.header)?;
+    let (first, rest) = why.split_at_checked(1)?;
+    Some(format!("{}{rest}.", first.to_uppercase()))
 }
 
 fn cut_short(end: Option<End>, summary: &RunSummary) -> Option<String> {

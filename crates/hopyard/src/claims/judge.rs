@@ -2,12 +2,12 @@
 //! confidence.
 
 use super::demand::pairs;
-use super::evidence::{self, Evidence, Series, What};
-use super::label::{apart, versus};
-use super::peak::peak;
-use super::rule::{Check, Judge, Published};
+use super::evidence::{self, Evidence, What};
+use super::groups::{self, Group};
+use super::peak;
+use super::rule::{Check, Judge};
 use super::shapes;
-use crate::model::{Base, Cell, axis};
+use crate::model::{Base, Cell};
 use crate::stats::{self, Estimate, Samples};
 
 /// A figure in the making.
@@ -93,14 +93,6 @@ impl Gathered {
     }
 }
 
-/// A cell beside another, with what was measured of both.
-struct Pair<'a> {
-    cell: &'a Cell,
-    other: Option<&'a Cell>,
-    figure: Figure,
-    published: Option<f64>,
-}
-
 /// The points of a check that is about cells of a plan.
 pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered {
     let run = match evidence.of_plan(plan) {
@@ -134,9 +126,9 @@ pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered
             what,
             cells: selection,
             to: to.as_deref().and_then(|to| Base::parse(to).ok()),
+            published: &check.published,
         };
         shapes::gather(&mut gathered, run, &wanted);
-        apply_published(check, &mut gathered.points);
         return gathered;
     }
     let series = |cell: &Cell| {
@@ -144,107 +136,69 @@ pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered
         evidence::series(run, at, what)
     };
     if let Judge::Peak { axis, last, .. } = &check.judge {
-        peak(&mut gathered, run, &found, (axis, *last), series);
+        let wanted = peak::Wanted {
+            axis,
+            last: *last,
+            what,
+            published: &check.published,
+        };
+        peak::gather(&mut gathered, run, &found, &wanted, series);
         gathered.what = format!("{}, by {axis}", words(what, &found));
         return gathered;
     }
-    let mut measured = Vec::new();
-    for (cell, others) in &found {
-        let published = |cell: &Cell| evidence::published(run, cell, what);
-        match figures(check, cell, others, &series) {
-            Ok(list) => measured.extend(list.into_iter().map(|(other, figure)| Pair {
-                cell,
-                other,
-                published: match (&figure, other) {
-                    (Figure::Ratio { .. }, Some(other)) => {
-                        published(cell).zip(published(other)).map(|(a, b)| a / b)
-                    }
-                    (Figure::Share { .. }, _) => {
-                        let all: Option<Vec<f64>> =
-                            [*cell].iter().chain(others).map(|c| published(c)).collect();
-                        all.map(|p| (p[0] - p[1]) / (p[0] - p[2]))
-                    }
-                    _ => None,
-                },
-                figure,
-            })),
-            Err(why) => gathered.note(why),
+    let all = Group::all(check, &found);
+    let mut measured: Vec<(&Group<'_>, Figure)> = Vec::new();
+    for (group, name) in all
+        .iter()
+        .zip(groups::names(&all.iter().collect::<Vec<_>>(), false))
+    {
+        match group.figure(check, &series) {
+            Ok(figure) => measured.push((group, figure)),
+            Err(why) if group.mean_over().is_empty() || name.is_empty() => gathered.note(why),
+            Err(why) => gathered.note(format!("{name}: {why}")),
         }
     }
-    gathered.what = compared(&words(what, &found), check, &measured);
+    let of: Vec<&Group<'_>> = measured.iter().map(|(group, _)| *group).collect();
+    gathered.what = compared(&words(what, &found), check, &of);
     if matches!(check.judge, Judge::Level { .. }) {
-        gathered.quantity = measured.first().map(|pair| what.name(pair.cell.load));
+        gathered.quantity = of.first().map(|group| what.name(group.cell().load));
     }
-    gathered.points = points(check, measured);
+    let several = matches!(&check.judge, Judge::Ratio { to, .. } if to.len() > 1);
+    let names = groups::names(&of, several);
+    let points = measured
+        .into_iter()
+        .zip(names)
+        .map(|((group, figure), at)| Point {
+            at,
+            figure,
+            published: group.published(check, run, what),
+        });
+    gathered.points = points.collect();
     gathered
 }
 
-/// Figures that the rule itself names.
-fn apply_published(check: &Check, points: &mut [Point]) {
-    for (place, point) in points.iter_mut().enumerate() {
-        point.published = match &check.published {
-            Published::OfPlan => None,
-            Published::One(figure) => Some(*figure),
-            Published::Each(figures) => figures.get(place).copied(),
-        };
-    }
-}
-
-/// `goodput, veth-route / native` where all pairs differ in the same, else `goodput over veth`.
-fn compared(words: &str, check: &Check, measured: &[Pair<'_>]) -> String {
+/// `goodput, veth-route / native` where all pairs differ in the same, else `goodput over veth`; and what a mean is over.
+fn compared(words: &str, check: &Check, groups: &[&Group<'_>]) -> String {
     let mut all: Vec<String> = Vec::new();
-    for pair in measured {
-        let versus = pair.other.map(|other| versus(pair.cell, other));
-        all.extend(versus.filter(|versus| !all.contains(versus)));
+    for versus in groups.iter().flat_map(|group| group.versus()) {
+        if !all.contains(&versus) {
+            all.push(versus);
+        }
     }
-    match (&check.judge, all.as_slice()) {
+    let mut text = match (&check.judge, all.as_slice()) {
         (_, [one]) => format!("{words}, {one}"),
         (Judge::Ratio { to, .. }, [_, ..]) if to.len() == 1 => format!("{words} over {}", to[0]),
         (Judge::Share { without, base, .. }, _) => {
             format!("share of {words} above {base} that {without} lacks")
         }
         _ => words.to_owned(),
+    };
+    if !check.mean_over.is_empty() {
+        let values = groups::common_mean(groups).filter(|values| !values.is_empty());
+        let values = values.unwrap_or_else(|| check.mean_over.join(", ").replace('_', " "));
+        text.push_str(&format!(", geometric mean over {values}"));
     }
-}
-
-/// The figures of a cell: one for each that it is compared with, or one.
-fn figures<'a>(
-    check: &Check,
-    cell: &Cell,
-    others: &[&'a Cell],
-    series: &impl Fn(&Cell) -> Result<Series, String>,
-) -> Result<Vec<(Option<&'a Cell>, Figure)>, String> {
-    let own = series(cell)?;
-    match &check.judge {
-        Judge::Ratio { .. } => others
-            .iter()
-            .map(|other| {
-                let [a, b] = paired([&own, &series(other)?]);
-                Ok((Some(*other), Figure::Ratio { a, b }))
-            })
-            .collect(),
-        Judge::Share { .. } => {
-            let [without, base] = [series(others[0])?, series(others[1])?];
-            let [with, without, base] = paired([&own, &without, &base]);
-            let figure = Figure::Share {
-                with,
-                without,
-                base,
-            };
-            Ok(vec![(None, figure)])
-        }
-        _ => Ok(vec![(None, Figure::Level(own.into_values().collect()))]),
-    }
-}
-
-/// The values of the blocks that all have.
-pub(super) fn paired<const N: usize>(series: [&Series; N]) -> [Vec<f64>; N] {
-    let shared: Vec<u32> = series[0]
-        .keys()
-        .filter(|block| series.iter().all(|one| one.contains_key(block)))
-        .copied()
-        .collect();
-    series.map(|one| shared.iter().map(|block| one[block]).collect())
+    text
 }
 
 fn words(what: &What, found: &[(&Cell, Vec<&Cell>)]) -> String {
@@ -256,78 +210,4 @@ fn words(what: &What, found: &[(&Cell, Vec<&Cell>)]) -> String {
         }
     }
     names.join(" or ")
-}
-
-/// One point for each pair, or for each group of them that a mean is taken of.
-fn points(check: &Check, measured: Vec<Pair<'_>>) -> Vec<Point> {
-    let mut groups: Vec<(Cell, Option<String>, Vec<Pair<'_>>)> = Vec::new();
-    for pair in measured {
-        let mut key = pair.cell.clone();
-        for axis in check.mean_over.iter().filter_map(|name| axis(name).ok()) {
-            (axis.clear)(&mut key.axes);
-        }
-        let mut other = pair.other.map(|other| other.path.clone());
-        // Two values of an axis are one comparison; two paths are two.
-        other = other.filter(|path| *path != key.path);
-        match groups.iter_mut().find(|g| g.0 == key && g.1 == other) {
-            Some(group) if !check.mean_over.is_empty() => group.2.push(pair),
-            _ => groups.push((key, other, vec![pair])),
-        }
-    }
-    let names = apart(&groups.iter().map(|g| &g.0).collect::<Vec<_>>());
-    let several = check.bases().len() > 1 && !matches!(check.judge, Judge::Share { .. });
-    let all = groups.iter().zip(names).enumerate();
-    all.map(|(place, ((_, other, pairs), name))| {
-        let beside = other
-            .as_ref()
-            .filter(|_| several)
-            .map(|o| format!("against {o}"));
-        let words: Vec<String> = beside
-            .into_iter()
-            .chain([name])
-            .filter(|w| !w.is_empty())
-            .collect();
-        Point {
-            at: words.join(" · "),
-            figure: mean(pairs),
-            published: match &check.published {
-                Published::OfPlan => mean_published(pairs),
-                Published::One(figure) => Some(*figure),
-                Published::Each(figures) => figures.get(place).copied(),
-            },
-        }
-    })
-    .collect()
-}
-
-/// The geometric mean of pairs, block by block.
-fn mean(pairs: &[Pair<'_>]) -> Figure {
-    let ratios: Vec<(&Vec<f64>, &Vec<f64>)> = pairs
-        .iter()
-        .filter_map(|pair| match &pair.figure {
-            Figure::Ratio { a, b } => Some((a, b)),
-            _ => None,
-        })
-        .collect();
-    if ratios.len() < 2 {
-        return pairs[0].figure.clone();
-    }
-    let blocks = ratios.iter().map(|(a, _)| a.len()).min().unwrap_or(0);
-    let (a, b): (Vec<&Vec<f64>>, Vec<&Vec<f64>>) = ratios.into_iter().unzip();
-    let of = |sides: &[&Vec<f64>]| -> Vec<f64> {
-        let in_block = |block: usize| {
-            let values: Vec<f64> = sides.iter().map(|side| side[block]).collect();
-            stats::geometric_mean(&values).unwrap_or(f64::NAN)
-        };
-        (0..blocks).map(in_block).collect()
-    };
-    Figure::Ratio {
-        a: of(&a),
-        b: of(&b),
-    }
-}
-
-fn mean_published(pairs: &[Pair<'_>]) -> Option<f64> {
-    let all: Option<Vec<f64>> = pairs.iter().map(|pair| pair.published).collect();
-    stats::geometric_mean(&all?)
 }

@@ -17,7 +17,7 @@ use super::bench::{self, Benched, Done};
 use super::{Demand, Evidence};
 use crate::run::{self, Observer};
 use crate::signals;
-use crate::store::{self, Run};
+use crate::store::{self, Run, bounded};
 
 /// Version of the file.
 const SCHEMA: &str = "hopyard/claims-store/1";
@@ -173,7 +173,7 @@ impl Place {
     /// It is none, or damaged.
     pub fn open(directory: &Path) -> Result<Self, Error> {
         let file = directory.join(FILE);
-        let text = match fs::read(&file) {
+        let text = match bounded::read(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::Nothing(directory.to_owned()));
@@ -198,7 +198,7 @@ impl Place {
             source,
         })?;
         let beside = self.directory.join(format!("{FILE}.new"));
-        fs::write(&beside, text)
+        bounded::write(&beside, &text)
             .and_then(|()| fs::rename(&beside, &file))
             .map_err(|source| Error::Write { file, source })
     }

@@ -1,49 +1,41 @@
 //! What sets cells apart, in words.
 
-use crate::model::{AXES, Axis, Cell};
+use crate::model::{AXES, Axis, Cell, axis};
 
 /// A property that cells may differ in: its name, and its value in a cell.
-type Property = (String, fn(&Cell, &str) -> Option<String>);
+type Property = (&'static str, fn(&Cell, &str) -> Option<String>);
 
 fn properties() -> Vec<Property> {
     let mut all: Vec<Property> = vec![
-        ("path".to_owned(), |cell, _| Some(cell.path.clone())),
-        ("load".to_owned(), |cell, _| Some(cell.load.to_string())),
-        ("peer".to_owned(), |cell, _| Some(cell.peer.to_string())),
+        ("path", |cell, _| Some(cell.path.clone())),
+        ("load", |cell, _| Some(cell.load.to_string())),
+        ("peer", |cell, _| Some(cell.peer.to_string())),
     ];
-    let of_axis = |cell: &Cell, name: &str| {
-        crate::model::axis(name)
-            .ok()
-            .and_then(|a| (a.show)(&cell.axes))
-    };
-    all.extend(
-        AXES.iter()
-            .map(|axis: &Axis| (axis.name.to_owned(), of_axis as _)),
-    );
+    let of_axis = |cell: &Cell, name: &str| axis(name).ok().and_then(|a| (a.show)(&cell.axes));
+    all.extend(AXES.iter().map(|axis: &Axis| (axis.name, of_axis as _)));
     all
+}
+
+/// Does a property mean anything for a cell? What goes with the load or the peer tells no others apart.
+fn concerns(name: &str, cell: &Cell) -> bool {
+    axis(name).map_or(true, |axis| (axis.fits)(cell.load, cell.peer))
 }
 
 /// What each cell is called among these: the properties that not all of them share; paths, loads and peers
 /// by their value alone.
 pub(super) fn apart(cells: &[&Cell]) -> Vec<String> {
     let properties = properties();
-    let loads_differ = cells.iter().any(|cell| cell.load != cells[0].load);
-    let differing: Vec<&Property> = properties
-        .iter()
-        .filter(|(name, of)| {
-            // What only some of the loads have comes with the load.
-            if loads_differ && cells.iter().any(|cell| of(cell, name).is_none()) {
-                return false;
-            }
-            let mut values = cells.iter().map(|cell| of(cell, name));
-            let first = values.next();
-            values.any(|value| Some(&value) != first.as_ref())
-        })
-        .collect();
+    let differ = |(name, of): &&Property| {
+        let concerned = cells.iter().filter(|cell| concerns(name, cell));
+        let mut values = concerned.map(|cell| of(cell, name));
+        let first = values.next();
+        values.any(|value| Some(&value) != first.as_ref())
+    };
+    let differing: Vec<&Property> = properties.iter().filter(differ).collect();
     let called = |cell: &&Cell| {
         let value = |(name, of): &&Property| {
             let value = of(cell, name)?;
-            Some(match name.as_str() {
+            Some(match *name {
                 "path" | "load" | "peer" => value,
                 name => format!("{} {value}", name.replace('_', " ")),
             })
@@ -57,13 +49,13 @@ pub(super) fn apart(cells: &[&Cell]) -> Vec<String> {
 /// What one cell has that the other has not: `veth-route / native`, `flows 16 / 1`.
 pub(super) fn versus(one: &Cell, other: &Cell) -> String {
     let differing = properties().into_iter().filter_map(|(name, of)| {
-        let (own, theirs) = (of(one, &name), of(other, &name));
+        let (own, theirs) = (of(one, name), of(other, name));
         if own == theirs {
             return None;
         }
         let show = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
         let values = format!("{} / {}", show(own), show(theirs));
-        Some(match name.as_str() {
+        Some(match name {
             "path" | "load" | "peer" => values,
             name => format!("{} {values}", name.replace('_', " ")),
         })
@@ -72,4 +64,49 @@ pub(super) fn versus(one: &Cell, other: &Cell) -> String {
     let all: Vec<String> = differing.collect();
     let first = if one.path == other.path { all.len() } else { 1 };
     all.into_iter().take(first).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Axes, LoadKind, Peer};
+
+    fn cell(peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> Cell {
+        let mut axes = Axes::default();
+        for (name, value) in set {
+            (axis(name).unwrap().set)(&mut axes, value).unwrap();
+        }
+        let axes = axes.for_cell(load, peer, &[]);
+        Cell {
+            path: "veth".to_owned(),
+            peer,
+            load,
+            axes,
+        }
+    }
+
+    /// A host has no wire and a round trip no message size: what goes with peer or load is not said again. What differs within a
+    /// load is, though another load has nothing of it.
+    #[test]
+    fn cells_are_told_apart_by_what_concerns_them() {
+        use LoadKind::{TcpRr, TcpStream};
+        let cells = [
+            cell(Peer::Far, TcpStream, &[("message_size", "512")]),
+            cell(Peer::Far, TcpStream, &[("message_size", "16384")]),
+            cell(Peer::Far, TcpRr, &[]),
+            cell(Peer::Host, TcpRr, &[]),
+            cell(Peer::Host, TcpRr, &[("offload", "off")]),
+        ];
+        let names = apart(&cells.iter().collect::<Vec<_>>());
+        assert_eq!(
+            names,
+            [
+                "tcp_stream · far · message size 512 B",
+                "tcp_stream · far · message size 16 KiB",
+                "tcp_rr · far",
+                "tcp_rr · host",
+                "tcp_rr · host · offload off",
+            ]
+        );
+    }
 }

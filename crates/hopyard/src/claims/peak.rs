@@ -2,20 +2,35 @@
 
 use std::cmp::Ordering;
 
-use super::evidence::Series;
-use super::judge::{Figure, Gathered, Point, paired};
+use super::evidence::{self, Series, What};
+use super::groups::paired;
+use super::judge::{Figure, Gathered, Point};
+use super::published::Published;
 use crate::model::{Cell, axis};
 use crate::stats;
 use crate::store::Run;
 
+/// What peak is meant.
+pub(super) struct Wanted<'a> {
+    /// Along which axis.
+    pub(super) axis: &'a str,
+    /// Its last value.
+    pub(super) last: u32,
+    /// Of which quantity.
+    pub(super) what: &'a What,
+    /// What the rule has of a report.
+    pub(super) published: &'a Published,
+}
+
 /// The best of the values below the number of CPUs over each of the others, and the last over the best.
-pub(super) fn peak(
+pub(super) fn gather(
     gathered: &mut Gathered,
     run: &Run,
     found: &[(&Cell, Vec<&Cell>)],
-    (name, last): (&str, u32),
+    wanted: &Wanted<'_>,
     series: impl Fn(&Cell) -> Result<Series, String>,
 ) {
+    let (name, last) = (wanted.axis, wanted.last);
     let Ok(axis) = axis(name) else { return };
     let place = |cell: &Cell| (axis.show)(&cell.axes).and_then(|shown| shown.parse::<u32>().ok());
     let mut all: Vec<(u32, &Cell, Series)> = Vec::new();
@@ -45,7 +60,7 @@ pub(super) fn peak(
     };
     let higher = all.iter().find(|(place, _, series)| {
         *place >= cpus && {
-            let [a, b] = paired([series, &best.2]);
+            let (a, b) = paired(series, &best.2);
             // Shown to be higher: the peak is not below the number of CPUs.
             stats::paired_ratio(&a, &b, gathered.confidence).is_some_and(|ratio| ratio.low > 1.0)
         }
@@ -56,18 +71,16 @@ pub(super) fn peak(
             best.0
         )
     });
-    let [a, b] = paired([&end.2, &best.2]);
-    let published = |cell: &Cell| {
-        run.header
-            .published
-            .iter()
-            .flat_map(|t| &t.figures)
-            .find(|f| f.is_of((&cell.path, cell.peer, cell.load), &cell.axes))
-            .map(|f| f.value)
+    let (a, b) = paired(&end.2, &best.2);
+    let of_plan = |cell: &Cell| evidence::published(run, cell, wanted.what);
+    let ratio = || {
+        of_plan(end.1)
+            .zip(of_plan(best.1))
+            .map(|(end, best)| end / best)
     };
     gathered.points.push(Point {
         at: format!("{name} {last} / {}", best.0),
         figure: Figure::Ratio { a, b },
-        published: published(end.1).zip(published(best.1)).map(|(a, b)| a / b),
+        published: wanted.published.of(&[end.1]).or_else(ratio),
     });
 }

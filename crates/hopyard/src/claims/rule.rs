@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::bench;
 use super::evidence::What;
+use super::published::Published;
 use super::select::Selection;
 use crate::model::{Base, axis};
 
@@ -23,7 +24,7 @@ pub struct Check {
     pub over: Over,
     /// Axes over which the geometric mean is taken first.
     pub mean_over: Vec<String>,
-    /// What was published of each point, in their order, or one figure for all; without it that of the plan.
+    /// What was published of the points; without it the figures of the plan.
     pub published: Published,
 }
 
@@ -92,6 +93,13 @@ pub enum Judge {
     },
 }
 
+impl Judge {
+    /// Can a geometric mean be taken first?
+    fn has_mean(&self) -> bool {
+        matches!(self, Self::Ratio { .. } | Self::Level { .. })
+    }
+}
+
 /// A shape of a curve, as one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -137,19 +145,6 @@ pub enum Over {
     Every,
     /// More than half of them.
     Most,
-}
-
-/// Published figures of a check.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub enum Published {
-    /// Those of the plan, as far as it has any.
-    #[default]
-    OfPlan,
-    /// One for every point.
-    One(f64),
-    /// One for each point.
-    Each(Vec<f64>),
 }
 
 /// A part of a rule as it is written.
@@ -283,6 +278,9 @@ impl Check {
         for name in &self.mean_over {
             axis(name).map_err(|e| e.to_string())?;
         }
+        if !self.mean_over.is_empty() && !self.judge.has_mean() {
+            return Err("this judge takes no `mean_over`: ratio and level do".to_owned());
+        }
         self.has_numbers()?;
         if !bounds {
             return Err("no bound: set `at_least`, `at_most` or both".to_owned());
@@ -295,14 +293,9 @@ impl Check {
 
     /// Are its bounds and figures numbers, and is there anything between the bounds? TOML has `nan` and `inf`.
     fn has_numbers(&self) -> Result<(), String> {
-        let published = match &self.published {
-            Published::OfPlan => &[][..],
-            Published::One(figure) => std::slice::from_ref(figure),
-            Published::Each(figures) => figures,
-        };
         let bounds = [self.at_least, self.at_most].into_iter().flatten();
         if let Some(none) = bounds
-            .chain(published.iter().copied())
+            .chain(self.published.figures())
             .find(|n| !n.is_finite())
         {
             return Err(format!("{none} is neither a bound nor a figure"));

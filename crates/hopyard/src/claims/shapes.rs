@@ -3,6 +3,7 @@
 use super::evidence::What;
 use super::judge::{Figure, Gathered, Point};
 use super::label::apart;
+use super::published::Published;
 use super::rule::Shape;
 use super::select::Selection;
 use crate::assess::curves::{self, Along};
@@ -18,6 +19,8 @@ pub(super) struct Wanted<'a> {
     pub(super) cells: &'a Selection,
     /// What it is compared with, where a shape is compared.
     pub(super) to: Option<Base<'a>>,
+    /// What the rule has of a report.
+    pub(super) published: &'a Published,
 }
 
 /// A figure of each curve, or of each pair of curves.
@@ -54,12 +57,12 @@ pub(super) fn gather(gathered: &mut Gathered, run: &Run, wanted: &Wanted<'_>) {
         }),
     };
     let names = apart(&figures.iter().map(|(cell, _)| *cell).collect::<Vec<_>>());
-    for ((_, figure), at) in figures.iter().zip(names) {
+    for ((cell, figure), at) in figures.iter().zip(names) {
         match figure {
             Some(figure) => gathered.points.push(Point {
                 at,
                 figure: Figure::Known(figure.clone()),
-                published: None,
+                published: wanted.published.of(&[*cell]),
             }),
             None => gathered.note(
                 format!("{at}: no {} is shown", wanted.shape.words())

@@ -10,11 +10,12 @@ use clap_complete::Shell;
 
 use super::guest::{GuestArgs, KernelArgs};
 use crate::guest;
-use crate::model::{Feature, LoadKind, Peer, SearchFor};
+use crate::model::{LoadKind, Peer, SearchFor};
 use crate::plan::Blocks;
 use crate::units;
 
 use super::offloads::SweepArgs;
+pub(super) use values::Need;
 use values::{axis_values, base, on_or_off};
 
 /// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
@@ -63,7 +64,11 @@ pub(super) enum Command {
     /// The tap switch: join multi-queue taps by MAC address, in user space
     Tapswitch(super::tapswitch::TapswitchArgs),
     /// Remove what an interrupted lab left behind
-    Clean,
+    Clean {
+        /// Kept labs that this version does not understand too
+        #[arg(long)]
+        force: bool,
+    },
     /// Print the JSON schema of results (`hopyard/run/1`)
     Schema {
         /// That of comparisons (`hopyard/diff/1`)
@@ -164,9 +169,9 @@ pub(super) struct RunArgs {
     /// Stop measuring after this time
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     pub(super) time_limit: Option<Duration>,
-    /// What the recommended path must offer: filter, vlan, host-access, unprivileged
+    /// What the recommended path must offer: filter, vlan, host-access, unprivileged; kept with the run
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
-    pub(super) need: Vec<Feature>,
+    pub(super) need: Vec<Need>,
     /// Sooner done: windows of at most 200 ms, 8 blocks, 4 minutes at most
     #[arg(long)]
     pub(super) quick: bool,
@@ -294,6 +299,7 @@ Examples:
   hopyard switch port add guests tap3 --mac 02:00:00:00:00:03 --ip 192.0.2.3 --vlan 7 --isolated
   hopyard switch show guests
   hopyard switch stats guests --watch
+  hopyard switch uplink guests eth0                             after eth0 was made again
   hopyard switch delete guests
 
 The uplink stays up and keeps its addresses and routes. Frames between ports, and between ports and
@@ -316,6 +322,26 @@ pub(super) enum SwitchCommand {
         /// not grow with the number of ports
         #[arg(long)]
         answer: bool,
+        /// Another Ethernet address of the host behind the uplink: of a macvlan, a bridge, VRRP
+        #[arg(long, value_name = "M")]
+        host_mac: Vec<hopyard_switch::Mac>,
+        /// Attach behind the eBPF programs that others have at the devices: they see frames first, and may
+        /// keep them from the switch (default: attach before them)
+        #[arg(long)]
+        behind_others: bool,
+    },
+    /// Make a device the uplink; or find it again, after it was made again or got another Ethernet address
+    ///
+    /// Ports stay as they are.
+    Uplink {
+        /// The switch
+        name: String,
+        /// The device to the wire
+        device: String,
+        /// Another Ethernet address of the host behind the uplink; these replace those there are (to have none, give
+        /// the device's own)
+        #[arg(long, value_name = "M")]
+        host_mac: Vec<hopyard_switch::Mac>,
     },
     /// Bind devices to a switch, or take them away
     Port(PortArgs),
@@ -379,6 +405,10 @@ pub(super) enum PortCommand {
         /// Let it send from any address that is nobody else's
         #[arg(long)]
         allow_spoof: bool,
+        /// Let frames to it take the queue of the device, where captures, filters and shapers are, rather than go straight
+        /// into the guest's namespace
+        #[arg(long)]
+        queued: bool,
     },
     /// Take a device away; the device itself stays
     Del {

@@ -58,9 +58,9 @@ impl From<guest::Error> for Failure {
     fn from(error: guest::Error) -> Self {
         match error {
             guest::Error::Interrupted => Self::interrupted(),
-            guest::Error::Refused { request: false, .. } | guest::Error::OutOfTurn { .. } => {
-                Self::internal(&error)
-            }
+            guest::Error::Refused { request: false, .. }
+            | guest::Error::OutOfTurn { .. }
+            | guest::Error::Unbelievable { .. } => Self::internal(&error),
             error => Self::asked(&error),
         }
     }

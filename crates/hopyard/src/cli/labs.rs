@@ -112,7 +112,14 @@ fn some(names: &[String]) -> String {
 }
 
 fn list(json: bool) -> Done {
-    let labs = keep::list()?;
+    let keep::Survey {
+        whole: labs,
+        foreign,
+        ..
+    } = keep::survey()?;
+    for lab in foreign {
+        crate::note(format_args!("{lab}"));
+    }
     if json {
         return print(&pretty(&labs)?);
     }
@@ -134,12 +141,12 @@ fn list(json: bool) -> Done {
     print(&format!("{table}\n"))
 }
 
-pub(super) fn clean() -> Done {
-    let cleaned = cleaning::clean()?;
+pub(super) fn clean(force: bool) -> Done {
+    let cleaned = cleaning::clean(force)?;
     for removed in &cleaned.removed {
         print(&format!("removed {removed}\n"))?;
     }
-    for problem in cleaned.problems.iter().chain(&cleaned.closed) {
+    for problem in cleaned.problems.iter().chain(&cleaned.left_alone) {
         crate::note(format_args!("{problem}"));
     }
     if cleaned.removed.is_empty() && cleaned.problems.is_empty() {

@@ -18,12 +18,13 @@ mod run;
 mod switch;
 mod tapswitch;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{lab, load, measure, meter, plan, run as runner, signals, store};
+use crate::{lab, load, measure, meter, plain, plan, run as runner, signals, store};
 use args::{Args, Command};
 
 /// Why a command did not do what was asked.
@@ -137,7 +138,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // `--help` and `--version` are answers, not errors.
             let status = if error.use_stderr() { 2 } else { 0 };
-            return match error.print() {
+            return match told(&error) {
                 Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::from(3),
                 _ => ExitCode::from(status),
             };
@@ -149,6 +150,15 @@ pub fn main() -> ExitCode {
             crate::note(format_args!("{}", failure.message));
             ExitCode::from(failure.status)
         }
+    }
+}
+
+/// Prints help, or what is wrong with the command line, which may have names of files in it that others chose.
+fn told(error: &clap::Error) -> std::io::Result<()> {
+    let text = error.render().to_string();
+    match plain::document(&text) {
+        Cow::Borrowed(_) => error.print(),
+        Cow::Owned(_) => writeln!(std::io::stderr(), "{}", plain::message(&text)),
     }
 }
 
@@ -176,7 +186,7 @@ fn dispatch(command: Command) -> Done {
         Command::Lab(args) => labs::lab(args),
         Command::Switch(args) => switch::switch(args),
         Command::Tapswitch(args) => tapswitch::tapswitch(args),
-        Command::Clean => labs::clean(),
+        Command::Clean { force } => labs::clean(force),
         Command::Schema { diff: true, .. } => print(&pretty(&crate::report::diff::schema())?),
         Command::Schema { claims: true, .. } => print(&pretty(&crate::report::claims::schema())?),
         Command::Schema { .. } => print(&pretty(&crate::report::schema())?),
@@ -185,25 +195,30 @@ fn dispatch(command: Command) -> Done {
     }
 }
 
-/// Writes a result. A reader that has seen enough (`| head`) is no failure.
-fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Done {
+/// Writes a text, harmless wherever it is from. A reader that has seen enough (`| head`) is no failure.
+fn print(text: &str) -> Done {
     is_read(text).map(|_| ExitCode::SUCCESS)
 }
 
-/// Writes a result to a file, or to stdout where none is named.
+/// Writes a result, which is harmless already or no text, to a file, or to stdout where none is named.
 fn deliver(text: &(impl AsRef<[u8]> + ?Sized), file: Option<&std::path::Path>) -> Done {
     match file {
-        None => print(text),
+        None => write(text.as_ref()).map(|_| ExitCode::SUCCESS),
         Some(file) => std::fs::write(file, text)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::request(format!("cannot write {}: {e}", file.display()))),
     }
 }
 
-/// Writes a result; false when nobody reads any more.
-fn is_read(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, Failure> {
+/// Writes a text; false when nobody reads any more.
+fn is_read(text: &str) -> Result<bool, Failure> {
+    write(plain::document(text).as_bytes())
+}
+
+/// Writes to stdout; false when nobody reads any more.
+fn write(bytes: &[u8]) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         Err(e) => Err(Failure {
@@ -215,7 +230,7 @@ fn is_read(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<bool, Failure> {
 
 fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
+        .map(|text| plain::json(&text).into_owned() + "\n")
         .map_err(|e| Failure {
             status: 3,
             message: format!("cannot write JSON: {e}"),

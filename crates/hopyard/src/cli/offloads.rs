@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::args::DoctorArgs;
-use super::run::{Wish, carry_out, check_out, destination};
+use super::run::{carry_out, check_out, destination};
 use super::{Done, Failure};
 use crate::model::{LoadKind, OffloadSurvey, Peer};
 use crate::plan::{self, Blocks, Plan};
@@ -64,11 +64,7 @@ pub(super) fn doctor(path: &str, args: &DoctorArgs) -> Done {
     let mut prepared = run::prepare(&plan, seed)?;
     prepared.header.offloads = Some(survey);
     let directory = destination(sweep.out.as_deref(), &prepared.header.id);
-    let wish = Wish {
-        json: args.json,
-        ..Wish::default()
-    };
-    carry_out(prepared, &directory, &wish)
+    carry_out(prepared, &directory, args.json)
 }
 
 /// The plan with what the command line changes of it.

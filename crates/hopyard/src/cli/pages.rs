@@ -8,18 +8,18 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::args::Args;
-use super::{Done, Failure, print};
+use super::{Done, Failure, deliver};
 
 pub(super) fn completions(shell: Shell) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "hopyard", &mut script);
-    print(&script)
+    deliver(&script, None)
 }
 
 /// Prints the manual page of the program, or writes it and one for each command: `hopyard.1`, `hopyard-run.1`, …
 pub(super) fn manual(directory: Option<&Path>) -> Done {
     let Some(directory) = directory else {
-        return print(&page().map_err(|e| Failure::internal(&e))?);
+        return deliver(&page().map_err(|e| Failure::internal(&e))?, None);
     };
     std::fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(Args::command(), directory))

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::model::Cell;
+use crate::plain;
 use crate::plan::Blocks;
 use crate::run::Observer;
 use crate::units::{counted, show_duration};
@@ -80,16 +81,18 @@ impl Observer for Progress {
         bar.set_length(total);
         bar.set_position(u64::from(block) * of as u64 + done as u64);
         bar.set_message(format!(
-            "block {} of {min}, cell {} of {of}: {cell} · {} elapsed, {} to go",
+            "block {} of {min}, cell {} of {of}: {} · {} elapsed, {} to go",
             block + 1,
             done + 1,
+            plain::line(&cell.to_string()),
             show_duration(Duration::from_secs(self.began.elapsed().as_secs())),
             show_duration(Duration::from_secs(left.as_secs())),
         ));
     }
 
     fn failed(&mut self, cell: &Cell, cause: &str) {
-        self.say(&format!("{cell} failed: {cause}"));
+        let cell = plain::line(&cell.to_string());
+        self.say(&format!("{cell} failed: {}", plain::line(cause)));
     }
 
     fn note(&mut self, text: &str) {

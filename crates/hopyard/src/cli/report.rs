@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::args::Need;
 use super::{Done, Failure, deliver};
 use crate::assess::{assess_for, observations};
-use crate::model::Feature;
 use crate::report::{Format, flame, render};
 use crate::store;
 
@@ -23,9 +23,10 @@ Examples:
 pub(super) struct ReportArgs {
     /// The run's directory
     run: PathBuf,
-    /// What the recommended path must offer: filter, vlan, host-access, unprivileged
+    /// What the recommended path must offer: filter, vlan, host-access, unprivileged, or none (default: what the run
+    /// was asked for)
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
-    need: Vec<Feature>,
+    need: Vec<Need>,
     /// How to print it
     #[arg(long, default_value = "text")]
     format: Format,
@@ -42,6 +43,7 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         let message = "Parquet is nothing for a terminal: name a file with -o, or redirect it";
         return Err(Failure::request(message));
     }
+    let needs = Need::all(&args.need).map_err(Failure::request)?;
     let run = store::load(&args.run)?;
     if let Some(directory) = &args.flame {
         let pictures = flame::draw(&run, directory)?;
@@ -49,7 +51,7 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         crate::note(format_args!("drawn: {}", shown.join(", ")));
     }
     let text = render(
-        &assess_for(&run, &args.need),
+        &assess_for(&run, needs.as_ref().unwrap_or(&run.header.needs)),
         &observations(&run),
         args.format,
     )?;

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use hopyard_net::cpu;
 
-use super::args::RunArgs;
+use super::args::{Need, RunArgs};
 use super::guest::cut_short;
 use super::progress::Progress;
-use super::{Done, Failure, print};
-use crate::assess::assess_for;
+use super::{Done, Failure, deliver};
+use crate::assess::assess;
 use crate::guest::{self, protocol::Order};
-use crate::model::{CellStatus, Feature};
+use crate::model::CellStatus;
 use crate::plan::{self, Blocks, Part, Paths, Plan};
 use crate::report::{Format, render};
 use crate::run::Prepared;
@@ -38,37 +38,13 @@ pub(super) fn run(args: &RunArgs) -> Done {
         let carried = guest::carry_out(&order, &host, place, &mut Progress::new())?;
         let failure = carried.failure.as_ref().map(cut_short);
         // Its machine is gone: nothing can go on with it.
-        return told(
-            &carried.run,
-            failure,
-            &carried.directory,
-            &args.wish(),
-            false,
-        );
+        return told(&carried.run, failure, &carried.directory, args.json, false);
     }
     let (prepared, directory) = match &args.resume {
         Some(directory) => resumed(args, directory)?,
         None => begun(args)?,
     };
-    carry_out(prepared, &directory, &args.wish())
-}
-
-/// How a run is to be told.
-#[derive(Default)]
-pub(super) struct Wish<'a> {
-    /// As JSON.
-    pub(super) json: bool,
-    /// With a recommendation of a path that offers these.
-    pub(super) needs: &'a [Feature],
-}
-
-impl RunArgs {
-    fn wish(&self) -> Wish<'_> {
-        Wish {
-            json: self.json,
-            needs: &self.need,
-        }
-    }
+    carry_out(prepared, &directory, args.json)
 }
 
 /// Can a run be kept there?
@@ -85,9 +61,9 @@ pub(super) fn destination(out: Option<&Path>, id: &str) -> PathBuf {
 }
 
 /// Measures, and prints what came of it.
-pub(super) fn carry_out(prepared: Prepared, directory: &Path, wish: &Wish<'_>) -> Done {
+pub(super) fn carry_out(prepared: Prepared, directory: &Path, json: bool) -> Done {
     let (run, failure) = prepared.carry_out(directory, &mut Progress::new())?;
-    told(&run, failure.map(Failure::from), directory, wish, true)
+    told(&run, failure.map(Failure::from), directory, json, true)
 }
 
 /// Prints a run, with what was measured until then before the reason why it ended.
@@ -95,11 +71,11 @@ fn told(
     run: &Run,
     failure: Option<Failure>,
     directory: &Path,
-    wish: &Wish<'_>,
+    json: bool,
     resumable: bool,
 ) -> Done {
     let status = if failure.is_none() || !run.samples.is_empty() {
-        show(run, directory, wish, resumable)?
+        show(run, directory, json, resumable)?
     } else {
         ExitCode::SUCCESS
     };
@@ -125,7 +101,11 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
 
 /// A run that goes on where it is.
 fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Failure> {
-    let prepared = run::resume(directory, args.time_limit)?;
+    let needs = Need::all(&args.need).map_err(Failure::request)?;
+    let mut prepared = run::resume(directory, args.time_limit)?;
+    if let Some(needs) = needs {
+        prepared.header.needs = needs;
+    }
     if prepared.header.profile {
         can_profile()?;
     }
@@ -179,7 +159,13 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     plan.blocks = args.blocks.unwrap_or(plan.blocks);
     plan.half_width = args.half_width.unwrap_or(plan.half_width);
     plan.confidence = args.confidence.unwrap_or(plan.confidence);
-    plan.base = args.base.clone().or(plan.base);
+    if let Some(base) = &args.base {
+        plan.base = Some(base.clone());
+        plan.base_asked = true;
+    }
+    plan.needs = Need::all(&args.need)
+        .map_err(Failure::request)?
+        .unwrap_or_default();
     plan.time_limit = args.time_limit.or(plan.time_limit);
     Ok(plan)
 }
@@ -196,14 +182,10 @@ fn unused(id: &str) -> PathBuf {
     directory
 }
 
-fn show(run: &Run, directory: &Path, wish: &Wish<'_>, resumable: bool) -> Done {
-    let report = assess_for(run, wish.needs);
-    let format = if wish.json {
-        Format::Json
-    } else {
-        Format::Text
-    };
-    print(&render(&report, &[], format)?)?;
+fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
+    let report = assess(run);
+    let format = if json { Format::Json } else { Format::Text };
+    deliver(&render(&report, &[], format)?, None)?;
     crate::note(format_args!(
         "the run is in {0}; `hopyard report {0} --format html -o report.html` makes a page of it{1}",
         directory.display(),

@@ -3,11 +3,14 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hopyard_switch::{Counters, NewPort, NewSwitch, PartyStats, Shown, ShownPort, Switch};
+use hopyard_switch::{
+    Counters, NewPort, NewSwitch, NewUplink, PartyStats, Shown, ShownPort, Switch,
+};
 use serde::Serialize;
 
 use super::args::{PortCommand, SwitchArgs, SwitchCommand};
-use super::{Done, is_read, pretty, print, table};
+use super::{Done, Failure, is_read, pretty, print, table};
+use crate::lab::LabId;
 
 /// How often `stats --watch` looks.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -18,13 +21,35 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
             name,
             uplink,
             answer,
+            host_mac,
+            behind_others,
         } => {
-            Switch::create(&NewSwitch {
+            if LabId::of_switch(&name).is_some() {
+                let why = format!("`{name}` is a name for switches of labs: choose another");
+                return Err(Failure::request(why));
+            }
+            let switch = Switch::create(&NewSwitch {
                 name: &name,
                 uplink: uplink.as_deref(),
+                host_macs: host_mac,
                 answers: answer,
+                behind_others,
                 ..NewSwitch::default()
             })?;
+            warn(&switch.show()?);
+            Ok(ExitCode::SUCCESS)
+        }
+        SwitchCommand::Uplink {
+            name,
+            device,
+            host_mac,
+        } => {
+            let mut switch = Switch::open(&name)?;
+            switch.set_uplink(&NewUplink {
+                device: &device,
+                host_macs: (!host_mac.is_empty()).then_some(&host_mac),
+            })?;
+            warn(&switch.show()?);
             Ok(ExitCode::SUCCESS)
         }
         SwitchCommand::Port(args) => port(args.command),
@@ -51,6 +76,7 @@ fn port(command: PortCommand) -> Done {
             vlan,
             isolated,
             allow_spoof,
+            queued,
         } => Switch::open(&name)?.add_port(&NewPort {
             device: &device,
             macs: mac,
@@ -58,6 +84,7 @@ fn port(command: PortCommand) -> Done {
             vlan,
             isolated,
             allow_spoof,
+            queued,
         })?,
         PortCommand::Del { name, device } => Switch::open(&name)?.remove_port(&device)?,
     }
@@ -87,19 +114,24 @@ fn show(name: Option<String>, json: bool) -> Done {
     }
     for shown in &switches {
         print(&show_text(shown))?;
-        for warning in &shown.warnings {
-            crate::note(format_args!("{}: {warning}", shown.name));
-        }
+        warn(shown);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn warn(shown: &Shown) {
+    for warning in &shown.warnings {
+        crate::note(format_args!("{}: {warning}", shown.name));
+    }
 }
 
 fn show_text(shown: &Shown) -> String {
     let uplink = shown.uplink.as_ref().map_or_else(
         || "no uplink".to_owned(),
         |up| {
+            let others: String = up.host_macs.iter().map(|mac| format!(" {mac}")).collect();
             format!(
-                "uplink {} (host {}, MTU {})",
+                "uplink {} (host {}{others}, MTU {})",
                 up.device, up.mac, up.mtu_bytes
             )
         },
@@ -245,7 +277,7 @@ fn stats_text(
         }
         // A document per line, for programs that follow.
         return serde_json::to_string(&document)
-            .map(|line| line + "\n")
+            .map(|line| crate::plain::json(&line).into_owned() + "\n")
             .map_err(|e| super::Failure {
                 status: 3,
                 message: format!("cannot write JSON: {e}"),

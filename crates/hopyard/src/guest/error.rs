@@ -38,6 +38,17 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// Others may replace what is put there.
+    #[error(
+        "cannot fetch a kernel, for others may write {} ({why}): choose another directory with --into, or `chmod go-w` \
+         that one", .directory.display()
+    )]
+    Shared {
+        /// The directory, or one above it.
+        directory: PathBuf,
+        /// What gives it to others.
+        why: String,
+    },
     /// A kernel cannot be fetched.
     #[error("cannot fetch a kernel: {program}: {why}")]
     Fetch {
@@ -152,6 +163,17 @@ pub enum Error {
         doing: &'static str,
         /// What it said.
         answer: String,
+    },
+    /// The guest says what cannot be.
+    #[error(
+        "the guest says what cannot be while it was to {doing}: {why}; boot a kernel that you trust, with the \
+         hopyard of this host"
+    )]
+    Unbelievable {
+        /// What it was to do.
+        doing: &'static str,
+        /// What cannot be.
+        why: String,
     },
     /// The guest cannot carry the plan out.
     #[error("in the guest: {message}")]

@@ -1,13 +1,21 @@
 //! Getting a kernel to boot from Debian's packages, without installing it.
 //!
 //! The host's configuration of apt is read and never changed: lists and packages go to a directory of
-//! our own.
+//! our own. apt fetches as a user of its own, as it always does; what came is copied, held against the index
+//! and unpacked where nobody else may write.
 
 use std::cmp::Ordering;
 use std::fs;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::fcntl::OFlag;
+use nix::unistd::{User, geteuid};
+use sha2::{Digest, Sha256};
+
+use super::scratch::{Scratch, own_directory, writing};
 use super::{Error, Kernel, Result};
 
 /// Suites of newer kernels for an older release.
@@ -15,14 +23,19 @@ const BACKPORTS: &str = "backports";
 const MIRROR: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
+/// Where packages arrive, below apt's directories.
+const DOWNLOADS: &str = "downloads";
+/// A package is never larger, bytes.
+const LARGEST: u64 = 1 << 30;
+
 /// Fetches a kernel below `into`: the newest for virtual machines, the newest of a series (`6.1`), the newest
 /// of `backports`, or a package by its name.
 ///
 /// # Errors
 /// apt or dpkg is missing or fails, or there is no such package.
 pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
-    let scratch = Scratch::new(into)?;
-    let apt = Apt::new(&scratch.0, wanted == Some(BACKPORTS))?;
+    let into = &own_directory(into)?;
+    let apt = Apt::new(wanted == Some(BACKPORTS))?;
     apt.get(&["update"])?;
     let package = match wanted {
         Some(name) if name.starts_with("linux-image-") => apt.image_of(name)?,
@@ -30,16 +43,32 @@ pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
         // 6.1 is not 6.12.
         Some(series) => apt.newest(&format!("{}[.+-]", series.replace('.', "\\.")))?,
     };
-    let directory = into.join(package.trim_start_matches("linux-image-"));
-    apt.get(&["download", &package])?;
-    let archive =
-        first_with(&scratch.0, ".deb").ok_or_else(|| failed("apt-get", "no package came"))?;
+    let scratch = Scratch::new(into)?;
+    let archive = apt.download(&package, scratch.path())?;
+    let unpacked = scratch.path().join("unpacked");
     let mut unpack = Command::new("dpkg");
-    unpack.arg("-x").arg(archive).arg(&directory);
+    unpack.arg("-x").arg(archive).arg(&unpacked);
     run(unpack)?;
+    if first_with(&unpacked.join("boot"), "vmlinuz").is_none() {
+        return Err(failed(
+            "dpkg",
+            &format!("package {package} holds no kernel"),
+        ));
+    }
+    let directory = into.join(package.trim_start_matches("linux-image-"));
+    take_place(&unpacked, &directory).map_err(writing(&directory))?;
     let image = first_with(&directory.join("boot"), "vmlinuz")
         .ok_or_else(|| failed("dpkg", &format!("package {package} holds no kernel")))?;
     Kernel::open(&image, Some(&directory))
+}
+
+/// Gives a directory its name, in the place of what was fetched before.
+fn take_place(directory: &Path, name: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(name) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::rename(directory, name)
 }
 
 /// The kernels that were fetched below a directory, the newest first.
@@ -66,25 +95,30 @@ pub fn home() -> PathBuf {
         .join("hopyard/kernels")
 }
 
+/// Whom apt lets fetch, where it runs as root: nothing else is this user's.
+const FETCHER: &str = "_apt";
+
 /// apt with directories of its own.
 struct Apt {
-    home: PathBuf,
+    home: Scratch,
     options: Vec<String>,
 }
 
 impl Apt {
-    fn new(home: &Path, backports: bool) -> Result<Self> {
+    fn new(backports: bool) -> Result<Self> {
+        // Not in the cache of root, which the fetching user may not enter.
+        let below = std::env::var_os("TMPDIR").unwrap_or_else(|| "/var/tmp".into());
+        let home = Scratch::new(Path::new(&below))?;
+        home.let_through()?;
         let mut options = Vec::new();
         let mut set = |key: &str, value: &Path| {
             options.push("-o".to_owned());
             options.push(format!("{key}={}", value.display()));
         };
-        set("Dir::State::Lists", &home.join("lists"));
-        set("Dir::Cache", &home.join("cache"));
-        // The fetching is done by this user, who may write here.
-        set("APT::Sandbox::User", Path::new("root"));
+        set("Dir::State::Lists", &home.path().join("lists"));
+        set("Dir::Cache", &home.path().join("cache"));
         if backports {
-            let list = home.join("sources.list");
+            let list = home.path().join("sources.list");
             let line = format!(
                 "deb [signed-by={KEYRING}] {MIRROR} {}-backports main\n",
                 codename()?
@@ -93,14 +127,68 @@ impl Apt {
             set("Dir::Etc::SourceList", &list);
             set("Dir::Etc::SourceParts", Path::new("/dev/null"));
         }
-        for directory in ["lists/partial", "cache/archives/partial"] {
-            let directory = home.join(directory);
+        for directory in ["lists/partial", "cache/archives/partial", DOWNLOADS] {
+            let directory = home.path().join(directory);
             fs::create_dir_all(&directory).map_err(writing(&directory))?;
         }
-        Ok(Self {
-            home: home.to_owned(),
-            options,
-        })
+        let apt = Self { home, options };
+        apt.let_fetch()?;
+        Ok(apt)
+    }
+
+    /// Where apt writes packages is the fetching user's.
+    fn let_fetch(&self) -> Result<()> {
+        let downloads = self.home.path().join(DOWNLOADS);
+        let user = User::from_name(FETCHER).ok().flatten();
+        match user.filter(|_| geteuid().is_root()) {
+            Some(user) => {
+                chown(&downloads, Some(user.uid.as_raw()), None).map_err(writing(&downloads))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Downloads a package and gives a copy of it in `to`, which is what the index says it is.
+    fn download(&self, package: &str, to: &Path) -> Result<PathBuf> {
+        let shown = self.run("apt-cache", &["show", "--no-all-versions", package])?;
+        let wanted = shown.lines().find_map(|line| line.strip_prefix("SHA256: "));
+        let wanted = wanted.ok_or_else(|| failed("apt-cache", "the index has no SHA256"))?;
+        self.get(&["download", package])?;
+        let archive = self.only_archive(package)?;
+        // The fetching user may have it open still.
+        let copy = to.join("archive.deb");
+        let bytes = read_file(&archive).map_err(|source| Error::Read {
+            file: archive,
+            source,
+        })?;
+        if in_hex(&Sha256::digest(&bytes)) != wanted.trim() {
+            let why = format!("what came as {package} is not what its index says it is");
+            return Err(failed("apt-get", &why));
+        }
+        fs::write(&copy, bytes).map_err(writing(&copy))?;
+        Ok(copy)
+    }
+
+    /// The one file that came.
+    fn only_archive(&self, package: &str) -> Result<PathBuf> {
+        let downloads = self.home.path().join(DOWNLOADS);
+        let entries = fs::read_dir(&downloads).map_err(|source| Error::Read {
+            file: downloads.clone(),
+            source,
+        })?;
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        let own = format!("{package}_");
+        files.retain(|file| {
+            let name = file.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(&own) && name.ends_with(".deb"))
+        });
+        match &mut files[..] {
+            [file] => Ok(std::mem::take(file)),
+            files => {
+                let why = format!("{} packages came as {package}, not one", files.len());
+                Err(failed("apt-get", &why))
+            }
+        }
     }
 
     fn get(&self, words: &[&str]) -> Result<String> {
@@ -110,7 +198,8 @@ impl Apt {
     fn run(&self, program: &str, words: &[&str]) -> Result<String> {
         let mut command = Command::new(program);
         command.args(&self.options).args(words);
-        command.current_dir(&self.home).env("LC_ALL", "C");
+        command.current_dir(self.home.path().join(DOWNLOADS));
+        command.env("LC_ALL", "C");
         run(command)
     }
 
@@ -203,12 +292,18 @@ fn failed(program: &str, why: &str) -> Error {
     }
 }
 
-fn writing(file: &Path) -> impl Fn(std::io::Error) -> Error {
-    let file = file.to_owned();
-    move |source| Error::Write {
-        file: file.clone(),
-        source,
-    }
+/// Reads a file, never what a link leads to.
+fn read_file(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut options = fs::File::options();
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let opened = options.read(true).custom_flags(flags.bits()).open(file)?;
+    opened.take(LARGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn in_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The first file in a directory whose name has a part.
@@ -224,25 +319,6 @@ fn first_with(directory: &Path, part: &str) -> Option<PathBuf> {
         .collect();
     found.sort();
     found.into_iter().next()
-}
-
-/// A directory that goes with this value.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(below: &Path) -> Result<Self> {
-        let directory = below.join(format!(".fetching-{}", std::process::id()));
-        fs::create_dir_all(&directory).map_err(writing(&directory))?;
-        Ok(Self(directory))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            crate::note(format_args!("cannot remove {}: {error}", self.0.display()));
-        }
-    }
 }
 
 #[cfg(test)]

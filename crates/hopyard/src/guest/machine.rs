@@ -139,7 +139,17 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
 
     /// Hears what comes next.
     pub(super) fn hear(&mut self, doing: &'static str, patience: Duration) -> Result<Reply> {
-        let deadline = Instant::now() + patience;
+        self.hear_until(doing, Instant::now(), patience)
+    }
+
+    /// Hears what comes next of something that began at an instant and may take so long.
+    pub(super) fn hear_until(
+        &mut self,
+        doing: &'static str,
+        began: Instant,
+        patience: Duration,
+    ) -> Result<Reply> {
+        let deadline = began + patience;
         loop {
             if signals::interrupted() {
                 return Err(Error::Interrupted);
@@ -150,7 +160,7 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
                 Ok(Err(error)) => {
                     return Err(Error::OutOfTurn {
                         doing,
-                        answer: error.to_string(),
+                        answer: lines::excerpt(&error.to_string()),
                     });
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death(doing)),

@@ -18,6 +18,7 @@ pub mod protocol;
 mod qemu;
 mod run;
 pub mod runner;
+mod scratch;
 mod worker;
 
 pub use error::{Error, LastWords, Result};

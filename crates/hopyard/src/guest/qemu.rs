@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use hopyard_net::limit_files;
 use serde::{Deserialize, Serialize};
 
 use super::error::LastWords;
@@ -16,6 +17,11 @@ use crate::load::remote;
 
 /// Memory of a guest that nobody asked otherwise for, MiB.
 pub(super) const MEMORY_MIB: u32 = 1024;
+
+/// System calls that QEMU has no use for here, for whoever breaks out of a guest.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+/// A guest that builds labs for hours says some MiB, bytes.
+const MOST_OF_A_CONSOLE: u64 = 64 << 20;
 
 /// Who carries out the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
@@ -71,6 +77,7 @@ impl Guest<'_> {
             .args(accelerator.arguments())
             .args(["-smp", &self.cpus.to_string()])
             .args(["-m", &format!("{}M", self.memory_mib)])
+            .args(["-sandbox", SANDBOX])
             .args([
                 "-nodefaults",
                 "-no-user-config",
@@ -106,6 +113,8 @@ impl Guest<'_> {
                     .try_clone()
                     .map_err(start(program.as_os_str()))?,
             );
+        // The console is in memory: who writes more is ended (SIGXFSZ).
+        limit_files(&mut command, MOST_OF_A_CONSOLE);
         Ok((command, console))
     }
 

@@ -1,20 +1,32 @@
 //! The host's side of a run inside a guest: boots it, gives it the plan, keeps what it measures.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::init::Job;
 use super::machine::Machine;
 use super::protocol::{Order, Said};
 use super::qemu::{self, Guest, MEMORY_MIB};
 use super::{Accelerator, Contents, Error, Initramfs, Kernel, Result};
+use crate::lab;
+use crate::load::lines;
+use crate::model::Cell;
+use crate::plan::Blocks;
 use crate::run::Observer;
-use crate::store::{End, Header, Record, Run, Writer};
+use crate::store::{End, Header, Known, Record, Run, Writer, check_header, check_id};
 
 /// Building every lab once takes seconds; emulated, with Open vSwitch, some more.
 const PREPARING: Duration = Duration::from_secs(300);
 /// Around a sample: labs come and go, and an emulated CPU is slow.
 const AROUND: Duration = Duration::from_secs(60);
+
+/// What a guest does after it prepared the plan.
+const DOING: &str = "measure";
+/// Nobody has plans with longer ones.
+const LONGEST_BLOCK: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Lines that a guest may say beside what it measures: about one sample, and while it prepares the plan. Each is shown
+/// to the user.
+const WORDS: u32 = 1000;
 
 /// What every guest of a request boots with.
 #[derive(Debug)]
@@ -92,7 +104,7 @@ pub fn carry_out(
         machine.accelerator.described()
     ));
     machine.tell(order, "take the plan")?;
-    let header = prepared(&mut machine, observer)?;
+    let header = prepared(&mut machine, order, observer)?;
     let directory = place(&header);
     let mut keeper = Keeper::new(header, &directory)?;
     let failure = keeper.keep(&mut machine, observer).err();
@@ -108,26 +120,88 @@ pub fn carry_out(
     })
 }
 
-fn prepared(machine: &mut Machine<Said>, observer: &mut dyn Observer) -> Result<Header> {
+fn prepared(
+    machine: &mut Machine<Said>,
+    order: &Order,
+    observer: &mut dyn Observer,
+) -> Result<Header> {
+    const DOING: &str = "prepare the plan";
+    let mut listener = Listener::new(DOING, PREPARING);
     loop {
-        match machine.hear("prepare the plan", PREPARING)? {
-            Said::Prepared(header) => return Ok(*header),
+        match listener.hear(machine)? {
+            Said::Prepared(header) => {
+                check_prepared(&header, order).map_err(|why| unbelievable(DOING, why))?;
+                return Ok(*header);
+            }
             Said::Note { text } => observer.note(&text),
-            other => return Err(out_of_turn("prepare the plan", &other)),
+            other => return Err(out_of_turn(DOING, &other)),
         }
     }
+}
+
+/// Is it the run that was asked for, and can it be? It names the directory, and all else is held against it.
+fn check_prepared(header: &Header, order: &Order) -> std::result::Result<(), String> {
+    let plan = &order.plan;
+    let asked = (&plan.name, order.seed, plan.blocks.max, order.profile);
+    let got = (&header.plan, header.seed, header.blocks_max, header.profile);
+    if got != asked {
+        return Err(format!("it prepared another run: {got:?}, not {asked:?}"));
+    }
+    for planned in &header.cells {
+        lab::path(&planned.cell.path).map_err(|e| e.to_string())?;
+    }
+    check_id(&header.id)?;
+    check_header(header)
+}
+
+/// Hears a guest with an end: in words and in time.
+struct Listener {
+    doing: &'static str,
+    patience: Duration,
+    began: Instant,
+    words: u32,
+}
+
+impl Listener {
+    fn new(doing: &'static str, patience: Duration) -> Self {
+        Self {
+            doing,
+            patience,
+            began: Instant::now(),
+            words: 0,
+        }
+    }
+
+    fn hear(&mut self, machine: &mut Machine<Said>) -> Result<Said> {
+        self.words += 1;
+        if self.words > WORDS {
+            let why = format!("it says more than {WORDS} lines about it");
+            return Err(unbelievable(self.doing, why));
+        }
+        machine.hear_until(self.doing, self.began, self.patience)
+    }
+
+    /// It got on: words and time are counted anew.
+    fn got_on(&mut self) {
+        *self = Self::new(self.doing, self.patience);
+    }
+}
+
+/// What a guest says and cannot be.
+fn unbelievable(doing: &'static str, why: String) -> Error {
+    Error::Unbelievable { doing, why }
 }
 
 /// An answer that does not fit, or a refusal.
 fn out_of_turn(doing: &'static str, said: &Said) -> Error {
     match said {
         Said::Refused { message, request } => Error::Refused {
-            message: message.clone(),
+            message: lines::excerpt(message),
             request: *request,
         },
         other => Error::OutOfTurn {
             doing,
-            answer: format!("{other:?}"),
+            answer: lines::excerpt(&format!("{other:?}")),
         },
     }
 }
@@ -136,12 +210,16 @@ fn out_of_turn(doing: &'static str, said: &Said) -> Error {
 struct Keeper {
     writer: Writer,
     run: Run,
+    samples: Known,
+    profiles: Known,
 }
 
 impl Keeper {
     fn new(header: Header, directory: &Path) -> Result<Self> {
         Ok(Self {
             writer: Writer::create(directory, &header)?,
+            samples: Known::of(&header),
+            profiles: Known::of(&header),
             run: Run {
                 header,
                 samples: Vec::new(),
@@ -153,37 +231,76 @@ impl Keeper {
 
     /// To the end of the run.
     fn keep(&mut self, machine: &mut Machine<Said>, observer: &mut dyn Observer) -> Result<()> {
-        const DOING: &str = "measure";
         let header = &self.run.header;
         let sample = Duration::from_nanos(header.window_ns.saturating_add(header.warm_up_ns));
         let patience = AROUND + sample * 20;
+        let mut listener = Listener::new(DOING, patience);
         loop {
-            match machine.hear(DOING, patience)? {
-                Said::Planned {
-                    cells,
-                    blocks,
-                    block_ms,
-                } => observer.planned(cells, blocks, Duration::from_millis(block_ms)),
+            match listener.hear(machine)? {
+                Said::Planned { block_ms, .. } => {
+                    let header = &self.run.header;
+                    let blocks = Blocks {
+                        min: header.blocks_min,
+                        max: header.blocks_max,
+                    };
+                    let block = Duration::from_millis(block_ms).min(LONGEST_BLOCK);
+                    observer.planned(header.cells.len(), blocks, block);
+                }
                 Said::Measuring {
                     block,
                     done,
                     of,
                     cell,
-                } => observer.measuring(block, done, of, &cell),
+                } => {
+                    self.need_known(&cell)?;
+                    if block >= self.run.header.blocks_max || done >= of || of > self.cells() {
+                        let why = format!("cell {done} of {of} in block {block}");
+                        return Err(unbelievable(DOING, why));
+                    }
+                    observer.measuring(block, done, of, &cell);
+                }
                 Said::Sample(sample) => {
+                    let checked = self.samples.sample(&sample);
+                    checked.map_err(|why| unbelievable(DOING, why))?;
+                    listener.got_on();
                     self.writer.append(&sample)?;
                     self.run.samples.push(*sample);
                 }
                 Said::Profile(profile) => {
+                    let checked = self.profiles.profile(&profile);
+                    checked.map_err(|why| unbelievable(DOING, why))?;
+                    listener.got_on();
                     self.writer.append_profile(&profile)?;
                     self.run.profiles.push(*profile);
                 }
-                Said::Failed { cell, cause } => observer.failed(&cell, &cause),
+                Said::Failed { cell, cause } => {
+                    self.need_known(&cell)?;
+                    observer.failed(&cell, &cause);
+                }
                 Said::Note { text } => observer.note(&text),
                 Said::Ended { end } => return self.finish(end),
                 other => return Err(out_of_turn(DOING, &other)),
             }
         }
+    }
+
+    fn cells(&self) -> usize {
+        self.run.header.cells.len()
+    }
+
+    /// What it measures is a cell of the run.
+    fn need_known(&self, cell: &Cell) -> Result<()> {
+        if self
+            .run
+            .header
+            .cells
+            .iter()
+            .any(|known| known.cell == *cell)
+        {
+            return Ok(());
+        }
+        let why = "a cell that is none of the run's".to_owned();
+        Err(unbelievable(DOING, why))
     }
 
     fn finish(&mut self, end: End) -> Result<()> {

@@ -65,7 +65,8 @@ impl Builder {
         let cgroup = Cgroup::create(&id.to_string()).ok();
         Self {
             id,
-            axes: axes.clone(),
+            // Nothing else can shape it: labs that are alike in these are one to whoever tries them out.
+            axes: axes.of_lab(),
             spaces: Vec::new(),
             devices: Vec::new(),
             pairs: Vec::new(),

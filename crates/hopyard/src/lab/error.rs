@@ -144,6 +144,18 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The state of a kept lab is not understood.
+    #[error(
+        "{} is damaged, or of another version of hopyard: take the lab down with the version that built it, or \
+         remove it with `hopyard clean --force`", .file.display()
+    )]
+    ForeignLab {
+        /// The file.
+        file: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
     /// A kept lab cannot do what was asked.
     #[error("{0}")]
     Kept(String),

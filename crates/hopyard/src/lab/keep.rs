@@ -8,15 +8,15 @@
 //! on it.
 
 mod down;
+mod survey;
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopyard_net::{NetNs, enter_for_exec, make_directories};
+use hopyard_net::{NetNs, enter_for_exec, owned};
 use serde::{Deserialize, Serialize};
 
 use super::daemon::home::{HOMES, Home, OVS};
@@ -27,6 +27,8 @@ use crate::model::{Axes, Datapath, Peer};
 
 pub use down::down;
 pub(super) use down::remove;
+pub(super) use survey::States;
+pub use survey::{Foreign, Survey, list, survey};
 
 /// Where kept labs are.
 pub const HOME: &str = "/run/hopyard";
@@ -155,7 +157,8 @@ pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -
 fn claim(kept: &Kept) -> Result<()> {
     let draft = draft();
     // HOME may go with somebody's last lab at any time.
-    make_directories(&draft).map_err(file_error(format!("make directory {}", draft.display())))?;
+    owned::make_directory(&draft, 0o755)
+        .map_err(file_error(format!("make directory {}", draft.display())))?;
     let home = directory(&kept.name);
     let claimed = write(&draft, kept).and_then(|()| {
         fs::rename(&draft, &home).map_err(|error| match error.kind() {
@@ -169,8 +172,8 @@ fn claim(kept: &Kept) -> Result<()> {
     });
     if claimed.is_err() {
         // What is left of it is known by its id, and `clean` tries again.
-        let _ = fs::remove_dir_all(&draft);
-        let _ = fs::remove_dir(HOME);
+        let _ = owned::remove_tree(&draft);
+        let _ = owned::remove_directory(Path::new(HOME));
     }
     claimed
 }
@@ -230,68 +233,6 @@ fn write(home: &Path, kept: &Kept) -> Result<()> {
         .map_err(file_error(format!("write {}", file.display())))
 }
 
-/// Every kept lab, by name. One whose state cannot be read is left to [`leftovers`].
-///
-/// # Errors
-/// The directory cannot be read.
-pub fn list() -> Result<Vec<Kept>> {
-    Ok(names()?
-        .into_iter()
-        .filter_map(|name| read(&name).ok())
-        .filter(|k| k.complete)
-        .collect())
-}
-
-/// Names of labs that were never finished, and of drafts, whose maker is dead.
-///
-/// # Errors
-/// The directory cannot be read.
-pub fn leftovers() -> Result<Vec<String>> {
-    let abandoned = |name: &String| match maker_of_draft(name) {
-        Some(maker) => !maker.lives(),
-        None => {
-            let there = identity(name);
-            match read(name) {
-                Ok(kept) => !kept.complete && !kept.owner.parse::<Owner>().is_ok_and(Owner::lives),
-                // Unless it went away meanwhile, and perhaps another of its name came.
-                Err(_) => there.is_some() && there == identity(name),
-            }
-        }
-    };
-    Ok(entries()?.into_iter().filter(abandoned).collect())
-}
-
-/// Which directory has a name just now.
-fn identity(name: &str) -> Option<(u64, u64)> {
-    let there = fs::metadata(directory(name)).ok()?;
-    Some((there.dev(), there.ino()))
-}
-
-fn maker_of_draft(name: &str) -> Option<Owner> {
-    let id: LabId = name.strip_prefix('.')?.parse().ok()?;
-    Some(id.owner)
-}
-
-fn names() -> Result<Vec<String>> {
-    let mut names = entries()?;
-    names.retain(|name| maker_of_draft(name).is_none());
-    Ok(names)
-}
-
-fn entries() -> Result<Vec<String>> {
-    let entries = match fs::read_dir(HOME) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(file_error(format!("read {HOME}"))(e)),
-    };
-    let mut names: Vec<String> = entries
-        .flatten()
-        .filter_map(|e| e.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    Ok(names)
-}
-
 /// The kept lab of a name.
 ///
 /// # Errors
@@ -301,7 +242,7 @@ pub fn read(name: &str) -> Result<Kept> {
     let file = directory(name).join(STATE);
     let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            let there = names().unwrap_or_default().join(", ");
+            let there = survey::names().unwrap_or_default().join(", ");
             let there = if there.is_empty() {
                 "none is up".to_owned()
             } else {
@@ -325,9 +266,9 @@ fn state_in(home: &Path) -> Result<Kept> {
 }
 
 fn parse(file: &Path, text: &str) -> Result<Kept> {
-    serde_json::from_str(text).map_err(|e| Error::File {
-        what: format!("read {}", file.display()),
-        source: e.into(),
+    serde_json::from_str(text).map_err(|source| Error::ForeignLab {
+        file: file.to_owned(),
+        source,
     })
 }
 

@@ -5,7 +5,7 @@ use hopyard_switch::{Hooks, Mac, NewPort, NewSwitch, Switch, has_tcx};
 use super::builder::ETH;
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
-use super::{Builder, LabId, Result};
+use super::{Builder, Result};
 use crate::meter::way::Hop;
 use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Peer};
 
@@ -18,7 +18,7 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub fn switch(&mut self, uplink: Option<&str>, ports: &[String]) -> Result<()> {
-        let name = switch_name(self.id);
+        let name = self.id.switch_name();
         let hub = self.space(role::HUB)?.ns().try_clone()?;
         self.switch = Some(name.clone());
         let hooks = hooks(self.axes().hook, ports.len());
@@ -29,8 +29,8 @@ impl Builder {
             let mut switch = Switch::create(&NewSwitch {
                 name: &name,
                 uplink,
-                answers: false,
                 hooks,
+                ..NewSwitch::default()
             })?;
             let ports = ports.into_iter().map(|(device, macs)| NewPort {
                 device,
@@ -102,14 +102,4 @@ pub(super) fn datapath(hooks: Hooks) -> Datapath {
             Hooks::Clsact => Hook::Clsact,
         }),
     }
-}
-
-/// The name of a lab's switch. The BPF file system takes no dots.
-pub(crate) fn switch_name(id: LabId) -> String {
-    format!("lab-{id}").replace('.', "-")
-}
-
-/// The lab that a switch of this name belongs to, if it is a lab's.
-pub(super) fn lab_of_switch(name: &str) -> Option<LabId> {
-    name.strip_prefix("lab-")?.replace('-', ".").parse().ok()
 }

@@ -9,8 +9,20 @@ use serde::de::DeserializeOwned;
 
 /// Longest message, bytes. Counters and a latency histogram take some tens of KiB.
 const LONGEST: u64 = 4 * 1024 * 1024;
-/// Messages that are read before somebody wants to hear them.
-const AHEAD: usize = 8;
+/// Messages that are read before somebody wants to hear them. Whoever sends more waits: each may take some ten times
+/// its length in memory.
+const AHEAD: usize = 1;
+/// What is shown of an answer, bytes.
+const SHOWN: usize = 2000;
+
+/// The beginning of what somebody else says, for an error.
+pub(crate) fn excerpt(text: &str) -> String {
+    if text.len() <= SHOWN {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(SHOWN);
+    format!("{} … ({} bytes in all)", &text[..end], text.len())
+}
 
 /// Sends a message in one write.
 pub(crate) fn say(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
@@ -63,5 +75,18 @@ fn listen<T: DeserializeOwned>(mut from: impl BufRead, tell: &SyncSender<io::Res
         if tell.send(message).is_err() || last {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_short() {
+        assert_eq!(excerpt("short"), "short");
+        let long = excerpt(&"ä".repeat(1 << 20));
+        assert!(long.len() < SHOWN + 100, "{}", long.len());
+        assert!(long.ends_with("(2097152 bytes in all)"), "{long}");
     }
 }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::spec::LoadSpec;
 use super::tally::Reading;
 use crate::model::{
-    Absurd, Arrivals, Counted, Latency, Scheduling, TcpSummary, largest, plausible,
+    Absurd, Arrivals, Counted, Latency, MOST_FLOWS, Scheduling, TcpSummary, largest, plausible,
 };
 
 /// Version of the protocol; both ends must have the same.
@@ -162,6 +162,11 @@ pub enum Reply {
     },
 }
 
+/// More parts than any window is cut into.
+const MOST_SLICES: usize = 100;
+/// More classes than a histogram of times has.
+const MOST_BUCKETS: usize = 1 << 16;
+
 /// What one end counted in the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tallied {
@@ -219,8 +224,18 @@ impl Tallied {
     /// Can it be? A worker may be another program, or one gone wrong.
     ///
     /// # Errors
-    /// A count is larger than any window can hold.
+    /// A count is larger than any window can hold, or a list longer than any load makes it.
     pub fn check(&self) -> Result<(), Absurd> {
+        let buckets = self.latency.as_ref().map_or(0, |l| l.histogram.len());
+        for (what, count, most) in [
+            ("slices", self.slices.len(), MOST_SLICES),
+            ("flows", self.flows.len(), MOST_FLOWS as usize),
+            ("latency", buckets, MOST_BUCKETS),
+        ] {
+            if count > most {
+                return Err(Absurd::TooMany { what, count, most });
+            }
+        }
         plausible(&[
             ("window_ns", self.window_ns),
             ("late_ns", self.late_ns),

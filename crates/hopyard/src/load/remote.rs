@@ -288,14 +288,14 @@ impl Remote {
                 Ok(Ok(Reply::Failed { cause })) => {
                     return Err(Error::Failed {
                         endpoint: self.endpoint.clone(),
-                        cause,
+                        cause: lines::excerpt(&cause),
                     });
                 }
                 Ok(Ok(reply)) => return Ok(reply),
                 Ok(Err(e)) => {
                     return Err(Error::Protocol {
                         endpoint: self.endpoint.clone(),
-                        answer: e.to_string(),
+                        answer: lines::excerpt(&e.to_string()),
                     });
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone("output")),
@@ -334,7 +334,7 @@ impl Remote {
     pub fn out_of_turn(&self, reply: &Reply) -> Error {
         Error::Protocol {
             endpoint: self.endpoint.clone(),
-            answer: format!("{reply:?}"),
+            answer: lines::excerpt(&format!("{reply:?}")),
         }
     }
 

@@ -36,7 +36,7 @@ impl Ends {
             cpus: places.server.clone(),
         };
         let ports = match self.server.ask(&serve, "listen")? {
-            Reply::Serving { ports } => ports,
+            Reply::Serving { ports } if ports.len() == spec.flows as usize => ports,
             other => return Err(self.server.out_of_turn(&other).into()),
         };
         // Flows connect one after another, and each may take its time.

@@ -69,6 +69,22 @@ impl<'a> Base<'a> {
         }
     }
 
+    /// Is `other` a cell that `cell` may be compared with, as the same but for axes that one of the two paths has not?
+    /// There may be several.
+    #[must_use]
+    pub fn is_like(&self, cell: &Cell, other: &Cell) -> bool {
+        let Self::Path(path) = self else {
+            return false;
+        };
+        let alike = |axis: &Axis| {
+            let (own, theirs) = ((axis.show)(&cell.axes), (axis.show)(&other.axes));
+            own == theirs || (axis.of_path && (own.is_none() || theirs.is_none()))
+        };
+        (cell.load, cell.peer) == (other.load, other.peer)
+            && other.path == *path
+            && AXES.iter().all(alike)
+    }
+
     /// These axes as the base has them on the same path, where the base says so.
     fn axes(&self, axes: &Axes) -> Option<Axes> {
         match self {
@@ -111,6 +127,8 @@ mod tests {
         assert!(base.is_of(&bridge("0"), &veth) && base.is_of(&bridge("100"), &veth));
         assert!(!base.is_of(&bridge("0"), &cell("veth", &[], &[("mtu", "9000")])));
         let base = Base::parse("bridge").unwrap();
+        assert!(base.is_like(&veth, &bridge("0")) && base.is_like(&veth, &bridge("100")));
+        assert!(!base.is_like(&bridge("0"), &bridge("100")) && !base.is_like(&veth, &veth));
         assert!(
             base.is_of(&bridge("0"), &bridge("0")) && !base.is_of(&bridge("0"), &bridge("100"))
         );

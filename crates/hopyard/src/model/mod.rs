@@ -30,9 +30,11 @@ mod text;
 mod turn;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
+#[cfg(test)]
+pub(crate) use axes::OTHERS;
 pub use axes::{
-    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Distribution, Family, Hook, Join,
-    MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
+    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Decides, Distribution, Family, Hook,
+    Join, MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};

@@ -297,4 +297,6 @@ pub enum WarningCode {
     SilentFlows,
     /// Windows were measured again because the machine was taken away.
     MissedWindows,
+    /// Cells have no counterpart at the base that others are compared with.
+    NotCompared,
 }

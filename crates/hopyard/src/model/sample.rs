@@ -149,6 +149,16 @@ pub enum Absurd {
         /// How much.
         count: u64,
     },
+    /// A list of more than there can be.
+    #[error("{what}: {count} of them, and a load makes {most} at most")]
+    TooMany {
+        /// What is listed.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// How many there can be.
+        most: usize,
+    },
     /// No time at all.
     #[error("{0}: 0, and nothing is measured in no time")]
     NoTime(&'static str),

@@ -224,6 +224,8 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
             .as_ref()
             .map(|b| source.read("base", b, base))
             .transpose()?,
+        base_asked: false,
+        needs: Vec::new(),
         window: source.read("window", &raw.window, window)?,
         warm_up: source.read("warm_up", &raw.warm_up, warm_up)?,
         turns: raw.turns.unwrap_or(true),

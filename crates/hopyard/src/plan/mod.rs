@@ -19,7 +19,7 @@ pub use file::{Error as FileError, parse};
 pub use file::{WINDOW, base, warm_up, window};
 pub use offloads::{offload_changes, offloads};
 
-use crate::model::{LoadKind, Peer, Published};
+use crate::model::{Feature, LoadKind, Peer, Published};
 
 /// What to measure and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,12 @@ pub struct Plan {
     pub parts: Vec<Part>,
     /// What others are compared with: a path, `AXIS=VALUE`, or `offload`.
     pub base: Option<String>,
+    /// Was that base asked for by itself? Then the plan is not carried out without it.
+    #[serde(default)]
+    pub base_asked: bool,
+    /// What the path that is recommended must offer.
+    #[serde(default)]
+    pub needs: Vec<Feature>,
     /// Length of a window.
     pub window: Duration,
     /// Traffic before each window.

@@ -59,6 +59,8 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
         summary: format!("what each offload does on {path}"),
         parts: measured.map(|c| part(&c.change)).collect(),
         base: Some(Base::OFFLOAD.to_owned()),
+        base_asked: false,
+        needs: Vec::new(),
         window: WINDOW,
         warm_up: WARM_UP,
         blocks: BLOCKS,

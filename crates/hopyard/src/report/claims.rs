@@ -4,13 +4,14 @@ mod brief;
 
 use serde_json::Value;
 
-use super::document::{Block, Cell, Column, Part, Row, Table, shorten, tame};
+use super::document::{Block, Cell, Column, Part, Row, Table, shorten};
 use super::number::{ABSENT, chosen_percent, percent as short_percent, significant};
 use super::{Form, TERMINAL, json, markdown, named, quantity, text};
 use crate::model::{
     CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, Lies, PointReport,
     ReportOfClaims,
 };
+use crate::plain;
 use crate::stats::Estimate;
 
 /// The name and version of the document that [`schema`] describes.
@@ -39,8 +40,8 @@ pub fn render(report: &ClaimsReport, form: Form, detail: Detail) -> String {
         Detail::Points => compose(report, true),
     };
     match form {
-        Form::Text => text::render(&blocks(), TERMINAL),
-        Form::Markdown => markdown::render(&blocks()),
+        Form::Text => text::render(blocks(), TERMINAL),
+        Form::Markdown => markdown::render(blocks()),
         Form::Json => json(report),
     }
 }
@@ -138,7 +139,7 @@ fn compose(report: &ClaimsReport, every_point: bool) -> Vec<Block> {
         report
             .machine
             .as_deref()
-            .map(|m| Block::Facts(vec![tame(m)])),
+            .map(|m| Block::Facts(vec![plain::line(m)])),
     );
     for run in &report.runs {
         blocks.push(Block::Facts(vec![of_run(run)]));
@@ -172,7 +173,7 @@ fn tally(report: &ClaimsReport) -> String {
 fn of_run(run: &ClaimsRun) -> String {
     format!(
         "plan {}: {} × {} s, {} confidence{}",
-        tame(&run.plan),
+        plain::line(&run.plan),
         crate::units::counted(run.blocks as usize, "block"),
         super::header::trimmed(run.window_s),
         chosen_percent(run.confidence),
@@ -181,10 +182,10 @@ fn of_run(run: &ClaimsRun) -> String {
 }
 
 fn warnings(run: &ClaimsRun) -> impl Iterator<Item = String> {
-    let plan = tame(&run.plan);
+    let plan = plain::line(&run.plan);
     run.warnings
         .iter()
-        .map(move |text| format!("{plan}: {}", tame(text)))
+        .map(move |text| format!("{plan}: {}", plain::line(text)))
 }
 
 fn of_report(report: &ReportOfClaims, every_point: bool) -> Vec<Block> {
@@ -212,21 +213,25 @@ fn of_report(report: &ReportOfClaims, every_point: bool) -> Vec<Block> {
     let stand_in = report
         .stand_in
         .as_deref()
-        .map(|text| format!("Stand-in: {}", tame(text)));
+        .map(|text| format!("Stand-in: {}", plain::line(text)));
     blocks.extend(stand_in.map(Block::Paragraph));
     blocks.push(Block::Paragraph(format!(
         "Published: {}.",
-        tame(&report.source)
+        plain::line(&report.source)
     )));
     blocks
 }
 
 /// What is claimed, what came of it, and what to know besides.
 fn sentence(claim: &ClaimReport) -> String {
-    let mut text = format!("{}. {}", tame(&claim.statement), tame(&claim.sentence));
+    let mut text = format!(
+        "{}. {}",
+        plain::line(&claim.statement),
+        plain::line(&claim.sentence)
+    );
     for remark in &claim.remarks {
         text.push(' ');
-        text.push_str(&tame(remark));
+        text.push_str(&plain::line(remark));
     }
     text
 }
@@ -259,8 +264,12 @@ fn rows(claim: &ClaimReport, every_point: bool) -> Vec<Row> {
 
 fn row(id: &str, verdict: &str, check: &CheckReport, point: Option<&PointReport>) -> Row {
     let absent = || Cell::lone(ABSENT);
-    let mut what = vec![tame(&check.what)];
-    what.extend(point.map(|p| tame(&p.at)).filter(|at| !at.is_empty()));
+    let mut what = vec![plain::line(&check.what)];
+    what.extend(
+        point
+            .map(|p| plain::line(&p.at))
+            .filter(|at| !at.is_empty()),
+    );
     let published = point.and_then(|p| p.published);
     Row::Cells(vec![
         Cell::lone(id),

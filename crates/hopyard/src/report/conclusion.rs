@@ -1,10 +1,11 @@
 //! What the figures show, in words; nothing that a verdict does not carry.
 
-use super::document::{Block, tame};
+use super::document::Block;
 use super::group::{Group, Layout};
 use super::number::ratio;
 use super::quantity;
 use crate::model::{Base, CellReport, LoadKind};
+use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
 /// More than this is a table again.
@@ -16,7 +17,7 @@ const NAMED: usize = 3;
 
 /// A sentence per table, or per value of what was swept.
 pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
-    let Some(base) = layout.base.map(tame) else {
+    let Some(base) = layout.base.map(plain::line) else {
         return Vec::new();
     };
     // What holds in several places is said once.
@@ -201,7 +202,11 @@ fn beside_itself(
                 Verdict::Equivalent => "equivalent",
                 Verdict::Inconclusive => "inconclusive",
             };
-            format!("{} {} ({verdict})", tame(c.path), ratio(c.ratio.value))
+            format!(
+                "{} {} ({verdict})",
+                plain::line(c.path),
+                ratio(c.ratio.value)
+            )
         });
         each.collect::<Vec<_>>().join(", ")
     };
@@ -224,7 +229,7 @@ fn alike(compared: &[Compared<'_>]) -> bool {
 
 fn everyone(compared: &[Compared<'_>]) -> String {
     match compared {
-        [one] => tame(one.path),
+        [one] => plain::line(one.path),
         _ => "every path".to_owned(),
     }
 }
@@ -259,14 +264,14 @@ fn best(compared: &[Compared<'_>], up: bool) -> Option<Leader> {
     let mut names: Vec<String> = near
         .iter()
         .take(NAMED)
-        .map(|c| format!("{} {}", tame(c.path), ratio(c.ratio.value)))
+        .map(|c| format!("{} {}", plain::line(c.path), ratio(c.ratio.value)))
         .collect();
     if near.len() > NAMED {
         names.push(format!("{} more", near.len() - NAMED));
     }
     let figure = ratio(leader.ratio.value);
     Some(Leader {
-        path: tame(leader.path),
+        path: plain::line(leader.path),
         figure: if names.is_empty() {
             figure
         } else {

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::model::{CellReport, CellStatus, RunReport};
+use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
 /// The axes by their names in the JSON document; a test keeps the list complete.
@@ -149,8 +150,18 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 pub(super) fn line(fields: impl Iterator<Item = String>) -> String {
-    let quoted: Vec<String> = fields.map(|field| quote(&field)).collect();
+    let quoted: Vec<String> = fields.map(|field| quote(&cell(&field))).collect();
     format!("{}\n", quoted.join(","))
+}
+
+/// A field in one line, and as text where a spreadsheet would compute it.
+fn cell(field: &str) -> String {
+    let text = plain::line(field);
+    if text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err() {
+        format!("'{text}")
+    } else {
+        text
+    }
 }
 
 fn quote(field: &str) -> String {
@@ -166,6 +177,17 @@ mod tests {
     use super::*;
     use crate::model::{AXES, Axes, LoadKind, Peer, Rate, Switch};
     use crate::report::fixture;
+
+    #[test]
+    fn fields_are_one_line_and_no_formula() {
+        assert_eq!(cell("two\nlines\u{1b}[31m"), "two lines [31m");
+        for formula in ["=1+1", "+x", "-x", "@x", "\t=1"] {
+            assert!(cell(formula).starts_with('\''), "{formula}");
+        }
+        for number in ["-42.1", "-1e9", "17"] {
+            assert_eq!(cell(number), number);
+        }
+    }
 
     #[test]
     fn quoting() {
@@ -244,8 +266,7 @@ mod tests {
         run,path,peer,load,flows,containers,message_size_bytes,request_size_bytes,response_size_bytes,socket_buffer_bytes,congestion,placement,client_cpus,scheduler,family,mtu_bytes,rate_bps,pace_bps,distribution,search,start,ports,rules,chain,segments,guest_cpus,guest_memory_bytes,attach,queues,steering,join,hook,offload,tso,gso,gro,lro,tx_checksum,status,cause,quantity,value,low,high,confidence,n,base,ratio,ratio_low,ratio_high,verdict,smallest_detectable
         20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,ok,,new_thing,1,1,1,0.95,10,,,,,,
         20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,ok,,transactions_per_s,13000.5,12740.49,13260.51,0.95,10,veth,1.1,1.078,1.122,different,0.027999999999999997
-        20260301T101500Z-paths,netkit,local,tcp_rr,1,,,1,1,,cubic,split,,,4,1500,,,,,,,,,,,,,,,,,,,,,,,failed,"the kernel said ""no"",
-        twice",,,,,,,,,,,,
+        20260301T101500Z-paths,netkit,local,tcp_rr,1,,,1,1,,cubic,split,,,4,1500,,,,,,,,,,,,,,,,,,,,,,,failed,"the kernel said ""no"", twice",,,,,,,,,,,,
         "#);
     }
 }

@@ -2,7 +2,7 @@
 
 mod pictures;
 
-use super::document::{Block, Cell, Column, Part, Row, Table, tame};
+use super::document::{Block, Cell, Column, Part, Row, Table};
 use super::group::{Group, Layout};
 use super::number::{ABSENT, chosen_percent, percent, significant};
 use super::plot::Gallery;
@@ -12,6 +12,7 @@ use super::quantity::{
 use crate::model::{
     AXES, Axes, Axis, CurveReport, LoadKind, QuantityCurve, RunReport, Saturation, StepReport,
 };
+use crate::plain;
 use crate::stats::{Estimate, Knee};
 
 /// A section for each load, peer and count that was swept, and what its words mean.
@@ -108,10 +109,11 @@ impl<'a> Section<'a> {
     }
 
     fn names(&self, curve: &CurveReport) -> Vec<Cell> {
-        let value =
-            |axis: &&Axis| (axis.show)(&curve.axes).map_or_else(|| ABSENT.to_owned(), |v| tame(&v));
+        let value = |axis: &&Axis| {
+            (axis.show)(&curve.axes).map_or_else(|| ABSENT.to_owned(), |v| plain::line(&v))
+        };
         let values = self.others.iter().map(value);
-        let names = values.chain(self.with_path.then(|| tame(&curve.path)));
+        let names = values.chain(self.with_path.then(|| plain::line(&curve.path)));
         names.map(Cell::lone).collect()
     }
 

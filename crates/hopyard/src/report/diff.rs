@@ -8,9 +8,10 @@ mod tests;
 
 use serde_json::Value;
 
-use super::document::{Block, tame};
+use super::document::Block;
 use super::{Form, json, markdown, named, text};
 use crate::model::DiffReport;
+use crate::plain;
 
 /// The name and version of the document that [`schema`] describes.
 const SCHEMA: &str = "hopyard/diff/1";
@@ -22,8 +23,8 @@ const MESSAGE: usize = 76;
 #[must_use]
 pub fn render(report: &DiffReport, form: Form) -> String {
     match form {
-        Form::Text => ascii(&text::render(&compose(report), MESSAGE)),
-        Form::Markdown => markdown::render(&compose(report)),
+        Form::Text => ascii(&text::render(compose(report), MESSAGE)),
+        Form::Markdown => markdown::render(compose(report)),
         Form::Json => json(report),
     }
 }
@@ -45,7 +46,11 @@ fn compose(report: &DiffReport) -> Vec<Block> {
     blocks.extend(sentences::changes(report));
     blocks.extend(sentences::gate(report));
     blocks.extend(facts::left_out(report));
-    let warnings: Vec<String> = report.warnings.iter().map(|w| tame(&w.message)).collect();
+    let warnings: Vec<String> = report
+        .warnings
+        .iter()
+        .map(|w| plain::line(&w.message))
+        .collect();
     if !warnings.is_empty() {
         blocks.push(Block::Heading("Warnings".to_owned()));
         blocks.push(Block::List(warnings));

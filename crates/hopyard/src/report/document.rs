@@ -2,6 +2,7 @@
 
 use super::plot::Plot;
 use crate::model::VerdictReport;
+use crate::plain;
 use crate::stats::Verdict;
 
 /// One piece of a report.
@@ -133,6 +134,14 @@ impl Part {
             }
         }
     }
+
+    fn text_mut(&mut self) -> &mut String {
+        match self {
+            Self::Left(text) | Self::Right(text) | Self::Point(text) | Self::Verdict(text, _) => {
+                text
+            }
+        }
+    }
 }
 
 impl Cell {
@@ -174,14 +183,53 @@ impl Column {
     }
 }
 
-/// Text from outside (names, causes) in one line and without control characters, so that it can
-/// neither break a table nor command a terminal.
-pub(super) fn tame(text: &str) -> String {
-    let words: Vec<_> = text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|word| !word.is_empty())
-        .collect();
-    words.join(" ")
+/// The same blocks with each text plain and in one line, wherever it is from. Pictures are a page's own affair.
+pub(super) fn harmless(mut blocks: Vec<Block>) -> Vec<Block> {
+    for block in &mut blocks {
+        block.each_text(&mut |text| {
+            if !text.chars().all(plain::is_plain) {
+                *text = plain::line(text);
+            }
+        });
+    }
+    blocks
+}
+
+impl Block {
+    fn each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
+        match self {
+            Self::Title(text)
+            | Self::Heading(text)
+            | Self::Subheading(text)
+            | Self::Paragraph(text) => change(text),
+            Self::Facts(texts) | Self::Notes(texts) | Self::List(texts) => {
+                texts.iter_mut().for_each(change);
+            }
+            Self::Table(table) => table.each_text(change),
+            Self::Plots(_) => {}
+        }
+    }
+}
+
+impl Table {
+    fn each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
+        for column in &mut self.columns {
+            column.header.iter_mut().for_each(&mut *change);
+        }
+        for row in &mut self.rows {
+            match row {
+                Row::Cells(cells) | Row::Sum(cells) => {
+                    for part in cells.iter_mut().flat_map(|cell| &mut cell.0) {
+                        change(part.text_mut());
+                    }
+                }
+                Row::Instead { keys, text } => {
+                    keys.iter_mut().for_each(&mut *change);
+                    change(text);
+                }
+            }
+        }
+    }
 }
 
 /// At most `width` characters, the cut shown.
@@ -230,8 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_stays_in_its_line() {
-        assert_eq!(tame("a\nb\t\u{1b}[31m c\u{7}"), "a b [31m c");
+    fn long_text_is_cut_visibly() {
         assert_eq!(shorten("exactly", 7), "exactly");
         assert_eq!(shorten("too long by far", 9), "too long…");
         assert_eq!(shorten("µµµµ", 2), "µ…");

@@ -1,6 +1,6 @@
 //! The table of one load: a row per path, or per path and axis values.
 
-use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone, tame};
+use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone};
 use super::group::{Group, Layout};
 use super::notes;
 use super::number::{ABSENT, percent, ratio};
@@ -11,6 +11,7 @@ use super::quantity::{
     THROUGHPUT_UPPER, TRIALS,
 };
 use crate::model::{CellReport, CellStatus, VerdictReport};
+use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
 /// What a column of figures shows of a quantity.
@@ -30,7 +31,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     let figures = Figures::of(group);
     let mut columns = key_columns(group);
     let keys = columns.len();
-    let base = layout.base.map_or_else(|| "base".to_owned(), tame);
+    let base = layout.base.map_or_else(|| "base".to_owned(), plain::line);
     columns.extend(figures.columns(&base));
     let rows = group
         .cells
@@ -105,9 +106,9 @@ pub(super) fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec
     let mut texts: Vec<String> = group
         .varying
         .iter()
-        .map(|axis| (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| tame(&v)))
+        .map(|axis| (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| plain::line(&v)))
         .collect();
-    let path = tame(&cell.path);
+    let path = plain::line(&cell.path);
     texts.push(format!("{path} {mark}").trim_end().to_owned());
     texts
 }

@@ -8,6 +8,7 @@ use std::{fs, io};
 use inferno::flamegraph::{self, Options};
 
 use crate::model::{AXES, Cell, ProfileWindow};
+use crate::plain;
 use crate::profile::subsystems::{Place, place};
 use crate::store::Run;
 
@@ -76,8 +77,10 @@ fn folded<'a>(windows: impl Iterator<Item = &'a ProfileWindow>) -> Vec<String> {
     for window in windows {
         for (stack, samples) in window.stacks() {
             if place(&stack) != Place::Idle {
-                let frames: Vec<String> =
-                    stack.iter().map(|frame| frame.replace(';', ":")).collect();
+                let frames: Vec<String> = stack
+                    .iter()
+                    .map(|frame| plain::line(frame).replace(';', ":"))
+                    .collect();
                 let sum = counts.entry(frames.join(";")).or_default();
                 *sum = sum.saturating_add(samples);
             }
@@ -91,7 +94,12 @@ fn folded<'a>(windows: impl Iterator<Item = &'a ProfileWindow>) -> Vec<String> {
 
 fn svg(cell: &Cell, folded: &[String]) -> io::Result<Vec<u8>> {
     let mut options = Options::default();
-    options.title = format!("{} · {} · {}", cell.path, cell.peer, cell.load);
+    options.title = format!(
+        "{} · {} · {}",
+        plain::line(&cell.path),
+        cell.peer,
+        cell.load
+    );
     options.subtitle = Some("busy CPU time of the whole machine, sampled".to_owned());
     // The same samples make the same picture.
     options.deterministic = true;

@@ -2,6 +2,7 @@
 
 use super::quantity;
 use crate::model::{AXES, Axes, Axis, Base, CellReport, LoadKind, Peer};
+use crate::plain;
 
 /// Sizes and the wire's rate belong to a load or a peer: they are said in each table's title.
 const IN_TITLE: [&str; 4] = ["message_size", "request_size", "response_size", "rate"];
@@ -199,6 +200,8 @@ fn title(group: &Group<'_>, all: &[CellReport]) -> String {
 
 /// An axis value as a person says it.
 pub(super) fn phrase(name: &str, value: &str) -> String {
+    // A name of congestion control is anybody's.
+    let value = &*plain::line(value);
     match (name, value) {
         ("flows", "1") => "1 flow".to_owned(),
         ("flows", _) => format!("{value} flows"),

@@ -1,9 +1,10 @@
 //! What was done, on what: said once.
 
-use super::document::{Block, tame};
+use super::document::Block;
 use super::group;
 use super::number::chosen_percent;
 use crate::model::{RunReport, TurnsReport};
+use crate::plain;
 use crate::plan::FOR_A_VERDICT;
 use crate::units::counted;
 
@@ -11,7 +12,7 @@ use crate::units::counted;
 pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
     let run = &report.run;
     let mut blocks = vec![
-        Block::Title(format!("hopyard run: {}", tame(&run.plan))),
+        Block::Title(format!("hopyard run: {}", plain::line(&run.plan))),
         Block::Facts(measuring(report)),
         Block::Facts(machine(report)),
     ];
@@ -86,7 +87,7 @@ fn turns_taken(turns: &TurnsReport) -> Vec<String> {
 
 fn measuring(report: &RunReport) -> Vec<String> {
     let run = &report.run;
-    let base = group::Layout::of(&report.cells).base.map(tame);
+    let base = group::Layout::of(&report.cells).base.map(plain::line);
     let mut facts = vec![
         format!(
             "{} × {} s",
@@ -108,18 +109,18 @@ fn machine(report: &RunReport) -> Vec<String> {
     let env = &report.run.environment;
     let cpus = counted(env.cpus as usize, "CPU");
     let mut facts = vec![
-        format!("Linux {}", tame(&env.kernel_release)),
-        format!("{}, {cpus}", tame(&env.cpu_model)),
+        format!("Linux {}", plain::line(&env.kernel_release)),
+        format!("{}, {cpus}", plain::line(&env.cpu_model)),
     ];
     facts.extend(
         env.hypervisor
             .as_deref()
-            .map(|name| format!("under {}", tame(name))),
+            .map(|name| format!("under {}", plain::line(name))),
     );
     if env.is_emulated() {
         facts.push("emulated: shape only".to_owned());
     }
-    facts.push(tame(&report.run.started));
+    facts.push(plain::line(&report.run.started));
     facts
 }
 

@@ -1,13 +1,15 @@
 //! GitHub-flavoured Markdown, readable as source too.
 
-use super::document::{Block, Column, Row, Side, Table};
+use super::document::{Block, Column, Row, Side, Table, harmless};
 use super::notes::instead_short;
+use crate::plain;
 
 /// Columns of sentences are not lined up: their source is read by nobody.
 const PADDED: usize = 60;
 
 /// The whole document.
-pub(super) fn render(blocks: &[Block]) -> String {
+pub(super) fn render(blocks: Vec<Block>) -> String {
+    let blocks = harmless(blocks);
     let parts: Vec<String> = blocks
         .iter()
         .filter(|block| !matches!(block, Block::Plots(_)))
@@ -25,13 +27,16 @@ pub(super) fn render(blocks: &[Block]) -> String {
                 .collect(),
         })
         .collect();
-    parts.join("\n")
+    plain::document(&parts.join("\n")).into_owned()
 }
 
 /// What would be read as markup; underscores inside words are none on GitHub, and back-ticks in
 /// messages are meant as code.
 fn escape(text: &str) -> String {
-    text.replace('*', "\\*").replace('<', "&lt;")
+    text.replace('\\', "\\\\")
+        .replace('*', "\\*")
+        .replace('[', "\\[")
+        .replace('<', "&lt;")
 }
 
 fn table(table: &Table) -> String {

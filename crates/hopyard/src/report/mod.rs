@@ -40,7 +40,8 @@ mod tests;
 use serde_json::Value;
 
 use crate::model::{Observation, RunReport};
-use document::Block;
+use crate::plain;
+use document::{Block, harmless};
 use group::{Group, Layout};
 use plot::Gallery;
 
@@ -112,9 +113,9 @@ pub fn render(
 ) -> Result<Vec<u8>, Error> {
     let chapters = || Chapters::of(report, observations);
     let text = match format {
-        Format::Text => text::render(&chapters().in_order(), TERMINAL),
-        Format::Markdown => markdown::render(&chapters().in_order()),
-        Format::Html => html::render(&chapters(), report, observations)?,
+        Format::Text => text::render(chapters().in_order(), TERMINAL),
+        Format::Markdown => markdown::render(chapters().in_order()),
+        Format::Html => html::render(&chapters().harmless(), report, observations)?,
         Format::Json => json(report),
         Format::Csv => csv::render(report),
         Format::Netperf => netperf::render(report),
@@ -124,7 +125,7 @@ pub fn render(
             return Ok(parquet::write(run, &tidy::columns(run, observations))?);
         }
     };
-    Ok(text.into_bytes())
+    Ok(plain::document(&text).into_owned().into_bytes())
 }
 
 /// The JSON schema (2020-12) of [`Format::Json`].
@@ -151,7 +152,7 @@ fn json(report: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(report)
         .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
     text.push('\n');
-    text
+    plain::json(&text).into_owned()
 }
 
 /// What a person reads, by what it is about. A page has its own order.
@@ -201,6 +202,18 @@ impl Chapters {
             doubts,
             recommendation: recommendation::blocks(report, &layout),
             proof,
+        }
+    }
+
+    fn harmless(self) -> Self {
+        Self {
+            opening: harmless(self.opening),
+            figures: harmless(self.figures),
+            legend: harmless(self.legend),
+            conclusion: harmless(self.conclusion),
+            doubts: harmless(self.doubts),
+            recommendation: harmless(self.recommendation),
+            proof: harmless(self.proof),
         }
     }
 

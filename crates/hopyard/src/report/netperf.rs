@@ -4,11 +4,11 @@
 //! local column and the remote one says unknown (`U`, -1), which is netperf's own convention.
 //! Whatever is not known prints as -1, never as 0.
 
-use super::document::tame;
 use super::quantity::{
     BUSY_CORES, CPU_PER_BYTE, CPU_PER_TRANSACTION, GOODPUT, PACKETS, SENT, TRANSACTIONS,
 };
 use crate::model::{CellReport, CellStatus, Family, LoadKind, RunReport};
+use crate::plain;
 use crate::units;
 
 const UNKNOWN: f64 = -1.0;
@@ -70,11 +70,11 @@ pub(super) fn render(report: &RunReport) -> String {
 
 /// What netperf's own layout has no place for.
 fn comments(cell: &CellReport) -> Vec<String> {
-    let name = format!("{} {} {}", tame(&cell.path), cell.peer, cell.load);
+    let name = format!("{} {} {}", plain::line(&cell.path), cell.peer, cell.load);
     let why = cell
         .cause
         .as_deref()
-        .map_or_else(|| "no cause recorded".to_owned(), tame);
+        .map_or_else(|| "no cause recorded".to_owned(), plain::line);
     match cell.status {
         CellStatus::Failed => return vec![format!("{name} failed: {why}")],
         CellStatus::Unsupported => return vec![format!("{name} unsupported: {why}")],
@@ -106,7 +106,7 @@ fn banner(report: &RunReport, cell: &CellReport) -> String {
         Family::V4 => "AF_INET",
         Family::V6 => "AF_INET6",
     };
-    let path = tame(&cell.path);
+    let path = plain::line(&cell.path);
     let ends = format!(
         "{test} from {path} () port 0 {family} to {} () port 0 {family}",
         cell.peer

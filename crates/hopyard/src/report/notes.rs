@@ -1,11 +1,12 @@
 //! What to know about the figures: marks, doubts, failures, proof.
 
-use super::document::{Block, shorten, tame};
+use super::document::{Block, shorten};
 use super::figures::symbol;
 use super::group::{Group, Layout, distinct};
 use super::number::chosen_percent;
 use super::{quantity, sweep};
 use crate::model::{CellReport, CellStatus, RunReport};
+use crate::plain;
 use crate::stats::Verdict;
 use crate::units::counted;
 
@@ -21,7 +22,7 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
     if instead(cell).is_some() {
         return None;
     }
-    let guest = cell.guest.iter().map(|g| tame(&g.to_string()));
+    let guest = cell.guest.iter().map(|g| plain::line(&g.to_string()));
     let two_modes = cell.two_modes.iter().map(|(name, modes)| {
         let both = quantity::show_all(name, modes);
         let what = quantity::words(name);
@@ -34,7 +35,11 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
     }
     if cell.failed_samples > 0 {
         let samples = counted(cell.failed_samples as usize, "sample");
-        let cause = cell.cause.as_deref().map(tame).filter(|c| !c.is_empty());
+        let cause = cell
+            .cause
+            .as_deref()
+            .map(plain::line)
+            .filter(|c| !c.is_empty());
         remarks.push(match cause {
             Some(cause) => format!("{samples} failed: {cause}"),
             None => format!("{samples} failed"),
@@ -61,7 +66,7 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
     if !cell.way.proved {
         remarks.push("the way was not proved, see below".to_owned());
     }
-    (!remarks.is_empty()).then(|| format!("{}: {}", tame(&cell.path), remarks.join("; ")))
+    (!remarks.is_empty()).then(|| format!("{}: {}", plain::line(&cell.path), remarks.join("; ")))
 }
 
 /// What stands in a row instead of figures.
@@ -71,7 +76,7 @@ pub(super) fn instead(cell: &CellReport) -> Option<String> {
         return None;
     }
     let status = status(cell.status)?;
-    Some(match cell.cause.as_deref().map(tame) {
+    Some(match cell.cause.as_deref().map(plain::line) {
         Some(cause) if !cause.is_empty() => format!("{status}: {cause}"),
         _ => status.to_owned(),
     })
@@ -137,14 +142,18 @@ pub(super) fn no_base(group: &Group<'_>, layout: &Layout<'_>) -> Option<Block> {
     let others = !measured.iter().all(is_base);
     let has_base = measured.iter().any(is_base);
     (others && !has_base).then(|| {
-        let base = tame(base);
+        let base = plain::line(base);
         Block::Notes(vec![format!("No comparison: {base} has no figures here.")])
     })
 }
 
 /// Every warning as it is.
 pub(super) fn warnings(report: &RunReport) -> Vec<Block> {
-    let sentences: Vec<String> = report.warnings.iter().map(|w| tame(&w.message)).collect();
+    let sentences: Vec<String> = report
+        .warnings
+        .iter()
+        .map(|w| plain::line(&w.message))
+        .collect();
     listed("Warnings", sentences)
 }
 
@@ -169,7 +178,7 @@ pub(super) fn failures(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
                 _ if own.len() == all => "all its cells".to_owned(),
                 _ => format!("{} of its {all} cells", own.len()),
             };
-            format!("{} ({place}) {text}", tame(&path))
+            format!("{} ({place}) {text}", plain::line(&path))
         })
         .collect();
     listed("Without figures", sentences)
@@ -181,7 +190,7 @@ pub(super) fn filters(report: &RunReport) -> Option<Block> {
         let cells = report.cells.iter();
         let those =
             cells.filter(|cell| cell.status == CellStatus::Ok && cell.filter_sees == Some(wanted));
-        distinct(those.map(|cell| format!("{} ({})", tame(&cell.path), cell.peer)))
+        distinct(those.map(|cell| format!("{} ({})", plain::line(&cell.path), cell.peer)))
     };
     let sentence = match (with(true), with(false)) {
         (seen, unseen) if seen.is_empty() && unseen.is_empty() => return None,
@@ -202,7 +211,7 @@ pub(super) fn filters(report: &RunReport) -> Option<Block> {
 pub(super) fn datapaths(report: &RunReport) -> Option<Block> {
     let cells = report.cells.iter();
     let told: Vec<(String, &CellReport)> = cells
-        .filter_map(|cell| Some((tame(&cell.datapath.as_ref()?.to_string()), cell)))
+        .filter_map(|cell| Some((plain::line(&cell.datapath.as_ref()?.to_string()), cell)))
         .collect();
     let kinds = distinct(told.iter().map(|(what, _)| what));
     let sentences = kinds.into_iter().map(|kind| {
@@ -216,10 +225,10 @@ pub(super) fn datapaths(report: &RunReport) -> Option<Block> {
             let (own, others) = (flows(&own), flows(&others));
             // Of many ports it may be another.
             if others.is_empty() || own.iter().any(|n| others.contains(n)) {
-                return tame(path);
+                return plain::line(path);
             }
             let own: Vec<String> = own.iter().map(u32::to_string).collect();
-            format!("{} with {} flows", tame(path), own.join(", "))
+            format!("{} with {} flows", plain::line(path), own.join(", "))
         });
         format!("{}: {kind}.", names.collect::<Vec<_>>().join(", "))
     });
@@ -261,7 +270,8 @@ pub(super) fn way(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
             let sentences = unproved
                 .iter()
                 .map(|cell| {
-                    let problems: Vec<String> = cell.way.problems.iter().map(|p| tame(p)).collect();
+                    let problems: Vec<String> =
+                        cell.way.problems.iter().map(|p| plain::line(p)).collect();
                     let why = if problems.is_empty() {
                         "no reason was recorded".to_owned()
                     } else {

@@ -1,6 +1,6 @@
 //! A sweep of offloads: what switching each off does to all on, each on to all off, and which matters.
 
-use super::document::{Block, Cell, Column, Footnotes, Row, Table, tame};
+use super::document::{Block, Cell, Column, Footnotes, Row, Table};
 use super::figures::Figures;
 use super::group::Group;
 use super::notes;
@@ -9,6 +9,7 @@ use crate::model::{
     CellReport, OffloadChange, OffloadCombination, OffloadFinding, OffloadReport, OffloadSurvey,
     Switch, listed_offloads,
 };
+use crate::plain;
 
 /// What comes of each load, in words.
 pub(super) fn findings(report: &OffloadReport) -> Vec<Block> {
@@ -91,7 +92,7 @@ fn row(
         text,
     };
     if let Some(cause) = &combination.refused {
-        return instead(format!("not to be had: {}", tame(cause)));
+        return instead(format!("not to be had: {}", plain::line(cause)));
     }
     if let Some(same) = &combination.same_as {
         return instead(if *same == change.base() {
@@ -146,7 +147,13 @@ fn not_measured(survey: &OffloadSurvey) -> Option<Block> {
     let fixed: Vec<String> = survey
         .fixed
         .iter()
-        .map(|fixed| format!("{} is fixed {}", fixed.flag.name(), tame(&fixed.state)))
+        .map(|fixed| {
+            format!(
+                "{} is fixed {}",
+                fixed.flag.name(),
+                plain::line(&fixed.state)
+            )
+        })
         .collect();
     (!fixed.is_empty()).then(|| {
         Block::Paragraph(format!(

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use super::csv::{AXIS_COLUMNS, axes, number};
 use crate::model::{CellReport, CellStatus, RunReport, VerdictReport};
+use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
 /// All families, each with its samples, and the end mark.
@@ -228,7 +229,8 @@ impl Page {
 
 /// As the specification has it: `\\`, `\"` and `\n`.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
+    plain::document(text)
+        .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n")
 }

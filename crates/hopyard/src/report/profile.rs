@@ -3,11 +3,12 @@
 
 mod pictures;
 
-use super::document::{Block, Cell, Column, Part, Row, Table, tame};
+use super::document::{Block, Cell, Column, Part, Row, Table};
 use super::group::{Group, Layout, distinct};
 use super::header::trimmed;
 use super::quantity::{Scale, scale};
 use crate::model::{CellReport, ProfileReport, SubsystemCost};
+use crate::plain;
 use crate::stats::Estimate;
 use crate::units::counted;
 
@@ -62,7 +63,7 @@ impl<'a> Profiled<'a> {
     }
 
     fn path(&self) -> String {
-        tame(&self.cell.path)
+        plain::line(&self.cell.path)
     }
 
     fn subsystem(&self, name: &str) -> Option<&'a SubsystemCost> {
@@ -118,7 +119,7 @@ fn table(cells: &[Profiled<'_>], scale: Scale) -> Table {
                 ])
             };
             let figures = cells.iter().map(|c| of(c).unwrap_or_else(none));
-            Row::Cells(named(tame(name), figures.collect()))
+            Row::Cells(named(plain::line(name), figures.collect()))
         })
         .collect();
     let measured = cells.iter().map(|c| figure(c.whole)).collect();
@@ -208,10 +209,10 @@ fn adds(cell: &Profiled<'_>, scale: Scale) -> Option<String> {
         .map(|part| {
             let sign = if part.cost.value < 0.0 { '−' } else { '+' };
             let size = amount(&part.cost, part.cost.value.abs());
-            format!("{} {sign}{size}", tame(&part.name))
+            format!("{} {sign}{size}", plain::line(&part.name))
         })
         .collect();
-    let (path, base, unit) = (cell.path(), tame(&difference.base), scale.unit);
+    let (path, base, unit) = (cell.path(), plain::line(&difference.base), scale.unit);
     let size = amount(total, total.value.abs());
     let what = if total.value < 0.0 {
         format!("{path} takes {size} {unit} off {base}")
@@ -232,9 +233,9 @@ fn functions(cell: &Profiled<'_>, scale: Scale) -> String {
         .map(|subsystem| {
             let named = subsystem.functions.iter().take(FUNCTIONS);
             let named: Vec<String> = named
-                .map(|f| format!("{} {}", tame(&f.name), scale.show(f.cost)))
+                .map(|f| format!("{} {}", plain::line(&f.name), scale.show(f.cost)))
                 .collect();
-            format!("{} ({})", tame(&subsystem.name), named.join(", "))
+            format!("{} ({})", plain::line(&subsystem.name), named.join(", "))
         })
         .collect();
     format!("{}: {}", cell.path(), parts.join("; "))

@@ -5,7 +5,7 @@ mod pictures;
 
 use std::borrow::Cow;
 
-use super::document::{Block, Cell, Column, Part, Row, Table, tame};
+use super::document::{Block, Cell, Column, Part, Row, Table};
 use super::figures::{figure, verdict_part};
 use super::group::{Layout, distinct};
 use super::number::{ABSENT, ratio, significant};
@@ -13,6 +13,7 @@ use super::plot::Gallery;
 use super::quantity::{self, CPU_PER_BYTE, EFFICIENCY, Scale};
 use crate::assess::PER_GHZ;
 use crate::model::{Base, CellReport, Published, PublishedFigure, RunReport, VerdictReport};
+use crate::plain;
 use crate::stats::Estimate;
 use grid::Plane;
 
@@ -22,7 +23,7 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>, gallery: &Gallery<
     tables
         .flat_map(|published| {
             let table = Comparison::of(published, report, layout);
-            let heading = format!("As published: {}", tame(&published.source));
+            let heading = format!("As published: {}", plain::line(&published.source));
             let mut blocks = vec![Block::Heading(heading)];
             blocks.extend(match Plane::of(&table) {
                 Some(plane) => plane.blocks(&table, gallery),
@@ -32,7 +33,7 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>, gallery: &Gallery<
                     blocks
                 }
             });
-            blocks.push(Block::Notes(vec![tame(&published.remark)]));
+            blocks.push(Block::Notes(vec![plain::line(&published.remark)]));
             blocks
         })
         .collect()
@@ -103,7 +104,10 @@ impl<'a> Comparison<'a> {
 
     /// `vs veth`.
     fn versus(&self) -> String {
-        format!("vs {}", self.base.map_or_else(|| "base".to_owned(), tame))
+        format!(
+            "vs {}",
+            self.base.map_or_else(|| "base".to_owned(), plain::line)
+        )
     }
 }
 
@@ -176,7 +180,7 @@ fn list(table: &Comparison<'_>) -> Table {
     columns.extend([
         Column::left(&["path"]),
         Column::left(&["", "then called"]),
-        Column::right(&["published", &tame(&table.published.what)]),
+        Column::right(&["published", &plain::line(&table.published.what)]),
         Column::left(&[&versus]).following(),
         Column::right(&["measured here", table.scale.unit]),
         Column::left(&[&versus]).following(),
@@ -185,11 +189,11 @@ fn list(table: &Comparison<'_>) -> Table {
         let mut cells = vec![Cell::lone(whence(pair.then))];
         cells.extend(table.varied.iter().map(|&axis| {
             let value = pair.then.set.get(axis);
-            Cell::lone(value.map_or_else(|| ABSENT.to_owned(), |v| tame(v)))
+            Cell::lone(value.map_or_else(|| ABSENT.to_owned(), |v| plain::line(v)))
         }));
         cells.extend([
-            Cell::lone(tame(&pair.then.path)),
-            Cell::lone(tame(&pair.then.called)),
+            Cell::lone(plain::line(&pair.then.path)),
+            Cell::lone(plain::line(&pair.then.called)),
             pair.then(),
             pair.ratio_then(),
             pair.now(),

@@ -1,12 +1,13 @@
 //! The recommendation in words: for each load the path, its figure, what it was held against, and what would
 //! change it.
 
-use super::document::{Block, tame};
+use super::document::Block;
 use super::figures::verdict_mark;
 use super::group::{Layout, distinct};
 use super::number::ratio;
 use super::quantity::{self, show_all};
 use crate::model::{Candidate, CellReport, Choice, Recommendation, RunReport};
+use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
 /// More settings than this are left to the document.
@@ -45,7 +46,7 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
         let sentences = recommendation
             .conditions
             .iter()
-            .map(|sentence| tame(sentence));
+            .map(|sentence| plain::line(sentence));
         blocks.push(Block::List(sentences.collect()));
     }
     blocks
@@ -78,7 +79,7 @@ fn place(choice: &Choice, report: &RunReport, layout: &Layout<'_>) -> String {
 
 fn sentence(choice: &Choice) -> String {
     if let Some(reason) = &choice.reason {
-        return tame(reason);
+        return plain::line(reason);
     }
     let mut clauses = match choice.best.as_slice() {
         [] => Vec::new(),
@@ -94,9 +95,9 @@ fn name(candidate: &Candidate) -> String {
     let own = crate::model::AXES.iter().filter(|axis| axis.of_path);
     let values = own.filter_map(|axis| {
         let value = (axis.show)(&candidate.axes)?;
-        Some(format!(" {}={}", axis.name, tame(&value)))
+        Some(format!(" {}={}", axis.name, plain::line(&value)))
     });
-    values.fold(tame(&candidate.path), |name, value| name + &value)
+    values.fold(plain::line(&candidate.path), |name, value| name + &value)
 }
 
 fn figure(quantity: &str, estimate: &Estimate) -> String {
@@ -129,7 +130,7 @@ fn alone(choice: &Choice, best: &Candidate) -> String {
         return what;
     };
     // It has not the best figure, but costs less than what has.
-    let leader = tame(&rate.base);
+    let leader = plain::line(&rate.base);
     let so = match rate.verdict {
         Some(Verdict::Equivalent) => format!("equivalent to {leader}"),
         _ => format!("not told apart from {leader}"),
@@ -200,7 +201,7 @@ fn runner_up(choice: &Choice) -> Option<String> {
 fn left_out(choices: &[Choice]) -> Vec<String> {
     let all = choices.iter().flat_map(|choice| &choice.left_out);
     let all: Vec<(String, String)> = all
-        .map(|one| (tame(&one.path), tame(&one.reason)))
+        .map(|one| (plain::line(&one.path), plain::line(&one.reason)))
         .collect();
     let reasons = distinct(all.iter().map(|(_, reason)| reason));
     let told = reasons.into_iter().map(|reason| {

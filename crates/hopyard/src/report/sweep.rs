@@ -3,7 +3,7 @@
 
 mod curves;
 
-use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone, tame};
+use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone};
 use super::figures::{figure, scale, symbol};
 use super::group::{Group, Layout, distinct, phrase};
 use super::notes;
@@ -12,6 +12,7 @@ use super::quantity::{
     self, LATENCY_P50, LATENCY_P99, LATENCY_P999, LOST, PDV, QUEUE_CHANGES, RUN_LENGTH, Scale,
     THROUGHPUT, THROUGHPUT_BITS,
 };
+use crate::plain;
 pub(super) use curves::plots;
 
 use crate::model::{Axis, CellReport, CellStatus, LoadKind};
@@ -27,9 +28,9 @@ impl Dimension {
     fn of(self, cell: &CellReport) -> String {
         match self {
             Self::Axis(axis) => {
-                (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| tame(&v))
+                (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| plain::line(&v))
             }
-            Self::Path => tame(&cell.path),
+            Self::Path => plain::line(&cell.path),
         }
     }
 

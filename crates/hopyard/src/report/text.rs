@@ -3,12 +3,14 @@
 //! The tables are laid out here rather than by a table library because their cells line up inside
 //! (value at the decimal point, half-width, verdict) and a row without figures is one running text.
 
-use super::document::{Block, Cell, Column, Part, Row, Side, Table, shorten};
+use super::document::{Block, Cell, Column, Part, Row, Side, Table, harmless, shorten};
+use crate::plain;
 
 const GAP: &str = "  ";
 
 /// The whole document, on a page of so many columns.
-pub(super) fn render(blocks: &[Block], page: usize) -> String {
+pub(super) fn render(blocks: Vec<Block>, page: usize) -> String {
+    let blocks = harmless(blocks);
     let mut lines = Vec::new();
     let mut before: Option<&Block> = None;
     let mut title = None;
@@ -37,11 +39,12 @@ pub(super) fn render(blocks: &[Block], page: usize) -> String {
         });
         before = Some(block);
     }
-    lines.iter().fold(String::new(), |mut text, line| {
+    let text = lines.iter().fold(String::new(), |mut text, line| {
         text.push_str(line.trim_end());
         text.push('\n');
         text
-    })
+    });
+    plain::document(&text).into_owned()
 }
 
 /// Is there an empty line between the two?

@@ -4,15 +4,15 @@ mod blocks;
 mod groups;
 mod resume;
 mod survey;
+mod tried;
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
 pub use resume::{check_machine, resume};
 
-use crate::lab::{self, Lab};
+use crate::assess;
+use crate::lab;
 use crate::measure::{self, Sampler, turns};
 use crate::meter;
 use crate::model::{Cell, ProfileWindow, Sample};
@@ -21,6 +21,7 @@ use crate::signals;
 use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
 
 pub use survey::survey_offloads;
+use tried::{LabKey, LoopKey, ceilings, try_labs};
 
 /// What can end a run before it begins, or in the middle.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,14 @@ pub enum Error {
     /// No cell of it can be built.
     #[error("nothing to measure: {0}")]
     Nothing(String),
+    /// Nothing can be compared with the base that was asked for.
+    #[error("cannot compare with `{base}`: {why}")]
+    Base {
+        /// The base.
+        base: String,
+        /// Why not, and what to do.
+        why: String,
+    },
     /// There is nothing to go on with.
     #[error("cannot go on with {run}: {why}")]
     Resume {
@@ -52,7 +61,11 @@ impl Error {
     #[must_use]
     pub fn is_request(&self) -> bool {
         match self {
-            Self::Plan(_) | Self::Nothing(_) | Self::Resume { .. } | Self::Store(_) => true,
+            Self::Plan(_)
+            | Self::Nothing(_)
+            | Self::Base { .. }
+            | Self::Resume { .. }
+            | Self::Store(_) => true,
             Self::Measure(error) => error.is_request(),
         }
     }
@@ -110,14 +123,14 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let cells: Vec<PlannedCell> = cells
         .into_iter()
         .map(|cell| PlannedCell {
-            unsupported: unsupported.get(&shape(&cell)).cloned(),
+            unsupported: unsupported.get(&LabKey::of(&cell)).cloned(),
             filter_sees: lab::path(&cell.path)
                 .ok()
                 .map(|path| path.filter_sees(cell.peer)),
             offers: lab::path(&cell.path)
                 .ok()
                 .map(|path| path.offers(cell.peer, &cell.axes)),
-            ceiling_per_s: ceilings.get(&load_key(&cell)).copied(),
+            ceiling_per_s: ceilings.get(&LoopKey::of(&cell)).copied(),
             cell,
         })
         .collect();
@@ -130,7 +143,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let header = Header {
         schema: store::SCHEMA.to_owned(),
-        id: format!("{}-{}", started.strftime("%Y%m%d-%H%M%S"), plan.name),
+        id: id(&started, &plan.name),
         plan: plan.name.clone(),
         seed,
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -142,6 +155,8 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         confidence: plan.confidence,
         margin: plan.margin,
         base: plan.base.clone(),
+        base_asked: plan.base_asked,
+        needs: plan.needs.clone(),
         time_limit_ns: plan.time_limit.map(ns),
         profile: false,
         decide: plan.decide,
@@ -152,6 +167,10 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         cells,
         environment: meter::environment::capture(&sampler.meter),
     };
+    assess::check_base(&header).map_err(|why| Error::Base {
+        base: plan.base.clone().unwrap_or_default(),
+        why,
+    })?;
     if signals::interrupted() {
         return Err(measure::Error::Interrupted.into());
     }
@@ -163,67 +182,12 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     })
 }
 
-/// What decides whether a lab can be built.
-fn shape(cell: &Cell) -> String {
-    let axes = &cell.axes;
-    format!(
-        "{} {} {:?} {} {:?} {:?}",
-        cell.path,
-        cell.peer,
-        axes.placement,
-        axes.mtu_bytes,
-        axes.rate_bps,
-        crate::model::OffloadFlag::ALL.map(|flag| (axes.offload, axes.offload_named(flag)))
-    )
-}
-
-/// What decides the generator's ceiling.
-fn load_key(cell: &Cell) -> String {
-    let axes = &cell.axes;
-    format!(
-        "{} {:?} {:?} {:?}",
-        cell.load, axes.message_size_bytes, axes.request_size_bytes, axes.response_size_bytes
-    )
-}
-
-/// Builds each different lab once: shape → why it cannot be built.
-fn try_labs(cells: &[Cell]) -> Result<BTreeMap<String, String>, Error> {
-    let cpus = hopyard_net::cpu::current_affinity().map_err(measure::Error::from)?;
-    let mut tried = BTreeMap::new();
-    for cell in cells {
-        if signals::interrupted() {
-            return Err(measure::Error::Interrupted.into());
-        }
-        tried.entry(shape(cell)).or_insert_with(|| {
-            let path = lab::path(&cell.path)?;
-            measure::places(cell.axes.placement, &cpus)?;
-            Lab::build(path, cell.peer, &cell.axes).map(drop)
-        });
-    }
-    let mut unsupported = BTreeMap::new();
-    for (shape, outcome) in tried {
-        match outcome {
-            Ok(()) => {}
-            Err(e) if e.is_unsupported() => {
-                unsupported.insert(shape, crate::chain(&e));
-            }
-            Err(e) => return Err(measure::Error::Lab(e).into()),
-        }
-    }
-    Ok(unsupported)
-}
-
-fn ceilings(sampler: &Sampler, cells: &[Cell]) -> Result<BTreeMap<String, f64>, Error> {
-    let mut ceilings = BTreeMap::new();
-    for cell in cells {
-        if signals::interrupted() {
-            return Err(measure::Error::Interrupted.into());
-        }
-        if let Entry::Vacant(unknown) = ceilings.entry(load_key(cell)) {
-            unknown.insert(sampler.ceiling(cell.load, &cell.axes)?);
-        }
-    }
-    Ok(ceilings)
+/// When and what; the name of a directory.
+fn id(started: &jiff::Timestamp, plan: &str) -> String {
+    const LONGEST: usize = 50;
+    let plan = plan.replace(|c: char| c == '/' || c.is_control(), "-");
+    let plan: String = plan.chars().take(LONGEST).collect();
+    format!("{}-{plan}", started.strftime("%Y%m%d-%H%M%S"))
 }
 
 impl Prepared {
@@ -283,7 +247,7 @@ impl Prepared {
     ) -> Result<(Run, Option<Error>), Error> {
         let (mut writer, mut samples, mut profiles) = match self.before.take() {
             Some(mut before) => {
-                before.writer.go_on()?;
+                before.writer.go_on(&self.header)?;
                 (before.writer, before.samples, before.profiles)
             }
             None => (

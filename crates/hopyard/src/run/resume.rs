@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::groups::groups;
-use super::{Error, Prepared, shape, try_labs};
+use super::{Error, LabKey, Prepared, try_labs};
 use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::{Cell, Environment, ProfileWindow, Sample};
@@ -94,7 +94,7 @@ fn missing_now(header: &Header) -> Result<Option<String>, Error> {
         .map(|planned| planned.cell.clone())
         .collect();
     let missing = try_labs(&cells)?;
-    let cause = cells.iter().find_map(|cell| missing.get(&shape(cell)));
+    let cause = cells.iter().find_map(|cell| missing.get(&LabKey::of(cell)));
     Ok(cause.map(|cause| format!("{cause} (it was there when the run began)")))
 }
 

@@ -13,11 +13,13 @@ use crate::units::CONFIDENCE;
 const LONGEST_NS: u64 = 1 << 60;
 /// More often than a block is ever begun anew.
 const MOST_ATTEMPTS: u32 = 1000;
+/// What file systems take, less a number.
+const LONGEST_ID: usize = 240;
 /// More CPUs than Linux knows (`NR_CPUS`).
 const MOST_CPUS: u32 = 8192;
 
 /// Can a run be like that?
-pub(super) fn header(header: &Header) -> Result<(), String> {
+pub(crate) fn header(header: &Header) -> Result<(), String> {
     let blocks = Blocks {
         min: header.blocks_min,
         max: header.blocks_max,
@@ -52,6 +54,19 @@ pub(super) fn header(header: &Header) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Can an id be the name of a directory, as that of a new run is?
+pub(crate) fn id(id: &str) -> Result<(), String> {
+    let is_plain = |c: char| c != '/' && !c.is_control();
+    if !id.is_empty() && id.len() <= LONGEST_ID && !id.starts_with('.') && id.chars().all(is_plain)
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "id: {id:.100?} is no name for a directory: 1 to {LONGEST_ID} bytes, without `/` and control characters, no \
+         `.` first"
+    ))
 }
 
 fn within(what: &str, value: f64, bounds: &RangeInclusive<f64>) -> Result<(), String> {
@@ -104,23 +119,28 @@ fn cell(planned: &PlannedCell) -> Result<(), String> {
 }
 
 /// Lines of a file that came before.
-pub(super) struct Known<'a> {
-    header: &'a Header,
+#[derive(Debug)]
+pub(crate) struct Known {
+    blocks: u32,
+    /// Is it measured? Of each cell.
+    cells: Vec<bool>,
     /// Block, attempt and cell of each.
     seen: HashSet<(u32, u32, usize)>,
 }
 
-impl<'a> Known<'a> {
+impl Known {
     /// None yet.
-    pub(super) fn of(header: &'a Header) -> Self {
+    pub(crate) fn of(header: &Header) -> Self {
+        let cells = header.cells.iter();
         Self {
-            header,
+            blocks: header.blocks_max,
+            cells: cells.map(|cell| cell.unsupported.is_none()).collect(),
             seen: HashSet::new(),
         }
     }
 
     /// Can a sample be, after those before it?
-    pub(super) fn sample(&mut self, sample: &Sample) -> Result<(), String> {
+    pub(crate) fn sample(&mut self, sample: &Sample) -> Result<(), String> {
         self.place(sample.block, sample.attempt, sample.cell)?;
         for (what, ns) in [
             ("started_ns", sample.started_ns),
@@ -137,23 +157,23 @@ impl<'a> Known<'a> {
     }
 
     /// Can a profile?
-    pub(super) fn profile(&mut self, profile: &ProfileWindow) -> Result<(), String> {
+    pub(crate) fn profile(&mut self, profile: &ProfileWindow) -> Result<(), String> {
         self.place(profile.block, profile.attempt, profile.cell)?;
         profile.check().map_err(|e| e.to_string())
     }
 
     fn place(&mut self, block: u32, attempt: u32, cell: usize) -> Result<(), String> {
-        let (blocks, cells) = (self.header.blocks_max, self.header.cells.len());
+        let (blocks, cells) = (self.blocks, self.cells.len());
         if block >= blocks {
             return Err(format!("block {block} in a run of at most {blocks}"));
         }
         if attempt > MOST_ATTEMPTS {
             return Err(format!("attempt {attempt} at block {block}"));
         }
-        let Some(planned) = self.header.cells.get(cell) else {
+        let Some(is_measured) = self.cells.get(cell) else {
             return Err(format!("cell {cell} in a run of {cells}"));
         };
-        if planned.unsupported.is_some() {
+        if !is_measured {
             return Err(format!("cell {cell}, which this run could not measure"));
         }
         if !self.seen.insert((block, attempt, cell)) {

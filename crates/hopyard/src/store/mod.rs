@@ -9,6 +9,7 @@
 //!
 //! Every report is made from these alone, so a run that was cut short is still worth something.
 
+pub(crate) mod bounded;
 mod check;
 mod place;
 mod reader;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use check::{Known, header as check_header, id as check_id};
 pub use place::{check_place, check_writable};
 pub use reader::load;
 pub use writer::Writer;
@@ -80,6 +82,12 @@ pub struct Header {
     pub margin: f64,
     /// What others are compared with: a path, or `AXIS=VALUE`.
     pub base: Option<String>,
+    /// Did somebody ask for that base? Then nothing stands in for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub base_asked: bool,
+    /// What the path that is recommended must offer, as asked for with the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Feature>,
     /// Measuring ends after this, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ns: Option<u64>,
@@ -237,6 +245,8 @@ mod tests {
             confidence: 0.95,
             margin: 0.02,
             base: None,
+            base_asked: true,
+            needs: vec![Feature::Filter, Feature::HostAccess],
             time_limit_ns: None,
             profile: false,
             turn_ns: None,

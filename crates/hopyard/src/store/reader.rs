@@ -1,11 +1,11 @@
 //! Reading a run directory.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
 
+use super::bounded::{self, Lines};
 use super::check::{self, Known};
 use super::{END, Error, HEADER, Header, PROFILES, Run, SAMPLES, SCHEMA};
 use crate::model::{ProfileWindow, Sample};
@@ -19,12 +19,12 @@ pub fn load(directory: &Path) -> Result<Run, Error> {
     if !file.exists() {
         return Err(Error::NoRun(directory.to_owned()));
     }
-    let text = fs::read_to_string(&file).map_err(|source| Error::Read {
+    let text = bounded::read(&file).map_err(|source| Error::Read {
         file: file.clone(),
         source,
     })?;
     check_schema(&file, &text)?;
-    let header: Header = parse(&file, 1, text.as_bytes())?;
+    let header: Header = parse(&file, 1, &text)?;
     check::header(&header).map_err(|why| Error::Wrong { file, why })?;
     let mut known = Known::of(&header);
     let samples = load_lines(&directory.join(SAMPLES), |sample: &Sample| {
@@ -35,7 +35,7 @@ pub fn load(directory: &Path) -> Result<Run, Error> {
         known.profile(profile)
     })?;
     let file = directory.join(END);
-    let end = match fs::read(&file) {
+    let end = match bounded::read(&file) {
         Ok(text) => Some(parse(&file, 1, &text)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(source) => return Err(Error::Read { file, source }),
@@ -48,12 +48,12 @@ pub fn load(directory: &Path) -> Result<Run, Error> {
     })
 }
 
-fn check_schema(file: &Path, text: &str) -> Result<(), Error> {
+fn check_schema(file: &Path, text: &[u8]) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Schema {
         schema: String,
     }
-    let Schema { schema } = parse(file, 1, text.as_bytes())?;
+    let Schema { schema } = parse(file, 1, text)?;
     if schema == SCHEMA {
         Ok(())
     } else {
@@ -73,21 +73,15 @@ fn load_lines<T: for<'de> Deserialize<'de>>(
         file: file.to_owned(),
         source,
     };
-    let mut lines = match File::open(file) {
-        Ok(opened) => BufReader::new(opened),
+    let mut lines = match Lines::open(file) {
+        Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(unreadable(source)),
     };
     let mut values = Vec::new();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        lines.read_until(b'\n', &mut line).map_err(unreadable)?;
-        let Some((b'\n', value)) = line.split_last() else {
-            return Ok(values);
-        };
+    while let Some(line) = lines.next().map_err(unreadable)? {
         let number = values.len() + 1;
-        let value: T = parse(file, number, value)?;
+        let value: T = parse(file, number, &line)?;
         check(&value).map_err(|why| Error::Damaged {
             file: file.to_owned(),
             line: number,
@@ -95,6 +89,7 @@ fn load_lines<T: for<'de> Deserialize<'de>>(
         })?;
         values.push(value);
     }
+    Ok(values)
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(file: &Path, line: usize, text: &[u8]) -> Result<T, Error> {

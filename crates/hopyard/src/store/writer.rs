@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::bounded::{self, MOST_OF_A_LINE, MOST_OF_LINES, check_size, open_to_write};
 use super::{END, End, Error, HEADER, Header, PROFILES, Record, SAMPLES, place};
 use crate::model::{ProfileWindow, Sample};
 
@@ -62,11 +63,13 @@ impl Writer {
         })
     }
 
-    /// Goes on with a run that was opened: takes away half a line that a kill left, and how it ended.
+    /// Goes on with a run that was opened: takes away half a line that a kill left, and how it ended, and keeps what is asked
+    /// of it now (its time limit, its needs).
     ///
     /// # Errors
     /// The files cannot be read or written.
-    pub fn go_on(&mut self) -> Result<(), Error> {
+    pub fn go_on(&mut self, header: &Header) -> Result<(), Error> {
+        replace_json(&self.directory.join(HEADER), header)?;
         let failed = |file: &str| {
             let file = self.directory.join(file);
             |source| Error::Write { file, source }
@@ -126,6 +129,8 @@ fn new_file(file: &Path) -> Result<File, Error> {
 fn append(file: &mut File, value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
+    check_size(line.len() as u64, MOST_OF_A_LINE)?;
+    check_size(file.metadata()?.len() + line.len() as u64, MOST_OF_LINES)?;
     file.write_all(&line)
 }
 
@@ -134,12 +139,22 @@ fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
         .map_err(io::Error::from)
         .and_then(|mut text| {
             text.push(b'\n');
-            fs::write(file, text)
+            bounded::write(file, &text)
         })
         .map_err(|source| Error::Write {
             file: file.to_owned(),
             source,
         })
+}
+
+/// Writes a file anew, which is whole at any time.
+fn replace_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let new = file.with_extension("new");
+    write_json(&new, value)?;
+    fs::rename(&new, file).map_err(|source| Error::Write {
+        file: file.to_owned(),
+        source,
+    })
 }
 
 /// Keeps others from writing the run for as long as the file is open.
@@ -154,27 +169,32 @@ fn lock(directory: &Path, samples: &File) -> Result<(), Error> {
 }
 
 fn old_file(file: &Path, create: bool) -> Result<File, Error> {
-    File::options()
-        .read(true)
-        .append(true)
-        .create(create)
-        .open(file)
-        .map_err(|source| Error::Write {
-            file: file.to_owned(),
-            source,
-        })
+    let mut options = File::options();
+    options.read(true).append(true).create(create);
+    open_to_write(file, &mut options).map_err(|source| Error::Write {
+        file: file.to_owned(),
+        source,
+    })
 }
+
+/// How much is read at once, bytes.
+const CHUNK: usize = 1 << 16;
 
 /// Shortens a file to its last whole line.
 fn cut_half_a_line(file: &mut File) -> io::Result<()> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    let whole = text
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |end| end + 1);
-    file.set_len(whole as u64)
+    let mut end = file.metadata()?.len();
+    let mut chunk = vec![0; CHUNK];
+    while end > 0 {
+        let begin = end.saturating_sub(CHUNK as u64);
+        let part = &mut chunk[..(end - begin) as usize];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(part)?;
+        if let Some(last) = part.iter().rposition(|byte| *byte == b'\n') {
+            return file.set_len(begin + last as u64 + 1);
+        }
+        end = begin;
+    }
+    file.set_len(0)
 }
 
 #[cfg(test)]

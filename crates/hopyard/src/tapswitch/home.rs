@@ -1,13 +1,16 @@
 //! Where running switches are found by name.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hopyard_net::owned;
+
 use super::Document;
+use crate::lab::LabId;
 
 /// Directories of running switches, by their names.
 pub const HOME: &str = "/run/hopyard-tapswitch";
@@ -22,6 +25,9 @@ pub enum Error {
         "`{0}` is no name for a switch: 1 to 48 letters, digits, `-`, `_` and `.`, and no `.` first"
     )]
     Name(String),
+    /// Labs have it.
+    #[error("`{0}` is a name for switches of labs: choose another")]
+    OfLabs(String),
     /// It is taken.
     #[error("a tap switch `{0}` runs already: choose another name, or end that one")]
     Taken(String),
@@ -138,12 +144,17 @@ fn none(name: &str) -> Result<Error, Error> {
     })
 }
 
-/// Is this a name, and nobody's?
+/// Is this a name, and nobody's? That of a lab is for the switch that the lab starts.
 ///
 /// # Errors
 /// It is taken, or not a name.
 pub fn need_free(name: &str) -> Result<(), Error> {
     check(name)?;
+    if let Ok(lab) = name.parse::<LabId>()
+        && !lab.owner.is_parent()
+    {
+        return Err(Error::OfLabs(name.to_owned()));
+    }
     if runs(name) {
         return Err(Error::Taken(name.to_owned()));
     }
@@ -166,15 +177,11 @@ impl Claim {
         need_free(name)?;
         let directory = Path::new(HOME).join(name);
         let what = || format!("make directory {}", directory.display());
-        DirBuilder::new()
-            .mode(0o755)
-            .recursive(true)
-            .create(&directory)
-            .map_err(failed(what()))?;
+        owned::make_directory(&directory, 0o755).map_err(failed(what()))?;
         let socket = socket(name);
         let what = || format!("listen on {}", socket.display());
         // Nobody answers there, or it would not be free.
-        match fs::remove_file(&socket) {
+        match owned::remove_file(&socket) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(what())(error)),
             _ => {}
         }
@@ -213,9 +220,9 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         // What is left of it is nobody's, and the next of that name takes it.
-        let _ = fs::remove_file(self.directory.join("ctl"));
-        let _ = fs::remove_dir(&self.directory);
-        let _ = fs::remove_dir(HOME);
+        let _ = owned::remove_file(&self.directory.join("ctl"));
+        let _ = owned::remove_directory(&self.directory);
+        let _ = owned::remove_directory(Path::new(HOME));
     }
 }
 

@@ -4,6 +4,7 @@
 //! second day looks like a change in every cell. Ratios to the base of each run's own do not: there, samples
 //! of one block are set against each other first.
 
+mod apart;
 mod facts;
 mod gate;
 mod samples;
@@ -39,16 +40,11 @@ pub enum Refused {
     #[error("both directories hold run `{0}`: name two different runs")]
     SameRun(String),
     /// Nothing to compare.
-    #[error(
-        "the runs have no cell in common: compare runs of the same paths, peers, loads and axes \
-         (A has {a}, B has {b})"
-    )]
-    NothingInCommon {
-        /// The first cells of A.
-        a: String,
-        /// The first cells of B.
-        b: String,
-    },
+    #[error("the runs have no cell in common: {0}")]
+    NothingInCommon(
+        /// The nearest cells, what differs between them, and what to do.
+        String,
+    ),
     /// Cells in common, of which none can be compared; the reason for the first.
     #[error("no cell can be compared: {0}")]
     NoFigures(String),
@@ -186,8 +182,7 @@ fn matched(reports: &[RunReport; 2]) -> Result<Vec<Matched>, Refused> {
     if all.iter().any(|m| m.at.iter().all(Option::is_some)) {
         return Ok(all);
     }
-    let [a, b] = cells.map(|cells| some_of(&cells));
-    Err(Refused::NothingInCommon { a, b })
+    Err(Refused::NothingInCommon(apart::why(a, b)))
 }
 
 fn cell_of(report: &CellReport) -> Cell {
@@ -196,17 +191,6 @@ fn cell_of(report: &CellReport) -> Cell {
         peer: report.peer,
         load: report.load,
         axes: report.axes.clone(),
-    }
-}
-
-/// The first few, for a message.
-fn some_of(cells: &[Cell]) -> String {
-    const NAMED: usize = 3;
-    let named: Vec<String> = cells.iter().take(NAMED).map(Cell::to_string).collect();
-    match cells.len().saturating_sub(NAMED) {
-        0 if named.is_empty() => "none".to_owned(),
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
     }
 }
 

@@ -1,9 +1,10 @@
 //! The samples of one cell in two runs.
 
+use crate::assess::base::base_of;
 use crate::assess::cells::measured;
 use crate::assess::last_attempts;
 use crate::assess::quantities::Quantity;
-use crate::assess::verdicts::{base_of, paired};
+use crate::assess::verdicts::paired;
 use crate::model::{Cell, LoadKind, MeasuredIn, RunReport, Sample};
 use crate::stats::{self, Estimate, Samples};
 use crate::store::{Header, Run};

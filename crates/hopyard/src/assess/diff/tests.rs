@@ -280,6 +280,67 @@ fn only_what_differs_is_told() {
     );
 }
 
+/// A run of one cell, with its load, peer and axes as a test wants them.
+fn of_cell(id: &str, change: impl FnOnce(&mut crate::model::Cell)) -> Run {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut run = made(id, &[1.0], 10, 0.005, &mut rng);
+    change(&mut run.header.cells[0].cell);
+    run
+}
+
+#[test]
+fn runs_without_a_common_cell_are_told_what_differs_and_what_to_do() {
+    let said = |a: &Run, b: &Run| diff(a, b, &Ask::default()).unwrap_err().to_string();
+    let one = of_cell("a", |_| {});
+    let four = of_cell("b", |cell| cell.axes.flows = 4);
+    assert_eq!(
+        said(&one, &four),
+        "the runs have no cell in common: the nearest are veth/local/tcp_stream of A and of B, which differ in flows \
+         (1 in A, 4 in B); measure both runs with the same value (--set flows=1), or compare the values in one run \
+         (--set flows=1,4 --base flows=1)"
+    );
+    let bridge = of_cell("b", |cell| cell.path = "bridge".to_owned());
+    assert_eq!(
+        said(&one, &bridge),
+        "the runs have no cell in common: the nearest are veth/local/tcp_stream of A and bridge/local/tcp_stream of B; \
+         measure both runs with the same --paths, or compare the paths in one run (--paths veth,bridge --base veth)"
+    );
+    let rules = of_cell("b", |cell| {
+        cell.axes.rules = Some(20);
+        cell.axes.mtu_bytes = 9000;
+    });
+    assert_eq!(
+        said(&one, &rules),
+        "the runs have no cell in common: the nearest are veth/local/tcp_stream of A and of B, which differ in mtu \
+         (1500 in A, 9000 in B) and rules (none in A, 20 in B); measure both runs with the same values (--set)"
+    );
+    let mut nothing = of_cell("b", |_| {});
+    nothing.header.cells.clear();
+    nothing.samples.clear();
+    assert_eq!(
+        said(&one, &nothing),
+        "the runs have no cell in common: run B has no cells; measure both with the same plan"
+    );
+}
+
+#[test]
+fn cells_that_are_left_out_are_told_apart() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut a = made("a", &[1.0, 1.0, 1.0], 10, 0.005, &mut rng);
+    for (at, flows) in [(1, 2), (2, 4)] {
+        let cell = &mut a.header.cells[at].cell;
+        cell.path = "veth".to_owned();
+        cell.load = crate::model::LoadKind::UdpRr;
+        cell.axes.flows = flows;
+    }
+    let b = made("b", &[1.0], 10, 0.005, &mut rng);
+    let report = diff(&a, &b, &Ask::default()).unwrap();
+    let text = crate::report::diff::render(&report, crate::report::Form::Text);
+    for flows in ["2 flows", "4 flows"] {
+        assert!(text.contains(flows), "{flows} is missing: {text}");
+    }
+}
+
 #[test]
 fn what_cannot_be_compared_is_refused() {
     let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.01, 1);
@@ -296,7 +357,7 @@ fn what_cannot_be_compared_is_refused() {
         .for_each(|c| c.cell.path = format!("{}-2", c.cell.path));
     let why = refused(&a, &other, Ask::default()).to_string();
     assert!(
-        why.contains("A has veth/local/tcp_stream, bridge/local"),
+        why.contains("veth/local/tcp_stream of A and veth-2/local/tcp_stream of B"),
         "{why}"
     );
     let mut empty = b.clone();

@@ -52,9 +52,13 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 /// What every cell has alike: elsewhere the order may be another.
 fn setting(cells: &[CellReport]) -> Option<String> {
     let common = AXES.iter().filter(|axis| !axis.of_path).filter_map(|axis| {
-        let values = distinct(cells.iter().filter_map(|cell| (axis.show)(&cell.axes)));
+        let concerned = cells
+            .iter()
+            .filter(|cell| (axis.fits)(cell.load, cell.peer));
+        // What is left to the kernel is another setting than one that was chosen.
+        let values = distinct(concerned.map(|cell| (axis.show)(&cell.axes)));
         match values.as_slice() {
-            [one] => Some(format!("{}={one}", axis.name)),
+            [Some(one)] => Some(format!("{}={one}", axis.name)),
             _ => None,
         }
     });
@@ -125,6 +129,7 @@ fn doubts(evidence: &Evidence<'_>) -> Option<String> {
                 | W::Way
                 | W::Failed
                 | W::LeftOut
+                | W::NotCompared
                 | W::Width
         )
     };

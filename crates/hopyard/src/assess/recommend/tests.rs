@@ -168,6 +168,19 @@ fn nothing_is_made_of_a_quick_look_or_of_one_path() {
     );
 }
 
+/// Cells that leave an axis to the kernel are not under a setting that others have.
+#[test]
+fn a_setting_of_some_cells_is_not_that_of_all() {
+    let mut run = carried_out(&[WELL, WELL, WELL, WELL], 8);
+    for place in [2, 3] {
+        run.header.cells[place].cell.axes.offload = Some(crate::model::Switch::Off);
+    }
+    let conditions = assess(&run).recommendation.unwrap().conditions;
+    let setting = &conditions[0];
+    assert!(setting.contains("placement=split"), "{setting}");
+    assert!(!setting.contains("offload=off"), "{setting}");
+}
+
 #[test]
 fn conditions_name_what_it_rests_on() {
     let mut run = carried_out(&[WELL, Fate { speed: 1.3, ..WELL }], 10);

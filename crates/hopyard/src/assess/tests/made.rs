@@ -73,6 +73,8 @@ pub(crate) fn run(paths: &[&str]) -> Run {
         decide: None,
         offloads: None,
         base: Some("veth".into()),
+        base_asked: false,
+        needs: Vec::new(),
         left_out: Vec::new(),
         cells: cells.collect(),
         environment: environment(),

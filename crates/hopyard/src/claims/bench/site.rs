@@ -8,7 +8,7 @@ use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
 use super::{Error, Result, socket};
-use crate::lab::{LabId, switch_name};
+use crate::lab::LabId;
 
 /// Hosts of 198.18.0.0/24 by number: guests begin at [`GUEST`].
 pub(super) const HOST: u8 = 1;
@@ -90,7 +90,7 @@ impl Site {
         for net in 0..sides {
             let side = Side {
                 net,
-                switch: switch_name(LabId::next()),
+                switch: LabId::next().switch_name(),
                 uplink: format!("up{net}"),
                 far: space()?,
                 guests: Vec::new(),

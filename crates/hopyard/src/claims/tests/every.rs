@@ -1,72 +1,204 @@
-//! Every claim's own rule, as its file has it, on evidence made for it: holds, fails and undecided.
+//! Every claim's own rule, as its file has it, on evidence made for it: holds, fails and undecided, with the figures that the
+//! evidence was made for.
 
-use super::synthetic::{Aim, World};
+use super::oracle::{self, Part};
+use super::synthetic::{Aim, Aimed, World};
 use super::*;
-use crate::model::ClaimReport;
+use crate::claims::rule::Over;
+use crate::model::{CheckReport, ClaimReport};
 
-/// A claim judged by evidence in which its parts lie like that.
-fn with(chosen: Chosen<'_>, aims: &[Aim]) -> ClaimReport {
-    let mut world = World::default();
-    for (check, aim) in chosen.claim.checks.iter().zip(aims) {
-        world.aim(chosen, check, *aim);
+/// A claim with the parts of its rule.
+struct Ruled<'a> {
+    chosen: Chosen<'a>,
+    parts: Vec<Part<'a>>,
+}
+
+impl Ruled<'_> {
+    fn id(&self) -> &str {
+        &self.chosen.claim.id
     }
-    judge(chosen, &world.evidence())
-}
 
-/// A claim with nothing but one of its parts.
-fn alone(claim: &Claim, check: &Check) -> Claim {
-    Claim {
-        checks: vec![check.clone()],
-        ..claim.clone()
-    }
-}
-
-/// Do two parts ask the same quantity of the same cells for two things? Then no evidence can be made of them one by
-/// one: `shapes` has it by hand.
-fn entangled(claim: &Claim) -> bool {
-    let of = |check: &Check| check.of_cells().map(|(what, _)| format!("{what:?}"));
-    let is_curve = |check: &Check| matches!(check.judge, Judge::Curve { .. });
-    let mut curves = claim.checks.iter().filter(|check| is_curve(check));
-    curves.any(|curve| {
-        let mut others = claim.checks.iter().filter(|check| !is_curve(check));
-        others.any(|other| of(other) == of(curve))
-    })
-}
-
-/// Holds where all parts do, fails where any one does, is undecided where any one is.
-fn follows_its_rule(chosen: Chosen<'_>) {
-    let checks = &chosen.claim.checks;
-    let id = &chosen.claim.id;
-    let mut aims = vec![Aim::Inside; checks.len()];
-    let claim = with(chosen, &aims);
-    assert_eq!(claim.verdict, ClaimVerdict::Holds, "{id}: {claim:#?}");
-    assert!(claim.sentence.starts_with(&format!("{id} holds: ")));
-    for (part, check) in checks.iter().enumerate() {
-        for (aim, verdict) in [
-            (Aim::Outside, ClaimVerdict::Fails),
-            (Aim::Across, ClaimVerdict::Undecided),
-        ] {
-            // What is done or not is never undecided.
-            if matches!(check.judge, Judge::Does { .. }) && aim == Aim::Across {
-                continue;
+    /// The claim judged by evidence in which one part lies like that from a point on, and all others are inside.
+    fn judged(&self, part: usize, aim: Aim, from: usize) -> ClaimReport {
+        let mut world = World::default();
+        for (at, one) in self.parts.iter().enumerate() {
+            let (aim, from) = if at == part {
+                (aim, from)
+            } else {
+                (Aim::Inside, 0)
+            };
+            world.aim(Aimed {
+                part: one,
+                aim,
+                from,
+            });
+        }
+        let figures: Vec<_> = self.parts.iter().map(|part| world.figures(part)).collect();
+        let report = judge(self.chosen, &world.evidence());
+        for (at, found) in report.checks.iter().enumerate() {
+            if aim != Aim::Across && self.parts[at].planned.is_some() {
+                self.has_figures(found, &figures[at], at);
             }
-            aims[part] = aim;
-            let claim = with(chosen, &aims);
-            assert_eq!(
-                claim.verdict, verdict,
-                "{id}, part {part} {aim:?}: {claim:#?}"
-            );
-            let part = &claim.checks[part];
-            assert_eq!(part.verdict, verdict, "{id}: {part:#?}");
-            // Of a bound that is 0 an effect is no share.
-            let has_effect = verdict == ClaimVerdict::Undecided && check.at_least != Some(0.0);
-            assert_eq!(
-                part.smallest_effect.is_some(),
-                has_effect,
-                "{id}: {part:#?}"
+        }
+        report
+    }
+
+    /// One point for each figure, in order, with its value.
+    fn has_figures(&self, found: &CheckReport, figures: &[Option<f64>], part: usize) {
+        let id = self.id();
+        let points = &found.points;
+        assert_eq!(
+            points.len(),
+            figures.len(),
+            "{id}: {points:#?}, not {figures:?}"
+        );
+        // What is counted in whole seconds or packets.
+        let what = self.parts[part].text["quantity"].as_str();
+        let is_whole = matches!(what, Some("settling_s" | "run_length_p50_packets"));
+        let tolerance = if is_whole { 0.05 } else { 0.002 };
+        for (point, figure) in points.iter().zip(figures) {
+            let Some(figure) = figure else { continue };
+            let value = point.measured.value;
+            assert!(
+                (value - figure).abs() <= tolerance * figure.abs().max(1e-3),
+                "{id} at {}: {value}, not {figure}",
+                point.at
             );
         }
-        aims[part] = Aim::Inside;
+    }
+
+    /// The first, middle and last point of a part.
+    fn places(&self, part: usize) -> Vec<usize> {
+        let last = self.parts[part].points.len().saturating_sub(1);
+        let mut places = vec![0, last.div_ceil(2), last];
+        places.dedup();
+        places
+    }
+
+    /// Holds where all parts do, fails where any one does, is undecided where any one is.
+    fn follows_its_rule(&self) {
+        let id = self.id();
+        let claim = self.judged(0, Aim::Inside, 0);
+        assert_eq!(claim.verdict, ClaimVerdict::Holds, "{id}: {claim:#?}");
+        assert!(claim.sentence.starts_with(&format!("{id} holds: ")));
+        for (found, part) in claim.checks.iter().zip(&self.parts) {
+            self.has_names(found, part);
+            self.has_what_was_published(found, part);
+        }
+        for part in 0..self.parts.len() {
+            for from in self.places(part) {
+                self.hangs_on(part, Aim::Outside, from);
+                // What is done or not is never undecided.
+                if !matches!(self.parts[part].check.judge, Judge::Does { .. }) {
+                    self.hangs_on(part, Aim::Across, from);
+                }
+            }
+        }
+    }
+
+    /// A single point outside, or across a bound, decides; where most decide, half of them do.
+    fn hangs_on(&self, part: usize, aim: Aim, from: usize) {
+        let id = self.id();
+        let check = self.parts[part].check;
+        let (verdict, lies) = match aim {
+            Aim::Outside => (ClaimVerdict::Fails, Lies::Outside),
+            _ => (ClaimVerdict::Undecided, Lies::Across),
+        };
+        let claim = self.judged(part, aim, from);
+        assert_eq!(
+            claim.verdict, verdict,
+            "{id}, part {part} {aim:?} from {from}: {claim:#?}"
+        );
+        let found = &claim.checks[part];
+        assert_eq!(found.verdict, verdict, "{id}: {found:#?}");
+        if let Some(point) = found.points.get(from) {
+            assert_eq!(point.lies, lies, "{id} from {from}: {found:#?}");
+        }
+        let lying = found
+            .points
+            .iter()
+            .filter(|point| point.lies == lies)
+            .count();
+        let many = match check.over {
+            Over::Every => 1,
+            Over::Most => found.points.len().div_ceil(2),
+        };
+        if !found.points.is_empty() {
+            assert_eq!(lying, many, "{id} from {from}: {found:#?}");
+        }
+        // Of a bound that is 0 an effect is no share.
+        let has_effect = verdict == ClaimVerdict::Undecided && check.at_least != Some(0.0);
+        assert_eq!(
+            found.smallest_effect.is_some(),
+            has_effect,
+            "{id}: {found:#?}"
+        );
+    }
+
+    /// Every point is called by all that sets it apart, and by nothing else.
+    fn has_names(&self, found: &CheckReport, part: &Part<'_>) {
+        let Some(planned) = part
+            .planned
+            .filter(|_| !matches!(part.check.judge, Judge::Peak { .. }))
+        else {
+            return;
+        };
+        let words = oracle::called(&part.text, &part.points, &planned.cells);
+        for (point, words) in found.points.iter().zip(&words) {
+            let mut own: Vec<&str> = point.at.split(" · ").filter(|w| !w.is_empty()).collect();
+            let mut wanted: Vec<&str> = words.iter().map(String::as_str).collect();
+            own.sort_unstable();
+            wanted.sort_unstable();
+            assert_eq!(own, wanted, "{}: {}", self.id(), point.at);
+        }
+        let names: std::collections::BTreeSet<&str> =
+            found.points.iter().map(|p| p.at.as_str()).collect();
+        assert_eq!(names.len(), found.points.len(), "{}: {names:?}", self.id());
+    }
+
+    /// The figures of the rule, or of the plan, are beside the points that they are of.
+    fn has_what_was_published(&self, found: &CheckReport, part: &Part<'_>) {
+        for (point, members) in found.points.iter().zip(&part.points) {
+            let right = super::published::of(part, members);
+            let own = point.published;
+            let same = match (own, right) {
+                (Some(own), Some(right)) => (own - right).abs() <= 1e-9 * right.abs(),
+                (own, right) => own == right,
+            };
+            assert!(
+                same,
+                "{} at {}: {own:?}, not {right:?}",
+                self.id(),
+                point.at
+            );
+        }
+    }
+}
+
+/// Do two parts ask the same quantity of the same cells for two things? Then no evidence can be made of them one by one;
+/// of PL8, `shapes` has it by hand.
+fn entangled(parts: &[Part<'_>]) -> bool {
+    let own = |part: &Part<'_>| -> Vec<usize> {
+        let members = part.points.iter().flatten();
+        members.map(|member| member[0]).collect()
+    };
+    let quantity = |part: &Part<'_>| part.text.get("quantity").cloned();
+    let meet = |one: &Part<'_>, other: &Part<'_>| {
+        let theirs = own(other);
+        quantity(one) == quantity(other) && own(one).iter().any(|cell| theirs.contains(cell))
+    };
+    let rest = |at: usize| parts[at + 1..].iter();
+    parts
+        .iter()
+        .enumerate()
+        .any(|(at, one)| rest(at).any(|other| meet(one, other)))
+}
+
+fn chosen<'a>(report: &'a Report, claim: &'a Claim) -> Chosen<'a> {
+    Chosen {
+        report,
+        claim,
+        by_id: true,
     }
 }
 
@@ -76,24 +208,25 @@ fn of_report(name: &str) {
         .iter()
         .find(|r| r.report == name)
         .unwrap();
-    let judged = |claim: &Claim| {
-        follows_its_rule(Chosen {
-            report,
-            claim,
-            by_id: true,
-        });
-    };
-    for claim in report
+    let with_checks = report
         .claims
         .iter()
-        .filter(|claim| !claim.checks.is_empty())
-    {
-        if entangled(claim) {
-            for check in &claim.checks {
-                judged(&alone(claim, check));
-            }
-        } else {
-            judged(claim);
+        .filter(|claim| !claim.checks.is_empty());
+    for claim in with_checks {
+        let parts = Part::all(chosen(report, claim));
+        if !entangled(&parts) {
+            let chosen = chosen(report, claim);
+            Ruled { chosen, parts }.follows_its_rule();
+            continue;
+        }
+        for part in parts {
+            let alone = Claim {
+                checks: vec![part.check.clone()],
+                ..claim.clone()
+            };
+            let chosen = chosen(report, &alone);
+            let parts = vec![Part::of(chosen, &alone.checks[0], part.text)];
+            Ruled { chosen, parts }.follows_its_rule();
         }
     }
 }

@@ -143,7 +143,7 @@ fn wrong_files_say_what_is_wrong() {
             &["NaN is neither a bound nor a figure"][..],
         ),
         (
-            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = 1.0\npublished = [1.0, inf]\n",
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = 1.0\npublished = [{ cells = {}, value = inf }]\n",
             &["inf is neither a bound nor a figure"][..],
         ),
         (
@@ -165,6 +165,22 @@ fn wrong_files_say_what_is_wrong() {
         (
             "[[claim.check]]\njudge = \"ratio\"\nquantity = \"rate\"\ncells = {}\nto = [\"moon\"]\nat_most = 1.0\n",
             &["there is no path `moon`"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = 1.0\npublished = [{ cell = {}, value = 1.0 }]\n",
+            &["unknown field `cell`", "line 17"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = 1.0\npublished = [{ cells = { flow = 1 }, value = 1.0 }]\n",
+            &["there is no axis `flow`"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = 1.0\npublished = \"1\"\n",
+            &["expected a figure, or a list of { cells = { … }, value = … }"][..],
+        ),
+        (
+            "[[claim.check]]\njudge = \"peak\"\nquantity = \"rate\"\ncells = {}\naxis = \"flows\"\nlast = 2\nat_most = 1.0\nmean_over = [\"flows\"]\n",
+            &["this judge takes no `mean_over`: ratio and level do"][..],
         ),
         (
             "[[claim.check]]\njudge = \"does\"\ndoes = \"fly\"\n",

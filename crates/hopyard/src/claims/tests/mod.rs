@@ -3,8 +3,12 @@
 mod directories;
 mod every;
 mod files;
+mod means;
+mod oracle;
 mod properties;
+mod published;
 mod reports;
+mod sample;
 mod shapes;
 mod synthetic;
 mod verdicts;

@@ -1,14 +1,15 @@
-//! Evidence made for a rule: cells of the report's own plans whose samples put each part within its bounds, wholly
-//! outside them, or across one.
+//! Evidence made for a rule: all cells of the report's own plans, each with a value of its own of what the rule asks for. Each point
+//! of a part lies within its bounds, wholly outside them, or across one, at a figure of its own; of what a mean is taken, no
+//! member lies there.
 
 use std::collections::BTreeMap;
 
+use super::oracle::{Part, Planned, Point};
+use super::sample::{profile, sample};
 use super::*;
-use crate::claims::rule::Shape;
-use crate::model::{
-    ArrivalInterval, ArrivalSeries, Arrivals, BusyCpus, Cell, Counted, FlowArrivals, Measurement,
-    ProfileWindow, QueueChanges, RunLengths, Scheduling, Stack,
-};
+use crate::claims::evidence::What;
+use crate::claims::rule::{Over, Shape};
+use crate::model::Cell;
 
 /// How a part of a rule is to lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,14 +21,14 @@ pub(super) enum Aim {
 
 pub(super) const BLOCKS: u32 = 10;
 /// As many as the machines of the reports had.
-const CPUS: u32 = 4;
+pub(super) const CPUS: u32 = 4;
 
 /// How a value differs between blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Noise {
     /// By a thousandth, up and down.
     Little,
-    /// By a tenth, all cells together.
+    /// By a twentieth, all cells together.
     Wide,
     /// By up to a twentieth, each cell by itself.
     Rough,
@@ -50,7 +51,7 @@ impl Shown {
         let apart = side((block as usize + cell) % 2 == 1);
         match self.noise {
             Noise::Little => self.mean * (1.0 + 0.001 * apart),
-            Noise::Wide => self.mean * (1.0 + 0.1 * together),
+            Noise::Wide => self.mean * (1.0 + 0.05 * together),
             Noise::Rough => {
                 let salt = (block as usize * 7 + cell * 3) % 11;
                 self.mean * (1.0 + 0.01 * (salt as f64 - 5.0))
@@ -60,10 +61,36 @@ impl Shown {
     }
 }
 
+/// A part of a rule, and how its points are to lie.
+#[derive(Clone, Copy)]
+pub(super) struct Aimed<'a> {
+    pub(super) part: &'a Part<'a>,
+    pub(super) aim: Aim,
+    /// The first of the points that lie like that; all others are inside.
+    pub(super) from: usize,
+}
+
+impl Aimed<'_> {
+    /// How one of `all` points is to lie. Where most decide, half of them are aimed, and all where one does.
+    fn at(&self, place: usize, all: usize) -> Aim {
+        let many = match self.part.check.over {
+            Over::Every => 1,
+            Over::Most => all.div_ceil(2),
+        };
+        if (place + all - self.from % all) % all < many {
+            self.aim
+        } else {
+            Aim::Inside
+        }
+    }
+}
+
 /// Cells of a plan with what they show, by quantity.
 struct Made {
-    plan: plan::Plan,
-    cells: Vec<(Cell, BTreeMap<String, Shown>)>,
+    planned: &'static Planned,
+    shown: Vec<BTreeMap<String, Shown>>,
+    /// What rules ask for: cells that no rule is about show it too.
+    asked: Vec<What>,
 }
 
 /// Everything that a claim is judged by.
@@ -75,16 +102,17 @@ pub(super) struct World {
 
 impl World {
     /// Has a part of a rule lie like that. Later parts build on what earlier ones made of their cells.
-    pub(super) fn aim(&mut self, chosen: Chosen<'_>, check: &Check, aim: Aim) {
-        match &check.judge {
-            Judge::Does { does } => {
+    pub(super) fn aim(&mut self, aimed: Aimed<'_>) {
+        let check = aimed.part.check;
+        match (&check.judge, aimed.part.planned) {
+            (Judge::Does { does }, _) => {
                 let deed = bench::Deed {
-                    passed: aim == Aim::Inside,
+                    passed: aimed.aim == Aim::Inside,
                     seen: "seen".to_owned(),
                 };
                 self.evidence.done.insert(does.clone(), Ok(deed));
             }
-            Judge::Bench { bench } => {
+            (Judge::Bench { bench }, _) => {
                 let series = |shown: Shown, place| -> Vec<f64> {
                     let in_block = |block| shown.in_block(block, place);
                     (0..BLOCKS).map(in_block).collect()
@@ -92,27 +120,34 @@ impl World {
                 let is_level = bench.starts_with("copies");
                 let timed = bench::Timed {
                     what: bench.clone(),
-                    values: series(target(check, aim), 0),
+                    values: series(target(check, aimed.aim, (0, 1)), 0),
                     base: (!is_level).then(|| series(little(1.0), 1)),
                 };
                 self.evidence.benched.insert(bench.clone(), Ok(timed));
             }
-            _ => self.aim_cells(chosen.plan_of(check), check, aim),
+            (_, Some(planned)) => {
+                let made = self.plans.entry(planned.plan.name.clone());
+                let made = made.or_insert_with(|| Made {
+                    planned,
+                    shown: vec![BTreeMap::new(); planned.cells.len()],
+                    asked: Vec::new(),
+                });
+                made.aim(aimed);
+            }
+            (_, None) => {}
         }
     }
 
-    fn aim_cells(&mut self, plan: &str, check: &Check, aim: Aim) {
-        let made = self.plans.entry(plan.to_owned()).or_insert_with(|| {
-            let plan = plan::find(plan).unwrap();
-            let mut cells: Vec<(Cell, _)> = Vec::new();
-            for cell in cells_without_a_host(&plan) {
-                if !cells.iter().any(|(known, _)| *known == cell) {
-                    cells.push((cell, BTreeMap::new()));
-                }
-            }
-            Made { plan, cells }
-        });
-        made.aim(check, aim);
+    /// The figure of each point of a part that is about cells, where it is known beforehand.
+    pub(super) fn figures(&self, part: &Part<'_>) -> Vec<Option<f64>> {
+        let made = part.planned.and_then(|p| self.plans.get(&p.plan.name));
+        let of = |made: &Made| {
+            part.points
+                .iter()
+                .map(|p| made.figure(part.check, p))
+                .collect()
+        };
+        made.map_or_else(Vec::new, of)
     }
 
     pub(super) fn evidence(mut self) -> Evidence {
@@ -128,16 +163,18 @@ fn little(mean: f64) -> Shown {
     }
 }
 
-/// The figure that lies like that.
-fn target(check: &Check, aim: Aim) -> Shown {
+/// The figure that lies like that: another one for each of so many points.
+fn target(check: &Check, aim: Aim, (place, all): (usize, usize)) -> Shown {
     let bound = check.at_least.or(check.at_most).unwrap();
+    // Above 0 and below 1.
+    let part = (place as f64 + 1.0) / (all as f64 + 1.0);
     let mean = match (aim, check.at_least, check.at_most) {
-        (Aim::Inside, Some(low), Some(high)) => f64::midpoint(low, high),
-        (Aim::Inside, Some(low), None) => low * 1.05,
-        (Aim::Inside, ..) => bound * 0.95,
-        (Aim::Outside, Some(low), _) => low * 0.5,
+        (Aim::Inside, Some(low), Some(high)) => low + (high - low) * (0.3 + 0.4 * part),
+        (Aim::Inside, Some(low), None) => low * (1.02 + 0.04 * part),
+        (Aim::Inside, ..) => bound * (0.98 - 0.04 * part),
+        (Aim::Outside, Some(low), _) => low * (0.5 + 0.04 * part),
         (Aim::Outside, _, Some(0.0)) => 0.5,
-        (Aim::Outside, ..) => bound * 1.5,
+        (Aim::Outside, ..) => bound * (1.5 + 0.04 * part),
         (Aim::Across, ..) => bound,
     };
     let noise = match aim {
@@ -148,84 +185,179 @@ fn target(check: &Check, aim: Aim) -> Shown {
     Shown { mean, noise }
 }
 
-/// What a cell shows of a quantity that no rule binds.
-fn usual(name: &str) -> f64 {
-    match name {
-        "goodput_bps" => 1e9,
-        "efficiency_bps_per_core" => 4e9,
-        "normalized_bps_per_cpu_percent" => 4e7,
-        "cpu_ns_per_byte" | "busy_cores" => 1.0,
-        "softirq_ratio" => 0.2,
-        "settling_s" => 200.0,
-        // Of more subsystems it is more.
-        name if name.ends_with("share_ratio") => {
-            0.02 * 3.0_f64.powi(i32::try_from(name.split('+').count()).unwrap())
-        }
-        _ => 1e5,
+/// By how much a member of a mean is above or below it; all of them together are at 1.
+fn skew(member: usize, place: usize, all: usize) -> f64 {
+    if all == 1 {
+        return 1.0;
     }
+    let skewed = |at: usize| [6.0, 0.7, 0.3, 1.9_f64][at % 4];
+    let logs: f64 = (0..all).map(|at| skewed(at).ln()).sum();
+    // The greatest is not the first everywhere.
+    skewed((member + place) % all) / (logs / all as f64).exp()
+}
+
+/// What a cell shows of a quantity that no rule binds: another value for each cell.
+fn usual(name: &str, cell: usize) -> f64 {
+    // Every number below 101 once, in no order.
+    let part = ((cell * 37) % 101) as f64 / 101.0;
+    let spread = if name.ends_with("_ratio") {
+        0.9 + 0.2 * part
+    } else {
+        0.6 + part
+    };
+    spread
+        * match name {
+            "goodput_bps" => 1e9,
+            "efficiency_bps_per_core" => 4e9,
+            "normalized_bps_per_cpu_percent" => 2e8,
+            "cpu_ns_per_byte" | "busy_cores" => 1.0,
+            "cpu_ns_per_packet" => 50.0,
+            "cpu_ns_per_transaction" => 5e3,
+            "softirq_ratio" => 0.2,
+            "settling_s" => 500.0,
+            // Of more subsystems it is more.
+            name if name.ends_with("share_ratio") => {
+                0.02 * 3.0_f64.powi(i32::try_from(name.split('+').count()).unwrap())
+            }
+            name if name.ends_with("_ratio") => 0.4,
+            "bytes_per_skb" => 3000.0,
+            "run_length_p50_packets" => 5.0,
+            _ => 1e5,
+        }
 }
 
 impl Made {
-    fn aim(&mut self, check: &Check, aim: Aim) {
-        let cells: Vec<Cell> = self.cells.iter().map(|(cell, _)| cell.clone()).collect();
+    fn aim(&mut self, aimed: Aimed<'_>) {
+        let Part { check, points, .. } = aimed.part;
         let (what, _) = check.of_cells().unwrap();
-        let place = |cell: &Cell| cells.iter().position(|known| known == cell).unwrap();
-        let figure = target(check, aim);
-        for (own, others) in demand::pairs(check, &cells) {
-            let name = what.name(own.load);
-            let mut base = |other: &Cell| {
-                let shown = &mut self.cells[place(other)].1;
-                shown
-                    .entry(name.clone())
-                    .or_insert(little(usual(&name)))
-                    .mean
-            };
-            let mut set: Vec<(&Cell, Shown)> = Vec::new();
+        self.asked.push(what.clone());
+        let all = points.len();
+        for (place, point) in points.iter().enumerate() {
+            let aim = aimed.at(place, all);
+            let figure = target(check, aim, (place, all));
             match &check.judge {
-                Judge::Ratio { .. } => set.extend(others.iter().copied().map(|other| {
-                    let mean = figure.mean * base(other);
-                    (own, Shown { mean, ..figure })
-                })),
-                Judge::Level { .. } => set.push((own, figure)),
-                Judge::Share { .. } => {
-                    let unit = base(others[1]);
-                    let mean = (2.0 - figure.mean) * unit;
-                    set.push((own, little(2.0 * unit)));
-                    set.push((others[0], Shown { mean, ..figure }));
+                Judge::Peak { last, .. } => self.peak(what, point, figure, *last),
+                Judge::Curve { shape, .. } => self.curve(what, point, (*shape, aim)),
+                _ => {
+                    for (at, member) in point.iter().enumerate() {
+                        let mean = figure.mean * skew(at, place, point.len());
+                        self.member(check, member, Shown { mean, ..figure });
+                    }
                 }
-                Judge::Peak { last, .. } => {
-                    let mean = 1e9 * figure.mean;
-                    let shown = match own.axes.flows {
-                        2 => little(1e9),
-                        n if n == *last => Shown { mean, ..figure },
-                        _ => little(0.9e9),
-                    };
-                    set.push((own, shown));
-                }
-                Judge::Curve { shape, .. } => {
-                    let of = |cell, is_base| (cell, along(*shape, aim, is_base, cell));
-                    set.push(of(own, false));
-                    set.extend(others.iter().copied().map(|other| of(other, true)));
-                }
-                Judge::Does { .. } | Judge::Bench { .. } => {}
-            }
-            for (cell, shown) in set {
-                self.cells[place(cell)].1.insert(name.clone(), shown);
             }
         }
     }
 
-    fn run(self) -> Run {
+    /// What cells show of a point in the end; `None` of the shape of a curve.
+    fn figure(&self, check: &Check, point: &Point) -> Option<f64> {
+        let (what, _) = check.of_cells()?;
+        let mean = |cell: usize| self.shown[cell][&self.name(what, cell)].mean;
+        let of_member = |member: &Vec<usize>| match (&check.judge, member.as_slice()) {
+            (Judge::Ratio { .. }, &[own, other]) => mean(own) / mean(other),
+            (Judge::Share { .. }, &[with, without, base]) => {
+                (mean(with) - mean(without)) / (mean(with) - mean(base))
+            }
+            (_, member) => mean(member[0]),
+        };
+        match &check.judge {
+            Judge::Curve { .. } => None,
+            Judge::Peak { last, .. } => {
+                let flows = |cell: usize| self.planned.cells[cell].axes.flows;
+                let at = |n: u32| point.iter().map(|m| m[0]).find(|cell| flows(*cell) == n);
+                Some(mean(at(*last)?) / mean(at(2)?))
+            }
+            _ => {
+                let all: Vec<f64> = point.iter().map(of_member).collect();
+                let product: f64 = all.iter().product();
+                Some(if all.len() > 1 {
+                    product.powf(1.0 / all.len() as f64)
+                } else {
+                    product
+                })
+            }
+        }
+    }
+
+    fn name(&self, what: &What, cell: usize) -> String {
+        what.name(self.planned.cells[cell].load)
+    }
+
+    /// What a cell shows, as far as no part said otherwise.
+    fn known(&mut self, what: &What, cell: usize) -> f64 {
+        let name = self.name(what, cell);
+        let usual = little(usual(&name, cell));
+        self.shown[cell].entry(name).or_insert(usual).mean
+    }
+
+    fn set(&mut self, what: &What, cell: usize, shown: Shown) {
+        let name = self.name(what, cell);
+        self.shown[cell].insert(name, shown);
+    }
+
+    /// A cell beside what it is compared with.
+    fn member(&mut self, check: &Check, member: &[usize], figure: Shown) {
+        let (what, _) = check.of_cells().unwrap();
+        let mean = figure.mean;
+        match (&check.judge, member) {
+            (Judge::Ratio { to, .. }, &[own, other]) if to.len() == 1 => {
+                let mean = mean * self.known(what, other);
+                self.set(what, own, Shown { mean, ..figure });
+            }
+            // Compared with several, it has to be the same for all of them.
+            (Judge::Ratio { .. }, &[own, other]) => {
+                let mean = self.known(what, own) / mean;
+                self.set(what, other, Shown { mean, ..figure });
+            }
+            (Judge::Share { .. }, &[with, without, base]) => {
+                let unit = self.known(what, base);
+                let mean = (2.0 - mean) * unit;
+                self.set(what, with, little(2.0 * unit));
+                self.set(what, without, Shown { mean, ..figure });
+            }
+            (_, &[own, ..]) => self.set(what, own, figure),
+            (_, []) => {}
+        }
+    }
+
+    /// The best is at 2 flows.
+    fn peak(&mut self, what: &What, point: &Point, figure: Shown, last: u32) {
+        for cell in point.iter().map(|member| member[0]) {
+            let shown = match self.planned.cells[cell].axes.flows {
+                2 => little(1e9),
+                n if n == last => Shown {
+                    mean: 1e9 * figure.mean,
+                    ..figure
+                },
+                n => little(1e9 * (0.9 - 0.01 * f64::from(n))),
+            };
+            self.set(what, cell, shown);
+        }
+    }
+
+    fn curve(&mut self, what: &What, point: &Point, (shape, aim): (Shape, Aim)) {
+        for member in point {
+            for (at, cell) in member.iter().enumerate() {
+                let shown = along(shape, aim, at > 0, &self.planned.cells[*cell]);
+                self.set(what, *cell, shown);
+            }
+        }
+    }
+
+    fn run(mut self) -> Run {
+        for what in std::mem::take(&mut self.asked) {
+            for cell in 0..self.planned.cells.len() {
+                self.known(&what, cell);
+            }
+        }
         let mut run = hand_made(&["veth"]);
-        run.header.plan.clone_from(&self.plan.name);
-        run.header.confidence = self.plan.confidence;
+        run.header.plan.clone_from(&self.planned.plan.name);
+        run.header.confidence = self.planned.plan.confidence;
+        run.header
+            .published
+            .clone_from(&self.planned.plan.published);
         run.header.environment.cpus = CPUS;
         let planned = run.header.cells.remove(0);
-        let kept = self
-            .cells
-            .into_iter()
-            .filter(|(_, shown)| !shown.is_empty());
-        for (place, (cell, shown)) in kept.enumerate() {
+        for (place, (cell, shown)) in self.planned.cells.iter().zip(self.shown).enumerate() {
             for block in 0..BLOCKS {
                 let values: BTreeMap<&str, f64> = shown
                     .iter()
@@ -236,7 +368,7 @@ impl Made {
                 run.profiles.extend(profile(&values, block, place));
             }
             let mut planned = planned.clone();
-            planned.cell = cell;
+            planned.cell.clone_from(cell);
             run.header.cells.push(planned);
         }
         run
@@ -281,180 +413,4 @@ fn along(shape: Shape, aim: Aim, is_base: bool, cell: &Cell) -> Shown {
             little(1e6 * (n + 100.0 + size * side))
         }
     }
-}
-
-/// A window that shows these values.
-fn sample(values: &BTreeMap<&str, f64>) -> Measurement {
-    let mut m = measured(25_000_000);
-    let window_s = m.window_ns as f64 / 1e9;
-    let has = |name: &str| values.get(name).copied();
-    let count = |value: f64| value.round() as u64;
-    m.received = Counted {
-        bytes: has("goodput_bps").map_or(25_000_000, |v| count(v * window_s / 8.0)),
-        messages: has("packets_per_s").map_or(2_000_000, |v| count(v * window_s)),
-        transactions: has("transactions_per_s").map_or(20_000, |v| count(v * window_s)),
-    };
-    cpu_of(&mut m, values);
-    m.sent = m.received;
-    if let Some(lost) = has("lost_ratio") {
-        m.sent.messages = count(m.received.messages as f64 / (1.0 - lost));
-    }
-    if let Some(refused) = has("send_error_ratio") {
-        m.send_errors = count(m.sent.messages as f64 * refused / (1.0 - refused));
-    }
-    let skbs = has("skbs_per_s").map_or(20_000.0, |v| v * window_s);
-    m.arrived = m.arrived.map(|mut arrived| {
-        arrived.skbs = count(skbs);
-        arrived.bytes = count(has("bytes_per_skb").unwrap_or(40_000.0) * skbs);
-        arrived
-    });
-    m.queue_changes = has("queue_changes_per_flow_per_s").map(|v| QueueChanges {
-        count: count(v * 8.0 * 1e5),
-        flows: 8,
-        span_ns: 100_000_000_000_000,
-    });
-    m.client_cpus = has("client_cpu_busy_ratio").map(|busy_ratio| BusyCpus {
-        cpus: 1,
-        busy_ratio,
-    });
-    let counted = |name: &str| has(name).map(|v| count(v * window_s));
-    m.client_scheduling = Scheduling {
-        voluntary_switches: Some(0),
-        involuntary_switches: counted("client_context_switches_per_s"),
-        migrations: None,
-        cache_misses: counted("client_cache_misses_per_s"),
-    };
-    m.arrivals = Some(arrivals(values, m.window_ns as f64));
-    m
-}
-
-/// CPU time, and what is derived of it.
-fn cpu_of(m: &mut Measurement, values: &BTreeMap<&str, f64>) {
-    let has = |name: &str| values.get(name).copied();
-    m.cpu.cpus = CPUS;
-    let whole = m.cpu.elapsed_ns * f64::from(CPUS);
-    let busy = has("busy_cores").map(|v| v * m.cpu.elapsed_ns);
-    let busy = busy.or(has("busy_ratio").map(|v| v * whole));
-    let bits = m.received.bytes as f64 * 8.0;
-    let units: [(&str, &mut u64); 3] = [
-        ("cpu_ns_per_byte", &mut m.received.bytes),
-        ("cpu_ns_per_packet", &mut m.received.messages),
-        ("cpu_ns_per_transaction", &mut m.received.transactions),
-    ];
-    let mut spent = busy;
-    for (name, count) in units {
-        match (has(name), busy) {
-            (Some(cost), None) => spent = Some(cost * *count as f64),
-            (Some(cost), Some(busy)) => *count = (busy / cost) as u64,
-            (None, _) => {}
-        }
-    }
-    let spent = spent.or(has("efficiency_bps_per_core").map(|v| bits * 1e9 / v));
-    let spent = spent
-        .or(has("normalized_bps_per_cpu_percent")
-            .map(|v| bits * 1e9 * f64::from(CPUS) / (100.0 * v)));
-    if let Some(spent) = spent {
-        m.cpu.busy_ns += spent - m.cpu.net_ns();
-    }
-    if let Some(softirq) = has("softirq_ratio") {
-        m.cpu.split.softirq_ns = softirq * whole;
-    }
-}
-
-fn arrivals(values: &BTreeMap<&str, f64>, window_ns: f64) -> Arrivals {
-    let has = |name: &str| values.get(name).copied();
-    let packets = 1_000_000;
-    let dropped = has("receiver_dropped_ratio").unwrap_or(0.0);
-    let busy = has("receiver_busy_ratio");
-    Arrivals {
-        flows: vec![FlowArrivals {
-            packets,
-            ..FlowArrivals::default()
-        }],
-        pdv: None,
-        ipdv: None,
-        interarrival: None,
-        interarrival_sd_ns: has("interarrival_sd_ns"),
-        series: has("settling_s").map(settling),
-        lateness: None,
-        runs: has("run_length_p50_packets").map(|length| RunLengths {
-            count: 1000,
-            mean: length,
-            max: 100,
-            quantiles: vec![(0.5, length.round() as u64)],
-        }),
-        socket_drops: (packets as f64 * dropped / (1.0 - dropped)).round() as u64,
-        receiver_cpu_ns: busy.map(|v| (v * window_ns) as u64).into_iter().collect(),
-    }
-}
-
-/// Jitter that has its last value from that second on.
-fn settling(time_s: f64) -> ArrivalSeries {
-    let interval = |second: u32| ArrivalInterval {
-        packets: 1000,
-        interarrival_sd_ns: Some(if f64::from(second + 1) < time_s.round() {
-            2e6
-        } else {
-            1e6
-        }),
-        jitter_rfc3550_ns: None,
-    };
-    ArrivalSeries {
-        interval_ns: 1_000_000_000,
-        before_ns: 0,
-        intervals: (0..1200).map(interval).collect(),
-    }
-}
-
-/// A function of each subsystem that rules name.
-const FUNCTIONS: [(&str, &str); 4] = [
-    ("bridge", "br_forward"),
-    ("netfilter", "nf_hook_slow"),
-    ("bpf", "bpf_prog_run"),
-    ("checksum", "csum_partial"),
-];
-
-/// Samples of which these shares fell into subsystems; what more of them have went into the last one named.
-fn profile(values: &BTreeMap<&str, f64>, block: u32, cell: usize) -> Option<ProfileWindow> {
-    let mut shares: Vec<(Vec<&str>, f64)> = Vec::new();
-    for (name, share) in values {
-        if let Some(names) = name.strip_suffix(" share_ratio") {
-            shares.push((names.split('+').collect(), *share));
-        }
-    }
-    shares.sort_by_key(|(names, _)| names.len());
-    shares.first()?;
-    let mut stacks = Vec::new();
-    let mut given = 0.0;
-    for (names, share) in &shares {
-        let function = FUNCTIONS
-            .iter()
-            .position(|(name, _)| Some(name) == names.last());
-        assert!(*share >= given, "{shares:?}");
-        stacks.push(Stack {
-            frames: vec![0, u32::try_from(function.unwrap()).unwrap() + 1],
-            samples: ((share - given) * 1e6) as u64,
-        });
-        given = *share;
-    }
-    assert!(given < 1.0, "{shares:?}");
-    let user = u32::try_from(FUNCTIONS.len()).unwrap() + 1;
-    stacks.push(Stack {
-        frames: vec![0, user],
-        samples: ((1.0 - given) * 1e6) as u64,
-    });
-    let functions = FUNCTIONS.iter().map(|(_, function)| *function);
-    let frames = ["client"].into_iter().chain(functions).chain(["[user]"]);
-    Some(ProfileWindow {
-        block,
-        attempt: 0,
-        cell,
-        span_ns: 500_000_000,
-        frequency_hz: 997,
-        cpus: CPUS,
-        elsewhere: 0,
-        lost: 0,
-        frames: frames.map(str::to_owned).collect(),
-        stacks,
-    })
 }

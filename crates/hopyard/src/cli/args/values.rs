@@ -1,7 +1,46 @@
 //! Values that are checked where they are typed.
 
+use std::str::FromStr;
+
+use crate::model::{Feature, UnknownName};
+
 pub(super) fn base(text: &str) -> Result<String, String> {
     crate::plan::base(text).map_err(|e| e.to_string())
+}
+
+/// `--need`: something that a path must offer, or nothing at all, whatever the run asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Nothing,
+    Of(Feature),
+}
+
+impl FromStr for Need {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        match text {
+            "none" => Ok(Self::Nothing),
+            name => name.parse().map(Self::Of),
+        }
+    }
+}
+
+impl Need {
+    /// What is needed; `None` where nobody said.
+    pub(crate) fn all(asked: &[Self]) -> Result<Option<Vec<Feature>>, String> {
+        let of = |need: &Self| match need {
+            Self::Nothing => None,
+            Self::Of(feature) => Some(*feature),
+        };
+        let features: Vec<Feature> = asked.iter().filter_map(of).collect();
+        if !features.is_empty() && features.len() < asked.len() {
+            return Err(
+                "--need none goes with no other need: leave it out, or name it alone".to_owned(),
+            );
+        }
+        Ok((!asked.is_empty()).then_some(features))
+    }
 }
 
 /// `AXIS=v1,v2`.

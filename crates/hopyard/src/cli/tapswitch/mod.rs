@@ -166,7 +166,7 @@ fn stats(name: &str, json: bool, watch: bool) -> Done {
 /// A document per line, for programs that follow.
 fn line(document: &Document) -> Result<String, Failure> {
     serde_json::to_string(document)
-        .map(|line| line + "\n")
+        .map(|line| crate::plain::json(&line).into_owned() + "\n")
         .map_err(|e| Failure {
             status: 3,
             message: format!("cannot write JSON: {e}"),

@@ -16,6 +16,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// Processes cannot be looked at.
+    #[error(transparent)]
+    Process(#[from] hopyard_net::Error),
     /// It cannot be run at all.
     #[error("cannot run {program}: {remedy}, or choose another path")]
     Start {

@@ -1,18 +1,16 @@
 //! The directory of a lab's daemons: sockets, logs and what else they need, named by the lab's id.
 //!
 //! Both the directory and the daemons' arguments carry the id, so what an interrupted lab leaves can be
-//! found by anybody, with no file of process ids to go stale.
+//! found by anybody, with no file of process ids to go stale. A process is a daemon only where its executable
+//! is one of the switch's programs.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use hopyard_net::{Process, owned};
 
 use super::Error;
 use crate::lab::LabId;
@@ -23,19 +21,24 @@ pub(in crate::lab) struct Home {
     /// The switch, for people.
     pub(in crate::lab) of: &'static str,
     root: &'static str,
+    /// Names of the files that its daemons run.
+    programs: &'static [&'static str],
 }
 
 pub(in crate::lab) static OVS: Home = Home {
     of: "Open vSwitch",
     root: "/run/hopyard-ovs",
+    programs: &["ovsdb-server", "ovs-vswitchd"],
 };
 pub(in crate::lab) static TAP: Home = Home {
     of: crate::lab::tap::SWITCH_NAME,
     root: crate::tapswitch::HOME,
+    programs: &["hopyard"],
 };
 pub(in crate::lab) static VDE: Home = Home {
     of: "vde_switch",
     root: "/run/hopyard-vde",
+    programs: &["vde_switch"],
 };
 /// All of them.
 pub(in crate::lab) static HOMES: [&Home; 3] = [&OVS, &TAP, &VDE];
@@ -71,10 +74,7 @@ impl Home {
 
     fn make_once(&self, home: &Path) -> io::Result<()> {
         // Anybody may see which labs have one: `clean` and `doctor` need no privilege to find nothing to do.
-        DirBuilder::new()
-            .mode(0o755)
-            .recursive(true)
-            .create(self.root)?;
+        owned::make_directory(Path::new(self.root), 0o755)?;
         // Whoever may write to the sockets in it commands the daemons.
         DirBuilder::new().mode(0o700).create(home)
     }
@@ -103,44 +103,58 @@ impl Home {
         Ok(names)
     }
 
-    /// Processes that were started with the name as argument, or with a file of the directory.
-    pub(in crate::lab) fn processes(&self, name: &str) -> Vec<u32> {
-        let inside = format!("{}/", self.directory(name).display());
-        let ours = |pid: &u32| {
-            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let mut arguments = command
-                .split(|byte| *byte == 0)
-                .map(String::from_utf8_lossy);
-            arguments.any(|a| a == name || a.split('=').any(|file| file.starts_with(&inside)))
-        };
-        fs::read_dir("/proc")
+    /// Its daemons: processes that run one of the switch's programs and were told to use the directory.
+    pub(in crate::lab) fn daemons(&self, name: &str) -> Result<Vec<Process>, Error> {
+        let pids = fs::read_dir("/proc")
             .into_iter()
             .flatten()
             .flatten()
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(ours)
-            .collect()
+            // Cheaper than a descriptor for each process of the machine.
+            .filter(|pid| self.is_told(name, &arguments_of(*pid)));
+        let mut found = Vec::new();
+        for pid in pids {
+            let Some(process) = Process::open(pid).map_err(Error::Process)? else {
+                continue;
+            };
+            if self.is_told(name, &process.arguments()) && self.is_run_by(&process) {
+                found.push(process);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Do these arguments name the directory, a file in it, or the switch that is to run?
+    fn is_told(&self, name: &str, arguments: &[String]) -> bool {
+        let inside = format!("{}/", self.directory(name).display());
+        let is_file = |argument: &String| argument.split('=').any(|file| file.starts_with(&inside));
+        arguments.iter().any(is_file) || arguments.windows(2).any(|words| words == ["run", name])
+    }
+
+    /// Is what a process runs a program of this switch? Distributions add to the name of Open vSwitch's.
+    fn is_run_by(&self, process: &Process) -> bool {
+        let file = process.executable();
+        let name = file.as_ref().and_then(|file| file.file_name()?.to_str());
+        name.is_some_and(|name| self.programs.iter().any(|own| name.starts_with(own)))
     }
 
     /// Ends the daemons of a directory that are not children of ours, and removes it; goes on past
     /// failures. Answers with how many there were, and with what would not go.
     pub(in crate::lab) fn remove(&self, name: &str) -> (usize, Vec<String>) {
         let mut problems = Vec::new();
-        let daemons = self.processes(name);
-        for pid in &daemons {
-            let Ok(raw) = i32::try_from(*pid) else {
-                continue;
-            };
-            match kill(Pid::from_raw(raw), Signal::SIGKILL) {
-                Ok(()) | Err(Errno::ESRCH) => {}
-                Err(error) => {
-                    problems.push(format!("cannot end process {pid} of lab {name}: {error}"));
-                }
+        let daemons = self.daemons(name).unwrap_or_else(|error| {
+            problems.push(crate::chain(&error));
+            Vec::new()
+        });
+        for daemon in &daemons {
+            if let Err(error) = daemon.kill() {
+                problems.push(format!("lab {name}: {}", crate::chain(&error)));
             }
         }
         let deadline = Instant::now() + PATIENCE;
-        while !self.processes(name).is_empty() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(1));
+        for daemon in &daemons {
+            // The directory is removed even if one does not end.
+            let _ = daemon.has_ended(deadline.saturating_duration_since(Instant::now()));
         }
         if let Err(error) = self.remove_files(name) {
             problems.push(crate::chain(&error));
@@ -151,7 +165,7 @@ impl Home {
     /// Removes the directory. One that is gone is no error.
     pub(in crate::lab) fn remove_files(&self, name: &str) -> Result<(), Error> {
         let home = self.directory(name);
-        match fs::remove_dir_all(&home) {
+        match owned::remove_tree(&home) {
             Err(source) if source.kind() != ErrorKind::NotFound => {
                 return Err(Error::Home {
                     what: format!("remove {}", home.display()),
@@ -161,7 +175,14 @@ impl Home {
             _ => {}
         }
         // Goes with the last lab; not empty otherwise.
-        let _ = fs::remove_dir(self.root);
+        let _ = owned::remove_directory(Path::new(self.root));
         Ok(())
     }
+}
+
+fn arguments_of(pid: u32) -> Vec<String> {
+    let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    text.split(|byte| *byte == 0)
+        .map(|argument| String::from_utf8_lossy(argument).into_owned())
+        .collect()
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use hopyard_net::{Handle, NetNs, unbind};
+use hopyard_net::{Handle, NetNs, owned, unbind};
 use hopyard_switch::Switch;
 
 use super::{HOME, Kept, STATE, directory, draft, read, state_in};
@@ -19,7 +19,10 @@ use crate::lab::{Error, Result, role};
 pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
     let homes = kept.homes().into_iter();
-    let daemons: Vec<u32> = homes.flat_map(|(home, id)| home.processes(&id)).collect();
+    let mut daemons = Vec::new();
+    for (home, id) in homes {
+        daemons.extend(home.daemons(&id)?);
+    }
     let mut spaces = HashMap::new();
     for space in &kept.spaces {
         let ns = NetNs::open(&directory(name).join(&space.role))?;
@@ -27,7 +30,7 @@ pub fn down(name: &str, force: bool) -> Result<()> {
     }
     let mut inside = Vec::new();
     for (pid, role) in processes_in(&spaces) {
-        if !daemons.contains(&pid) {
+        if !daemons.iter().any(|daemon| daemon.pid() == pid) {
             inside.push(format!("{} ({pid}) in `{role}`", command_name(pid)));
         }
     }
@@ -85,9 +88,9 @@ pub(in crate::lab) fn remove(name: &str) -> Vec<String> {
         tried(what, unbind(&file).map_err(|e| crate::chain(&e)));
     }
     let what = format!("remove {}", home.display());
-    tried(what, fs::remove_dir_all(&home).map_err(|e| e.to_string()));
+    tried(what, owned::remove_tree(&home).map_err(|e| e.to_string()));
     // Goes with the last lab; not empty otherwise.
-    let _ = fs::remove_dir(HOME);
+    let _ = owned::remove_directory(Path::new(HOME));
     problems
 }
 

@@ -7,7 +7,7 @@ use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{Hooks, NewSwitch, Switch};
 
 use crate::guest;
-use crate::lab::switching::{self, switch_name};
+use crate::lab::switching;
 use crate::lab::{LabId, ovs, tap, vde};
 
 /// Something this host must have.
@@ -134,7 +134,7 @@ impl Need {
 
 /// Makes a switch without ports and removes it; where it would have classifiers, sees whether a device takes them.
 fn probe_switch() -> hopyard_net::Result<()> {
-    let name = switch_name(LabId::next());
+    let name = LabId::next().switch_name();
     let new = NewSwitch {
         name: &name,
         hooks: switching::hooks(None, 0),

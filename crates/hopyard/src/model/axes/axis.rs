@@ -27,6 +27,21 @@ pub enum AxisError {
     },
 }
 
+/// What depends on the value of an axis, beside the figures.
+///
+/// Every axis says so in its entry: what is tried out before a run is tried at every value that it depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decides {
+    /// The lab: its devices, what they are set to, and the CPUs of its two ends.
+    Lab,
+    /// The lab, where the client is several processes or containers (axis `containers`); otherwise the traffic alone.
+    LabOfProcesses,
+    /// The size of what is sent by one call, on which the generator's own ceiling depends.
+    Message,
+    /// The traffic alone.
+    Traffic,
+}
+
 /// One axis: how it is named, read, shown and where it applies.
 pub struct Axis {
     /// Name on the command line and in plans.
@@ -39,12 +54,17 @@ pub struct Axis {
     pub set: fn(&mut Axes, &str) -> Result<(), AxisError>,
     /// Its value as text; `None` where it is left to the kernel or does not apply.
     pub show: fn(&Axes) -> Option<String>,
-    /// Takes it out of a cell to which it does not apply.
+    /// Takes it out of a cell: absent, or its default where every cell has a value. Cells that differ in nothing else are
+    /// equal then.
     pub clear: fn(&mut Axes),
     /// Does it mean anything for this load and peer?
     pub fits: fn(LoadKind, Peer) -> bool,
     /// Only paths that name it have it.
     pub of_path: bool,
+    /// What depends on it.
+    pub decides: Decides,
+    /// Does it count something? Cells that differ in nothing else make a curve.
+    pub counts: bool,
 }
 
 impl Axis {

@@ -4,13 +4,16 @@
 //! and the report walk the registry.
 
 mod axis;
+mod kinds;
 mod registry;
 mod values;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use axis::{Axis, AxisError};
+pub use axis::{Axis, AxisError, Decides};
+#[cfg(test)]
+pub(crate) use registry::tests::OTHERS;
 pub use registry::{AXES, MOST_FLOWS, axis};
 pub use values::{
     Attach, Containers, Cpus, Distribution, Family, Hook, Join, OffloadFlag, Placement, Rate,
@@ -197,6 +200,30 @@ impl Axes {
             axes.pace_bps = Some(Rate(Some(DEFAULT_PACE_BPS)));
         }
         for axis in AXES.iter().filter(|axis| !axis.applies(load, peer, own)) {
+            (axis.clear)(&mut axes);
+        }
+        axes
+    }
+
+    /// What of these values a lab depends on; everything else is at its default.
+    #[must_use]
+    pub fn of_lab(&self) -> Self {
+        self.only(|axis| match axis.decides {
+            Decides::Lab => true,
+            Decides::LabOfProcesses => self.containers.is_some(),
+            Decides::Message | Decides::Traffic => false,
+        })
+    }
+
+    /// What of these values the size of a message depends on; everything else is at its default.
+    #[must_use]
+    pub fn of_message(&self) -> Self {
+        self.only(|axis| axis.decides == Decides::Message)
+    }
+
+    fn only(&self, stays: impl Fn(&Axis) -> bool) -> Self {
+        let mut axes = self.clone();
+        for axis in AXES.iter().filter(|axis| !stays(axis)) {
             (axis.clear)(&mut axes);
         }
         axes

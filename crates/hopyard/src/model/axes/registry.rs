@@ -1,10 +1,11 @@
 //! The registry: every axis with how it is named, read and shown, and where it applies.
 
+use super::kinds::{choice_axis, count_axis, offload_axis, size_axis};
 use super::values::{
     ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, HOOKS, JOINS, PLACEMENTS, SCHEDULERS, SEGMENTS,
     STEERINGS, SWITCHES, choice,
 };
-use super::{Axis, AxisError};
+use super::{Axes, Axis, AxisError, Decides};
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units;
 
@@ -40,76 +41,6 @@ fn bounded(axis: &'static str, text: &str, low: u32, high: u32) -> Result<u32, A
     }
 }
 
-/// One of some words.
-macro_rules! choice_axis {
-    ($field:ident, $choices:expr, $summary:literal, $values:literal, $applies:expr, of_path: $of_path:literal) => {
-        Axis {
-            name: stringify!($field),
-            summary: $summary,
-            values: $values,
-            set: |axes, text| {
-                axes.$field = Some(choice(stringify!($field), text, $choices)?);
-                Ok(())
-            },
-            show: |axes| axes.$field.map(|value| value.to_string()),
-            clear: |axes| axes.$field = None,
-            fits: $applies,
-            of_path: $of_path,
-        }
-    };
-}
-
-/// So many of what a path is made of.
-macro_rules! count_axis {
-    ($field:ident, $low:literal..=$high:literal, $summary:literal, $values:literal) => {
-        Axis {
-            name: stringify!($field),
-            summary: $summary,
-            values: $values,
-            set: |axes, text| {
-                axes.$field = Some(bounded(stringify!($field), text, $low, $high)?);
-                Ok(())
-            },
-            show: |axes| axes.$field.map(|count| count.to_string()),
-            clear: |axes| axes.$field = None,
-            fits: |_, _| true,
-            of_path: true,
-        }
-    };
-}
-
-macro_rules! offload_axis {
-    ($field:ident, $summary:literal) => {
-        choice_axis!(
-            $field,
-            &SWITCHES,
-            $summary,
-            "on, off (default: as the kernel makes the device)",
-            |_, _| true,
-            of_path: false
-        )
-    };
-}
-
-/// Bytes within bounds.
-macro_rules! size_axis {
-    ($field:ident, $name:literal, $summary:literal, $values:literal, $low:literal..=$high:expr, $applies:expr) => {
-        Axis {
-            name: $name,
-            summary: $summary,
-            values: $values,
-            set: |axes, text| {
-                axes.$field = Some(bounded($name, text, $low, $high)?);
-                Ok(())
-            },
-            show: |axes| axes.$field.map(units::show_bytes),
-            clear: |axes| axes.$field = None,
-            fits: $applies,
-            of_path: false,
-        }
-    };
-}
-
 /// Most flows of a load.
 pub const MOST_FLOWS: u32 = 1000;
 
@@ -124,9 +55,11 @@ pub static AXES: &[Axis] = &[
             Ok(())
         },
         show: |axes| Some(axes.flows.to_string()),
-        clear: |_| {},
+        clear: |axes| axes.flows = Axes::default().flows,
         fits: |_, _| true,
         of_path: false,
+        decides: Decides::LabOfProcesses,
+        counts: true,
     },
     choice_axis!(
         containers,
@@ -134,7 +67,8 @@ pub static AXES: &[Axis] = &[
         "a process for each flow's sender: all in one endpoint, or each in a container",
         "native, own (default: one process, a thread for each flow)",
         |_, _| true,
-        of_path: true
+        of_path: true,
+        decides: Decides::Lab
     ),
     size_axis!(
         message_size_bytes,
@@ -142,7 +76,8 @@ pub static AXES: &[Axis] = &[
         "bytes per send call of a stream",
         "1 B to 1 MiB; 65507 at most over UDP, 32 at least of numbered datagrams (default 16 KiB TCP, 1400 B UDP)",
         1..=1024 * 1024,
-        |load, _| load.is_stream()
+        |load, _| load.is_stream(),
+        Decides::Message
     ),
     size_axis!(
         request_size_bytes,
@@ -150,7 +85,8 @@ pub static AXES: &[Axis] = &[
         "bytes per request",
         "1 B to 64 KiB; 65507 at most over UDP (default 1)",
         1..=64 * 1024,
-        |load, _| !load.is_stream()
+        |load, _| !load.is_stream(),
+        Decides::Message
     ),
     size_axis!(
         response_size_bytes,
@@ -158,7 +94,8 @@ pub static AXES: &[Axis] = &[
         "bytes per response",
         "1 B to 64 KiB; 65507 at most over UDP (default 1)",
         1..=64 * 1024,
-        |load, _| !load.is_stream()
+        |load, _| !load.is_stream(),
+        Decides::Message
     ),
     size_axis!(
         socket_buffer_bytes,
@@ -166,7 +103,8 @@ pub static AXES: &[Axis] = &[
         "send and receive buffer asked for on every data socket",
         "4 KiB to 64 MiB (default: the kernel's own sizing)",
         4096..=64 * 1024 * 1024,
-        |_, _| true
+        |_, _| true,
+        Decides::Traffic
     ),
     Axis {
         name: "congestion",
@@ -180,6 +118,8 @@ pub static AXES: &[Axis] = &[
         clear: |axes| axes.congestion = None,
         fits: |load, _| load.is_tcp(),
         of_path: false,
+        decides: Decides::Traffic,
+        counts: false,
     },
     Axis {
         name: "placement",
@@ -190,9 +130,11 @@ pub static AXES: &[Axis] = &[
             Ok(())
         },
         show: |axes| Some(axes.placement.to_string()),
-        clear: |_| {},
+        clear: |axes| axes.placement = Axes::default().placement,
         fits: |_, _| true,
         of_path: false,
+        decides: Decides::Lab,
+        counts: false,
     },
     Axis {
         name: "client_cpus",
@@ -206,6 +148,8 @@ pub static AXES: &[Axis] = &[
         clear: |axes| axes.client_cpus = None,
         fits: |_, _| true,
         of_path: false,
+        decides: Decides::Traffic,
+        counts: false,
     },
     choice_axis!(
         scheduler,
@@ -213,7 +157,8 @@ pub static AXES: &[Axis] = &[
         "how the kernel schedules the client's flows",
         "default, round-robin (SCHED_RR), groups (a CPU share for each process; takes `containers`)",
         |_, _| true,
-        of_path: false
+        of_path: false,
+        decides: Decides::Lab
     ),
     Axis {
         name: "family",
@@ -224,9 +169,11 @@ pub static AXES: &[Axis] = &[
             Ok(())
         },
         show: |axes| Some(axes.family.to_string()),
-        clear: |_| {},
+        clear: |axes| axes.family = Axes::default().family,
         fits: |_, _| true,
         of_path: false,
+        decides: Decides::Lab,
+        counts: false,
     },
     Axis {
         name: "mtu",
@@ -237,9 +184,11 @@ pub static AXES: &[Axis] = &[
             Ok(())
         },
         show: |axes| Some(axes.mtu_bytes.to_string()),
-        clear: |_| {},
+        clear: |axes| axes.mtu_bytes = Axes::default().mtu_bytes,
         fits: |_, _| true,
         of_path: false,
+        decides: Decides::Lab,
+        counts: false,
     },
     Axis {
         name: "rate",
@@ -253,6 +202,8 @@ pub static AXES: &[Axis] = &[
         clear: |axes| axes.rate_bps = None,
         fits: |_, peer| peer == Peer::Far,
         of_path: false,
+        decides: Decides::Lab,
+        counts: false,
     },
     Axis {
         name: "pace",
@@ -266,6 +217,8 @@ pub static AXES: &[Axis] = &[
         clear: |axes| axes.pace_bps = None,
         fits: |load, _| load.is_stream() && load != LoadKind::UdpFlood,
         of_path: false,
+        decides: Decides::Traffic,
+        counts: false,
     },
     choice_axis!(
         distribution,
@@ -273,7 +226,8 @@ pub static AXES: &[Axis] = &[
         "of the times between messages of udp_paced",
         "constant, poisson (default constant)",
         |load, _| load == LoadKind::UdpPaced,
-        of_path: false
+        of_path: false,
+        decides: Decides::Traffic
     ),
     Axis {
         name: "search",
@@ -287,6 +241,8 @@ pub static AXES: &[Axis] = &[
         clear: |axes| axes.search = None,
         fits: |load, _| load == LoadKind::UdpPaced,
         of_path: false,
+        decides: Decides::Traffic,
+        counts: false,
     },
     Axis {
         name: "start",
@@ -300,6 +256,8 @@ pub static AXES: &[Axis] = &[
         clear: |axes| axes.start = None,
         fits: |_, _| true,
         of_path: false,
+        decides: Decides::Traffic,
+        counts: false,
     },
     count_axis!(
         ports,
@@ -325,7 +283,8 @@ pub static AXES: &[Axis] = &[
         "what lies between two neighbours of a chain",
         "veth, bridge, macvlan, direct (default veth)",
         |_, _| true,
-        of_path: true
+        of_path: true,
+        decides: Decides::Lab
     ),
     count_axis!(guest_cpus, 1..=64, "CPUs of a guest", "1 to 64 (default 1)"),
     count_axis!(
@@ -347,6 +306,8 @@ pub static AXES: &[Axis] = &[
         clear: |axes| axes.guest_memory_bytes = None,
         fits: |_, _| true,
         of_path: true,
+        decides: Decides::Lab,
+        counts: false,
     },
     choice_axis!(
         attach,
@@ -354,7 +315,8 @@ pub static AXES: &[Axis] = &[
         "what a guest's card is attached to in the hub",
         "bridge, direct, macvtap (default bridge)",
         |_, _| true,
-        of_path: true
+        of_path: true,
+        decides: Decides::Lab
     ),
     choice_axis!(
         steering,
@@ -362,7 +324,8 @@ pub static AXES: &[Axis] = &[
         "who chooses the queue of a tap by which a frame leaves the kernel",
         "kernel, hash, cpu (default hash)",
         |_, _| true,
-        of_path: true
+        of_path: true,
+        decides: Decides::Lab
     ),
     choice_axis!(
         join,
@@ -370,7 +333,8 @@ pub static AXES: &[Axis] = &[
         "which frames of a TCP flow the tap switch joins: none, as GRO does, or all that follow each other",
         "off, packets, stream (default stream)",
         |_, _| true,
-        of_path: true
+        of_path: true,
+        decides: Decides::Lab
     ),
     choice_axis!(
         hook,
@@ -378,7 +342,8 @@ pub static AXES: &[Axis] = &[
         "where the kernel runs the programs of the direct switch",
         "tcx, clsact (default tcx; clsact for more than 64 ports and before Linux 6.6)",
         |_, _| true,
-        of_path: true
+        of_path: true,
+        decides: Decides::Lab
     ),
     offload_axis!(
         offload,
@@ -392,4 +357,4 @@ pub static AXES: &[Axis] = &[
 ];
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

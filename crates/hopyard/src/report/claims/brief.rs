@@ -2,8 +2,9 @@
 
 use super::{figure, interval, of_run, sentence, tally};
 use crate::model::{CheckReport, ClaimReport, ClaimVerdict, ClaimsReport};
+use crate::plain;
 use crate::report::Form;
-use crate::report::document::{Block, Cell, Column, Row, Table, tame};
+use crate::report::document::{Block, Cell, Column, Row, Table};
 use crate::report::number::ABSENT;
 
 /// What a page needs under a heading of its own: where and when, and a row for each claim. A terminal has no room for
@@ -39,7 +40,7 @@ fn where_and_when(report: &ClaimsReport) -> String {
     let mut days: Vec<String> = report.runs.iter().map(|run| day(&run.started)).collect();
     days.sort();
     days.dedup();
-    let machine = report.machine.as_deref().map(tame);
+    let machine = report.machine.as_deref().map(plain::line);
     let when = match days.as_slice() {
         [first, .., last] => Some(format!("{first} to {last}")),
         [day] => Some(day.clone()),
@@ -76,7 +77,7 @@ fn row(claim: &ClaimReport) -> Row {
         &measured,
         claim.verdict.words(),
     ];
-    Row::Cells(texts.map(|text| Cell::lone(tame(text))).into())
+    Row::Cells(texts.map(|text| Cell::lone(plain::line(text))).into())
 }
 
 /// The figure that decides each part of the rule, or why there is none.

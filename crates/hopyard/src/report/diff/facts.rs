@@ -1,7 +1,8 @@
 //! What was compared, what else differs, and how to read it.
 
 use crate::model::{DiffReport, LeftOut, MeasuredIn, Pairing, RunSummary};
-use crate::report::document::{Block, tame};
+use crate::plain;
+use crate::report::document::Block;
 use crate::report::header::trimmed;
 use crate::report::number::chosen_percent;
 use crate::units::counted;
@@ -12,9 +13,9 @@ use super::tables::Layout;
 pub(super) fn runs(report: &DiffReport) -> Vec<Block> {
     let (a, b) = (&report.a, &report.b);
     let plan = if a.plan == b.plan {
-        tame(&a.plan)
+        plain::line(&a.plan)
     } else {
-        format!("{} and {}", tame(&a.plan), tame(&b.plan))
+        format!("{} and {}", plain::line(&a.plan), plain::line(&b.plan))
     };
     let mut lines = vec![machine(a), run("A", a), run("B", b)];
     let shared = Layout::of(report).shared;
@@ -32,14 +33,14 @@ pub(super) fn runs(report: &DiffReport) -> Vec<Block> {
 fn machine(run: &RunSummary) -> String {
     let env = &run.environment;
     let mut facts = vec![
-        format!("Linux {}", tame(&env.kernel_release)),
-        tame(&env.cpu_model),
+        format!("Linux {}", plain::line(&env.kernel_release)),
+        plain::line(&env.cpu_model),
         counted(env.cpus as usize, "CPU"),
     ];
     facts.extend(
         env.hypervisor
             .iter()
-            .map(|name| format!("under {}", tame(name))),
+            .map(|name| format!("under {}", plain::line(name))),
     );
     if env.is_emulated() {
         facts.push("emulated: shape only".to_owned());
@@ -50,10 +51,10 @@ fn machine(run: &RunSummary) -> String {
 fn run(name: &str, run: &RunSummary) -> String {
     format!(
         "{name}: {}, {} of {} s, begun {}{}",
-        tame(&run.id),
+        plain::line(&run.id),
         counted(run.blocks as usize, "block"),
         trimmed(run.window_s),
-        tame(&run.started),
+        plain::line(&run.started),
         if run.complete { "" } else { ", cut short" }
     )
 }
@@ -65,12 +66,19 @@ pub(super) fn differences(report: &DiffReport) -> Vec<Block> {
             "Of what was recorded, nothing differs between the two but the time.".to_owned(),
         )];
     }
-    let shown = |text: &str| match tame(text) {
+    let shown = |text: &str| match plain::line(text) {
         text if text.is_empty() => "(nothing)".to_owned(),
         text => text,
     };
     let lines = report.differences.iter();
-    let lines = lines.map(|d| format!("{}: {} -> {}", tame(&d.what), shown(&d.a), shown(&d.b)));
+    let lines = lines.map(|d| {
+        format!(
+            "{}: {} -> {}",
+            plain::line(&d.what),
+            shown(&d.a),
+            shown(&d.b)
+        )
+    });
     vec![
         Block::Heading("What differs, A -> B".to_owned()),
         Block::List(lines.collect()),
@@ -123,7 +131,8 @@ pub(super) fn left_out(report: &DiffReport) -> Vec<Block> {
     ];
     let mut blocks = Vec::new();
     for (kind, heading) in kinds {
-        let name = |l: &LeftOut| format!("{}: {}", layout.full_name(&l.cell), tame(&l.cause));
+        let name =
+            |l: &LeftOut| format!("{}: {}", layout.full_name(&l.cell), plain::line(&l.cause));
         let cells = report.left_out.iter().filter(|l| l.measured_in == kind);
         let lines: Vec<String> = cells.map(name).collect();
         if !lines.is_empty() {

@@ -1,7 +1,8 @@
 //! What the verdicts support, in words; nothing that a verdict does not carry.
 
 use crate::model::{CellDiff, Change, DiffReport, QuantityDiff};
-use crate::report::document::{Block, tame};
+use crate::plain;
+use crate::report::document::Block;
 use crate::report::number::{chosen_percent, rough};
 use crate::report::quantity::{show_all, words};
 use crate::stats::{Estimate, Verdict};
@@ -39,7 +40,7 @@ fn sentence(
     change: Change,
 ) -> String {
     let what = match &cell.base {
-        Some(base) => format!("{} over {}'s", words(name), tame(base)),
+        Some(base) => format!("{} over {}'s", words(name), plain::line(base)),
         None => words(name),
     };
     let values = match &cell.base {

@@ -1,7 +1,8 @@
 //! The ratios: a table for the main figure and one for the CPU cost of each load and peer.
 
 use crate::model::{AXES, Axis, Cell, CellDiff, Change, DiffReport, QuantityDiff};
-use crate::report::document::{Block, Cell as Field, Column, Part, Row, Table, tame};
+use crate::plain;
+use crate::report::document::{Block, Cell as Field, Column, Part, Row, Table};
 use crate::report::group::{Kind, distinct, kind, phrase};
 use crate::report::number::{chosen_percent, percent, significant};
 use crate::report::quantity::{cpu_cost, main_figure, scale, words};
@@ -12,6 +13,8 @@ pub(super) struct Layout<'a> {
     /// Axis values that all cells share, in words.
     pub(super) shared: Vec<String>,
     groups: Vec<Vec<&'a CellDiff>>,
+    /// The axes that tell cells of a kind apart, with those that are named in sentences alone.
+    telling: Vec<(Kind, Vec<&'static Axis>)>,
 }
 
 impl<'a> Layout<'a> {
@@ -29,6 +32,7 @@ impl<'a> Layout<'a> {
         Self {
             shared: AXES.iter().filter_map(|axis| common(axis, &all)).collect(),
             groups: kinds.into_iter().map(of_kind).collect(),
+            telling: telling(report),
         }
     }
 
@@ -47,22 +51,21 @@ impl<'a> Layout<'a> {
     fn row_name(group: &[&CellDiff], cell: &Cell) -> String {
         let varying = AXES.iter().filter(|axis| common(axis, group).is_none());
         let values = varying.filter_map(|axis| spoken(axis, cell));
-        let path = std::iter::once(tame(&cell.path));
+        let path = std::iter::once(plain::line(&cell.path));
         path.chain(values).collect::<Vec<_>>().join(", ")
     }
 
     /// The name of a cell in a sentence: path, load, peer, and what tells it from others.
     pub(super) fn full_name(&self, cell: &Cell) -> String {
-        let own = |g: &&Vec<&CellDiff>| g.iter().any(|c| kind_of(&c.cell) == kind_of(cell));
-        let group = self.groups.iter().find(own).map_or(&[][..], Vec::as_slice);
-        let values = AXES
+        let own = self
+            .telling
             .iter()
-            .filter_map(|axis| {
-                spoken(axis, cell).filter(|v| common(axis, group).as_ref() != Some(v))
-            })
-            .filter(|value| !group.is_empty() && !self.shared.contains(value));
+            .filter(|(kind, _)| *kind == kind_of(cell));
+        let values = own
+            .flat_map(|(_, axes)| axes)
+            .filter_map(|axis| spoken(axis, cell));
         let facts = [
-            tame(&cell.path),
+            plain::line(&cell.path),
             cell.load.to_string(),
             cell.peer.to_string(),
         ];
@@ -74,12 +77,31 @@ impl<'a> Layout<'a> {
     }
 }
 
+/// For each kind of cells the axes of which it has more than one value.
+fn telling(report: &DiffReport) -> Vec<(Kind, Vec<&'static Axis>)> {
+    let compared = report.cells.iter().map(|c| &c.cell);
+    let all: Vec<&Cell> = compared
+        .chain(report.left_out.iter().map(|l| &l.cell))
+        .collect();
+    let of_kind = |kind: Kind| {
+        let own: Vec<&Cell> = all.iter().copied().filter(|c| kind_of(c) == kind).collect();
+        let varies = |axis: &&Axis| {
+            let mut values = own.iter().map(|c| (axis.show)(&c.axes));
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        };
+        (kind, AXES.iter().filter(varies).collect())
+    };
+    let kinds = distinct(all.iter().map(|c| kind_of(c)));
+    kinds.into_iter().map(of_kind).collect()
+}
+
 fn kind_of(cell: &Cell) -> Kind {
     kind(cell.load, cell.peer, &cell.axes)
 }
 
 fn spoken(axis: &Axis, cell: &Cell) -> Option<String> {
-    (axis.show)(&cell.axes).map(|value| phrase(axis.name, &tame(&value)))
+    (axis.show)(&cell.axes).map(|value| phrase(axis.name, &plain::line(&value)))
 }
 
 /// An axis' value in words where all these cells have the same one.

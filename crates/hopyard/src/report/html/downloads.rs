@@ -9,11 +9,11 @@ use flate2::write::GzEncoder;
 use maud::{Markup, html};
 
 use crate::model::{Observation, RunReport};
-use crate::report::document::tame;
+use crate::plain;
 use crate::report::tidy;
 
 pub(super) fn links(report: &RunReport, observations: &[Observation]) -> Markup {
-    let id = tame(&report.run.id).replace('/', "-");
+    let id = plain::line(&report.run.id).replace('/', "-");
     let document = serde_json::to_string(report)
         .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
     let document =

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use crate::model::{CellReport, CellStatus, CpuAccounting, Environment, RunReport};
-use crate::report::document::tame;
+use crate::plain;
 use crate::report::group::Layout;
 
 /// Devices of a cell that are named.
@@ -20,7 +20,7 @@ pub(super) fn environment(environment: &Environment) -> Markup {
                 caption.heard { "Environment" }
                 thead.heard { tr { th scope="col" { "what" } th scope="col" { "value" } } }
                 tbody { @for (what, value) in facts {
-                    tr { th scope="row" { (what) } td { (tame(&value)) } }
+                    tr { th scope="row" { (what) } td { (plain::line(&value)) } }
                 } }
             }
         }
@@ -99,7 +99,7 @@ pub(super) fn devices(report: &RunReport) -> Markup {
                         } }
                         tbody { @for cell in measured {
                             tr {
-                                th scope="row" { (tame(&layout.name(cell))) }
+                                th scope="row" { (plain::line(&layout.name(cell))) }
                                 td { (if cell.way.proved { "yes" } else { "no" }) }
                                 td { (moved(cell)) }
                             }
@@ -113,7 +113,14 @@ pub(super) fn devices(report: &RunReport) -> Markup {
 
 fn moved(cell: &CellReport) -> String {
     let devices = cell.way.devices.iter();
-    let each = devices.map(|d| format!("{}/{} {}", tame(&d.namespace), tame(&d.name), d.packets));
+    let each = devices.map(|d| {
+        format!(
+            "{}/{} {}",
+            plain::line(&d.namespace),
+            plain::line(&d.name),
+            d.packets
+        )
+    });
     let mut named: Vec<String> = each.take(NAMED).collect();
     let more = cell.way.devices.len().saturating_sub(NAMED);
     if more > 0 {

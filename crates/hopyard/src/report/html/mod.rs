@@ -11,10 +11,11 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::document::{Block, tame};
+use super::document::Block;
 use super::plot::Plot;
 use super::{Chapters, Error};
 use crate::model::{CellReport, Observation, RunReport};
+use crate::plain;
 
 const STYLE: &str = include_str!("style.css");
 const SORT: &str = include_str!("sort.js");
@@ -40,7 +41,7 @@ pub(super) fn render(
     let devices = facts::devices(report);
     let environment = page.heading("Environment", 2);
     let raw = page.heading("Raw data", 2);
-    let name = format!("hopyard run: {}", tame(&report.run.plan));
+    let name = format!("hopyard run: {}", plain::line(&report.run.plan));
     let body = html! {
         header {
             (opening)

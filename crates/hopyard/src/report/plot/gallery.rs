@@ -2,7 +2,7 @@
 
 use super::{Drawing, Line, Mark, Plot};
 use crate::model::{CellReport, LoadKind, Observation, RunReport};
-use crate::report::document::tame;
+use crate::plain;
 use crate::report::figures::scale;
 use crate::report::group::{Group, distinct};
 use crate::report::quantity::{self, LATENCY_P50, LATENCY_P99, Scale};
@@ -59,8 +59,8 @@ impl<'a> Gallery<'a> {
     /// A picture of each main quantity, a line for each cell.
     pub(in crate::report) fn rows(&self, group: &Group<'_>) -> Vec<Plot> {
         let line = |cell: &&CellReport, name: &'static str| {
-            let mut names = vec![tame(&cell.path)];
-            names.extend(group.values(cell).iter().map(|value| tame(value)));
+            let mut names = vec![plain::line(&cell.path)];
+            names.extend(group.values(cell).iter().map(|value| plain::line(value)));
             Line {
                 name: names.join(" · "),
                 hue: self.hue(&cell.path),

@@ -2,7 +2,7 @@
 
 use super::Gallery;
 use crate::model::{Axes, Axis};
-use crate::report::document::tame;
+use crate::plain;
 use crate::report::group::{distinct, phrase};
 
 /// Lines that a picture has room for, and hues that tell them apart.
@@ -25,7 +25,7 @@ pub(in crate::report) fn shared<'a, T>(
     gallery: &Gallery<'_>,
 ) -> Vec<Shared<'a, T>> {
     let words = |item: &T, axes: &[&'static Axis]| {
-        let value = |axis: &&Axis| Some(phrase(axis.name, &tame(&(axis.show)(of(item).1)?)));
+        let value = |axis: &&Axis| Some(phrase(axis.name, &plain::line(&(axis.show)(of(item).1)?)));
         axes.iter().filter_map(value).collect::<Vec<String>>()
     };
     let (inside, outside): (Vec<_>, Vec<_>) = varying
@@ -41,7 +41,7 @@ pub(in crate::report) fn shared<'a, T>(
     };
     let with_path = inside.is_empty() || distinct(items.iter().map(|i| of(i).0)).len() > 1;
     let name = |item: &T| {
-        let path = with_path.then(|| tame(of(item).0));
+        let path = with_path.then(|| plain::line(of(item).0));
         let names = path.into_iter().chain(words(item, &inside));
         names.collect::<Vec<_>>().join(" · ")
     };

@@ -1,7 +1,7 @@
 //! Pictures of where the CPU time goes.
 
 use super::{PARTS, Profiled, subsystems};
-use crate::report::document::tame;
+use crate::plain;
 use crate::report::plot::{Drawing, Line, Mark, Plot};
 use crate::report::quantity::Scale;
 
@@ -29,7 +29,7 @@ fn stacks(cells: &[Profiled<'_>], scale: Scale) -> Plot {
         }
         (cell.path(), sizes)
     };
-    let mut parts: Vec<String> = own.iter().map(|name| tame(name)).collect();
+    let mut parts: Vec<String> = own.iter().map(|name| plain::line(name)).collect();
     if !rest.is_empty() {
         parts.push(format!("{} others", rest.len()));
     }
@@ -44,14 +44,18 @@ fn stacks(cells: &[Profiled<'_>], scale: Scale) -> Plot {
 fn difference(cell: &Profiled<'_>, scale: Scale) -> Option<Plot> {
     let difference = cell.profile.difference.as_ref()?;
     let named = difference.subsystems.iter().take(PARTS);
-    let named = named.map(|part| (tame(&part.name), &part.cost));
+    let named = named.map(|part| (plain::line(&part.name), &part.cost));
     let all = named.chain([("all together".to_owned(), &difference.total)]);
     let line = |(name, cost)| Line {
         name,
         hue: 0,
         mark: Some(Mark::signed(cost, scale)),
     };
-    let title = format!("what {} adds to {}", cell.path(), tame(&difference.base));
+    let title = format!(
+        "what {} adds to {}",
+        cell.path(),
+        plain::line(&difference.base)
+    );
     let rows = Drawing::Rows(all.map(line).collect());
     Some(Plot::new(title, scale.unit, rows))
 }

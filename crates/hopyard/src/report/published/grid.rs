@@ -3,12 +3,13 @@
 
 use std::cmp::Reverse;
 
-use super::super::document::{Block, Cell, Column, Row, Table, tame};
+use super::super::document::{Block, Cell, Column, Row, Table};
 use super::super::group::{distinct, phrase};
 use super::super::number::ABSENT;
 use super::super::plot::Gallery;
 use super::{Comparison, Pair, pictures, whence};
 use crate::model::{Base, PublishedFigure};
+use crate::plain;
 
 /// What goes across.
 #[derive(Clone, Copy)]
@@ -20,8 +21,8 @@ enum Across<'a> {
 impl Across<'_> {
     fn of(self, figure: &PublishedFigure) -> String {
         match self {
-            Self::Paths => tame(&figure.path),
-            Self::Axis(axis) => phrase(axis, &tame(&figure.set[axis])),
+            Self::Paths => plain::line(&figure.path),
+            Self::Axis(axis) => phrase(axis, &plain::line(&figure.set[axis])),
         }
     }
 }
@@ -73,7 +74,7 @@ impl<'a> Plane<'a> {
     fn slice(&self, figure: &PublishedFigure) -> String {
         let load = self.several_loads.then(|| whence(figure));
         let values = self.slices.iter();
-        let values = values.map(|axis| phrase(axis, &tame(&figure.set[*axis])));
+        let values = values.map(|axis| phrase(axis, &plain::line(&figure.set[*axis])));
         let words: Vec<_> = load.into_iter().chain(values).collect();
         words.join(" · ")
     }
@@ -116,7 +117,7 @@ impl<'a> Plane<'a> {
 
     /// The figures, and what they are to the base.
     fn grids(&self, table: &Comparison<'_>, pairs: &[&Pair<'_>]) -> Vec<Block> {
-        let what = tame(&table.published.what);
+        let what = plain::line(&table.published.what);
         let here = table.scale.unit;
         let units = if what == here {
             what
@@ -153,7 +154,7 @@ impl<'a> Plane<'a> {
                 }
             });
             Row::Cells(
-                std::iter::once(Cell::lone(tame(value)))
+                std::iter::once(Cell::lone(plain::line(value)))
                     .chain(cells)
                     .collect(),
             )
@@ -168,7 +169,7 @@ impl<'a> Plane<'a> {
     /// What each path, or each value across, was called then.
     fn called<'p>(&self, pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> String {
         let names = pairs.into_iter().map(|pair| {
-            let called = tame(&pair.then.called);
+            let called = plain::line(&pair.then.called);
             format!("{}: {called}", self.across.of(pair.then))
         });
         format!("Then called: {}.", distinct(names).join("; "))

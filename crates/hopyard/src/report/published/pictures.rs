@@ -3,7 +3,8 @@
 
 use super::{Comparison, Pair, whence};
 use crate::model::PublishedFigure;
-use crate::report::document::{Block, tame};
+use crate::plain;
+use crate::report::document::Block;
 use crate::report::group::distinct;
 use crate::report::plot::{Across, Curve, Curves, Drawing, Gallery, Line, Mark, Plot, Tick};
 
@@ -13,9 +14,9 @@ pub(super) fn rows(table: &Comparison<'_>, gallery: &Gallery<'_>) -> [Block; 2] 
     let name = |figure: &PublishedFigure| {
         let values = table.varied.iter().filter_map(|axis| figure.set.get(*axis));
         let load = several.then(|| whence(figure));
-        let words = [tame(&figure.path)].into_iter().chain(load);
+        let words = [plain::line(&figure.path)].into_iter().chain(load);
         words
-            .chain(values.map(|value| tame(value)))
+            .chain(values.map(|value| plain::line(value)))
             .collect::<Vec<_>>()
             .join(" · ")
     };
@@ -36,7 +37,7 @@ pub(super) fn curves(
     (down, across): (&str, &dyn Fn(&PublishedFigure) -> String),
     gallery: &Gallery<'_>,
 ) -> [Block; 2] {
-    let value = |pair: &Pair<'_>| pair.then.set.get(down).map(|value| tame(value));
+    let value = |pair: &Pair<'_>| pair.then.set.get(down).map(|value| plain::line(value));
     let values = distinct(pairs.iter().filter_map(|pair| value(pair)));
     let over = Across::of(down, values);
     let names = distinct(pairs.iter().map(|pair| across(pair.then)));
@@ -86,7 +87,11 @@ fn both(
     };
     [
         Plot::new("measured here", table.scale.unit, draw(&here)),
-        Plot::new("as published", tame(&table.published.what), draw(&then)),
+        Plot::new(
+            "as published",
+            plain::line(&table.published.what),
+            draw(&then),
+        ),
     ]
     .map(|plot| Block::Plots(vec![plot]))
 }

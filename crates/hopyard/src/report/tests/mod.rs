@@ -3,6 +3,7 @@
 mod curves;
 mod datagrams;
 mod doubts;
+mod hostile;
 mod html;
 mod people;
 mod profiles;

@@ -1,47 +1,56 @@
 use super::*;
 use crate::model::{Axes, Rate};
 
-#[test]
-fn every_axis_takes_its_own_shown_value_back() {
+/// A value of each axis that is not its default.
+pub(crate) const OTHERS: [(&str, &str); 34] = [
+    ("flows", "8"),
+    ("containers", "own"),
+    ("message_size", "128KiB"),
+    ("request_size", "100"),
+    ("response_size", "1KiB"),
+    ("socket_buffer", "1MiB"),
+    ("congestion", "reno"),
+    ("placement", "same"),
+    ("client_cpus", "0-1+3"),
+    ("scheduler", "round-robin"),
+    ("family", "6"),
+    ("mtu", "9000"),
+    ("rate", "1gbit"),
+    ("pace", "940mbit"),
+    ("distribution", "poisson"),
+    ("search", "pdr:0.1%"),
+    ("start", "staggered:250us"),
+    ("ports", "1000"),
+    ("rules", "100"),
+    ("chain", "8"),
+    ("segments", "direct"),
+    ("guest_cpus", "2"),
+    ("guest_memory", "1024MiB"),
+    ("attach", "macvtap"),
+    ("queues", "4"),
+    ("steering", "cpu"),
+    ("join", "packets"),
+    ("hook", "clsact"),
+    ("offload", "off"),
+    ("tso", "on"),
+    ("gso", "off"),
+    ("gro", "on"),
+    ("lro", "off"),
+    ("tx_checksum", "on"),
+];
+
+/// All of them.
+fn every_axis() -> Axes {
     let mut axes = Axes::default();
-    for (name, value) in [
-        ("flows", "8"),
-        ("containers", "own"),
-        ("message_size", "128KiB"),
-        ("request_size", "100"),
-        ("response_size", "1KiB"),
-        ("socket_buffer", "1MiB"),
-        ("congestion", "reno"),
-        ("placement", "same"),
-        ("client_cpus", "0-1+3"),
-        ("scheduler", "round-robin"),
-        ("family", "6"),
-        ("mtu", "9000"),
-        ("rate", "1gbit"),
-        ("pace", "940mbit"),
-        ("distribution", "poisson"),
-        ("search", "pdr:0.1%"),
-        ("start", "staggered:250us"),
-        ("ports", "1000"),
-        ("rules", "100"),
-        ("chain", "8"),
-        ("segments", "direct"),
-        ("guest_cpus", "2"),
-        ("guest_memory", "1024MiB"),
-        ("attach", "macvtap"),
-        ("queues", "4"),
-        ("steering", "cpu"),
-        ("join", "packets"),
-        ("hook", "clsact"),
-        ("offload", "off"),
-        ("tso", "on"),
-        ("gso", "off"),
-        ("gro", "on"),
-        ("lro", "off"),
-        ("tx_checksum", "on"),
-    ] {
+    for (name, value) in OTHERS {
         (axis(name).unwrap().set)(&mut axes, value).unwrap();
     }
+    axes
+}
+
+#[test]
+fn every_axis_takes_its_own_shown_value_back() {
+    let axes = every_axis();
     let mut again = Axes::default();
     for axis in AXES {
         let text = (axis.show)(&axes).unwrap_or_else(|| panic!("{} was not set", axis.name));
@@ -51,6 +60,26 @@ fn every_axis_takes_its_own_shown_value_back() {
         axes, again,
         "a test value is missing for a new axis, or it does not read back"
     );
+}
+
+/// Cells that differ in one axis only are equal without it: means and curves are made of such cells.
+#[test]
+fn every_axis_can_be_taken_out() {
+    let all = every_axis();
+    for axis in AXES {
+        let mut without = all.clone();
+        (axis.clear)(&mut without);
+        for other in AXES {
+            let (now, then) = ((other.show)(&without), (other.show)(&all));
+            assert_eq!(
+                now != then,
+                other.name == axis.name,
+                "{} without {}: {now:?}",
+                other.name,
+                axis.name
+            );
+        }
+    }
 }
 
 /// A wire without a limit is no missing wire.

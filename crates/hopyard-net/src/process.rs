@@ -1,0 +1,124 @@
+//! Processes that are not our children, held by a descriptor: its number is never that of a later process.
+
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, ptr};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::error::{Error, Result};
+
+/// A process (`pidfd_open(2)`, Linux 5.3).
+#[derive(Debug)]
+pub struct Process {
+    pid: u32,
+    file: OwnedFd,
+}
+
+impl Process {
+    /// Holds a process; `None` where there is none of that number.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] before Linux 5.3, or out of descriptors.
+    pub fn open(pid: u32) -> Result<Option<Self>> {
+        // SAFETY: pidfd_open(2) takes two integers and touches no memory of ours.
+        let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        match Errno::result(opened) {
+            Ok(number) => {
+                let number = RawFd::try_from(number).unwrap_or(-1);
+                // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+                let file = unsafe { OwnedFd::from_raw_fd(number) };
+                Ok(Some(Self { pid, file }))
+            }
+            // EINVAL: a thread, or no number of a process.
+            Err(Errno::ESRCH | Errno::EINVAL) => Ok(None),
+            Err(errno) => Err(Error::from_errno(format!("hold process {pid}"), errno)),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The file that it runs; `None` where it has ended, or is not ours to see. Of a deleted file the name it had.
+    #[must_use]
+    pub fn executable(&self) -> Option<PathBuf> {
+        let link = fs::read_link(format!("/proc/{}/exe", self.pid)).ok()?;
+        let name = link.to_str()?;
+        let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+        (!self.has_ended(Duration::ZERO)).then(|| name.into())
+    }
+
+    /// Its arguments, its own name first; none where it has ended.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let text = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        if self.has_ended(Duration::ZERO) {
+            return Vec::new();
+        }
+        text.split(|byte| *byte == 0)
+            .map(|argument| String::from_utf8_lossy(argument).into_owned())
+            .collect()
+    }
+
+    /// Sends SIGKILL; one that has ended is no error.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] where it is not ours to end.
+    pub fn kill(&self) -> Result<()> {
+        let (file, signal) = (self.file.as_raw_fd(), libc::SIGKILL);
+        let no_info = ptr::null::<libc::siginfo_t>();
+        // SAFETY: pidfd_send_signal(2) takes a descriptor that is open for as long as `self` is, and no information.
+        let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, file, signal, no_info, 0) };
+        match Errno::result(sent) {
+            Ok(_) | Err(Errno::ESRCH) => Ok(()),
+            Err(errno) => Err(Error::from_errno(
+                format!("end process {}", self.pid),
+                errno,
+            )),
+        }
+    }
+
+    /// Waits for its end, for so long at most.
+    #[must_use]
+    pub fn has_ended(&self, within: Duration) -> bool {
+        let mut ends = [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)];
+        let limit = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
+        matches!(poll(&mut ends, limit), Ok(1..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_is_told_by_what_it_runs_and_ended_once() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let process = Process::open(child.id()).unwrap().unwrap();
+        assert!(!process.has_ended(Duration::ZERO));
+        // They are there a moment after the new program is.
+        while process.arguments().len() < 2 {
+            std::thread::yield_now();
+        }
+        assert_eq!(process.arguments()[1], "100");
+        let file = process.executable().unwrap();
+        assert!(file.is_absolute(), "{}", file.display());
+        process.kill().unwrap();
+        assert!(process.has_ended(Duration::from_secs(10)));
+        child.wait().unwrap();
+        assert_eq!(process.executable(), None);
+        assert!(process.arguments().is_empty());
+        process.kill().unwrap();
+    }
+
+    #[test]
+    fn nobody_has_process_id_zero() {
+        assert!(Process::open(0).unwrap().is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! What others wrote commands no terminal, whichever command prints it.
+
+use serde_json::Value;
+
+use crate::support::beside;
+use crate::support::cli::{Said, run};
+use crate::support::plan::{Room, plan, stored};
+
+/// The title of a window, a colour (7-bit and 8-bit), text that runs backwards, and a line that looks like hopyard's own.
+const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}31m\u{202e}\r\nhopyard: all is well";
+
+#[track_caller]
+fn is_harmless(said: &Said) {
+    for (name, text) in [("stdout", &said.stdout), ("stderr", &said.stderr)] {
+        let harm = |c: &char| {
+            (c.is_control() && *c != '\n')
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        };
+        let found = text.chars().find(harm);
+        assert!(found.is_none(), "{found:?} on {name}: {said}");
+        assert!(
+            !text
+                .lines()
+                .any(|line| line.starts_with("hopyard: all is well")),
+            "a line of its own on {name}: {said}"
+        );
+    }
+}
+
+/// Changes a JSON document, or each line of several.
+fn change(room: &Room, file: &str, change: impl Fn(&mut Value)) {
+    let path = room.at(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    let changed = documents.map(|document| {
+        let mut document = document.unwrap();
+        change(&mut document);
+        format!("{document}\n")
+    });
+    let changed: String = changed.collect();
+    std::fs::write(path, changed).unwrap();
+}
+
+#[test]
+fn a_run_of_somebody_else_is_printed_harmlessly() {
+    let _beside = beside();
+    let room = Room::new();
+    let (run_a, run_b) = (stored(&room, "a"), stored(&room, "b"));
+    change(&room, "b/run.json", |header| {
+        for field in ["id", "plan", "started"] {
+            header[field] = format!("{field}{HOSTILE}").into();
+        }
+        header["environment"]["hostname"] = HOSTILE.into();
+        header["environment"]["sysctls"][HOSTILE] = HOSTILE.into();
+        header["left_out"][0][1] = HOSTILE.into();
+        header["cells"][1]["cell"]["path"] = format!("bridge{HOSTILE}").into();
+    });
+    change(&room, "b/samples.jsonl", |sample| {
+        if sample["cell"] == 1 {
+            sample["outcome"] = serde_json::json!({"failed": {"cause": HOSTILE}});
+        }
+    });
+    for format in [
+        "text",
+        "markdown",
+        "html",
+        "json",
+        "csv",
+        "netperf",
+        "openmetrics",
+    ] {
+        let said = run(&["report", &run_b, "--format", format]);
+        is_harmless(said.exits(0));
+    }
+    for form in ["text", "markdown", "json"] {
+        for arguments in [
+            &["diff", &run_a, &run_b][..],
+            &["diff", &run_b, &run_a],
+            &["claims", "--from", &run_b],
+        ] {
+            is_harmless(&run(&[arguments, &["--format", form]].concat()));
+        }
+    }
+    let resumed = run(&["run", "--resume", &run_b]);
+    is_harmless(resumed.exits(2));
+    change(&room, "b/run.json", |header| {
+        header["schema"] = HOSTILE.into();
+    });
+    let schema = run(&["report", &run_b]);
+    is_harmless(schema.exits(2).says(&["is of schema `\\u{1b}]0;owned"]));
+    change(&room, "a/run.json", |header| {
+        header["cells"][0]["cell"]["load"] = HOSTILE.into();
+    });
+    is_harmless(
+        run(&["report", &run_a])
+            .exits(2)
+            .says(&["run.json", "is damaged"]),
+    );
+}
+
+#[test]
+fn names_of_files_and_plans_are_printed_harmlessly() {
+    let _beside = beside();
+    let room = Room::new();
+    let name = room.name(&format!("{}.toml", HOSTILE.replace('/', "")));
+    let bad = plan(&[("paths", &format!("[{}]", Value::from(HOSTILE)))]);
+    std::fs::write(&name, bad).unwrap();
+    for arguments in [
+        &["report", &name][..],
+        &["diff", &name, "/nowhere"],
+        &["claims", "--from", &name],
+        &["claims", "show", HOSTILE],
+        &["run", &name],
+        &["run", HOSTILE],
+        &["run", "--paths", HOSTILE],
+        &["run", "--base", HOSTILE],
+        &["run", "--kernel", &name],
+        &["run", "--resume", &name],
+        &["lab", "up", HOSTILE],
+        &["lab", "down", HOSTILE],
+        &["lab", "exec", HOSTILE, "a", "--", "true"],
+        &["switch", "show", HOSTILE],
+        &["tapswitch", "show", HOSTILE],
+        &["report", "one", &name],
+        &[HOSTILE],
+    ] {
+        let said = run(arguments);
+        assert!(!said.status.success(), "{said}");
+        is_harmless(&said);
+    }
+}

@@ -1,0 +1,122 @@
+//! What `scripts/unit` prints last, of what its cargo printed and its tests skipped.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::plan::Room;
+use crate::support::skip::{skip, skip_part};
+
+/// Runs `scripts/unit` with a script in place of cargo; gives its exit status and what it printed.
+fn unit(cargo: &str) -> (Option<i32>, String) {
+    let room = Room::new();
+    let stand_in = room.file("cargo", format!("#!/bin/sh\n{cargo}\n"));
+    std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/unit");
+    let output = Command::new(unit).env("CARGO", &stand_in).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), printed)
+}
+
+const FIRST: &str = "echo '     Running tests/first.rs (target/debug/deps/first-1)'; \
+    echo 'test a::one ... ok'; echo 'test a::two ... ok'; echo 'test b ... ignored, too long'; \
+    echo 'test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s'";
+const SECOND: &str = "echo '     Running tests/second.rs (target/debug/deps/second-1)'";
+
+#[test]
+fn the_last_line_has_the_totals() {
+    let (status, printed) = unit(&format!(
+        "{FIRST}; {SECOND}; echo 'test c ... ok'; \
+         echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s'"
+    ));
+    assert_eq!(status, Some(0), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("3 passed, 0 failed, 1 skipped")
+    );
+    assert!(
+        printed.contains("ignored: b ... ignored, too long"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_skipped_test_counts_as_skipped_with_its_reason() {
+    let (status, printed) = unit(&format!(
+        "{FIRST}; for i in 1 2; do echo 'skipped: first::a::two: no netkit: old kernel' >> $HOPYARD_SKIPPED; done; \
+         echo 'skipped in part: first::a::one: no bridge-nf: not loaded' >> $HOPYARD_SKIPPED"
+    ));
+    assert_eq!(status, Some(0), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("1 passed, 0 failed, 2 skipped")
+    );
+    let told = "  skipped: first::a::two: no netkit: old kernel\n";
+    assert_eq!(printed.matches(told).count(), 1, "{printed}");
+    assert!(
+        printed.contains("skipped in part: first::a::one"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_failure_is_told_before_the_totals_and_is_no_skip() {
+    let (status, printed) = unit(&format!(
+        "{FIRST}; {SECOND}; echo 'test c ... FAILED'; echo '---- c stdout ----'; \
+         echo 'thread c panicked at x.rs:1:'; echo 'it broke'; \
+         echo 'skipped: second::c: no netkit: x' >> $HOPYARD_SKIPPED; \
+         echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s'; \
+         exit 101"
+    ));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("2 passed, 1 failed, 1 skipped")
+    );
+    assert!(printed.contains("  it broke"), "{printed}");
+}
+
+#[test]
+fn a_test_program_that_dies_and_a_build_that_fails_are_failures() {
+    let (status, printed) = unit(&format!("{FIRST}; {SECOND}; exit 101"));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("2 passed, 1 failed, 1 skipped")
+    );
+    let (status, printed) = unit("exit 101");
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("0 passed, 1 failed, 0 skipped")
+    );
+}
+
+/// A test of this binary that needs Open vSwitch, where no program of it is found.
+#[test]
+fn a_test_that_skips_records_it() {
+    let room = Room::new();
+    let file = room.file("skipped", String::new());
+    std::os::unix::fs::symlink("/bin/sh", room.at("sh")).unwrap();
+    let test = "ovs_failures::a_release_that_is_too_old_is_named";
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact"])
+        .env("PATH", room.path())
+        .env("HOPYARD_SKIPPED", &file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let recorded = std::fs::read_to_string(&file).unwrap();
+    let start = format!("skipped: lab::{test}: no Open vSwitch: ");
+    assert!(recorded.starts_with(&start), "{recorded}");
+    assert_eq!(recorded.lines().count(), 1, "{recorded}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains(&recorded), "{stderr}");
+}
+
+#[test]
+fn skipping_what_is_there_is_a_failure() {
+    for skip in [skip, skip_part] {
+        let outcome = std::panic::catch_unwind(|| skip("netkit", true, "it was not found"));
+        assert!(outcome.is_err());
+    }
+}
