@@ -1,13 +1,16 @@
 //! The tap switch as a program and in labs: what it says, what it costs, and how it ends.
 
+use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use hopyard::lab::Lab;
 use hopyard::model::{LoadKind, Peer};
-use hopyard_net::NetNs;
+use hopyard_net::{Handle, NetNs};
 use nix::sys::signal::{Signal, kill};
+use serde_json::Value;
 
 use crate::support::cli::{PROGRAM, Running, hopyard, pid, run};
 use crate::support::host::unharmed;
@@ -184,6 +187,127 @@ fn a_switch_is_run_shown_watched_and_ended_by_hand() {
 }
 
 #[test]
+fn rules_of_ports_are_given_shown_and_what_they_drop_is_counted() {
+    let _beside = beside();
+    let mut command = Command::new("unshare");
+    let words = "--tap t0 --mac 02:00:00:00:00:01 --isolated --tap t1 --isolated --addresses 7 --broadcasts unlimited";
+    command
+        .args(["--net", PROGRAM, "tapswitch", "run", "test-rules"])
+        .args(words.split(' '));
+    let running = Running::start(command);
+    let shown = || run(&["tapswitch", "show", "test-rules", "--json"]).json();
+    until("it answers", Duration::from_secs(10), || {
+        let shown = hopyard(&["tapswitch", "show", "test-rules"]).output();
+        shown.is_ok_and(|said| said.status.success())
+    });
+    let document = shown();
+    let [first, second] = [0, 1].map(|at| &document[0]["ports"][at]);
+    assert_eq!(first["macs"][0], "02:00:00:00:00:01", "{document:#}");
+    assert_eq!(
+        (&first["isolated"], &second["isolated"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(
+        (&first["broadcasts_per_s"], &first["address_quota"]),
+        (&100.into(), &1024.into())
+    );
+    assert_eq!(
+        (&second["broadcasts_per_s"], &second["address_quota"]),
+        (&Value::Null, &7.into())
+    );
+    run(&["tapswitch", "show", "test-rules"]).exits(0).prints(&[
+        "mac 02:00:00:00:00:01",
+        "7 addresses",
+        "100 broadcasts/s",
+    ]);
+    // The kernel's own frames (neighbour discovery) are from other addresses than the one that is given.
+    until("a frame is dropped", Duration::from_secs(20), || {
+        shown()[0]["ports"][0]["drops"]["mac"].as_u64() > Some(0)
+    });
+    run(&["tapswitch", "stats", "test-rules"])
+        .exits(0)
+        .prints(&["mac "]);
+    running.signal(Signal::SIGTERM);
+    running.wait().exits(0);
+}
+
+/// The kernel has no memory for the buffers of the second worker, which the load asks for.
+#[test]
+fn a_worker_that_cannot_be_made_takes_no_queue_and_show_says_why() {
+    let _beside = beside();
+    let mut command = Command::new("unshare");
+    let words = "tapswitch run test-worker --tap t0 --tap t1";
+    command.args(["--net", PROGRAM]).args(words.split(' '));
+    let running = Running::start(command);
+    until("it answers", Duration::from_secs(10), || {
+        let shown = hopyard(&["tapswitch", "show", "test-worker"]).output();
+        shown.is_ok_and(|said| said.status.success())
+    });
+    let pid = running.pid().to_string();
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=io_uring_setup"]);
+    strace.args(["-e", "inject=io_uring_setup:error=ENOMEM", "-p", &pid]);
+    let mut strace = strace.spawn().unwrap();
+    until("it is traced", Duration::from_secs(10), || {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let mut states = threads.map(|thread| {
+            let status = thread.unwrap().path().join("status");
+            fs::read_to_string(status).unwrap_or_default()
+        });
+        states.all(|status| !status.contains("TracerPid:\t0\n"))
+    });
+    let ns = NetNs::open(Path::new(&format!("/proc/{pid}/ns/net"))).unwrap();
+    let handle = Handle::new(&ns).unwrap();
+    handle.add_address("t0", [10, 7, 0, 1].into(), 24).unwrap();
+    let nobody = [2, 0, 0, 0, 0, 9];
+    handle
+        .add_neighbour("t0", [10, 7, 0, 2].into(), nobody)
+        .unwrap();
+    let bind = || UdpSocket::bind("10.7.0.1:0").unwrap();
+    let sender = ns.run(bind).unwrap();
+    sender.connect("10.7.0.2:9").unwrap();
+    let mut queues = Value::Null;
+    until("a second queue is tried", Duration::from_secs(60), || {
+        for _ in 0..5000 {
+            // The tap's queue may be full.
+            let _ = sender.send(&[0; 64]);
+        }
+        let shown = run(&["tapswitch", "show", "test-worker", "--json"]).json();
+        queues = shown[0]["queues"].clone();
+        queues["attached"] != 1 || queues["trouble"].is_string()
+    });
+    strace.kill().unwrap();
+    strace.wait().unwrap();
+    assert_eq!(queues["attached"], 1, "{queues:#}");
+    let trouble = queues["trouble"].as_str().unwrap();
+    assert!(trouble.contains("no memory left for it"), "{trouble}");
+    run(&["tapswitch", "show", "test-worker"])
+        .exits(0)
+        .says(&["test-worker: cannot start worker 1", "memory.max"]);
+    running.signal(Signal::SIGTERM);
+    running.wait().exits(0);
+}
+
+#[test]
+fn a_switch_that_may_not_open_enough_files_says_what_to_raise_and_leaves_nothing() {
+    let _beside = beside();
+    let mut command = Command::new("unshare");
+    let words =
+        "--net prlimit --nofile=24 PROGRAM tapswitch run test-files --queues 8 --tap t0 --tap t1";
+    command.args(
+        words
+            .split(' ')
+            .map(|word| word.replace("PROGRAM", PROGRAM)),
+    );
+    let said = Running::start(command).wait();
+    said.exits(2)
+        .says(&["may not open enough files", "ulimit -n"]);
+    run(&["tapswitch", "show", "test-files"])
+        .exits(2)
+        .says(&["there is no tap switch `test-files`"]);
+}
+
+#[test]
 fn wrong_flags_are_refused_with_what_is_right() {
     let _beside = beside();
     let two = ["--tap", "t0", "--tap", "t1"];
@@ -197,6 +321,26 @@ fn wrong_flags_are_refused_with_what_is_right() {
         ),
         (&["x", "--tap", "lo", "--tap", "t1"], "neither tap nor tun"),
         (&["x", "--tap", "t0", "--tap", "t0"], "`t0` is named twice"),
+        (
+            &["x", "--isolated", "--tap", "t0", "--tap", "t1"],
+            "--isolated is about the --tap before it",
+        ),
+        (
+            &[
+                "x",
+                "--tap",
+                "t0",
+                "--mac",
+                "01:00:00:00:00:01",
+                "--tap",
+                "t1",
+            ],
+            "01:00:00:00:00:01 of tap `t0` is no address of a station",
+        ),
+        (
+            &["x", "--tap", "t0", "--broadcasts", "all", "--tap", "t1"],
+            "or `unlimited`",
+        ),
         (
             &["a/b", two[0], two[1], two[2], two[3]],
             "is no name for a switch",

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::sys;
+
 /// What went wrong, with operation and device in `what` ("open another queue of `tap0`").
 ///
 /// The text of an error never contains the text of its [`source`](std::error::Error::source), so a
@@ -104,6 +106,16 @@ pub enum Error {
         /// What would provide it, or what to do without.
         remedy: String,
     },
+    /// A limit of this process is too low.
+    #[error("{failed}: {limit}")]
+    Limit {
+        /// What could not be done ("cannot start ...").
+        failed: String,
+        /// The limit and how to raise it.
+        limit: String,
+        /// The error number.
+        source: io::Error,
+    },
     /// The request makes no sense, found before asking the kernel.
     #[error("cannot {what}: {why}")]
     Invalid {
@@ -169,6 +181,61 @@ impl Error {
         }
     }
 
+    /// Checks that the process may open so many more files.
+    ///
+    /// It is asked before anything is made: a library that runs out of files on the way may blame something else (aya takes it for
+    /// an old kernel).
+    pub(crate) fn need_files(what: &str, more: u64) -> Result<()> {
+        match sys::files() {
+            Some((open, most)) if open + more > most => {
+                Err(Self::too_few_files(format!("cannot {what}"), open + more))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn too_few_files(failed: String, files: u64) -> Self {
+        Self::Limit {
+            failed,
+            limit: format!(
+                "the process may not open enough files; raise the limit (`ulimit -n`, LimitNOFILE= of a service) to {files} or more"
+            ),
+            source: io::Error::from_raw_os_error(libc::EMFILE),
+        }
+    }
+
+    /// Says the way out where it is a limit of this process that was met, by something for which so many files would do.
+    pub(crate) fn at_limit(self, files: u64) -> Self {
+        let limit = match self.errno() {
+            Some(libc::EMFILE) => return Self::too_few_files(self.to_string(), files),
+            Some(libc::ENFILE) => "the host has too many open files; raise fs.file-max".to_owned(),
+            Some(libc::ENOMEM) => "there is no memory left for it; raise the limits of the control group (memory.max) and \
+                                   of locked memory (`ulimit -l`)"
+                .to_owned(),
+            Some(libc::EAGAIN) => "the process may not have enough threads; raise the limits (`ulimit -u`, pids.max of the \
+                                   control group)"
+                .to_owned(),
+            _ => return self,
+        };
+        Self::Limit {
+            failed: self.to_string(),
+            limit,
+            source: io::Error::from_raw_os_error(self.errno().unwrap_or_default()),
+        }
+    }
+
+    /// The kernel's number at the bottom of it.
+    fn errno(&self) -> Option<i32> {
+        let mut next: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = next {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                return error.raw_os_error();
+            }
+            next = error.source();
+        }
+        None
+    }
+
     /// True when the host lacks a feature, as opposed to a failure.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
@@ -194,6 +261,17 @@ impl Error {
             _ => true,
         }
     }
+}
+
+/// An error with all that caused it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text += &format!(": {cause}");
+        next = cause.source();
+    }
+    text
 }
 
 pub(crate) const NEEDS_ADMIN: &str =

@@ -181,6 +181,23 @@ pub(crate) fn wait_for_readers() -> io::Result<()> {
     check(answer as c_int)
 }
 
+/// How many files the process has open, and how many it may have; `None` where `/proc` does not tell.
+pub(crate) fn files() -> Option<(u64, u64)> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the call writes one `rlimit`, exclusively borrowed until it returns.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, ptr::from_mut(&mut limit)) }).ok()?;
+    let open = match std::fs::read_dir("/proc/self/fd") {
+        Ok(files) => files.count() as u64,
+        // Not even one more.
+        Err(error) if error.raw_os_error() == Some(libc::EMFILE) => limit.rlim_cur,
+        Err(_) => return None,
+    };
+    Some((open, limit.rlim_cur))
+}
+
 fn check(answer: c_int) -> io::Result<()> {
     if answer < 0 {
         return Err(io::Error::last_os_error());

@@ -42,6 +42,16 @@ pub enum Reason {
     BadSource,
     /// Read: whom it is for is at the port it came from.
     SamePort,
+    /// Read: its source is not among the addresses given to the port, or is given to another ([`Rules::macs`](super::Rules::macs)).
+    Mac,
+    /// Read: its source is one more than the port may have ([`Rules::addresses`](super::Rules::addresses)).
+    Quota,
+    /// Read: it is for a group that no bridge forwards to (01:80:c2:00:00:00 to 0f).
+    Reserved,
+    /// Read: both ports are isolated; of a frame for every port, each copy that was not made ([`Rules::isolated`](super::Rules::isolated)).
+    Isolated,
+    /// Read: it is for several ports, and the port has sent too many such ([`Rules::broadcasts`](super::Rules::broadcasts)).
+    Broadcast,
     /// To be written: the device took no more for as long as the switch waits.
     Stalled,
     /// To be written: the device is down.
@@ -56,11 +66,16 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::Runt,
         Self::Giant,
         Self::BadSource,
         Self::SamePort,
+        Self::Mac,
+        Self::Quota,
+        Self::Reserved,
+        Self::Isolated,
+        Self::Broadcast,
         Self::Stalled,
         Self::Down,
         Self::Gone,
@@ -76,6 +91,11 @@ impl Reason {
             Self::Giant => "giant",
             Self::BadSource => "bad_source",
             Self::SamePort => "same_port",
+            Self::Mac => "mac",
+            Self::Quota => "quota",
+            Self::Reserved => "reserved",
+            Self::Isolated => "isolated",
+            Self::Broadcast => "broadcast",
             Self::Stalled => "stalled",
             Self::Down => "down",
             Self::Gone => "gone",
@@ -199,9 +219,9 @@ mod tests {
         }
         let sum = Counters::sum(&cells.iter());
         assert_eq!((sum.rx_frames, sum.waited, sum.tx_frames), (4, 2, 0));
-        let each: Vec<_> = (1..=9).map(|n| 2 * n).collect();
+        let each: Vec<_> = (1..=Reason::ALL.len() as u64).map(|n| 2 * n).collect();
         let seen: Vec<_> = sum.drops.iter().map(|(_, count)| *count).collect();
         assert_eq!(seen, each);
-        assert_eq!(sum.dropped(), 90);
+        assert_eq!(sum.dropped(), each.iter().sum::<u64>());
     }
 }

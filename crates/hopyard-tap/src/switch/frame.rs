@@ -6,10 +6,13 @@ pub(super) struct Mac(u64);
 
 /// The bit of the first byte that makes an address a group's (IEEE 802, section 8.2.2).
 const GROUP: u64 = 1 << 40;
+/// Addresses that no bridge forwards, but for their last four bits: spanning tree, pause, link aggregation, 802.1X, LLDP
+/// (IEEE 802.1Q, table 8-1).
+const RESERVED: u64 = 0x0180_c200_0000;
 const HEADER: usize = 14;
 
 impl Mac {
-    fn of(bytes: [u8; 6]) -> Self {
+    pub(super) fn of(bytes: [u8; 6]) -> Self {
         let [a, b, c, d, e, f] = bytes;
         Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
@@ -17,6 +20,11 @@ impl Mac {
     /// Broadcast or multicast.
     pub(super) fn is_group(self) -> bool {
         self.0 & GROUP != 0
+    }
+
+    /// Is it one of the group addresses that no bridge forwards?
+    pub(super) fn is_reserved(self) -> bool {
+        self.0 & !0xf == RESERVED
     }
 
     /// Can a station send from it?
@@ -59,5 +67,14 @@ mod tests {
         assert!(mac(0x33).is_group() && !mac(0x33).is_station());
         assert!(Mac::of([0xff; 6]).is_group());
         assert!(mac(2).is_station());
+    }
+
+    #[test]
+    fn sixteen_addresses_are_reserved() {
+        let mac = |last| Mac::of([0x01, 0x80, 0xc2, 0, 0, last]);
+        let reserved: Vec<u8> = (0..=255).filter(|last| mac(*last).is_reserved()).collect();
+        assert_eq!(reserved, (0..16).collect::<Vec<u8>>());
+        assert!(!Mac::of([0x01, 0x80, 0xc2, 0, 1, 0]).is_reserved());
+        assert!(!Mac::of([0x00, 0x80, 0xc2, 0, 0, 0]).is_reserved());
     }
 }

@@ -6,7 +6,7 @@
 //! frame, and checksums nobody needs are never computed.
 //!
 //! A frame whose destination has been heard goes to the port where it was heard last; broadcasts, multicasts and all
-//! others go to every other port. Frames of one TCP flow that are there together and follow each other to a port enter it as
+//! others go to every other port, as far as the [`Rules`] of ports allow. Frames of one TCP flow that are there together and follow each other to a port enter it as
 //! one ([`Join`]). Whatever is lost is counted by [`Reason`].
 //!
 //! ```no_run
@@ -15,8 +15,8 @@
 //!
 //! let ns = || NetNs::open("/run/netns/web".as_ref());
 //! let ports = vec![
-//!     NewPort { device: "tap0".into(), ns: NetNs::current()? },
-//!     NewPort { device: "tap0".into(), ns: ns()? },
+//!     NewPort::new("tap0", NetNs::current()?),
+//!     NewPort::new("tap0", ns()?),
 //! ];
 //! let switch = NewSwitch { ports, ..NewSwitch::default() }.start()?;
 //! for port in switch.state().ports {
@@ -26,6 +26,7 @@
 //! ```
 
 mod counters;
+mod crew;
 mod flows;
 mod frame;
 #[cfg(fuzzing)]
@@ -34,24 +35,27 @@ mod join;
 mod manager;
 mod port;
 mod rest;
+mod rules;
 mod scale;
 mod shared;
 mod slots;
+mod storm;
 mod table;
 mod worker;
 
-use std::io::PipeWriter;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hopyard_net::{NetNs, aside};
+use hopyard_net::aside;
 
 use crate::error::{Error, Result};
 use crate::{MAX_QUEUES, Offloads};
 pub use counters::{Counters, Reason};
-use manager::{Crew, Manager};
+use crew::Crew;
+use manager::Manager;
 use port::Port;
+pub use rules::{MAX_GIVEN, NewPort, Rules};
 use shared::Shared;
 pub use table::AGEING_S;
 use worker::Worker;
@@ -66,13 +70,20 @@ pub const MAX_PORTS: usize = 1024;
 pub fn supported() -> Result<()> {
     // A closed ring has the verifier give up on this thread (ring_exit.rs).
     let asked = aside("ring probe", || Worker::ring().map(drop)).flatten();
-    asked.map_err(|error| Error::Unsupported {
-        what: "start the tap switch".into(),
-        feature: "io_uring for this process".into(),
-        remedy: format!(
-            "it takes Linux 6.7 with CONFIG_IO_URING, kernel.io_uring_disabled=0, and a container that allows it \
-             ({error})"
-        ),
+    let what = "start the tap switch";
+    asked.map_err(|error| match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => Error::Kernel {
+            what: what.into(),
+            source: error,
+        },
+        _ => Error::Unsupported {
+            what: what.into(),
+            feature: "io_uring for this process".into(),
+            remedy: format!(
+                "it takes Linux 6.7 with CONFIG_IO_URING, kernel.io_uring_disabled=0, and a container that allows it \
+                 ({error})"
+            ),
+        },
     })
 }
 
@@ -113,15 +124,6 @@ pub enum Join {
     Stream,
 }
 
-/// A tap to be a port.
-#[derive(Debug)]
-pub struct NewPort {
-    /// Its name. Where there is no such device, one is made, and goes with the switch.
-    pub device: String,
-    /// The network namespace it is in.
-    pub ns: NetNs,
-}
-
 /// A switch to start.
 #[derive(Debug)]
 pub struct NewSwitch {
@@ -160,42 +162,45 @@ impl NewSwitch {
     /// Makes or opens the devices, brings them up, and starts to move frames.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for fewer than two or more than [`MAX_PORTS`] ports, for the same device twice, for no queues
-    /// or more than [`MAX_QUEUES`]; whatever [`NewDevice::create`](crate::NewDevice::create) and
+    /// [`Error::Invalid`] for fewer than two or more than [`MAX_PORTS`] ports, for the same device twice, for rules that make no
+    /// sense, for no queues or more than [`MAX_QUEUES`]; [`Error::Limit`] where the process may not have enough files, memory or
+    /// threads; whatever [`NewDevice::create`](crate::NewDevice::create) and
     /// [`Device::open_with`](crate::Device::open_with) answer. What was made is gone again then.
     pub fn start(self) -> Result<Switch> {
         self.check()?;
+        let files = needed_files(self.ports.len(), self.first());
+        self.begin().map_err(|error| error.at_limit(2 * files))
+    }
+
+    fn begin(self) -> Result<Switch> {
         supported()?;
         let ports = self
             .ports
             .iter()
             .map(|new| Port::open(new, &self))
             .collect::<Result<Vec<_>>>()?;
-        let what = "start the tap switch";
-        let (end, end_writer) = std::io::pipe().map_err(|source| Error::Kernel {
-            what: what.into(),
-            source,
-        })?;
-        let shared = Arc::new(Shared::new(end, &self));
+        let shared = Arc::new(Shared::new(&self)?);
         let crew = Crew::new(ports, Arc::clone(&shared));
-        let crew = Arc::new(Mutex::new(crew));
         // From here on, dropping it ends what was started.
         let mut switch = Switch {
             shared,
-            crew,
+            crew: Arc::new(Mutex::new(crew)),
             manager: None,
-            end: Some(end_writer),
         };
-        let first = match self.queues {
-            QueueCount::Fixed(count) => count,
-            QueueCount::Auto { .. } => 1,
-        };
-        for _ in 0..first {
+        for _ in 0..self.first() {
             switch.crew().grow()?;
         }
         let manager = Manager::new(&switch, self.queues);
         switch.manager = Some(manager.start()?);
         Ok(switch)
+    }
+
+    /// Queues to begin with.
+    fn first(&self) -> usize {
+        match self.queues {
+            QueueCount::Fixed(count) => count,
+            QueueCount::Auto { .. } => 1,
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -206,13 +211,14 @@ impl NewSwitch {
         }
         let (QueueCount::Fixed(count) | QueueCount::Auto { most: count }) = self.queues;
         check_queues(count)?;
+        Error::need_files("start the tap switch", needed_files(ports, self.first()))?;
         let mut seen = std::collections::HashSet::new();
         for port in &self.ports {
             if !seen.insert((port.device.as_str(), port.ns.inode()?)) {
                 return refuse(format!("tap `{}` is named twice", port.device));
             }
         }
-        Ok(())
+        rules::check(&self.ports)
     }
 }
 
@@ -224,6 +230,20 @@ fn check_queues(count: usize) -> Result<()> {
     Err(Error::invalid("attach queues of the tap switch", why))
 }
 
+/// Files that a switch takes beside the namespaces of its ports: netlink sockets and what else a port looks at its device with,
+/// and the queues.
+fn needed_files(ports: usize, queues: usize) -> u64 {
+    const PORT: usize = 5;
+    (ports * PORT) as u64 + queue_files(ports, queues)
+}
+
+/// Files that queues take: one at each port, of each worker its ring and the pipe that ends it, and some on the way.
+fn queue_files(ports: usize, queues: usize) -> u64 {
+    const WORKER: usize = 3;
+    const SPARE: usize = 16;
+    (queues * (ports + WORKER) + SPARE) as u64
+}
+
 /// What there is of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortState {
@@ -231,6 +251,8 @@ pub struct PortState {
     pub device: String,
     /// Whether it is still there.
     pub there: bool,
+    /// What it may do, as of the start.
+    pub rules: Rules,
     /// Whether frames for it are joined, as of the last look at the device.
     pub joins: bool,
     /// What passed.
@@ -253,6 +275,8 @@ pub struct State {
     pub changes: u64,
     /// Addresses in the table.
     pub addresses: usize,
+    /// Why the number of queues that the load asks for could not be had, the last time.
+    pub trouble: Option<String>,
 }
 
 /// A running switch. Dropping it ends it; devices that it made go with it.
@@ -261,7 +285,6 @@ pub struct Switch {
     shared: Arc<Shared>,
     crew: Arc<Mutex<Crew>>,
     manager: Option<JoinHandle<()>>,
-    end: Option<PipeWriter>,
 }
 
 impl Switch {
@@ -275,11 +298,12 @@ impl Switch {
     /// [`QueueCount::Auto`] the load has its say again a moment later.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for none or more than [`MAX_QUEUES`], or if a queue to be detached does not run dry; those of
-    /// [`Device::open_queue`](crate::Device::open_queue).
+    /// [`Error::Invalid`] for none or more than [`MAX_QUEUES`], or if a queue to be detached does not run dry;
+    /// [`Error::Limit`]; those of [`Device::open_queue`](crate::Device::open_queue). The queue that could not be attached at
+    /// every port is attached at none then.
     pub fn set_queues(&self, count: usize) -> Result<()> {
         check_queues(count)?;
-        self.crew().set_queues(count)
+        self.crew().change_queues(count)
     }
 
     fn crew(&self) -> std::sync::MutexGuard<'_, Crew> {
@@ -290,12 +314,11 @@ impl Switch {
 impl Drop for Switch {
     fn drop(&mut self) {
         self.shared.end();
-        self.end = None;
         if let Some(manager) = self.manager.take() {
             manager.thread().unpark();
             // A thread that panicked has said so; nothing is left to do about it.
             let _ = manager.join();
         }
-        self.crew().join();
+        self.crew().end();
     }
 }

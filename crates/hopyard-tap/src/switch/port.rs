@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hopyard_net::Handle;
 
 use super::worker::HEADER;
-use super::{Choice, NewPort, NewSwitch};
+use super::{Choice, NewPort, NewSwitch, Rules};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::new::{NewDevice, Queues};
@@ -21,10 +21,11 @@ const QUEUE_LENGTH: u32 = 4096;
 #[derive(Debug)]
 pub(super) struct Port {
     device: Device,
+    rules: Rules,
     steering: Choice,
     send_buffer: u32,
-    /// Opened, by number; the attached ones come first.
-    queues: Vec<Arc<Queue>>,
+    /// Opened, by number; `None` where there was none to be had. The attached ones come first.
+    queues: Vec<Option<Arc<Queue>>>,
     /// Opened with the device, and nobody's yet.
     first: Option<Queue>,
     handle: Handle,
@@ -43,6 +44,7 @@ impl Port {
         handle.set_up(&new.device)?;
         let port = Self {
             device,
+            rules: new.rules.clone(),
             steering: switch.steering,
             send_buffer: switch.send_buffer,
             queues: Vec::new(),
@@ -57,52 +59,94 @@ impl Port {
         self.device.name()
     }
 
-    /// One more queue that is attached.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// One more queue that is attached. A port whose device was deleted needs none: any queue says that it is gone.
+    ///
+    /// # Errors
+    /// The device is there, and has no further queue. It is as it was then.
     pub(super) fn grow(&mut self, number: usize) -> Result<Arc<Queue>> {
-        if let Some(queue) = self.queues.get(number) {
+        match self.attach(number) {
+            Err(error) if self.is_there() => Err(error),
+            Err(error) => self.stand_in().ok_or(error),
+            attached => attached,
+        }
+    }
+
+    fn attach(&mut self, number: usize) -> Result<Arc<Queue>> {
+        if let Some(queue) = self.queue(number) {
             queue.attach()?;
             return Ok(Arc::clone(queue));
         }
-        let queue = match self.first.take() {
-            Some(queue) => queue,
-            None => self.device.open_queue()?,
+        let queue = match (self.first.take(), self.queue(0)) {
+            (Some(queue), _) => queue,
+            (None, Some(queue)) => another(&self.device, queue)?,
+            (None, None) => self.device.open_queue()?,
         };
         queue.set_nonblocking(true)?;
         // The bound is each file's own, though the request reads like the device's.
         queue.set_send_buffer(self.send_buffer)?;
         let queue = Arc::new(queue);
-        self.queues.push(Arc::clone(&queue));
+        self.queues.resize(number, None);
+        self.queues.push(Some(Arc::clone(&queue)));
         Ok(queue)
+    }
+
+    /// A queue to write to in place of one that is not to be had.
+    pub(super) fn stand_in(&self) -> Option<Arc<Queue>> {
+        self.queue(0).map(Arc::clone)
+    }
+
+    fn queue(&self, number: usize) -> Option<&Arc<Queue>> {
+        self.queues.get(number).and_then(Option::as_ref)
     }
 
     /// Has frames come by the first `count` queues alone, or by all that are attached.
     pub(super) fn steer(&self, count: Option<u16>) -> Result<()> {
-        let Some(queue) = self.queues.first().map(Arc::as_ref).or(self.first.as_ref()) else {
+        let Some(queue) = self.queue(0).map(Arc::as_ref).or(self.first.as_ref()) else {
             return Ok(());
         };
-        queue.steer(match (count, self.steering) {
+        let steered = queue.steer(match (count, self.steering) {
             (Some(count), _) => Steering::HashAmong(count),
             (None, Choice::Kernel) => Steering::Kernel,
             (None, Choice::Hash) => Steering::Hash,
             (None, Choice::Cpu) => Steering::Cpu,
-        })
+        });
+        self.unless_gone(steered)
     }
 
     /// The file of a queue.
-    pub(super) fn file(&self, number: usize) -> BorrowedFd<'_> {
-        self.queues[number].as_fd()
+    pub(super) fn file(&self, number: usize) -> Option<BorrowedFd<'_>> {
+        self.queue(number).map(|queue| queue.as_fd())
     }
 
     /// Detaches a queue, which has been read empty.
     pub(super) fn shrink(&self, number: usize) -> Result<()> {
-        self.queues[number].detach()
+        match self.queue(number).map(|queue| queue.detach()) {
+            None | Some(Err(Error::AlreadyDetached { .. })) => Ok(()),
+            Some(detached) => self.unless_gone(detached),
+        }
+    }
+
+    /// Closes the queues from a number on.
+    pub(super) fn close(&mut self, from: usize) {
+        self.queues.truncate(from);
     }
 
     /// Is the device still there?
     pub(super) fn is_there(&self) -> bool {
-        self.queues
-            .first()
-            .is_some_and(|queue| queue.state().is_ok())
+        let first = self.queue(0).map(Arc::as_ref).or(self.first.as_ref());
+        first.is_some_and(|queue| queue.state().is_ok())
+    }
+
+    /// What cannot be done to a device that was deleted need not be.
+    fn unless_gone(&self, done: Result<()>) -> Result<()> {
+        if done.is_err() && !self.is_there() {
+            return Ok(());
+        }
+        done
     }
 
     /// Does the device take segments of TCP that are to be cut? Not where somebody switched that off, or it is gone.
@@ -118,6 +162,14 @@ impl Port {
             .into_iter()
             .find(|stats| stats.name == self.device())?;
         Some(own.tx_dropped)
+    }
+}
+
+/// Opens one more queue of a device, also if it was renamed or moved to another namespace since.
+fn another(device: &Device, queue: &Queue) -> Result<Queue> {
+    match device.open_queue() {
+        Err(Error::Missing { .. }) => queue.find_device()?.open_queue(),
+        opened => opened,
     }
 }
 

@@ -1,19 +1,18 @@
 //! What all workers have in common.
 
-use std::io::PipeReader;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::flows::Flows;
+use super::storm::Bucket;
 use super::table::{CAPACITY, Table};
 use super::{Join, NewSwitch};
+use crate::error::{Error, Result};
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) table: Table,
     pub(super) flows: Flows,
-    /// Hangs up when the switch ends, which wakes whoever polls it.
-    pub(super) end: PipeReader,
     ending: AtomicBool,
     began: Instant,
     /// Seconds since it began, kept by the manager: reading a clock for every frame is too dear.
@@ -24,14 +23,20 @@ pub(super) struct Shared {
     pub(super) patience: Duration,
     /// By port: does it happen there?
     joins: Box<[AtomicBool]>,
+    /// By port: what it may send to several others.
+    buckets: Box<[Bucket]>,
 }
 
 impl Shared {
-    pub(super) fn new(end: PipeReader, new: &NewSwitch) -> Self {
-        Self {
-            table: Table::new(CAPACITY),
+    pub(super) fn new(new: &NewSwitch) -> Result<Self> {
+        let rules = new.ports.iter().map(|port| &port.rules);
+        let table = Table::new(CAPACITY, &rules).ok_or_else(|| {
+            let why = "the addresses given to ports do not fit the table; give fewer";
+            Error::invalid("start the tap switch", why)
+        })?;
+        Ok(Self {
+            table,
             flows: Flows::new(),
-            end,
             ending: AtomicBool::new(false),
             began: Instant::now(),
             now_s: AtomicU32::new(0),
@@ -40,7 +45,13 @@ impl Shared {
             joins: (0..new.ports.len())
                 .map(|_| AtomicBool::new(false))
                 .collect(),
-        }
+            buckets: rules.map(|rules| Bucket::new(rules.broadcasts)).collect(),
+        })
+    }
+
+    /// May a port send one more frame to several others?
+    pub(super) fn may_flood(&self, from: usize) -> bool {
+        self.buckets[from].take(|| self.now_ns())
     }
 
     pub(super) fn is_ending(&self) -> bool {
@@ -72,9 +83,11 @@ impl Shared {
         self.now_s.load(Relaxed)
     }
 
-    /// Brings [`Shared::now_s`] up to date.
+    /// Brings [`Shared::now_s`] up to date, and what goes by it.
     pub(super) fn tick(&self) {
         let now = u32::try_from(self.began.elapsed().as_secs()).unwrap_or(u32::MAX);
-        self.now_s.store(now, Relaxed);
+        if self.now_s.swap(now, Relaxed) != now {
+            self.table.sweep(now);
+        }
     }
 }

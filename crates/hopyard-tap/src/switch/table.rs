@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use foldhash::quality::RandomState;
 
 use super::frame::Mac;
+use super::rules::Rules;
 
 /// How long a silent address is remembered, seconds (IEEE 802.1Q, table 8-6: 300).
 pub const AGEING_S: u32 = 300;
@@ -16,6 +17,15 @@ pub const AGEING_S: u32 = 300;
 const BUCKET: usize = 8;
 /// Addresses remembered at once; more are flooded to and counted.
 pub(super) const CAPACITY: usize = 8192;
+/// The bit of an entry whose address was given to its port: it neither ages nor moves.
+const GIVEN: u64 = 1 << 15;
+/// The bit of an entry whose port is isolated.
+const ISOLATED: u64 = 1 << 14;
+/// The bits of an entry that say which port, counted from 1.
+const PORT: u64 = (1 << 14) - 1;
+/// Seeds tried before addresses that are given crowd a bucket under each of them: of [`MAX_GIVEN`](super::MAX_GIVEN), nine are in
+/// one bucket of eight under about every fourth seed.
+const SEEDS: usize = 200;
 
 /// What became of a source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,61 +38,197 @@ pub(super) enum Learnt {
     Moved,
     /// There is no room for it.
     Full,
+    /// The port may not send from it.
+    Refused,
+    /// It is one more than the port may have.
+    OverQuota,
+}
+
+/// Where an address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// At a port.
+    At(usize),
+    /// At a port that gets no frames from the one that asks: itself, or both are isolated.
+    Barred(usize),
+    /// Nobody knows.
+    Nowhere,
+}
+
+/// What the table knows of a port.
+#[derive(Debug)]
+struct Place {
+    /// The lower bits of its entries.
+    tag: u64,
+    /// No frame from here goes to entries that have these bits as `tag` has them: those of the port itself, or of every
+    /// isolated one.
+    barred: u64,
+    /// Entries that were learnt of it, and how many there may be.
+    used: AtomicU32,
+    most: u32,
+}
+
+impl Place {
+    fn new(port: usize, rules: &Rules) -> Self {
+        let given = if rules.macs.is_empty() { 0 } else { GIVEN };
+        let (isolated, barred) = if rules.isolated {
+            (ISOLATED, ISOLATED)
+        } else {
+            (0, PORT)
+        };
+        Self {
+            tag: (port as u64 + 1) | given | isolated,
+            barred,
+            used: AtomicU32::new(0),
+            most: rules.addresses,
+        }
+    }
+
+    /// Takes one more entry; false if it has all that it may.
+    fn take(&self) -> bool {
+        let took = self.used.fetch_add(1, Relaxed) < self.most;
+        if !took {
+            self.give_back();
+        }
+        took
+    }
+
+    fn give_back(&self) {
+        self.used.fetch_sub(1, Relaxed);
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Address in the upper 48 bits, port + 1 in the lower 16; 0 is free.
+    /// Address in the upper 48 bits, then [`GIVEN`], [`ISOLATED`] and [`PORT`]; 0 is free.
     entries: Box<[AtomicU64]>,
     /// When each was last heard, seconds.
     heard: Box<[AtomicU32]>,
     /// Seeded anew each time: nobody outside can aim at one bucket. All bits of an address decide, since
     /// those of one maker, or one lab, are consecutive numbers.
     hash: RandomState,
+    /// By port.
+    places: Box<[Place]>,
 }
 
 impl Table {
-    /// For `capacity` addresses, a power of two from [`BUCKET`] up.
-    pub(super) fn new(capacity: usize) -> Self {
+    /// For `capacity` addresses, a power of two from [`BUCKET`] up, and ports with these rules; `None` if there is no room for
+    /// the addresses that they give.
+    pub(super) fn new<'a>(
+        capacity: usize,
+        rules: &(impl Iterator<Item = &'a Rules> + Clone),
+    ) -> Option<Self> {
+        let of = |(port, rules): (usize, &'a Rules)| {
+            let macs = rules.macs.iter();
+            macs.map(move |mac| (port, Mac::of(*mac)))
+        };
+        let given: Vec<_> = rules.clone().enumerate().flat_map(of).collect();
+        let mut tables = (0..SEEDS).map(|_| Self::empty(capacity, rules.clone()));
+        tables.find(|table| {
+            let mut each = given.iter();
+            each.all(|(port, mac)| table.give(*mac, *port))
+        })
+    }
+
+    fn empty<'a>(capacity: usize, rules: impl Iterator<Item = &'a Rules>) -> Self {
         debug_assert!(capacity.is_power_of_two() && capacity >= BUCKET);
         Self {
             entries: (0..capacity).map(|_| AtomicU64::new(0)).collect(),
             heard: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
             hash: RandomState::default(),
+            places: rules
+                .enumerate()
+                .map(|(port, rules)| Place::new(port, rules))
+                .collect(),
         }
     }
 
-    /// The port of an address heard within [`AGEING_S`].
-    pub(super) fn find(&self, mac: Mac, now_s: u32) -> Option<usize> {
-        let at = self.position(mac)?;
-        let entry = self.entries[at].load(Relaxed);
-        let fresh = self.is_fresh(at, now_s) && address(entry) == mac.bits();
-        fresh.then(|| port(entry))
+    /// Enters an address that is given to a port, before anything is learnt; false if its bucket is full.
+    fn give(&self, mac: Mac, port: usize) -> bool {
+        let free = |at: &usize| self.entries[*at].load(Relaxed) == 0;
+        let at = self.bucket(mac).find(free);
+        at.map(|at| self.entries[at].store(self.entry(mac, port), Relaxed))
+            .is_some()
+    }
+
+    /// Where an address is for a port: it was given to that port, or heard there within [`AGEING_S`].
+    pub(super) fn find(&self, mac: Mac, from: usize, now_s: u32) -> Found {
+        match self.position(mac) {
+            // A frame may be for address 0, which is in every free entry.
+            Some((at, entry)) if entry != 0 && self.is_known(at, entry, now_s) => {
+                let place = &self.places[from];
+                if (entry ^ place.tag) & place.barred == 0 {
+                    Found::Barred(port(entry))
+                } else {
+                    Found::At(port(entry))
+                }
+            }
+            _ => Found::Nowhere,
+        }
+    }
+
+    /// Is it that no frame goes from one port to the other?
+    pub(super) fn are_apart(&self, from: usize, to: usize) -> bool {
+        self.places[from].tag & self.places[to].tag & ISOLATED != 0
+    }
+
+    /// Ports that a frame for everybody goes to.
+    pub(super) fn receivers(&self, from: usize) -> usize {
+        let gets = |to: &usize| *to != from && !self.are_apart(from, *to);
+        if self.places[from].tag & ISOLATED != 0 {
+            (0..self.places.len()).filter(gets).count()
+        } else {
+            self.places.len() - 1
+        }
     }
 
     /// Takes note that an address sent from a port.
     pub(super) fn learn(&self, mac: Mac, from: usize, now_s: u32) -> Learnt {
-        let new = entry(mac, from);
-        let Some(at) = self.position(mac) else {
-            return self.insert(mac, new, now_s);
+        let new = self.entry(mac, from);
+        let Some((at, old)) = self.position(mac) else {
+            return self.insert(mac, from, now_s);
         };
-        let old = self.entries[at].load(Relaxed);
+        if old != new {
+            return self.move_to(at, old, mac, from, now_s);
+        }
         let fresh = self.is_fresh(at, now_s);
         if self.heard[at].load(Relaxed) != now_s {
             self.heard[at].store(now_s, Relaxed);
         }
-        if old == new {
-            return if fresh { Learnt::Known } else { Learnt::New };
+        if fresh { Learnt::Known } else { Learnt::New }
+    }
+
+    /// An address that is another port's by `old` sent from this one.
+    #[cold]
+    fn move_to(&self, at: usize, old: u64, mac: Mac, from: usize, now_s: u32) -> Learnt {
+        let new = self.entry(mac, from);
+        if (old | new) & GIVEN != 0 {
+            return Learnt::Refused;
         }
+        if !self.places[from].take() {
+            return Learnt::OverQuota;
+        }
+        let fresh = self.is_fresh(at, now_s);
+        self.heard[at].store(now_s, Relaxed);
         // Should the entry have become somebody else's meanwhile, the next frame tries again.
-        let _ = self.entries[at].compare_exchange(old, new, Relaxed, Relaxed);
+        let moved = self.entries[at].compare_exchange(old, new, Relaxed, Relaxed);
+        let loser = if moved.is_ok() { port(old) } else { from };
+        self.places[loser].give_back();
         if fresh { Learnt::Moved } else { Learnt::New }
     }
 
-    fn insert(&self, mac: Mac, new: u64, now_s: u32) -> Learnt {
+    #[cold]
+    fn insert(&self, mac: Mac, from: usize, now_s: u32) -> Learnt {
+        let new = self.entry(mac, from);
+        if new & GIVEN != 0 {
+            return Learnt::Refused;
+        }
+        if !self.places[from].take() {
+            return Learnt::OverQuota;
+        }
         for at in self.bucket(mac) {
             let old = self.entries[at].load(Relaxed);
-            if old != 0 && self.is_fresh(at, now_s) {
+            if old != 0 && self.is_known(at, old, now_s) {
                 continue;
             }
             // Its age first: the entry must not be found old.
@@ -91,23 +237,42 @@ impl Table {
                 .compare_exchange(old, new, Relaxed, Relaxed)
                 .is_ok()
             {
+                if old != 0 {
+                    self.places[port(old)].give_back();
+                }
                 return Learnt::New;
             }
         }
+        self.places[from].give_back();
         Learnt::Full
     }
 
-    /// Addresses heard within [`AGEING_S`].
+    /// Forgets addresses that fell silent, so that they count towards no port's quota.
+    pub(super) fn sweep(&self, now_s: u32) {
+        for (at, slot) in self.entries.iter().enumerate() {
+            let old = slot.load(Relaxed);
+            let stale = old != 0 && !self.is_known(at, old, now_s);
+            // Who is heard again just now is learnt again with the next frame.
+            if stale && slot.compare_exchange(old, 0, Relaxed, Relaxed).is_ok() {
+                self.places[port(old)].give_back();
+            }
+        }
+    }
+
+    /// Addresses that were given to ports, or heard within [`AGEING_S`].
     pub(super) fn len(&self, now_s: u32) -> usize {
-        let known = |at: &usize| self.entries[*at].load(Relaxed) != 0 && self.is_fresh(*at, now_s);
+        let known = |at: &usize| {
+            let entry = self.entries[*at].load(Relaxed);
+            entry != 0 && self.is_known(*at, entry, now_s)
+        };
         (0..self.entries.len()).filter(known).count()
     }
 
-    fn position(&self, mac: Mac) -> Option<usize> {
-        self.bucket(mac).find(|at| {
-            let entry = self.entries[*at].load(Relaxed);
-            entry != 0 && address(entry) == mac.bits()
-        })
+    /// Where an address is, and its entry; for address 0, a free one.
+    fn position(&self, mac: Mac) -> Option<(usize, u64)> {
+        let entry = |at: usize| (at, self.entries[at].load(Relaxed));
+        let mut entries = self.bucket(mac).map(entry);
+        entries.find(|(_, entry)| address(*entry) == mac.bits())
     }
 
     fn bucket(&self, mac: Mac) -> std::ops::Range<usize> {
@@ -120,10 +285,14 @@ impl Table {
     fn is_fresh(&self, at: usize, now_s: u32) -> bool {
         now_s.wrapping_sub(self.heard[at].load(Relaxed)) <= AGEING_S
     }
-}
 
-fn entry(mac: Mac, port: usize) -> u64 {
-    mac.bits() << 16 | (port as u64 + 1)
+    fn is_known(&self, at: usize, entry: u64, now_s: u32) -> bool {
+        self.is_fresh(at, now_s) || entry & GIVEN != 0
+    }
+
+    fn entry(&self, mac: Mac, port: usize) -> u64 {
+        mac.bits() << 16 | self.places[port].tag
+    }
 }
 
 fn address(entry: u64) -> u64 {
@@ -131,103 +300,8 @@ fn address(entry: u64) -> u64 {
 }
 
 fn port(entry: u64) -> usize {
-    (entry & 0xffff) as usize - 1
+    (entry & PORT) as usize - 1
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::super::frame::addresses;
-    use super::*;
-
-    fn mac(number: u64) -> Mac {
-        let mut frame = [0; 14];
-        frame[..6].copy_from_slice(&(number | 2 << 40).to_be_bytes()[2..]);
-        addresses(&frame).unwrap().0
-    }
-
-    #[test]
-    fn what_is_learnt_is_found_until_it_is_old() {
-        let table = Table::new(CAPACITY);
-        assert_eq!(table.find(mac(1), 0), None);
-        assert_eq!(table.learn(mac(1), 3, 0), Learnt::New);
-        assert_eq!(table.learn(mac(1), 3, 1), Learnt::Known);
-        assert_eq!(table.find(mac(1), 1 + AGEING_S), Some(3));
-        assert_eq!(table.find(mac(1), 2 + AGEING_S), None);
-        assert_eq!(table.len(2 + AGEING_S), 0);
-        assert_eq!(table.learn(mac(1), 5, 2 + AGEING_S), Learnt::New);
-        assert_eq!(table.find(mac(1), 2 + AGEING_S), Some(5));
-    }
-
-    #[test]
-    fn an_address_that_moves_is_followed() {
-        let table = Table::new(CAPACITY);
-        table.learn(mac(1), 0, 0);
-        for round in 0..100 {
-            let port = 1 - round % 2;
-            assert_eq!(table.learn(mac(1), port, 0), Learnt::Moved);
-            assert_eq!(table.find(mac(1), 0), Some(port));
-        }
-        assert_eq!(table.len(0), 1);
-    }
-
-    #[test]
-    fn a_full_table_keeps_what_it_has_and_takes_new_ones_when_those_are_old() {
-        let table = Table::new(BUCKET);
-        for number in 0..BUCKET as u64 {
-            assert_eq!(table.learn(mac(number), 1, 0), Learnt::New);
-        }
-        assert_eq!(table.learn(mac(99), 2, 0), Learnt::Full);
-        assert_eq!(table.find(mac(99), 0), None);
-        assert!((0..BUCKET as u64).all(|number| table.find(mac(number), 0) == Some(1)));
-        assert_eq!(table.learn(mac(99), 2, AGEING_S + 1), Learnt::New);
-        assert_eq!(table.find(mac(99), AGEING_S + 1), Some(2));
-    }
-
-    /// Under any seed: a hash that only multiplies puts nine neighbours into one bucket of eight with one seed in
-    /// a thousand.
-    #[test]
-    fn consecutive_addresses_do_not_crowd_one_bucket() {
-        for _ in 0..10_000 {
-            let table = Table::new(CAPACITY / 8);
-            for number in 0..32 {
-                assert_eq!(table.learn(mac(number), 0, 0), Learnt::New);
-            }
-        }
-    }
-
-    #[test]
-    fn workers_learn_side_by_side() {
-        let table = Table::new(CAPACITY);
-        std::thread::scope(|scope| {
-            for port in 0..4 {
-                let table = &table;
-                scope.spawn(move || {
-                    for number in 0..20_000 {
-                        table.learn(mac(number % 64), port, 0);
-                        let found = table.find(mac(number % 64), 0);
-                        assert!(found.is_some_and(|port| port < 4));
-                    }
-                });
-            }
-        });
-        // Two that insert the same address at once may do so twice; no more than each once.
-        assert!((64..=4 * 64).contains(&table.len(0)));
-    }
-
-    proptest! {
-        #[test]
-        fn the_last_port_heard_is_the_one_found(heard in prop::collection::vec((0u64..32, 0usize..300), 1..200)) {
-            let table = Table::new(CAPACITY);
-            let mut last = std::collections::HashMap::new();
-            for (number, port) in heard {
-                prop_assert_ne!(table.learn(mac(number), port, 7), Learnt::Full);
-                last.insert(number, port);
-            }
-            for (number, port) in last {
-                prop_assert_eq!(table.find(mac(number), 7), Some(port));
-            }
-        }
-    }
-}
+mod tests;

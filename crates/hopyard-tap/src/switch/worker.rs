@@ -5,21 +5,25 @@
 //! one; none waits for another to come. A frame for a port that takes no more keeps its buffer; with no buffers left, frames
 //! stay in their source.
 
-use std::collections::VecDeque;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+mod recruit;
+mod verdict;
+mod waiting;
+
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::counters::{Cell, Event, Reason};
-use super::frame::{Mac, addresses};
 use super::join::{Joint, Segment};
 use super::rest::Rest;
 use super::shared::Shared;
 use super::slots::Slots;
-use super::table::Learnt;
 use crate::queue::Queue;
 use crate::ring::{Done, Ring};
-use crate::{LARGEST_FRAME, VnetHeaderSize, sys};
+use crate::{LARGEST_FRAME, VnetHeaderSize};
+pub(super) use recruit::Recruit;
+use verdict::Verdict;
+use waiting::Waiting;
 
 /// The header before each frame, passed on as it is.
 pub(super) const HEADER: VnetHeaderSize = VnetHeaderSize::Mergeable;
@@ -42,17 +46,6 @@ pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What waits for a port that took no more.
-#[derive(Default)]
-struct Waiting {
-    /// Their first buffers, in their order.
-    frames: VecDeque<u16>,
-    /// Since when the first does; `None` while the port takes frames.
-    since: Option<Instant>,
-    /// It took nothing for as long as frames wait: nobody waits for it until it takes a frame.
-    stalled: bool,
-}
-
 /// Frames for a port that are to be one, of those found together.
 struct Open {
     joint: Joint,
@@ -66,6 +59,7 @@ struct Work {
     // First, so that it ends before the queues are closed.
     ring: Ring,
     worker: Worker,
+    ended: bool,
     /// By port.
     waiting: Vec<Waiting>,
     /// Ports that found no buffer to read into.
@@ -78,25 +72,22 @@ struct Work {
 }
 
 impl Worker {
-    /// The buffers of a worker, to be made where failing can be told.
+    /// The buffers of a worker, to be made by the thread that uses them.
     pub(super) fn ring() -> std::io::Result<Ring> {
         Ring::new(BUFFERS, BUFFER)
     }
 
-    /// Moves frames until the switch ends.
-    pub(super) fn run(self) {
-        let Ok(mut ring) = Self::ring() else {
-            // It was tried before the thread was started.
-            return;
-        };
-        for (port, queue) in self.queues.iter().enumerate() {
-            ring.read(port, queue.as_raw_fd());
-        }
-        ring.watch(self.shared.end.as_raw_fd());
+    /// Moves frames from those ports that are to be read, until the other end of `end` is closed.
+    fn run(self, mut ring: Ring, reads: &[bool], end: &impl AsRawFd) {
         let ports = self.queues.len();
+        for port in (0..ports).filter(|port| reads[*port]) {
+            ring.read(port, self.queues[port].as_raw_fd());
+        }
+        ring.watch(end.as_raw_fd());
         let mut work = Work {
             ring,
             worker: self,
+            ended: false,
             waiting: (0..ports).map(|_| Waiting::default()).collect(),
             starved: Vec::new(),
             open: (0..ports).map(|_| None).collect(),
@@ -110,7 +101,7 @@ impl Worker {
 impl Work {
     fn run(&mut self) {
         let mut done = Vec::new();
-        while !self.worker.shared.is_ending() {
+        while !self.ended {
             if self.ring.submit().is_err() {
                 // Out of memory for a moment, and asked again.
                 std::thread::yield_now();
@@ -141,14 +132,17 @@ impl Work {
 
     /// Waits until there is something to do: awake for a while, then asleep.
     fn rest(&mut self) {
-        self.give_up_waiting();
+        if self.give_up_waiting() {
+            // Buffers are free again, for ports that had none to be read into.
+            return;
+        }
         let began_ns = self.worker.shared.now_ns();
         self.worker.rest.begin(began_ns);
         let began = Instant::now();
         while self.ring.is_idle() {
             if began.elapsed() > LOOK {
-                let held = self.waiting.iter().any(|port| port.since.is_some());
-                self.ring.wait(held.then_some(self.worker.shared.patience));
+                let limit = self.patience_left();
+                self.ring.wait(limit);
                 break;
             }
             std::hint::spin_loop();
@@ -168,7 +162,7 @@ impl Work {
                 buffer,
                 error: None,
             } => {
-                self.waiting[port].stalled = false;
+                self.accepted(port);
                 self.count_sent(port, buffer);
                 self.release(buffer);
             }
@@ -184,7 +178,8 @@ impl Work {
             } => self.lose(port, buffer, reason(error)),
             Done::Writable { port } => self.resume(port),
             // The device was deleted: nothing comes from it any more.
-            Done::ReadEnded { gone: true, .. } | Done::Watched | Done::Nothing => {}
+            Done::ReadEnded { gone: true, .. } | Done::Nothing => {}
+            Done::Watched => self.ended = true,
             Done::ReadEnded { port, gone: false } => self.starved.push(port),
         }
     }
@@ -211,64 +206,38 @@ impl Work {
     /// Sends a frame that was read where it belongs.
     fn forward(&mut self, from: usize, buffer: u16, length: usize) {
         self.slots.fill(buffer, length);
-        self.count(from, Event::RxFrames, 1);
         let bytes = length.saturating_sub(HEADER.bytes());
-        self.count(from, Event::RxBytes, bytes as u64);
-        match self.destination(from, buffer, length) {
-            Err(reason) => self.lose(from, buffer, reason),
-            Ok(Some(port)) => self.send(port, buffer),
-            Ok(None) => self.flood(from, buffer),
+        let counters = &self.worker.counters[from];
+        counters.add(Event::RxFrames, 1);
+        counters.add(Event::RxBytes, bytes as u64);
+        match self.verdict(from, buffer, length) {
+            Verdict::Send(port) => self.send(port, buffer),
+            Verdict::Flood => self.flood(from, buffer),
+            Verdict::Drop(reason) => self.lose(from, buffer, reason),
         }
     }
 
-    /// The port that a frame is for; `None` for all but its own.
-    fn destination(
-        &self,
-        from: usize,
-        buffer: u16,
-        length: usize,
-    ) -> Result<Option<usize>, Reason> {
-        if length == BUFFER {
-            return Err(Reason::Giant);
-        }
-        let frame = self.ring.frame(buffer, length).get(HEADER.bytes()..);
-        let frame = frame.ok_or(Reason::Runt)?;
-        let (to, source) = addresses(frame).ok_or(Reason::Runt)?;
-        if !source.is_station() {
-            return Err(Reason::BadSource);
-        }
-        self.learn(source, from);
-        if self.worker.shared.flows.changed(frame, self.worker.number) {
-            self.count(from, Event::QueueChanged, 1);
-        }
-        if to.is_group() {
-            return Ok(None);
-        }
-        let shared = &self.worker.shared;
-        match shared.table.find(to, shared.now_s()) {
-            Some(port) if port == from => Err(Reason::SamePort),
-            found => Ok(found),
-        }
-    }
-
-    fn learn(&self, source: Mac, from: usize) {
-        let shared = &self.worker.shared;
-        let event = match shared.table.learn(source, from, shared.now_s()) {
-            Learnt::Known => return,
-            Learnt::New => Event::Learnt,
-            Learnt::Moved => Event::Moved,
-            Learnt::Full => Event::TableFull,
-        };
-        self.count(from, event, 1);
-    }
-
+    /// Sends a frame to every other port that may get it.
     fn flood(&mut self, from: usize, buffer: u16) {
-        self.count(from, Event::Flooded, 1);
         let ports = self.waiting.len();
-        self.slots.spread(buffer, ports - 1);
-        for port in (0..ports).filter(|port| *port != from) {
-            self.close(port);
-            self.write(port, buffer);
+        let receivers = self.worker.shared.table.receivers(from);
+        if receivers > 1 && !self.worker.shared.may_flood(from) {
+            return self.lose(from, buffer, Reason::Broadcast);
+        }
+        self.count(from, Event::Flooded, 1);
+        let apart = (ports - 1 - receivers) as u64;
+        if apart > 0 {
+            self.count(from, Event::Drop(Reason::Isolated), apart);
+        }
+        if receivers == 0 {
+            return self.release(buffer);
+        }
+        self.slots.spread(buffer, receivers);
+        for port in 0..ports {
+            if port != from && !self.worker.shared.table.are_apart(from, port) {
+                self.close(port);
+                self.write(port, buffer);
+            }
         }
     }
 
@@ -307,68 +276,6 @@ impl Work {
             open.joint.seal(self.ring.frame_mut(open.first, length));
         }
         self.write(port, open.first);
-    }
-
-    /// Has a frame written, after those that wait.
-    fn write(&mut self, port: usize, first: u16) {
-        if self.waiting[port].since.is_some() {
-            self.hold(port, first);
-        } else {
-            let pieces = self.slots.pieces(first);
-            self.ring.write(port, self.fd(port), first, pieces);
-        }
-    }
-
-    fn hold(&mut self, port: usize, first: u16) {
-        self.count(port, Event::Waited, 1);
-        self.waiting[port].frames.push_back(first);
-    }
-
-    /// A port takes no more.
-    fn refused(&mut self, port: usize, buffer: u16) {
-        if self.waiting[port].stalled {
-            return self.lose(port, buffer, Reason::Stalled);
-        }
-        if self.waiting[port].since.is_none() {
-            self.waiting[port].since = Some(Instant::now());
-            self.ring.writable(port, self.fd(port));
-        }
-        self.hold(port, buffer);
-    }
-
-    /// A port takes frames again: those that waited, in their order.
-    fn resume(&mut self, port: usize) {
-        self.waiting[port].since = None;
-        for first in std::mem::take(&mut self.waiting[port].frames) {
-            self.write(port, first);
-        }
-    }
-
-    /// Loses what has waited too long.
-    fn give_up_waiting(&mut self) {
-        for port in 0..self.waiting.len() {
-            if self.is_stalled(port) {
-                self.waiting[port].stalled = true;
-                for first in std::mem::take(&mut self.waiting[port].frames) {
-                    self.lose(port, first, Reason::Stalled);
-                }
-            }
-        }
-    }
-
-    /// Have frames waited too long for a port that still takes no more?
-    fn is_stalled(&self, port: usize) -> bool {
-        let waiting = &self.waiting[port];
-        let patience = self.worker.shared.patience;
-        let long = waiting
-            .since
-            .is_some_and(|since| since.elapsed() >= patience);
-        if !long || waiting.frames.is_empty() {
-            return false;
-        }
-        // Was it this thread that had no CPU, the port may take frames by now, and the ring is about to tell.
-        let file = self.worker.queues[port].as_fd();
-        !sys::is_ready([file], libc::POLLOUT).unwrap_or(true)
     }
 
     fn lose(&mut self, port: usize, first: u16, reason: Reason) {

@@ -82,10 +82,7 @@ fn the_devices_go_with_the_switch_and_what_makes_no_sense_is_refused() {
 
     let ns = || stations[0].handle.ns().try_clone().unwrap();
     let ports = |names: &[&str]| {
-        let port = |name: &&str| NewPort {
-            device: (*name).into(),
-            ns: ns(),
-        };
+        let port = |name: &&str| NewPort::new(*name, ns());
         names.iter().map(port).collect::<Vec<_>>()
     };
     let refused = |names: &[&str], queues| {

@@ -1,8 +1,8 @@
 //! Frames that nobody should send, and devices that go away.
 
-use hopyard_tap::switch::{NewSwitch, Reason};
+use hopyard_tap::switch::{NewSwitch, Reason, Rules};
 
-use crate::stations::{BROADCAST, TAP, all_gone, frame, heard, joined, mac, until};
+use crate::stations::{BROADCAST, TAP, all_gone, frame, heard, joined, joined_by, mac, until};
 
 #[test]
 fn sources_that_no_station_has_are_dropped_and_counted() {
@@ -30,7 +30,11 @@ fn a_full_table_floods_and_says_so_and_known_stations_stay_known() {
     const SOURCES: u32 = 20_000;
     // Fewer than the device's queue holds.
     const UNDERWAY: u64 = 1000;
-    let (switch, stations) = joined(3, NewSwitch::default());
+    let rules = Rules {
+        addresses: SOURCES,
+        ..Rules::default()
+    };
+    let (switch, stations) = joined_by(vec![rules; 3], NewSwitch::default());
     assert!(stations[1].send(&frame(BROADCAST, mac(1 << 24), 0)));
     all_gone(&switch, &stations);
     for number in 0..SOURCES {

@@ -8,7 +8,9 @@
 
 mod churn;
 mod frames;
+mod growth;
 mod hostile;
 mod pressure;
+mod rules;
 mod stations;
 mod whole;

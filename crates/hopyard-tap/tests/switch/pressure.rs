@@ -1,11 +1,12 @@
 //! A device that takes no more: frames wait in their source.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink, Offload};
-use hopyard_tap::switch::{NewSwitch, Reason};
+use hopyard_tap::switch::{NewSwitch, PortState, Reason};
 
-use crate::stations::{SOON, TAP, frame, joined, mac, until};
+use crate::stations::{BROADCAST, SOON, TAP, frame, joined, mac, until};
 use crate::whole::stream;
 
 /// The far end of the wire.
@@ -128,4 +129,66 @@ fn frames_wait_for_a_slow_device_instead_of_being_lost() {
         carried + 8 >= u64::from(SENT),
         "{carried} of {SENT} arrived"
     );
+}
+
+fn stalled(port: &PortState) -> u64 {
+    let drops = port.counters.drops.iter();
+    let stalled = drops.filter(|(reason, _)| *reason == Reason::Stalled);
+    stalled.map(|(_, count)| count).sum()
+}
+
+/// The first station floods the second, whose tap is stuck: behind it is a wire of 8 kbit/s. The third talks to the fourth.
+#[test]
+fn a_stuck_device_holds_up_the_others_once() {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    const ROUNDS: u32 = 500;
+    let new = NewSwitch {
+        send_buffer: 32 * 1024,
+        patience: PATIENCE,
+        ..NewSwitch::default()
+    };
+    let (switch, stations) = joined(4, new);
+    let _far = beyond(&stations[1].handle);
+    stations[1].handle.shape("wire0", 8_000).unwrap();
+    // The switch knows where everybody is.
+    for at in [1, 3] {
+        assert!(stations[at as usize].send(&frame(BROADCAST, mac(at + 1), 0)));
+        stations[2].hear(0);
+    }
+    let done = AtomicBool::new(false);
+    let mut took = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut large = frame(mac(2), mac(1), 0);
+            large.resize(1514, 0);
+            while !done.load(Relaxed) {
+                // What its own queue does not hold, the kernel drops.
+                stations[0].send(&large);
+            }
+        });
+        // More than the wire's own queue holds, which is 256 KiB, waits behind it by then.
+        until(&switch, "the device is stuck", |ports| {
+            stalled(&ports[1]) > 0
+        });
+        for number in 1..=ROUNDS {
+            let began = Instant::now();
+            assert!(stations[2].send(&frame(mac(4), mac(3), number)));
+            stations[3].hear(number);
+            took.push(began.elapsed());
+            if took.iter().sum::<Duration>() > 10 * PATIENCE {
+                break;
+            }
+        }
+        done.store(true, Relaxed);
+    });
+    let held_up = took.iter().filter(|took| **took >= PATIENCE / 2).count();
+    took.sort_unstable();
+    println!(
+        "of {} frames {held_up} were held up; the slowest took {:?}, the median {:?}",
+        took.len(),
+        took.last(),
+        took[took.len() / 2]
+    );
+    // One may meet a pause of the machine.
+    assert!(held_up <= 1, "{:#?}", switch.state());
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, NetNs};
-use hopyard_tap::switch::{Counters, NewPort, NewSwitch, PortState, Switch};
+use hopyard_tap::switch::{Counters, NewPort, NewSwitch, PortState, Rules, Switch};
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
@@ -30,17 +30,23 @@ pub(crate) struct Station {
 }
 
 /// A switch that joins so many stations, 10.7.0.1 and on.
+pub(crate) fn joined(count: usize, new: NewSwitch) -> (Switch, Vec<Station>) {
+    joined_by(vec![Rules::default(); count], new)
+}
+
+/// A switch that joins a station for each of these rules.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "callers make one of its own for each"
 )]
-pub(crate) fn joined(count: usize, new: NewSwitch) -> (Switch, Vec<Station>) {
-    let mut stations: Vec<Station> = (0..count).map(|_| Station::new()).collect();
-    let port = |station: &Station| NewPort {
+pub(crate) fn joined_by(rules: Vec<Rules>, new: NewSwitch) -> (Switch, Vec<Station>) {
+    let mut stations: Vec<Station> = rules.iter().map(|_| Station::new()).collect();
+    let port = |(station, rules): (&Station, Rules)| NewPort {
         device: TAP.into(),
         ns: station.handle.ns().try_clone().unwrap(),
+        rules,
     };
-    let ports = stations.iter().map(port).collect();
+    let ports = stations.iter().zip(rules).map(port).collect();
     let switch = NewSwitch { ports, ..new }.start().unwrap();
     for (number, station) in (1..).zip(&mut stations) {
         let address = [10, 7, 0, number].into();

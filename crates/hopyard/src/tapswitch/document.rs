@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hopyard_switch::Mac;
 use hopyard_tap::switch::{PortState, State};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,9 @@ pub struct QueuesDocument {
     pub attached: usize,
     /// How often one was attached or detached since the start.
     pub changes: u64,
+    /// Why as many as the load asks for could not be had, the last time; absent where they could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// A port, and what passed it since the start.
@@ -53,6 +57,18 @@ pub struct PortDocument {
     pub port: String,
     /// Is the device still there?
     pub there: bool,
+    /// The only addresses that it may send from; absent where it may send from any that is not another port's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub macs: Vec<String>,
+    /// Does nothing pass between it and other isolated ports?
+    #[serde(default)]
+    pub isolated: bool,
+    /// The most addresses that are learnt of it at once; absent from switches that have no such limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_quota: Option<u32>,
+    /// Frames per second that it may send to several ports; absent where that is not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broadcasts_per_s: Option<u32>,
     /// Frames that the device sent to the switch.
     pub rx_frames: u64,
     /// Bytes of those.
@@ -82,7 +98,7 @@ pub struct PortDocument {
 
 impl PortDocument {
     pub(crate) fn new(label: &str, state: &PortState) -> Self {
-        let c = &state.counters;
+        let (c, rules) = (&state.counters, &state.rules);
         let mut drops: BTreeMap<_, _> = c
             .drops
             .iter()
@@ -94,6 +110,10 @@ impl PortDocument {
         Self {
             port: label.to_owned(),
             there: state.there,
+            macs: rules.macs.iter().map(|mac| Mac(*mac).to_string()).collect(),
+            isolated: rules.isolated,
+            address_quota: Some(rules.addresses),
+            broadcasts_per_s: rules.broadcasts,
             rx_frames: c.rx_frames,
             rx_bytes: c.rx_bytes,
             tx_frames: c.tx_frames,
@@ -130,6 +150,7 @@ impl Document {
                 asked: asked.to_owned(),
                 attached: state.queues,
                 changes: state.changes,
+                trouble: state.trouble.clone(),
             },
             steering: steering.to_owned(),
             join: Some(join.to_owned()),

@@ -1,22 +1,25 @@
 //! Words and flags of `hopyard tapswitch`.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hopyard_tap::MAX_QUEUES;
 use hopyard_tap::switch::{Choice, Join};
 
+use super::ports::Ports;
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hopyard tapswitch run guests --tap tap0 --tap tap1              until Ctrl-C or SIGTERM
   hopyard tapswitch run pods --tap eth0@web --tap eth0@db --tap uplink0 --queues auto
+  hopyard tapswitch run vms --tap tap0 --mac 02:00:00:00:00:01 --isolated --tap tap1 --isolated --tap uplink0
   hopyard tapswitch show
   hopyard tapswitch stats guests --watch
 
 Taps that are not there are made, with many queues, and go with the switch; those that are must be
-multi-queue. Frames go where their MAC address was heard last; all others go to every port.")]
+multi-queue. Frames go where their MAC address was heard last; all others go to every port.
+--mac, --isolated, --addresses and --broadcasts are about the --tap before them.")]
 pub(in crate::cli) struct TapswitchArgs {
     #[command(subcommand)]
     pub(super) command: TapswitchCommand,
@@ -51,9 +54,8 @@ pub(super) enum TapswitchCommand {
 pub(super) struct RunArgs {
     /// Its name
     pub(super) name: String,
-    /// A tap, and the network namespace it is in: a name of `ip netns` or a file; two or more
-    #[arg(long, value_name = "DEV[@NETNS]", required = true)]
-    pub(super) tap: Vec<Tap>,
+    #[command(flatten)]
+    pub(super) ports: Ports,
     /// Queues of each tap: a number, or `auto` for as many as the load needs, one per CPU at most
     #[arg(long, default_value = "auto", value_name = "N|auto")]
     pub(super) queues: Queues,
@@ -69,36 +71,6 @@ pub(super) struct RunArgs {
     /// Bytes that each queue may have on their way in the kernel before frames wait
     #[arg(long, default_value = "4MiB", value_name = "SIZE", value_parser = send_buffer)]
     pub(super) send_buffer: u32,
-}
-
-/// A tap on the command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tap {
-    /// As it was typed.
-    pub(super) label: String,
-    pub(super) device: String,
-    pub(super) netns: Option<PathBuf>,
-}
-
-impl FromStr for Tap {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (device, netns) = match text.split_once('@') {
-            Some((_, "")) => return Err("nothing follows the `@`: name a network namespace".into()),
-            Some((device, netns)) if netns.contains('/') => (device, Some(netns.into())),
-            Some((device, name)) => (device, Some(PathBuf::from("/run/netns").join(name))),
-            None => (text, None),
-        };
-        if device.is_empty() || device.contains('%') {
-            return Err(format!("`{device}` is no name of a tap"));
-        }
-        Ok(Self {
-            label: text.to_owned(),
-            device: device.to_owned(),
-            netns,
-        })
-    }
 }
 
 /// Queues on the command line.
@@ -175,21 +147,6 @@ fn send_buffer(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn taps_are_read() {
-        let tap: Tap = "eth0@web".parse().unwrap();
-        assert_eq!(
-            (tap.device.as_str(), tap.netns),
-            ("eth0", Some("/run/netns/web".into()))
-        );
-        let tap: Tap = "eth0@/proc/7/ns/net".parse().unwrap();
-        assert_eq!(tap.netns, Some("/proc/7/ns/net".into()));
-        assert_eq!("tap0".parse::<Tap>().unwrap().netns, None);
-        for wrong in ["", "@web", "tap0@", "tap%d"] {
-            assert!(wrong.parse::<Tap>().is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn queues_are_a_number_or_auto() {

@@ -1,6 +1,7 @@
 //! `hopyard tapswitch`.
 
 mod args;
+mod ports;
 mod show;
 
 use std::os::fd::AsFd;
@@ -60,7 +61,8 @@ fn run(args: &RunArgs) -> Done {
     let switch = new.start()?;
     // Only now: whoever can ask it may count on its devices.
     let claim = Claim::take(&args.name)?;
-    let labels: Vec<String> = args.tap.iter().map(|tap| tap.label.clone()).collect();
+    let labels = args.ports.0.iter().map(|port| port.tap.label.clone());
+    let labels: Vec<String> = labels.collect();
     let set = (&*asked, &*steering, &*join);
     let document = || Document::new(&args.name, &labels, set, &switch.state());
     answer(&claim, document);
@@ -69,17 +71,18 @@ fn run(args: &RunArgs) -> Done {
 
 fn new_switch(args: &RunArgs) -> Result<NewSwitch, Failure> {
     let here = NetNs::current().map_err(hopyard_tap::Error::from)?;
-    let port = |tap: &args::Tap| -> Result<NewPort, hopyard_tap::Error> {
+    let port = |port: &ports::Port| -> Result<NewPort, hopyard_tap::Error> {
         Ok(NewPort {
-            device: tap.device.clone(),
-            ns: match &tap.netns {
+            device: port.tap.device.clone(),
+            ns: match &port.tap.netns {
                 Some(file) => NetNs::open(Path::new(file))?,
                 None => here.try_clone()?,
             },
+            rules: port.rules.clone(),
         })
     };
     Ok(NewSwitch {
-        ports: args.tap.iter().map(port).collect::<Result<_, _>>()?,
+        ports: args.ports.0.iter().map(port).collect::<Result<_, _>>()?,
         queues: match args.queues {
             Queues::Fixed(count) => QueueCount::Fixed(count),
             Queues::Auto => QueueCount::Auto {
@@ -128,6 +131,9 @@ fn show(name: Option<String>, json: bool) -> Done {
                 "{}: tap `{}` was deleted",
                 document.switch, port.port
             ));
+        }
+        if let Some(trouble) = &document.queues.trouble {
+            crate::note(format_args!("{}: {trouble}", document.switch));
         }
     }
     Ok(ExitCode::SUCCESS)

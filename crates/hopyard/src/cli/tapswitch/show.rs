@@ -20,26 +20,48 @@ pub(super) fn what(document: &Document) -> String {
     );
     let mut table = table(&[
         "port",
+        "rules",
         "learnt",
         "moved",
         "flooded",
         "frames joined",
         "waited",
         "queue changes",
+        "drops",
     ]);
     for port in &document.ports {
         table.add_row([
             port.port.clone(),
+            rules(port),
             port.learnt.to_string(),
             port.moved.to_string(),
             port.flooded.to_string(),
             port.joined.to_string(),
             port.waited.to_string(),
             port.queue_changes.to_string(),
+            drops(&port.drops),
         ]);
     }
     text += &format!("{table}\n");
     text
+}
+
+/// What a port may do, a line for each.
+fn rules(port: &PortDocument) -> String {
+    let macs = port.macs.iter().map(|mac| format!("mac {mac}"));
+    let isolated = port.isolated.then(|| "isolated".to_owned());
+    // What is given needs no quota.
+    let quota = port.address_quota.filter(|_| port.macs.is_empty());
+    let quota = quota.map(|most| format!("{most} addresses"));
+    let limit = port
+        .broadcasts_per_s
+        .map(|per_s| format!("{per_s} broadcasts/s"));
+    let all: Vec<String> = macs.chain(isolated).chain(quota).chain(limit).collect();
+    if all.is_empty() {
+        "-".to_owned()
+    } else {
+        all.join("\n")
+    }
 }
 
 /// What passed since the start.

@@ -1,0 +1,329 @@
+//! The ports and the workers that serve them: how queues are attached and detached.
+
+use std::io::PipeWriter;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::counters::{Cell, Counters};
+use super::port::Port;
+use super::rest::Rest;
+use super::scale::{Change, Scale};
+use super::shared::Shared;
+use super::worker::{Recruit, Worker};
+use super::{Join, PortState, State, queue_files};
+use crate::error::{Error, Result, chain};
+use crate::queue::Queue;
+use crate::sys;
+
+/// How long a frame is under way between being given a queue's number and being in it where the kernel cannot be asked: it
+/// does both with its softirqs off.
+const UNDER_WAY: Duration = Duration::from_millis(20);
+/// How long the frames that are in a queue may take to be read.
+const DRY_AFTER: Duration = Duration::from_secs(1);
+/// How often it is looked whether they are.
+const DRY_LOOK: Duration = Duration::from_millis(1);
+/// How long no queue is attached by itself after one could not be: trying takes time.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// The ports and the workers that serve them.
+#[derive(Debug)]
+pub(super) struct Crew {
+    shared: Arc<Shared>,
+    ports: Vec<Port>,
+    /// One for each queue ever attached; those beyond `attached` have nothing to do.
+    workers: Vec<Hand>,
+    attached: usize,
+    changes: u64,
+    /// The port whose offloads are looked at next.
+    next_look: usize,
+    /// Why the last change that the load asked for was not made, and when that was.
+    trouble: Option<(String, Instant)>,
+}
+
+#[derive(Debug)]
+struct Hand {
+    thread: JoinHandle<()>,
+    /// Its worker ends when this is closed.
+    end: Option<PipeWriter>,
+    /// A port had no queue for it: it is replaced before the queue is attached again.
+    incomplete: bool,
+    records: Records,
+    /// Rested up to the manager's last look, nanoseconds.
+    seen_ns: u64,
+}
+
+/// What a worker writes and others read.
+#[derive(Debug, Clone)]
+struct Records {
+    /// By port.
+    counters: Arc<[Cell]>,
+    rest: Arc<Rest>,
+}
+
+/// A queue of a worker, and whether it is to be read.
+type Post = (Arc<Queue>, bool);
+
+impl Crew {
+    pub(super) fn new(ports: Vec<Port>, shared: Arc<Shared>) -> Self {
+        let mut crew = Self {
+            shared,
+            ports,
+            workers: Vec::new(),
+            attached: 0,
+            changes: 0,
+            next_look: 0,
+            trouble: None,
+        };
+        crew.look_at_offloads(crew.ports.len());
+        crew
+    }
+
+    /// Attaches one more queue to every port, with a worker. Ports whose device was deleted go without.
+    ///
+    /// # Errors
+    /// There is no worker to be had, or no queue of a device that is there. What was attached is detached again, and no frame
+    /// lost.
+    pub(super) fn grow(&mut self) -> Result<()> {
+        let files = queue_files(self.ports.len(), 1);
+        Error::need_files(
+            "attach one more queue to the ports of the tap switch",
+            files,
+        )?;
+        self.add_queue().map_err(|error| error.at_limit(2 * files))
+    }
+
+    fn add_queue(&mut self) -> Result<()> {
+        let number = self.attached;
+        let former = self.dismiss_incomplete(number);
+        let recruit = (self.workers.len() == number).then(|| Recruit::new(number));
+        // Before any queue is attached: frames that come by it have to be read.
+        let recruit = recruit.transpose()?;
+        let (queues, failure) = self.attach(number);
+        let Some(queues) = queues else {
+            // There is no queue to write to: the whole switch does not start.
+            return failure.map_or(Ok(()), Err);
+        };
+        if let Some(recruit) = recruit {
+            let hand = self.employ(recruit, queues, failure.is_some(), former);
+            self.workers.push(hand);
+        }
+        self.attached += 1;
+        if self.attached > 1 {
+            self.shared.flows.watch();
+        }
+        let Some(failure) = failure else {
+            return Ok(());
+        };
+        // The others' queues may have frames by now.
+        self.shrink()?;
+        Err(failure)
+    }
+
+    /// A queue of each port, and whether it is to be read; and the error of the first device that is there and has none. That
+    /// one and those after it have another queue in its place, to write to.
+    fn attach(&mut self, number: usize) -> (Option<Vec<Post>>, Option<Error>) {
+        let mut failure = None;
+        let queue = |port: &mut Port| {
+            if failure.is_none() {
+                match port.grow(number) {
+                    Ok(queue) => return Some((queue, true)),
+                    Err(error) => failure = Some(error),
+                }
+            }
+            Some((port.stand_in()?, false))
+        };
+        let queues = self.ports.iter_mut().map(queue).collect();
+        (queues, failure)
+    }
+
+    fn employ(
+        &self,
+        recruit: Recruit,
+        queues: Vec<Post>,
+        incomplete: bool,
+        former: Option<Records>,
+    ) -> Hand {
+        let records = former.unwrap_or_else(|| Records {
+            counters: queues.iter().map(|_| Cell::default()).collect(),
+            rest: Arc::default(),
+        });
+        let (queues, reads) = queues.into_iter().unzip();
+        let worker = Worker {
+            number: self.attached,
+            queues,
+            counters: Arc::clone(&records.counters),
+            rest: Arc::clone(&records.rest),
+            shared: Arc::clone(&self.shared),
+        };
+        let (thread, end) = recruit.work(worker, reads);
+        Hand {
+            thread,
+            end: Some(end),
+            incomplete,
+            records,
+            seen_ns: 0,
+        }
+    }
+
+    /// Ends the worker of a queue that not every port had; what it wrote is the next one's.
+    fn dismiss_incomplete(&mut self, number: usize) -> Option<Records> {
+        let hand = self.workers.pop_if(|hand| hand.incomplete)?;
+        debug_assert_eq!(self.workers.len(), number);
+        let records = hand.records.clone();
+        hand.join();
+        for port in &mut self.ports {
+            port.close(number);
+        }
+        Some(records)
+    }
+
+    /// Detaches the last queue of every port, read empty before; false if it does not run dry.
+    fn shrink(&mut self) -> Result<bool> {
+        let last = self.attached - 1;
+        let among = u16::try_from(last).unwrap_or(u16::MAX);
+        let mut done = self.each(|port| port.steer(Some(among)));
+        let dry = done.is_ok() && self.runs_dry(last);
+        if dry {
+            done = self.each(|port| port.shrink(last));
+            self.attached = last;
+        }
+        let steered = self.each(|port| port.steer(None));
+        done.and(steered).map(|()| dry)
+    }
+
+    /// Does it to every port, also after failures; answers the first one.
+    fn each(&self, act: impl Fn(&Port) -> Result<()>) -> Result<()> {
+        self.ports.iter().map(act).fold(Ok(()), Result::and)
+    }
+
+    /// Waits until nothing is left in the queues of a worker that get nothing any more.
+    ///
+    /// What detaching throws away is what the kernel still holds for reading (`tun_queue_purge`). A frame that it has read for
+    /// the worker, whether the worker knows of it or not, is in a buffer of the worker's, and a detached queue still writes:
+    /// whether the worker rests says nothing, as one that has not been woken yet does.
+    fn runs_dry(&self, number: usize) -> bool {
+        all_have_arrived();
+        let deadline = Instant::now() + DRY_AFTER;
+        let files = || self.ports.iter().filter_map(move |port| port.file(number));
+        // Where that cannot be asked, there may be some.
+        while sys::is_ready(files(), libc::POLLIN).unwrap_or(true) {
+            if Instant::now() > deadline {
+                return false;
+            }
+            thread::sleep(DRY_LOOK);
+        }
+        true
+    }
+
+    /// Attaches or detaches queues until there are so many.
+    pub(super) fn change_queues(&mut self, count: usize) -> Result<()> {
+        while self.attached < count {
+            self.grow()?;
+            self.changes += 1;
+        }
+        while self.attached > count {
+            if !self.shrink()? {
+                let why = "frames are left in it that their receivers do not take; try again later";
+                return Err(Error::invalid("detach a queue of the tap switch", why));
+            }
+            self.changes += 1;
+        }
+        Ok(())
+    }
+
+    /// The share of time that each worker of an attached queue was at work since the last call.
+    fn busy(&mut self, elapsed: Duration) -> Vec<f64> {
+        let now_ns = self.shared.now_ns();
+        let share = |hand: &mut Hand| {
+            let rested = hand.records.rest.until(now_ns);
+            let since = rested.saturating_sub(hand.seen_ns);
+            hand.seen_ns = rested;
+            (1.0 - Duration::from_nanos(since).as_secs_f64() / elapsed.as_secs_f64()).max(0.0)
+        };
+        let mut shares: Vec<f64> = self.workers.iter_mut().map(share).collect();
+        shares.truncate(self.attached);
+        shares
+    }
+
+    /// Looks whether frames for so many of the ports are to be joined, other ports each time.
+    pub(super) fn look_at_offloads(&mut self, count: usize) {
+        if self.shared.join == Join::Off {
+            return;
+        }
+        for _ in 0..count.min(self.ports.len()) {
+            let port = self.next_look % self.ports.len();
+            self.shared
+                .set_joins(port, self.ports[port].takes_segments());
+            self.next_look = port + 1;
+        }
+    }
+
+    /// Attaches or detaches a queue, as the load asks for.
+    pub(super) fn follow(&mut self, scale: &mut Scale, elapsed: Duration) {
+        let busy = self.busy(elapsed);
+        let before = self.attached;
+        let change = scale.look(&busy);
+        let lately = |(_, at): &(String, Instant)| at.elapsed() < AGAIN_AFTER;
+        if change == Change::Keep || self.trouble.as_ref().is_some_and(lately) {
+            return;
+        }
+        let changed = match change {
+            Change::Grow => self.grow(),
+            _ => self.shrink().map(drop),
+        };
+        // It goes on with the queues that it has, and `State::trouble` says why.
+        self.trouble = changed.err().map(|error| (chain(&error), Instant::now()));
+        self.changes += u64::from(self.attached != before);
+    }
+
+    pub(super) fn state(&self) -> State {
+        let port = |(number, port): (usize, &Port)| PortState {
+            device: port.device().to_owned(),
+            there: port.is_there(),
+            rules: port.rules().clone(),
+            joins: self.shared.joins(number),
+            counters: Counters::sum(
+                &self
+                    .workers
+                    .iter()
+                    .map(|hand| &hand.records.counters[number]),
+            ),
+            unread: port.unread(),
+        };
+        State {
+            ports: self.ports.iter().enumerate().map(port).collect(),
+            uptime: Duration::from_nanos(self.shared.now_ns()),
+            queues: self.attached,
+            changes: self.changes,
+            addresses: self.shared.table.len(self.shared.now_s()),
+            trouble: self.trouble.as_ref().map(|(text, _)| text.clone()),
+        }
+    }
+
+    /// Ends all workers.
+    pub(super) fn end(&mut self) {
+        for hand in &mut self.workers {
+            hand.end = None;
+        }
+        self.workers.drain(..).for_each(Hand::join);
+    }
+}
+
+impl Hand {
+    fn join(self) {
+        drop(self.end);
+        // A thread that panicked has said so; nothing is left to do about it.
+        let _ = self.thread.join();
+    }
+}
+
+/// Waits until each frame is in the queue whose number it was given before.
+///
+/// The kernel chooses and fills the queue within one section under RCU (`__dev_queue_xmit`), however long the sender's CPU is
+/// taken away in between. What it left in the queue's discipline for another CPU to send is not waited for.
+fn all_have_arrived() {
+    if sys::wait_for_readers().is_err() {
+        thread::sleep(UNDER_WAY);
+    }
+}

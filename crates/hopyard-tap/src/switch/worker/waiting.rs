@@ -1,0 +1,107 @@
+//! Frames that wait for a port that takes no more.
+//!
+//! A frame that waits keeps its buffer, and with no buffers left nothing is read: so a port is waited for once, for a while, and
+//! from then on its frames are lost at once until it takes some again.
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use super::Work;
+use crate::switch::counters::{Event, Reason};
+use crate::sys;
+
+/// The least time to sleep: a port that takes frames again by the time its patience ends is told of just now.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+
+/// What waits for a port that took no more.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Their first buffers, in their order.
+    frames: VecDeque<u16>,
+    /// Since when the first does; `None` while the port takes frames.
+    since: Option<Instant>,
+    /// It took nothing for as long as frames wait: nobody waits for it until it takes a frame.
+    stalled: bool,
+}
+
+impl Work {
+    /// Has a frame written, after those that wait.
+    pub(super) fn write(&mut self, port: usize, first: u16) {
+        if self.waiting[port].since.is_some() {
+            self.hold(port, first);
+        } else {
+            let pieces = self.slots.pieces(first);
+            self.ring.write(port, self.fd(port), first, pieces);
+        }
+    }
+
+    /// Puts a frame off until its port takes frames again, or loses it where nobody waits for that.
+    fn hold(&mut self, port: usize, first: u16) {
+        if self.waiting[port].stalled {
+            return self.lose(port, first, Reason::Stalled);
+        }
+        self.count(port, Event::Waited, 1);
+        self.waiting[port].frames.push_back(first);
+    }
+
+    /// A port takes no more.
+    pub(super) fn refused(&mut self, port: usize, buffer: u16) {
+        if self.waiting[port].since.is_none() {
+            self.waiting[port].since = Some(Instant::now());
+            self.ring.writable(port, self.fd(port));
+        }
+        self.hold(port, buffer);
+    }
+
+    /// A port took a frame.
+    pub(super) fn accepted(&mut self, port: usize) {
+        self.waiting[port].stalled = false;
+    }
+
+    /// A port takes frames again: those that waited, in their order.
+    pub(super) fn resume(&mut self, port: usize) {
+        self.waiting[port].since = None;
+        for first in std::mem::take(&mut self.waiting[port].frames) {
+            self.write(port, first);
+        }
+    }
+
+    /// Loses what has waited too long. Was there any?
+    pub(super) fn give_up_waiting(&mut self) -> bool {
+        let mut lost = false;
+        for port in 0..self.waiting.len() {
+            if self.is_stalled(port) {
+                self.waiting[port].stalled = true;
+                for first in std::mem::take(&mut self.waiting[port].frames) {
+                    self.lose(port, first, Reason::Stalled);
+                }
+                lost = true;
+            }
+        }
+        lost
+    }
+
+    /// Have frames waited too long for a port that still takes no more?
+    fn is_stalled(&self, port: usize) -> bool {
+        let waiting = &self.waiting[port];
+        let patience = self.worker.shared.patience;
+        let long = waiting
+            .since
+            .is_some_and(|since| since.elapsed() >= patience);
+        if !long || waiting.frames.is_empty() {
+            return false;
+        }
+        // Was it this thread that had no CPU, the port may take frames by now, and the ring is about to tell.
+        let file = self.worker.queues[port].as_fd();
+        !sys::is_ready([file], libc::POLLOUT).unwrap_or(true)
+    }
+
+    /// How long until frames have waited too long; `None` where none wait.
+    pub(super) fn patience_left(&self) -> Option<Duration> {
+        let held = self.waiting.iter().filter(|port| !port.frames.is_empty());
+        let since = held.filter_map(|port| port.since).min()?;
+        let left = self.worker.shared.patience.saturating_sub(since.elapsed());
+        Some(left.max(LEAST_WAIT))
+    }
+}
