@@ -149,6 +149,7 @@ fn document(name: &str) -> Document {
             asked: "1".to_owned(),
             attached: 1,
             changes: 0,
+            trouble: None,
         },
         steering: "kernel".to_owned(),
         join: None,
