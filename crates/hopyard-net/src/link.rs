@@ -6,7 +6,7 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 
-use crate::attrs::{attribute, attributes, text, u32_at};
+use crate::attrs::{attribute, attributes, text, u16_at, u32_at};
 use crate::error::{Error, Result};
 use crate::ethtool;
 use crate::handle::{Handle, check_name, missing_device, refused};
@@ -29,6 +29,8 @@ const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 pub(crate) const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VLAN_ID: u16 = 1;
 
 /// A device as the kernel reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +59,8 @@ pub struct Link {
     pub lower: Option<u32>,
     /// The namespace that `lower` is in, by this namespace's number for it; `None`: this one.
     pub lower_ns: Option<i32>,
+    /// The VLAN of a device of kind `vlan`.
+    pub vlan: Option<u16>,
 }
 
 impl Handle {
@@ -379,7 +383,13 @@ fn parse(reply: &[u8]) -> Link {
             IFLA_PROMISCUITY => link.promiscuous = u32_at(value, 0).is_some_and(|count| count > 0),
             IFLA_MASTER => link.master = u32_at(value, 0),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = u32_at(value, 0),
-            IFLA_LINKINFO => link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text),
+            IFLA_LINKINFO => {
+                link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text);
+                link.vlan = attribute(value, 0, IFLA_INFO_DATA)
+                    .filter(|_| link.kind.as_deref() == Some("vlan"))
+                    .and_then(|data| attribute(data, 0, IFLA_VLAN_ID))
+                    .and_then(|id| u16_at(id, 0));
+            }
             _ => {}
         }
     }
