@@ -83,6 +83,7 @@ impl Switch {
             host_mac: Mac(host_mac).to_number(),
             netns: here.inode,
             flags: flags(new),
+            changing: 0,
             slots: FIRST_PORT,
         };
         std::fs::create_dir(&directory).map_err(file_error("make directory", &directory))?;
@@ -115,15 +116,17 @@ impl Switch {
                 programs::attach(directory, &place, hook, device, uplink_link(hook))?;
             }
         }
-        state.set_config(Config {
-            state: STATE_READY,
-            ..config
-        })?;
-        Ok(Self {
+        let mut switch = Self {
             name: name.to_owned(),
             directory: directory.to_owned(),
             state,
-        })
+        };
+        switch.learn_host(here)?;
+        switch.state.set_config(Config {
+            state: STATE_READY,
+            ..config
+        })?;
+        Ok(switch)
     }
 
     /// Finds a switch by name, after finishing or undoing what an interrupted command left.
@@ -195,6 +198,9 @@ impl Switch {
             }
         }
         let config = self.state.config()?;
+        if config.changing != 0 {
+            self.finish_change(config)?;
+        }
         if config.flags & SWITCH_UPGRADING != 0 {
             // Classifiers are out of reach from elsewhere; the next command in the namespace goes on.
             if config.hooks() == Hooks::Tcx || Here::new()?.inode == config.netns {
@@ -280,7 +286,7 @@ impl Config {
     }
 }
 
-fn flags(new: &NewSwitch<'_>) -> u32 {
+fn flags(new: &NewSwitch<'_>) -> u16 {
     let answers = if new.answers { SWITCH_ANSWERS } else { 0 };
     let hooks = match new.hooks {
         Hooks::Tcx => 0,
