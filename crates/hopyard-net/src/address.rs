@@ -1,6 +1,6 @@
 //! Addresses, routes and neighbours.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
@@ -12,10 +12,48 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
+use crate::attrs::{attributes, u16_at, u32_at};
 use crate::error::{Error, Result};
 use crate::handle::{Handle, refused};
 
+/// Bytes of `struct ifaddrmsg`, `struct rtmsg` and `struct rtnexthop`.
+const IFADDRMSG: usize = 8;
+const RTMSG: usize = 12;
+const RTNEXTHOP: usize = 8;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_MULTIPATH: u16 = 9;
+const RTA_VIA: u16 = 18;
+
 impl Handle {
+    /// The addresses of all devices, with the index of each one's device.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the dump fails.
+    pub fn addresses(&self) -> Result<Vec<(u32, IpAddr)>> {
+        let message = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        let replies = self.dump("list the addresses of a namespace", &message)?;
+        Ok(replies
+            .iter()
+            .filter_map(|reply| own_address(reply))
+            .collect())
+    }
+
+    /// The gateways of all routes, with the index of the device that leads to each.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the dump fails.
+    pub fn gateways(&self) -> Result<Vec<(u32, IpAddr)>> {
+        let message = RouteNetlinkMessage::GetRoute(RouteMessage::default());
+        let replies = self.dump("list the routes of a namespace", &message)?;
+        let mut gateways: Vec<_> = replies.iter().flat_map(|reply| hops(reply)).collect();
+        gateways.sort_unstable();
+        gateways.dedup();
+        Ok(gateways)
+    }
+
     /// Gives a device an address; the route to its prefix comes with it. IPv6 addresses are usable at
     /// once (`IFA_F_NODAD`).
     ///
@@ -154,6 +192,57 @@ impl Handle {
         let message = RouteNetlinkMessage::NewNeighbour(message);
         self.ask(&what, device, message, NLM_F_CREATE | NLM_F_REPLACE)
             .map(drop)
+    }
+}
+
+/// A device and its own address; the other one of a message may be the peer's.
+fn own_address(message: &[u8]) -> Option<(u32, IpAddr)> {
+    let of = |wanted| {
+        let mut all = attributes(message, IFADDRMSG);
+        all.find_map(|(kind, value)| (kind == wanted).then_some(value))
+    };
+    let ip = ip_at(of(IFA_LOCAL).or_else(|| of(IFA_ADDRESS))?)?;
+    Some((u32_at(message, 4)?, ip))
+}
+
+/// The devices and gateways of a route, which may have several.
+fn hops(message: &[u8]) -> Vec<(u32, IpAddr)> {
+    let mut found: Vec<_> = hop(message, RTMSG, None).into_iter().collect();
+    for (kind, mut rest) in attributes(message, RTMSG) {
+        while kind == RTA_MULTIPATH
+            && let Some(length) = u16_at(rest, 0).map(usize::from)
+            && let Some(one) = rest.get(..length.max(RTNEXTHOP))
+        {
+            found.extend(hop(one, RTNEXTHOP, u32_at(one, 4)));
+            rest = rest.get(length.max(RTNEXTHOP)..).unwrap_or_default();
+        }
+    }
+    found
+}
+
+fn hop(message: &[u8], header: usize, mut device: Option<u32>) -> Option<(u32, IpAddr)> {
+    let mut gateway = None;
+    for (kind, value) in attributes(message, header) {
+        match kind {
+            RTA_OIF => device = u32_at(value, 0),
+            RTA_GATEWAY => gateway = ip_at(value),
+            // The family of the address is before it.
+            RTA_VIA => gateway = ip_at(value.get(2..).unwrap_or_default()),
+            _ => {}
+        }
+    }
+    Some((device?, gateway?))
+}
+
+fn ip_at(octets: &[u8]) -> Option<IpAddr> {
+    match octets.len() {
+        4 => <[u8; 4]>::try_from(octets)
+            .ok()
+            .map(|ip| Ipv4Addr::from(ip).into()),
+        16 => <[u8; 16]>::try_from(octets)
+            .ok()
+            .map(|ip| Ipv6Addr::from(ip).into()),
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 
-use crate::attrs::{attribute, attributes, text, u32_at};
+use crate::attrs::{attribute, attributes, text, u16_at, u32_at};
 use crate::error::{Error, Result};
 use crate::ethtool;
 use crate::handle::{Handle, check_name, missing_device, refused};
@@ -33,6 +33,8 @@ const IFLA_XDP_ATTACHED: u16 = 2;
 const XDP_ATTACHED_NONE: u8 = 0;
 const XDP_ATTACHED_SKB: u8 = 2;
 pub(crate) const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VLAN_ID: u16 = 1;
 
 /// Where an XDP program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +75,8 @@ pub struct Link {
     pub lower_ns: Option<i32>,
     /// Where its XDP program runs, if it has one; of several, the one in the driver.
     pub xdp: Option<XdpHook>,
+    /// The VLAN of a device of kind `vlan`.
+    pub vlan: Option<u16>,
 }
 
 impl Handle {
@@ -396,7 +400,13 @@ fn parse(reply: &[u8]) -> Link {
             IFLA_MASTER => link.master = u32_at(value, 0),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = u32_at(value, 0),
             IFLA_XDP => link.xdp = xdp_hook(value),
-            IFLA_LINKINFO => link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text),
+            IFLA_LINKINFO => {
+                link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text);
+                link.vlan = attribute(value, 0, IFLA_INFO_DATA)
+                    .filter(|_| link.kind.as_deref() == Some("vlan"))
+                    .and_then(|data| attribute(data, 0, IFLA_VLAN_ID))
+                    .and_then(|id| u16_at(id, 0));
+            }
             _ => {}
         }
     }

@@ -22,6 +22,7 @@ struct nd_message {
 };
 
 #define ND_SOLICITED_OVERRIDE bpf_htonl(0x60000000)
+#define ND_ROUTER bpf_htonl(0x80000000)
 
 static __always_inline void put_mac(__u8 *to, __u64 mac)
 {
@@ -34,7 +35,8 @@ static __always_inline const struct address *known(const struct address_key *key
 	const struct address *address = bpf_map_lookup_elem(&addresses, key);
 	const struct port *asker;
 
-	if (!address || address->slot == slot)
+	/* The host and its gateways answer for themselves. */
+	if (!address || address->slot == slot || address->slot < FIRST_PORT)
 		return NULL;
 	if (slot < FIRST_PORT)
 		return address;
@@ -121,7 +123,7 @@ static __noinline bool answer_nd(struct __sk_buff *skb, __u32 slot, __u16 vlan, 
 	__builtin_memcpy(&packet.ip.saddr, packet.nd.target, 16);
 	packet.nd.kind = ND_ADVERT;
 	packet.nd.code = 0;
-	packet.nd.flags = ND_SOLICITED_OVERRIDE;
+	packet.nd.flags = ND_SOLICITED_OVERRIDE | (owner->port_flags & PORT_ROUTER ? ND_ROUTER : 0);
 	packet.nd.option = ND_TARGET_MAC;
 	put_mac(packet.nd.mac, owner->mac);
 	packet.nd.check = 0;

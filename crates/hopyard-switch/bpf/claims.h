@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * What a port's frames claim about their sender, beyond the source address: IP sources of ports that
- * are held to theirs, ARP (RFC 826), neighbour discovery (RFC 4861) of all that may not lie.
+ * are held to theirs, ARP (RFC 826), neighbour discovery (RFC 4861) of all that may not lie. And what only some ports
+ * may send: router advertisements (RFC 6105), DHCP answers (RFC 7610), claims to the host's addresses.
  */
 #pragma once
 
 #include "common.h"
+#include "kernel.h"
 #include "maps.h"
 
 #include <linux/in.h>
@@ -45,6 +47,8 @@ static __always_inline bool is_arp_of_ipv4(const struct arp_message *arp)
 #define MAX_HEADERS 8
 #define MAX_OPTIONS 8
 #define DHCP_SERVER 67
+#define DHCP_CLIENT 68
+#define DHCPV6_CLIENT 546
 
 struct claimant {
 	struct __sk_buff *skb;
@@ -59,6 +63,12 @@ static __always_inline bool is_held(const struct claimant *who)
 	return who->flags & PORT_HELD;
 }
 
+/* May it speak for others? Not for the host and its gateways, nor as a server. */
+static __always_inline bool is_free(const struct claimant *who)
+{
+	return who->flags & PORT_ANY_SOURCE && !is_held(who);
+}
+
 static __always_inline void ipv4_key(struct address_key *key, const __u8 *ip, __u16 vlan)
 {
 	__builtin_memset(key, 0, sizeof(*key));
@@ -68,12 +78,31 @@ static __always_inline void ipv4_key(struct address_key *key, const __u8 *ip, __
 	key->vlan = vlan;
 }
 
+static __always_inline bool in_prefix(const struct claimant *who, const struct address_key *ip)
+{
+	const __u32 *word = (const void *)ip->ip;
+	bool is_ipv4 = !word[0] && !word[1] && word[2] == bpf_htonl(0xffff);
+	struct prefix_key key = {
+		.length = PREFIX_WHOLE,
+		.slot = is_ipv4 ? who->slot | PREFIX_IPV4 : who->slot,
+	};
+
+	__builtin_memcpy(key.ip, ip->ip, 16);
+	return bpf_map_lookup_elem(&prefixes, &key);
+}
+
 /* Is the address the sender's, or, unless it is held to its own, nobody's that the table knows? */
-static __always_inline bool may_claim(const struct claimant *who, const struct address_key *key)
+static __noinline bool may_claim(const struct claimant *who, const struct address_key *key)
 {
 	const struct address *address = bpf_map_lookup_elem(&addresses, key);
 
-	return address ? address->slot == who->slot : !is_held(who);
+	if (address && address->slot == who->slot)
+		return true;
+	if (address && address->slot >= FIRST_PORT)
+		return is_free(who);
+	if (address && !(who->flags & PORT_ROUTER))
+		return false;
+	return !is_held(who) || in_prefix(who, key);
 }
 
 static __always_inline bool is_zero4(const __u8 *ip)
@@ -122,11 +151,9 @@ static __noinline int check_arp(const struct claimant *who)
 	struct arp_message arp;
 	const __u8 *claimed;
 
-	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &arp, sizeof(arp)))
-		return DROP_MALFORMED;
-	if (!is_arp_of_ipv4(&arp))
-		return DROP_MALFORMED;
-	if (mac_from(arp.sender_mac) != who->mac)
+	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &arp, sizeof(arp)) || !is_arp_of_ipv4(&arp))
+		return is_free(who) ? CLAIMS_HOLD : DROP_MALFORMED;
+	if (mac_from(arp.sender_mac) != who->mac && !is_free(who))
 		return DROP_ARP;
 	/* Who tries an address out keeps anybody else from having it (RFC 5227, 2.1.1). */
 	claimed = is_zero4(arp.sender_ip) ? arp.target_ip : arp.sender_ip;
@@ -143,24 +170,80 @@ struct ipv4_start {
 	__u8 src[4], dst[4];
 };
 
+/* Where the contents of an IP packet begin, and what they are. */
+struct upper {
+	__u32 at;
+	__u8 protocol;
+	__u8 fragment;
+	__u8 later_fragment;
+};
+
+/* The destination port of a UDP datagram; 0 of any other packet and of fragments that do not tell. */
+static __always_inline __u16 udp_port(const struct claimant *who, const struct upper *up)
+{
+	__be16 port;
+
+	if (up->protocol != IPPROTO_UDP || up->later_fragment ||
+	    bpf_skb_load_bytes(who->skb, up->at + 2, &port, sizeof(port)))
+		return 0;
+	return bpf_ntohs(port);
+}
+
+/*
+ * A checksum that is still to be written must be summed over a transport packet and go into its header where the
+ * protocol has it, or belong to a packet within a tunnel: the sender chose the place, and what is written there has
+ * been checked by then.
+ */
+static __always_inline bool is_deferred_well(const struct deferred *sum, const struct upper *up)
+{
+	if (up->later_fragment)
+		return sum->start >= up->at;
+	if (sum->start != up->at)
+		return sum->start >= up->at + 8 && up->protocol != IPPROTO_ICMPV6;
+	switch (up->protocol) {
+	case IPPROTO_TCP:
+		return sum->offset == 16;
+	case IPPROTO_UDP:
+	case IPPROTO_UDPLITE:
+	case IPPROTO_DCCP:
+		return sum->offset == 6;
+	case IPPROTO_SCTP:
+		return sum->offset == 8;
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		return sum->offset == 2;
+	}
+	return false;
+}
+
 static __noinline int check_ipv4(const struct claimant *who)
 {
+	struct deferred sum = deferred_of(who->skb);
 	struct ipv4_start ip;
-	__be16 ports[2];
+	struct upper up;
 	__u32 header;
+	__u16 port;
 
 	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &ip, sizeof(ip)))
-		return DROP_MALFORMED;
+		return is_held(who) ? DROP_MALFORMED : sum.is ? DROP_CHECKSUM : CLAIMS_HOLD;
 	header = (ip.version_ihl & 0x0f) * 4;
+	/* Nobody takes such a packet. */
 	if (ip.version_ihl >> 4 != 4 || header < sizeof(ip))
-		return DROP_MALFORMED;
-	if (!is_zero4(ip.src))
-		return may_claim4(who, ip.src) ? CLAIMS_HOLD : DROP_IP;
-	/* Who has no address yet may ask a DHCP server for one. */
-	if (ip.protocol != IPPROTO_UDP || ip.fragment & bpf_htons(0x3fff) ||
-	    bpf_skb_load_bytes(who->skb, ETH_HLEN + header, ports, sizeof(ports)) ||
-	    ports[1] != bpf_htons(DHCP_SERVER))
-		return DROP_IP;
+		return is_held(who) ? DROP_MALFORMED : sum.is ? DROP_CHECKSUM : CLAIMS_HOLD;
+	up.at = ETH_HLEN + header;
+	up.protocol = ip.protocol;
+	up.fragment = !!(ip.fragment & bpf_htons(0x3fff));
+	up.later_fragment = !!(ip.fragment & bpf_htons(0x1fff));
+	if (sum.is && !is_deferred_well(&sum, &up))
+		return DROP_CHECKSUM;
+	port = udp_port(who, &up);
+	if (is_held(who)) {
+		/* Who has no address yet may ask a DHCP server for one. */
+		if (is_zero4(ip.src) ? up.fragment || port != DHCP_SERVER : !may_claim4(who, ip.src))
+			return DROP_IP;
+	}
+	if (port == DHCP_CLIENT && !(who->flags & PORT_DHCP))
+		return DROP_DHCP;
 	return CLAIMS_HOLD;
 }
 
@@ -196,8 +279,7 @@ static __noinline int check_nd(const struct claimant *who, __u32 at, __u32 end, 
 						  24;
 	__u8 target[16];
 
-	/* A port held to its addresses is no router. */
-	if (is_held(who) && (kind == ND_ROUTER_ADVERT || kind == ND_REDIRECT))
+	if (!(who->flags & PORT_ROUTER) && (kind == ND_ROUTER_ADVERT || kind == ND_REDIRECT))
 		return DROP_ND;
 	if (at + fixed > end)
 		return DROP_MALFORMED;
@@ -209,17 +291,10 @@ static __noinline int check_nd(const struct claimant *who, __u32 at, __u32 end, 
 			return DROP_ND;
 	}
 	/* A redirect speaks of the address of somebody else: only its sender is checked. */
-	if (kind == ND_REDIRECT)
+	if (kind == ND_REDIRECT || is_free(who))
 		return CLAIMS_HOLD;
 	return check_nd_options(who, at + fixed, end);
 }
-
-struct upper {
-	__u32 at;
-	__u8 protocol;
-	__u8 fragment;
-	__u8 later_fragment;
-};
 
 /*
  * Where the packet ends, which may be before its frame does: what follows it is nobody's header. Zero
@@ -280,6 +355,7 @@ static __always_inline bool is_start_up(__u8 kind)
 
 static __noinline int check_ipv6(const struct claimant *who)
 {
+	struct deferred sum = deferred_of(who->skb);
 	struct ipv6hdr ip;
 	struct upper up;
 	__u8 kind = 0;
@@ -290,12 +366,16 @@ static __noinline int check_ipv6(const struct claimant *who)
 	end = end_of(who->skb, &ip);
 	if (!end || !find_upper(who, ip.nexthdr, end, &up))
 		return DROP_MALFORMED;
+	if (sum.is && !is_deferred_well(&sum, &up))
+		return DROP_CHECKSUM;
 	if (up.protocol == IPPROTO_ICMPV6 && !up.later_fragment &&
 	    (up.at >= end || bpf_skb_load_bytes(who->skb, up.at, &kind, 1)))
 		return DROP_MALFORMED;
 	if (is_held(who) && !may_claim6(who, ip.saddr.in6_u.u6_addr8) &&
 	    !(is_zero6(ip.saddr.in6_u.u6_addr8) && is_start_up(kind)))
 		return DROP_IP;
+	if (udp_port(who, &up) == DHCPV6_CLIENT && !(who->flags & PORT_DHCP))
+		return DROP_DHCP;
 	if (kind < ND_ROUTER_SOLICIT || kind > ND_REDIRECT)
 		return CLAIMS_HOLD;
 	/* Neighbour discovery in fragments is void (RFC 6980); a lie may hide there. */
@@ -316,19 +396,46 @@ static __noinline int check_claims(struct __sk_buff *skb, __u32 slot, __u64 mac,
 		.mac = mac,
 		.slot = slot,
 	};
+	struct deferred sum;
 
 	if (!port)
 		return DROP_NO_PORT;
 	who.vlan = port->vlan;
 	who.flags = port->flags;
-	/* One that may use any source may speak for others too. */
-	if (who.flags & PORT_ANY_SOURCE && !is_held(&who))
-		return CLAIMS_HOLD;
 	if (proto == bpf_htons(ETH_P_IP))
-		return is_held(&who) ? check_ipv4(&who) : CLAIMS_HOLD;
-	if (proto == bpf_htons(ETH_P_ARP))
-		return check_arp(&who);
+		return check_ipv4(&who);
 	if (proto == bpf_htons(ETH_P_IPV6))
 		return check_ipv6(&who);
+	sum = deferred_of(skb);
+	/* Of another protocol only the Ethernet header is known, of ARP all. */
+	if (sum.is && (sum.start < ETH_HLEN || proto == bpf_htons(ETH_P_ARP)))
+		return DROP_CHECKSUM;
+	if (proto == bpf_htons(ETH_P_ARP))
+		return check_arp(&who);
 	return is_held(&who) ? DROP_PROTOCOL : CLAIMS_HOLD;
+}
+
+/*
+ * Is it a TCP or UDP packet of a port that may use any IP address, with nothing to look into? That is told by a few
+ * octets, without a call: most frames are such.
+ */
+static __always_inline bool is_plain(struct __sk_buff *skb, __u16 flags, __be16 proto)
+{
+	const void *data = (const void *)(long)skb->data;
+	const void *end = (const void *)(long)skb->data_end;
+	const struct ipv4_start *ip = data + ETH_HLEN;
+	const __be16 *ports = (const void *)(ip + 1);
+	__u32 wanted;
+
+	if (proto != bpf_htons(ETH_P_IP) || flags & PORT_HELD || (const void *)(ports + 2) > end ||
+	    ip->version_ihl != 0x45)
+		return false;
+	if (ip->protocol == IPPROTO_TCP)
+		wanted = 16;
+	else if (ip->protocol == IPPROTO_UDP && ports[1] != bpf_htons(DHCP_CLIENT) &&
+		 !(ip->fragment & bpf_htons(0x1fff)))
+		wanted = 6;
+	else
+		return false;
+	return is_deferred_at(skb, ETH_HLEN + sizeof(*ip), wanted);
 }

@@ -13,7 +13,7 @@
 #error "addresses are kept as little-endian numbers"
 #endif
 
-#define LAYOUT_VERSION 4
+#define LAYOUT_VERSION 5
 
 /* Parties: the wire, the host itself, and the ports from FIRST_PORT on. */
 #define SLOT_WIRE 0
@@ -38,11 +38,14 @@ enum drop {
 	DROP_IP,         /* an IP source that is not the port's */
 	DROP_ARP,        /* an ARP message that lies about its sender */
 	DROP_ND,         /* a neighbour discovery message that lies about its sender */
+	DROP_DHCP,       /* a DHCP answer, from a port that is no server */
+	DROP_CHECKSUM,   /* a deferred checksum, to be written elsewhere than into a transport header */
 	DROP_PROTOCOL,   /* neither IP nor ARP from a port held to its addresses */
 	DROP_RESERVED,   /* to 01:80:c2:00:00:0x, which no bridge forwards (IEEE 802.1Q, 8.6.3) */
 	DROP_SELF,       /* to the port that it came from */
 	DROP_ISOLATED,   /* between ports of which one is isolated */
 	DROP_UNKNOWN,    /* to nobody known, and there is no uplink */
+	DROP_BROADCAST,  /* a group frame beyond the port's limit */
 	DROP_MTU,        /* longer than the receiver takes */
 	DROP_DEVICE,     /* a copy that the receiving device did not take */
 	DROP_REASONS,
@@ -74,7 +77,8 @@ struct config {
 	__u32 uplink_len; /* frames up to this length surely fit the uplink, bytes */
 	__u64 host_mac;
 	__u64 netns;      /* inode of the network namespace that the devices are in */
-	__u32 flags;
+	__u16 flags;
+	__u16 changing;   /* the slot whose flags are being changed: whoever finds it so goes on; 0: none */
 	__u32 slots;      /* one more than the highest slot in use */
 };
 
@@ -82,6 +86,12 @@ struct config {
 #define PORT_ANY_SOURCE 2 /* --allow-spoof */
 #define PORT_HELD 4       /* to its IP addresses */
 #define PORT_PEER 8       /* frames go straight into the namespace of the device's peer */
+#define PORT_ROUTER 16    /* may advertise itself as a router, and claim addresses of the host and its gateways */
+#define PORT_DHCP 32      /* may answer DHCP */
+
+/* Group frames a second that a port may send, and how many seconds' worth at once. */
+#define BROADCASTS_UNLIMITED 0xffffffff
+#define BROADCAST_BURST_S 10
 
 struct port {
 	__u64 mac;        /* the guest's own; it may have more */
@@ -92,6 +102,8 @@ struct port {
 	__u16 vlan;       /* 0: untagged */
 	__u16 flags;
 	__u32 holdings;   /* how many struct holding may speak of it */
+	__u32 broadcasts; /* group frames a second; BROADCASTS_UNLIMITED: any number */
+	__u32 unused;
 };
 
 #define STATION_OWN 1 /* the guest's own address: its stack takes the frame itself */
@@ -105,7 +117,10 @@ struct station {
 	__u16 flags;
 };
 
-/* An IP address; IPv4 as ::ffff:a.b.c.d. */
+/*
+ * An IP address; IPv4 as ::ffff:a.b.c.d. The slot of its owner is SLOT_HOST for the host's own addresses and SLOT_WIRE
+ * for those of its gateways.
+ */
 struct address_key {
 	__u8 ip[16];
 	__u32 vlan;
@@ -117,6 +132,31 @@ struct address {
 	__u32 port_flags;
 };
 
+/*
+ * An IP prefix that a port may use. Several ports may have the same. Key of a trie: `length` counts the bits of slot and
+ * address that are compared.
+ */
+struct prefix_key {
+	__u32 length;
+	__u32 slot;
+	__u8 ip[16];
+};
+
+/* IPv4 prefixes are apart: ::/0 must not contain them. */
+#define PREFIX_IPV4 0x80000000
+#define PREFIX_WHOLE (8 * (sizeof(__u32) + 16))
+
+/* What is left to do of a frame that goes to many ports (see flood.h). */
+struct flood {
+	__u32 origin; /* slot */
+	__u32 start;  /* which port was the first: any, so that no port is always the last */
+	__u32 done;   /* ports that were looked at */
+	__u32 total;
+	__u32 mark;   /* the frame's own */
+	__u16 vlan;
+	__u16 flags;  /* of the origin */
+};
+
 /* That a slot has a station or an address, so that they are found without a look at everybody's. */
 struct holding_key {
 	__u32 slot;
@@ -125,11 +165,13 @@ struct holding_key {
 
 #define HOLDS_STATION 0
 #define HOLDS_ADDRESS 1
+#define HOLDS_PREFIX 2
 
 struct holding {
 	struct address_key address;
 	__u32 kind;
 	__u64 station;
+	__u64 prefix; /* bits of the address */
 };
 
 struct device_name {
@@ -141,11 +183,13 @@ struct device_name {
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == size, #type)
 
 AT(config, host_mac, 16);
+AT(config, changing, 34);
 AT(config, slots, 36);
 SIZE(config, 40);
 AT(port, device, 12);
 AT(port, vlan, 24);
-SIZE(port, 32);
+AT(port, broadcasts, 32);
+SIZE(port, 40);
 AT(station, port_flags, 12);
 SIZE(station, 16);
 AT(address_key, vlan, 16);
@@ -155,6 +199,9 @@ SIZE(address, 16);
 AT(port, holdings, 28);
 SIZE(holding_key, 8);
 AT(holding, station, 24);
-SIZE(holding, 32);
+SIZE(holding, 40);
+AT(prefix_key, ip, 8);
+SIZE(prefix_key, 24);
+SIZE(flood, 24);
 AT(counters, drops, 40);
-SIZE(counters, 160);
+SIZE(counters, 184);

@@ -79,10 +79,38 @@ struct {
 	__uint(value_size, sizeof(struct bpf_devmap_val));
 } devices SEC(".maps");
 
+/* The prefixes of the ports that are held to some. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, MAX_ADDRESSES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, struct prefix_key);
+	__type(value, __u32);
+} prefixes SEC(".maps");
+
+/* When each slot has paid for the group frames that it sent, ns (see may_flood). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_SLOTS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, __u64);
+} paid SEC(".maps");
+
+/* Frames on their way to many ports, by a number that nobody else knows. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, struct flood);
+} floods SEC(".maps");
+
 /* What a slot has, for the loader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_STATIONS + MAX_ADDRESSES);
+	__uint(max_entries, MAX_STATIONS + 2 * MAX_ADDRESSES);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 	__type(key, struct holding_key);
@@ -160,13 +188,18 @@ static __always_inline void count_tx(__u32 slot, __u32 bytes)
 	}
 }
 
-/* Drops a frame that came from the party `slot`. */
-static __always_inline int drop(__u32 slot, enum drop reason)
+static __always_inline void count_drops(__u32 slot, enum drop reason, __u64 frames)
 {
 	struct counters *c = counters_of(slot);
 
 	if (c && reason < DROP_REASONS)
-		c->drops[reason]++;
+		c->drops[reason] += frames;
+}
+
+/* Drops a frame that came from the party `slot`. */
+static __always_inline int drop(__u32 slot, enum drop reason)
+{
+	count_drops(slot, reason, 1);
 	return VERDICT_DROP;
 }
 

@@ -11,6 +11,7 @@
 #include "answer.h"
 #include "claims.h"
 #include "common.h"
+#include "flood.h"
 #include "maps.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -24,49 +25,6 @@ static __always_inline int hand_in(struct __sk_buff *skb, const struct station *
 	if (to->flags & STATION_OWN)
 		bpf_skb_change_type(skb, PACKET_HOST);
 	return bpf_redirect_peer(to->ifindex, 0);
-}
-
-/* One copy of a frame to each port of a VLAN. */
-struct flood {
-	struct __sk_buff *skb;
-	__u32 origin; /* slot */
-	__u16 vlan;
-	__u16 isolated; /* bits of port_flags that keep a port from getting it */
-};
-
-static long flood_one(__u32 n, void *context)
-{
-	struct flood *flood = context;
-	__u32 slot = FIRST_PORT + n;
-	struct port *to = bpf_map_lookup_elem(&ports, &slot);
-
-	if (!to || !to->ifindex || slot == flood->origin || to->vlan != flood->vlan ||
-	    (to->flags & flood->isolated))
-		return 0;
-	if (!fits(flood->skb, to->ifindex, to->sure_len)) {
-		drop(flood->origin, DROP_MTU);
-		return 0;
-	}
-	if (bpf_clone_redirect(flood->skb, to->ifindex, 0))
-		drop(flood->origin, DROP_DEVICE);
-	else
-		count_tx(slot, flood->skb->len);
-	return 0;
-}
-
-static __noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vlan, __u16 isolated)
-{
-	struct flood flood = {
-		.skb = skb,
-		.origin = origin,
-		.vlan = vlan,
-		.isolated = isolated,
-	};
-	struct config *sw = the_switch();
-
-	if (sw && sw->slots > FIRST_PORT)
-		bpf_loop(sw->slots - FIRST_PORT, flood_one, &flood, 0);
-	return 0;
 }
 
 /* The uplink is a trunk: what comes from a VLAN's port has its tag there. */
@@ -93,7 +51,7 @@ static __noinline int flood_from_port(struct __sk_buff *skb, __u32 slot, __u16 v
 {
 	struct config *sw;
 
-	flood_ports(skb, slot, vlan, flags & PORT_ISOLATED ? (__u16)~0 : PORT_ISOLATED);
+	flood_ports(skb, slot, vlan, flags);
 	sw = the_switch();
 	if (!sw || !sw->uplink)
 		return VERDICT_DROP; /* the copies are all there is: not lost, not counted */
@@ -133,6 +91,7 @@ int hopyard_port_in(struct __sk_buff *skb)
 	struct mac_pair macs;
 	struct config *sw;
 	struct port *port;
+	bool whole, is_own;
 	int refused;
 
 	if (!slot)
@@ -141,12 +100,16 @@ int hopyard_port_in(struct __sk_buff *skb)
 	mine = counters_of(slot);
 	if (!port || !mine)
 		return drop(SLOT_WIRE, DROP_NO_PORT);
+	whole = read_macs(skb, &macs);
+	if (whole && is_group(macs.dst) && skb->tc_index == CONTINUED && flood_on(skb))
+		return VERDICT_DROP; /* the copies are all there is: not lost, not counted */
 	mine->rx_packets++;
 	mine->rx_bytes += skb->len;
 
-	if (!read_macs(skb, &macs))
+	if (!whole)
 		return drop(slot, DROP_MALFORMED);
-	if (is_group(macs.src) || !macs.src)
+	is_own = macs.src == port->mac;
+	if (!is_own && (is_group(macs.src) || !macs.src))
 		return drop(slot, DROP_SOURCE);
 	/* Before the outer tag goes: taking it away would put the inner one in its place, unseen. */
 	if (is_tag(macs.proto))
@@ -158,11 +121,11 @@ int hopyard_port_in(struct __sk_buff *skb)
 		if (bpf_skb_vlan_pop(skb))
 			return drop(slot, DROP_MALFORMED);
 	}
-	if (macs.src != port->mac && !owns_source(slot, port->vlan, port->flags, macs.src))
+	if (!is_own && !owns_source(slot, port->vlan, port->flags, macs.src))
 		return drop(slot, DROP_MAC);
-	if (is_reserved(macs.dst))
+	if (is_group(macs.dst) && is_reserved(macs.dst))
 		return drop(slot, DROP_RESERVED);
-	if (macs.proto != bpf_htons(ETH_P_IP) || port->flags & PORT_HELD) {
+	if (!is_plain(skb, port->flags, macs.proto)) {
 		refused = check_claims(skb, slot, macs.src, macs.proto);
 		if (refused != CLAIMS_HOLD)
 			return drop(slot, refused);
@@ -170,6 +133,8 @@ int hopyard_port_in(struct __sk_buff *skb)
 	if (is_group(macs.dst)) {
 		if (answer(skb, slot, port->vlan, macs.src, macs.proto))
 			return bpf_redirect(ifindex, 0);
+		if (!may_flood(slot, port->broadcasts))
+			return drop(slot, DROP_BROADCAST);
 		return flood_from_port(skb, slot, port->vlan, port->flags);
 	}
 
@@ -281,6 +246,8 @@ int hopyard_up_in(struct __sk_buff *skb)
 
 	if (was_decided(skb))
 		return VERDICT_NEXT;
+	if (skb->tc_index == CONTINUED && flood_on(skb))
+		return VERDICT_DROP;
 	/* Whatever is odd is the host's affair: it sees all that it would see without the switch. */
 	if (!read_macs(skb, &macs) || is_group(macs.src) || is_reserved(macs.dst))
 		return VERDICT_NEXT;

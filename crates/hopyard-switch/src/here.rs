@@ -171,7 +171,7 @@ pub(crate) fn check_kernel(what: &str, hooks: Hooks) -> Result<()> {
     let kernel = Kernel::running();
     let (lacks, needs) = match hooks {
         Hooks::Tcx => ("tcx hooks", TCX),
-        Hooks::Clsact => ("loops in eBPF programs", LOOPS),
+        Hooks::Clsact => ("bpf_cast_to_kern_ctx", KERNEL_CONTEXT),
     };
     if kernel.is_at_least(needs) {
         return Ok(());
@@ -191,8 +191,8 @@ pub fn has_tcx() -> bool {
 
 /// Where tcx came.
 const TCX: (u32, u32) = (6, 6);
-/// Where `bpf_loop` came.
-const LOOPS: (u32, u32) = (5, 17);
+/// Where `bpf_cast_to_kern_ctx` came.
+const KERNEL_CONTEXT: (u32, u32) = (6, 2);
 
 struct Kernel {
     release: String,

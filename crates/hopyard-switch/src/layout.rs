@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::mac::Mac;
 
-pub(crate) const LAYOUT_VERSION: u32 = 4;
+pub(crate) const LAYOUT_VERSION: u32 = 5;
 pub(crate) const SLOT_WIRE: u32 = 0;
 pub(crate) const SLOT_HOST: u32 = 1;
 pub(crate) const FIRST_PORT: u32 = 2;
@@ -21,15 +21,15 @@ pub(crate) const STATE_FREE: u32 = 0;
 pub(crate) const STATE_BUSY: u32 = 1;
 pub(crate) const STATE_READY: u32 = 2;
 
-pub(crate) const SWITCH_ANSWERS: u32 = 1;
-pub(crate) const SWITCH_UPGRADING: u32 = 2;
-pub(crate) const SWITCH_CLSACT: u32 = 4;
+pub(crate) const SWITCH_ANSWERS: u16 = 1;
+pub(crate) const SWITCH_UPGRADING: u16 = 2;
+pub(crate) const SWITCH_CLSACT: u16 = 4;
 /// Attach behind the programs of others.
-pub(crate) const SWITCH_BEHIND: u32 = 0x100;
+pub(crate) const SWITCH_BEHIND: u16 = 0x100;
 /// The uplink was exchanged, its links are not in place yet: whoever finds it so goes on.
-pub(crate) const SWITCH_MOVING: u32 = 0x200;
+pub(crate) const SWITCH_MOVING: u16 = 0x200;
 /// The host has addresses beside that of the uplink.
-pub(crate) const SWITCH_HOSTS: u32 = 0x400;
+pub(crate) const SWITCH_HOSTS: u16 = 0x400;
 
 pub(crate) const PORT_ISOLATED: u16 = 1;
 pub(crate) const PORT_ANY_SOURCE: u16 = 2;
@@ -37,6 +37,12 @@ pub(crate) const PORT_HELD: u16 = 4;
 pub(crate) const PORT_PEER: u16 = 8;
 /// Frames to it take the queue, though they could go straight into the guest's namespace. For the loader.
 pub(crate) const PORT_QUEUED: u16 = 0x100;
+pub(crate) const PORT_ROUTER: u16 = 16;
+pub(crate) const PORT_DHCP: u16 = 32;
+
+pub(crate) const BROADCASTS_UNLIMITED: u32 = u32::MAX;
+/// Seconds' worth of group frames that a port may send at once.
+pub const BROADCAST_BURST_S: u32 = 10;
 
 pub(crate) const STATION_OWN: u16 = 1;
 
@@ -49,7 +55,8 @@ pub(crate) struct Config {
     pub(crate) uplink_len: u32,
     pub(crate) host_mac: u64,
     pub(crate) netns: u64,
-    pub(crate) flags: u32,
+    pub(crate) flags: u16,
+    pub(crate) changing: u16,
     pub(crate) slots: u32,
 }
 
@@ -64,6 +71,8 @@ pub(crate) struct PortRecord {
     pub(crate) vlan: u16,
     pub(crate) flags: u16,
     pub(crate) holdings: u32,
+    pub(crate) broadcasts: u32,
+    pub(crate) unused: u32,
 }
 
 #[repr(C)]
@@ -77,7 +86,7 @@ pub(crate) struct Station {
 }
 
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct AddressKey {
     pub(crate) ip: [u8; 16],
     pub(crate) vlan: u32,
@@ -110,6 +119,28 @@ pub(crate) struct Address {
 
 pub(crate) const HOLDS_STATION: u32 = 0;
 pub(crate) const HOLDS_ADDRESS: u32 = 1;
+pub(crate) const HOLDS_PREFIX: u32 = 2;
+
+/// What the trie of prefixes compares: a port's slot, then an address.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PrefixKey {
+    pub(crate) slot: u32,
+    pub(crate) ip: [u8; 16],
+}
+
+/// IPv4 prefixes are apart: `::/0` must not contain them.
+const PREFIX_IPV4: u32 = 1 << 31;
+
+impl PrefixKey {
+    pub(crate) fn new(slot: u32, ip: IpAddr) -> Self {
+        let family = if ip.is_ipv4() { PREFIX_IPV4 } else { 0 };
+        Self {
+            slot: slot | family,
+            ip: AddressKey::new(ip, 0).ip,
+        }
+    }
+}
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -124,6 +155,7 @@ pub(crate) struct Holding {
     pub(crate) address: AddressKey,
     pub(crate) kind: u32,
     pub(crate) station: u64,
+    pub(crate) prefix: u64,
 }
 
 /// The key of a station: who has `mac` in `vlan`.
@@ -132,7 +164,7 @@ pub(crate) fn station_key(mac: Mac, vlan: u16) -> u64 {
 }
 
 /// Why a frame was dropped, in the order of `enum drop` in `bpf/layout.h`, with what it means.
-pub const DROP_REASONS: [(&str, &str); 15] = [
+pub const DROP_REASONS: [(&str, &str); 18] = [
     (
         "no_port",
         "from a device that is just being added or removed",
@@ -150,6 +182,11 @@ pub const DROP_REASONS: [(&str, &str); 15] = [
         "nd",
         "a neighbour discovery message that lies about its sender",
     ),
+    ("dhcp", "a DHCP answer from a port that is no server"),
+    (
+        "checksum",
+        "a deferred checksum that would be written elsewhere than into a transport header",
+    ),
     (
         "protocol",
         "neither IP nor ARP from a port held to its addresses",
@@ -161,6 +198,10 @@ pub const DROP_REASONS: [(&str, &str); 15] = [
     ("self", "to the party that it came from"),
     ("isolated", "between ports of which one is isolated"),
     ("unknown", "to nobody known, and the switch has no uplink"),
+    (
+        "broadcast",
+        "a broadcast or multicast beyond the limit of its port",
+    ),
     ("mtu", "longer than the receiver takes"),
     ("device", "a copy that the receiving device did not take"),
 ];
@@ -214,21 +255,24 @@ macro_rules! pod {
 }
 
 pod!(
-    Config, PortRecord, Station, AddressKey, Address, HoldingKey, Holding, Counters
+    Config, PortRecord, Station, AddressKey, Address, HoldingKey, Holding, PrefixKey, Counters
 );
 
 const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(Config, host_mac) == 16);
+    assert!(offset_of!(Config, changing) == 34);
     assert!(offset_of!(Config, slots) == 36);
     assert!(size_of::<Config>() == 40);
     assert!(offset_of!(PortRecord, device) == 12);
     assert!(offset_of!(PortRecord, vlan) == 24);
     assert!(offset_of!(PortRecord, holdings) == 28);
-    assert!(size_of::<PortRecord>() == 32);
+    assert!(offset_of!(PortRecord, broadcasts) == 32);
+    assert!(size_of::<PortRecord>() == 40);
     assert!(size_of::<HoldingKey>() == 8);
     assert!(offset_of!(Holding, station) == 24);
-    assert!(size_of::<Holding>() == 32);
+    assert!(size_of::<Holding>() == 40);
+    assert!(size_of::<PrefixKey>() == 20);
     assert!(offset_of!(Station, port_flags) == 12);
     assert!(size_of::<Station>() == 16);
     assert!(offset_of!(AddressKey, vlan) == 16);
@@ -236,5 +280,5 @@ const _: () = {
     assert!(offset_of!(Address, slot) == 8);
     assert!(size_of::<Address>() == 16);
     assert!(offset_of!(Counters, drops) == 40);
-    assert!(size_of::<Counters>() == 160);
+    assert!(size_of::<Counters>() == 184);
 };

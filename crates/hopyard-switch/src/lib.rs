@@ -8,12 +8,17 @@
 
 mod bpffs;
 mod bypass;
+mod change;
 mod classifier;
 mod error;
 mod here;
+mod host;
+mod kernel_function;
 mod layout;
+mod limit;
 mod mac;
 mod port;
+mod prefix;
 mod programs;
 mod remove;
 mod running;
@@ -24,11 +29,14 @@ mod upgrade;
 mod uplink;
 
 pub use bypass::{Bypassed, bypassed_rules};
+pub use change::PortChange;
 pub use error::{Error, Result};
 pub use here::has_tcx;
-pub use layout::{Counters, DROP_REASONS};
+pub use layout::{BROADCAST_BURST_S, Counters, DROP_REASONS};
+pub use limit::{Broadcasts, NotALimit};
 pub use mac::{Mac, NotAMac};
 pub use port::NewPort;
+pub use prefix::{NotAPrefix, Prefix};
 pub use programs::Hooks;
 pub use show::{Shown, ShownPort, ShownUplink};
 pub use switch::{NewSwitch, PartyStats, Switch};

@@ -8,11 +8,14 @@ use crate::bpffs;
 use crate::error::{Error, Result};
 use crate::here::{Here, has_master, is_pair};
 use crate::layout::{
-    Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION,
-    Holding, MAX_SLOTS, PORT_ANY_SOURCE, PORT_HELD, PORT_ISOLATED, PORT_PEER, PORT_QUEUED,
-    PortRecord, STATE_BUSY, STATE_READY, STATION_OWN, Station, station_key,
+    Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX,
+    HOLDS_STATION, Holding, MAX_SLOTS, PORT_ANY_SOURCE, PORT_DHCP, PORT_HELD, PORT_ISOLATED,
+    PORT_PEER, PORT_QUEUED, PORT_ROUTER, PortRecord, SLOT_HOST, SLOT_WIRE, STATE_BUSY, STATE_READY,
+    STATION_OWN, Station, station_key,
 };
+use crate::limit::Broadcasts;
 use crate::mac::Mac;
+use crate::prefix::Prefix;
 use crate::programs::{self, Hook, port_link};
 use crate::switch::Switch;
 
@@ -28,6 +31,8 @@ pub struct NewPort<'a> {
     pub macs: Vec<Mac>,
     /// The IP addresses that the guest may use; none: any.
     pub ips: Vec<IpAddr>,
+    /// IP prefixes that it may use; other ports may have the same.
+    pub prefixes: Vec<Prefix>,
     /// Its VLAN, 1 to 4094; `None`: what is untagged at the uplink.
     pub vlan: Option<u16>,
     /// May it talk to the uplink and the host only?
@@ -37,6 +42,12 @@ pub struct NewPort<'a> {
     /// Are frames to take the queue of the host's end, for captures, filters and shapers there, rather than go straight
     /// into the guest's namespace?
     pub queued: bool,
+    /// May it advertise itself as a router, redirect, and claim the addresses of the host and its gateways?
+    pub router: bool,
+    /// May it answer DHCP?
+    pub dhcp_server: bool,
+    /// How many broadcasts may it send?
+    pub broadcasts: Broadcasts,
 }
 
 impl Switch {
@@ -63,6 +74,7 @@ impl Switch {
         let _lock = self.lock()?;
         let mut taken = self.repair()?;
         let here = self.here(&first)?;
+        self.learn_host(&here)?;
         for new in new {
             taken.push(self.add(&here, &taken, new)?);
             taken.sort_unstable();
@@ -118,6 +130,7 @@ impl Switch {
         let host = self.state.config()?.host_mac;
         self.check_stations(&macs, vlan, host).map_err(refused)?;
         self.check_addresses(&new.ips, vlan).map_err(refused)?;
+        check_prefixes(&new.prefixes).map_err(refused)?;
         let mut flags = 0;
         // What is handed over passes the XDP program by that the guest has in its driver.
         let queued = new.queued || peer.is_some_and(|peer| peer.xdp == Some(XdpHook::Driver));
@@ -126,7 +139,9 @@ impl Switch {
         for (set, bit) in [
             (new.isolated, PORT_ISOLATED),
             (new.allow_spoof, PORT_ANY_SOURCE),
-            (!new.ips.is_empty(), PORT_HELD),
+            (!new.ips.is_empty() || !new.prefixes.is_empty(), PORT_HELD),
+            (new.router, PORT_ROUTER),
+            (new.dhcp_server, PORT_DHCP),
             (direct, PORT_PEER),
             (queued, PORT_QUEUED),
         ] {
@@ -139,6 +154,8 @@ impl Switch {
             own,
             macs,
             ips: new.ips.clone(),
+            prefixes: new.prefixes.clone(),
+            broadcasts: new.broadcasts,
             vlan,
             flags,
         })
@@ -176,10 +193,15 @@ impl Switch {
                 "is no address of a station".to_owned()
             } else if ips[..n].contains(ip) {
                 "is given twice".to_owned()
-            } else if let Ok(owner) = self.state.addresses.get(&AddressKey::new(*ip, vlan), 0) {
-                format!("is taken by port {}", self.device_of(owner.slot))
             } else {
-                continue;
+                match self.state.addresses.get(&AddressKey::new(*ip, vlan), 0) {
+                    Ok(owner) if owner.slot == SLOT_HOST => "is the host's own address".to_owned(),
+                    // A gateway may be a guest.
+                    Ok(owner) if owner.slot != SLOT_WIRE => {
+                        format!("is taken by port {}", self.device_of(owner.slot))
+                    }
+                    _ => continue,
+                }
             };
             return Err(format!("{ip} {why}"));
         }
@@ -195,7 +217,10 @@ impl Switch {
             sure_len: port.sure_len,
             vlan: port.vlan,
             flags: port.flags,
-            holdings: u32::try_from(port.macs.len() + port.ips.len()).unwrap_or(u32::MAX),
+            holdings: u32::try_from(port.macs.len() + port.ips.len() + port.prefixes.len())
+                .unwrap_or(u32::MAX),
+            broadcasts: port.broadcasts.to_number(),
+            unused: 0,
         };
         let config = self.state.config()?;
         if slot >= config.slots {
@@ -248,6 +273,17 @@ impl Switch {
                 .insert(key, address, 0)
                 .map_err(Error::bpf(format!("write the address {ip}")))?;
         }
+        for (n, prefix) in port.prefixes.iter().enumerate() {
+            let holding = Holding {
+                kind: HOLDS_PREFIX,
+                address: AddressKey::new(prefix.ip(), port.vlan),
+                prefix: prefix.mapped_bits().into(),
+                ..Holding::default()
+            };
+            let number = port.macs.len() + port.ips.len() + n;
+            self.state.hold(slot, number, holding)?;
+            self.state.add_prefix(slot, &holding)?;
+        }
         self.state.set_port(
             slot,
             PortRecord {
@@ -268,6 +304,12 @@ impl Switch {
         let _lock = self.lock()?;
         self.repair()?;
         let here = self.here(&what)?;
+        let slot = self.slot_of_port(&what, &here, device)?;
+        self.clear(slot)
+    }
+
+    /// The slot of a device of the caller's namespace, or why it has none.
+    pub(crate) fn slot_of_port(&self, what: &str, here: &Here, device: &str) -> Result<u32> {
         let index = here.handle.index(device)?;
         let Some(slot) = self.state.slot_of(index) else {
             let ports: Vec<String> = self
@@ -284,7 +326,7 @@ impl Switch {
             let why = format!("it is none of its ports; the switch has {has}");
             return Err(Error::refused(what, why));
         };
-        self.clear(slot)
+        Ok(slot)
     }
 
     /// Takes away all that a slot stands for, from whatever state. Frames to it stop first, then
@@ -305,6 +347,7 @@ impl Switch {
         self.detach_classifiers(&[(Hook::Port, record.device)])?;
         self.state.forget_device(record.device, slot)?;
         self.state.zero_counters(slot)?;
+        self.state.fill_bucket(slot)?;
         self.state.set_port(slot, PortRecord::default())
     }
 }
@@ -315,6 +358,16 @@ fn free_slot(taken: &[u32]) -> Option<u32> {
     (FIRST_PORT..MAX_SLOTS)
         .zip(taken.chain(std::iter::repeat(None)))
         .find_map(|(slot, taken)| (taken != Some(slot)).then_some(slot))
+}
+
+/// Is each prefix given once? The error says which is not.
+fn check_prefixes(prefixes: &[Prefix]) -> std::result::Result<(), String> {
+    for (n, prefix) in prefixes.iter().enumerate() {
+        if prefixes[..n].contains(prefix) {
+            return Err(format!("{prefix} is given twice"));
+        }
+    }
+    Ok(())
 }
 
 /// Does the device hand over Ethernet frames of a guest at its own hook, and to nobody else?
@@ -339,6 +392,8 @@ struct Bound {
     macs: Vec<Mac>,
     own: Option<Mac>,
     ips: Vec<IpAddr>,
+    prefixes: Vec<Prefix>,
+    broadcasts: Broadcasts,
     vlan: u16,
     flags: u16,
     sure_len: u32,

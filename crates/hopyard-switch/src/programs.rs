@@ -12,7 +12,7 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::running::at;
-use crate::{bpffs, classifier};
+use crate::{bpffs, classifier, kernel_function};
 
 /// The compiled programs.
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.bpf.o"));
@@ -114,9 +114,10 @@ fn fresh_file(hook: Hook) -> String {
 /// Loads the programs with the maps pinned in `directory`, made there if they are missing, and pins
 /// them beside older ones, for [`install`].
 pub(crate) fn load(directory: &Path) -> Result<()> {
+    let object = kernel_function::linked(OBJECT)?;
     let mut object = EbpfLoader::new()
         .default_map_pin_directory(directory)
-        .load(OBJECT)
+        .load(&object)
         .map_err(Error::bpf("load the switch's maps"))?;
     for hook in Hook::ALL {
         let name = hook.program();

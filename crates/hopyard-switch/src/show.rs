@@ -8,8 +8,13 @@ use serde::Serialize;
 
 use crate::bypass::bypassed_rules;
 use crate::error::Result;
-use crate::layout::{ETHERNET_HEADER, PORT_ANY_SOURCE, PORT_ISOLATED, PORT_PEER, SWITCH_ANSWERS};
+use crate::layout::{
+    ETHERNET_HEADER, HOLDS_PREFIX, PORT_ANY_SOURCE, PORT_DHCP, PORT_ISOLATED, PORT_PEER,
+    PORT_ROUTER, PortRecord, SWITCH_ANSWERS,
+};
+use crate::limit::Broadcasts;
 use crate::mac::Mac;
+use crate::prefix::Prefix;
 use crate::switch::Switch;
 
 mod hook;
@@ -58,12 +63,20 @@ pub struct ShownPort {
     pub macs: Vec<Mac>,
     /// The IP addresses that it is held to; none: any.
     pub ips: Vec<IpAddr>,
+    /// The IP prefixes that it may use.
+    pub prefixes: Vec<Prefix>,
     /// Its VLAN; `None`: untagged.
     pub vlan: Option<u16>,
     /// Does it talk to the uplink and the host only?
     pub isolated: bool,
     /// May it send from any address that is nobody else's?
     pub allow_spoof: bool,
+    /// May it advertise itself as a router?
+    pub router: bool,
+    /// May it answer DHCP?
+    pub dhcp_server: bool,
+    /// Broadcasts that it may send a second; `None`: any number.
+    pub broadcasts_per_second: Option<u32>,
     /// Do frames go straight into the guest's namespace?
     pub direct: bool,
     /// Bytes of payload that a frame takes.
@@ -97,6 +110,14 @@ impl Switch {
                 .warnings
                 .extend(self.bypassed(&ns, config.uplink, &links)?);
             findings.warnings.extend(self.gone(&links));
+            findings.warnings.extend(self.unknown_of_host(&handle)?.iter().map(|key| {
+                format!(
+                    "the host has the address {} now, which ports are not kept from claiming: `hopyard switch upgrade \
+                     {}` takes it over",
+                    key.ip(),
+                    self.name
+                )
+            }));
         }
         let uplink = (config.uplink != 0).then(|| {
             let link = links.get(&config.uplink);
@@ -135,9 +156,13 @@ impl Switch {
                 device: name_of(link, record.device),
                 macs,
                 ips: ips.get(&slot).cloned().unwrap_or_default(),
+                prefixes: self.prefixes(slot, &record)?,
                 vlan: (record.vlan != 0).then_some(record.vlan),
                 isolated: record.flags & PORT_ISOLATED != 0,
                 allow_spoof: record.flags & PORT_ANY_SOURCE != 0,
+                router: record.flags & PORT_ROUTER != 0,
+                dhcp_server: record.flags & PORT_DHCP != 0,
+                broadcasts_per_second: Broadcasts::from_number(record.broadcasts).per_second(),
                 direct: record.flags & PORT_PEER != 0,
                 mtu_bytes: link.map_or(0, |link| link.mtu),
             });
@@ -193,6 +218,14 @@ impl Switch {
             ports.contains(&device) || hook == "ingress" && uplink == Some(device)
         };
         Ok(bypassed_rules(ns, concerns).warnings())
+    }
+
+    fn prefixes(&self, slot: u32, record: &PortRecord) -> Result<Vec<Prefix>> {
+        let holdings = self.state.holdings(slot, record.holdings)?;
+        let prefixes = holdings.iter().filter(|(_, h)| h.kind == HOLDS_PREFIX);
+        Ok(prefixes
+            .map(|(_, h)| Prefix::from_mapped(h.address.ip(), h.prefix))
+            .collect())
     }
 
     /// The Ethernet and IP addresses by slot.

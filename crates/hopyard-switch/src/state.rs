@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, DevMapHash, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
 
 use crate::bpffs::file_error;
 use crate::error::{Error, Result};
 use crate::layout::{
-    Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, Holding, HoldingKey,
-    LAYOUT_VERSION, LOW_DEVICES, PortRecord, STATE_FREE, STATE_READY, Station,
+    Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX, Holding,
+    HoldingKey, LAYOUT_VERSION, LOW_DEVICES, PortRecord, PrefixKey, STATE_FREE, STATE_READY,
+    Station,
 };
 use crate::mac::Mac;
 
 /// The file of the settings' map.
 pub(crate) const CONFIG: &str = "config";
 /// The files of all maps. `tests/trust.rs` holds the list against what a switch has.
-pub(crate) const MAPS: [&str; 11] = [
+pub(crate) const MAPS: [&str; 14] = [
     CONFIG,
     "ports",
     "slots_low",
@@ -27,6 +29,9 @@ pub(crate) const MAPS: [&str; 11] = [
     "counters",
     "hosts",
     "uplink_name",
+    "prefixes",
+    "paid",
+    "floods",
 ];
 
 /// How far a switch is, which its settings alone say: they are finished last and removed first.
@@ -90,11 +95,19 @@ pub(crate) struct State {
     slots: HashMap<MapData, u32, u32>,
     pub(crate) stations: HashMap<MapData, u64, Station>,
     pub(crate) addresses: HashMap<MapData, AddressKey, Address>,
+    prefixes: LpmTrie<MapData, PrefixKey, u32>,
+    paid: Array<MapData, u64>,
     devices: DevMapHash<MapData>,
     holdings: HashMap<MapData, HoldingKey, Holding>,
     counters: PerCpuArray<MapData, Counters>,
     hosts: HashMap<MapData, u64, u32>,
     uplink_name: Array<MapData, [u8; 16]>,
+}
+
+/// The bits of the slot are compared before those of the address, whose number the holding says.
+fn prefix_key(slot: u32, holding: &Holding) -> Key<PrefixKey> {
+    let bits = u32::try_from(holding.prefix).unwrap_or(u32::MAX);
+    Key::new(u32::BITS + bits, PrefixKey::new(slot, holding.address.ip()))
 }
 
 /// A pinned map as the kind that it is.
@@ -119,6 +132,8 @@ impl State {
             slots: pinned(directory, "slots")?,
             stations: pinned(directory, "stations")?,
             addresses: pinned(directory, "addresses")?,
+            prefixes: pinned(directory, "prefixes")?,
+            paid: pinned(directory, "paid")?,
             devices: pinned(directory, "devices")?,
             holdings: pinned(directory, "holdings")?,
             counters: pinned(directory, "counters")?,
@@ -278,22 +293,45 @@ impl State {
             .map_err(Error::bpf(format!("write what port record {slot} has")))
     }
 
-    /// Forgets everything that a slot has; its record stays, for the count in it.
-    pub(crate) fn forget(&mut self, slot: u32, holdings: u32) -> Result<()> {
-        let of_slot = |what: &str| Error::bpf(format!("remove the {what} of port record {slot}"));
-        for number in 0..holdings {
-            let key = HoldingKey { slot, number };
-            let holding = match self.holdings.get(&key, 0) {
-                Ok(holding) => holding,
+    /// What a slot has, with the number of each.
+    pub(crate) fn holdings(&self, slot: u32, count: u32) -> Result<Vec<(u32, Holding)>> {
+        let mut found = Vec::new();
+        for number in 0..count {
+            match self.holdings.get(&HoldingKey { slot, number }, 0) {
+                Ok(holding) => found.push((number, holding)),
                 // Whoever made or removed the port was interrupted.
-                Err(MapError::KeyNotFound) => continue,
-                Err(error) => return Err(of_slot("holdings")(error)),
-            };
-            let Holding {
-                address, station, ..
-            } = holding;
+                Err(MapError::KeyNotFound) => {}
+                Err(error) => {
+                    let what = format!("read what port record {slot} has");
+                    return Err(Error::bpf(what)(error));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Forgets everything that a slot has; its record stays, for the count in it.
+    pub(crate) fn forget(&mut self, slot: u32, count: u32) -> Result<()> {
+        for (number, holding) in self.holdings(slot, count)? {
+            self.forget_one(slot, number, holding)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn forget_one(&mut self, slot: u32, number: u32, holding: Holding) -> Result<()> {
+        let of_slot = |what: &str| Error::bpf(format!("remove the {what} of port record {slot}"));
+        let Holding {
+            address, station, ..
+        } = holding;
+        match holding.kind {
+            HOLDS_PREFIX => {
+                let key = prefix_key(slot, &holding);
+                if self.prefixes.get(&key, 0).is_ok() {
+                    self.prefixes.remove(&key).map_err(of_slot("prefixes"))?;
+                }
+            }
             // What was refused in the end is another port's still.
-            if holding.kind == HOLDS_ADDRESS {
+            HOLDS_ADDRESS => {
                 if self
                     .addresses
                     .get(&address, 0)
@@ -303,14 +341,33 @@ impl State {
                         .remove(&address)
                         .map_err(of_slot("addresses"))?;
                 }
-            } else if self.stations.get(&station, 0).is_ok_and(|s| s.slot == slot) {
-                self.stations
-                    .remove(&station)
-                    .map_err(of_slot("stations"))?;
             }
-            self.holdings.remove(&key).map_err(of_slot("holdings"))?;
+            _ => {
+                if self.stations.get(&station, 0).is_ok_and(|s| s.slot == slot) {
+                    self.stations
+                        .remove(&station)
+                        .map_err(of_slot("stations"))?;
+                }
+            }
         }
-        Ok(())
+        let key = HoldingKey { slot, number };
+        self.holdings.remove(&key).map_err(of_slot("holdings"))
+    }
+
+    /// Lets a slot use the prefix of a holding.
+    pub(crate) fn add_prefix(&mut self, slot: u32, holding: &Holding) -> Result<()> {
+        self.prefixes
+            .insert(&prefix_key(slot, holding), 1, 0)
+            .map_err(Error::bpf(format!(
+                "write the prefixes of port record {slot}"
+            )))
+    }
+
+    /// Gives a slot all that it may send at once.
+    pub(crate) fn fill_bucket(&mut self, slot: u32) -> Result<()> {
+        self.paid
+            .set(slot, 0, 0)
+            .map_err(Error::bpf(format!("write the limit of port record {slot}")))
     }
 
     pub(crate) fn counters(&self, slot: u32) -> Result<Counters> {

@@ -81,6 +81,7 @@ impl Switch {
             host_mac: 0,
             netns: here.inode,
             flags: flags(new),
+            changing: 0,
             slots: FIRST_PORT,
         };
         let config = match &uplink {
@@ -117,17 +118,19 @@ impl Switch {
                 programs::attach(directory, &place, hook, device, uplink_link(hook))?;
             }
         }
-        state.set_config(Config {
-            state: STATE_READY,
-            flags: config.flags | hosts_flag(hosts),
-            ..config
-        })?;
-        Ok(Self {
+        let mut switch = Self {
             name: new.name.to_owned(),
             directory: directory.to_owned(),
             state,
             forgotten: Vec::new(),
-        })
+        };
+        switch.learn_host(here)?;
+        switch.state.set_config(Config {
+            state: STATE_READY,
+            flags: config.flags | hosts_flag(hosts),
+            ..config
+        })?;
+        Ok(switch)
     }
 
     /// Finds a switch by name, after finishing or undoing what an interrupted command left.
@@ -210,6 +213,9 @@ impl Switch {
         }
         self.repair_uplink()?;
         let config = self.state.config()?;
+        if config.changing != 0 {
+            self.finish_change(config)?;
+        }
         if config.flags & SWITCH_UPGRADING != 0 {
             // Classifiers are out of reach from elsewhere; the next command in the namespace goes on.
             if config.hooks() == Hooks::Tcx || Here::new()?.inode == config.netns {
@@ -303,7 +309,7 @@ impl Config {
     }
 }
 
-fn flags(new: &NewSwitch<'_>) -> u32 {
+fn flags(new: &NewSwitch<'_>) -> u16 {
     let answers = if new.answers { SWITCH_ANSWERS } else { 0 };
     let hooks = match new.hooks {
         Hooks::Tcx => 0,

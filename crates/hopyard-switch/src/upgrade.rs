@@ -1,7 +1,7 @@
 //! Putting the programs of another version in place of those that run.
 
 use crate::error::Result;
-use crate::here::device_name;
+use crate::here::{Here, device_name};
 use crate::layout::{Config, SWITCH_UPGRADING};
 use crate::programs::{self, Hook, Hooks, port_link, uplink_link};
 use crate::switch::{Switch, UPLINK, attached};
@@ -22,7 +22,11 @@ impl Switch {
             programs::unload(&self.directory)?;
             return Err(error);
         }
+        let here = Here::new()?;
         let config = self.state.config()?;
+        if here.inode == config.netns {
+            self.learn_host(&here)?;
+        }
         // From here on it is finished, by whoever comes next if not by us.
         self.state.set_config(Config {
             flags: config.flags | SWITCH_UPGRADING,

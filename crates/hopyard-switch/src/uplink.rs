@@ -219,6 +219,6 @@ pub(crate) fn others_of_the_host(what: &str, given: &[Mac], own: u64) -> Result<
     Ok(others)
 }
 
-pub(crate) fn hosts_flag(hosts: &[Mac]) -> u32 {
+pub(crate) fn hosts_flag(hosts: &[Mac]) -> u16 {
     if hosts.is_empty() { 0 } else { SWITCH_HOSTS }
 }

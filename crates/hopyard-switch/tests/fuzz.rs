@@ -20,16 +20,19 @@ mod packet;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod world;
 
+use std::io::Read;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use aya::programs::{ProgramError, SchedClassifier, TestRun, TestRunOptions};
-use hopyard_switch::{Counters, DROP_REASONS, Mac, NewPort, Switch};
+use hopyard_net::{Handle, LinkKind, MacvlanMode, NewLink};
+use hopyard_switch::{Broadcasts, Counters, DROP_REASONS, Mac, NewPort, Prefix, Switch};
 use make::Maker;
 use model::{Outcome, Party, Port, Rules};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use world::World;
+use world::{Kind, World};
 
 /// Frames of all tests together: a million, and as many as the kernel's test refuses to run.
 const FRAMES: usize = 1_020_000;
@@ -56,7 +59,7 @@ fn seed() -> u64 {
 fn ports() -> Vec<Port> {
     let ip = |text: &str| text.parse().unwrap();
     let own = |n: u8| vec![[2, 0, 0, 0, 0, n + 1]];
-    let mut ports: Vec<Port> = (0..10)
+    let mut ports: Vec<Port> = (0..18)
         .map(|n| Port {
             macs: own(n),
             ..Port::default()
@@ -78,32 +81,82 @@ fn ports() -> Vec<Port> {
     ports[8].macs.push([2, 0, 0, 0, 0, 0x88]);
     ports[9].vlan = 7;
     ports[9].allow_spoof = true;
+    ports[10].kind = Kind::Tap;
+    ports[11].kind = Kind::Tap;
+    ports[11].isolated = true;
+    ports[12].kind = Kind::Late;
+    ports[13].kind = Kind::Late;
+    ports[13].vlan = 7;
+    ports[13].isolated = true;
+    ports[14].prefixes = vec![(ip("192.0.2.64"), 26), (ip("2001:db8:0:1::"), 64)];
+    ports[14].ips = vec![ip("192.0.2.24")];
+    ports[15].router = true;
+    ports[15].dhcp_server = true;
+    ports[15].ips = vec![ip("2001:db8::15"), ip("192.0.2.25")];
+    ports[16].router = true;
+    ports[16].allow_spoof = true;
+    ports[17].mute = true;
+    ports[17].dhcp_server = true;
+    ports[17].prefixes = vec![(ip("::"), 0)];
     ports
+}
+
+/// The host's own addresses. They are at a device that is down, and the host answers no questions for them.
+const OF_HOST: [&str; 2] = ["192.0.2.50", "2001:db8::50"];
+
+fn give_addresses_to_host(name: &str) {
+    let handle = Handle::here().unwrap();
+    let kind = LinkKind::Macvlan {
+        lower: "up0".to_owned(),
+        mode: MacvlanMode::Bridge,
+    };
+    handle.add_link(&NewLink::new("alias", kind)).unwrap();
+    for (ip, prefix) in OF_HOST.into_iter().zip([32, 128]) {
+        handle
+            .add_address("alias", ip.parse().unwrap(), prefix)
+            .unwrap();
+    }
+    handle
+        .set_sysctl("net/ipv4/conf/all/arp_ignore", "8")
+        .unwrap();
+    Switch::open(name).unwrap().upgrade().unwrap();
 }
 
 /// A switch in namespaces of its own, and what it should do.
 fn build(name: &str, uplink: bool, answers: bool) -> (World, Rules) {
     let mut ports = ports();
-    let world = World::build(
-        name,
-        ports.len(),
-        uplink,
-        answers,
-        |n, new: &mut NewPort<'_>| {
-            let port = &ports[n];
-            new.macs = port.macs.iter().map(|mac| Mac(*mac)).collect();
-            new.ips.clone_from(&port.ips);
-            new.vlan = (port.vlan > 0).then_some(port.vlan);
-            new.isolated = port.isolated;
-            new.allow_spoof = port.allow_spoof;
-        },
-    );
+    let kinds: Vec<Kind> = ports.iter().map(|port| port.kind).collect();
+    let world = World::of_kinds(name, &kinds, uplink, answers, |n, new: &mut NewPort<'_>| {
+        let port = &ports[n];
+        new.macs = port.macs.iter().map(|mac| Mac(*mac)).collect();
+        new.ips.clone_from(&port.ips);
+        new.vlan = (port.vlan > 0).then_some(port.vlan);
+        new.isolated = port.isolated;
+        new.allow_spoof = port.allow_spoof;
+        let prefix = |(ip, bits): &(IpAddr, u8)| Prefix::new(*ip, *bits).unwrap();
+        new.prefixes = port.prefixes.iter().map(prefix).collect();
+        new.router = port.router;
+        new.dhcp_server = port.dhcp_server;
+        new.broadcasts = if port.mute {
+            Broadcasts::PerSecond(0)
+        } else {
+            Broadcasts::Unlimited
+        };
+    });
+    if uplink {
+        world.in_hub(|| give_addresses_to_host(world.name()));
+    }
     for (n, port) in ports.iter_mut().enumerate() {
         port.ifindex = world.in_hub(|| nix::net::if_::if_nametoindex(&*format!("p{n}")).unwrap());
     }
     let rules = Rules {
         host: uplink.then(|| world.mac("host")),
         answers,
+        of_host: OF_HOST
+            .iter()
+            .filter(|_| uplink)
+            .map(|ip| ip.parse().unwrap())
+            .collect(),
         ports,
     };
     (world, rules)
@@ -233,6 +286,16 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// Nobody else takes the frames that the taps got.
+fn empty_taps(world: &World, rules: &Rules) {
+    let mut buffer = [0; 2048];
+    for n in 0..rules.ports.len() {
+        if let Some(tap) = world.tap(&format!("g{n}")) {
+            while (&tap.0).read(&mut buffer).is_ok() {}
+        }
+    }
+}
+
 /// Where a party is among the counters.
 fn index(rules: &Rules, party: Party) -> usize {
     let ports = if rules.host.is_some() { 2 } else { 0 };
@@ -283,6 +346,7 @@ fn fuzz(name: &str, uplink: bool, answers: bool, percent: usize) -> Vec<Counters
                 })
                 .collect();
             bench.check(&cases, start, seed);
+            empty_taps(&world, &rules);
         }
         (bench.counters(), bench.refused)
     });
@@ -312,14 +376,14 @@ fn assert_reached(counters: &[Counters], but: &[&str]) {
 #[test]
 fn with_an_uplink() {
     let counters = fuzz("fuzz-up", true, false, 40);
-    assert_reached(&counters, &["unknown", "device"]);
+    assert_reached(&counters, &["unknown", "device", "checksum"]);
     assert!(counters.iter().all(|party| party.answered == 0));
 }
 
 #[test]
 fn with_an_uplink_and_answers() {
     let counters = fuzz("fuzz-answers", true, true, 40);
-    assert_reached(&counters, &["unknown", "device"]);
+    assert_reached(&counters, &["unknown", "device", "checksum"]);
     // Wire, host, and the ports that know of somebody: not themselves, not isolated.
     let answered: Vec<bool> = counters.iter().map(|party| party.answered > 0).collect();
     assert!(answered.contains(&true));
@@ -331,7 +395,7 @@ fn with_an_uplink_and_answers() {
 #[test]
 fn without_an_uplink() {
     let counters = fuzz("fuzz-alone", false, true, 20);
-    assert_reached(&counters, &["no_port", "device"]);
+    assert_reached(&counters, &["no_port", "device", "checksum"]);
 }
 
 #[test]

@@ -77,3 +77,51 @@ fn a_full_switch_says_so_and_is_as_it_was() {
     })
     .unwrap();
 }
+
+/// Needs root, as it makes a switch.
+#[test]
+fn a_change_that_was_interrupted_is_finished_by_the_next_command() {
+    let name = format!("change-{}", std::process::id());
+    let ns = NetNs::create().unwrap();
+    let hub = Handle::new(&ns).unwrap();
+    guest(&hub, "p0");
+    ns.run(|| {
+        let new = NewSwitch {
+            name: &name,
+            ..NewSwitch::default()
+        };
+        let mut switch = Switch::create(&new).unwrap();
+        let ip = "192.0.2.1".parse().unwrap();
+        let port = NewPort {
+            device: "p0",
+            ips: vec![ip],
+            ..NewPort::default()
+        };
+        switch.add_port(&port).unwrap();
+        // What `set_port` has done when it is killed as early as can be, and as late.
+        let mut config = switch.state.config().unwrap();
+        config.changing = 2;
+        switch.state.set_config(config).unwrap();
+        let mut record = switch.state.port(2).unwrap();
+        record.flags |= PORT_ISOLATED;
+        switch.state.set_port(2, record).unwrap();
+        let station = switch.state.stations.keys().next().unwrap().unwrap();
+        let found = |switch: &Switch| {
+            let station = switch.state.stations.get(&station, 0).unwrap();
+            let address = AddressKey::new(ip, 0);
+            let address = switch.state.addresses.get(&address, 0).unwrap();
+            let isolated = u32::from(PORT_ISOLATED);
+            (
+                station.port_flags & PORT_ISOLATED != 0,
+                address.port_flags & isolated != 0,
+            )
+        };
+        assert_eq!(found(&switch), (false, false));
+        drop(switch);
+        let switch = Switch::open(&name).unwrap();
+        assert_eq!(found(&switch), (true, true));
+        assert_eq!(switch.state.config().unwrap().changing, 0);
+        Switch::remove(&name).unwrap();
+    })
+    .unwrap();
+}

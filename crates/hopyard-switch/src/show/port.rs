@@ -58,6 +58,11 @@ fn bypassed_on_the_way_in(handle: &Handle, port: &PortSeen<'_>, found: &mut Find
 fn check_pair(record: &PortRecord, link: &Link, peer: &Link) -> Vec<String> {
     let name = &link.name;
     let mut warnings = Vec::new();
+    if !peer.up {
+        warnings.push(format!(
+            "the other end of `{name}` is down: the kernel drops frames to it, which are counted as given to it"
+        ));
+    }
     if peer.mtu != link.mtu {
         warnings.push(format!(
             "`{name}` has an MTU of {}, its other end one of {}",

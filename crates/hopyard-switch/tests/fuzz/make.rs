@@ -185,6 +185,7 @@ impl Maker<'_> {
             (0, _) => Ipv4Addr::UNSPECIFIED,
             (1, _) => Ipv4Addr::new(224, 0, 0, 1),
             (2, _) => Ipv4Addr::new(192, 0, 2, self.rng.random_range(10..30)),
+            (3, _) => Ipv4Addr::new(192, 0, 2, self.one(&[50, 63, 64, 77, 127, 128])),
             (_, Some(IpAddr::V4(own))) => own,
             _ => Ipv4Addr::new(192, 0, 2, 99),
         }
@@ -197,6 +198,7 @@ impl Maker<'_> {
             (1, _) => Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
             (2 | 3, _) => link_local(from),
             (4, _) => link_local(self.any_mac()),
+            (5, _) => Ipv6Addr::new(0x2001, 0xdb8, 0, self.one(&[0, 1, 2]), 0, 0, 0, 0x50),
             (_, Some(IpAddr::V6(own))) => own,
             _ => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 99),
         }
@@ -204,7 +206,7 @@ impl Maker<'_> {
 
     fn datagram(&mut self) -> Vec<u8> {
         let len = self.one(&[0, 0, 4, 18, 60]);
-        let to = self.one(&[67, 67, 68, 53]);
+        let to = self.one(&[67, 67, 68, 68, 53, 546]);
         let body = self.noise(len);
         udp(68, to, &body)
     }

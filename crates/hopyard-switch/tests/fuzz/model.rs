@@ -10,6 +10,7 @@ use crate::packet::{
     ROUTER_ADVERT, ROUTER_SOLICIT, ROUTING, SERVICE_TAG, SOLICIT, SOURCE_MAC, TARGET_MAC, UDP,
     VLAN_TAG,
 };
+use crate::world::Kind;
 
 type Mac = [u8; 6];
 
@@ -32,11 +33,22 @@ pub(crate) struct Port {
     pub(crate) vlan: u16,
     pub(crate) isolated: bool,
     pub(crate) allow_spoof: bool,
+    pub(crate) prefixes: Vec<(IpAddr, u8)>,
+    pub(crate) router: bool,
+    pub(crate) dhcp_server: bool,
+    /// It may send no broadcasts; the others any number.
+    pub(crate) mute: bool,
+    pub(crate) kind: Kind,
 }
 
 impl Port {
     fn is_held(&self) -> bool {
-        !self.ips.is_empty()
+        !self.ips.is_empty() || !self.prefixes.is_empty()
+    }
+
+    /// May it speak for other ports?
+    fn is_free(&self) -> bool {
+        self.allow_spoof && !self.is_held()
     }
 }
 
@@ -126,6 +138,8 @@ pub(crate) struct Rules {
     /// The host's address, if there is an uplink.
     pub(crate) host: Option<Mac>,
     pub(crate) answers: bool,
+    /// The host's own IP addresses, which are untagged.
+    pub(crate) of_host: Vec<IpAddr>,
     pub(crate) ports: Vec<Port>,
 }
 
@@ -288,6 +302,9 @@ impl Rules {
             way.says(way.origin, Event::Answered);
             return way.end_as(Verdict::Redirected, answer);
         }
+        if port.mute {
+            return way.end_dropped("broadcast");
+        }
         self.copies(&mut way, port.vlan, frame.len());
         if self.host.is_none() {
             return way.end(Verdict::Dropped);
@@ -303,14 +320,16 @@ impl Rules {
     /// One copy for each other port of the VLAN that isolation does not keep it from.
     fn copies(&self, way: &mut Way<'_>, vlan: u16, len: usize) {
         for (m, to) in self.ports.iter().enumerate() {
-            let kept = match way.origin {
-                Party::Port(n) => n == m || self.ports[n].isolated || to.isolated,
-                _ => false,
-            };
-            if kept || to.vlan != vlan {
+            if to.vlan != vlan || way.origin == Party::Port(m) {
                 continue;
             }
-            if len > LONGEST {
+            let isolated = match way.origin {
+                Party::Port(n) => self.ports[n].isolated || to.isolated,
+                _ => false,
+            };
+            if isolated {
+                way.drops("isolated");
+            } else if len > LONGEST {
                 way.drops("mtu");
             } else {
                 way.says(Party::Port(m), Event::Sent(len));
@@ -375,9 +394,6 @@ impl Rules {
         if is_reserved(to) {
             return Err("reserved");
         }
-        if port.allow_spoof && !port.is_held() {
-            return Ok(());
-        }
         let claims = Claims {
             rules: self,
             port,
@@ -385,8 +401,7 @@ impl Rules {
             packet: &frame[14..],
         };
         match kind {
-            IPV4 if port.is_held() => claims.ipv4(),
-            IPV4 => Ok(()),
+            IPV4 => claims.ipv4(),
             ARP => claims.arp(),
             IPV6 => claims.ipv6(),
             _ if port.is_held() => Err("protocol"),
@@ -404,7 +419,7 @@ impl Rules {
             let hidden = asker.is_some_and(|asker| {
                 owner == asker || self.ports[asker].isolated || self.ports[owner].isolated
             });
-            (!hidden).then(|| self.ports[owner].macs[0])
+            (!hidden).then(|| (self.ports[owner].macs[0], self.ports[owner].router))
         };
         match word(frame, 12)? {
             ARP => answer_arp(frame, known),
@@ -421,13 +436,13 @@ fn turn_round(answer: &mut [u8], owner: Mac) {
 }
 
 /// RFC 826; what asks whether an address is free, or says that it is taken, is for all (RFC 5227).
-fn answer_arp(frame: &[u8], known: impl Fn(IpAddr) -> Option<Mac>) -> Option<Vec<u8>> {
+fn answer_arp(frame: &[u8], known: impl Fn(IpAddr) -> Option<(Mac, bool)>) -> Option<Vec<u8>> {
     let message = frame.get(14..42)?;
     let (sender, target) = (&message[14..18], &message[24..28]);
     if message[..8] != [0, 1, 8, 0, 6, 4, 0, 1] || sender == [0; 4] || sender == target {
         return None;
     }
-    let owner = known(ipv4_at(message, 24).into())?;
+    let (owner, _) = known(ipv4_at(message, 24).into())?;
     let mut answer = frame.to_vec();
     turn_round(&mut answer, owner);
     answer[21] = 2;
@@ -438,7 +453,7 @@ fn answer_arp(frame: &[u8], known: impl Fn(IpAddr) -> Option<Mac>) -> Option<Vec
 }
 
 /// RFC 4861, 7.2.4: a solicitation from an address, with its sender's Ethernet address and no more.
-fn answer_nd(frame: &[u8], known: impl Fn(IpAddr) -> Option<Mac>) -> Option<Vec<u8>> {
+fn answer_nd(frame: &[u8], known: impl Fn(IpAddr) -> Option<(Mac, bool)>) -> Option<Vec<u8>> {
     let packet = frame.get(14..86)?;
     let message = &packet[40..];
     let is_plain = packet[0] >> 4 == 6
@@ -447,12 +462,13 @@ fn answer_nd(frame: &[u8], known: impl Fn(IpAddr) -> Option<Mac>) -> Option<Vec<
         && message[..2] == [SOLICIT, 0]
         && message[24..26] == [SOURCE_MAC, 1];
     let target = ipv6_at(message, 8);
-    let owner = known(target.into()).filter(|_| is_plain)?;
+    let (owner, router) = known(target.into()).filter(|_| is_plain)?;
+    let flags = if router { 0xe0 } else { 0x60 };
     let mut answer = frame.to_vec();
     turn_round(&mut answer, owner);
     answer[22..38].copy_from_slice(&target.octets());
     answer[38..54].copy_from_slice(&packet[8..24]);
-    answer[54..62].copy_from_slice(&[ADVERT, 0, 0, 0, 0x60, 0, 0, 0]);
+    answer[54..62].copy_from_slice(&[ADVERT, 0, 0, 0, flags, 0, 0, 0]);
     answer[78..80].copy_from_slice(&[TARGET_MAC, 1]);
     answer[80..86].copy_from_slice(&owner);
     let sum = internet_sum(&answer[22..86]) + 32 + u32::from(ICMPV6);
@@ -476,6 +492,19 @@ fn ipv6_at(data: &[u8], at: usize) -> Ipv6Addr {
     <[u8; 16]>::try_from(&data[at..at + 16]).unwrap().into()
 }
 
+fn is_within(ip: IpAddr, first: IpAddr, bits: u8) -> bool {
+    let bits = u32::from(bits);
+    match (ip, first) {
+        (IpAddr::V4(ip), IpAddr::V4(first)) => {
+            (u32::from(ip) ^ u32::from(first)).leading_zeros() >= bits
+        }
+        (IpAddr::V6(ip), IpAddr::V6(first)) => {
+            (u128::from(ip) ^ u128::from(first)).leading_zeros() >= bits
+        }
+        _ => false,
+    }
+}
+
 /// RFC 4291, appendix A.
 pub(crate) fn link_local(mac: Mac) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac;
@@ -492,21 +521,28 @@ struct Claims<'a> {
 }
 
 impl Claims<'_> {
-    fn owns(&self, ip: IpAddr) -> bool {
-        self.port.ips.contains(&ip) || ip == IpAddr::V6(link_local(self.from))
-    }
-
     /// May the port make others believe that the address is its own?
     fn may_claim(&self, ip: IpAddr) -> bool {
-        let nobodys = self.rules.owner_of_ip(ip, self.port.vlan).is_none();
-        self.owns(ip) || (!self.port.is_held() && nobodys)
+        let port = self.port;
+        if port.ips.contains(&ip) || ip == IpAddr::V6(link_local(self.from)) {
+            return true;
+        }
+        if self.rules.owner_of_ip(ip, port.vlan).is_some() {
+            return port.is_free();
+        }
+        if port.vlan == 0 && self.rules.of_host.contains(&ip) && !port.router {
+            return false;
+        }
+        let within = |(first, bits): &(IpAddr, u8)| is_within(ip, *first, *bits);
+        !port.is_held() || port.prefixes.iter().any(within)
     }
 
     fn arp(&self) -> Result<(), &'static str> {
-        let message = self.packet.get(..28).ok_or("malformed")?;
-        if message[..6] != [0, 1, 8, 0, 6, 4] {
-            return Err("malformed");
-        }
+        let free = self.port.is_free();
+        let message = self.packet.get(..28);
+        let Some(message) = message.filter(|message| message[..6] == [0, 1, 8, 0, 6, 4]) else {
+            return if free { Ok(()) } else { Err("malformed") };
+        };
         let (sender, target) = (ipv4_at(message, 14), ipv4_at(message, 24));
         // RFC 5227: a probe has no sender's address, and tries the target out.
         let claimed = if sender.is_unspecified() {
@@ -514,7 +550,7 @@ impl Claims<'_> {
         } else {
             sender
         };
-        if message[8..14] != self.from || !self.may_claim(claimed.into()) {
+        if (message[8..14] != self.from && !free) || !self.may_claim(claimed.into()) {
             return Err("arp");
         }
         Ok(())
@@ -522,20 +558,32 @@ impl Claims<'_> {
 
     fn ipv4(&self) -> Result<(), &'static str> {
         let packet = self.packet;
+        let held = self.port.is_held();
         if packet.len() < 20 || packet[0] >> 4 != 4 || packet[0] & 15 < 5 {
-            return Err("malformed");
+            return if held { Err("malformed") } else { Ok(()) };
         }
         let source = ipv4_at(packet, 12);
-        let asks_dhcp = || {
-            let whole = word(packet, 6) == Some(0) || word(packet, 6).unwrap() & 0x3fff == 0;
-            let ports = usize::from(packet[0] & 15) * 4;
-            packet[9] == UDP && whole && word(packet, ports + 2) == Some(67)
-        };
-        if self.owns(source.into()) || (source.is_unspecified() && asks_dhcp()) {
-            Ok(())
+        let fragment = word(packet, 6).unwrap();
+        let ports = usize::from(packet[0] & 15) * 4;
+        let has_port = packet[9] == UDP && fragment & 0x1fff == 0;
+        let port = word(packet, ports + 2).filter(|_| has_port);
+        let may_be_source = if source.is_unspecified() {
+            // Who asks for an address by DHCP has none.
+            fragment & 0x3fff == 0 && port == Some(67)
         } else {
-            Err("ip")
+            self.may_claim(source.into())
+        };
+        if held && !may_be_source {
+            return Err("ip");
         }
+        self.dhcp(port == Some(68))
+    }
+
+    fn dhcp(&self, is_answer: bool) -> Result<(), &'static str> {
+        if is_answer && !self.port.dhcp_server {
+            return Err("dhcp");
+        }
+        Ok(())
     }
 
     fn ipv6(&self) -> Result<(), &'static str> {
@@ -562,9 +610,12 @@ impl Claims<'_> {
         // Solicitations and reports of groups are sent before there is an address.
         let starts =
             source.is_unspecified() && matches!(kind, SOLICIT | ROUTER_SOLICIT | 131 | 132 | 143);
-        if self.port.is_held() && !self.owns(source.into()) && !starts {
+        if self.port.is_held() && !self.may_claim(source.into()) && !starts {
             return Err("ip");
         }
+        // What follows the packet in its frame is read as well.
+        let port = upper.at.filter(|_| upper.protocol == UDP);
+        self.dhcp(port.and_then(|at| word(frame, at + 2)) == Some(546))?;
         if !(ROUTER_SOLICIT..=REDIRECT).contains(&kind) {
             return Ok(());
         }
@@ -576,8 +627,7 @@ impl Claims<'_> {
 
     /// `tries`: the source is unspecified, which makes a solicitation duplicate address detection.
     fn nd(&self, kind: u8, message: &[u8], tries: bool) -> Result<(), &'static str> {
-        let held = self.port.is_held();
-        if held && matches!(kind, ROUTER_ADVERT | REDIRECT) {
+        if !self.port.router && matches!(kind, ROUTER_ADVERT | REDIRECT) {
             return Err("nd");
         }
         let fixed = match kind {
@@ -592,7 +642,7 @@ impl Claims<'_> {
             return Err("nd");
         }
         // Whose address a redirect gives is not its sender.
-        if kind == REDIRECT {
+        if kind == REDIRECT || self.port.is_free() {
             return Ok(());
         }
         self.options(options)

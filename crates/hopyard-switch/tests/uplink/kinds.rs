@@ -1,107 +1,22 @@
 //! Ports that are no pair: taps, and what the kernel or the switch refuses.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use hopyard_net::{Error, Handle, LinkKind, MacvlanMode, NewLink};
+use hopyard_net::{Error, LinkKind, MacvlanMode, NewLink};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
 use crate::frames::{BROADCAST, EXPERIMENT, frame};
 use crate::listen::Ear;
 use crate::site::{FAR_MAC, Site, guest_mac, space};
 use crate::skip::skip;
+use crate::world::tap::{TAP, TUN, Tap};
 
 const TAP_MAC: [u8; 6] = [2, 0, 0, 0, 0, 99];
-/// `IFF_TUN`, `IFF_TAP` and `IFF_NO_PI` (`linux/if_tun.h`).
-const TUN: u16 = 1;
-const TAP: u16 = 2;
-const NO_PACKET_INFO: u16 = 0x1000;
-/// A frame that is to come has come by then, and one that must not come would have.
-const QUIET: Duration = Duration::from_millis(40);
-
-/// `struct ifreq` as `TUNSETIFF` wants it.
-#[repr(C)]
-struct Request {
-    name: [u8; 16],
-    flags: u16,
-    rest: [u8; 22],
-}
-
-nix::ioctl_write_int!(tun_set_iff, b'T', 202);
-
-/// The program's end of a tap or tun device, which lasts as long as this.
-struct Tap(File);
-
-impl Tap {
-    fn open(handle: &Handle, name: &str, kind: u16) -> Self {
-        let mut request = Request {
-            name: [0; 16],
-            flags: kind | NO_PACKET_INFO,
-            rest: [0; 22],
-        };
-        request.name[..name.len()].copy_from_slice(name.as_bytes());
-        let open = || {
-            let file = File::options()
-                .read(true)
-                .write(true)
-                .custom_flags(libc::O_NONBLOCK)
-                .open("/dev/net/tun")
-                .unwrap();
-            let at = (&raw const request) as libc::c_ulong;
-            // SAFETY: `request` is a whole ifreq, and outlives the call.
-            unsafe { tun_set_iff(file.as_raw_fd(), at) }.unwrap();
-            file
-        };
-        let tap = Self(handle.ns().run(open).unwrap());
-        handle.set_up(name).unwrap();
-        assert!(handle.settle(name).unwrap());
-        tap
-    }
-
-    fn send(&mut self, frame: &[u8]) {
-        assert_eq!(self.0.write(frame).unwrap(), frame.len());
-    }
-
-    /// The frames of the experiments' type that came until none did for a while.
-    fn heard(&mut self) -> Vec<Vec<u8>> {
-        let mut all = Vec::new();
-        let mut deadline = Instant::now() + QUIET;
-        loop {
-            // Before the look: the last one begins when the while is over, and finds nothing.
-            let looked = Instant::now();
-            while let Some(frame) = self.one() {
-                if frame[12..14] == EXPERIMENT.to_be_bytes() {
-                    all.push(frame);
-                    deadline = Instant::now() + QUIET;
-                }
-            }
-            if looked >= deadline {
-                return all;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn one(&mut self) -> Option<Vec<u8>> {
-        let mut buffer = [0; 2048];
-        match self.0.read(&mut buffer) {
-            Ok(n) => Some(buffer[..n].to_vec()),
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                None
-            }
-        }
-    }
-}
 
 #[test]
 fn a_tap_is_a_port_like_another() {
     let site = Site::new("tap", 1);
-    let mut tap = Tap::open(&site.hub, "tap0", TAP);
+    let tap = Tap::open(&site.hub, "tap0", TAP);
     site.connect(false, |_, _| {});
     let port = |macs| NewPort {
         device: "tap0",
@@ -159,7 +74,7 @@ fn a_tap_is_a_port_like_another() {
     assert_eq!(parties[2].0.heard().len(), 1);
     assert_eq!(site.show().ports.len(), 1);
     // Another one may have its name and address.
-    let mut tap = Tap::open(&site.hub, "tap0", TAP);
+    let tap = Tap::open(&site.hub, "tap0", TAP);
     site.switch(|switch| switch.add_port(&port(vec![Mac(TAP_MAC)])).unwrap());
     ear.send(&frame(TAP_MAC, *mac, EXPERIMENT, b"again"));
     assert_eq!(tap.heard().len(), 1);
@@ -168,7 +83,7 @@ fn a_tap_is_a_port_like_another() {
 #[test]
 fn a_tap_whose_program_stopped_reading_harms_nobody_else() {
     let site = Site::new("full", 1);
-    let mut tap = Tap::open(&site.hub, "tap0", TAP);
+    let tap = Tap::open(&site.hub, "tap0", TAP);
     site.connect(false, |_, _| {});
     let port = NewPort {
         device: "tap0",

@@ -92,7 +92,7 @@ pub(crate) struct Seen {
 }
 
 /// Hears packets with their offloads.
-pub(crate) struct Offloads(Ear);
+pub(crate) struct Offloads(pub(crate) Ear);
 
 impl Offloads {
     pub(crate) fn open(handle: &Handle, device: &str, kind: u16) -> Self {

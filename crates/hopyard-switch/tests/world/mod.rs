@@ -1,5 +1,7 @@
 //! A switch with guests, a wire and ears everywhere.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -7,10 +9,14 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
+use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind, recv,
+    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind,
     sendto, socket,
 };
+
+pub(crate) mod tap;
+use tap::{TAP, Tap};
 
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
 /// Nobody's address.
@@ -23,8 +29,11 @@ const QUIET: Duration = Duration::from_millis(30);
 /// A packet socket on one device: hears what reached the stack, sends what it is given.
 struct Ear {
     name: String,
-    socket: OwnedFd,
-    device: u32,
+    /// A packet socket, or the program's end of a tap.
+    file: File,
+    /// The device of a packet socket; `None`: a tap.
+    device: Option<u32>,
+    kind: u16,
 }
 
 impl Ear {
@@ -45,16 +54,29 @@ impl Ear {
             .unwrap();
         Self {
             name: name.to_owned(),
-            socket,
-            device,
+            file: socket.into(),
+            device: Some(device),
+            kind,
+        }
+    }
+
+    fn of_tap(tap: &Tap, name: &str, kind: u16) -> Self {
+        Self {
+            name: name.to_owned(),
+            file: tap.0.try_clone().unwrap(),
+            device: None,
+            kind,
         }
     }
 
     fn hear(&self) -> Vec<Vec<u8>> {
         let mut heard = Vec::new();
         let mut buffer = [0; 2048];
-        while let Ok(n) = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-            heard.push(buffer[..n].to_vec());
+        while let Ok(n) = (&self.file).read(&mut buffer) {
+            // A tap hears frames of all types.
+            if self.device.is_some() || buffer[12..14] == self.kind.to_be_bytes() {
+                heard.push(buffer[..n].to_vec());
+            }
         }
         heard
     }
@@ -108,11 +130,25 @@ impl Ears {
     }
 }
 
+/// What a port is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A pair whose other end is in a namespace of its guest.
+    #[default]
+    Pair,
+    /// A pair whose other end moved there when it was a port already: frames to it take the queue.
+    Late,
+    /// A tap, whose guest is a program.
+    Tap,
+}
+
 /// Namespaces, devices and a switch; gone when this value goes.
 pub(crate) struct World {
     name: String,
     hub: NetNs,
     guests: Mutex<Vec<Option<NetNs>>>,
+    /// By the number of the guest.
+    taps: Vec<Option<Tap>>,
     far: Option<NetNs>,
     macs: Vec<(String, [u8; 6])>,
     ears: Ears,
@@ -161,6 +197,17 @@ impl World {
         answers: bool,
         change: impl Fn(usize, &mut NewPort<'_>),
     ) -> Self {
+        Self::of_kinds(name, &vec![Kind::Pair; guests], uplink, answers, change)
+    }
+
+    /// As [`World::build`], with a guest for each kind.
+    pub(crate) fn of_kinds(
+        name: &str,
+        kinds: &[Kind],
+        uplink: bool,
+        answers: bool,
+        change: impl Fn(usize, &mut NewPort<'_>),
+    ) -> Self {
         // Tests that stand at the same time may give one name, which no two switches of a host have.
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let nth = NEXT.fetch_add(1, Relaxed);
@@ -190,11 +237,17 @@ impl World {
         .unwrap()
         .unwrap();
         let mut spaces = Vec::new();
-        for n in 0..guests {
+        let mut taps = Vec::new();
+        for (n, kind) in kinds.iter().enumerate() {
             let ns = NetNs::create().unwrap();
             let mac = [2, 0, 0, 0, 0, n as u8 + 1];
             let device = format!("p{n}");
-            pair(&handle, &device, "eth0", &ns, mac);
+            let tap = (*kind == Kind::Tap).then(|| Tap::open(&handle, &device, TAP));
+            match kind {
+                Kind::Pair => pair(&handle, &device, "eth0", &ns, mac),
+                Kind::Late => pair(&handle, &device, "eth0", &hub, mac),
+                Kind::Tap => {}
+            }
             let mut port = NewPort {
                 device: &device,
                 ..NewPort::default()
@@ -203,14 +256,26 @@ impl World {
             hub.run(|| Switch::open(&name).unwrap().add_port(&port))
                 .unwrap()
                 .unwrap();
-            macs.push((format!("g{n}"), mac));
-            ears.push(Ear::open(&ns, "eth0", &format!("g{n}"), EXPERIMENT));
-            spaces.push(Some(ns));
+            let guest = format!("g{n}");
+            if *kind == Kind::Late {
+                let there = quiet(&ns);
+                handle.move_to("eth0", &ns).unwrap();
+                there.set_up("eth0").unwrap();
+                assert!(handle.settle(&device).unwrap() && there.settle("eth0").unwrap());
+            }
+            ears.push(match &tap {
+                Some(tap) => Ear::of_tap(tap, &guest, EXPERIMENT),
+                None => Ear::open(&ns, "eth0", &guest, EXPERIMENT),
+            });
+            macs.push((guest, mac));
+            spaces.push(tap.is_none().then_some(ns));
+            taps.push(tap);
         }
         Self {
             name,
             hub,
             guests: Mutex::new(spaces),
+            taps,
             far,
             macs,
             ears: Ears(ears),
@@ -237,8 +302,18 @@ impl World {
         let kind = frame
             .get(12..14)
             .map_or(0, |kind| u16::from_be_bytes([kind[0], kind[1]]));
-        let to = link_address(ear.device, kind);
-        sendto(ear.socket.as_raw_fd(), frame, &to, MsgFlags::empty())
+        let Some(device) = ear.device else {
+            let written = (&ear.file).write(frame);
+            return written.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap()));
+        };
+        let to = link_address(device, kind);
+        sendto(ear.file.as_raw_fd(), frame, &to, MsgFlags::empty())
+    }
+
+    /// The program's end of a guest's tap.
+    pub(crate) fn tap(&self, party: &str) -> Option<&Tap> {
+        let n: usize = party.strip_prefix('g')?.parse().ok()?;
+        self.taps[n].as_ref()
     }
 
     /// Who heard a frame of the experiments' type, how often, by name.
@@ -253,6 +328,10 @@ impl World {
     /// Further ears, for another type.
     pub(crate) fn ears_for(&self, kind: u16) -> Ears {
         let mut ears = Vec::new();
+        for (n, tap) in self.taps.iter().enumerate() {
+            let ear = |tap| Ear::of_tap(tap, &format!("g{n}"), kind);
+            ears.extend(tap.as_ref().map(ear));
+        }
         for (n, ns) in self.guests.lock().unwrap().iter().enumerate() {
             if let Some(ns) = ns {
                 ears.push(Ear::open(ns, "eth0", &format!("g{n}"), kind));

@@ -297,6 +297,7 @@ Examples:
   hopyard switch create guests --uplink eth0
   hopyard switch port add guests veth-web                       the guest's MAC is read from the other end
   hopyard switch port add guests tap3 --mac 02:00:00:00:00:03 --ip 192.0.2.3 --vlan 7 --isolated
+  hopyard switch port set guests veth-web --isolated
   hopyard switch show guests
   hopyard switch stats guests --watch
   hopyard switch uplink guests eth0                             after eth0 was made again
@@ -382,6 +383,19 @@ pub(super) struct PortArgs {
     pub(super) command: PortCommand,
 }
 
+/// Whether a port is to have something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum OnOff {
+    On,
+    Off,
+}
+
+impl From<OnOff> for bool {
+    fn from(value: OnOff) -> Self {
+        value == OnOff::On
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum PortCommand {
     /// Bind a device: a veth's or netkit's end on the host, a tap, a macvtap
@@ -396,6 +410,9 @@ pub(super) enum PortCommand {
         /// An IP address that the guest may use; without any it may use all
         #[arg(long, value_name = "A")]
         ip: Vec<std::net::IpAddr>,
+        /// A prefix whose addresses the guest may use (SLAAC, privacy addresses); other ports may have the same
+        #[arg(long, value_name = "P")]
+        ip_prefix: Vec<hopyard_switch::Prefix>,
         /// Its VLAN: untagged here, tagged at the uplink
         #[arg(long, value_name = "V")]
         vlan: Option<u16>,
@@ -409,6 +426,35 @@ pub(super) enum PortCommand {
         /// into the guest's namespace
         #[arg(long)]
         queued: bool,
+        /// Let it send router advertisements and redirects, and claim the addresses of the host and its gateways
+        #[arg(long)]
+        router: bool,
+        /// Let it answer DHCP
+        #[arg(long)]
+        dhcp_server: bool,
+        /// Broadcasts and multicasts that it may send a second (`unlimited`: any number); 10 seconds' worth at once
+        #[arg(long, value_name = "N", default_value_t)]
+        broadcasts: hopyard_switch::Broadcasts,
+    },
+    /// Change what a port may do; no frame is lost
+    #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+    Set {
+        /// The switch
+        name: String,
+        /// The device
+        device: String,
+        /// Let it talk to the uplink and the host only, or to all
+        #[arg(long, group = "change", value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
+        isolated: Option<OnOff>,
+        /// Let it send router advertisements and redirects, and claim the addresses of the host and its gateways
+        #[arg(long, group = "change", value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
+        router: Option<OnOff>,
+        /// Let it answer DHCP
+        #[arg(long, group = "change", value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
+        dhcp_server: Option<OnOff>,
+        /// Broadcasts and multicasts that it may send a second (`unlimited`: any number)
+        #[arg(long, group = "change", value_name = "N")]
+        broadcasts: Option<hopyard_switch::Broadcasts>,
     },
     /// Take a device away; the device itself stays
     Del {

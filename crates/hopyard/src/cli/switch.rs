@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use hopyard_switch::{
-    Counters, NewPort, NewSwitch, NewUplink, PartyStats, Shown, ShownPort, Switch,
+    Counters, NewPort, NewSwitch, NewUplink, PartyStats, PortChange, Shown, ShownPort, Switch,
 };
 use serde::Serialize;
 
@@ -73,18 +73,40 @@ fn port(command: PortCommand) -> Done {
             device,
             mac,
             ip,
+            ip_prefix,
             vlan,
             isolated,
             allow_spoof,
             queued,
+            router,
+            dhcp_server,
+            broadcasts,
         } => Switch::open(&name)?.add_port(&NewPort {
             device: &device,
             macs: mac,
             ips: ip,
+            prefixes: ip_prefix,
             vlan,
             isolated,
             allow_spoof,
             queued,
+            router,
+            dhcp_server,
+            broadcasts,
+        })?,
+        PortCommand::Set {
+            name,
+            device,
+            isolated,
+            router,
+            dhcp_server,
+            broadcasts,
+        } => Switch::open(&name)?.set_port(&PortChange {
+            device: &device,
+            isolated: isolated.map(bool::from),
+            router: router.map(bool::from),
+            dhcp_server: dhcp_server.map(bool::from),
+            broadcasts,
         })?,
         PortCommand::Del { name, device } => Switch::open(&name)?.remove_port(&device)?,
     }
@@ -151,11 +173,7 @@ fn show_text(shown: &Shown) -> String {
         table.add_row([
             port.device.clone(),
             lines(&port.macs),
-            if port.ips.is_empty() {
-                "any".to_owned()
-            } else {
-                lines(&port.ips)
-            },
+            addresses(port),
             port.vlan
                 .map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
             port.mtu_bytes.to_string(),
@@ -175,16 +193,34 @@ fn lines<T: ToString>(items: &[T]) -> String {
         .join("\n")
 }
 
-fn rules(port: &ShownPort) -> String {
-    let words: Vec<&str> = [(port.isolated, "isolated"), (port.allow_spoof, "may spoof")]
-        .iter()
-        .filter_map(|(set, word)| set.then_some(*word))
-        .collect();
-    if words.is_empty() {
-        "-".to_owned()
+fn addresses(port: &ShownPort) -> String {
+    let ips = port.ips.iter().map(ToString::to_string);
+    let prefixes = port.prefixes.iter().map(ToString::to_string);
+    let all: Vec<String> = ips.chain(prefixes).collect();
+    if all.is_empty() {
+        "any".to_owned()
     } else {
-        words.join(", ")
+        all.join("\n")
     }
+}
+
+fn rules(port: &ShownPort) -> String {
+    let words = [
+        (port.isolated, "isolated"),
+        (port.allow_spoof, "may spoof"),
+        (port.router, "router"),
+        (port.dhcp_server, "DHCP server"),
+    ];
+    let mut words: Vec<String> = words
+        .iter()
+        .filter(|(set, _)| *set)
+        .map(|(_, word)| (*word).to_owned())
+        .collect();
+    words.push(port.broadcasts_per_second.map_or_else(
+        || "any number of broadcasts".to_owned(),
+        |limit| format!("{limit} broadcasts/s"),
+    ));
+    words.join(", ")
 }
 
 #[derive(Serialize)]

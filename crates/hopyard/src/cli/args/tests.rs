@@ -27,3 +27,50 @@ fn axes_are_checked_where_they_are_typed() {
             .contains("there is no axis `colour`")
     );
 }
+
+fn port_command(words: &[&str]) -> Result<PortCommand, String> {
+    let all = ["hopyard", "switch", "port"].into_iter();
+    let all = all.chain(words.iter().copied());
+    match Args::try_parse_from(all)
+        .map_err(|error| error.to_string())?
+        .command
+    {
+        Command::Switch(SwitchArgs {
+            command: SwitchCommand::Port(port),
+        }) => Ok(port.command),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+#[test]
+fn a_change_of_a_port_says_what_changes() {
+    let set = |words: &[&str]| port_command(&[&["set", "s", "va"], words].concat());
+    let is_isolated = |words: &[&str]| match set(words) {
+        Ok(PortCommand::Set { isolated, .. }) => isolated.map(bool::from),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(is_isolated(&["--isolated"]), Some(true));
+    assert_eq!(is_isolated(&["--isolated", "off"]), Some(false));
+    assert_eq!(is_isolated(&["--router", "--dhcp-server", "off"]), None);
+    assert!(set(&[]).unwrap_err().contains("--isolated"));
+    assert!(set(&["--isolated", "perhaps"]).is_err());
+    let error = set(&["--broadcasts", "many"]).unwrap_err();
+    assert!(error.contains("`unlimited`"), "{error}");
+}
+
+#[test]
+fn a_port_has_a_limit_of_broadcasts_and_no_server_unasked() {
+    let Ok(PortCommand::Add {
+        router,
+        dhcp_server,
+        broadcasts,
+        ..
+    }) = port_command(&["add", "s", "va"])
+    else {
+        panic!("it is no port to add");
+    };
+    assert!(!router && !dhcp_server);
+    assert_eq!(broadcasts.per_second(), Some(100));
+    let error = port_command(&["add", "s", "va", "--ip-prefix", "fd00::1/64"]).unwrap_err();
+    assert!(error.contains("fd00::/64"), "{error}");
+}

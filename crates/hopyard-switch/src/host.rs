@@ -1,0 +1,135 @@
+//! The addresses of the host and of its gateways behind the uplink, which no port may claim.
+
+use std::collections::BTreeSet;
+
+use hopyard_net::{Handle, Link};
+
+use crate::error::{Error, Result};
+use crate::here::{Here, device_name};
+use crate::layout::{
+    Address, AddressKey, FIRST_PORT, HOLDS_ADDRESS, Holding, PortRecord, SLOT_HOST, SLOT_WIRE,
+};
+use crate::switch::Switch;
+
+/// Devices above each other that are looked through; more stand nowhere.
+const DEEPEST: usize = 8;
+
+/// Addresses with the slot they are kept under, [`SLOT_HOST`] or [`SLOT_WIRE`].
+type Known = BTreeSet<(u32, AddressKey)>;
+
+impl Switch {
+    /// Takes the addresses of the host and its gateways into the table, and those that it has no longer out of it.
+    pub(crate) fn learn_host(&mut self, here: &Here) -> Result<()> {
+        let now = self.addresses_of_host(&here.handle)?;
+        for slot in [SLOT_HOST, SLOT_WIRE] {
+            let keys = |known: &Known| -> BTreeSet<AddressKey> {
+                known
+                    .iter()
+                    .filter(|(of, _)| *of == slot)
+                    .map(|(_, key)| *key)
+                    .collect()
+            };
+            self.learn(slot, &keys(&now))?;
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, slot: u32, now: &BTreeSet<AddressKey>) -> Result<()> {
+        let count = self.state.port(slot)?.holdings;
+        let held = self.state.holdings(slot, count)?;
+        let same = held.len() == now.len() && held.iter().all(|(_, h)| now.contains(&h.address));
+        if same {
+            return Ok(());
+        }
+        // Interrupted, the list is longer than what there is, which whoever comes next finds.
+        let wanted = u32::try_from(now.len()).unwrap_or(u32::MAX);
+        let record = |holdings| PortRecord {
+            holdings,
+            ..PortRecord::default()
+        };
+        self.state.set_port(slot, record(count.max(wanted)))?;
+        for (number, holding) in held {
+            if !now.contains(&holding.address) {
+                self.state.forget_one(slot, number, holding)?;
+            }
+        }
+        for (number, key) in now.iter().enumerate() {
+            let holding = Holding {
+                kind: HOLDS_ADDRESS,
+                address: *key,
+                ..Holding::default()
+            };
+            self.state.hold(slot, number, holding)?;
+            // A port was given it by --ip: whoever did that knows better.
+            let owner = self.state.addresses.get(key, 0).map(|address| address.slot);
+            if owner.is_ok_and(|owner| owner >= FIRST_PORT) {
+                continue;
+            }
+            let address = Address {
+                slot,
+                ..Address::default()
+            };
+            self.state
+                .addresses
+                .insert(key, address, 0)
+                .map_err(Error::bpf(format!("write the address {}", key.ip())))?;
+        }
+        self.state.set_port(slot, record(wanted))
+    }
+
+    /// Addresses of the host that the table does not have.
+    pub(crate) fn unknown_of_host(&self, handle: &Handle) -> Result<Vec<AddressKey>> {
+        let now = self.addresses_of_host(handle)?;
+        let unknown = now
+            .into_iter()
+            .filter(|(slot, key)| *slot == SLOT_HOST && self.state.addresses.get(key, 0).is_err());
+        Ok(unknown.map(|(_, key)| key).collect())
+    }
+
+    fn addresses_of_host(&self, handle: &Handle) -> Result<Known> {
+        let mut known = Known::new();
+        let Some(uplink) = device_name(self.state.config()?.uplink) else {
+            return Ok(known);
+        };
+        let uplink = handle.link(&uplink)?;
+        for (device, ip) in handle.addresses()? {
+            if let Some(vlan) = self.vlan_of(handle, &uplink, device) {
+                known.insert((SLOT_HOST, AddressKey::new(ip, vlan)));
+            }
+        }
+        for (device, ip) in handle.gateways()? {
+            if let Some(vlan) = self.vlan_of(handle, &uplink, device) {
+                let key = AddressKey::new(ip, vlan);
+                if !known.contains(&(SLOT_HOST, key)) {
+                    known.insert((SLOT_WIRE, key));
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// The VLAN by which a device of the host uses the uplink; `None`: it does not.
+    fn vlan_of(&self, handle: &Handle, uplink: &Link, mut device: u32) -> Option<u16> {
+        let mut vlan = None;
+        for _ in 0..DEEPEST {
+            if device == uplink.index || Some(device) == uplink.master {
+                return Some(vlan.unwrap_or(0));
+            }
+            // Thousands of ports may have addresses of their own.
+            if self.state.slot_of(device).is_some() {
+                return None;
+            }
+            // It may be gone since.
+            let link = handle.link(&device_name(device)?).ok()?;
+            match link.kind.as_deref() {
+                // A tag within a tag is no port's.
+                Some("vlan") if vlan.is_some() => return None,
+                Some("vlan") => vlan = link.vlan,
+                Some("macvlan" | "macvtap" | "ipvlan" | "ipvtap") => {}
+                _ => return None,
+            }
+            device = link.lower.filter(|_| link.lower_ns.is_none())?;
+        }
+        None
+    }
+}
