@@ -123,11 +123,7 @@ fn one(
         } else {
             BTreeMap::new()
         },
-        device_drops: measured
-            .iter()
-            .flat_map(|m| &m.devices)
-            .map(|d| d.dropped)
-            .sum(),
+        device_drops: device_drops(measured),
         lost_datagrams: lost(measured, load),
         searches: measured.iter().filter_map(|m| m.search.clone()).collect(),
         flows: flows(measured),
@@ -192,15 +188,17 @@ fn split(measured: &[&Measurement]) -> BTreeMap<String, f64> {
         .collect()
 }
 
-fn lost(measured: &[&Measurement], load: LoadKind) -> u64 {
-    match load {
-        _ if load.is_udp_stream() => measured
-            .iter()
-            .map(|m| m.sent.messages.saturating_sub(m.received.messages))
-            .sum(),
-        LoadKind::UdpRr => measured.iter().map(|m| m.timeouts).sum(),
-        _ => 0,
-    }
+fn device_drops(measured: &[&Measurement]) -> Option<u64> {
+    let devices = measured.iter().flat_map(|m| &m.devices);
+    (!measured.is_empty()).then(|| devices.map(|device| device.dropped).sum())
+}
+
+fn lost(measured: &[&Measurement], load: LoadKind) -> Option<u64> {
+    let lost = |m: &&Measurement| match load {
+        LoadKind::UdpRr => m.timeouts,
+        _ => m.sent.messages.saturating_sub(m.received.messages),
+    };
+    (!measured.is_empty() && !load.is_tcp()).then(|| measured.iter().map(lost).sum())
 }
 
 /// Each flow of numbered datagrams over all samples.

@@ -86,6 +86,7 @@ impl Quantity {
     #[must_use]
     pub fn more_is_better(&self) -> Option<bool> {
         match self.name {
+            "send_errors_per_s" => Some(false),
             name if name.ends_with("_bps") || name.ends_with("_per_s") => Some(true),
             name if ["cpu_ns", "latency_", "jitter_"]
                 .iter()

@@ -273,9 +273,9 @@ fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
     for ((at, place, name), judged) in places.into_iter().zip(judged) {
         let report = VerdictReport {
             base: evidence.cells[contests[at].ranked[0]].path.clone(),
-            ratio: judged.ratio,
             verdict: (!evidence.summary.quick_look).then_some(judged.verdict),
-            smallest_detectable: judged.smallest_detectable,
+            smallest_detectable: judged.detectable(),
+            ratio: judged.ratio,
         };
         answers[at][place].insert(name.to_owned(), report);
     }

@@ -56,9 +56,9 @@ pub(super) fn fill(
             name.to_owned(),
             VerdictReport {
                 base,
-                ratio: judged.ratio,
                 verdict: (!quick_look).then_some(judged.verdict),
-                smallest_detectable: judged.smallest_detectable,
+                smallest_detectable: judged.detectable(),
+                ratio: judged.ratio,
             },
         );
     }

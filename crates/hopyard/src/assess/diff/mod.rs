@@ -307,9 +307,9 @@ fn compared(entry: Entry, judged: Judged, quick_look: bool) -> QuantityDiff {
         a,
         b,
         change: change.filter(|_| verdict == Some(Verdict::Different)),
-        ratio: judged.ratio,
         verdict,
-        smallest_detectable: Some(judged.smallest_detectable).filter(|s| s.is_finite()),
+        smallest_detectable: judged.detectable(),
+        ratio: judged.ratio,
         trips_gate: None,
         gate_catches_ratio: None,
     }

@@ -25,6 +25,13 @@ pub static QUANTITIES: &[Quantity] = &[
         loads: LoadKind::is_udp_stream,
         compared: false,
     },
+    // Calls that the sender's kernel refused for want of buffers.
+    Quantity {
+        name: "send_errors_per_s",
+        kind: Kind::Value(|m, _| per_second(m, Some(m.send_errors))),
+        loads: LoadKind::is_udp_stream,
+        compared: false,
+    },
     Quantity {
         name: "packets_per_s",
         kind: Kind::Value(|m, _| Some(float(m.received.messages) / window_s(m))),
