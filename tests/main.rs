@@ -18,6 +18,7 @@ mod broken;
 mod claims;
 mod conformance;
 mod containers;
+mod cpu;
 mod diff;
 mod directories;
 mod doctor;

@@ -87,15 +87,16 @@ fn one(
         // A cell that failed now and then has figures all the same, and says that it did.
         None => (CellStatus::Failed, Some(first_cause(&failures))),
     };
+    let tolerance = header.cpu_tolerance();
     let mut estimates = BTreeMap::new();
     let mut two_modes = BTreeMap::new();
     for quantity in QUANTITIES.iter().filter(|q| q.applies(load)) {
-        if let Some(estimate) = quantity.estimate(measured, load, header.confidence) {
+        if let Some(estimate) = quantity.estimate(measured, load, tolerance, header.confidence) {
             estimates.insert(quantity.name.to_owned(), estimate);
         }
         let values: Vec<f64> = measured
             .iter()
-            .filter_map(|m| quantity.value(m, load))
+            .filter_map(|m| quantity.value(m, load, tolerance))
             .collect();
         if decides_width(quantity.name, load, &planned.cell.axes)
             && let Ok(values) = Samples::new(&values)

@@ -6,7 +6,8 @@ use super::cells::of_block;
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width};
 use crate::model::{Base, CellReport, Sample, VerdictReport};
-use crate::stats;
+use crate::plan::FOR_A_VERDICT;
+use crate::stats::{self, Judged, Verdict};
 use crate::store::Header;
 
 /// Where a comparison of the table belongs.
@@ -38,7 +39,7 @@ pub(super) fn fill(
     for (place, name, (one, other)) in with_base.chain(beside) {
         let load = header.cells[one].cell.load;
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(load)) {
-            let (own, others) = paired(samples, one, other, quantity, load);
+            let (own, others) = paired(header, samples, [one, other], quantity);
             if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
                 places.push((place, name.clone(), quantity.name));
                 table.push(comparison);
@@ -56,13 +57,19 @@ pub(super) fn fill(
             name.to_owned(),
             VerdictReport {
                 base,
-                verdict: (!quick_look).then_some(judged.verdict),
+                verdict: verdict_of(&judged, quick_look),
                 smallest_detectable: judged.detectable(),
                 ratio: judged.ratio,
             },
         );
     }
     answers
+}
+
+/// What a comparison shows. In a quick look it shows nothing, nor does one whose figure too few blocks have in both cells.
+pub(super) fn verdict_of(judged: &Judged, quick_look: bool) -> Option<Verdict> {
+    let is_enough = judged.ratio.n >= FOR_A_VERDICT as usize;
+    (!quick_look && is_enough).then_some(judged.verdict)
 }
 
 /// The base of a cell and its index: the plan's where it has the same cell; where that is a path that
@@ -94,13 +101,14 @@ pub(super) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> 
 
 /// Values of two cells in the blocks that have both.
 pub(super) fn paired(
+    header: &Header,
     samples: &[&Sample],
-    one: usize,
-    other: usize,
+    [one, other]: [usize; 2],
     quantity: &Quantity,
-    load: crate::model::LoadKind,
 ) -> (Vec<f64>, Vec<f64>) {
-    let of = |cell: usize, block: u32| quantity.value(of_block(samples, cell, block)?, load);
+    let (load, tolerance) = (header.cells[one].cell.load, header.cpu_tolerance());
+    let of =
+        |cell: usize, block: u32| quantity.value(of_block(samples, cell, block)?, load, tolerance);
     let mut blocks: Vec<u32> = samples
         .iter()
         .filter(|s| s.cell == one)
@@ -142,7 +150,7 @@ fn log_series(
             .iter()
             .filter(|q| decides_width(q.name, load, &planned.cell.axes))
         {
-            let (own, others) = paired(samples, cell, other, quantity, load);
+            let (own, others) = paired(header, samples, [cell, other], quantity);
             let log = |(own, theirs): (&f64, &f64)| {
                 let unit = if other == cell { 1.0 } else { *theirs };
                 (own / unit).ln()

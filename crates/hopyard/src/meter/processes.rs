@@ -42,6 +42,12 @@ impl Clocks {
         Self::read(|pid| kind_of(pid, |name, flags| !never_ours(name, flags)))
     }
 
+    /// Of one process.
+    #[cfg(test)]
+    pub(super) fn of(pid: i32, ns: u64) -> Self {
+        Self([(pid, ns)].into())
+    }
+
     fn read(wanted: impl Fn(i32) -> bool) -> Result<Self, Error> {
         let mut clocks = HashMap::new();
         for pid in processes()? {

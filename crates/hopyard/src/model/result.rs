@@ -186,7 +186,7 @@ pub struct VerdictReport {
     pub base: String,
     /// This cell over the base.
     pub ratio: Estimate,
-    /// The verdict; absent in a quick look.
+    /// The verdict; absent in a quick look, and where fewer blocks than a verdict needs have the quantity in both cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Smallest |ratio − 1| that this run would have shown four times out of five; absent where it could show nothing.
@@ -237,6 +237,8 @@ pub enum WarningCode {
     ForeignForks,
     /// The hypervisor took more than 1 %.
     Steal,
+    /// Samples have no figures of CPU time, because it is not known closely enough.
+    CpuUnknown,
     /// /proc/stat does not add up: no split into user, system, softirq.
     Closure,
     /// Both ends ran on one CPU though nobody asked for it.

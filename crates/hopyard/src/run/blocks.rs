@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
-use crate::measure;
+use crate::measure::{self, QuietCores};
 use crate::model::{Measurement, Outcome, ProfileWindow, Sample};
 use crate::stats;
 use crate::store::{End, Record};
@@ -157,7 +157,7 @@ impl<'a> Blocks<'a> {
             .filter(|&i| header.cells[i].unsupported.is_none())
             .collect();
         cells.shuffle(&mut order(header.seed, block, attempt));
-        let quiet_cores = self.prepared.sampler.quiet_cores().map_err(stop)?;
+        let quiet = self.prepared.sampler.quiet_cores().map_err(stop)?;
         let (mut steal_ns, mut time_ns, mut failed) = (0.0, 0.0, false);
         for (done, &index) in cells.iter().enumerate() {
             if self.out_of_time() {
@@ -165,7 +165,7 @@ impl<'a> Blocks<'a> {
             }
             observer.measuring(block, done, cells.len(), &header.cells[index].cell);
             let started = self.offset + self.began.elapsed();
-            let outcome = match self.measure(index, quiet_cores, observer)? {
+            let outcome = match self.measure(index, quiet, observer)? {
                 Ok(measured) => {
                     steal_ns += measured.cpu.steal_ns;
                     time_ns += measured.cpu.elapsed_ns * f64::from(measured.cpu.cpus);
@@ -208,7 +208,7 @@ impl<'a> Blocks<'a> {
     fn measure(
         &mut self,
         index: usize,
-        quiet_cores: f64,
+        quiet: QuietCores,
         observer: &mut dyn Observer,
     ) -> Result<Result<Measurement, String>, Stop> {
         let cell = &self.prepared.header.cells[index].cell;
@@ -217,7 +217,7 @@ impl<'a> Blocks<'a> {
                 "not tried again after {HOPELESS} failures in a row"
             )));
         }
-        match self.prepared.sampler.measure(cell, quiet_cores) {
+        match self.prepared.sampler.measure(cell, quiet) {
             Ok(measurement) => {
                 self.failures[index] = None;
                 Ok(Ok(measurement))
