@@ -19,6 +19,7 @@ mod chance;
 mod claims;
 mod conformance;
 mod containers;
+mod cpu;
 mod diff;
 mod directories;
 mod doctor;

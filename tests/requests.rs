@@ -88,9 +88,14 @@ fn wrong_values_say_what_is_right() {
             (["--blocks", "9..3"], ["9..3", "block"]),
             (["--blocks", "many"], ["many", "block"]),
             (["--half-width", "a bit"], ["a bit", "%"]),
+            (
+                ["--half-width", "0%"],
+                ["`0%` is not a half-width", "above 0%"],
+            ),
             (["--confidence", "200%"], ["200%", "confidence"]),
             (["--confidence", "0"], ["0", "confidence"]),
             (["--time-limit", "soon"], ["`soon` is not a time", "2m"]),
+            (["--time-limit", "0s"], ["out of bounds", "from 500ms"]),
             (["--seed", "x"], ["x", "--seed"]),
             (["--colour", "red"], ["--colour", "unexpected argument"]),
         ] {
@@ -224,6 +229,9 @@ fn a_plan_file_is_wrong_in_a_line_at_a_key() {
             ("blocks", "\"7..3\"", "7..3"),
             ("confidence", "\"101%\"", "101%"),
             ("margin", "\"much\"", "much"),
+            ("margin", "\"0%\"", "`0%` is not a margin"),
+            ("half_width", "\"0%\"", "`0%` is not a half-width"),
+            ("time_limit", "\"0s\"", "out of bounds"),
             ("warm_up", "\"now\"", "is not a time"),
             ("time_limit", "\"never\"", "is not a time"),
         ] {

@@ -34,11 +34,11 @@ pub fn throughput(load: LoadKind, m: &Measurement) -> f64 {
     units as f64 * 1e9 / m.window_ns as f64
 }
 
-/// CPU ns per unit. Rates on either side, since the CPU window and the traffic's window are not of
+/// CPU ns per unit: half way between the bounds, which are one where nothing was stolen. Rates on either side, since the CPU window and the traffic's window are not of
 /// one length to the ns.
 #[must_use]
 pub fn demand_ns(load: LoadKind, m: &Measurement) -> f64 {
-    (m.cpu.net_ns() / m.cpu.elapsed_ns) * 1e9 / throughput(load, m)
+    (m.cpu.net().middle_ns() / m.cpu.elapsed_ns) * 1e9 / throughput(load, m)
 }
 
 /// Gbit/s that the receiver took in.

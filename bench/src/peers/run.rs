@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hopyard::{measure, note, signals};
+use hopyard::measure::{self, QuietCores};
+use hopyard::{note, signals};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -57,14 +58,14 @@ pub(crate) fn run(
         .flat_map(|&scenario| scenario.tools.iter().map(move |&tool| (scenario, tool)))
         .collect();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let quiet = measure::Sampler::new(sampler.window, Duration::ZERO)?;
+    let idle = measure::Sampler::new(sampler.window, Duration::ZERO)?;
     let began = Instant::now();
     let mut taken = Vec::new();
     for block in 0..blocks {
         cells.shuffle(&mut random);
-        let quiet_cores = quiet.quiet_cores()?;
+        let quiet = idle.quiet_cores()?;
         for (scenario, tool) in &cells {
-            let outcome = attempt(sampler, scenario, *tool, quiet_cores)?;
+            let outcome = attempt(sampler, scenario, *tool, quiet)?;
             if let Outcome::Failed(why) = &outcome {
                 note(format_args!(
                     "block {}, {}, {tool}: {why}",
@@ -82,9 +83,9 @@ pub(crate) fn run(
         }
         let left = began.elapsed() / (block + 1) * (blocks - block - 1);
         note(format_args!(
-            "block {} of {blocks} done; the machine alone used {:.1} % of a CPU; {} s to go",
+            "block {} of {blocks} done; the machine alone used {:.1} % of a CPU at most; {} s to go",
             block + 1,
-            quiet_cores * 100.0,
+            quiet.most * 100.0,
             left.as_secs()
         ));
     }
@@ -96,11 +97,11 @@ fn attempt(
     sampler: &Sampler,
     scenario: &Scenario,
     tool: Tool,
-    quiet_cores: f64,
+    quiet: QuietCores,
 ) -> Result<Outcome> {
     let mut last = Outcome::Failed(String::new());
     for _ in 0..ATTEMPTS {
-        match sampler.measure(scenario, tool, quiet_cores) {
+        match sampler.measure(scenario, tool, quiet) {
             Ok(figures) if figures.disturbed => last = Outcome::Measured(figures),
             Ok(figures) => return Ok(Outcome::Measured(figures)),
             Err(_) if signals::interrupted() => return Err(Error::Interrupted),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use hopyard::load::LoadSpec;
 use hopyard::load::protocol::{Reply, Request, Tallied, Timetable};
 use hopyard::load::remote::Remote;
+use hopyard::measure::QuietCores;
 use hopyard::meter::CpuMeter;
 use hopyard::model::{Counted, LoadKind};
 use hopyard::signals;
@@ -59,12 +60,12 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Measures one tool in a bed of its own; `quiet_cores` is what the machine does by itself.
+    /// Measures one tool in a bed of its own; `quiet` is what the machine does by itself.
     pub(crate) fn measure(
         &self,
         scenario: &Scenario,
         tool: Tool,
-        quiet_cores: f64,
+        quiet: QuietCores,
     ) -> Result<Figures> {
         let bed = Bed::build(scenario)?;
         let mut flags = Vec::new();
@@ -72,7 +73,7 @@ impl Sampler {
             None => self.own(&bed, scenario, &mut flags)?,
             Some(peer) => self.peer(&bed, scenario, peer, &mut flags)?,
         };
-        window.cpu.baseline_ns = quiet_cores * window.cpu.elapsed_ns;
+        quiet.note_in(&mut window.cpu);
         if window.work.received < 1.0 {
             return Err(Error::Program {
                 program: tool.to_string(),
@@ -98,7 +99,7 @@ impl Sampler {
             ));
         }
         let rate = window.work.received * 1e9 / window.span_ns;
-        let cores = cpu.net_ns() / cpu.elapsed_ns;
+        let cores = cpu.net().middle_ns() / cpu.elapsed_ns;
         Ok(Figures {
             rate,
             sent: window.work.sent * 1e9 / window.span_ns,

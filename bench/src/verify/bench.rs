@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hopyard::measure::Sampler;
+use hopyard::measure::{QuietCores, Sampler};
 use hopyard::model::{Cell, Measurement};
 use hopyard::signals;
 use hopyard_net::{clock, cpu};
@@ -79,10 +79,11 @@ impl Bench {
 pub(crate) fn undisturbed(
     sampler: &Sampler,
     cell: &Cell,
-    quiet_cores: f64,
+    quiet: impl Into<QuietCores>,
     foreign: f64,
 ) -> Result<Measurement, Failure> {
-    let taken = until_calm(foreign, || Ok((measure(sampler, cell, quiet_cores)?, ())))?;
+    let quiet = quiet.into();
+    let taken = until_calm(foreign, || Ok((measure(sampler, cell, quiet)?, ())))?;
     Ok(taken.0)
 }
 
@@ -111,22 +112,25 @@ pub(crate) fn until_calm<T>(
 
 /// CPUs' worth of time that the machine uses by itself: the least of some windows. Other people's processes that
 /// start and end within a window cannot be told from the machine itself, and only ever add.
-pub(crate) fn quiet_cores(sampler: &Sampler) -> Result<f64, Failure> {
+pub(crate) fn quiet_cores(sampler: &Sampler) -> Result<QuietCores, Failure> {
     const WINDOWS: usize = 5;
-    let mut least = f64::INFINITY;
-    for _ in 0..WINDOWS {
-        least = least.min(sampler.quiet_cores()?);
+    let mut quietest = sampler.quiet_cores()?;
+    for _ in 1..WINDOWS {
+        let again = sampler.quiet_cores()?;
+        if again.most < quietest.most {
+            quietest = again;
+        }
     }
-    Ok(least)
+    Ok(quietest)
 }
 
 /// Measures a cell; traffic that did not take its way is no measurement.
 pub(crate) fn measure(
     sampler: &Sampler,
     cell: &Cell,
-    quiet_cores: f64,
+    quiet: impl Into<QuietCores>,
 ) -> Result<Measurement, Failure> {
-    on_its_way(sampler.measure(cell, quiet_cores)?)
+    on_its_way(sampler.measure(cell, quiet)?)
 }
 
 /// Lets a measurement pass whose traffic took its way by the devices' counters.

@@ -9,7 +9,7 @@ use aya::sys::{Stats, enable_stats};
 use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use hopyard::lab::{self, Endpoint, Lab, Topology};
-use hopyard::measure::Sampler;
+use hopyard::measure::{QuietCores, Sampler};
 use hopyard::model::{Cell, Measurement};
 
 use crate::bench::on_its_way;
@@ -94,7 +94,7 @@ impl Burn {
         sampler: &Sampler,
         cell: &Cell,
         ends: Ends,
-        quiet_cores: f64,
+        quiet: QuietCores,
     ) -> Result<(Measurement, f64), Failure> {
         let lab = Lab::build(lab::path(&cell.path)?, cell.peer, &cell.axes)?;
         let before = self.account()?;
@@ -104,7 +104,7 @@ impl Burn {
             .into_iter()
             .map(|end| attach(&mut self.object, &lab, end))
             .collect::<Result<Vec<_>, _>>()?;
-        let measured = on_its_way(sampler.measure_in(&lab, cell, quiet_cores)?)?;
+        let measured = on_its_way(sampler.measure_in(&lab, cell, quiet)?)?;
         Ok((measured, self.account()?.per_run_since(before)))
     }
 

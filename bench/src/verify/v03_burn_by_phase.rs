@@ -83,7 +83,7 @@ fn quiet(meter: &CpuMeter, window_ns: u64) -> Result<f64, Failure> {
     let opened = meter.open(Ours::default())?;
     wait_until(clock::monotonic_ns() + window_ns)?;
     let used = meter.close(Ours::default())?.since(&opened);
-    Ok((used.net_ns() / used.elapsed_ns).max(0.0))
+    Ok((used.net().middle_ns() / used.elapsed_ns).max(0.0))
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -177,5 +177,5 @@ fn row(phase: u64, hz: u64, quiet_cores: f64, seen: &Seen, waking: &Seen) -> Row
 
 /// What the meter would call the cost of the load.
 fn cost(used: &CpuUse, quiet_cores: f64) -> f64 {
-    used.net_ns() - quiet_cores * used.elapsed_ns
+    used.net().middle_ns() - quiet_cores * used.elapsed_ns
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hopyard::measure::Sampler;
+use hopyard::measure::{QuietCores, Sampler};
 use hopyard::model::{Cell, LoadKind, Measurement, Placement};
 use hopyard::stats::{self, Order, Setup, Verdict as Judgement};
 use rand::seq::SliceRandom;
@@ -101,7 +101,7 @@ fn start_background(cpu: usize, ramp: Duration) -> Result<Burner, Failure> {
 fn compare(
     sampler: &Sampler,
     cell: &Cell,
-    quiet_cores: f64,
+    quiet_cores: QuietCores,
     rng: &mut ChaCha8Rng,
     alarms: &mut Alarms,
 ) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 //! All cells are one: udp_rr over a veth pair with V5's program on every packet. That of the slow cell
 //! works 3 % of the cell's own service demand longer. Tables are judged as a run's are.
 
-use hopyard::measure::Sampler;
+use hopyard::measure::{QuietCores, Sampler};
 use hopyard::model::{Cell, LoadKind, Placement};
 use hopyard::stats::{self, Judged, Order, Setup, Verdict as Judgement};
 use rand::seq::SliceRandom;
@@ -37,7 +37,7 @@ const PACKETS: f64 = 2.0;
 struct Stand {
     sampler: Sampler,
     cell: Cell,
-    quiet_cores: f64,
+    quiet: QuietCores,
 }
 
 /// The service demand of one sample and the part of it that is the program's, ns per transaction.
@@ -77,7 +77,7 @@ impl Experiment for OneSlowCell {
     fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
         let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
         let stand = Stand {
-            quiet_cores: quiet_cores(&sampler)?,
+            quiet: quiet_cores(&sampler)?,
             cell: cells::veth(LOAD, Placement::Same),
             sampler,
         };
@@ -99,8 +99,7 @@ impl Experiment for OneSlowCell {
 
 impl Stand {
     fn cost(&self, burn: &mut Burn) -> Result<Cost, Failure> {
-        let (m, per_run_ns) =
-            burn.measure(&self.sampler, &self.cell, Ends::Both, self.quiet_cores)?;
+        let (m, per_run_ns) = burn.measure(&self.sampler, &self.cell, Ends::Both, self.quiet)?;
         Ok(Cost {
             demand_ns: cells::demand_ns(LOAD, &m),
             work_ns: PACKETS * per_run_ns,

@@ -29,7 +29,7 @@ use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
 use crate::load::{LoadSpec, least_load, pace_of};
 use crate::meter::{self, CpuMeter, Ours, devices};
-use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
+use crate::model::{Axes, Cell, CpuUse, Cpus, LoadKind, Measurement};
 use crate::signals;
 use crate::units::ns;
 
@@ -37,6 +37,8 @@ use crate::units::ns;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What the machine does with nothing to do is read over this span.
 const QUIET: Duration = Duration::from_millis(300);
+/// In so many windows at most: one that the hypervisor took nothing of ends it.
+const QUIET_WINDOWS: u32 = 3;
 /// How often a window that the machine missed is tried again.
 const AGAIN: u32 = 2;
 
@@ -55,6 +57,44 @@ pub struct Sampler {
     pub service_time: Duration,
     /// Self-timed work of a requester before each request, outside the round trip, for the same.
     pub pause: Duration,
+}
+
+/// CPUs' worth of time that the machine uses with nothing running but itself: between two bounds, which are one where the hypervisor
+/// took nothing while it was read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuietCores {
+    /// It is no less.
+    pub least: f64,
+    /// It is no more.
+    pub most: f64,
+}
+
+impl QuietCores {
+    fn of(used: &CpuUse) -> Self {
+        let bounds = used.net();
+        let cores = |ns: f64| (ns / used.elapsed_ns).max(0.0);
+        Self {
+            least: cores(bounds.least_ns),
+            most: cores(bounds.most_ns),
+        }
+    }
+
+    /// Notes what the machine itself used of a window.
+    pub fn note_in(self, cpu: &mut CpuUse) {
+        cpu.baseline_ns = self.least * cpu.elapsed_ns;
+        let is_apart = self.most > self.least;
+        cpu.baseline_most_ns = is_apart.then_some(self.most * cpu.elapsed_ns);
+    }
+}
+
+/// So many, known exactly.
+impl From<f64> for QuietCores {
+    fn from(cores: f64) -> Self {
+        Self {
+            least: cores,
+            most: cores,
+        }
+    }
 }
 
 /// Shares of the machine's CPU time.
@@ -89,12 +129,13 @@ impl Sampler {
 
     /// Measures a cell in a lab of its own.
     ///
-    /// `quiet_cores` is what the machine uses by itself, in CPUs.
+    /// `quiet` is what the machine uses by itself.
     ///
     /// # Errors
     /// Anything that keeps the figures from being what they claim.
-    pub fn measure(&self, cell: &Cell, quiet_cores: f64) -> Result<Measurement, Error> {
-        in_own_lab(cell, |lab| self.measure_in(lab, cell, quiet_cores))
+    pub fn measure(&self, cell: &Cell, quiet: impl Into<QuietCores>) -> Result<Measurement, Error> {
+        let quiet = quiet.into();
+        in_own_lab(cell, |lab| self.measure_in(lab, cell, quiet))
     }
 
     /// Measures a cell in a lab that stands already and may have been changed.
@@ -105,11 +146,12 @@ impl Sampler {
         &self,
         lab: &Lab,
         cell: &Cell,
-        quiet_cores: f64,
+        quiet: impl Into<QuietCores>,
     ) -> Result<Measurement, Error> {
+        let quiet = quiet.into();
         match cell.axes.search {
-            Some(wanted) => self.search_in(lab, cell, wanted, quiet_cores),
-            None => self.window_in(lab, cell, self.window, quiet_cores),
+            Some(wanted) => self.search_in(lab, cell, wanted, quiet),
+            None => self.window_in(lab, cell, self.window, quiet),
         }
     }
 
@@ -119,11 +161,11 @@ impl Sampler {
         lab: &Lab,
         cell: &Cell,
         window: Duration,
-        quiet_cores: f64,
+        quiet: QuietCores,
     ) -> Result<Measurement, Error> {
         let mut missed_windows = 0;
         loop {
-            match self.try_window_in(lab, cell, window, quiet_cores) {
+            match self.try_window_in(lab, cell, window, quiet) {
                 Err(error) if error.is_missed() && missed_windows < AGAIN => missed_windows += 1,
                 measured => {
                     return measured.map(|measurement| Measurement {
@@ -140,7 +182,7 @@ impl Sampler {
         lab: &Lab,
         cell: &Cell,
         window: Duration,
-        quiet_cores: f64,
+        quiet: QuietCores,
     ) -> Result<Measurement, Error> {
         let counted = self.ends(lab, cell).and_then(|mut ends| {
             let timetable = self.timetable(cell, window);
@@ -151,7 +193,7 @@ impl Sampler {
         if let Some(death) = lab.death() {
             return Err(lab::Error::from(death).into());
         }
-        assemble(cell, lab, counted?, quiet_cores)
+        assemble(cell, lab, counted?, quiet)
     }
 
     /// Workers at both ends of a lab, with every flow connected.
@@ -250,16 +292,30 @@ impl Sampler {
         })
     }
 
-    /// CPUs' worth of time that the machine uses with nothing running but itself.
+    /// What the machine uses with nothing running but itself: the window that the hypervisor took least of, of a few.
     ///
     /// # Errors
     /// The meter fails, or the user wants to stop.
-    pub fn quiet_cores(&self) -> Result<f64, Error> {
+    pub fn quiet_cores(&self) -> Result<QuietCores, Error> {
         until_dust_settles()?;
+        let mut quietest = self.used_by_others()?;
+        for _ in 1..QUIET_WINDOWS {
+            if quietest.steal_ns <= 0.0 {
+                break;
+            }
+            let again = self.used_by_others()?;
+            if again.steal_ns < quietest.steal_ns {
+                quietest = again;
+            }
+        }
+        Ok(QuietCores::of(&quietest))
+    }
+
+    /// What the CPUs do in a window without a load of ours.
+    fn used_by_others(&self) -> Result<CpuUse, Error> {
         let opened = self.meter.open(Ours::default())?;
         wait_until(clock::monotonic_ns() + ns(QUIET))?;
-        let used = self.meter.close(Ours::default())?.since(&opened);
-        Ok((used.net_ns() / used.elapsed_ns).max(0.0))
+        Ok(self.meter.close(Ours::default())?.since(&opened))
     }
 
     /// What happens on the machine with no load of ours.
@@ -267,9 +323,7 @@ impl Sampler {
     /// # Errors
     /// As [`Sampler::quiet_cores`].
     pub fn idle_state(&self) -> Result<IdleState, Error> {
-        let opened = self.meter.open(Ours::default())?;
-        wait_until(clock::monotonic_ns() + ns(QUIET))?;
-        let used = self.meter.close(Ours::default())?.since(&opened);
+        let used = self.used_by_others()?;
         let machine = used.elapsed_ns * f64::from(used.cpus);
         Ok(IdleState {
             foreign_ratio: used.foreign_ns / machine,

@@ -128,6 +128,29 @@ pub fn parse_share(text: &str) -> Result<f64, NotAQuantity> {
     }
 }
 
+/// The half-width at which measuring may stop: a share above nothing, which no interval has.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_half_width(text: &str) -> Result<f64, NotAQuantity> {
+    const FORMS: &str = "a share above 0% as in 2.5% or 0.025 (no interval is narrower than nothing; for a fixed number of blocks \
+                         use --blocks N)";
+    above_nothing(text).ok_or_else(|| not(text, "a half-width", FORMS))
+}
+
+/// The difference below which two cells are equivalent: a share above nothing, since no two figures are known to be the same.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_margin(text: &str) -> Result<f64, NotAQuantity> {
+    const FORMS: &str = "a share above 0% as in 2% or 0.02 (within a margin of nothing no two cells can be equivalent)";
+    above_nothing(text).ok_or_else(|| not(text, "a margin", FORMS))
+}
+
+fn above_nothing(text: &str) -> Option<f64> {
+    parse_share(text).ok().filter(|share| *share > 0.0)
+}
+
 /// A share as [`parse_share`] reads it, `2.5%`.
 #[must_use]
 pub fn show_share(share: f64) -> String {
@@ -292,6 +315,18 @@ mod tests {
         assert!(parse_share("250%").is_err());
         assert_eq!(parse_confidence("99"), Ok(0.99));
         assert!(parse_confidence("5%").is_err());
+    }
+
+    #[test]
+    fn what_nothing_can_reach_is_refused() {
+        for parse in [parse_half_width, parse_margin] {
+            assert_eq!(parse("2.5%"), Ok(0.025));
+            assert_eq!(parse("100%"), Ok(1.0));
+            for bad in ["0", "0%", "0.0%", "101%", "-1%", "a bit"] {
+                let error = parse(bad).unwrap_err().to_string();
+                assert!(error.contains("write a share above 0%"), "{bad}: {error}");
+            }
+        }
     }
 
     #[test]

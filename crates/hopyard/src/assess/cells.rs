@@ -87,15 +87,16 @@ fn one(
         // A cell that failed now and then has figures all the same, and says that it did.
         None => (CellStatus::Failed, Some(first_cause(&failures))),
     };
+    let tolerance = header.cpu_tolerance();
     let mut estimates = BTreeMap::new();
     let mut two_modes = BTreeMap::new();
     for quantity in QUANTITIES.iter().filter(|q| q.applies(load)) {
-        if let Some(estimate) = quantity.estimate(measured, load, header.confidence) {
+        if let Some(estimate) = quantity.estimate(measured, load, tolerance, header.confidence) {
             estimates.insert(quantity.name.to_owned(), estimate);
         }
         let values: Vec<f64> = measured
             .iter()
-            .filter_map(|m| quantity.value(m, load))
+            .filter_map(|m| quantity.value(m, load, tolerance))
             .collect();
         if decides_width(quantity.name, load, &planned.cell.axes)
             && let Ok(values) = Samples::new(&values)
@@ -123,11 +124,7 @@ fn one(
         } else {
             BTreeMap::new()
         },
-        device_drops: measured
-            .iter()
-            .flat_map(|m| &m.devices)
-            .map(|d| d.dropped)
-            .sum(),
+        device_drops: device_drops(measured),
         lost_datagrams: lost(measured, load),
         searches: measured.iter().filter_map(|m| m.search.clone()).collect(),
         flows: flows(measured),
@@ -192,15 +189,17 @@ fn split(measured: &[&Measurement]) -> BTreeMap<String, f64> {
         .collect()
 }
 
-fn lost(measured: &[&Measurement], load: LoadKind) -> u64 {
-    match load {
-        _ if load.is_udp_stream() => measured
-            .iter()
-            .map(|m| m.sent.messages.saturating_sub(m.received.messages))
-            .sum(),
-        LoadKind::UdpRr => measured.iter().map(|m| m.timeouts).sum(),
-        _ => 0,
-    }
+fn device_drops(measured: &[&Measurement]) -> Option<u64> {
+    let devices = measured.iter().flat_map(|m| &m.devices);
+    (!measured.is_empty()).then(|| devices.map(|device| device.dropped).sum())
+}
+
+fn lost(measured: &[&Measurement], load: LoadKind) -> Option<u64> {
+    let lost = |m: &&Measurement| match load {
+        LoadKind::UdpRr => m.timeouts,
+        _ => m.sent.messages.saturating_sub(m.received.messages),
+    };
+    (!measured.is_empty() && !load.is_tcp()).then(|| measured.iter().map(lost).sum())
 }
 
 /// Each flow of numbered datagrams over all samples.

@@ -124,10 +124,12 @@ impl<'a> Measured<'a> {
         let Some(quantity) = QUANTITIES.iter().find(|q| q.name == name) else {
             return Vec::new();
         };
+        let tolerance = self.header.cpu_tolerance();
         let value = |cell: usize, block: u32| {
             let load = self.header.cells[cell].cell.load;
             let m = self.by_place.get(&(cell, block))?;
-            quantity.value(m, load).filter(|_| quantity.applies(load))
+            let value = quantity.value(m, load, tolerance);
+            value.filter(|_| quantity.applies(load))
         };
         let blocks: BTreeSet<u32> = self.by_place.keys().map(|(_, block)| *block).collect();
         let row = |block: u32| {

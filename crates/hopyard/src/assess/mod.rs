@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use quantities::decides_width;
 
-use crate::model::{CellReport, Feature, RunReport, RunSummary, Sample};
+use crate::model::{CellReport, Feature, Measurement, RunReport, RunSummary, Sample};
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Estimate};
 use crate::store::{End, Header, Run};
@@ -119,9 +119,11 @@ const NATIVE: &str = "native";
 
 /// Is every cell's main figure and cost known to the width that the run is after?
 ///
-/// It looks at width alone; stopping on significance would make verdicts wrong.
+/// It looks at width alone; stopping on significance would make verdicts wrong. A cost that too few samples have, because their CPU
+/// time is not known, is not known to any width: other blocks may have it.
 #[must_use]
 pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
+    let tolerance = header.cpu_tolerance();
     let mut estimates = Vec::new();
     for index in 0..header.cells.len() {
         let measured = cells::measured(samples, index);
@@ -131,7 +133,12 @@ pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
             .iter()
             .filter(|q| decides_width(q.name, load, &cell.axes))
         {
-            estimates.extend(quantity.estimate(&measured, load, header.confidence));
+            let estimate = quantity.estimate(&measured, load, tolerance, header.confidence);
+            let unknown = |m: &&Measurement| m.cpu.net_ns(tolerance).is_none();
+            if estimate.is_none() && quantity.needs_cpu() && measured.iter().any(unknown) {
+                return false;
+            }
+            estimates.extend(estimate);
         }
     }
     stats::settled_width(&estimates, header.half_width)
@@ -151,7 +158,8 @@ pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
         }
         for name in [main_figure(cell.load, &cell.axes), cost(cell.load)] {
             let verdict = cell.verdicts.get(name);
-            all.push(verdict.map_or(f64::INFINITY, |verdict| verdict.smallest_detectable));
+            let smallest = verdict.and_then(|verdict| verdict.smallest_detectable);
+            all.push(smallest.unwrap_or(f64::INFINITY));
         }
     }
     all.sort_unstable_by(f64::total_cmp);

@@ -12,6 +12,7 @@ use crate::store::Run;
 pub fn observations(run: &Run) -> Vec<Observation> {
     let counted = last_attempts(&run.samples).into_iter();
     let counted: BTreeSet<(u32, u32)> = counted.map(|s| (s.block, s.attempt)).collect();
+    let tolerance = run.header.cpu_tolerance();
     run.samples
         .iter()
         .filter_map(|sample| {
@@ -21,7 +22,8 @@ pub fn observations(run: &Run) -> Vec<Observation> {
                 Outcome::Failed { cause } => (None, Some(cause.clone())),
             };
             let quantities = QUANTITIES.iter().filter(|q| q.applies(cell.load));
-            let value = |q: &super::Quantity| Some((q.name, q.value(measured?, cell.load)?));
+            let value =
+                |q: &super::Quantity| Some((q.name, q.value(measured?, cell.load, tolerance)?));
             Some(Observation {
                 values: quantities.filter_map(value).collect(),
                 block: sample.block,

@@ -179,16 +179,16 @@ fn shown(verdicts: &Verdicts, load: LoadKind) -> Option<Shown> {
     let mut shown = Shown::Equivalent;
     let mut any = false;
     for (_, report) in judged(verdicts, load) {
+        let Some(verdict) = report.verdict else {
+            continue;
+        };
         any = true;
-        shown = match (report.verdict?, shown) {
+        let size = report.smallest_detectable.unwrap_or(f64::INFINITY);
+        shown = match (verdict, shown) {
             (Verdict::Different, _) | (_, Shown::Different) => Shown::Different,
             (Verdict::Equivalent, before) => before,
-            (Verdict::Inconclusive, Shown::Unclear(size)) => {
-                Shown::Unclear(size.max(report.smallest_detectable))
-            }
-            (Verdict::Inconclusive, Shown::Equivalent) => {
-                Shown::Unclear(report.smallest_detectable)
-            }
+            (Verdict::Inconclusive, Shown::Unclear(before)) => Shown::Unclear(before.max(size)),
+            (Verdict::Inconclusive, Shown::Equivalent) => Shown::Unclear(size),
         };
     }
     any.then_some(shown)

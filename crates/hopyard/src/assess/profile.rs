@@ -92,7 +92,7 @@ impl Split {
             let Outcome::Measured(m) = &sample.outcome else {
                 return None;
             };
-            let (cost, units) = quantity.demand(m, load)?;
+            let [cost, units] = quantity.demand(m, header.cpu_tolerance())?;
             let window = tallies.iter().find(|(block, _)| *block == sample.block);
             Some(Block {
                 block: sample.block,

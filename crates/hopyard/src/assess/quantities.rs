@@ -1,6 +1,6 @@
 //! What is estimated: every quantity by its name in JSON, with how it comes out of a sample.
 
-use crate::model::{Axes, LoadKind, Measurement, UnknownName};
+use crate::model::{Axes, CpuTolerance, LoadKind, Measurement, UnknownName};
 use crate::stats::{self, Estimate, Samples};
 use crate::units::float;
 
@@ -24,8 +24,11 @@ pub struct Quantity {
 enum Kind {
     /// A value per sample; the estimate is their mean.
     Value(fn(&Measurement, LoadKind) -> Option<f64>),
-    /// Cost and units per sample; the estimate is the ratio of their sums (docs/method.md, "Derived").
-    Demand(fn(&Measurement) -> f64, fn(&Measurement, LoadKind) -> f64),
+    /// The same of samples whose CPU time is known, from the load's CPU time over the receiver's window, ns.
+    Cpu(fn(&Measurement, f64) -> Option<f64>),
+    /// Two figures per sample, from the same: cost and units, or the other way round. The estimate is the ratio of their sums
+    /// (docs/method.md, "CPU cost").
+    Demand(fn(&Measurement, f64) -> [f64; 2]),
 }
 
 /// The figure that a cell is about.
@@ -86,6 +89,7 @@ impl Quantity {
     #[must_use]
     pub fn more_is_better(&self) -> Option<bool> {
         match self.name {
+            "send_errors_per_s" => Some(false),
             name if name.ends_with("_bps") || name.ends_with("_per_s") => Some(true),
             name if ["cpu_ns", "latency_", "jitter_"]
                 .iter()
@@ -99,20 +103,30 @@ impl Quantity {
 
     /// Its value in one sample; `None` where it was not measured.
     #[must_use]
-    pub fn value(&self, m: &Measurement, load: LoadKind) -> Option<f64> {
+    pub fn value(&self, m: &Measurement, load: LoadKind, tolerance: CpuTolerance) -> Option<f64> {
         let value = match &self.kind {
             Kind::Value(of) => of(m, load),
-            Kind::Demand(cost, units) => Some(cost(m) / units(m, load)),
+            Kind::Cpu(of) => of(m, net_ns(m, tolerance)?),
+            Kind::Demand(_) => {
+                let [cost, units] = self.demand(m, tolerance)?;
+                Some(cost / units)
+            }
         };
         value.filter(|v| v.is_finite())
     }
 
-    /// Cost and units of one sample, where the quantity is a cost per unit.
-    pub(super) fn demand(&self, m: &Measurement, load: LoadKind) -> Option<(f64, f64)> {
+    /// Cost and units of one sample, where the quantity is a cost per unit and the sample's CPU time is known.
+    pub(super) fn demand(&self, m: &Measurement, tolerance: CpuTolerance) -> Option<[f64; 2]> {
         match &self.kind {
-            Kind::Value(_) => None,
-            Kind::Demand(cost, units) => Some((cost(m), units(m, load))),
+            Kind::Value(_) | Kind::Cpu(_) => None,
+            Kind::Demand(of) => Some(of(m, net_ns(m, tolerance)?)),
         }
+    }
+
+    /// Is it made from the CPU time of samples?
+    #[must_use]
+    pub(crate) fn needs_cpu(&self) -> bool {
+        !matches!(self.kind, Kind::Value(_))
     }
 
     /// Its estimate over samples; `None` where fewer than two have it.
@@ -121,28 +135,25 @@ impl Quantity {
         &self,
         measured: &[&Measurement],
         load: LoadKind,
+        tolerance: CpuTolerance,
         confidence: f64,
     ) -> Option<Estimate> {
-        match &self.kind {
-            Kind::Value(_) => {
-                let values: Vec<f64> = measured
-                    .iter()
-                    .filter_map(|m| self.value(m, load))
-                    .collect();
-                stats::mean_interval(&Samples::new(&values).ok()?, confidence)
-            }
-            Kind::Demand(cost, units) => {
-                let costs: Vec<f64> = measured.iter().map(|m| cost(m)).collect();
-                let units: Vec<f64> = measured.iter().map(|m| units(m, load)).collect();
-                stats::ratio_of_sums(&costs, &units, confidence)
-            }
+        if let Kind::Demand(_) = self.kind {
+            let demands = measured.iter().filter_map(|m| self.demand(m, tolerance));
+            let (costs, units): (Vec<f64>, Vec<f64>) = demands.map(<(f64, f64)>::from).unzip();
+            return stats::ratio_of_sums(&costs, &units, confidence);
         }
+        let values = measured
+            .iter()
+            .filter_map(|m| self.value(m, load, tolerance));
+        stats::mean_interval(&Samples::new(&values.collect::<Vec<_>>()).ok()?, confidence)
     }
 }
 
-/// CPU time of the load over the receiver's window, ns: the meter's own window differs by its edges.
-fn net_ns(m: &Measurement) -> f64 {
-    m.cpu.net_ns() / m.cpu.elapsed_ns * float(m.window_ns)
+/// CPU time of the load over the receiver's window, ns: the meter's own window differs by its edges. `None` where it is not known
+/// closely enough.
+fn net_ns(m: &Measurement, tolerance: CpuTolerance) -> Option<f64> {
+    Some(m.cpu.net_ns(tolerance)? / m.cpu.elapsed_ns * float(m.window_ns))
 }
 
 /// What was not counted has no rate.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::NATIVE;
 use super::quantities::{Quantity, cost, main_figure, quantity};
-use super::verdicts::paired;
+use super::verdicts::{paired, verdict_of};
 use crate::model::{
     AXES, Candidate, CellReport, CellStatus, Choice, Feature, NoCandidate, Recommendation,
     RunSummary, Sample, VerdictReport, Warning,
@@ -259,7 +259,8 @@ fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
                 .into_iter()
                 .filter_map(|name| quantity(name).ok())
             {
-                let (theirs, leaders) = paired(evidence.samples, other, leader, quantity, load);
+                let (theirs, leaders) =
+                    paired(evidence.header, evidence.samples, [other, leader], quantity);
                 if let Some(comparison) =
                     stats::compare(&theirs, &leaders, evidence.header.confidence)
                 {
@@ -273,9 +274,9 @@ fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
     for ((at, place, name), judged) in places.into_iter().zip(judged) {
         let report = VerdictReport {
             base: evidence.cells[contests[at].ranked[0]].path.clone(),
+            verdict: verdict_of(&judged, evidence.summary.quick_look),
+            smallest_detectable: judged.detectable(),
             ratio: judged.ratio,
-            verdict: (!evidence.summary.quick_look).then_some(judged.verdict),
-            smallest_detectable: judged.smallest_detectable,
         };
         answers[at][place].insert(name.to_owned(), report);
     }

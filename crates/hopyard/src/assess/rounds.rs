@@ -6,7 +6,7 @@ use super::base::base_of;
 use super::cells::of_block;
 use super::warnings::measurements;
 use super::{Quantity, main_figure, quantity, seconds};
-use crate::model::{LoadKind, Measurement, Sample, Turn, TurnsReport, kept};
+use crate::model::{CpuTolerance, LoadKind, Measurement, Sample, Turn, TurnsReport, kept};
 use crate::stats::{self, Spread};
 use crate::store::Header;
 
@@ -16,14 +16,15 @@ pub(super) fn pair(
     one: &Measurement,
     other: &Measurement,
     quantity: &Quantity,
-    load: LoadKind,
+    (load, tolerance): (LoadKind, CpuTolerance),
 ) -> Option<(f64, f64)> {
-    let (own, base) = (quantity.value(one, load)?, quantity.value(other, load)?);
-    let ratio = log_ratio(one, other, |turn| quantity.value(&turn.measurement(), load));
+    let value = |m: &Measurement| quantity.value(m, load, tolerance);
+    let (own, base) = (value(one)?, value(other)?);
+    let ratio = log_ratio(one, other, |turn| value(&turn.measurement()));
     Some((ratio.map_or(own, |log| base * log.exp()), base))
 }
 
-/// Where ln(one/other) lies among the rounds that both had a turn in; `None` where a turn has no such value.
+/// Where ln(one/other) lies among the rounds that both had a turn in; `None` where most turns have no such value.
 fn log_ratio(
     one: &Measurement,
     other: &Measurement,
@@ -32,7 +33,7 @@ fn log_ratio(
     stats::hodges_lehmann(&log_ratios(one, other, value)?).filter(|log| log.is_finite())
 }
 
-/// ln(one/other) of each round that both had a turn in.
+/// ln(one/other) of each round that both had a turn in; `None` where most turns have no such value.
 fn log_ratios(
     one: &Measurement,
     other: &Measurement,
@@ -46,10 +47,13 @@ fn log_ratios(
     let pairs = kept(pairs.collect(), |(own, theirs)| {
         own.is_quiet() && theirs.is_quiet()
     });
+    let all = pairs.len();
     let logs = pairs
         .into_iter()
-        .map(|(own, theirs)| Some((value(own)? / value(theirs)?).ln()));
-    logs.collect()
+        .filter_map(|(own, theirs)| Some((value(own)? / value(theirs)?).ln()));
+    let logs: Vec<f64> = logs.collect();
+    // CPU time is not known closely enough in every turn.
+    (!logs.is_empty() && logs.len() * 2 >= all).then_some(logs)
 }
 
 /// How the time of a group of cells is to be shared between rounds and generations, as its samples so far tell: the rounds
@@ -72,7 +76,8 @@ pub fn rounds_worth(
         let Ok(figure) = quantity(main_figure(planned.load, &planned.axes)) else {
             continue;
         };
-        let value = |turn: &Turn| figure.value(&turn.measurement(), planned.load);
+        let value =
+            |turn: &Turn| figure.value(&turn.measurement(), planned.load, header.cpu_tolerance());
         let generations = samples
             .iter()
             .filter(|sample| sample.cell == cell)
@@ -127,6 +132,8 @@ mod tests {
     use crate::assess::tests::measured;
     use crate::model::{Counted, Disturbance};
 
+    const HOW: (LoadKind, CpuTolerance) = (LoadKind::TcpRr, CpuTolerance(0.02));
+
     /// Turns of 1 s with these transactions; a second figure says in which of them something else was at work.
     fn with_turns(counts: &[(u64, bool)]) -> Measurement {
         let mut whole = measured(1);
@@ -149,8 +156,7 @@ mod tests {
 
     fn ratio(one: &[(u64, bool)], other: &[(u64, bool)]) -> f64 {
         let rate = quantity("transactions_per_s").unwrap();
-        let (own, base) =
-            pair(&with_turns(one), &with_turns(other), rate, LoadKind::TcpRr).unwrap();
+        let (own, base) = pair(&with_turns(one), &with_turns(other), rate, HOW).unwrap();
         own / base
     }
 
@@ -173,7 +179,7 @@ mod tests {
         let rate = quantity("transactions_per_s").unwrap();
         let (mut one, mut other) = (measured(1), measured(1));
         (one.received.transactions, other.received.transactions) = (300, 200);
-        let (own, base) = pair(&one, &other, rate, LoadKind::TcpRr).unwrap();
+        let (own, base) = pair(&one, &other, rate, HOW).unwrap();
         assert!((own / base - 1.5).abs() < 1e-9);
     }
 }

@@ -1,6 +1,7 @@
 //! Runs made by hand, with answers known beforehand.
 
 mod made;
+mod steal;
 
 use made::compared;
 pub(crate) use made::{compared_over, measured, push, run};
@@ -349,4 +350,42 @@ fn no_other_base_stands_in_where_the_one_asked_for_is_not_one_cell() {
         ("bridge-nf".to_owned(), Some(20), vec![]),
     ];
     assert_eq!(bases(&run), wanted);
+}
+
+/// Every place in a document with `null` or -1; axes have `null` for what has no limit, and a cell that did not fail has no cause.
+fn unknown(value: &serde_json::Value, place: &str, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Null => found.push(place.to_owned()),
+        serde_json::Value::Number(n) if n.as_f64() == Some(-1.0) => found.push(place.to_owned()),
+        serde_json::Value::Array(all) => all.iter().for_each(|v| unknown(v, place, found)),
+        serde_json::Value::Object(all) => all
+            .iter()
+            .filter(|(key, _)| !["axes", "cause"].contains(&key.as_str()))
+            .for_each(|(key, v)| unknown(v, &format!("{place}/{key}"), found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_was_not_measured_is_absent() {
+    let never = Run {
+        end: None,
+        ..run(&["veth", "bridge"])
+    };
+    let mut unsupported = never.clone();
+    unsupported.header.cells[1].unsupported = Some("no module".to_owned());
+    let mut quick = compared(0.9);
+    quick.samples.retain(|s| s.block < 2);
+    for run in [&never, &unsupported, &quick, &compared(1.0)] {
+        let document = serde_json::to_value(assess(run)).unwrap();
+        let mut found = Vec::new();
+        unknown(&document, "", &mut found);
+        assert_eq!(found, Vec::<String>::new());
+        let has_samples = !run.samples.is_empty();
+        for cell in document["cells"].as_array().unwrap() {
+            assert_eq!(cell.get("device_drops").is_some(), has_samples);
+            // TCP sends again what is lost, and nobody counts it as lost.
+            assert!(cell.get("lost_datagrams").is_none());
+        }
+    }
 }

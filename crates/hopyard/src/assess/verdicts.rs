@@ -8,7 +8,8 @@ use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width};
 use super::rounds;
 use crate::model::{CellReport, Sample, VerdictReport};
-use crate::stats;
+use crate::plan::FOR_A_VERDICT;
+use crate::stats::{self, Judged, Verdict};
 use crate::store::Header;
 
 /// Where a comparison of the table belongs.
@@ -40,7 +41,7 @@ pub(super) fn fill(
     for (place, name, (one, other)) in with_base.chain(beside) {
         let load = header.cells[one].cell.load;
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(load)) {
-            let (own, others) = paired(samples, one, other, quantity, load);
+            let (own, others) = paired(header, samples, [one, other], quantity);
             if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
                 places.push((place, name.clone(), quantity.name));
                 table.push(comparison);
@@ -58,23 +59,29 @@ pub(super) fn fill(
             name.to_owned(),
             VerdictReport {
                 base,
+                verdict: verdict_of(&judged, quick_look),
+                smallest_detectable: judged.detectable(),
                 ratio: judged.ratio,
-                verdict: (!quick_look).then_some(judged.verdict),
-                smallest_detectable: judged.smallest_detectable,
             },
         );
     }
     answers
 }
 
+/// What a comparison shows. In a quick look it shows nothing, nor does one whose figure too few blocks have in both cells.
+pub(super) fn verdict_of(judged: &Judged, quick_look: bool) -> Option<Verdict> {
+    let is_enough = judged.ratio.n >= FOR_A_VERDICT as usize;
+    (!quick_look && is_enough).then_some(judged.verdict)
+}
+
 /// Values of two cells in the blocks that have both.
 pub(super) fn paired(
+    header: &Header,
     samples: &[&Sample],
-    one: usize,
-    other: usize,
+    [one, other]: [usize; 2],
     quantity: &Quantity,
-    load: crate::model::LoadKind,
 ) -> (Vec<f64>, Vec<f64>) {
+    let how = (header.cells[one].cell.load, header.cpu_tolerance());
     let of = |cell: usize, block: u32| of_block(samples, cell, block);
     let mut blocks: Vec<u32> = samples
         .iter()
@@ -85,7 +92,7 @@ pub(super) fn paired(
     blocks.dedup();
     blocks
         .into_iter()
-        .filter_map(|block| rounds::pair(of(one, block)?, of(other, block)?, quantity, load))
+        .filter_map(|block| rounds::pair(of(one, block)?, of(other, block)?, quantity, how))
         .unzip()
 }
 
@@ -117,7 +124,7 @@ fn log_series(
             .iter()
             .filter(|q| decides_width(q.name, load, &planned.cell.axes))
         {
-            let (own, others) = paired(samples, cell, other, quantity, load);
+            let (own, others) = paired(header, samples, [cell, other], quantity);
             let log = |(own, theirs): (&f64, &f64)| {
                 let unit = if other == cell { 1.0 } else { *theirs };
                 (own / unit).ln()

@@ -15,8 +15,8 @@ use cells::{
     silent_flows, two_modes, unsettled, way,
 };
 use machine::{
-    accounting, closure, congestion, debug_kernel, emulated, foreign_cpu, foreign_forks, frequency,
-    missed_windows, steal,
+    accounting, closure, congestion, cpu_unknown, debug_kernel, emulated, foreign_cpu,
+    foreign_forks, frequency, missed_windows, steal,
 };
 
 /// Everything a reader must know before trusting a figure.
@@ -40,6 +40,7 @@ pub(super) fn all(
     warn(WarningCode::ForeignCpu, foreign_cpu(summary));
     warn(WarningCode::ForeignForks, foreign_forks(samples));
     warn(WarningCode::Steal, steal(summary));
+    warn(WarningCode::CpuUnknown, cpu_unknown(run, samples));
     warn(WarningCode::MissedWindows, missed_windows(samples));
     warn(WarningCode::Closure, closure(summary));
     warn(WarningCode::CpuAccounting, accounting(summary));

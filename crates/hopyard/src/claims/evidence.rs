@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer};
 use super::bench::{Benched, Done};
 use crate::assess::{self, PER_GHZ, Quantity, last_attempts, quantity};
 use crate::model::{
-    Cell, DatapathKind, LoadKind, Measurement, OPEN_VSWITCH, Outcome, Sample, WarningCode,
+    Cell, CpuTolerance, DatapathKind, LoadKind, Measurement, OPEN_VSWITCH, Outcome, Sample,
+    WarningCode,
 };
 use crate::profile::subsystems::{Place, place, subsystems};
 use crate::store::Run;
@@ -46,6 +47,10 @@ const OWN: &[(&str, What)] = &[
     ("settling_s", What::SettlingTime),
 ];
 const SHARE: &str = "share ";
+
+/// Why a sample has no figure of CPU time.
+const CPU_UNKNOWN: &str =
+    "the hypervisor took time away, so that CPU time is not known closely enough";
 
 impl std::str::FromStr for What {
     type Err = String;
@@ -128,18 +133,22 @@ impl What {
         }
     }
 
-    fn value(&self, m: &Measurement, load: LoadKind) -> Option<f64> {
+    fn value(&self, m: &Measurement, load: LoadKind, tolerance: CpuTolerance) -> Option<f64> {
         let whole = m.cpu.elapsed_ns * f64::from(m.cpu.cpus);
         match self {
-            Self::BusyRatio => Some(m.cpu.net_ns() / whole),
+            Self::BusyRatio => Some(m.cpu.net_ns(tolerance)? / whole),
             Self::SoftirqRatio => {
                 let adds_up = (m.cpu.closure - 1.0).abs() <= assess::CLOSURE;
                 adds_up.then(|| m.cpu.split.softirq_ns / whole)
             }
             Self::SendErrorRatio => share(m.send_errors, m.sent.messages),
-            Self::Named(quantity) => quantity.applies(load).then(|| quantity.value(m, load))?,
+            Self::Named(quantity) => {
+                let value = || quantity.value(m, load, tolerance);
+                quantity.applies(load).then(value)?
+            }
             Self::Rate | Self::Cost | Self::Efficiency => {
-                quantity(&self.name(load)).ok()?.value(m, load)
+                let named = quantity(&self.name(load)).ok()?;
+                named.value(m, load, tolerance)
             }
             Self::SettlingTime => assess::settling_time_s(m),
             Self::ProfileShare(_) => None,
@@ -162,6 +171,8 @@ impl What {
             Self::Named(q) if q.name == "queue_changes_per_flow_per_s" => {
                 "changes of queue were not counted"
             }
+            Self::Cost | Self::Efficiency | Self::BusyRatio => CPU_UNKNOWN,
+            Self::Named(q) if q.needs_cpu() => CPU_UNKNOWN,
             _ => "it was not measured",
         }
     }
@@ -289,7 +300,7 @@ pub(super) fn series(run: &Run, cell: usize, what: &What) -> Result<Series, Stri
     let value = |(sample, m): &(&Sample, &Measurement)| {
         let value = match what {
             What::ProfileShare(names) => profile_share(run, sample, names),
-            what => what.value(m, load),
+            what => what.value(m, load, run.header.cpu_tolerance()),
         };
         Some((sample.block, value?))
     };

@@ -154,7 +154,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "MIN..MAX")]
     pub(super) blocks: Option<Blocks>,
     /// Half-width of intervals at which measuring may stop
-    #[arg(long, value_name = "SHARE", value_parser = units::parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) half_width: Option<f64>,
     /// Go on until each comparison could show a difference of this size, 30 minutes at most unless --time-limit says otherwise
     #[arg(long, value_name = "SHARE", value_parser = units::parse_share)]
@@ -167,7 +167,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "PATH|AXIS=VALUE", value_parser = base)]
     pub(super) base: Option<String>,
     /// Stop measuring after this time
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     pub(super) time_limit: Option<Duration>,
     /// What the recommended path must offer: filter, vlan, host-access, unprivileged; kept with the run
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]

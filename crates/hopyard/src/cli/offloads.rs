@@ -10,7 +10,7 @@ use super::run::{carry_out, check_out, destination};
 use super::{Done, Failure};
 use crate::model::{LoadKind, OffloadSurvey, Peer};
 use crate::plan::{self, Blocks, Plan};
-use crate::{lab, run, signals, units};
+use crate::{lab, run, signals};
 
 /// What a sweep of offloads takes.
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ pub(super) struct SweepArgs {
     #[arg(long, value_name = "MIN..MAX", requires = "offloads")]
     blocks: Option<Blocks>,
     /// Stop measuring after this time (default 100s for each load)
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, requires = "offloads")]
+    #[arg(long, value_name = "TIME", value_parser = plan::time_limit, requires = "offloads")]
     time_limit: Option<Duration>,
     /// Seed of every random order (default: another each time, and recorded)
     #[arg(long, value_name = "N", requires = "offloads")]

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Error;
 use super::beside::Passed;
 use super::legs::{self, Parts};
+use super::{Error, QuietCores};
 use crate::lab::{Client, Lab, Topology};
 use crate::load::protocol::Tallied;
 use crate::meter::way::{Bracket, Hop, Traffic};
@@ -44,7 +44,7 @@ pub(super) fn assemble(
     cell: &Cell,
     lab: &Lab,
     counts: Counts,
-    quiet_cores: f64,
+    quiet: QuietCores,
 ) -> Result<Measurement, Error> {
     let Counts {
         observed,
@@ -62,7 +62,7 @@ pub(super) fn assemble(
         client_cpus,
         allowed_cpus,
     } = observed;
-    cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
+    quiet.note_in(&mut cpu);
     let (receiver, sender) = receiver_and_sender(cell.load, &client, &server);
     let received = receiver.received;
     let handed_over = if cell.load.is_stream() {

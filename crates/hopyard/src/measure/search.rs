@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Sampler};
+use super::{Error, QuietCores, Sampler};
 use crate::lab::Lab;
 use crate::load::{least_load, pace_of};
 use crate::model::{Cell, Measurement, OpenLoop, SearchFor, Searched};
@@ -54,14 +54,14 @@ impl Sampler {
         lab: &Lab,
         cell: &Cell,
         wanted: SearchFor,
-        quiet_cores: f64,
+        quiet: QuietCores,
     ) -> Result<Measurement, Error> {
         let goal = self.goal(wanted);
         let least = least_load(&cell.axes);
         let mut search = Search::new(goal, least, self.most_load(cell)?);
         let mut windows = Vec::new();
         while let Some(asked) = search.ask() {
-            let (trial, window) = self.trial(lab, cell, asked, quiet_cores)?;
+            let (trial, window) = self.trial(lab, cell, asked, quiet)?;
             search.tell(trial);
             windows.push(window);
         }
@@ -105,7 +105,7 @@ impl Sampler {
         lab: &Lab,
         cell: &Cell,
         asked: Asked,
-        quiet_cores: f64,
+        quiet: QuietCores,
     ) -> Result<(Trial, Option<Measurement>), Error> {
         let pace = pace_of(&cell.axes, asked.load_per_s);
         let paced = Cell {
@@ -113,7 +113,7 @@ impl Sampler {
             ..cell.clone()
         };
         let duration = Duration::from_secs_f64(asked.duration_s);
-        let (window, loss_ratio) = match self.window_in(lab, &paced, duration, quiet_cores) {
+        let (window, loss_ratio) = match self.window_in(lab, &paced, duration, quiet) {
             Ok(m) => {
                 let loss = m.open_loop.and_then(OpenLoop::loss_ratio);
                 (Some(m), loss.ok_or(Error::NoCommonClock)?)

@@ -12,7 +12,7 @@ use rand::seq::SliceRandom;
 use super::beside::Beside;
 use super::counts::{Counts, Observed, assemble, receiver_and_sender};
 use super::ends::Ends;
-use super::{Error, Sampler, merge, wait_until};
+use super::{Error, QuietCores, Sampler, merge, wait_until};
 use crate::lab::{self, Lab};
 use crate::load::latency;
 use crate::load::protocol::{Tallied, Timetable};
@@ -134,9 +134,10 @@ impl Sampler {
         &self,
         cells: &[&Cell],
         wanted: u32,
-        quiet_cores: f64,
+        quiet: impl Into<QuietCores>,
         order: &mut impl Rng,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
+        let quiet = quiet.into();
         let mut places: Vec<Place<'_>> = Vec::with_capacity(cells.len());
         for cell in cells {
             let standing = self.stand(cell);
@@ -144,21 +145,25 @@ impl Sampler {
         }
         let mut turns: Vec<usize> = (0..places.len()).collect();
         turns.shuffle(order);
-        self.round(&mut places, &turns, 0, Lengths::FIRST, quiet_cores)?;
+        self.round(&mut places, &turns, 0, Lengths::FIRST, quiet)?;
         for place in places.iter_mut().flatten() {
             place.taken.clear();
         }
         for round in 0..wanted.saturating_mul(ATTEMPTS) {
-            let quiet =
+            let quiet_turns =
                 |place: &Standing<'_>| place.taken.iter().filter(|t| t.turn.is_quiet()).count();
-            if round >= wanted && places.iter().flatten().all(|p| quiet(p) >= wanted as usize) {
+            if round >= wanted
+                && places
+                    .iter()
+                    .flatten()
+                    .all(|p| quiet_turns(p) >= wanted as usize)
+            {
                 break;
             }
             turns.shuffle(order);
-            self.round(&mut places, &turns, round, Lengths::EACH, quiet_cores)?;
+            self.round(&mut places, &turns, round, Lengths::EACH, quiet)?;
         }
-        let concluded =
-            |place: Place<'_>| place.and_then(|standing| standing.conclude(quiet_cores));
+        let concluded = |place: Place<'_>| place.and_then(|standing| standing.conclude(quiet));
         places
             .into_iter()
             .map(|place| interrupts_only(concluded(place)))
@@ -190,7 +195,7 @@ impl Sampler {
         order: &[usize],
         round: u32,
         lengths: Lengths,
-        quiet_cores: f64,
+        quiet: QuietCores,
     ) -> Result<(), Error> {
         let known = meter::possibly_foreign()?;
         // The load fills the CPUs, and edges are to be read in time.
@@ -215,7 +220,7 @@ impl Sampler {
         drop(prompt);
         for (at, timetable, seen) in seen {
             let hearing =
-                |standing: &mut Standing<'_>| standing.hear(round, timetable, seen, quiet_cores);
+                |standing: &mut Standing<'_>| standing.hear(round, timetable, seen, quiet);
             attempt(&mut places[at], hearing)?;
         }
         Ok(())
@@ -312,7 +317,7 @@ impl Standing<'_> {
         round: u32,
         timetable: Timetable,
         seen: Option<Seen>,
-        quiet_cores: f64,
+        quiet: QuietCores,
     ) -> Result<(), Error> {
         let (clients, server) = self.ends.done()?;
         let client = merge::merged(&clients).map_err(Error::Merge)?;
@@ -320,7 +325,7 @@ impl Standing<'_> {
             return Ok(());
         };
         let mut cpu = seen.closed.since(&seen.opened);
-        cpu.baseline_ns = quiet_cores * cpu.elapsed_ns;
+        quiet.note_in(&mut cpu);
         let late_ns = seen.late_ns.max(client.late_ns).max(server.late_ns);
         let (receiver, sender) = receiver_and_sender(self.cell.load, &client, &server);
         let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
@@ -347,7 +352,7 @@ impl Standing<'_> {
     }
 
     /// Puts the turns together, and proves the way by all traffic there was.
-    fn conclude(self, quiet_cores: f64) -> Result<Measurement, Error> {
+    fn conclude(self, quiet: QuietCores) -> Result<Measurement, Error> {
         let Standing {
             cell,
             lab,
@@ -394,7 +399,7 @@ impl Standing<'_> {
             server: whole(server),
             planned_ns: span_ns,
         };
-        let whole = assemble(cell, &lab, counts, quiet_cores)?;
+        let whole = assemble(cell, &lab, counts, quiet)?;
         put_together(cell.load, whole, &taken, turns)
     }
 }

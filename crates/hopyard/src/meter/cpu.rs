@@ -10,6 +10,7 @@ use super::idle::{self, IdleClock};
 use super::processes::Clocks;
 use super::stat::{self, Stat};
 use crate::model::{BusyCpus, CpuAccounting, CpuUse, TickSplit};
+use crate::units::float;
 
 /// The processes that make the load.
 #[derive(Debug, Default, Clone, Copy)]
@@ -33,9 +34,35 @@ pub struct CpuReading {
     idle: Vec<IdleClock>,
     accounting: CpuAccounting,
     stat: Stat,
-    foreign: Clocks,
+    foreign: Taken<Clocks>,
     controller_ns: u64,
-    workers: Option<Duration>,
+    workers: Taken<Option<Duration>>,
+}
+
+/// What was read, and when.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken<T> {
+    what: T,
+    /// The middle of the reading, `CLOCK_MONOTONIC`, ns.
+    at_ns: u64,
+}
+
+impl<T> Taken<T> {
+    fn by(read: impl FnOnce() -> Result<T, Error>) -> Result<Self, Error> {
+        let began_ns = clock::monotonic_ns();
+        let what = read()?;
+        let at_ns = u64::midpoint(began_ns, clock::monotonic_ns());
+        Ok(Self { what, at_ns })
+    }
+
+    /// CPU time used between two readings, brought to a window of another length: it may take a controller that waits for its turn
+    /// longer to read the clocks of all processes than the window is long.
+    fn over_window(&self, start: &Self, used_ns: f64, window_ns: f64) -> f64 {
+        match self.at_ns.saturating_sub(start.at_ns) {
+            0 => used_ns,
+            span_ns => used_ns * window_ns / float(span_ns),
+        }
+    }
 }
 
 impl CpuMeter {
@@ -104,8 +131,8 @@ impl CpuMeter {
         ours: Ours<'_>,
         foreign: impl FnOnce() -> Result<Clocks, Error>,
     ) -> Result<CpuReading, Error> {
-        let foreign = foreign()?;
-        let workers = usage(ours);
+        let foreign = Taken::by(foreign)?;
+        let workers = Taken::by(|| Ok(usage(ours)))?;
         let (idle, stat, controller_ns) = self.clocks()?;
         Ok(CpuReading {
             idle,
@@ -123,8 +150,8 @@ impl CpuMeter {
         foreign: impl FnOnce() -> Result<Clocks, Error>,
     ) -> Result<CpuReading, Error> {
         let (idle, stat, controller_ns) = self.clocks()?;
-        let workers = usage(ours);
-        let foreign = foreign()?;
+        let workers = Taken::by(|| Ok(usage(ours)))?;
+        let foreign = Taken::by(foreign)?;
         Ok(CpuReading {
             idle,
             accounting: self.accounting,
@@ -185,7 +212,7 @@ fn left_out(ours: Ours<'_>) -> HashSet<i32> {
 
 fn foreign_among(known: &[i32], ours: Ours<'_>) -> Clocks {
     let ours = left_out(ours);
-    Clocks::of(known.iter().copied().filter(|pid| !ours.contains(pid)))
+    Clocks::of_each(known.iter().copied().filter(|pid| !ours.contains(pid)))
 }
 
 /// A cgroup that has gone (its last process died) has no usage: absent, not 0.
@@ -234,18 +261,26 @@ impl CpuReading {
         }
         let ticks = self.stat.since(start.stat);
         let steal_ns = stat::ns(ticks.steal);
+        let elapsed_ns = elapsed_sum / f64::from(cpus.max(1));
+        let workers = self.workers.what.zip(start.workers.what);
+        let workers_ns = workers.map(|(end, begin)| {
+            let used_ns = end.saturating_sub(begin).as_nanos() as f64;
+            self.workers
+                .over_window(&start.workers, used_ns, elapsed_ns)
+        });
+        let foreign_ns = float(self.foreign.what.since(&start.foreign.what));
         CpuUse {
-            elapsed_ns: elapsed_sum / f64::from(cpus.max(1)),
+            elapsed_ns,
             cpus,
             busy_ns: busy_ns - steal_ns,
             steal_ns,
-            workers_ns: match (self.workers, start.workers) {
-                (Some(end), Some(begin)) => Some(end.saturating_sub(begin).as_nanos() as f64),
-                _ => None,
-            },
-            foreign_ns: self.foreign.since(&start.foreign) as f64,
+            workers_ns,
+            foreign_ns: self
+                .foreign
+                .over_window(&start.foreign, foreign_ns, elapsed_ns),
             controller_ns: self.controller_ns.saturating_sub(start.controller_ns) as f64,
             baseline_ns: 0.0,
+            baseline_most_ns: None,
             closure: if elapsed_sum > 0.0 {
                 stat::ns(ticks.total()) / elapsed_sum
             } else {
@@ -263,40 +298,4 @@ impl CpuReading {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reading(accounting: CpuAccounting, clocks: &[(usize, u64, u64)]) -> CpuReading {
-        let clock = |(cpu, at_ns, idle_ns): &(usize, u64, u64)| IdleClock {
-            cpu: *cpu,
-            at_ns: *at_ns,
-            idle_ns: *idle_ns,
-        };
-        CpuReading {
-            idle: clocks.iter().map(clock).collect(),
-            accounting,
-            stat: Stat::default(),
-            foreign: Clocks::default(),
-            controller_ns: 0,
-            workers: None,
-        }
-    }
-
-    #[test]
-    fn how_full_some_cpus_are() {
-        let of = |accounting, cpus: &[usize]| {
-            let start = reading(accounting, &[(0, 1000, 500), (2, 1000, 0)]);
-            let end = reading(accounting, &[(0, 2000, 1500), (2, 2000, 250)]);
-            end.busy(&start, cpus)
-                .map(|busy| (busy.cpus, busy.busy_ratio))
-        };
-        let exact = CpuAccounting::IdleClock;
-        assert_eq!(of(exact, &[0]), Some((1, 0.0)));
-        assert_eq!(of(exact, &[2]), Some((1, 0.75)));
-        assert_eq!(of(exact, &[0, 2]), Some((2, 0.375)));
-        // Of one that is not online, of none, and by a clock that tells of all together.
-        assert_eq!(of(exact, &[0, 1]), None);
-        assert_eq!(of(exact, &[]), None);
-        assert_eq!(of(CpuAccounting::ProcStat, &[2]), None);
-    }
-}
+mod tests;

@@ -42,12 +42,18 @@ impl Clocks {
         Self::read(|pid| kind_of(pid, |name, flags| !never_ours(name, flags)))
     }
 
+    /// Of one process.
+    #[cfg(test)]
+    pub(super) fn of(pid: i32, ns: u64) -> Self {
+        Self([(pid, ns)].into())
+    }
+
     fn read(wanted: impl Fn(i32) -> bool) -> Result<Self, Error> {
-        Ok(Self::of(processes()?.filter(|pid| wanted(*pid))))
+        Ok(Self::of_each(processes()?.filter(|pid| wanted(*pid))))
     }
 
     /// Of processes known by their ids; one that has ended has no clock any more and is left out.
-    pub(super) fn of(pids: impl Iterator<Item = i32>) -> Self {
+    pub(super) fn of_each(pids: impl Iterator<Item = i32>) -> Self {
         let clock = |pid| Some((pid, clock::process_cpu_ns(pid).ok()?));
         Self(pids.filter_map(clock).collect())
     }

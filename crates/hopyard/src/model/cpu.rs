@@ -12,9 +12,10 @@ pub struct CpuUse {
     pub elapsed_ns: f64,
     /// CPUs that were online.
     pub cpus: u32,
-    /// Busy: wall minus idle, iowait and steal, over all CPUs.
+    /// Least busy time: wall minus idle, iowait and steal, over all CPUs. Idle and stolen time overlap (a CPU that is woken and
+    /// not run is in both), so this may be too low, even negative. The most is `busy_ns + steal_ns`.
     pub busy_ns: f64,
-    /// Taken by the hypervisor.
+    /// Taken by the hypervisor from CPUs, busy or idle.
     pub steal_ns: f64,
     /// Of the processes of the load itself and of a switch that is one (scheduler time of their cgroup).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,8 +24,12 @@ pub struct CpuUse {
     pub foreign_ns: f64,
     /// Of hopyard's controller.
     pub controller_ns: f64,
-    /// What the machine uses with nothing running, for a window of this length.
+    /// What the machine uses with nothing running, for a window of this length; where the hypervisor took time while that was
+    /// read, the least that it may be.
     pub baseline_ns: f64,
+    /// The most that it may be, where that is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_most_ns: Option<f64>,
     /// Sum of all columns of /proc/stat over elapsed × CPUs: 1 where the ticks add up.
     pub closure: f64,
     /// The tick-sampled split; worth something only where `closure` is near 1 over the whole run.
@@ -33,12 +38,55 @@ pub struct CpuUse {
     pub forks: u64,
 }
 
-impl CpuUse {
-    /// What the load cost: busy time without other people's processes, the controller and the
-    /// quiet machine's own share.
+/// How close the two bounds of a sample's CPU time must be for a figure to be made of it, as a share of that figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuTolerance(pub f64);
+
+/// An amount of CPU time that lies between two bounds, ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuBounds {
+    /// It is no less. May be negative: see [`CpuUse::busy_ns`].
+    pub least_ns: f64,
+    /// It is no more.
+    pub most_ns: f64,
+}
+
+impl CpuBounds {
+    /// Half way between them.
     #[must_use]
-    pub fn net_ns(&self) -> f64 {
-        self.busy_ns - self.foreign_ns - self.controller_ns - self.baseline_ns
+    pub fn middle_ns(self) -> f64 {
+        f64::midpoint(self.least_ns, self.most_ns)
+    }
+}
+
+impl CpuUse {
+    /// What the load cost: busy time without other people's processes, the controller and the quiet machine's own share.
+    #[must_use]
+    pub fn net(&self) -> CpuBounds {
+        let others = self.foreign_ns + self.controller_ns;
+        CpuBounds {
+            least_ns: self.busy_ns - others - self.baseline_most_ns.unwrap_or(self.baseline_ns),
+            most_ns: self.busy_ns + self.steal_ns - others - self.baseline_ns,
+        }
+    }
+
+    /// What the load cost as one figure, ns: between the bounds, above 0, and no less than what the load's own processes are known
+    /// to have used. `None` where the bounds are further apart than `tolerance`, or the readings contradict each other.
+    #[must_use]
+    pub fn net_ns(&self, tolerance: CpuTolerance) -> Option<f64> {
+        let CpuTolerance(tolerance) = tolerance;
+        let bounds = self.net();
+        // The baseline was read in another window: of this one the workers may have left it less.
+        let without_baseline = bounds.most_ns + self.baseline_ns;
+        let own = self.workers_ns.unwrap_or(0.0);
+        if own > without_baseline * (1.0 + tolerance) {
+            return None;
+        }
+        let figure = bounds.middle_ns().max(own.min(without_baseline));
+        // The scheduler's clocks may count stolen time as used (without PARAVIRT_TIME_ACCOUNTING), so what the workers used raises
+        // the figure and does not narrow the bounds.
+        let is_close = bounds.most_ns - bounds.least_ns <= tolerance * figure;
+        (figure > 0.0 && is_close).then_some(figure)
     }
 
     /// That of two windows of the same machine together.
@@ -59,6 +107,12 @@ impl CpuUse {
             foreign_ns: self.foreign_ns + other.foreign_ns,
             controller_ns: self.controller_ns + other.controller_ns,
             baseline_ns: self.baseline_ns + other.baseline_ns,
+            baseline_most_ns: match (self.baseline_most_ns, other.baseline_most_ns) {
+                (None, None) => None,
+                (one, two) => {
+                    Some(one.unwrap_or(self.baseline_ns) + two.unwrap_or(other.baseline_ns))
+                }
+            },
             closure: weighted(|cpu| cpu.closure) / elapsed_ns,
             split: TickSplit {
                 user_ns: self.split.user_ns + other.split.user_ns,
@@ -85,6 +139,7 @@ impl CpuUse {
             self.foreign_ns,
             self.controller_ns,
             self.baseline_ns,
+            self.baseline_most_ns.unwrap_or(0.0),
             self.closure,
         ];
         let split = self.split;
@@ -137,4 +192,125 @@ pub struct TickSplit {
     pub irq_ns: f64,
     /// softirq.
     pub softirq_ns: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// 300 ms of a load on two CPUs for 200 ms, nothing else.
+    fn plain() -> CpuUse {
+        CpuUse {
+            elapsed_ns: 2e8,
+            cpus: 2,
+            busy_ns: 3e8,
+            steal_ns: 0.0,
+            workers_ns: None,
+            foreign_ns: 0.0,
+            controller_ns: 0.0,
+            baseline_ns: 0.0,
+            baseline_most_ns: None,
+            closure: 1.0,
+            split: TickSplit {
+                user_ns: 0.0,
+                system_ns: 0.0,
+                irq_ns: 0.0,
+                softirq_ns: 0.0,
+            },
+            forks: 0,
+        }
+    }
+
+    fn within(cpu: CpuUse, tolerance: f64) -> Option<f64> {
+        cpu.net_ns(CpuTolerance(tolerance)).map(|ns| ns / 1e6)
+    }
+
+    #[test]
+    fn a_figure_needs_bounds_that_are_close() {
+        assert_eq!(within(plain(), 0.0), Some(300.0));
+        let stolen = CpuUse {
+            busy_ns: 2.9e8,
+            steal_ns: 1e7,
+            ..plain()
+        };
+        assert_eq!(within(stolen, 0.02), None);
+        assert_eq!(within(stolen, 0.04), Some(295.0));
+        // What was not known of the quiet machine is not known of the load.
+        let baseline = CpuUse {
+            baseline_ns: 1e7,
+            baseline_most_ns: Some(2e7),
+            ..plain()
+        };
+        assert_eq!(within(baseline, 0.02), None);
+        assert_eq!(within(baseline, 0.04), Some(285.0));
+    }
+
+    #[test]
+    fn what_the_workers_used_is_the_least() {
+        let of = |workers: f64, baseline: f64| CpuUse {
+            workers_ns: Some(workers * 1e6),
+            baseline_ns: baseline * 1e6,
+            ..plain()
+        };
+        // A baseline that the workers cannot have left in this window.
+        assert_eq!(within(of(295.0, 20.0), 0.02), Some(295.0));
+        assert_eq!(within(of(250.0, 20.0), 0.02), Some(280.0));
+        // Clocks read a moment apart, and readings that contradict each other.
+        assert_eq!(within(of(302.0, 0.0), 0.02), Some(300.0));
+        assert_eq!(within(of(310.0, 0.0), 0.02), None);
+    }
+
+    #[test]
+    fn what_is_not_above_others_is_no_figure() {
+        for foreign_ns in [3e8, 4e8] {
+            let cpu = CpuUse {
+                foreign_ns,
+                ..plain()
+            };
+            assert_eq!(within(cpu, 0.02), None);
+        }
+    }
+
+    #[test]
+    fn a_sample_of_an_older_version_reads() {
+        let json = serde_json::to_value(plain()).unwrap();
+        assert!(json.get("baseline_most_ns").is_none());
+        assert_eq!(serde_json::from_value::<CpuUse>(json).unwrap(), plain());
+    }
+
+    proptest! {
+        /// Any readings whatever.
+        #[test]
+        fn no_figure_is_below_own_use_or_above_the_upper_bound(
+            busy in -5e8..8e8f64,
+            steal in 0.0..5e8f64,
+            workers in prop::option::of(0.0..5e8f64),
+            others in [0.0..4e8f64, 0.0..1e8f64],
+            baseline in 0.0..2e8f64,
+            unsure in prop::option::of(0.0..1e8f64),
+            tolerance in 0.0..1.0f64,
+        ) {
+            let cpu = CpuUse {
+                busy_ns: busy,
+                steal_ns: steal,
+                workers_ns: workers,
+                foreign_ns: others[0],
+                controller_ns: others[1],
+                baseline_ns: baseline,
+                baseline_most_ns: unsure.map(|more| baseline + more),
+                ..plain()
+            };
+            if let Some(figure) = cpu.net_ns(CpuTolerance(tolerance)) {
+                let own = workers.unwrap_or(0.0);
+                let most = busy + steal - others[0] - others[1];
+                prop_assert!(figure > 0.0 && figure <= most + 1e-3);
+                prop_assert!(figure >= own.min(most) - 1e-3);
+                prop_assert!(own <= most * (1.0 + tolerance) + 1e-3);
+                let apart = steal + unsure.unwrap_or(0.0);
+                prop_assert!(apart <= tolerance * figure + 1e-3);
+            }
+        }
+    }
 }

@@ -84,7 +84,7 @@ pub struct QuantityDiff {
     pub b: Estimate,
     /// B over A, of geometric means.
     pub ratio: Estimate,
-    /// The verdict; absent in a quick look.
+    /// The verdict; absent in a quick look, and where fewer blocks than a verdict needs have the quantity in either run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Which way it changed, where the verdict is *different*.

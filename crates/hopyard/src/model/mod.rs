@@ -42,7 +42,7 @@ pub use claims::{
     CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, Lies, PointReport,
     ReportOfClaims,
 };
-pub use cpu::{BusyCpus, CpuUse, TickSplit};
+pub use cpu::{BusyCpus, CpuBounds, CpuTolerance, CpuUse, TickSplit};
 pub use curves::{CurveReport, FullInterval, QuantityCurve, Saturation, StepReport};
 pub use datapath::{DIRECT_SWITCH, Datapath, DatapathKind, OPEN_VSWITCH};
 pub use diff::{

@@ -159,10 +159,13 @@ pub struct CellReport {
     /// `irq`, `softirq`. Left out where /proc/stat does not add up within 1 %.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cpu_split_ratio: BTreeMap<String, f64>,
-    /// Packets that devices of the lab dropped, all windows together.
-    pub device_drops: u64,
-    /// Datagrams that the sender handed over and the receiver never read, all windows together.
-    pub lost_datagrams: u64,
+    /// Packets that devices of the lab dropped, all windows together; absent where nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_drops: Option<u64>,
+    /// Datagrams that the sender handed over and the receiver never read, all windows together; absent where nothing was measured, and
+    /// of TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_datagrams: Option<u64>,
     /// The search of each sample, in the order of blocks, where a rate was searched for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Searched>,
@@ -200,16 +203,18 @@ pub struct VerdictReport {
     pub base: String,
     /// This cell over the base.
     pub ratio: Estimate,
-    /// The verdict; absent in a quick look.
+    /// The verdict; absent in a quick look, and where fewer blocks than a verdict needs have the quantity in both cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Smallest |ratio − 1| that this run would have shown four times out of five.
-    pub smallest_detectable: f64,
+    /// Smallest |ratio − 1| that this run would have shown four times out of five; absent where it could show nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_detectable: Option<f64>,
 }
 
 /// Proof of the way over all samples of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WayReport {
-    /// Proved in every sample.
+    /// Proved in every sample; not where there is none.
     pub proved: bool,
     /// What did not hold, a sentence each, without repetition.
     pub problems: Vec<String>,
@@ -249,6 +254,8 @@ pub enum WarningCode {
     ForeignForks,
     /// The hypervisor took more than 1 %.
     Steal,
+    /// Samples have no figures of CPU time, because it is not known closely enough.
+    CpuUnknown,
     /// /proc/stat does not add up: no split into user, system, softirq.
     Closure,
     /// Both ends ran on one CPU though nobody asked for it.

@@ -186,6 +186,24 @@ pub fn warm_up(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Shortest time limit: a run begins with a window in which nothing runs, and anything shorter would measure nothing.
+const LEAST_TIME: Duration = Duration::from_millis(500);
+
+/// How long a run may take.
+///
+/// # Errors
+/// Not a time, or too short to measure anything.
+pub fn time_limit(text: &str) -> Result<Duration, String> {
+    let limit = units::parse_duration(text).map_err(|e| e.to_string())?;
+    if limit >= LEAST_TIME {
+        Ok(limit)
+    } else {
+        Err(format!(
+            "a time limit of {text} is out of bounds: from 500ms, since less measures nothing"
+        ))
+    }
+}
+
 /// A path's name, or `all`.
 pub(super) fn path_name(text: &str) -> Result<String, crate::model::UnknownName> {
     if text == "all" {
@@ -231,13 +249,13 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
         turns: raw.turns.unwrap_or(true),
         decide: None,
         blocks: source.read("blocks", &raw.blocks, str::parse)?,
-        half_width: source.read("half_width", &raw.half_width, units::parse_share)?,
+        half_width: source.read("half_width", &raw.half_width, units::parse_half_width)?,
         confidence: source.read("confidence", &raw.confidence, units::parse_confidence)?,
-        margin: source.read("margin", &raw.margin, units::parse_share)?,
+        margin: source.read("margin", &raw.margin, units::parse_margin)?,
         time_limit: raw
             .time_limit
             .as_ref()
-            .map(|t| source.read("time_limit", t, units::parse_duration))
+            .map(|t| source.read("time_limit", t, time_limit))
             .transpose()?,
         published: raw
             .published

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use blocks::{Blocks, FOR_A_VERDICT};
 pub use expand::{Error as ExpandError, Expanded, expand};
 pub use file::{Error as FileError, parse};
-pub use file::{WINDOW, base, warm_up, window};
+pub use file::{WINDOW, base, time_limit, warm_up, window};
 pub use offloads::{offload_changes, offloads};
 
 use crate::model::{Feature, LoadKind, Peer, Published};

@@ -116,7 +116,8 @@ fn quantity(cell: &CellReport, name: &str) -> Vec<String> {
     fields.push(verdict.map_or_else(String::new, |v| v.base.clone()));
     fields.extend(interval(verdict.map(|v| &v.ratio)));
     fields.push(verdict.and_then(|v| v.verdict).map_or("", word).to_owned());
-    fields.push(verdict.map_or_else(String::new, |v| number(v.smallest_detectable)));
+    let detectable = verdict.and_then(|v| v.smallest_detectable);
+    fields.push(detectable.map_or_else(String::new, number));
     fields
 }
 

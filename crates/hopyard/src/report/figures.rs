@@ -259,9 +259,10 @@ pub(super) fn verdict_part(name: &str, verdict: &VerdictReport) -> Part {
 /// `≠`, `=`, or `?` with the difference that would have shown.
 pub(super) fn verdict_mark(verdict: &VerdictReport) -> String {
     match verdict.verdict {
-        Some(Verdict::Inconclusive) if verdict.smallest_detectable.is_finite() => {
-            format!("? {}", percent(verdict.smallest_detectable))
-        }
+        Some(Verdict::Inconclusive) => match verdict.smallest_detectable {
+            Some(smallest) => format!("? {}", percent(smallest)),
+            None => symbol(verdict.verdict).to_owned(),
+        },
         other => symbol(other).to_owned(),
     }
 }

@@ -106,8 +106,8 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         receive_window_limited_ratio: None,
         send_buffer_limited_ratio: None,
         cpu_split_ratio: BTreeMap::new(),
-        device_drops: 0,
-        lost_datagrams: 0,
+        device_drops: None,
+        lost_datagrams: None,
         searches: Vec::new(),
         flows: Vec::new(),
         latency: None,
@@ -149,7 +149,7 @@ impl Builder {
             base: "veth".to_owned(),
             ratio: estimate(ratio, half),
             verdict,
-            smallest_detectable: half * 1.4,
+            smallest_detectable: Some(half * 1.4),
         };
         self.0.verdicts.insert(name.to_owned(), report);
         self

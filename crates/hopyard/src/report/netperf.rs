@@ -5,7 +5,8 @@
 //! Whatever is not known prints as -1, never as 0.
 
 use super::quantity::{
-    BUSY_CORES, CPU_PER_BYTE, CPU_PER_TRANSACTION, GOODPUT, PACKETS, SENT, TRANSACTIONS,
+    BUSY_CORES, CPU_PER_BYTE, CPU_PER_TRANSACTION, GOODPUT, PACKETS, SEND_ERRORS, SENT,
+    TRANSACTIONS,
 };
 use crate::model::{CellReport, CellStatus, Family, LoadKind, RunReport};
 use crate::plain;
@@ -160,16 +161,17 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
         )],
         LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
             let received = value(PACKETS).map(|rate| rate * window);
+            let errors = value(SEND_ERRORS).map(|rate| rate * window);
             let sent = value(SENT)
                 .zip(cell.axes.message_size_bytes)
                 .map(|(bps, bytes)| bps * window / 8.0 / f64::from(bytes));
             vec![
                 format!(
-                    "{:6}  {message:6}   {window:<7.2}   {:7.0} {:6}    {:7.1}     \
+                    "{:6}  {message:6}   {window:<7.2}   {:7.0} {:6.0}    {:7.1}     \
                      {utilisation:<6.2}   {per_kb:<6.3}",
                     -1,
                     or_unknown(sent),
-                    -1,
+                    or_unknown(errors),
                     megabits(SENT),
                 ),
                 format!(
@@ -202,6 +204,29 @@ mod tests {
     use super::*;
     use crate::model::Peer;
     use crate::report::fixture;
+
+    #[test]
+    fn send_errors_that_are_known_are_printed() {
+        let mut report = fixture::paths();
+        let line = |report: &RunReport| {
+            let text = render(report);
+            let line = text.lines().find(|line| line.contains("115083"));
+            let fields = line.unwrap().split_whitespace();
+            fields.map(str::to_owned).collect::<Vec<_>>()[4].clone()
+        };
+        let udp = report
+            .cells
+            .iter_mut()
+            .find(|cell| cell.path == "bridge" && cell.load == LoadKind::UdpStream);
+        let udp = udp.unwrap();
+        for (per_s, printed) in [(0.0, "0"), (140.0, "42")] {
+            let errors = fixture::estimate(per_s, 0.1);
+            udp.estimates.insert(SEND_ERRORS.to_owned(), errors);
+            let mut one = fixture::run();
+            one.cells = vec![udp.clone()];
+            assert_eq!(line(&one), printed);
+        }
+    }
 
     #[test]
     fn the_classic_layout() {

@@ -57,11 +57,8 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
             ));
         }
     }
-    if cell.device_drops > 0 {
-        remarks.push(format!(
-            "devices dropped {}",
-            counted_u64(cell.device_drops, "packet")
-        ));
+    if let Some(drops) = cell.device_drops.filter(|drops| *drops > 0) {
+        remarks.push(format!("devices dropped {}", counted_u64(drops, "packet")));
     }
     if !cell.way.proved {
         remarks.push("the way was not proved, see below".to_owned());

@@ -120,17 +120,14 @@ fn verdicts(page: &mut Page, report: &RunReport) {
         "hopyard_verdict",
         "stateset",
         "",
-        "What the comparison with the base came to; none in a quick look",
+        "What the comparison with the base came to; absent where it came to no verdict",
     );
-    for (labels, report) in compared() {
+    let verdicts = compared().filter_map(|(labels, report)| Some((labels, report.verdict?)));
+    for (labels, found) in verdicts {
         for (state, verdict) in STATES {
             let mut labels = labels.clone();
             labels.push(("hopyard_verdict", state.to_owned()));
-            page.sample(
-                "hopyard_verdict",
-                &labels,
-                truth(report.verdict == Some(verdict)),
-            );
+            page.sample("hopyard_verdict", &labels, truth(found == verdict));
         }
     }
 }
@@ -258,6 +255,20 @@ mod tests {
     }
 
     #[test]
+    fn no_verdict_is_no_state() {
+        let mut report = fixture::run();
+        report.cells = vec![
+            fixture::cell("bridge", Peer::Far, LoadKind::UdpRr)
+                .estimate("transactions_per_s", 13_000.5, 0.02)
+                .verdict("transactions_per_s", 1.1, 0.02, None)
+                .build(),
+        ];
+        let page = render(&report);
+        assert!(page.contains("\nhopyard_versus_base_ratio{"), "{page}");
+        assert!(!page.contains("\nhopyard_verdict{"), "{page}");
+    }
+
+    #[test]
     fn families() {
         let mut report = fixture::run();
         report.run.plan = "a \"plan\"\\\nof two lines".to_owned();
@@ -317,7 +328,7 @@ mod tests {
         # HELP hopyard_high_versus_base_ratio Upper end of the interval of cell over base
         hopyard_high_versus_base_ratio{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none",quantity="transactions_per_s",base="veth"} 1.122
         # TYPE hopyard_verdict stateset
-        # HELP hopyard_verdict What the comparison with the base came to; none in a quick look
+        # HELP hopyard_verdict What the comparison with the base came to; absent where it came to no verdict
         hopyard_verdict{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none",quantity="transactions_per_s",base="veth",hopyard_verdict="different"} 1
         hopyard_verdict{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none",quantity="transactions_per_s",base="veth",hopyard_verdict="equivalent"} 0
         hopyard_verdict{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none",quantity="transactions_per_s",base="veth",hopyard_verdict="inconclusive"} 0

@@ -11,6 +11,7 @@ pub(super) const THROUGHPUT_LOWER: &str = "throughput_lower_packets_per_s";
 pub(super) const THROUGHPUT_UPPER: &str = "throughput_upper_packets_per_s";
 pub(super) const TRIALS: &str = "search_trials";
 pub(super) const SENT: &str = "sent_bps";
+pub(super) const SEND_ERRORS: &str = "send_errors_per_s";
 pub(super) const PACKETS: &str = "packets_per_s";
 pub(super) const TRANSACTIONS: &str = "transactions_per_s";
 pub(super) const CPU_PER_BYTE: &str = "cpu_ns_per_byte";

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
-use crate::measure::{self, Sampler, turns};
+use crate::measure::{self, QuietCores, Sampler, turns};
 use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample};
 use crate::plan::Blocks as PlannedBlocks;
 use crate::stats;
@@ -247,7 +247,7 @@ impl<'a> Blocks<'a> {
         let mut groups = self.prepared.groups.clone();
         groups.shuffle(&mut order);
         let of: usize = groups.iter().map(|group| group.cells.len()).sum();
-        let quiet_cores = self.prepared.sampler.quiet_cores().map_err(stop)?;
+        let quiet = self.prepared.sampler.quiet_cores().map_err(stop)?;
         let mut visited = Visited::default();
         for group in groups {
             if self.out_of_time() {
@@ -257,10 +257,10 @@ impl<'a> Blocks<'a> {
             observer.measuring(block, visited.done, of, first);
             let started = self.offset + self.began.elapsed();
             let outcomes = if group.takes_turns {
-                self.generation(&group.cells, quiet_cores, &mut order, observer)?
+                self.generation(&group.cells, quiet, &mut order, observer)?
             } else {
                 let index = group.cells[0];
-                vec![(index, self.measure(index, quiet_cores, observer)?)]
+                vec![(index, self.measure(index, quiet, observer)?)]
             };
             let took = self.offset + self.began.elapsed() - started;
             for (cell, outcome) in outcomes {
@@ -300,7 +300,7 @@ impl<'a> Blocks<'a> {
     fn generation(
         &mut self,
         group: &[usize],
-        quiet_cores: f64,
+        quiet: QuietCores,
         order: &mut ChaCha8Rng,
         observer: &mut dyn Observer,
     ) -> Result<Vec<(usize, Result<Measurement, String>)>, Stop> {
@@ -312,7 +312,7 @@ impl<'a> Blocks<'a> {
         let measured = self
             .prepared
             .sampler
-            .generation(&cells, rounds, quiet_cores, order)
+            .generation(&cells, rounds, quiet, order)
             .map_err(stop)?;
         let measured: Vec<_> = tried.into_iter().zip(measured).collect();
         let mut outcomes = Vec::with_capacity(group.len());
@@ -347,14 +347,14 @@ impl<'a> Blocks<'a> {
     fn measure(
         &mut self,
         index: usize,
-        quiet_cores: f64,
+        quiet: QuietCores,
         observer: &mut dyn Observer,
     ) -> Result<Result<Measurement, String>, Stop> {
         if self.is_hopeless(index) {
             return Ok(Err(not_tried_again()));
         }
         let cell = &self.prepared.header.cells[index].cell;
-        let outcome = self.prepared.sampler.measure(cell, quiet_cores);
+        let outcome = self.prepared.sampler.measure(cell, quiet);
         self.note(index, outcome, observer)
     }
 

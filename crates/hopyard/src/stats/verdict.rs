@@ -104,6 +104,14 @@ pub struct Judged {
     pub smallest_detectable: f64,
 }
 
+impl Judged {
+    /// The smallest difference that could have been shown; `None` where none could.
+    #[must_use]
+    pub fn detectable(&self) -> Option<f64> {
+        Some(self.smallest_detectable).filter(|smallest| smallest.is_finite())
+    }
+}
+
 /// JSON has no infinity; `serde_json` writes it as `null`.
 fn null_is_infinite<'de, D: Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or(f64::INFINITY))

@@ -25,7 +25,9 @@ pub use place::{check_place, check_writable};
 pub use reader::load;
 pub use writer::Writer;
 
-use crate::model::{Cell, Environment, Feature, OffloadSurvey, ProfileWindow, Published, Sample};
+use crate::model::{
+    Cell, CpuTolerance, Environment, Feature, OffloadSurvey, ProfileWindow, Published, Sample,
+};
 
 /// Version of the files.
 pub const SCHEMA: &str = "hopyard/store/1";
@@ -112,6 +114,20 @@ pub struct Header {
     pub cells: Vec<PlannedCell>,
     /// The machine.
     pub environment: Environment,
+}
+
+impl Header {
+    /// How closely the CPU time of a sample must be known: as finely as the run is to tell figures apart, by the width of its
+    /// intervals or by its margin of equivalence.
+    #[must_use]
+    pub fn cpu_tolerance(&self) -> CpuTolerance {
+        /// Of a run that asked for none of them, as older versions let one.
+        const USUAL: f64 = 0.02;
+        let asked = [self.half_width, self.margin]
+            .into_iter()
+            .filter(|share| *share > 0.0);
+        CpuTolerance(asked.reduce(f64::min).unwrap_or(USUAL))
+    }
 }
 
 /// How a run ended.

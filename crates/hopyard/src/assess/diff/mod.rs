@@ -22,6 +22,7 @@ use crate::stats::{self, Comparison, Judged, Verdict};
 use crate::store::Run;
 
 use super::quantities::{QUANTITIES, Quantity};
+use super::verdicts::verdict_of;
 use samples::{Found, Series, Side};
 
 /// What is asked of a comparison.
@@ -278,7 +279,7 @@ fn quantities(load: LoadKind) -> impl Iterator<Item = &'static Quantity> {
 
 fn compared(entry: Entry, judged: Judged, quick_look: bool) -> QuantityDiff {
     let [a, b] = entry.series.map(|series| series.estimate);
-    let verdict = (!quick_look).then_some(judged.verdict);
+    let verdict = verdict_of(&judged, quick_look);
     let up = judged.ratio.value > 1.0;
     let change = entry.quantity.more_is_better().map(|more| {
         if more == up {
@@ -291,9 +292,9 @@ fn compared(entry: Entry, judged: Judged, quick_look: bool) -> QuantityDiff {
         a,
         b,
         change: change.filter(|_| verdict == Some(Verdict::Different)),
-        ratio: judged.ratio,
         verdict,
-        smallest_detectable: Some(judged.smallest_detectable).filter(|s| s.is_finite()),
+        smallest_detectable: judged.detectable(),
+        ratio: judged.ratio,
         trips_gate: None,
         gate_catches_ratio: None,
     }

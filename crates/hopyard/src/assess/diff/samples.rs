@@ -125,7 +125,7 @@ impl Found<'_> {
         confidence: f64,
     ) -> Option<[Series; 2]> {
         let one = |run: usize| match self.bases {
-            Some(bases) => self.relative(run, bases[run], quantity, load, confidence),
+            Some(bases) => self.relative(run, bases[run], quantity, confidence),
             None => self.plain(run, quantity, load, confidence),
         };
         Some([one(0)?, one(1)?])
@@ -138,13 +138,15 @@ impl Found<'_> {
         load: LoadKind,
         confidence: f64,
     ) -> Option<Series> {
-        let measured = measured(&self.sides[run].samples, self.at[run]);
+        let side = &self.sides[run];
+        let measured = measured(&side.samples, self.at[run]);
+        let tolerance = side.header.cpu_tolerance();
         Some(Series {
             values: measured
                 .iter()
-                .filter_map(|m| quantity.value(m, load))
+                .filter_map(|m| quantity.value(m, load, tolerance))
                 .collect(),
-            estimate: quantity.estimate(&measured, load, confidence)?,
+            estimate: quantity.estimate(&measured, load, tolerance, confidence)?,
         })
     }
 
@@ -153,11 +155,12 @@ impl Found<'_> {
         run: usize,
         base: usize,
         quantity: &Quantity,
-        load: LoadKind,
         confidence: f64,
     ) -> Option<Series> {
-        let samples = &self.sides[run].samples;
-        let (own, others) = paired(samples, self.at[run], base, quantity, load);
+        let Side {
+            header, samples, ..
+        } = &self.sides[run];
+        let (own, others) = paired(header, samples, [self.at[run], base], quantity);
         let values: Vec<f64> = own
             .iter()
             .zip(&others)

@@ -223,27 +223,29 @@ fn what_is_in_one_run_only_is_listed() {
     );
 }
 
-/// A cost below 0 has no ratio: it is left out aloud, and the goodput of its cell stays.
+/// A goodput of 0 has no ratio, nor has the cost of what did not arrive: they are left out aloud.
 #[test]
 fn a_figure_that_has_no_ratio_is_listed() {
     let [a, mut b] = pair(&[1.0; 2], &[1.0; 2], 0.01, 1);
     let Outcome::Measured(m) = &mut b.samples[0].outcome else {
         panic!("made so");
     };
-    m.cpu.busy_ns = 0.0;
+    m.received.bytes = 0;
     let report = diff(&a, &b, &GATE).unwrap();
-    let veth = &report.cells[0];
-    assert_eq!(veth.comparisons.keys().collect::<Vec<_>>(), ["goodput_bps"]);
-    let left = &report.left_out[0];
-    assert_eq!(
-        (left.cell.path.as_str(), left.measured_in),
-        ("veth", MeasuredIn::Both)
-    );
-    assert!(
-        left.cause.starts_with("cpu_ns_per_byte: "),
-        "{}",
-        left.cause
-    );
+    let paths: Vec<&str> = report.cells.iter().map(|c| c.cell.path.as_str()).collect();
+    assert_eq!(paths, ["bridge"]);
+    for (left, name) in report
+        .left_out
+        .iter()
+        .zip(["goodput_bps: ", "cpu_ns_per_byte: "])
+    {
+        assert_eq!(
+            (left.cell.path.as_str(), left.measured_in),
+            ("veth", MeasuredIn::Both)
+        );
+        assert!(left.cause.starts_with(name), "{}", left.cause);
+    }
+    assert_eq!(report.left_out.len(), 2);
     assert!(
         report
             .warnings

@@ -2,7 +2,7 @@
 
 use crate::assess::assess;
 use crate::assess::tests::compared_over;
-use crate::model::{CellReport, ProfileReport, ProfileWindow, Stack};
+use crate::model::{CellReport, Outcome, ProfileReport, ProfileWindow, Stack};
 use crate::store::Run;
 
 /// A window with so many samples in each function, and 50 of an idle CPU.
@@ -159,4 +159,21 @@ fn without_profiles_or_a_cost_there_is_nothing_to_say() {
         window.stacks.clear();
     }
     assert!(assess(&empty).cells.iter().all(|c| c.profile.is_none()));
+}
+
+#[test]
+fn a_block_without_cpu_time_is_split_among_none() {
+    let mut run = run(10);
+    let n = |run: &Run| {
+        let report = assess(run);
+        sums_up(&report.cells[0]);
+        profile(&report.cells[0]).subsystems[0].cost.n
+    };
+    assert_eq!(n(&run), 10);
+    let Outcome::Measured(m) = &mut run.samples[0].outcome else {
+        panic!("it was measured");
+    };
+    m.cpu.steal_ns = 1e8;
+    m.cpu.busy_ns -= 1e8;
+    assert_eq!(n(&run), 9);
 }

@@ -1,9 +1,7 @@
 //! The registry of quantities.
 
 use super::arrivals::{busiest, dropped, duplicated, median_run, of, reordered, smoothed, times};
-use super::{
-    Kind, Quantity, float, has_latency, lost_ratio, net_ns, per_second, quantile, window_s,
-};
+use super::{Kind, Quantity, float, has_latency, lost_ratio, per_second, quantile, window_s};
 use crate::model::LoadKind;
 
 /// Whose rate can be searched for.
@@ -22,6 +20,13 @@ pub static QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "sent_bps",
         kind: Kind::Value(|m, _| Some(float(m.sent.bytes) * 8.0 / window_s(m))),
+        loads: LoadKind::is_udp_stream,
+        compared: false,
+    },
+    // Calls that the sender's kernel refused for want of buffers.
+    Quantity {
+        name: "send_errors_per_s",
+        kind: Kind::Value(|m, _| per_second(m, Some(m.send_errors))),
         loads: LoadKind::is_udp_stream,
         compared: false,
     },
@@ -72,22 +77,22 @@ pub static QUANTITIES: &[Quantity] = &[
     },
     Quantity {
         name: "cpu_ns_per_byte",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.bytes)),
+        kind: Kind::Demand(|m, net_ns| [net_ns, float(m.received.bytes)]),
         loads: LoadKind::is_stream,
         compared: true,
     },
     Quantity {
         name: "efficiency_bps_per_core",
-        kind: Kind::Demand(|m| float(m.received.bytes) * 8.0, |m, _| net_ns(m) / 1e9),
+        kind: Kind::Demand(|m, net_ns| [float(m.received.bytes) * 8.0, net_ns / 1e9]),
         loads: LoadKind::is_stream,
         compared: false,
     },
     Quantity {
         name: "normalized_bps_per_cpu_percent",
-        kind: Kind::Demand(
-            |m| float(m.received.bytes) * 8.0,
-            |m, _| net_ns(m) / 1e9 / f64::from(m.cpu.cpus) * 100.0,
-        ),
+        kind: Kind::Demand(|m, net_ns| {
+            let percent = net_ns / 1e9 / f64::from(m.cpu.cpus) * 100.0;
+            [float(m.received.bytes) * 8.0, percent]
+        }),
         loads: LoadKind::is_stream,
         compared: false,
     },
@@ -99,19 +104,19 @@ pub static QUANTITIES: &[Quantity] = &[
     },
     Quantity {
         name: "cpu_ns_per_packet",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.messages)),
+        kind: Kind::Demand(|m, net_ns| [net_ns, float(m.received.messages)]),
         loads: LoadKind::is_udp_stream,
         compared: true,
     },
     Quantity {
         name: "cpu_ns_per_transaction",
-        kind: Kind::Demand(net_ns, |m, _| float(m.received.transactions)),
+        kind: Kind::Demand(|m, net_ns| [net_ns, float(m.received.transactions)]),
         loads: |load| !load.is_stream(),
         compared: true,
     },
     Quantity {
         name: "busy_cores",
-        kind: Kind::Value(|m, _| Some(m.cpu.net_ns() / m.cpu.elapsed_ns)),
+        kind: Kind::Cpu(|m, net_ns| Some(net_ns / float(m.window_ns))),
         loads: |_| true,
         compared: false,
     },
@@ -133,10 +138,11 @@ pub static QUANTITIES: &[Quantity] = &[
         loads: |_| true,
         compared: false,
     },
-    // Of senders that are always ready it is their time slice; of round trips, what one and the switch to it take.
+    // Of senders that are always ready it is their time slice; of round trips, what one and the switch to it take. Where much of
+    // the time was stolen, what was not idle was not used either.
     Quantity {
         name: "client_cpu_ns_per_switch",
-        kind: Kind::Value(|m, _| {
+        kind: Kind::Cpu(|m, _| {
             let busy = m.client_cpus?;
             let switches = m.client_scheduling.switches().filter(|n| *n > 0)?;
             Some(busy.busy_ratio * f64::from(busy.cpus) * float(m.window_ns) / float(switches))

@@ -110,6 +110,7 @@ pub(crate) fn measured(bytes: u64) -> Measurement {
             foreign_ns: 0.05e8,
             controller_ns: 0.05e8,
             baseline_ns: 0.05e8,
+            baseline_most_ns: None,
             closure: 1.0,
             split: TickSplit {
                 user_ns: 1e7,

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{measurements, percent};
 use crate::assess::cells::CLOSURE;
-use crate::model::{CellReport, CpuAccounting, RunSummary, Sample};
+use crate::model::{CellReport, CpuAccounting, Measurement, RunSummary, Sample};
+use crate::store::Run;
 
 /// Foreign CPU above this share of the machine is a doubt.
 const FOREIGN: f64 = 0.02;
@@ -49,9 +50,43 @@ pub(super) fn steal(summary: &RunSummary) -> Option<String> {
     let share = summary.elsewhere?.steal_ratio;
     (share > STEAL).then(|| {
         format!(
-            "The hypervisor took {} of the machine's time away. It is subtracted, but what remains \
-             is not a quiet machine: expect wide intervals.",
+            "The hypervisor took {} of the machine's time away: expect wide intervals, and no CPU figures of the \
+             samples in which it took much.",
             percent(share)
+        )
+    })
+}
+
+/// Samples without figures of CPU time, by what keeps them from having any.
+pub(super) fn cpu_unknown(run: &Run, samples: &[&Sample]) -> Option<String> {
+    let tolerance = run.header.cpu_tolerance();
+    let all: Vec<&Measurement> = measurements(samples).collect();
+    let unknown = |m: &&&Measurement| m.cpu.net_ns(tolerance).is_none();
+    let (apart, cannot_be): (Vec<&Measurement>, Vec<&Measurement>) = all
+        .iter()
+        .filter(unknown)
+        .partition(|m| m.cpu.steal_ns > 0.0 || m.cpu.baseline_most_ns.is_some());
+    let mut causes = Vec::new();
+    if !apart.is_empty() {
+        causes.push(format!(
+            "in {} the hypervisor took time away, and time that is both idle and stolen leaves CPU time between two bounds \
+             more than {} apart",
+            apart.len(),
+            percent(tolerance.0)
+        ));
+    }
+    if !cannot_be.is_empty() {
+        causes.push(format!(
+            "in {} the load shows no CPU time beside that of others, or less than its own processes used",
+            cannot_be.len()
+        ));
+    }
+    (!causes.is_empty()).then(|| {
+        format!(
+            "{} of {} samples have no CPU figures, only their others count: {}. A quieter machine helps, or more blocks.",
+            apart.len() + cannot_be.len(),
+            all.len(),
+            causes.join("; ")
         )
     })
 }

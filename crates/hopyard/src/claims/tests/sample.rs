@@ -80,7 +80,7 @@ fn cpu_of(m: &mut Measurement, values: &BTreeMap<&str, f64>) {
         .or(has("normalized_bps_per_cpu_percent")
             .map(|v| bits * 1e9 * f64::from(CPUS) / (100.0 * v)));
     if let Some(spent) = spent {
-        m.cpu.busy_ns += spent - m.cpu.net_ns();
+        m.cpu.busy_ns += spent - m.cpu.net().middle_ns();
     }
     if let Some(softirq) = has("softirq_ratio") {
         m.cpu.split.softirq_ns = softirq * whole;

@@ -19,7 +19,7 @@ use crate::guest::{self, Host};
 use crate::report::Form;
 use crate::report::claims::{Detail, render};
 use crate::run::{self, Observer};
-use crate::units::{self, show_duration};
+use crate::units::show_duration;
 use crate::{profile, signals};
 
 /// What the plans of a first look take at most; deeds and benches take some of the ten minutes too.
@@ -58,7 +58,7 @@ pub(super) struct ClaimsArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "quick", "out", "kernel"])]
     resume: Option<PathBuf>,
     /// Measure each plan no longer than this (default: as the plan has it)
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     time_limit: Option<Duration>,
     /// Seed of every random order (default: another each time, and recorded)
     #[arg(long, value_name = "N")]

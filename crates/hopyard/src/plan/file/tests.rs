@@ -32,6 +32,30 @@ fn a_wrong_value_names_file_line_and_key() {
 }
 
 #[test]
+fn what_nothing_can_reach_names_file_line_and_key() {
+    let said = |line: &str, instead: &str| with(line, instead).replace('\n', " ");
+    assert!(
+        said("half_width = \"2.5%\"", "half_width = \"0%\"").starts_with(
+            "my.toml:12: half_width: `0%` is not a half-width: write a share above 0%"
+        )
+    );
+    assert!(
+        said("margin = \"2%\"", "margin = \"0%\"")
+            .starts_with("my.toml:14: margin: `0%` is not a margin: write a share above 0%")
+    );
+    for limit in ["0s", "499ms"] {
+        let error = time_limit(limit).unwrap_err();
+        assert_eq!(
+            error,
+            format!(
+                "a time limit of {limit} is out of bounds: from 500ms, since less measures nothing"
+            )
+        );
+    }
+    assert_eq!(time_limit("500ms"), Ok(Duration::from_millis(500)));
+}
+
+#[test]
 fn a_warm_up_may_be_none_but_not_endless() {
     assert_eq!(warm_up("0s"), Ok(Duration::ZERO));
     assert_eq!(

@@ -12,7 +12,7 @@ fn versus(base: &str, quantity: &str, ratio: f64, verdict: Verdict) -> (String, 
         base: base.to_owned(),
         ratio: fixture::estimate(ratio, 0.02),
         verdict: Some(verdict),
-        smallest_detectable: 0.05,
+        smallest_detectable: Some(0.05),
     };
     (quantity.to_owned(), report)
 }
