@@ -170,7 +170,9 @@ fn a_gate_that_cannot_see_says_so() {
     let [a, b] = pair(&[1.0; 4], &[1.0; 4], 0.06, 1);
     let report = diff(&a, &b, &GATE).unwrap();
     let gate = report.gate.as_ref().unwrap();
-    assert_eq!((gate.blind, gate.undecided, gate.failed), (8, true, false));
+    // One of eight may by chance be far enough on the better side.
+    assert!((6..=8).contains(&gate.blind), "{gate:?}");
+    assert_eq!((gate.undecided, gate.failed), (true, false));
     // Some four to ten times the spread that a gate at 3 % needs, squared.
     let needed = gate.blocks_needed.unwrap();
     assert!((40..2000).contains(&needed), "{needed}");
