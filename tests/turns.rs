@@ -31,12 +31,19 @@ fn generation(paths: &[&str], load: LoadKind, rounds: u32) -> Vec<Result<Measure
     let cells: Vec<_> = cells.iter().collect();
     let mut order = ChaCha8Rng::seed_from_u64(1);
     let measured = sampler(100, 20)
-        .generation(&cells, rounds, 0.0, &mut order)
+        .generation(&cells, rounds_of(rounds), 0.0, &mut order)
         .unwrap();
     measured
         .into_iter()
         .map(|one| one.map_err(|e| hopyard::chain(&e)))
         .collect()
+}
+
+fn rounds_of(wanted: u32) -> turns::Rounds {
+    turns::Rounds {
+        wanted,
+        deadline: None,
+    }
 }
 
 /// What a machine that takes the CPUs away cannot change: the way is proved by all of the traffic, and the sample is the sum of
@@ -99,7 +106,7 @@ fn a_cell_that_fails_leaves_the_others() {
     let cells = [&wrong, &sound];
     let mut order = ChaCha8Rng::seed_from_u64(1);
     let measured = sampler(100, 20)
-        .generation(&cells, 4, 0.0, &mut order)
+        .generation(&cells, rounds_of(4), 0.0, &mut order)
         .unwrap();
     let why = measured[0]
         .as_ref()

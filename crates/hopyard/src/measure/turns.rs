@@ -3,7 +3,7 @@
 //! Neighbours in time are alike, so cells are compared within a round (docs/method.md, "Turns"). What a lab and its
 //! connections keep is replicated by the next generation, which makes them anew.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hopyard_net::{clock, cpu};
 use rand::Rng;
@@ -75,6 +75,15 @@ pub fn rounds(window: Duration) -> u32 {
     rounds.map_or(u32::MAX, |n| n.max(*ROUNDS.start()))
 }
 
+/// How many rounds a generation is to have.
+#[derive(Debug, Clone, Copy)]
+pub struct Rounds {
+    /// Undisturbed turns that each cell is to have.
+    pub wanted: u32,
+    /// No round begins after it but the first.
+    pub deadline: Option<Instant>,
+}
+
 /// A lab with connected ends, and what became of its turns.
 struct Standing<'a> {
     cell: &'a Cell,
@@ -125,15 +134,15 @@ impl Sampler {
         Self::around(cell) + FIRST + EACH * rounds(self.window)
     }
 
-    /// Measures cells by turns in so many rounds, in labs of their own that stand side by side. The order of the results is
-    /// that of the cells.
+    /// Measures cells by turns in so many rounds, in labs of their own that stand side by side; fewer, but one at least, where
+    /// a deadline comes first. The order of the results is that of the cells.
     ///
     /// # Errors
     /// The meter fails, or the user wants to stop; what befell a single cell is in its place.
     pub fn generation(
         &self,
         cells: &[&Cell],
-        wanted: u32,
+        Rounds { wanted, deadline }: Rounds,
         quiet: impl Into<QuietCores>,
         order: &mut impl Rng,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
@@ -150,14 +159,9 @@ impl Sampler {
             place.taken.clear();
         }
         for round in 0..wanted.saturating_mul(ATTEMPTS) {
-            let quiet_turns =
-                |place: &Standing<'_>| place.taken.iter().filter(|t| t.turn.is_quiet()).count();
-            if round >= wanted
-                && places
-                    .iter()
-                    .flatten()
-                    .all(|p| quiet_turns(p) >= wanted as usize)
-            {
+            let is_enough = |place: &Standing<'_>| place.quiet_turns() >= wanted as usize;
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if round > 0 && is_late || round >= wanted && places.iter().flatten().all(is_enough) {
                 break;
             }
             turns.shuffle(order);
@@ -311,6 +315,13 @@ impl Lengths {
 }
 
 impl Standing<'_> {
+    fn quiet_turns(&self) -> usize {
+        self.taken
+            .iter()
+            .filter(|taken| taken.turn.is_quiet())
+            .count()
+    }
+
     /// Hears what the ends counted in a turn and keeps it.
     fn hear(
         &mut self,

@@ -8,9 +8,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
+use crate::measure::turns::Rounds;
 use crate::measure::{self, QuietCores, Sampler, turns};
 use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample};
-use crate::plan::Blocks as PlannedBlocks;
+use crate::plan::{Blocks as PlannedBlocks, FOR_A_VERDICT};
 use crate::stats;
 use crate::store::{End, Record};
 use crate::units::{ns, show_duration};
@@ -308,7 +309,10 @@ impl<'a> Blocks<'a> {
             group.iter().partition(|cell| self.is_hopeless(**cell));
         let all = &self.prepared.header.cells;
         let cells: Vec<&Cell> = tried.iter().map(|cell| &all[*cell].cell).collect();
-        let rounds = self.rounds(group, &cells);
+        let rounds = Rounds {
+            wanted: self.rounds(group, &cells),
+            deadline: self.prepared.time_limit().map(|limit| self.began + limit),
+        };
         let measured = self
             .prepared
             .sampler
@@ -331,7 +335,7 @@ impl<'a> Blocks<'a> {
     /// what was asked for.
     fn rounds(&self, group: &[usize], cells: &[&Cell]) -> u32 {
         const FACTOR: f64 = 2.0;
-        let asked = turns::rounds(self.prepared.sampler.window);
+        let asked = self.rounds_in_time(turns::rounds(self.prepared.sampler.window));
         let cost = Sampler::generation_cost(cells);
         let samples = last_attempts(self.samples);
         let worth = assess::rounds_worth(&self.prepared.header, &samples, group, cost);
@@ -341,6 +345,18 @@ impl<'a> Blocks<'a> {
         let asked = f64::from(asked);
         let chosen = worth.clamp(asked / FACTOR, asked * FACTOR);
         (chosen.round() as u32).clamp(*turns::ROUNDS.start(), *turns::ROUNDS.end())
+    }
+
+    /// As many rounds as were asked for, fewer where the blocks that verdicts need would not fit into the time limit.
+    fn rounds_in_time(&self, asked: u32) -> u32 {
+        let Some(limit) = self.prepared.time_limit() else {
+            return asked;
+        };
+        let blocks = self.prepared.header.blocks_min.min(FOR_A_VERDICT);
+        let wanted = (self.prepared.block_estimate() * blocks).as_secs_f64();
+        let share = (limit.as_secs_f64() / wanted).min(1.0);
+        let fitting = (f64::from(asked) * share) as u32;
+        fitting.max(asked.min(*turns::ROUNDS.start()))
     }
 
     /// One sample, or the cause of its failure.
