@@ -8,20 +8,26 @@ use nix::libc::{self, SIGINT};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
-use crate::support::cli::{Running, Said, hopyard, pid, run};
+use crate::support::cli::{Running, Said, has_traffic, hopyard, pid, run};
 use crate::support::host::{has_cgroup2, mounts_cgroup2, unharmed};
 use crate::support::plan::{Room, plan};
 use crate::support::{alone, beside, procs, tell, traces, until};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A run of three blocks of two cells whose windows are long enough to hit, and whose end is far.
+/// A run of three blocks of two cells whose windows are long enough to hit, and whose end is far: one cell after another.
 fn start(room: &Room, warm_up: &str, window: &str) -> Running {
+    start_with("false", room, warm_up, window)
+}
+
+/// The same, where `turns` says whether the labs of the cells stand side by side.
+fn start_with(turns: &str, room: &Room, warm_up: &str, window: &str) -> Running {
     let file = room.file(
         "mine.toml",
         plan(&[
             ("paths", "[\"veth\", \"bridge\"]"),
             ("blocks", "\"3..3\""),
+            ("turns", turns),
             ("warm_up", &format!("\"{warm_up}\"")),
             ("window", &format!("\"{window}\"")),
         ]),
@@ -169,6 +175,22 @@ fn ctrl_c_at_any_time() {
             assert!(!said.stderr.contains("failed"), "{said}");
         }
         tell(&format!("interrupted after {}", ends.join(", ")));
+    });
+}
+
+/// Several labs stand then, each with workers in its control group.
+#[test]
+fn ctrl_c_while_cells_take_turns() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let running = start_with("true", &room, "20ms", "120s");
+        until("all cells have traffic", LONG, || {
+            let workers = running.lab_workers();
+            workers.len() == 4 && workers.iter().all(has_traffic)
+        });
+        let said = interrupt(&room, running, |r| r.signal(Signal::SIGINT));
+        assert!(!said.stderr.contains("could not remove"), "{said}");
     });
 }
 

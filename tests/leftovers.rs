@@ -67,6 +67,22 @@ fn a_kept_lab_of_another_version_is_named_and_left_alone() {
             .says(&["lab `test-foreign`", "left alone", "clean --force"]);
         run(&["lab", "list"]).exits(0).says(&["lab `test-foreign`"]);
     }
+    // A FIFO would keep who reads it waiting for a writer, and a device never ends.
+    fs::remove_file(&file).unwrap();
+    let made = Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    for is_fifo in [true, false] {
+        if !is_fifo {
+            fs::remove_file(&file).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        }
+        for command in [["clean"].as_slice(), &["lab", "list"]] {
+            run(command)
+                .exits(0)
+                .says(&["lab `test-foreign`", "no regular file"]);
+        }
+    }
+    fs::remove_file(&file).unwrap();
     // All that belongs to it is as it was, its switch too.
     fs::write(&file, &written).unwrap();
     let labs = run(&["lab", "list", "--json"]).json();

@@ -165,12 +165,9 @@ impl Running {
 
     /// Its processes while traffic flows between the two workers of a sample, and those workers; none at any other time.
     pub(crate) fn in_traffic(&self) -> Option<(Vec<Process>, Vec<Process>)> {
-        /// More than connecting takes.
-        const FLOWING: u64 = 1 << 20;
         let all = self.processes();
         let workers = in_labs(all.clone());
-        let flows = |worker: &Process| bytes_on_eth0(worker.pid).is_some_and(|n| n > FLOWING);
-        (workers.len() == 2 && workers.iter().all(flows)).then_some((all, workers))
+        (workers.len() == 2 && workers.iter().all(has_traffic)).then_some((all, workers))
     }
 
     /// The guest that it boots.
@@ -285,6 +282,12 @@ fn in_labs(among: Vec<Process>) -> Vec<Process> {
         p.is_worker() && there.is_ok() && procs::namespaces(p.pid).is_disjoint(&here)
     });
     workers
+}
+
+/// Has more passed a worker's device than connecting takes?
+pub(crate) fn has_traffic(worker: &Process) -> bool {
+    const FLOWING: u64 = 1 << 20;
+    bytes_on_eth0(worker.pid).is_some_and(|n| n > FLOWING)
 }
 
 /// What the device of an endpoint has received and sent, in the namespace of a process (`proc_pid_net(5)`).

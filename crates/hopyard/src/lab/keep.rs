@@ -24,6 +24,7 @@ use super::id::{LabId, Owner};
 use super::ovs;
 use super::{Error, Lab, Result};
 use crate::model::{Axes, Datapath, Peer};
+use crate::store::bounded;
 
 pub use down::down;
 pub(super) use down::remove;
@@ -240,7 +241,7 @@ fn write(home: &Path, kept: &Kept) -> Result<()> {
 pub fn read(name: &str) -> Result<Kept> {
     check_name(name)?;
     let file = directory(name).join(STATE);
-    let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
+    let text = bounded::read(&file).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
             let there = survey::names().unwrap_or_default().join(", ");
             let there = if there.is_empty() {
@@ -261,12 +262,12 @@ pub fn read(name: &str) -> Result<Kept> {
 /// The state in a directory, whatever its name is just now.
 fn state_in(home: &Path) -> Result<Kept> {
     let file = home.join(STATE);
-    let text = fs::read_to_string(&file).map_err(file_error(format!("read {}", file.display())))?;
+    let text = bounded::read(&file).map_err(file_error(format!("read {}", file.display())))?;
     parse(&file, &text)
 }
 
-fn parse(file: &Path, text: &str) -> Result<Kept> {
-    serde_json::from_str(text).map_err(|source| Error::ForeignLab {
+fn parse(file: &Path, text: &[u8]) -> Result<Kept> {
+    serde_json::from_slice(text).map_err(|source| Error::ForeignLab {
         file: file.to_owned(),
         source,
     })

@@ -87,8 +87,9 @@ pub struct Rounds {
 /// A lab with connected ends, and what became of its turns.
 struct Standing<'a> {
     cell: &'a Cell,
-    lab: Lab,
+    /// Before the lab: fields are dropped in this order, and a lab's control group cannot go while processes are in it.
     ends: Ends,
+    lab: Lab,
     /// Of the load and of switches that are programs.
     pids: Vec<u32>,
     devices: Vec<DeviceCount>,

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use super::{HOME, Kept, STATE, check_name, directory, file_error, state_in};
 use crate::lab::Result;
 use crate::lab::id::{LabId, Life, Owner};
+use crate::store::bounded;
 
 /// What there is below [`HOME`].
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -102,6 +103,10 @@ pub fn list() -> Result<Vec<Kept>> {
     Ok(survey()?.whole)
 }
 
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
 /// What each directory below [`HOME`] says of its lab, in whatever version.
 pub(in crate::lab) struct States(Vec<String>);
 
@@ -111,10 +116,13 @@ impl States {
     /// # Errors
     /// The directory cannot be read.
     pub(in crate::lab) fn read() -> Result<Self> {
-        let read = |name: &String| fs::read(directory(name).join(STATE)).ok();
-        let texts = entries()?.into_iter().filter_map(|name| read(&name));
-        let texts = texts.map(|text| String::from_utf8_lossy(&text).into_owned());
-        Ok(Self(texts.collect()))
+        let read = |name: String| match bounded::read(&directory(&name).join(STATE)) {
+            Ok(text) => Some(String::from_utf8_lossy(&text).into_owned()),
+            Err(error) if is_absent(&error) => None,
+            // A FIFO, or too large: damaged.
+            Err(_) => Some(String::new()),
+        };
+        Ok(Self(entries()?.into_iter().filter_map(read).collect()))
     }
 
     /// Does a switch or a daemon of this name belong to a kept lab? Each may that is damaged.
