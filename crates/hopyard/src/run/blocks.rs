@@ -330,17 +330,11 @@ impl<'a> Blocks<'a> {
     /// samples tell how to share the time between rounds and generations. Then as many as serve best, within a factor of
     /// what was asked for.
     fn rounds(&self, group: &[usize], cells: &[&Cell]) -> u32 {
-        const FACTOR: f64 = 2.0;
         let asked = turns::rounds(self.prepared.sampler.window);
         let cost = Sampler::generation_cost(cells);
         let samples = last_attempts(self.samples);
         let worth = assess::rounds_worth(&self.prepared.header, &samples, group, cost);
-        let Some(worth) = worth.filter(|_| asked <= *turns::ROUNDS.end()) else {
-            return asked;
-        };
-        let asked = f64::from(asked);
-        let chosen = worth.clamp(asked / FACTOR, asked * FACTOR);
-        (chosen.round() as u32).clamp(*turns::ROUNDS.start(), *turns::ROUNDS.end())
+        turns::chosen_rounds(asked, worth)
     }
 
     /// One sample, or the cause of its failure.
