@@ -160,6 +160,11 @@ impl Failure {
         }
     }
 
+    /// Did the machine miss the window, so that another try may do better?
+    pub(crate) fn is_missed(&self) -> bool {
+        matches!(self, Self::Measure(error) if error.is_missed())
+    }
+
     pub(crate) fn is_unsupported(&self) -> bool {
         match self {
             Self::NoProgram { .. } | Self::Cpus { .. } | Self::OldKernel { .. } => true,

@@ -59,7 +59,7 @@ impl Experiment for PrintedCoverage {
                     .map(|pattern| Hog::start(bench, pattern, bench.seed))
                     .transpose()?;
                 let runs = (0..bench.tables(RUNS, 3).max(2))
-                    .map(|_| short(&sampler, load, &mut rng))
+                    .map(|_| short(bench, &sampler, load, &mut rng))
                     .collect::<Result<Vec<_>, _>>()?;
                 tally.add(&runs);
             }
@@ -69,10 +69,20 @@ impl Experiment for PrintedCoverage {
     }
 }
 
+/// Generations of a short run.
+fn generations(bench: &Bench) -> u32 {
+    bench.pick(GENERATIONS, 3)
+}
+
 /// A run of a bridge beside a veth pair.
-fn short(sampler: &Sampler, load: LoadKind, rng: &mut ChaCha8Rng) -> Result<Run, Failure> {
+fn short(
+    bench: &Bench,
+    sampler: &Sampler,
+    load: LoadKind,
+    rng: &mut ChaCha8Rng,
+) -> Result<Run, Failure> {
     let cell = |path| cells::cell(path, Peer::Local, load, |_| {});
-    Pair::new(sampler, &cell("veth"), &cell("bridge"), 0.0).take(GENERATIONS, rng)
+    Pair::new(sampler, &cell("veth"), &cell("bridge"), 0.0).take(generations(bench), rng)
 }
 
 /// All runs but one, as one.
@@ -117,7 +127,8 @@ impl Tally {
                 rows.push(Row {
                     id: "V20",
                     what: format!(
-                        "veth and bridge, six loads, {GENERATIONS} generations, {when}: {what} {}",
+                        "veth and bridge, six loads, {} generations, {when}: {what} {}",
+                        generations(bench),
                         figure.name()
                     ),
                     promised: "covered ≥ 93 %, or not shown to be less".to_owned(),
