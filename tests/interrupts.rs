@@ -243,13 +243,13 @@ fn ctrl_c_twice_ends_at_once() {
         let worker = running.lab_workers().remove(0);
         kill(pid(worker.pid), Signal::SIGSTOP).unwrap();
         let (namespaces, owner) = (running.namespaces(), running.pid());
-        // Both wait for it to go on, so that it does nothing between them. Two of the same kind would be one, and two
-        // threads could take one each at the same time.
+        // The second waits for it to go on, so that it does nothing between them; what comes within 0.3 s is one request.
+        signal_thread(owner, Signal::SIGINT);
         running.signal(Signal::SIGSTOP);
         until("it stops", LONG, || {
             procs::find(owner).is_some_and(|p| p.state == 'T')
         });
-        signal_thread(owner, Signal::SIGINT);
+        std::thread::sleep(Duration::from_millis(350));
         signal_thread(owner, Signal::SIGTERM);
         running.signal(Signal::SIGCONT);
         until("it ends", Duration::from_secs(3), || {
@@ -265,6 +265,22 @@ fn ctrl_c_twice_ends_at_once() {
             procs::held(&namespaces).is_empty()
         });
         assert!(traces::groups_of(owner).is_empty());
+    });
+}
+
+/// Programs such as `timeout` signal their child and then its whole group.
+#[test]
+fn two_signals_at_once_are_one_request() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let running = start(&room, "0s", "120s");
+        until_traffic(&running);
+        let owner = running.pid();
+        interrupt(&room, running, |_| {
+            signal_thread(owner, Signal::SIGINT);
+            signal_thread(owner, Signal::SIGTERM);
+        });
     });
 }
 
@@ -344,7 +360,7 @@ fn processes_in_a_dead_labs_control_group_are_ended() {
     }
     run(&["clean"]).exits(0);
     let dead = run(&["list", "loads"]).pid;
-    let group = Cgroup::create(&format!("{dead}.1.1")).unwrap();
+    let group = Cgroup::create(&format!("{dead}.1.1.1")).unwrap();
     let mut stuck = std::process::Command::new("sleep")
         .arg("100")
         .spawn()
@@ -352,7 +368,7 @@ fn processes_in_a_dead_labs_control_group_are_ended() {
     group.add(stuck.id()).unwrap();
     assert_eq!(
         run(&["clean"]).exits(0).stdout,
-        format!("removed control group of lab {dead}.1.1 and 1 process(es) in it\n")
+        format!("removed control group of lab {dead}.1.1.1 and 1 process(es) in it\n")
     );
     assert!(!stuck.wait().unwrap().success());
     run(&["clean"]).exits(0).prints(&["nothing to clean"]);

@@ -19,12 +19,14 @@ pub(crate) struct Bench {
     pub(crate) quick: bool,
     /// Seed of every random order and simulation.
     pub(crate) seed: u64,
+    /// How many tables the user wants.
+    tables: Option<usize>,
     program: PathBuf,
     cpus: Vec<usize>,
 }
 
 impl Bench {
-    pub(crate) fn new(quick: bool, seed: u64) -> Result<Self, Failure> {
+    pub(crate) fn new(quick: bool, seed: u64, tables: Option<usize>) -> Result<Self, Failure> {
         let program = std::env::current_exe()?.with_file_name("hopyard");
         if !program.is_file() {
             return Err(Failure::NoWorker {
@@ -36,6 +38,7 @@ impl Bench {
         Ok(Self {
             quick,
             seed,
+            tables,
             program,
             cpus: cpu::current_affinity()?,
         })
@@ -44,6 +47,11 @@ impl Bench {
     /// One of two, by `--quick`.
     pub(crate) fn pick<T>(&self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
+    }
+
+    /// How many tables to make: as many as the user wants, else one of two numbers, by `--quick`.
+    pub(crate) fn tables(&self, full: usize, quick: usize) -> usize {
+        self.tables.unwrap_or(self.pick(full, quick))
     }
 
     /// A sampler whose workers are the product's.

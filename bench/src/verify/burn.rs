@@ -50,14 +50,14 @@ impl Ends {
 
 /// What the kernel's account says of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Account {
+pub(crate) struct Account {
     runs: u64,
     ns: u64,
 }
 
 impl Account {
     /// ns per run between two readings.
-    fn per_run_since(self, start: Self) -> f64 {
+    pub(crate) fn per_run_since(self, start: Self) -> f64 {
         (self.ns - start.ns) as f64 / (self.runs - start.runs).max(1) as f64
     }
 }
@@ -98,17 +98,24 @@ impl Burn {
     ) -> Result<(Measurement, f64), Failure> {
         let lab = Lab::build(lab::path(&cell.path)?, cell.peer, &cell.axes)?;
         let before = self.account()?;
-        // The links detach the program when they go, at the latest with the lab's devices.
-        let _attached = ends
-            .of(&lab)
-            .into_iter()
-            .map(|end| attach(&mut self.object, &lab, end))
-            .collect::<Result<Vec<_>, _>>()?;
+        let _attached = self.attach(&lab, ends)?;
         let measured = on_its_way(sampler.measure_in(&lab, cell, quiet)?)?;
         Ok((measured, self.account()?.per_run_since(before)))
     }
 
-    fn account(&mut self) -> Result<Account, Failure> {
+    /// Has these ends of a lab run the program on every packet they send, until the links go, at the latest with the lab's
+    /// devices.
+    pub(crate) fn attach(
+        &mut self,
+        lab: &Lab,
+        ends: Ends,
+    ) -> Result<Vec<SchedClassifierLink>, Failure> {
+        let ends = ends.of(lab).into_iter();
+        ends.map(|end| attach(&mut self.object, lab, end)).collect()
+    }
+
+    /// What the program did so far.
+    pub(crate) fn account(&mut self) -> Result<Account, Failure> {
         let info = program(&mut self.object)?
             .info()
             .map_err(Failure::bpf("read the account of the program"))?;

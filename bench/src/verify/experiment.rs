@@ -7,7 +7,7 @@ use crate::{
     v01_shaped_wire, v02_shaped_ratio, v03_burn_by_phase, v04_foreign_burn, v05_known_work,
     v06_equal_cells, v07_coverage, v08_service_time, v09_stopped_receiver, v10_random_drop,
     v11_one_slow_cell, v12_peers, v13_profile_ablation, v14_known_jitter, v15_shaped_search,
-    v16_soak, v17_many_endpoints,
+    v16_soak, v17_many_endpoints, v18_equal_under_hog, v19_slow_under_hog, v20_printed_coverage,
 };
 
 /// Every experiment, in the order in which they run.
@@ -29,6 +29,9 @@ pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
     &v15_shaped_search::ShapedSearch,
     &v16_soak::Soak,
     &v17_many_endpoints::ManyEndpoints,
+    &v18_equal_under_hog::EqualUnderHog,
+    &v19_slow_under_hog::SlowUnderHog,
+    &v20_printed_coverage::PrintedCoverage,
 ];
 
 /// An experiment whose answer is known beforehand.
@@ -155,6 +158,11 @@ impl Failure {
             Self::Measure(error) => error.is_interrupt(),
             _ => false,
         }
+    }
+
+    /// Did the machine miss the window, so that another try may do better?
+    pub(crate) fn is_missed(&self) -> bool {
+        matches!(self, Self::Measure(error) if error.is_missed())
     }
 
     pub(crate) fn is_unsupported(&self) -> bool {

@@ -8,6 +8,8 @@ mod bench;
 mod burn;
 mod burner;
 mod experiment;
+mod hog;
+mod pair;
 mod table;
 mod two_runs;
 mod v01_shaped_wire;
@@ -28,6 +30,9 @@ mod v14_known_jitter;
 mod v15_shaped_search;
 mod v16_soak;
 mod v17_many_endpoints;
+mod v18_equal_under_hog;
+mod v19_slow_under_hog;
+mod v20_printed_coverage;
 
 use std::process::ExitCode;
 
@@ -50,6 +55,9 @@ struct Cli {
     /// Fewer and shorter samples: a look at whether it works, not a proof
     #[arg(long)]
     quick: bool,
+    /// Tables of V18 (two comparisons each), tables per load of V19, short runs per load of V20
+    #[arg(long, value_name = "N")]
+    tables: Option<usize>,
     /// One JSON object on stdout instead of the table
     #[arg(long)]
     json: bool,
@@ -69,12 +77,16 @@ enum Role {
     /// Burns CPU by a plan (what the experiments start beside themselves).
     #[command(hide = true)]
     Burner(burner::Plan),
+    /// Takes CPUs from everybody in random bursts.
+    #[command(hide = true)]
+    Hog(hog::Plan),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match &cli.role {
         Some(Role::Burner(plan)) => burner::main(plan).map(|()| ExitCode::SUCCESS),
+        Some(Role::Hog(plan)) => hog::main(plan).map(|()| ExitCode::SUCCESS),
         None if cli.list => table::list(EXPERIMENTS).map(|()| ExitCode::SUCCESS),
         None => verify(&cli),
     };
@@ -91,7 +103,7 @@ fn main() -> ExitCode {
 fn verify(cli: &Cli) -> Result<ExitCode, Failure> {
     let chosen = choose(&cli.only)?;
     signals::listen()?;
-    let bench = Bench::new(cli.quick, cli.seed)?;
+    let bench = Bench::new(cli.quick, cli.seed, cli.tables)?;
     let mut rows = Vec::new();
     let mut interrupted = false;
     for experiment in chosen {

@@ -58,17 +58,42 @@ fn run(id: &str, sampler: &Sampler, cell: &Cell, confidence: f64, measured: &[Me
         .collect();
     let blocks = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     let header = Header {
-        schema: SCHEMA.to_owned(),
         id: id.to_owned(),
+        window_ns: measured.first().map_or(0, |m| m.window_ns),
+        blocks_min: blocks,
+        blocks_max: blocks,
+        confidence,
+        ..header(sampler, std::slice::from_ref(cell))
+    };
+    Run {
+        header,
+        samples,
+        profiles: Vec::new(),
+        end: Some(End::Complete),
+    }
+}
+
+/// The header of a run of these cells, whatever its blocks are.
+pub(crate) fn header(sampler: &Sampler, cells: &[Cell]) -> Header {
+    let planned = |cell: &Cell| PlannedCell {
+        cell: cell.clone(),
+        unsupported: None,
+        filter_sees: None,
+        offers: None,
+        ceiling_per_s: None,
+    };
+    Header {
+        schema: SCHEMA.to_owned(),
+        id: "verify".to_owned(),
         plan: "verify".to_owned(),
         seed: 0,
         started: String::new(),
-        window_ns: measured.first().map_or(0, |m| m.window_ns),
+        window_ns: 0,
         warm_up_ns: 0,
-        blocks_min: blocks,
-        blocks_max: blocks,
+        blocks_min: 0,
+        blocks_max: 0,
         half_width: 0.0,
-        confidence,
+        confidence: 0.95,
         margin: 0.0,
         base: None,
         base_asked: false,
@@ -80,19 +105,7 @@ fn run(id: &str, sampler: &Sampler, cell: &Cell, confidence: f64, measured: &[Me
         left_out: Vec::new(),
         published: Vec::new(),
         offloads: None,
-        cells: vec![PlannedCell {
-            cell: cell.clone(),
-            unsupported: None,
-            filter_sees: None,
-            offers: None,
-            ceiling_per_s: None,
-        }],
+        cells: cells.iter().map(planned).collect(),
         environment: environment::capture(&sampler.meter),
-    };
-    Run {
-        header,
-        samples,
-        profiles: Vec::new(),
-        end: Some(End::Complete),
     }
 }

@@ -1,14 +1,16 @@
 //! Ctrl-C and its kin: asked for once, the run ends at the next safe point; asked twice, at once.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use hopyard_net::clock;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::low_level;
 
-static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// When the user asked first, `CLOCK_MONOTONIC`, ns; 0 before.
+static ASKED_NS: AtomicU64 = AtomicU64::new(0);
+/// Signals that come closer together are one request: `timeout` signals its child and then the whole process group.
+const ONE_REQUEST_NS: u64 = 300_000_000;
 
 /// Exit status of a program that ended because it was interrupted: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
@@ -18,26 +20,34 @@ pub const INTERRUPTED: u8 = 130;
 /// # Errors
 /// The handlers cannot be set.
 pub fn listen() -> std::io::Result<()> {
-    let asked = ASKED.get_or_init(|| Arc::new(AtomicBool::new(false)));
     // One that comes between the two would be taken and not be heard.
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
     let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-    let set = handle(asked);
+    let set = handle();
     before.thread_set_mask()?;
     set
 }
 
-fn handle(asked: &Arc<AtomicBool>) -> std::io::Result<()> {
+fn handle() -> std::io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The second time the flag is up already, and the program ends there and then.
-        flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), asked.clone())?;
-        flag::register(signal, asked.clone())?;
+        // SAFETY: the handler reads a clock and stores a number, or ends the process, all of which is safe in a handler.
+        unsafe { low_level::register(signal, asked) }?;
     }
     Ok(())
+}
+
+/// Notes the first request; the second ends the program there and then.
+fn asked() {
+    let now_ns = clock::monotonic_ns().max(1);
+    if let Err(first_ns) = ASKED_NS.compare_exchange(0, now_ns, Relaxed, Relaxed)
+        && now_ns.saturating_sub(first_ns) >= ONE_REQUEST_NS
+    {
+        low_level::exit(i32::from(INTERRUPTED));
+    }
 }
 
 /// Has the user asked to stop?
 #[must_use]
 pub fn interrupted() -> bool {
-    ASKED.get().is_some_and(|asked| asked.load(Relaxed))
+    ASKED_NS.load(Relaxed) != 0
 }

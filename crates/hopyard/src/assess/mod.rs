@@ -12,6 +12,7 @@ mod quantities;
 mod recommend;
 mod rounds;
 mod settling;
+mod simulation;
 #[cfg(test)]
 pub(crate) mod tests;
 mod verdicts;
@@ -32,6 +33,7 @@ pub use observations::observations;
 pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
 pub use rounds::rounds_worth;
 pub(crate) use settling::time_s as settling_time_s;
+pub use simulation::{Bursts, TurnsSetup, simulate_turns};
 
 /// Makes the whole document of a run, with a recommendation for who asked for the run.
 #[must_use]

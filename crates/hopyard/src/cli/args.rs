@@ -157,7 +157,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) half_width: Option<f64>,
     /// Go on until each comparison could show a difference of this size, 30 minutes at most unless --time-limit says otherwise
-    #[arg(long, value_name = "SHARE", value_parser = units::parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) decide: Option<f64>,
     /// Confidence of intervals
     #[arg(long, value_name = "LEVEL", value_parser = units::parse_confidence)]

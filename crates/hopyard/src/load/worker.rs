@@ -25,6 +25,14 @@ use super::tally::Tally;
 /// # Errors
 /// stdin or stdout failed.
 pub fn main() -> io::Result<()> {
+    match serve() {
+        // The controller is gone.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        served => served,
+    }
+}
+
+fn serve() -> io::Result<()> {
     // A window's edges are only as sharp as the sleep that waits for them.
     clock::sharp_timers()?;
     all_descriptors()?;

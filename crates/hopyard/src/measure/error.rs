@@ -85,7 +85,8 @@ impl Error {
     }
 
     /// May it be the machine's rather than the path's, so that another window tells?
-    pub(super) fn is_missed(&self) -> bool {
+    #[must_use]
+    pub fn is_missed(&self) -> bool {
         matches!(
             self,
             Self::Missed(_)

@@ -19,8 +19,8 @@ use crate::load::protocol::{Tallied, Timetable};
 use crate::meter::{self, CpuReading, Ours, devices};
 use crate::model::DeviceCount;
 use crate::model::{
-    BusyCpus, Cell, CpuAccounting, CpuUse, Disturbance, Latency, LoadKind, Measurement, Turn, kept,
-    scaled,
+    BusyCpus, Cell, CpuAccounting, CpuUse, Disturbance, Latency, LoadKind, Measurement, Rate, Turn,
+    kept, scaled, takes_another,
 };
 use crate::units::{float, ns};
 
@@ -42,8 +42,6 @@ const EACH: Duration = Duration::from_micros(35_500);
 /// All ends have been told of their next turn after so long, and so much longer for each cell.
 const LEAD: Duration = Duration::from_millis(1);
 const LEAD_EACH: Duration = Duration::from_micros(400);
-/// Rounds at most, for each that is wanted: disturbed ones are taken again.
-const ATTEMPTS: u32 = 3;
 
 /// More steal than this share of the machine disturbs a turn: less than the smallest step in which the kernel tells of it.
 const STEAL: f64 = 0.01;
@@ -60,8 +58,10 @@ pub fn takes_turns(cell: &Cell) -> bool {
     let pauses = !cell.load.is_numbered();
     let is_small = axes.containers.is_none() && axes.ports.is_none_or(|ports| ports <= 64);
     let is_plain = axes.search.is_none() && axes.start.is_none() && axes.scheduler.is_none();
+    // What waits before a slow wire when a turn ends would run into the turns of others.
+    let is_drained = axes.rate_bps.is_none_or(|Rate(limit)| limit.is_none());
     let on_this_kernel = lab::path(&cell.path).is_ok_and(|path| path.extra_time().is_zero());
-    pauses && is_small && is_plain && on_this_kernel
+    pauses && is_small && is_plain && is_drained && on_this_kernel
 }
 
 /// Fewest and most rounds of a generation, whatever would be best: fewer leave nothing to choose from where some are
@@ -82,6 +82,19 @@ pub struct Rounds {
     pub wanted: u32,
     /// No round begins after it but the first.
     pub deadline: Option<Instant>,
+}
+
+/// How many rounds a generation is to have where so many were asked for and so many would serve best: the best, within a
+/// factor of what was asked for. Those that were asked for where nothing tells better, or where they are beyond [`ROUNDS`].
+#[must_use]
+pub fn chosen_rounds(asked: u32, worth: Option<f64>) -> u32 {
+    const FACTOR: f64 = 2.0;
+    let Some(worth) = worth.filter(|_| asked <= *ROUNDS.end()) else {
+        return asked;
+    };
+    let asked = f64::from(asked);
+    let chosen = worth.clamp(asked / FACTOR, asked * FACTOR);
+    (chosen.round() as u32).clamp(*ROUNDS.start(), *ROUNDS.end())
 }
 
 /// A lab with connected ends, and what became of its turns.
@@ -143,30 +156,62 @@ impl Sampler {
     pub fn generation(
         &self,
         cells: &[&Cell],
-        Rounds { wanted, deadline }: Rounds,
+        rounds: Rounds,
         quiet: impl Into<QuietCores>,
         order: &mut impl Rng,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
         let quiet = quiet.into();
         let mut places: Vec<Place<'_>> = Vec::with_capacity(cells.len());
         for cell in cells {
-            let standing = self.stand(cell);
+            let standing = self.build(cell).and_then(|lab| self.stand(cell, lab));
             places.push(interrupts_only(standing)?);
         }
+        self.take_turns(places, rounds, quiet, order)
+    }
+
+    /// The same in labs that were built before, whatever was changed in them since. Each is a cell's own.
+    ///
+    /// # Errors
+    /// As [`Sampler::generation`].
+    pub fn generation_in(
+        &self,
+        labs: Vec<(&Cell, Lab)>,
+        rounds: Rounds,
+        quiet: impl Into<QuietCores>,
+        order: &mut impl Rng,
+    ) -> Result<Vec<Result<Measurement, Error>>, Error> {
+        let quiet = quiet.into();
+        let mut places: Vec<Place<'_>> = Vec::with_capacity(labs.len());
+        for (cell, lab) in labs {
+            places.push(interrupts_only(self.stand(cell, lab))?);
+        }
+        self.take_turns(places, rounds, quiet, order)
+    }
+
+    /// Takes as many rounds as it needs, and concludes.
+    fn take_turns(
+        &self,
+        mut places: Vec<Place<'_>>,
+        Rounds { wanted, deadline }: Rounds,
+        quiet: QuietCores,
+        order: &mut impl Rng,
+    ) -> Result<Vec<Result<Measurement, Error>>, Error> {
         let mut turns: Vec<usize> = (0..places.len()).collect();
         turns.shuffle(order);
         self.round(&mut places, &turns, 0, Lengths::FIRST, quiet)?;
         for place in places.iter_mut().flatten() {
             place.taken.clear();
         }
-        for round in 0..wanted.saturating_mul(ATTEMPTS) {
-            let is_enough = |place: &Standing<'_>| place.quiet_turns() >= wanted as usize;
-            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if round > 0 && is_late || round >= wanted && places.iter().flatten().all(is_enough) {
+        let mut round = 0;
+        while places.iter().any(Result::is_ok)
+            && takes_another(round, wanted, fewest_quiet(&places))
+        {
+            if round > 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break;
             }
             turns.shuffle(order);
             self.round(&mut places, &turns, round, Lengths::EACH, quiet)?;
+            round += 1;
         }
         let concluded = |place: Place<'_>| place.and_then(|standing| standing.conclude(quiet));
         places
@@ -175,10 +220,13 @@ impl Sampler {
             .collect()
     }
 
-    /// Builds a cell's lab and connects its ends.
-    fn stand<'a>(&self, cell: &'a Cell) -> Place<'a> {
+    fn build(&self, cell: &Cell) -> Result<Lab, Error> {
         let path = lab::path(&cell.path).map_err(lab::Error::from)?;
-        let lab = Lab::build(path, cell.peer, &cell.axes)?;
+        Ok(Lab::build(path, cell.peer, &cell.axes)?)
+    }
+
+    /// Connects the ends of a cell's lab.
+    fn stand<'a>(&self, cell: &'a Cell, lab: Lab) -> Place<'a> {
         let ends = self.ends(&lab, cell)?;
         let mut pids = lab.daemons();
         pids.extend(ends.pids());
@@ -256,6 +304,13 @@ impl Sampler {
     }
 }
 
+/// The undisturbed turns of the cell that has fewest of them.
+fn fewest_quiet(places: &[Place<'_>]) -> usize {
+    let quiet = |place: &Standing<'_>| place.taken.iter().filter(|t| t.turn.is_quiet()).count();
+    let standing = places.iter().flatten();
+    standing.map(quiet).min().unwrap_or(usize::MAX)
+}
+
 /// Does something at a place that nothing befell before. What befalls it now stays there; only what ends the whole
 /// generation is given back.
 fn attempt<'a, T>(
@@ -316,13 +371,6 @@ impl Lengths {
 }
 
 impl Standing<'_> {
-    fn quiet_turns(&self) -> usize {
-        self.taken
-            .iter()
-            .filter(|taken| taken.turn.is_quiet())
-            .count()
-    }
-
     /// Hears what the ends counted in a turn and keeps it.
     fn hear(
         &mut self,
@@ -474,5 +522,62 @@ fn disturbance(cpu: &CpuUse, late_ns: u64, window_ns: u64) -> Option<Disturbance
         Some(Disturbance::Late)
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TickSplit;
+    use proptest::prelude::*;
+
+    /// What tells of a disturbance is given neither counts nor a measurement.
+    const SIGNS_ONLY: fn(&CpuUse, u64, u64) -> Option<Disturbance> = disturbance;
+
+    const WINDOW_NS: u64 = 25_000_000;
+
+    fn cpu(steal_ns: f64, foreign_ns: f64, load_ns: f64) -> CpuUse {
+        CpuUse {
+            elapsed_ns: 25e6,
+            cpus: 2,
+            busy_ns: load_ns + foreign_ns,
+            steal_ns,
+            workers_ns: Some(load_ns),
+            foreign_ns,
+            controller_ns: 0.001 * load_ns,
+            baseline_ns: 0.0,
+            baseline_most_ns: None,
+            closure: 1.0,
+            split: TickSplit {
+                user_ns: load_ns,
+                system_ns: 0.0,
+                irq_ns: 0.0,
+                softirq_ns: load_ns,
+            },
+            forks: 0,
+        }
+    }
+
+    #[test]
+    fn each_disturbance_is_told_by_its_own_sign() {
+        let of = |steal, foreign, late| SIGNS_ONLY(&cpu(steal, foreign, 1e6), late, WINDOW_NS);
+        assert_eq!(of(0.0, 0.0, 0), None);
+        assert_eq!(of(0.4e6, 0.9e6, 1_000_000), None);
+        assert_eq!(of(0.6e6, 0.0, 0), Some(Disturbance::Steal));
+        assert_eq!(of(0.0, 1.1e6, 0), Some(Disturbance::Foreign));
+        assert_eq!(of(0.0, 0.0, 1_300_000), Some(Disturbance::Late));
+    }
+
+    proptest! {
+        #[test]
+        fn the_cost_of_the_load_disturbs_nothing(
+            steal in 0.0..1e6_f64,
+            foreign in 0.0..2e6_f64,
+            late in 0..2_000_000_u64,
+            loads in [0.0..50e6_f64, 0.0..50e6_f64],
+        ) {
+            let [one, other] = loads.map(|load| SIGNS_ONLY(&cpu(steal, foreign, load), late, WINDOW_NS));
+            prop_assert_eq!(one, other);
+        }
     }
 }

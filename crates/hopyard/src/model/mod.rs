@@ -77,4 +77,4 @@ pub use search::{SearchFor, Searched};
 pub use series::{SeriesReport, Settling};
 pub use start::Start;
 pub use tcp::TcpSummary;
-pub use turn::{Disturbance, Turn, kept};
+pub use turn::{Disturbance, Turn, kept, takes_another};

@@ -113,6 +113,17 @@ impl Turn {
     }
 }
 
+/// Rounds at most, for each that is wanted: disturbed ones are taken again.
+const ATTEMPTS: u32 = 3;
+
+/// Does a generation that has had so many rounds take another one? It does until each cell has as many undisturbed turns as
+/// are wanted, or the attempts are used up. That depends on disturbances alone.
+#[must_use]
+pub fn takes_another(round: u32, wanted: u32, fewest_quiet: usize) -> bool {
+    let lacks_some = fewest_quiet < wanted as usize;
+    round < wanted || lacks_some && round < wanted.saturating_mul(ATTEMPTS)
+}
+
 /// Of some turns, or pairs of them, those that figures are made of: the undisturbed ones, or all where too few are. Which
 /// those are depends on disturbances alone.
 #[must_use]
@@ -128,6 +139,14 @@ pub fn kept<T>(all: Vec<T>, is_quiet: impl Fn(&T) -> bool) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn disturbed_rounds_are_taken_again_up_to_a_limit() {
+        assert!(takes_another(3, 4, 3), "as many rounds as are wanted");
+        assert!(!takes_another(4, 4, 4), "all were quiet");
+        assert!(takes_another(11, 4, 3), "one more attempt");
+        assert!(!takes_another(12, 4, 0), "no more attempts");
+    }
 
     #[test]
     fn disturbed_turns_count_only_where_too_few_others_are() {

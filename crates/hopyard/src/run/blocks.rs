@@ -69,6 +69,9 @@ impl Visited {
     }
 }
 
+/// What came of a cell, or the cause of its failure.
+type CellOutcome = (usize, Result<Measurement, String>);
+
 /// Why a block ended early.
 enum Stop {
     End(End),
@@ -304,7 +307,7 @@ impl<'a> Blocks<'a> {
         quiet: QuietCores,
         order: &mut ChaCha8Rng,
         observer: &mut dyn Observer,
-    ) -> Result<Vec<(usize, Result<Measurement, String>)>, Stop> {
+    ) -> Result<Vec<CellOutcome>, Stop> {
         let (hopeless, tried): (Vec<usize>, Vec<usize>) =
             group.iter().partition(|cell| self.is_hopeless(**cell));
         let all = &self.prepared.header.cells;
@@ -334,17 +337,11 @@ impl<'a> Blocks<'a> {
     /// samples tell how to share the time between rounds and generations. Then as many as serve best, within a factor of
     /// what was asked for.
     fn rounds(&self, group: &[usize], cells: &[&Cell]) -> u32 {
-        const FACTOR: f64 = 2.0;
         let asked = self.rounds_in_time(turns::rounds(self.prepared.sampler.window));
         let cost = Sampler::generation_cost(cells);
         let samples = last_attempts(self.samples);
         let worth = assess::rounds_worth(&self.prepared.header, &samples, group, cost);
-        let Some(worth) = worth.filter(|_| asked <= *turns::ROUNDS.end()) else {
-            return asked;
-        };
-        let asked = f64::from(asked);
-        let chosen = worth.clamp(asked / FACTOR, asked * FACTOR);
-        (chosen.round() as u32).clamp(*turns::ROUNDS.start(), *turns::ROUNDS.end())
+        turns::chosen_rounds(asked, worth)
     }
 
     /// As many rounds as were asked for, fewer where the blocks that verdicts need would not fit into the time limit.

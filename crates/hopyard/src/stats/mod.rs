@@ -61,6 +61,6 @@ pub use simulation::{FalseAlarms, Order, Power, Setup, simulate_false_alarms, si
 pub use slope::{Straight, exponent, linear_slope, straight};
 pub use step::{Step, largest_step};
 pub use stopping::{enough_for_quantile, frequent_looks, looks};
-pub use synthetic::Synthetic;
+pub use synthetic::{Synthetic, normal as standard_normal};
 pub use verdict::{Comparison, Judged, POWER, Verdict, compare, judge};
 pub use welch::compare_unpaired;

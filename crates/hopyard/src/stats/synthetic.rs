@@ -54,7 +54,7 @@ impl Synthetic {
 }
 
 /// A standard normal number (Box and Muller 1958).
-pub(super) fn normal(rng: &mut ChaCha8Rng) -> f64 {
+pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
     // random() is in [0, 1); the logarithm wants (0, 1].
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()

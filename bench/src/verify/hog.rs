@@ -1,0 +1,201 @@
+//! A process that takes CPUs from everybody else in random bursts, half of the time.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use hopyard_net::{clock, cpu};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::bench::Bench;
+use crate::experiment::Failure;
+
+/// What disturbs the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// A real-time thread takes one CPU for 0.2 to 3 s at a time, as a hypervisor does.
+    RealTime,
+    /// An ordinary thread on each of two CPUs for 20 to 300 ms at a time, as another program does.
+    Ordinary,
+}
+
+impl Pattern {
+    pub(crate) const ALL: [Self; 2] = [Self::RealTime, Self::Ordinary];
+
+    /// In words.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::RealTime => "a real-time hog of one CPU, bursts of 0.2 to 3 s",
+            Self::Ordinary => "ordinary hogs of two CPUs, bursts of 20 to 300 ms",
+        }
+    }
+}
+
+/// Which CPUs to take, and for how long.
+#[derive(Debug, Clone, PartialEq, clap::Args)]
+pub(crate) struct Plan {
+    /// CPUs, a thread each.
+    #[arg(long, value_delimiter = ',')]
+    cpus: Vec<usize>,
+    /// Run before everybody else (`SCHED_FIFO`).
+    #[arg(long)]
+    real_time: bool,
+    /// Shortest burst and pause, ms.
+    #[arg(long)]
+    least_ms: u64,
+    /// Longest burst and pause, ms.
+    #[arg(long)]
+    most_ms: u64,
+    /// Seed of the lengths.
+    #[arg(long)]
+    seed: u64,
+}
+
+impl Plan {
+    fn of(pattern: Pattern, (first, last): (usize, usize), seed: u64) -> Self {
+        match pattern {
+            Pattern::RealTime => Self {
+                cpus: vec![first],
+                real_time: true,
+                least_ms: 200,
+                most_ms: 3000,
+                seed,
+            },
+            Pattern::Ordinary => Self {
+                cpus: vec![first, last],
+                real_time: false,
+                least_ms: 20,
+                most_ms: 300,
+                seed,
+            },
+        }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let cpus: Vec<String> = self.cpus.iter().map(ToString::to_string).collect();
+        let mut words = vec!["hog".to_owned()];
+        for (name, value) in [
+            ("--cpus", cpus.join(",")),
+            ("--least-ms", self.least_ms.to_string()),
+            ("--most-ms", self.most_ms.to_string()),
+            ("--seed", self.seed.to_string()),
+        ] {
+            words.extend([name.to_owned(), value]);
+        }
+        if self.real_time {
+            words.push("--real-time".to_owned());
+        }
+        words
+    }
+
+    /// The length of a burst or a pause.
+    fn length(&self, random: &mut ChaCha8Rng) -> Duration {
+        Duration::from_millis(random.random_range(self.least_ms..=self.most_ms))
+    }
+}
+
+/// The hog's own process: says when all its threads are in place, and ends with its input.
+pub(crate) fn main(plan: &Plan) -> Result<(), Failure> {
+    let (tell, ready) = mpsc::channel();
+    for (stream, &cpu) in (0..).zip(&plan.cpus) {
+        let (plan, tell) = (plan.clone(), tell.clone());
+        std::thread::spawn(move || hog(&plan, cpu, stream, &tell));
+    }
+    for _ in &plan.cpus {
+        let ended = |_| Failure::Burner("hog ended before it began".to_owned());
+        ready.recv().map_err(ended)??;
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "ready")?;
+    out.flush()?;
+    // Nothing is written to it; the threads end with the process.
+    std::io::stdin().lock().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+fn hog(plan: &Plan, cpu: usize, stream: u64, ready: &mpsc::Sender<Result<(), Failure>>) {
+    let placed = cpu::pin_current_thread(&[cpu]).map_err(Failure::from);
+    let prompt = plan.real_time.then(cpu::Prompt::new);
+    let may = match prompt {
+        Some(None) => Err(Failure::Burner(
+            "hog may not run in real time: that takes CAP_SYS_NICE".to_owned(),
+        )),
+        _ => Ok(()),
+    };
+    let placed = placed.and(may);
+    let is_placed = placed.is_ok();
+    // The receiver waits for exactly one answer of each thread.
+    let _ = ready.send(placed);
+    if !is_placed {
+        return;
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(plan.seed);
+    random.set_stream(stream);
+    loop {
+        std::thread::sleep(plan.length(&mut random));
+        let burst = u64::try_from(plan.length(&mut random).as_nanos()).unwrap_or(u64::MAX);
+        let until = clock::monotonic_ns() + burst;
+        while clock::monotonic_ns() < until {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// A running hog. Dropping it ends the process.
+#[derive(Debug)]
+pub(crate) struct Hog {
+    child: Child,
+}
+
+impl Hog {
+    /// Starts one and waits until it is in place. The same seed gives the same bursts.
+    pub(crate) fn start(bench: &Bench, pattern: Pattern, seed: u64) -> Result<Self, Failure> {
+        let plan = Plan::of(pattern, bench.two_cpus()?, seed);
+        let child = Command::new(std::env::current_exe()?)
+            .args(plan.arguments())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Ctrl-C at the terminal is for the controller, which ends its hogs.
+            .process_group(0)
+            .spawn()?;
+        let mut hog = Self { child };
+        let mut line = String::new();
+        if let Some(stdout) = hog.child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line)?;
+        }
+        if line.is_empty() {
+            return Err(Failure::Burner("hog did not start".to_owned()));
+        }
+        Ok(hog)
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        // Fails only if it ended meanwhile; either way it is reaped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_are_as_long_as_pauses_and_within_their_bounds() {
+        for pattern in Pattern::ALL {
+            let plan = Plan::of(pattern, (0, 1), 3);
+            let random = &mut ChaCha8Rng::seed_from_u64(plan.seed);
+            let lengths: Vec<u128> = (0..2000).map(|_| plan.length(random).as_millis()).collect();
+            let bounds = u128::from(plan.least_ms)..=u128::from(plan.most_ms);
+            assert!(lengths.iter().all(|length| bounds.contains(length)));
+            let half = |skip| lengths.iter().skip(skip).step_by(2).sum::<u128>() as f64;
+            let share = half(1) / (half(0) + half(1));
+            assert!((share - 0.5).abs() < 0.03, "{share}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! V20: the intervals that a run prints hold the mean of a run twenty times as long, on a machine left alone and on one
+//! disturbed on purpose.
+//!
+//! There are 21 short runs of a load, one after another. Each is compared with all the others together, which are a run
+//! twenty times as long that shares no sample with it.
+
+use hopyard::assess::assess;
+use hopyard::measure::Sampler;
+use hopyard::model::{LoadKind, Peer, RunReport};
+use hopyard::store::Run;
+use rand_chacha::ChaCha8Rng;
+
+use crate::bench::Bench;
+use crate::cells;
+use crate::experiment::{Experiment, Failure, Row, Verdict};
+use crate::hog::{Hog, Pattern};
+use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS};
+use crate::v18_equal_under_hog::LOADS;
+
+pub(crate) struct PrintedCoverage;
+
+/// Runs of a load: each has twenty others.
+const RUNS: usize = 21;
+const PROMISE: f64 = 0.93;
+
+/// How often intervals held the mean of the long run.
+#[derive(Default)]
+struct Tally {
+    ratios: [Share; 2],
+    /// Of the cells' own figures.
+    own: [Share; 2],
+    fate: Fate,
+}
+
+impl Experiment for PrintedCoverage {
+    fn id(&self) -> &'static str {
+        "V20"
+    }
+
+    fn title(&self) -> &'static str {
+        "printed intervals hold the mean of a run twenty times as long"
+    }
+
+    fn only_when_named(&self) -> bool {
+        true
+    }
+
+    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
+        bench.two_cpus()?;
+        let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
+        let mut rng = bench.rng(20);
+        let mut rows = Vec::new();
+        for pattern in [None, Some(Pattern::RealTime)] {
+            let mut tally = Tally::default();
+            for load in LOADS {
+                let when = pattern.map_or("left alone", Pattern::name);
+                hopyard::note(format_args!("V20: {load}, {when}"));
+                let _hog = pattern
+                    .map(|pattern| Hog::start(bench, pattern, bench.seed))
+                    .transpose()?;
+                let runs = (0..bench.tables(RUNS, 3).max(2))
+                    .map(|_| short(bench, &sampler, load, &mut rng))
+                    .collect::<Result<Vec<_>, _>>()?;
+                tally.add(&runs);
+            }
+            rows.extend(tally.rows(bench, pattern)?);
+        }
+        Ok(rows)
+    }
+}
+
+/// Generations of a short run.
+fn generations(bench: &Bench) -> u32 {
+    bench.pick(GENERATIONS, 3)
+}
+
+/// A run of a bridge beside a veth pair.
+fn short(
+    bench: &Bench,
+    sampler: &Sampler,
+    load: LoadKind,
+    rng: &mut ChaCha8Rng,
+) -> Result<Run, Failure> {
+    let cell = |path| cells::cell(path, Peer::Local, load, |_| {});
+    Pair::new(sampler, &cell("veth"), &cell("bridge"), 0.0).take(generations(bench), rng)
+}
+
+/// All runs but one, as one.
+fn others(runs: &[Run], without: usize) -> Run {
+    let header = runs[without].header.clone();
+    let mut samples = Vec::new();
+    let rest = runs.iter().enumerate().filter(|(at, _)| *at != without);
+    for (nth, (_, run)) in (0..).zip(rest) {
+        samples.extend(run.samples.iter().cloned().map(|mut sample| {
+            sample.block += nth * GENERATIONS;
+            sample
+        }));
+    }
+    Run {
+        header,
+        samples,
+        profiles: Vec::new(),
+        end: runs[without].end,
+    }
+}
+
+impl Tally {
+    fn add(&mut self, runs: &[Run]) {
+        for (at, run) in runs.iter().enumerate() {
+            let (short, long) = (assess(run), assess(&others(runs, at)));
+            self.fate.add(&short);
+            for (place, figure) in Figure::ALL.into_iter().enumerate() {
+                self.ratios[place].add(ratio_covered(figure, &short, &long));
+                for cell in 0..2 {
+                    self.own[place].add(own_covered(figure, cell, &short, &long));
+                }
+            }
+        }
+    }
+
+    fn rows(&self, bench: &Bench, pattern: Option<Pattern>) -> Result<Vec<Row>, Failure> {
+        let when = pattern.map_or("a machine left alone", Pattern::name);
+        let mut rows = Vec::new();
+        for (what, shares) in [("ratio to veth", &self.ratios), ("cell's own", &self.own)] {
+            for (figure, share) in Figure::ALL.into_iter().zip(shares) {
+                let seen = share.estimate()?;
+                rows.push(Row {
+                    id: "V20",
+                    what: format!(
+                        "veth and bridge, six loads, {} generations, {when}: {what} {}",
+                        generations(bench),
+                        figure.name()
+                    ),
+                    promised: "covered ≥ 93 %, or not shown to be less".to_owned(),
+                    seen: format!(
+                        "{}{}; {}",
+                        share.text()?,
+                        bench.pick("", "; too few to tell"),
+                        self.fate
+                    ),
+                    verdict: Verdict::of(seen.high >= PROMISE),
+                });
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Does the short run's interval hold the long run's ratio? A ratio that is missing is not covered.
+fn ratio_covered(figure: Figure, short: &RunReport, long: &RunReport) -> bool {
+    let (short, long) = (figure.verdict(short), figure.verdict(long));
+    short.zip(long).is_some_and(|(short, long)| {
+        short.ratio.low <= long.ratio.value && long.ratio.value <= short.ratio.high
+    })
+}
+
+fn own_covered(figure: Figure, cell: usize, short: &RunReport, long: &RunReport) -> bool {
+    let (short, long) = (figure.estimate(short, cell), figure.estimate(long, cell));
+    short
+        .zip(long)
+        .is_some_and(|(short, long)| short.low <= long.value && long.value <= short.high)
+}
