@@ -9,6 +9,7 @@
 #pragma once
 
 #include "common.h"
+#include "kernel.h"
 #include "maps.h"
 
 #define COPIES_AT_ONCE 32
@@ -74,6 +75,10 @@ static long flood_one(__u32 n, void *context)
 	}
 	if (!fits(pass->skb, to->ifindex, to->sure_len)) {
 		drop(flood->origin, DROP_MTU);
+		return 0;
+	}
+	if (!takes_frames(to->net_device, to->ifindex, true)) {
+		drop(flood->origin, DROP_DOWN);
 		return 0;
 	}
 	pass->left--;

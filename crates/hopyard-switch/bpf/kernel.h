@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a frame's buffer says to the kernel alone (struct sk_buff): whether its checksum is still to be written, and
- * where. Its sender chose the place if it was a socket with PACKET_VNET_HDR or a tap with IFF_VNET_HDR.
+ * What the kernel knows and does not show to programs. Of a frame (struct sk_buff): whether its checksum is still to be
+ * written, and where. Its sender chose the place if it was a socket with PACKET_VNET_HDR or a tap with IFF_VNET_HDR. Of a
+ * device (struct net_device): whether it takes frames.
  */
 #pragma once
 
@@ -9,7 +10,13 @@
 
 #include <bpf/bpf_core_read.h>
 
+struct net_device {
+	unsigned long state;
+	__u32 ifindex;
+} __attribute__((preserve_access_index));
+
 struct sk_buff {
+	struct net_device *dev;
 	__u8 ip_summed : 2;
 	__u16 csum_start;
 	__u16 csum_offset;
@@ -19,10 +26,11 @@ struct sk_buff {
 #define CHECKSUM_PARTIAL 3
 
 /*
- * bpf_cast_to_kern_ctx (Linux 6.2), which the kernel turns into a move. The loader puts the function's number in place of
- * this one (src/programs.rs).
+ * bpf_cast_to_kern_ctx and bpf_rdonly_cast (Linux 6.2), which the kernel turns into moves. The loader puts the functions'
+ * numbers in place of these (src/kernel_function.rs).
  */
 static const struct sk_buff *(*const cast_to_kern_ctx)(struct __sk_buff *) = (void *)0x6b65726e;
+static const void *(*const rdonly_cast)(__u64 address, __u32 type) = (void *)0x6b65726f;
 
 struct deferred {
 	bool is;
@@ -60,4 +68,25 @@ static __always_inline bool is_deferred_at(struct __sk_buff *ctx, __u32 start, _
 	const struct sk_buff *skb = cast_to_kern_ctx(ctx);
 
 	return !is_deferred(skb) || (summed_from(skb) == start && skb->csum_offset == offset);
+}
+
+/* Bits of a device's state (enum netdev_state_t). A veth's or netkit's end has no carrier while either end is down, a tap
+ * has none while no program has it open. */
+#define LINK_STARTED 1
+#define LINK_NO_CARRIER 4
+
+/*
+ * Is a device up, and has it a carrier where that matters? The kernel drops redirected frames to it otherwise, after the
+ * program has ended. The address of the device was learned when it came to the switch. Another number there means that
+ * the device is gone, or in another namespace: then the kernel decides. A load from an address that is not mapped gives 0.
+ */
+static __always_inline bool takes_frames(__u64 address, __u32 ifindex, bool needs_carrier)
+{
+	const struct net_device *dev =
+		rdonly_cast(address, bpf_core_type_id_kernel(struct net_device));
+	unsigned long no = needs_carrier ? LINK_NO_CARRIER : 0;
+
+	if (dev->ifindex != ifindex)
+		return true;
+	return (dev->state & (LINK_STARTED | no)) == LINK_STARTED;
 }

@@ -47,6 +47,7 @@ enum drop {
 	DROP_UNKNOWN,    /* to nobody known, and there is no uplink */
 	DROP_BROADCAST,  /* a group frame beyond the port's limit */
 	DROP_MTU,        /* longer than the receiver takes */
+	DROP_DOWN,       /* the receiver is down or has no carrier */
 	DROP_DEVICE,     /* a copy that the receiving device did not take */
 	DROP_REASONS,
 };
@@ -80,6 +81,7 @@ struct config {
 	__u16 flags;
 	__u16 changing;   /* the slot whose flags are being changed: whoever finds it so goes on; 0: none */
 	__u32 slots;      /* one more than the highest slot in use */
+	__u64 net_device; /* of the uplink: its struct net_device */
 };
 
 #define PORT_ISOLATED 1
@@ -104,6 +106,7 @@ struct port {
 	__u32 holdings;   /* how many struct holding may speak of it */
 	__u32 broadcasts; /* group frames a second; BROADCASTS_UNLIMITED: any number */
 	__u32 unused;
+	__u64 net_device; /* the device's struct net_device */
 };
 
 #define STATION_OWN 1 /* the guest's own address: its stack takes the frame itself */
@@ -115,6 +118,7 @@ struct station {
 	__u32 sure_len;
 	__u16 port_flags;
 	__u16 flags;
+	__u64 net_device;
 };
 
 /*
@@ -185,13 +189,16 @@ struct device_name {
 AT(config, host_mac, 16);
 AT(config, changing, 34);
 AT(config, slots, 36);
-SIZE(config, 40);
+AT(config, net_device, 40);
+SIZE(config, 48);
 AT(port, device, 12);
 AT(port, vlan, 24);
 AT(port, broadcasts, 32);
-SIZE(port, 40);
+AT(port, net_device, 40);
+SIZE(port, 48);
 AT(station, port_flags, 12);
-SIZE(station, 16);
+AT(station, net_device, 16);
+SIZE(station, 24);
 AT(address_key, vlan, 16);
 SIZE(address_key, 20);
 AT(address, slot, 8);
@@ -204,4 +211,4 @@ AT(prefix_key, ip, 8);
 SIZE(prefix_key, 24);
 SIZE(flood, 24);
 AT(counters, drops, 40);
-SIZE(counters, 184);
+SIZE(counters, 192);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The direct switch's three programs, each at a tcx hook or in its place a classifier of a clsact:
+ * The direct switch's programs. Three are each at a tcx hook or in its place a classifier of a clsact:
  *
  *   hopyard_port_in  ingress of a port: what its guest sends
  *   hopyard_up_in    ingress of the uplink: what the wire brings, and what the switch gives to the host
  *   hopyard_up_out   egress of the uplink: what the host sends, and what the switch gives to the wire
+ *
+ * The loader runs hopyard_device itself, once for each device.
  *
  * The way of a frame is in docs/switch.md.
  */
@@ -12,6 +14,7 @@
 #include "claims.h"
 #include "common.h"
 #include "flood.h"
+#include "kernel.h"
 #include "maps.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -25,6 +28,17 @@ static __always_inline int hand_in(struct __sk_buff *skb, const struct station *
 	if (to->flags & STATION_OWN)
 		bpf_skb_change_type(skb, PACKET_HOST);
 	return bpf_redirect_peer(to->ifindex, 0);
+}
+
+static __always_inline bool station_takes_frames(const struct station *to)
+{
+	return takes_frames(to->net_device, to->ifindex, true);
+}
+
+/* The host gets frames through the uplink's ingress, the wire by its carrier. */
+static __always_inline bool uplink_takes_frames(const struct config *sw, __u32 to)
+{
+	return takes_frames(sw->net_device, sw->uplink, to == SLOT_WIRE);
 }
 
 /* The uplink is a trunk: what comes from a VLAN's port has its tag there. */
@@ -41,6 +55,8 @@ static __always_inline int to_uplink(struct __sk_buff *skb, const struct config 
 
 	if (!fits(skb, sw->uplink, sw->uplink_len))
 		return drop(from, DROP_MTU);
+	if (!uplink_takes_frames(sw, to))
+		return drop(from, DROP_DOWN);
 	if (!tag(skb, vlan))
 		return drop(from, DROP_DEVICE);
 	count_tx(to, len);
@@ -59,10 +75,14 @@ static __noinline int flood_from_port(struct __sk_buff *skb, __u32 slot, __u16 v
 		return drop(slot, DROP_MTU);
 	if (!tag(skb, vlan))
 		return drop(slot, DROP_DEVICE);
-	if (bpf_clone_redirect(skb, sw->uplink, BPF_F_INGRESS))
+	if (!uplink_takes_frames(sw, SLOT_HOST))
+		drop(slot, DROP_DOWN);
+	else if (bpf_clone_redirect(skb, sw->uplink, BPF_F_INGRESS))
 		drop(slot, DROP_DEVICE);
 	else
 		count_tx(SLOT_HOST, skb->len);
+	if (!uplink_takes_frames(sw, SLOT_WIRE))
+		return drop(slot, DROP_DOWN);
 	count_tx(SLOT_WIRE, skb->len);
 	return bpf_redirect(sw->uplink, 0);
 }
@@ -146,6 +166,8 @@ int hopyard_port_in(struct __sk_buff *skb)
 			return drop(slot, DROP_ISOLATED);
 		if (!fits(skb, to->ifindex, to->sure_len))
 			return drop(slot, DROP_MTU);
+		if (!station_takes_frames(to))
+			return drop(slot, DROP_DOWN);
 		count_tx(to->slot, skb->len);
 		return hand_in(skb, to);
 	}
@@ -224,6 +246,10 @@ static __always_inline bool for_port(struct __sk_buff *skb, const struct station
 	}
 	if (!fits(skb, to->ifindex, to->sure_len)) {
 		drop(origin, DROP_MTU);
+		return false;
+	}
+	if (!station_takes_frames(to)) {
+		drop(origin, DROP_DOWN);
 		return false;
 	}
 	count_tx(to->slot, skb->len);
@@ -314,4 +340,18 @@ int hopyard_up_out(struct __sk_buff *skb)
 		return VERDICT_DROP;
 	/* No redirect into the peer from an egress hook. */
 	return bpf_redirect(to->ifindex, 0);
+}
+
+/* Tells the loader where the kernel has the device that it names (struct net_device), in the frame. */
+SEC("classifier")
+int hopyard_device(struct __sk_buff *ctx)
+{
+	const struct sk_buff *skb = cast_to_kern_ctx(ctx);
+	__u64 device = 0;
+
+	/* Read as a number: the verifier lets no pointer be taken apart. */
+	if (bpf_core_read(&device, sizeof(device), &skb->dev) ||
+	    bpf_skb_store_bytes(ctx, 0, &device, sizeof(device), 0))
+		return VERDICT_DROP;
+	return 0;
 }

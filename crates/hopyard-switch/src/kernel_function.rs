@@ -1,4 +1,4 @@
-//! Calls from the programs to a function of the kernel, which the loader of the programs does not resolve.
+//! Calls from the programs to functions of the kernel, which the loader of the programs does not resolve.
 
 use std::sync::LazyLock;
 
@@ -7,47 +7,51 @@ use aya_obj::btf::BtfKind;
 
 use crate::error::{Error, Result};
 
-/// Gives a program the kernel's own view of its packet (Linux 6.2).
-const FUNCTION: &str = "bpf_cast_to_kern_ctx";
-/// The number that stands for it in the object (`bpf/kernel.h`).
-const PLACEHOLDER: i32 = 0x6b65_726e;
+/// Functions of the kernel (Linux 6.2), with the numbers that stand for them in the object (`bpf/kernel.h`). They give a
+/// program the kernel's own view of its packet, and of what is at an address.
+const FUNCTIONS: [(&str, i32); 2] = [
+    ("bpf_cast_to_kern_ctx", 0x6b65_726e),
+    ("bpf_rdonly_cast", 0x6b65_726f),
+];
 /// `BPF_JMP | BPF_CALL`; the byte behind it says whose function: 0 a helper's number, `BPF_PSEUDO_KFUNC_CALL` in the
 /// upper half the type of a function in the kernel's BTF (`linux/bpf.h`).
 const CALL: u8 = 0x85;
 const KERNEL_FUNCTION: u8 = 2 << 4;
 
-/// The object with its calls of [`FUNCTION`] as the running kernel wants them.
+/// The object with its calls of [`FUNCTIONS`] as the running kernel wants them.
 pub(crate) fn linked(object: &[u8]) -> Result<Vec<u8>> {
-    let number = kernel_types()?
-        .id_by_type_name_kind(FUNCTION, BtfKind::Func)
-        .map_err(|error| unknown(&error.to_string()))?;
-    Ok(with_calls(object, number))
+    let mut linked = object.to_vec();
+    for (function, placeholder) in FUNCTIONS {
+        let number = kernel_types(function)?
+            .id_by_type_name_kind(function, BtfKind::Func)
+            .map_err(|error| unknown(function, &error.to_string()))?;
+        set_calls(&mut linked, placeholder, number);
+    }
+    Ok(linked)
 }
 
 /// The types and functions of the running kernel.
-fn kernel_types() -> Result<&'static Btf> {
+fn kernel_types(function: &str) -> Result<&'static Btf> {
     static TYPES: LazyLock<std::result::Result<Btf, String>> =
         LazyLock::new(|| Btf::from_sys_fs().map_err(|error| error.to_string()));
-    TYPES.as_ref().map_err(|error| unknown(error))
+    TYPES.as_ref().map_err(|error| unknown(function, error))
 }
 
-fn unknown(error: &str) -> Error {
+fn unknown(function: &str, error: &str) -> Error {
     let why = format!(
-        "this kernel does not tell of {FUNCTION} ({error}); it takes Linux 6.2 or newer with CONFIG_DEBUG_INFO_BTF"
+        "this kernel does not tell of {function} ({error}); it takes Linux 6.2 or newer with CONFIG_DEBUG_INFO_BTF"
     );
     Error::refused("load the switch's programs", why)
 }
 
-fn with_calls(object: &[u8], number: u32) -> Vec<u8> {
+fn set_calls(object: &mut [u8], placeholder: i32, number: u32) {
     let mut call = [CALL, 0, 0, 0, 0, 0, 0, 0];
-    call[4..].copy_from_slice(&PLACEHOLDER.to_le_bytes());
-    let mut linked = object.to_vec();
+    call[4..].copy_from_slice(&placeholder.to_le_bytes());
     // Instructions are 8 octets long and so aligned in the object.
-    for instruction in linked.chunks_exact_mut(8).filter(|found| **found == call) {
+    for instruction in object.chunks_exact_mut(8).filter(|found| **found == call) {
         instruction[1] = KERNEL_FUNCTION;
         instruction[4..].copy_from_slice(&number.to_le_bytes());
     }
-    linked
 }
 
 #[cfg(test)]
@@ -59,7 +63,8 @@ mod tests {
         let helper = [CALL, 0, 0, 0, 18, 0, 0, 0];
         let call = [CALL, 0, 0, 0, 0x6e, 0x72, 0x65, 0x6b];
         let data = [0, 0, 0, 0, 0x6e, 0x72, 0x65, 0x6b];
-        let linked = with_calls(&[helper, call, data].concat(), 0x0102_0304);
+        let mut linked = [helper, call, data].concat();
+        set_calls(&mut linked, 0x6b65_726e, 0x0102_0304);
         let expected = [CALL, KERNEL_FUNCTION, 0, 0, 4, 3, 2, 1];
         assert_eq!(linked, [helper, expected, data].concat());
     }

@@ -58,6 +58,7 @@ pub(crate) struct Config {
     pub(crate) flags: u16,
     pub(crate) changing: u16,
     pub(crate) slots: u32,
+    pub(crate) net_device: u64,
 }
 
 #[repr(C)]
@@ -73,6 +74,7 @@ pub(crate) struct PortRecord {
     pub(crate) holdings: u32,
     pub(crate) broadcasts: u32,
     pub(crate) unused: u32,
+    pub(crate) net_device: u64,
 }
 
 #[repr(C)]
@@ -83,6 +85,7 @@ pub(crate) struct Station {
     pub(crate) sure_len: u32,
     pub(crate) port_flags: u16,
     pub(crate) flags: u16,
+    pub(crate) net_device: u64,
 }
 
 #[repr(C)]
@@ -164,7 +167,7 @@ pub(crate) fn station_key(mac: Mac, vlan: u16) -> u64 {
 }
 
 /// Why a frame was dropped, in the order of `enum drop` in `bpf/layout.h`, with what it means.
-pub const DROP_REASONS: [(&str, &str); 18] = [
+pub const DROP_REASONS: [(&str, &str); 19] = [
     (
         "no_port",
         "from a device that is just being added or removed",
@@ -203,6 +206,7 @@ pub const DROP_REASONS: [(&str, &str); 18] = [
         "a broadcast or multicast beyond the limit of its port",
     ),
     ("mtu", "longer than the receiver takes"),
+    ("down", "to a receiver that is down or has no carrier"),
     ("device", "a copy that the receiving device did not take"),
 ];
 
@@ -263,22 +267,25 @@ const _: () = {
     assert!(offset_of!(Config, host_mac) == 16);
     assert!(offset_of!(Config, changing) == 34);
     assert!(offset_of!(Config, slots) == 36);
-    assert!(size_of::<Config>() == 40);
+    assert!(offset_of!(Config, net_device) == 40);
+    assert!(size_of::<Config>() == 48);
     assert!(offset_of!(PortRecord, device) == 12);
     assert!(offset_of!(PortRecord, vlan) == 24);
     assert!(offset_of!(PortRecord, holdings) == 28);
     assert!(offset_of!(PortRecord, broadcasts) == 32);
-    assert!(size_of::<PortRecord>() == 40);
+    assert!(offset_of!(PortRecord, net_device) == 40);
+    assert!(size_of::<PortRecord>() == 48);
     assert!(size_of::<HoldingKey>() == 8);
     assert!(offset_of!(Holding, station) == 24);
     assert!(size_of::<Holding>() == 40);
     assert!(size_of::<PrefixKey>() == 20);
     assert!(offset_of!(Station, port_flags) == 12);
-    assert!(size_of::<Station>() == 16);
+    assert!(offset_of!(Station, net_device) == 16);
+    assert!(size_of::<Station>() == 24);
     assert!(offset_of!(AddressKey, vlan) == 16);
     assert!(size_of::<AddressKey>() == 20);
     assert!(offset_of!(Address, slot) == 8);
     assert!(size_of::<Address>() == 16);
     assert!(offset_of!(Counters, drops) == 40);
-    assert!(size_of::<Counters>() == 184);
+    assert!(size_of::<Counters>() == 192);
 };

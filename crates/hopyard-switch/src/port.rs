@@ -221,6 +221,7 @@ impl Switch {
                 .unwrap_or(u32::MAX),
             broadcasts: port.broadcasts.to_number(),
             unused: 0,
+            net_device: programs::net_device(&self.directory, link.index)?,
         };
         let config = self.state.config()?;
         if slot >= config.slots {
@@ -242,6 +243,7 @@ impl Switch {
                 sure_len: port.sure_len,
                 port_flags: port.flags,
                 flags: if own { STATION_OWN } else { 0 },
+                net_device: busy.net_device,
             };
             let key = station_key(*mac, port.vlan);
             let holding = Holding {

@@ -6,7 +6,9 @@ use aya::EbpfLoader;
 use aya::include_bytes_aligned;
 use aya::programs::links::{FdLink, LinkError, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
-use aya::programs::{LinkOrder, ProgramError, SchedClassifier, TcAttachType, loaded_links};
+use aya::programs::{
+    LinkOrder, ProgramError, SchedClassifier, TcAttachType, TestRun, TestRunOptions, loaded_links,
+};
 use hopyard_net::{Handle, Side};
 use nix::errno::Errno;
 
@@ -69,6 +71,14 @@ impl Hook {
     }
 }
 
+/// The program that [`net_device`] runs.
+const DEVICE: &str = "hopyard_device";
+
+/// The names of all programs.
+fn programs() -> impl Iterator<Item = &'static str> {
+    Hook::ALL.map(Hook::program).into_iter().chain([DEVICE])
+}
+
 /// The file of the link at a port's hook.
 pub(crate) fn port_link(slot: u32) -> String {
     format!("link-port-{slot}")
@@ -90,25 +100,23 @@ pub(crate) fn fresh_uplink_link(hook: Hook) -> &'static str {
     }
 }
 
-fn program_file(hook: Hook) -> String {
-    format!("program-{}", hook.program())
+fn program_file(program: &str) -> String {
+    format!("program-{program}")
 }
 
 /// Is this the name of a file of a program or of a link?
 pub(crate) fn is_file_of_a_program(name: &str) -> bool {
-    let is_of = |hook| {
-        name == program_file(hook)
-            || name == fresh_file(hook)
-            || name == uplink_link(hook)
-            || name == fresh_uplink_link(hook)
-    };
+    let is_program = |program| name == program_file(program) || name == fresh_file(program);
+    let is_link = |hook| name == uplink_link(hook) || name == fresh_uplink_link(hook);
     let is_slot = |slot: &str| slot.parse::<u32>().is_ok();
-    Hook::ALL.into_iter().any(is_of) || name.strip_prefix("link-port-").is_some_and(is_slot)
+    programs().any(is_program)
+        || Hook::ALL.into_iter().any(is_link)
+        || name.strip_prefix("link-port-").is_some_and(is_slot)
 }
 
 /// The file of a program that is loaded, and not yet the one to run.
-fn fresh_file(hook: Hook) -> String {
-    format!("new-{}", hook.program())
+fn fresh_file(program: &str) -> String {
+    format!("new-{program}")
 }
 
 /// Loads the programs with the maps pinned in `directory`, made there if they are missing, and pins
@@ -119,8 +127,7 @@ pub(crate) fn load(directory: &Path) -> Result<()> {
         .default_map_pin_directory(directory)
         .load(&object)
         .map_err(Error::bpf("load the switch's maps"))?;
-    for hook in Hook::ALL {
-        let name = hook.program();
+    for name in programs() {
         let what = format!("load the program {name}");
         let program: &mut SchedClassifier = object
             .program_mut(name)
@@ -128,7 +135,7 @@ pub(crate) fn load(directory: &Path) -> Result<()> {
             .try_into()
             .map_err(Error::bpf(what.clone()))?;
         program.load().map_err(Error::bpf(what.clone()))?;
-        let fresh = directory.join(fresh_file(hook));
+        let fresh = directory.join(fresh_file(name));
         program.pin(&fresh).map_err(Error::bpf(what))?;
     }
     Ok(())
@@ -136,25 +143,54 @@ pub(crate) fn load(directory: &Path) -> Result<()> {
 
 /// Puts the loaded programs in the place of older ones; again, if that was interrupted.
 pub(crate) fn install(directory: &Path) -> Result<()> {
-    for hook in Hook::ALL {
-        let fresh = directory.join(fresh_file(hook));
-        bpffs::rename(&fresh, &directory.join(program_file(hook)))?;
+    for name in programs() {
+        let fresh = directory.join(fresh_file(name));
+        bpffs::rename(&fresh, &directory.join(program_file(name)))?;
     }
     Ok(())
 }
 
 /// Forgets programs that were loaded and not installed.
 pub(crate) fn unload(directory: &Path) -> Result<()> {
-    for hook in Hook::ALL {
-        bpffs::remove_file(&directory.join(fresh_file(hook)))?;
+    for name in programs() {
+        bpffs::remove_file(&directory.join(fresh_file(name)))?;
     }
     Ok(())
 }
 
 fn pinned(directory: &Path, hook: Hook) -> Result<SchedClassifier> {
-    let file = directory.join(program_file(hook));
+    pinned_program(directory, hook.program())
+}
+
+fn pinned_program(directory: &Path, program: &str) -> Result<SchedClassifier> {
+    let file = directory.join(program_file(program));
     SchedClassifier::from_pin(&file)
         .map_err(Error::bpf(format!("open the program {}", file.display())))
+}
+
+/// The address of the kernel's `struct net_device` of a device of the calling thread's namespace: there the programs look
+/// whether it takes frames.
+pub(crate) fn net_device(directory: &Path, index: u32) -> Result<u64> {
+    // `ifindex` of `struct __sk_buff`.
+    const IFINDEX: usize = 40;
+    let what = || format!("find device {index} in the kernel");
+    let mut context = [0; IFINDEX + 4];
+    context[IFINDEX..].copy_from_slice(&index.to_ne_bytes());
+    let mut frame = [0; 60];
+    let result = pinned_program(directory, DEVICE)?
+        .test_run(TestRunOptions {
+            data_in: Some(&[0; 60]),
+            data_out: Some(&mut frame),
+            ctx_in: Some(&context),
+            ..TestRunOptions::new()
+        })
+        .map_err(Error::bpf(what()))?;
+    let [a, b, c, d, e, f, g, h, ..] = frame;
+    let address = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+    if result.return_value != 0 || address == 0 {
+        return Err(Error::refused(what(), "its address cannot be read"));
+    }
+    Ok(address)
 }
 
 /// The kind of hooks in a namespace, which is the calling thread's.

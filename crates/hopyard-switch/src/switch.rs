@@ -83,6 +83,7 @@ impl Switch {
             flags: flags(new),
             changing: 0,
             slots: FIRST_PORT,
+            net_device: 0,
         };
         let config = match &uplink {
             Some(link) => config.with_uplink(&what, link)?,
@@ -108,6 +109,7 @@ impl Switch {
     ) -> Result<Self> {
         programs::load(directory)?;
         programs::install(directory)?;
+        let config = config.with_net_device(directory)?;
         let mut state = State::open(directory)?;
         state.set_config(config)?;
         state.set_hosts(hosts)?;

@@ -45,7 +45,8 @@ impl Switch {
         let here = self.here(&what)?;
         let config = self.state.config()?;
         let link = here.fit_device(&what, new.device)?;
-        let mut changed = config.with_uplink(&what, &link)?;
+        let changed = config.with_uplink(&what, &link)?;
+        let mut changed = changed.with_net_device(&self.directory)?;
         let hosts = match new.host_macs {
             Some(macs) => others_of_the_host(&what, macs, changed.host_mac)?,
             None => self.state.hosts()?,
@@ -193,6 +194,15 @@ impl Config {
             host_mac: Mac(mac).to_number(),
             ..self
         })
+    }
+
+    /// The settings with the place that the kernel has its uplink at.
+    pub(crate) fn with_net_device(self, directory: &Path) -> Result<Self> {
+        let net_device = match self.uplink {
+            0 => 0,
+            index => programs::net_device(directory, index)?,
+        };
+        Ok(Self { net_device, ..self })
     }
 }
 

@@ -376,14 +376,14 @@ fn assert_reached(counters: &[Counters], but: &[&str]) {
 #[test]
 fn with_an_uplink() {
     let counters = fuzz("fuzz-up", true, false, 40);
-    assert_reached(&counters, &["unknown", "device", "checksum"]);
+    assert_reached(&counters, &["unknown", "down", "device", "checksum"]);
     assert!(counters.iter().all(|party| party.answered == 0));
 }
 
 #[test]
 fn with_an_uplink_and_answers() {
     let counters = fuzz("fuzz-answers", true, true, 40);
-    assert_reached(&counters, &["unknown", "device", "checksum"]);
+    assert_reached(&counters, &["unknown", "down", "device", "checksum"]);
     // Wire, host, and the ports that know of somebody: not themselves, not isolated.
     let answered: Vec<bool> = counters.iter().map(|party| party.answered > 0).collect();
     assert!(answered.contains(&true));
@@ -395,7 +395,7 @@ fn with_an_uplink_and_answers() {
 #[test]
 fn without_an_uplink() {
     let counters = fuzz("fuzz-alone", false, true, 20);
-    assert_reached(&counters, &["no_port", "device", "checksum"]);
+    assert_reached(&counters, &["no_port", "down", "device", "checksum"]);
 }
 
 #[test]

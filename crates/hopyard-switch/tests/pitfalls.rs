@@ -262,7 +262,7 @@ fn of_two_who_want_an_uplink_at_once_one_gets_it() {
 fn pretend(name: &str, layout: u32) {
     let path = directory(name).join("config");
     let map = Map::from_map_data(MapData::from_pin(&path).unwrap()).unwrap();
-    let mut config: Array<MapData, [u32; 10]> = map.try_into().unwrap();
+    let mut config: Array<MapData, [u32; 12]> = map.try_into().unwrap();
     let mut words = config.get(&0, 0).unwrap();
     words[0] = layout;
     config.set(0, words, 0).unwrap();
@@ -271,9 +271,9 @@ fn pretend(name: &str, layout: u32) {
 /// As [`pretend`], with more settings than this version has.
 fn pretend_larger(name: &str) {
     let new = directory(name).join("config-larger");
-    let mut config: Array<MapData, [u32; 12]> = Array::create(1, 0).unwrap();
+    let mut config: Array<MapData, [u32; 14]> = Array::create(1, 0).unwrap();
     config
-        .set(0, [9, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0)
+        .set(0, [9, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0)
         .unwrap();
     config.pin(&new).unwrap();
     // Without settings even for a moment it would be unfinished, for another test's command to remove.

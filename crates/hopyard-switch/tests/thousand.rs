@@ -96,6 +96,10 @@ fn frame_time(switch: &str, hub: &Handle) -> Duration {
         .join(switch)
         .join(PROGRAM);
     let program = SchedClassifier::from_pin(path).unwrap();
+    // Frames to a device that is down are dropped.
+    for end in ["p1", "q1"] {
+        hub.set_up(end).unwrap();
+    }
     let mac = |device: &str| hub.link(device).unwrap().mac.unwrap();
     let mut frame = [mac("q1"), mac("q0")].concat();
     frame.extend([

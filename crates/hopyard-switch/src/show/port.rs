@@ -60,7 +60,7 @@ fn check_pair(record: &PortRecord, link: &Link, peer: &Link) -> Vec<String> {
     let mut warnings = Vec::new();
     if !peer.up {
         warnings.push(format!(
-            "the other end of `{name}` is down: the kernel drops frames to it, which are counted as given to it"
+            "the other end of `{name}` is down: frames to it are dropped and counted as `down`"
         ));
     }
     if peer.mtu != link.mtu {

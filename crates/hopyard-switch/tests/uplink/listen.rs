@@ -30,8 +30,12 @@ impl Ear {
 
     /// Hands a frame to the device.
     pub(crate) fn send(&self, frame: &[u8]) {
-        let sent = send(self.0.as_raw_fd(), frame, MsgFlags::empty()).unwrap();
-        assert_eq!(sent, frame.len());
+        assert_eq!(self.try_send(frame), Ok(frame.len()));
+    }
+
+    /// As [`Ear::send`], with what the kernel says to it.
+    pub(crate) fn try_send(&self, frame: &[u8]) -> nix::Result<usize> {
+        send(self.0.as_raw_fd(), frame, MsgFlags::empty())
     }
 
     /// The frames heard since the last call.
