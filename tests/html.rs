@@ -298,10 +298,18 @@ fn matrix(browser: &mut Browser, room: &Room) {
     );
     let first = "document.querySelector('main').firstElementChild.className";
     assert_eq!(browser.evaluate(first), "answer");
-    for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)] {
+    for (scheme, width) in [
+        ("light", 1280),
+        ("dark", 1280),
+        ("light", 360),
+        ("dark", 360),
+    ] {
         browser.show(width, scheme);
         let wide = browser.evaluate("document.documentElement.scrollWidth");
-        assert!(wide.as_u64().unwrap() <= width.into(), "{wide} of {width} pixels");
+        assert!(
+            wide.as_u64().unwrap() <= width.into(),
+            "{wide} of {width} pixels"
+        );
         assert_eq!(browser.evaluate(CONTRAST), json!([]), "{scheme} {width}");
     }
 }

@@ -124,9 +124,11 @@ fn field(group: &Group<'_>, cell: &CellReport, layout: &Layout<'_>) -> Cell {
 fn short(verdict: &VerdictReport) -> String {
     match verdict.verdict {
         Some(Verdict::Inconclusive) | None => {
-            let size = verdict.smallest_detectable;
-            let size = size.is_finite().then(|| percent(size)).unwrap_or_default();
-            format!("?{size}")
+            if verdict.smallest_detectable.is_finite() {
+                format!("?{}", percent(verdict.smallest_detectable))
+            } else {
+                "?".to_owned()
+            }
         }
         decided if verdict.ratio.value < 9.995 => {
             format!("{:.2}{}", verdict.ratio.value, symbol(decided))
