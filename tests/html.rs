@@ -118,6 +118,7 @@ fn a_browser_shows_it_on_any_screen() {
         sorting(&mut browser);
         quiet(&browser, &file);
         crowd(&mut browser, &room);
+        matrix(&mut browser, &room);
     });
 }
 
@@ -269,6 +270,48 @@ fn crowd(browser: &mut Browser, room: &Room) {
         }
     });
     assert_eq!(verdict, Verdict::Hold);
+}
+
+/// All comparisons of two loads in one table, on any screen: each has a sign beside its colour, and the sentence stands first.
+fn matrix(browser: &mut Browser, room: &Room) {
+    let run = hopyard::store::load(&room.at("run")).unwrap();
+    let mut report = hopyard::assess::assess(&run);
+    report.cells.retain(|cell| cell.axes.flows == 1);
+    let mut second = report.cells.clone();
+    for cell in &mut second {
+        cell.load = hopyard::model::LoadKind::UdpRr;
+    }
+    report.cells.extend(second);
+    let html = hopyard::report::Format::Html;
+    let page = hopyard::report::render(&report, &[], html).unwrap();
+    let file = room.at("matrix.html");
+    std::fs::write(&file, page).unwrap();
+    browser.open(&file);
+    let shape = "(t => [t.tHead.rows[0].cells.length, t.tBodies[0].rows.length])(document.querySelector('.matrix table'))";
+    assert_eq!(browser.evaluate(shape), json!([3, 2]));
+    let unsigned = "[...document.querySelectorAll('.matrix td span:not(.heard)')].filter(s => !/[≠=?]/.test(s.textContent)).length";
+    assert_eq!(browser.evaluate(unsigned), 0);
+    // Rate and cost under both loads.
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll('.matrix td span:not(.heard)').length"),
+        4
+    );
+    let first = "document.querySelector('main').firstElementChild.className";
+    assert_eq!(browser.evaluate(first), "answer");
+    for (scheme, width) in [
+        ("light", 1280),
+        ("dark", 1280),
+        ("light", 360),
+        ("dark", 360),
+    ] {
+        browser.show(width, scheme);
+        let wide = browser.evaluate("document.documentElement.scrollWidth");
+        assert!(
+            wide.as_u64().unwrap() <= width.into(),
+            "{wide} of {width} pixels"
+        );
+        assert_eq!(browser.evaluate(CONTRAST), json!([]), "{scheme} {width}");
+    }
 }
 
 /// Each of them at so many sizes.

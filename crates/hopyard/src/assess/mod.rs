@@ -64,6 +64,7 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
         blocks: complete_blocks(header, &blocks),
         window_s: seconds(header.window_ns),
         warm_up_s: seconds(header.warm_up_ns),
+        measured_s: measured_s(&run.samples),
         confidence: header.confidence,
         margin: header.margin,
         half_width: header.half_width,
@@ -201,6 +202,15 @@ fn complete_blocks(header: &Header, samples: &[&Sample]) -> u32 {
         })
         .count();
     u32::try_from(complete).unwrap_or(u32::MAX)
+}
+
+/// From the start of the first sample to the end of the last one.
+fn measured_s(samples: &[Sample]) -> Option<f64> {
+    let first = samples.iter().map(|s| s.started_ns).min()?;
+    let ends = samples
+        .iter()
+        .map(|s| s.started_ns.saturating_add(s.took_ns));
+    Some(seconds(ends.max()?.saturating_sub(first)))
 }
 
 #[expect(

@@ -210,6 +210,14 @@ fn deliver(text: &(impl AsRef<[u8]> + ?Sized), file: Option<&std::path::Path>) -
     }
 }
 
+/// Is stdout a terminal that shows colours to somebody who wants them (<https://no-color.org>)?
+fn shows_colours() -> bool {
+    use std::io::IsTerminal;
+    let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let able = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+    wanted && able && std::io::stdout().is_terminal()
+}
+
 /// Writes a text; false when nobody reads any more.
 fn is_read(text: &str) -> Result<bool, Failure> {
     write(plain::document(text).as_bytes())

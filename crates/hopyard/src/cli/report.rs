@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::args::Need;
-use super::{Done, Failure, deliver};
+use super::{Done, Failure, deliver, shows_colours};
 use crate::assess::{assess_for, observations};
-use crate::report::{Format, flame, render};
+use crate::report::{Format, coloured, flame, render};
 use crate::store;
 
 #[derive(Debug, Args)]
@@ -50,10 +50,11 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         let shown: Vec<_> = pictures.iter().map(|p| p.display().to_string()).collect();
         crate::note(format_args!("drawn: {}", shown.join(", ")));
     }
-    let text = render(
-        &assess_for(&run, needs.as_ref().unwrap_or(&run.header.needs)),
-        &observations(&run),
-        args.format,
-    )?;
+    let report = assess_for(&run, needs.as_ref().unwrap_or(&run.header.needs));
+    let text = if args.format == Format::Text && args.output.is_none() && shows_colours() {
+        coloured(&report).into_bytes()
+    } else {
+        render(&report, &observations(&run), args.format)?
+    };
     deliver(&text, args.output.as_deref())
 }

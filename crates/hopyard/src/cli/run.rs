@@ -8,12 +8,12 @@ use hopyard_net::cpu;
 use super::args::{Need, RunArgs};
 use super::guest::cut_short;
 use super::progress::Progress;
-use super::{Done, Failure, deliver};
+use super::{Done, Failure, deliver, shows_colours};
 use crate::assess::assess;
 use crate::guest::{self, protocol::Order};
 use crate::model::CellStatus;
 use crate::plan::{self, Blocks, Part, Paths, Plan};
-use crate::report::{Format, render};
+use crate::report::{Format, coloured, render};
 use crate::run::Prepared;
 use crate::store::{self, End, Header, Run};
 use crate::{profile, run, signals};
@@ -184,8 +184,12 @@ fn unused(id: &str) -> PathBuf {
 
 fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
     let report = assess(run);
-    let format = if json { Format::Json } else { Format::Text };
-    deliver(&render(&report, &[], format)?, None)?;
+    let text = match json {
+        true => render(&report, &[], Format::Json)?,
+        false if shows_colours() => coloured(&report).into_bytes(),
+        false => render(&report, &[], Format::Text)?,
+    };
+    deliver(&text, None)?;
     crate::note(format_args!(
         "the run is in {0}; `hopyard report {0} --format html -o report.html` makes a page of it{1}",
         directory.display(),

@@ -61,6 +61,9 @@ pub struct RunSummary {
     pub window_s: f64,
     /// Dropped before each window, s.
     pub warm_up_s: f64,
+    /// From the start of the first sample to the end of the last one, s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_s: Option<f64>,
     /// Confidence of every interval.
     pub confidence: f64,
     /// Difference below which two cells count as equivalent, as a share.
@@ -306,4 +309,41 @@ pub enum WarningCode {
     MissedWindows,
     /// Cells have no counterpart at the base that others are compared with.
     NotCompared,
+}
+
+impl WarningCode {
+    /// What it is, for people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::ForeignCpu => "CPU time of other processes",
+            Self::ForeignForks => "processes started by others",
+            Self::Steal => "CPU time taken by the hypervisor",
+            Self::Closure => "CPU times that do not add up",
+            Self::SharedCpu => "both ends on one CPU",
+            Self::GeneratorCeiling => "the limit of the load generator",
+            Self::CongestionControl => "another congestion control",
+            Self::DebugKernel => "debug features of the kernel",
+            Self::FrequencyScaling => "frequency scaling",
+            Self::Offload => "offloads other than asked for",
+            Self::QuickLook => "too few blocks",
+            Self::Emulated => "an emulated machine",
+            Self::Width => "wide intervals",
+            Self::TwoModes => "cells with two modes",
+            Self::Unsettled => "windows that never settled",
+            Self::Dependent => "blocks that are not independent",
+            Self::Way => "a way that was not proved",
+            Self::Failed => "cells that failed",
+            Self::CutShort => "a run that was cut short",
+            Self::CpuAccounting => "a coarse clock of CPU time",
+            Self::LeftOut => "paths left out",
+            Self::Datapath => "forwarding in user space",
+            Self::Pace => "a pace that was not kept",
+            Self::Search => "a search without both bounds",
+            Self::Receiver => "a receiver that did not keep up",
+            Self::SilentFlows => "flows of which nothing arrived",
+            Self::MissedWindows => "windows measured again",
+            Self::NotCompared => "cells without a base",
+        }
+    }
 }

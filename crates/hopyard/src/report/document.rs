@@ -10,6 +10,8 @@ use crate::stats::Verdict;
 pub(super) enum Block {
     /// The name of the whole.
     Title(String),
+    /// The sentence that answers what the run asks.
+    Answer(String),
     /// Short facts side by side.
     Facts(Vec<String>),
     /// The name of what follows.
@@ -24,6 +26,8 @@ pub(super) enum Block {
     Notes(Vec<String>),
     /// Sentences side by side.
     List(Vec<String>),
+    /// Sentences by what they are about, which a page folds.
+    Folds(Vec<(String, Vec<String>)>),
     /// Pictures of figures that are in tables too; pages without pictures leave them out.
     Plots(Vec<Plot>),
 }
@@ -199,11 +203,18 @@ impl Block {
     fn each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
         match self {
             Self::Title(text)
+            | Self::Answer(text)
             | Self::Heading(text)
             | Self::Subheading(text)
             | Self::Paragraph(text) => change(text),
             Self::Facts(texts) | Self::Notes(texts) | Self::List(texts) => {
                 texts.iter_mut().for_each(change);
+            }
+            Self::Folds(folds) => {
+                for (name, texts) in folds {
+                    change(name);
+                    texts.iter_mut().for_each(&mut *change);
+                }
             }
             Self::Table(table) => table.each_text(change),
             Self::Plots(_) => {}

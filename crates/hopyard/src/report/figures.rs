@@ -29,6 +29,7 @@ enum Show {
 pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     let mut footnotes = Footnotes::default();
     let figures = Figures::of(group);
+    let nothing = figures.nothing(group);
     let mut columns = key_columns(group);
     let keys = columns.len();
     let base = layout.base.map_or_else(|| "base".to_owned(), plain::line);
@@ -54,6 +55,9 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     };
     let mut blocks = vec![Block::Heading(group.title.clone()), Block::Table(table)];
     blocks.extend(footnotes.block());
+    if !nothing.is_empty() {
+        blocks.push(Block::Notes(nothing));
+    }
     blocks.extend(notes::no_base(group, layout));
     blocks
 }
@@ -70,6 +74,32 @@ impl Figures {
         Self {
             columns: columns(group).into_iter().map(with_scale).collect(),
         }
+    }
+
+    /// What has no column because it is nothing everywhere.
+    fn nothing(&self, group: &Group<'_>) -> Vec<String> {
+        let measured = group.cells.iter().any(|c| c.status == CellStatus::Ok);
+        let missing = |show: Show, name: &str| {
+            measured && !self.columns.iter().any(|&(s, n, _)| s == show && n == name)
+        };
+        let wanted = wanted(group).into_iter();
+        let (mut absent, mut zero) = (Vec::new(), Vec::new());
+        for (show, name) in wanted.filter(|&(show, name)| missing(show, name)) {
+            let some = values(group, name).next().is_some();
+            match show {
+                Show::Figure => absent.push(quantity::words(name)),
+                // Others are news only where they occur.
+                Show::Value if some && is_zero(group, name) && least(name) < 0.0 => {
+                    zero.push(quantity::words(name));
+                }
+                _ => {}
+            }
+        }
+        let note = |what: &str, names: Vec<String>| {
+            (!names.is_empty()).then(|| format!("{what}: {}.", names.join(", ")))
+        };
+        let notes = [note("Not measured", absent), note("Zero everywhere", zero)];
+        notes.into_iter().flatten().collect()
     }
 
     /// The same without some quantities.
@@ -113,8 +143,26 @@ pub(super) fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec
     texts
 }
 
-/// The columns of a load; all but main figure and CPU cost only where something was measured.
+/// The columns of a load that say something.
 fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
+    let mut list = wanted(group);
+    list.retain(|&(show, name)| match show {
+        Show::Figure => values(group, name).next().is_some(),
+        Show::Comparison => group.cells.iter().any(|c| c.verdicts.contains_key(name)),
+        Show::Value => {
+            values(group, name).any(|value| value >= least(name)) && !is_zero(group, name)
+        }
+    });
+    list
+}
+
+/// Is it nothing everywhere?
+fn is_zero(group: &Group<'_>, name: &'static str) -> bool {
+    values(group, name).all(|value| value == 0.0)
+}
+
+/// All columns that a load can have.
+fn wanted(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     let main = group.main;
     let cpu = quantity::cpu_cost(group.load);
     let mut list = vec![(Show::Figure, main), (Show::Comparison, main)];
@@ -136,11 +184,6 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
         ]);
     }
     list.extend([(Show::Value, QUEUE_CHANGES), (Show::Value, GUEST_STEAL)]);
-    list.retain(|&(show, name)| match show {
-        Show::Figure => group.cells.iter().any(|c| c.status == CellStatus::Ok),
-        Show::Comparison => group.cells.iter().any(|c| c.verdicts.contains_key(name)),
-        Show::Value => values(group, name).any(|value| value >= least(name)),
-    });
     list
 }
 

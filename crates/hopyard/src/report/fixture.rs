@@ -22,6 +22,7 @@ pub(super) fn run() -> RunReport {
             blocks: 10,
             window_s: 0.3,
             warm_up_s: 0.1,
+            measured_s: None,
             confidence: 0.95,
             margin: 0.02,
             half_width: 0.025,

@@ -5,14 +5,18 @@ use super::group;
 use super::number::chosen_percent;
 use crate::model::{RunReport, TurnsReport};
 use crate::plain;
-use crate::plan::FOR_A_VERDICT;
 use crate::units::counted;
 
-/// Title, facts, and what a reader must know first.
+/// The name of the whole.
+pub(super) fn title(report: &RunReport) -> Vec<Block> {
+    let plan = plain::line(&report.run.plan);
+    vec![Block::Title(format!("hopyard run: {plan}"))]
+}
+
+/// Facts, and what a reader must know first.
 pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
     let run = &report.run;
     let mut blocks = vec![
-        Block::Title(format!("hopyard run: {}", plain::line(&run.plan))),
         Block::Facts(measuring(report)),
         Block::Facts(machine(report)),
     ];
@@ -43,11 +47,6 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
     if !run.complete {
         blocks.push(Block::Paragraph(format!(
             "Cut short after {visits}: the figures below are from those."
-        )));
-    }
-    if run.quick_look {
-        blocks.push(Block::Paragraph(format!(
-            "Quick look: {visits}, no verdicts; at least {FOR_A_VERDICT} are needed."
         )));
     }
     if report.cells.is_empty() {

@@ -16,10 +16,15 @@ pub(super) fn render(blocks: Vec<Block>) -> String {
         .map(|block| match block {
             Block::Plots(_) => String::new(),
             Block::Title(text) => format!("# {}\n", escape(text)),
+            Block::Answer(text) => format!("**{}**\n", escape(text)),
             Block::Heading(text) => format!("## {}\n", escape(text)),
             Block::Subheading(text) => format!("### {}\n", escape(text)),
             Block::Paragraph(text) => format!("{}\n", escape(text)),
             Block::Facts(facts) => format!("{}\n", escape(&facts.join(" · "))),
+            Block::Folds(folds) => folds
+                .iter()
+                .map(|(name, items)| format!("- {}: {}\n", escape(name), escape(&items.join(" "))))
+                .collect(),
             Block::Table(one) => table(one),
             Block::Notes(items) | Block::List(items) => items
                 .iter()

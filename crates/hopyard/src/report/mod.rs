@@ -3,6 +3,7 @@
 //! Everything here is a pure function of [`RunReport`]. Text and Markdown share one composition
 //! ([`document::Block`]s), so they cannot say different things.
 
+mod answer;
 pub mod claims;
 mod conclusion;
 mod csv;
@@ -16,6 +17,7 @@ mod header;
 mod html;
 mod latency;
 mod markdown;
+mod matrix;
 mod netperf;
 mod notes;
 mod number;
@@ -114,7 +116,7 @@ pub fn render(
     let chapters = || Chapters::of(report, observations);
     let text = match format {
         Format::Text => text::render(chapters().in_order(), TERMINAL),
-        Format::Markdown => markdown::render(chapters().in_order()),
+        Format::Markdown => markdown::render(chapters().named_first()),
         Format::Html => html::render(&chapters().harmless(), report, observations)?,
         Format::Json => json(report),
         Format::Csv => csv::render(report),
@@ -126,6 +128,12 @@ pub fn render(
         }
     };
     Ok(plain::document(&text).into_owned().into_bytes())
+}
+
+/// The text of a run for a terminal that shows colours.
+#[must_use]
+pub fn coloured(report: &RunReport) -> String {
+    text::coloured(Chapters::of(report, &[]).in_order(), TERMINAL)
 }
 
 /// The JSON schema (2020-12) of [`Format::Json`].
@@ -157,6 +165,12 @@ fn json(report: &impl serde::Serialize) -> String {
 
 /// What a person reads, by what it is about. A page has its own order.
 struct Chapters {
+    /// The name of the whole.
+    title: Vec<Block>,
+    /// What the run answers, in a sentence.
+    answer: Vec<Block>,
+    /// All comparisons in one table.
+    matrix: Vec<Block>,
     /// What was done, on what.
     opening: Vec<Block>,
     /// The figures.
@@ -169,6 +183,8 @@ struct Chapters {
     doubts: Vec<Block>,
     /// What to choose.
     recommendation: Vec<Block>,
+    /// What would change that.
+    conditions: Vec<Block>,
     /// Whether the traffic took the way it should, and what saw it there.
     proof: Vec<Block>,
 }
@@ -192,6 +208,9 @@ impl Chapters {
         proof.extend(notes::filters(report));
         proof.extend(notes::datapaths(report));
         Self {
+            title: header::title(report),
+            answer: answer::blocks(report, &layout),
+            matrix: matrix::blocks(report, &layout),
             opening: header::blocks(report),
             figures,
             legend: notes::legend(report, &layout),
@@ -201,34 +220,63 @@ impl Chapters {
             },
             doubts,
             recommendation: recommendation::blocks(report, &layout),
+            conditions: recommendation::conditions(report),
             proof,
         }
     }
 
     fn harmless(self) -> Self {
         Self {
+            title: harmless(self.title),
+            answer: harmless(self.answer),
+            matrix: harmless(self.matrix),
             opening: harmless(self.opening),
             figures: harmless(self.figures),
             legend: harmless(self.legend),
             conclusion: harmless(self.conclusion),
             doubts: harmless(self.doubts),
             recommendation: harmless(self.recommendation),
+            conditions: harmless(self.conditions),
             proof: harmless(self.proof),
         }
     }
 
-    /// As on a terminal, where what is read last stands lowest.
-    fn in_order(self) -> Vec<Block> {
+    /// As on a terminal: the answer first, and what to choose last.
+    fn in_order(mut self) -> Vec<Block> {
+        let (legend, later) = self.legends();
         let parts = [
+            self.answer,
+            self.matrix,
+            legend,
+            self.title,
             self.opening,
             self.figures,
-            self.legend,
+        ];
+        let rest = [
+            later,
             self.conclusion,
             self.doubts,
             self.proof,
+            self.conditions,
             self.recommendation,
         ];
-        parts.into_iter().flatten().collect()
+        parts.into_iter().chain(rest).flatten().collect()
+    }
+
+    /// The same below its name.
+    fn named_first(mut self) -> Vec<Block> {
+        let title = std::mem::take(&mut self.title);
+        title.into_iter().chain(self.in_order()).collect()
+    }
+
+    /// The legend: below the first table that needs it, or below all.
+    fn legends(&mut self) -> (Vec<Block>, Vec<Block>) {
+        let legend = std::mem::take(&mut self.legend);
+        if self.matrix.is_empty() {
+            (Vec::new(), legend)
+        } else {
+            (legend, Vec::new())
+        }
     }
 }
 
@@ -240,11 +288,10 @@ fn tables(
     gallery: &Gallery<'_>,
 ) -> Vec<Block> {
     if let Some(sweep) = &report.offloads {
-        let mut blocks = offloads::tables(group, &sweep.survey);
-        blocks.push(Block::Plots(gallery.rows(group)));
-        return blocks;
+        let blocks = offloads::tables(group, &sweep.survey);
+        return pictured(blocks, gallery.rows(group));
     }
-    let mut blocks = if sweep::fits(group) {
+    let blocks = if sweep::fits(group) {
         sweep::blocks(group, layout)
     } else {
         figures::blocks(group, layout)
@@ -252,6 +299,14 @@ fn tables(
     let curves = sweep::plots(group, report, gallery);
     let mut plots = curves.unwrap_or_else(|| gallery.rows(group));
     plots.extend(latency::plots(group, gallery));
-    blocks.push(Block::Plots(plots));
+    pictured(blocks, plots)
+}
+
+/// Pictures below the heading, before the tables.
+fn pictured(mut blocks: Vec<Block>, plots: Vec<plot::Plot>) -> Vec<Block> {
+    let heading = blocks
+        .iter()
+        .position(|block| matches!(block, Block::Heading(_)));
+    blocks.insert(heading.map_or(0, |at| at + 1), Block::Plots(plots));
     blocks
 }

@@ -5,7 +5,7 @@ use super::figures::symbol;
 use super::group::{Group, Layout, distinct};
 use super::number::chosen_percent;
 use super::{quantity, sweep};
-use crate::model::{CellReport, CellStatus, RunReport};
+use crate::model::{CellReport, CellStatus, RunReport, WarningCode};
 use crate::plain;
 use crate::stats::Verdict;
 use crate::units::counted;
@@ -144,14 +144,43 @@ pub(super) fn no_base(group: &Group<'_>, layout: &Layout<'_>) -> Option<Block> {
     })
 }
 
-/// Every warning as it is.
+/// Every warning once, by what it is about.
 pub(super) fn warnings(report: &RunReport) -> Vec<Block> {
-    let sentences: Vec<String> = report
-        .warnings
-        .iter()
-        .map(|w| plain::line(&w.message))
-        .collect();
-    listed("Warnings", sentences)
+    let mut folds: Vec<(String, Vec<String>)> = Vec::new();
+    for warning in &report.warnings {
+        let (about, message) = (about(warning.code), plain::line(&warning.message));
+        match folds.iter_mut().find(|(name, _)| name == about) {
+            Some((_, messages)) if messages.contains(&message) => {}
+            Some((_, messages)) => messages.push(message),
+            None => folds.push((about.to_owned(), vec![message])),
+        }
+    }
+    if folds.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading("Warnings".to_owned()), Block::Folds(folds)]
+}
+
+/// What a warning is about.
+fn about(code: WarningCode) -> &'static str {
+    use WarningCode as W;
+    match code {
+        W::CutShort | W::QuickLook | W::LeftOut | W::NotCompared | W::Failed | W::Way => "the run",
+        W::Width | W::TwoModes | W::Unsettled | W::Dependent => "precision",
+        W::ForeignCpu
+        | W::ForeignForks
+        | W::Steal
+        | W::MissedWindows
+        | W::Closure
+        | W::CpuAccounting
+        | W::FrequencyScaling
+        | W::DebugKernel
+        | W::Emulated => "the machine",
+        W::GeneratorCeiling | W::Pace | W::Search | W::Receiver | W::SilentFlows | W::SharedCpu => {
+            "the load"
+        }
+        W::Offload | W::Datapath | W::CongestionControl => "the setting",
+    }
 }
 
 /// Whole causes, each once, with the cells it holds for.

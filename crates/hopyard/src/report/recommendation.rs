@@ -15,7 +15,7 @@ const MOST: usize = 16;
 /// Paths named in one breath.
 const NAMED: usize = 4;
 
-/// A heading, a sentence for each load and setting, who was left out, and the conditions.
+/// A heading, a sentence for each load and setting, and who was left out.
 pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let Some(recommendation) = &report.recommendation else {
         return Vec::new();
@@ -41,15 +41,20 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
             left_out.join("; ")
         )));
     }
-    if !recommendation.conditions.is_empty() {
-        blocks.push(Block::Subheading("What would change it".to_owned()));
-        let sentences = recommendation
-            .conditions
-            .iter()
-            .map(|sentence| plain::line(sentence));
-        blocks.push(Block::List(sentences.collect()));
-    }
     blocks
+}
+
+/// What the recommendation depends on.
+pub(super) fn conditions(report: &RunReport) -> Vec<Block> {
+    let conditions = report.recommendation.iter().flat_map(|r| &r.conditions);
+    let sentences: Vec<String> = conditions.map(|sentence| plain::line(sentence)).collect();
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Block::Heading("What would change the recommendation".to_owned()),
+        Block::List(sentences),
+    ]
 }
 
 fn heading(recommendation: &Recommendation) -> String {
@@ -66,7 +71,7 @@ fn heading(recommendation: &Recommendation) -> String {
 }
 
 /// Load, peer and what tells this choice from others.
-fn place(choice: &Choice, report: &RunReport, layout: &Layout<'_>) -> String {
+pub(super) fn place(choice: &Choice, report: &RunReport, layout: &Layout<'_>) -> String {
     let is_own = |cell: &&CellReport| {
         (cell.load, cell.peer) == (choice.load, choice.peer) && cell.axes == choice.axes
     };

@@ -1,15 +1,53 @@
-//! Text for a terminal or a message: no colours, no more columns than a page has where the figures allow it.
+//! Text for a terminal or a message, in colours where those are asked for; no more columns than a page has where the figures allow it.
 //!
 //! The tables are laid out here rather than by a table library because their cells line up inside
 //! (value at the decimal point, half-width, verdict) and a row without figures is one running text.
 
-use super::document::{Block, Cell, Column, Part, Row, Side, Table, harmless, shorten};
+use super::document::{Block, Cell, Column, Part, Row, Side, Table, Tone, harmless, shorten};
 use crate::plain;
 
 const GAP: &str = "  ";
 
 /// The whole document, on a page of so many columns.
 pub(super) fn render(blocks: Vec<Block>, page: usize) -> String {
+    plain::document(&compose(blocks, page, Ink::None)).into_owned()
+}
+
+/// The same with verdicts in colours. All texts of blocks are made harmless: what commands the terminal is from here alone.
+pub(super) fn coloured(blocks: Vec<Block>, page: usize) -> String {
+    compose(blocks, page, Ink::Colours)
+}
+
+/// With what a terminal is written on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ink {
+    None,
+    Colours,
+}
+
+impl Ink {
+    /// A text in a colour of the terminal's own; blanks at its ends stay outside.
+    fn paint(self, text: &str, code: &str) -> String {
+        let inner = text.trim();
+        if self == Self::None || inner.is_empty() {
+            return text.to_owned();
+        }
+        text.replacen(inner, &format!("\u{1b}[{code}m{inner}\u{1b}[0m"), 1)
+    }
+
+    fn verdict(self, text: &str, tone: Tone) -> String {
+        let code = match tone {
+            Tone::Better => "32",
+            Tone::Worse => "31",
+            Tone::Different => "1",
+            Tone::Same => "36",
+            Tone::Open => "33",
+        };
+        self.paint(text, code)
+    }
+}
+
+fn compose(blocks: Vec<Block>, page: usize, ink: Ink) -> String {
     let blocks = harmless(blocks);
     let mut lines = Vec::new();
     let mut before: Option<&Block> = None;
@@ -29,7 +67,17 @@ pub(super) fn render(blocks: Vec<Block>, page: usize) -> String {
             }
             // A title is the first of the facts that follow it.
             Block::Facts(facts) => wrap_at(title.take().iter().chain(facts), " · ", page),
-            Block::Table(one) => table(one, page),
+            Block::Answer(text) => {
+                let lines = wrap(text, "", "", page);
+                lines.iter().map(|line| ink.paint(line, "1")).collect()
+            }
+            Block::Folds(folds) => folds
+                .iter()
+                .flat_map(|(name, items)| {
+                    wrap(&format!("{name}: {}", items.join(" ")), "- ", "  ", page)
+                })
+                .collect(),
+            Block::Table(one) => table(one, page, ink),
             Block::Notes(notes) => notes.iter().flat_map(|n| wrap(n, "", "  ", page)).collect(),
             Block::List(items) => items
                 .iter()
@@ -39,12 +87,11 @@ pub(super) fn render(blocks: Vec<Block>, page: usize) -> String {
         });
         before = Some(block);
     }
-    let text = lines.iter().fold(String::new(), |mut text, line| {
+    lines.iter().fold(String::new(), |mut text, line| {
         text.push_str(line.trim_end());
         text.push('\n');
         text
-    });
-    plain::document(&text).into_owned()
+    })
 }
 
 /// Is there an empty line between the two?
@@ -102,9 +149,9 @@ fn wrap_at<'a>(
 }
 
 /// The lines of a table, in several tables below each other where it is wider than the page.
-fn table(table: &Table, page: usize) -> Vec<String> {
+fn table(table: &Table, page: usize, ink: Ink) -> Vec<String> {
     let columns: Vec<Laid> = (0..table.columns.len())
-        .map(|i| Laid::of(table, i))
+        .map(|i| Laid::of(table, i, ink))
         .collect();
     let (keys, figures) = columns.split_at(table.keys.min(columns.len()));
     let room = page.saturating_sub(total(keys));
@@ -176,10 +223,12 @@ struct Laid {
     follows: bool,
     header: Vec<String>,
     rows: Vec<String>,
+    /// The rows in colours.
+    inked: Vec<String>,
 }
 
 impl Laid {
-    fn of(table: &Table, index: usize) -> Self {
+    fn of(table: &Table, index: usize, ink: Ink) -> Self {
         let nothing = Cell(Vec::new());
         let named: Vec<Cell> = table
             .rows
@@ -191,9 +240,11 @@ impl Laid {
                 }
             })
             .collect();
-        let rows: Vec<String> = lined_up(&named)
-            .iter()
-            .map(|parts| parts.join(" "))
+        let texts = lined_up(&named);
+        let rows: Vec<String> = texts.iter().map(|parts| parts.join(" ")).collect();
+        let inked = named.iter().zip(&texts);
+        let inked = inked
+            .map(|(cell, texts)| inked_row(cell, texts, ink))
             .collect();
         let column = table.columns.get(index);
         let header = column.map_or_else(Vec::new, |c: &Column| c.header.clone());
@@ -204,6 +255,7 @@ impl Laid {
             follows: column.is_some_and(|c| c.follows),
             header,
             rows,
+            inked,
         }
     }
 
@@ -212,20 +264,36 @@ impl Laid {
         let text = (line + self.header.len())
             .checked_sub(depth)
             .and_then(|own| self.header.get(own));
-        self.padded(text.map_or("", String::as_str))
+        let text = text.map_or("", String::as_str);
+        self.padded(text, width(text))
     }
 
     fn row(&self, index: usize) -> String {
-        self.padded(self.rows.get(index).map_or("", String::as_str))
+        let wide = self.rows.get(index).map_or(0, |text| width(text));
+        self.padded(self.inked.get(index).map_or("", String::as_str), wide)
     }
 
-    fn padded(&self, text: &str) -> String {
-        let fill = " ".repeat(self.width.saturating_sub(width(text)));
+    /// A text that is so wide on the screen.
+    fn padded(&self, text: &str, wide: usize) -> String {
+        let fill = " ".repeat(self.width.saturating_sub(wide));
         match self.side {
             Side::Left => format!("{text}{fill}"),
             Side::Right => format!("{fill}{text}"),
         }
     }
+}
+
+/// The parts of a cell, lined up already, with its verdicts in colours.
+fn inked_row(cell: &Cell, texts: &[String], ink: Ink) -> String {
+    let whole = texts.len() == cell.0.len();
+    let parts = texts
+        .iter()
+        .enumerate()
+        .map(|(place, text)| match cell.0.get(place) {
+            Some(Part::Verdict(_, tone)) if whole => ink.verdict(text, *tone),
+            _ => text.clone(),
+        });
+    parts.collect::<Vec<_>>().join(" ")
 }
 
 /// The cells of a column with their parts filled up so that, joined by a blank, they stand below each other.

@@ -134,9 +134,6 @@ fn doubts(evidence: &Evidence<'_>) -> Option<String> {
         )
     };
     let codes = distinct(evidence.warnings.iter().map(|w| w.code).filter(bears));
-    let names = codes
-        .iter()
-        .filter_map(|code| Some(serde_json::to_value(code).ok()?.as_str()?.to_owned()));
-    let names: Vec<String> = names.collect();
+    let names: Vec<&str> = codes.into_iter().map(WarningCode::words).collect();
     (!names.is_empty()).then(|| format!("Warnings that bear on it: {}.", names.join(", ")))
 }

@@ -30,12 +30,18 @@ pub(super) fn render(
     observations: &[Observation],
 ) -> Result<String, Error> {
     let mut page = Page::default();
+    let title = page.blocks(&chapters.title, 2)?;
+    let answer = page.blocks(&chapters.answer, 2)?;
+    let matrix = page.blocks(&chapters.matrix, 2)?;
     let opening = page.blocks(&chapters.opening, 2)?;
     let recommendation = page.blocks(&chapters.recommendation, 2)?;
-    let summary = page.blocks(&chapters.conclusion, 2)?;
     let doubts = page.blocks(&chapters.doubts, 2)?;
     let legend = page.blocks(&chapters.legend, 2)?;
+    let legend =
+        html! { @if !report.cells.is_empty() { div.legend { (legend) (reading(report)) } } };
     let figures = page.blocks(&chapters.figures, 2)?;
+    let summary = page.blocks(&chapters.conclusion, 2)?;
+    let conditions = page.blocks(&chapters.conditions, 2)?;
     let heading = page.heading("Proof of the way", 2);
     let proof = page.blocks(&chapters.proof, 3)?;
     let devices = facts::devices(report);
@@ -44,17 +50,23 @@ pub(super) fn render(
     let name = format!("hopyard run: {}", plain::line(&report.run.plan));
     let body = html! {
         header {
+            (title)
+        }
+        main #content {
+            (answer)
+            @if !chapters.matrix.is_empty() { section.matrix { (matrix) (legend) } }
             (opening)
             nav aria-label="Contents" { ul { @for (index, title) in page.contents.iter().enumerate() {
                 li { a href=(format!("#{}", anchor(index))) { (title) } }
             } } }
-        }
-        main #content {
+            // A sweep of offloads is about its findings.
+            @if report.offloads.is_some() { (summary) }
             (recommendation)
-            (summary)
             (doubts)
-            @if !report.cells.is_empty() { div.legend { (legend) (reading(report)) } }
+            @if chapters.matrix.is_empty() { (legend) }
             (figures)
+            @if report.offloads.is_none() { (summary) }
+            (conditions)
             (heading) (proof) (devices)
             (environment) (facts::environment(&report.run.environment))
             (raw) (downloads::links(report, observations))
@@ -159,6 +171,7 @@ impl Page {
     fn block(&mut self, block: &Block, level: u8, caption: &str) -> Result<Markup, Error> {
         Ok(match block {
             Block::Title(text) => html! { h1 { (text) } },
+            Block::Answer(text) => html! { p.answer { (marked(text)) } },
             Block::Heading(text) => self.heading(text, level),
             Block::Subheading(text) => self.heading(text, 3),
             Block::Paragraph(text) => html! { p { (marked(text)) } },
@@ -169,6 +182,10 @@ impl Page {
                 html! { ul.notes { @for note in notes { li { (marked(note)) } } } }
             }
             Block::List(items) => html! { ul { @for item in items { li { (marked(item)) } } } },
+            Block::Folds(folds) => html! { @for (name, items) in folds { details.fold {
+                summary { (name) " (" (items.len()) ")" }
+                ul { @for item in items { li { (marked(item)) } } }
+            } } },
             Block::Table(table) => tables::table(table, caption),
             Block::Plots(plots) => self.plots(plots)?,
         })

@@ -132,8 +132,6 @@ fn a_search() {
     bridge   121 ±2.0%  0.800× ≠        1.35    121    122    11.5  8750 ±2.0%    124        50.0
     direct   168 ±2.0%  1.11×  ≠        1.88    168    169    11.5  6300 ±2.0%     89.1      50.0
 
-    ± half-width at 95 % confidence · ≠ different
-
     What the verdicts support, relative to veth
     - udp_paced · local: direct carries the most within its loss, 1.11×.
 
@@ -161,17 +159,18 @@ fn an_open_loop() {
     let report = report(vec![cell("veth", 1.0).build(), bridge.build()]);
     insta::assert_snapshot!(from(&text(&report), "udp_paced"), @"
     udp_paced · local · 1400 B messages
-               latency           latency   latency  latency  loss  packets     CPU cost       PDV
-    path        p99 µs  vs veth   p50 µs  p99.9 µs   max ms     %      k/s    ns/packet  p99.9 µs
-    ─────────────────────────────────────────────────────────────────────────────────────────────
-    veth     99.0 ±20%  base        31.0       199     1.99     0     8.93  21000 ±2.0%      41.0
-    bridge  109   ±20%  1.10× ≠     34.1       219     2.19     0     8.93  23100 ±2.0%      45.1
+               latency           latency   latency  latency  packets     CPU cost       PDV  receiver
+    path        p99 µs  vs veth   p50 µs  p99.9 µs   max ms      k/s    ns/packet  p99.9 µs    busy %
+    ─────────────────────────────────────────────────────────────────────────────────────────────────
+    veth     99.0 ±20%  base        31.0       199     1.99     8.93  21000 ±2.0%      41.0      4.00
+    bridge  109   ±20%  1.10× ≠     34.1       219     2.19     8.93  23100 ±2.0%      45.1      4.00
 
-            receiver  receiver
-    path      busy %   drops %
-    ──────────────────────────
-    veth        4.00      1.25
-    bridge      4.00      1.25
+            receiver
+    path     drops %
+    ────────────────
+    veth        1.25
+    bridge      1.25
+    Zero everywhere: loss.
 
     ± half-width at 95 % confidence · ≠ different
 

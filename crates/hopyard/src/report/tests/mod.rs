@@ -1,5 +1,6 @@
 //! Every format as its reader sees it.
 
+mod answers;
 mod curves;
 mod datagrams;
 mod doubts;
@@ -30,8 +31,7 @@ fn text(report: &RunReport) -> String {
     text
 }
 
-/// From the first heading that contains the words.
+/// From the first heading that begins with the words.
 fn from<'a>(text: &'a str, words: &str) -> &'a str {
-    let at = text.find(words).unwrap();
-    &text[text[..at].rfind('\n').map_or(0, |n| n + 1)..]
+    &text[text.find(&format!("\n{words}")).unwrap() + 1..]
 }

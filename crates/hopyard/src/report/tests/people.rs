@@ -10,6 +10,23 @@ use crate::stats::Verdict;
 #[test]
 fn six_paths_under_five_loads() {
     insta::assert_snapshot!(text(&fixture::paths()), @r"
+    23 of 25 comparisons are decided; the largest differences: macvlan (tcp_stream, local) is 12 %
+    faster than veth, bridge-nf (tcp_stream, local) is 23 % slower than veth.
+
+    Speed and CPU cost relative to veth
+               tcp_stream     tcp_rr         tcp_crr        udp_stream     udp_rr
+    path       speed / CPU    speed / CPU    speed / CPU    speed / CPU    speed / CPU
+    ────────────────────────────────────────────────────────────────────────────────────
+    veth       base           base           base           base           base
+    bridge     0.91≠ / 1.10≠  0.91≠ / 1.10≠  0.91≠ / 1.10≠  0.91≠ / 1.10≠  0.91≠ / 1.10≠
+    bridge-nf  0.77≠ / 1.31≠  0.77≠ / 1.31≠  0.77≠ / 1.31≠  0.77≠ / 1.31≠  0.77≠ / 1.31≠
+    macvlan    1.12≠ / 0.91≠  1.12≠ / 0.91≠  1.12≠ / 0.91≠  1.12≠ / 0.91≠  1.12≠ / 0.91≠
+    ipvlan     1.12≠ / 0.90≠  1.12≠ / 0.90≠  1.12≠ / 0.90≠  1.12≠ / 0.90≠  1.12≠ / 0.90≠
+    netkit     ?2.2% / ?2.2%  1.00= / 0.99=  ?5.0% / ?5.0%  1.00= / 0.99=  1.00= / 0.99=
+
+    ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 %
+    ? inconclusive (x%: a difference of x % would have shown four times out of five)
+
     hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
     Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
     every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
@@ -69,9 +86,6 @@ fn six_paths_under_five_loads() {
     ipvlan       14.7 ±0.4%  1.12×  ≠      56.5 ±0.4%  0.899× ≠     64.6      118  0.826
     netkit       13.2 ±1.2%  1.00×  =      62.6 ±1.2%  0.995× =     71.5      131  0.826
 
-    ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 %
-    ? inconclusive (x%: a difference of x % would have shown four times out of five)
-
     What the verdicts support, relative to veth
     - tcp_stream · local: macvlan carries the most, 1.12× (not told apart from ipvlan 1.12×); ipvlan
       costs the least CPU per byte, 0.899× (not told apart from macvlan 0.905×); bridge-nf costs the
@@ -84,9 +98,9 @@ fn six_paths_under_five_loads() {
       most, 1.31×.
 
     Warnings
-    - This machine's default congestion control is bbr; the run used cubic, as asked, so programs that
-      choose nothing will see other figures: pass --set congestion=bbr to measure those.
-    - The hypervisor took 1.4 % of the CPU time.
+    - the setting: This machine's default congestion control is bbr; the run used cubic, as asked, so
+      programs that choose nothing will see other figures: pass --set congestion=bbr to measure those.
+    - the machine: The hypervisor took 1.4 % of the CPU time.
 
     The way was proved for all 30 cells: every device on it moved with the traffic, no other did.
     ");
@@ -103,6 +117,21 @@ fn markdown() {
         .build();
     insta::assert_snapshot!(page(&report, Format::Markdown), @r"
     # hopyard run: paths
+
+    **8 of 9 comparisons are decided; the largest differences: macvlan (tcp_stream, local) is 12 % faster than veth, bridge-nf (tcp_stream, local) is 23 % slower than veth.**
+
+    ## Speed and CPU cost relative to veth
+
+    | path      | tcp_stream speed / CPU | tcp_rr speed / CPU |
+    | --------- | ---------------------- | ------------------ |
+    | veth      | base                   | base               |
+    | bridge    | 0.91≠ / 1.10≠          | 0.91≠ / 1.10≠      |
+    | bridge-nf | 0.77≠ / 1.31≠          | 0.77≠ / 1.31≠      |
+    | macvlan   | 1.12≠ / 0.91≠          | 1.12≠ / 0.91≠      |
+    | ipvlan    | no figures             | 1.12≠ / 0.90≠      |
+    | netkit    | ?2.2% / ?2.2%          | 1.00= / 0.99=      |
+
+    ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 % · ? inconclusive (x%: a difference of x % would have shown four times out of five)
 
     10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
 
@@ -132,8 +161,6 @@ fn markdown() {
     | ipvlan    |       14.7 ±3.6% | 1.12× ≠  |              56.5 ±3.6% | 0.899× ≠ |           64.6 |            118 |      0.826 |
     | netkit    |       13.2 ±0.6% | 1.00× =  |              62.6 ±0.6% | 0.995× = |           71.5 |            131 |      0.826 |
 
-    ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 % · ? inconclusive (x%: a difference of x % would have shown four times out of five)
-
     ## What the verdicts support, relative to veth
 
     - tcp_stream · local: macvlan carries the most, 1.12×; macvlan costs the least CPU per byte, 0.905×; bridge-nf costs the most, 1.31×.
@@ -141,8 +168,8 @@ fn markdown() {
 
     ## Warnings
 
-    - This machine's default congestion control is bbr; the run used cubic, as asked, so programs that choose nothing will see other figures: pass --set congestion=bbr to measure those.
-    - The hypervisor took 1.4 % of the CPU time.
+    - the setting: This machine's default congestion control is bbr; the run used cubic, as asked, so programs that choose nothing will see other figures: pass --set congestion=bbr to measure those.
+    - the machine: The hypervisor took 1.4 % of the CPU time.
 
     ## Without figures
 
@@ -177,16 +204,15 @@ fn what_was_not_measured_is_a_dash() {
     ];
     let text = text(&report);
     assert!(!text.contains("NaN") && !text.contains("inf"));
-    insta::assert_snapshot!(from(&text, "udp_rr"), @"
+    insta::assert_snapshot!(from(&text, "udp_rr"), @r"
     udp_rr · host · 1 B requests and responses (request/response over UDP)
-             transactions                 CPU cost
-    path               /s  vs veth  µs/transaction
-    ──────────────────────────────────────────────
-    veth         812 ±11%  base                  –
-    bridge              –  –                     –
-    macvlan        0       0× ≠                  –
-
-    ± half-width at 95 % confidence · ≠ different
+             transactions
+    path               /s  vs veth
+    ──────────────────────────────
+    veth         812 ±11%  base
+    bridge              –  –
+    macvlan        0       0× ≠
+    Not measured: CPU cost.
 
     What the verdicts support, relative to veth
     - udp_rr · host: no path is shown to beat veth.
@@ -222,25 +248,36 @@ fn ipv6_over_a_shaped_wire() {
         }
     }
     insta::assert_snapshot!(text(&report), @r"
+    No difference from veth that matters: all are equivalent within 2 %.
+
+    Speed and CPU cost relative to veth
+             tcp_stream   tcp_rr
+    path     speed / CPU  speed / CPU
+    ─────────────────────────────────
+    veth     base         base
+    macvlan  1.00= / –    1.00= / –
+
+    ± half-width at 95 % confidence · = equivalent within ±2 %
+
     hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
     Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
     every cell: 1 flow, TCP cubic, ends on different CPUs, IPv6, MTU 1500
 
     tcp_stream · far · 16 KiB messages · wire at 100 Mbit/s (bulk TCP, client to server)
-                goodput           CPU cost
-    path         Mbit/s  vs veth   ns/byte
-    ──────────────────────────────────────
-    veth     95.7 ±0.2%  base            –
-    macvlan  95.7 ±0.2%  1.00× =         –
+                goodput
+    path         Mbit/s  vs veth
+    ────────────────────────────
+    veth     95.7 ±0.2%  base
+    macvlan  95.7 ±0.2%  1.00× =
+    Not measured: CPU cost.
 
     tcp_rr · far · 1 B requests · 1 KiB responses · wire at 100 Mbit/s
-             transactions                 CPU cost
-    path              k/s  vs veth  µs/transaction
-    ──────────────────────────────────────────────
-    veth       11.2 ±0.2%  base                  –
-    macvlan    11.2 ±0.2%  1.00× =               –
-
-    ± half-width at 95 % confidence · = equivalent within ±2 %
+             transactions
+    path              k/s  vs veth
+    ──────────────────────────────
+    veth       11.2 ±0.2%  base
+    macvlan    11.2 ±0.2%  1.00× =
+    Not measured: CPU cost.
 
     What the verdicts support, relative to veth
     - tcp_stream · far: macvlan carries as much as veth.
@@ -264,6 +301,8 @@ fn names_from_outside_cannot_break_the_page() {
     let text = text(&report);
     assert!(!text.contains('\u{1b}'));
     insta::assert_snapshot!(text, @r"
+    Nothing could be measured: the causes stand below.
+
     hopyard run: a b [2J · 10 blocks × 0.3 s · 95 % confidence · seed 42
     Linux 6.18.5
     Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz, 2 CPUs
@@ -276,10 +315,10 @@ fn names_from_outside_cannot_break_the_page() {
     odd path  failed
 
     Warnings
-    - word word word word word word word word word word word word word word word word word word word
+    - the run: word word word word word word word word word word word word word word word word word word
       word word word word word word word word word word word word word word word word word word word
       word word word word word word word word word word word word word word word word word word word
-      word word word
+      word word word word
 
     Without figures
     - odd path (tcp_stream · local) failed
@@ -310,7 +349,7 @@ fn what_was_published_stands_beside_what_is_measured() {
         ],
     }];
     let text = text(&report);
-    let block = from(&text, "As published").split("\n± ").next().unwrap();
+    let block = from(&text, "As published").split("\n\n").next().unwrap();
     insta::assert_snapshot!(block, @r"
     As published: A. Author, A title, somewhere, 2006
                                                           published           measured here

@@ -7,7 +7,12 @@ use crate::model::{
 use crate::report::Format;
 use crate::stats::Verdict;
 
-fn versus(base: &str, quantity: &str, ratio: f64, verdict: Verdict) -> (String, VerdictReport) {
+pub(super) fn versus(
+    base: &str,
+    quantity: &str,
+    ratio: f64,
+    verdict: Verdict,
+) -> (String, VerdictReport) {
     let report = VerdictReport {
         base: base.to_owned(),
         ratio: fixture::estimate(ratio, 0.02),
@@ -17,7 +22,11 @@ fn versus(base: &str, quantity: &str, ratio: f64, verdict: Verdict) -> (String, 
     (quantity.to_owned(), report)
 }
 
-fn candidate(report: &RunReport, path: &str, versus: Vec<(String, VerdictReport)>) -> Candidate {
+pub(super) fn candidate(
+    report: &RunReport,
+    path: &str,
+    versus: Vec<(String, VerdictReport)>,
+) -> Candidate {
     let is_own = |c: &&crate::model::CellReport| c.path == path && c.load == LoadKind::TcpStream;
     let cell = report.cells.iter().find(is_own).unwrap();
     Candidate {
@@ -30,7 +39,7 @@ fn candidate(report: &RunReport, path: &str, versus: Vec<(String, VerdictReport)
 }
 
 /// A run whose recommendation has these paths for its stream.
-fn recommended(
+pub(super) fn recommended(
     change: impl FnOnce(&RunReport, &mut Choice),
     needs: &[Feature],
     conditions: &[&str],
@@ -74,16 +83,16 @@ fn one_path_before_the_next() {
     Recommendation
     - tcp_stream · local: macvlan 24.0 Gbit/s (23.2 to 24.9) at 0.554 ns/byte; next is veth at 0.892× ≠,
       CPU cost 1.10× ? 5.0%.
-
-    What would change it
-    - It holds for placement=split.
     ");
     assert!(
-        said.ends_with("- It holds for placement=split.\n"),
+        said.ends_with("CPU cost 1.10× ? 5.0%.\n"),
         "a run ends with it"
     );
+    assert!(
+        said.contains("What would change the recommendation\n- It holds for placement=split.\n")
+    );
     assert!(page(&report, Format::Html).contains("Recommendation</h2>"));
-    assert!(page(&report, Format::Markdown).contains("### What would change it"));
+    assert!(page(&report, Format::Markdown).contains("## What would change the recommendation"));
 }
 
 #[test]
