@@ -80,6 +80,8 @@ fn run(id: &str, sampler: &Sampler, cell: &Cell, confidence: f64, measured: &[Me
         left_out: Vec::new(),
         published: Vec::new(),
         offloads: None,
+        settings: None,
+        fail_on: None,
         cells: vec![PlannedCell {
             cell: cell.clone(),
             unsupported: None,

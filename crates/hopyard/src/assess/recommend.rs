@@ -276,6 +276,8 @@ fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
             ratio: judged.ratio,
             verdict: (!evidence.summary.quick_look).then_some(judged.verdict),
             smallest_detectable: judged.smallest_detectable,
+            trips_gate: None,
+            gate_catches_ratio: None,
         };
         answers[at][place].insert(name.to_owned(), report);
     }

@@ -3,12 +3,15 @@
 //! Neighbours in time are alike, so cells are compared within a round (docs/method.md, "Turns"). What a lab and its
 //! connections keep is replicated by the next generation, which makes them anew.
 
+mod variants;
+
 use std::time::Duration;
 
 use hopyard_net::{clock, cpu};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
+use self::variants::{Variant, variants};
 use super::beside::Beside;
 use super::counts::{Counts, Observed, assemble, receiver_and_sender};
 use super::ends::Ends;
@@ -22,6 +25,7 @@ use crate::model::{
     BusyCpus, Cell, CpuAccounting, CpuUse, Disturbance, Latency, LoadKind, Measurement, Turn, kept,
     scaled,
 };
+use crate::settings::Host;
 use crate::units::{float, ns};
 
 /// Length of a turn's window: long against the reading of the clocks, short against bursts of steal.
@@ -126,25 +130,43 @@ impl Sampler {
     }
 
     /// Measures cells by turns in so many rounds, in labs of their own that stand side by side. The order of the results is
-    /// that of the cells.
+    /// that of the cells. Where they are of two settings, `host` is switched before the labs of each are made and before
+    /// their turns of each round.
     ///
     /// # Errors
-    /// The meter fails, or the user wants to stop; what befell a single cell is in its place.
+    /// The meter or a switch fails, or the user wants to stop; what befell a single cell is in its place.
     pub fn generation(
         &self,
         cells: &[&Cell],
         wanted: u32,
         quiet_cores: f64,
         order: &mut impl Rng,
+        mut host: Option<&mut Host>,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
-        let mut places: Vec<Place<'_>> = Vec::with_capacity(cells.len());
-        for cell in cells {
-            let standing = self.stand(cell);
-            places.push(interrupts_only(standing)?);
+        let mut variants = variants(cells);
+        variants.shuffle(order);
+        let mut places: Vec<Place<'_>> = cells.iter().map(|_| Err(Error::Interrupted)).collect();
+        for variant in &variants {
+            variant.switch(host.as_deref_mut(), &places)?;
+            for &at in &variant.cells {
+                places[at] = interrupts_only(self.stand(cells[at]))?;
+            }
         }
-        let mut turns: Vec<usize> = (0..places.len()).collect();
-        turns.shuffle(order);
-        self.round(&mut places, &turns, 0, Lengths::FIRST, quiet_cores)?;
+        for variant in &mut variants {
+            variant.cells.shuffle(order);
+        }
+        let mut take = |places: &mut [Place<'_>],
+                        variants: &[Variant],
+                        round: u32,
+                        lengths: Lengths|
+         -> Result<(), Error> {
+            for variant in variants {
+                variant.switch(host.as_deref_mut(), places)?;
+                self.round(places, &variant.cells, round, lengths, quiet_cores)?;
+            }
+            Ok(())
+        };
+        take(&mut places, &variants, 0, Lengths::FIRST)?;
         for place in places.iter_mut().flatten() {
             place.taken.clear();
         }
@@ -154,8 +176,11 @@ impl Sampler {
             if round >= wanted && places.iter().flatten().all(|p| quiet(p) >= wanted as usize) {
                 break;
             }
-            turns.shuffle(order);
-            self.round(&mut places, &turns, round, Lengths::EACH, quiet_cores)?;
+            variants.shuffle(order);
+            for variant in &mut variants {
+                variant.cells.shuffle(order);
+            }
+            take(&mut places, &variants, round, Lengths::EACH)?;
         }
         let concluded =
             |place: Place<'_>| place.and_then(|standing| standing.conclude(quiet_cores));

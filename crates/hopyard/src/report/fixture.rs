@@ -31,6 +31,7 @@ pub(super) fn run() -> RunReport {
             complete: true,
             elsewhere: None,
             turns: None,
+            settings: None,
             environment: environment(),
         },
         published: Vec::new(),
@@ -38,6 +39,7 @@ pub(super) fn run() -> RunReport {
         recommendation: None,
         cells: Vec::new(),
         curves: Vec::new(),
+        gate: None,
         warnings: Vec::new(),
     }
 }
@@ -150,6 +152,8 @@ impl Builder {
             ratio: estimate(ratio, half),
             verdict,
             smallest_detectable: half * 1.4,
+            trips_gate: None,
+            gate_catches_ratio: None,
         };
         self.0.verdicts.insert(name.to_owned(), report);
         self

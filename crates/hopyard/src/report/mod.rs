@@ -11,6 +11,7 @@ pub mod diff;
 mod document;
 mod figures;
 pub mod flame;
+mod gate;
 mod group;
 mod header;
 mod html;
@@ -191,14 +192,16 @@ impl Chapters {
         let mut proof = notes::way(report, &layout);
         proof.extend(notes::filters(report));
         proof.extend(notes::datapaths(report));
+        let mut conclusion = match &report.offloads {
+            Some(sweep) => offloads::findings(sweep),
+            None => conclusion::blocks(&layout),
+        };
+        conclusion.extend(gate::of_run(report));
         Self {
             opening: header::blocks(report),
             figures,
             legend: notes::legend(report, &layout),
-            conclusion: match &report.offloads {
-                Some(sweep) => offloads::findings(sweep),
-                None => conclusion::blocks(&layout),
-            },
+            conclusion,
             doubts,
             recommendation: recommendation::blocks(report, &layout),
             proof,

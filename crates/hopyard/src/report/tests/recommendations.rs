@@ -13,6 +13,8 @@ fn versus(base: &str, quantity: &str, ratio: f64, verdict: Verdict) -> (String, 
         ratio: fixture::estimate(ratio, 0.02),
         verdict: Some(verdict),
         smallest_detectable: 0.05,
+        trips_gate: None,
+        gate_catches_ratio: None,
     };
     (quantity.to_owned(), report)
 }
