@@ -82,8 +82,9 @@ pub fn rounds(window: Duration) -> u32 {
 /// A lab with connected ends, and what became of its turns.
 struct Standing<'a> {
     cell: &'a Cell,
-    lab: Lab,
+    // Before the lab: its control group goes only once the ends have left it.
     ends: Ends,
+    lab: Lab,
     /// Of the load and of switches that are programs.
     pids: Vec<u32>,
     devices: Vec<DeviceCount>,
