@@ -13,6 +13,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod ab;
 mod axes;
 mod broken;
 mod chance;

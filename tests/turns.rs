@@ -31,7 +31,7 @@ fn generation(paths: &[&str], load: LoadKind, rounds: u32) -> Vec<Result<Measure
     let cells: Vec<_> = cells.iter().collect();
     let mut order = ChaCha8Rng::seed_from_u64(1);
     let measured = sampler(100, 20)
-        .generation(&cells, rounds_of(rounds), 0.0, &mut order)
+        .generation(&cells, rounds_of(rounds), 0.0, &mut order, None)
         .unwrap();
     measured
         .into_iter()
@@ -106,7 +106,7 @@ fn a_cell_that_fails_leaves_the_others() {
     let cells = [&wrong, &sound];
     let mut order = ChaCha8Rng::seed_from_u64(1);
     let measured = sampler(100, 20)
-        .generation(&cells, rounds_of(4), 0.0, &mut order)
+        .generation(&cells, rounds_of(4), 0.0, &mut order, None)
         .unwrap();
     let why = measured[0]
         .as_ref()

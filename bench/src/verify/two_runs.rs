@@ -105,6 +105,8 @@ pub(crate) fn header(sampler: &Sampler, cells: &[Cell]) -> Header {
         left_out: Vec::new(),
         published: Vec::new(),
         offloads: None,
+        settings: None,
+        fail_on: None,
         cells: cells.iter().map(planned).collect(),
         environment: environment::capture(&sampler.meter),
     }

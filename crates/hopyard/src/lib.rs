@@ -19,6 +19,7 @@ pub mod plan;
 pub mod profile;
 pub mod report;
 pub mod run;
+pub mod settings;
 pub mod signals;
 pub mod stats;
 pub mod store;

@@ -1,6 +1,7 @@
 //! What each cell of a run is compared with.
 
 use crate::model::{AXES, Axis, Base, Cell};
+use crate::plan::FOR_A_VERDICT;
 use crate::store::Header;
 
 use super::NATIVE;
@@ -171,4 +172,29 @@ pub fn check_base(header: &Header) -> Result<(), String> {
         Some(why) if !some_compared && !all_are_bases => Err(why),
         _ => Ok(()),
     }
+}
+
+/// Checks that a gate, if one was asked for, can decide anything.
+///
+/// # Errors
+/// It cannot: why, and what to do.
+pub fn check_gate(header: &Header) -> Result<(), String> {
+    if header.fail_on.is_none() {
+        return Ok(());
+    }
+    if header.blocks_max < FOR_A_VERDICT {
+        return Err(format!(
+            "--fail-on needs verdicts, which take at least {FOR_A_VERDICT} blocks, and the run has {} at most: give it more \
+             by --blocks",
+            header.blocks_max
+        ));
+    }
+    if (0..header.cells.len()).any(|index| base_of(header, index).is_some()) {
+        return Ok(());
+    }
+    Err(
+        "--fail-on looks at comparisons with a base, and the run has none: choose a --base that some cells are compared \
+         with"
+            .to_owned(),
+    )
 }

@@ -4,6 +4,7 @@ mod base;
 mod cells;
 pub mod curves;
 pub mod diff;
+mod gate;
 mod latency;
 mod observations;
 mod offloads;
@@ -27,7 +28,7 @@ use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Estimate};
 use crate::store::{End, Header, Run};
 
-pub use base::check_base;
+pub use base::{check_base, check_gate};
 pub(crate) use cells::CLOSURE;
 pub use observations::observations;
 pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
@@ -49,7 +50,8 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
     let mut cells = cells::assess(header, &blocks);
     let quick_look = complete_blocks(header, &blocks) < FOR_A_VERDICT;
     let contrasts = offloads::contrasts(header);
-    let answers = verdicts::fill(header, &blocks, &mut cells, &contrasts, quick_look);
+    let verdicts::Table { answers, gate } =
+        verdicts::fill(header, &blocks, &mut cells, &contrasts, quick_look);
     if let Some(hz) = header.environment.cpu_hz {
         per_ghz(&mut cells, hz);
     }
@@ -73,6 +75,7 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
         complete: matches!(run.end, Some(End::Complete | End::TimeLimit)),
         elsewhere: cells::elsewhere(&blocks),
         turns: rounds::report(header, &blocks),
+        settings: header.settings.clone(),
         environment: header.environment.clone(),
     };
     let offloads = offloads::report(header, &summary, &cells, contrasts, answers);
@@ -94,6 +97,7 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
         recommendation,
         cells,
         curves,
+        gate,
         warnings,
     }
 }

@@ -187,6 +187,12 @@ fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
     (asked > 0.0).then(|| float(m.timeouts) / asked)
 }
 
+/// Is a quantity compared under another name already? Packets are bytes over their size, so that a comparison of either is that
+/// of the other; the report shows bytes, and CPU per packet.
+pub(super) fn is_said_twice(quantity: &Quantity, load: LoadKind) -> bool {
+    load == LoadKind::UdpStream && matches!(quantity.name, "packets_per_s" | "cpu_ns_per_byte")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

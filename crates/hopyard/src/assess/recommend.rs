@@ -277,6 +277,8 @@ fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
             verdict: verdict_of(&judged, evidence.summary.quick_look),
             smallest_detectable: judged.detectable(),
             ratio: judged.ratio,
+            trips_gate: None,
+            gate_catches_ratio: None,
         };
         answers[at][place].insert(name.to_owned(), report);
     }

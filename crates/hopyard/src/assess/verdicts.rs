@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::base::base_of;
 use super::cells::of_block;
+use super::gate::{Guarded, Ruling};
 use super::offloads::Contrast;
-use super::quantities::{QUANTITIES, Quantity, decides_width};
+use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
 use super::rounds;
-use crate::model::{CellReport, Sample, VerdictReport};
+use crate::model::{CellReport, Gate, Sample, VerdictReport};
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Judged, Verdict};
 use crate::store::Header;
@@ -19,15 +20,22 @@ enum Place {
     Contrast(usize),
 }
 
-/// Fills in the verdicts of every cell that has a base to compare with, and answers with those of the
-/// contrasts, in their order.
+/// What the comparisons of a run show beside the verdicts of its cells.
+pub(super) struct Table {
+    /// The verdicts of the contrasts, in their order.
+    pub(super) answers: Vec<BTreeMap<String, VerdictReport>>,
+    /// Of the comparisons with a base, where the run is a gate.
+    pub(super) gate: Option<Gate>,
+}
+
+/// Fills in the verdicts of every cell that has a base to compare with.
 pub(super) fn fill(
     header: &Header,
     samples: &[&Sample],
     cells: &mut [CellReport],
     contrasts: &[Contrast],
     quick_look: bool,
-) -> Vec<BTreeMap<String, VerdictReport>> {
+) -> Table {
     let with_base = (0..cells.len()).filter_map(|index| {
         let (name, base) = base_of(header, index)?;
         Some((Place::Cell(index), name, (index, base)))
@@ -43,29 +51,61 @@ pub(super) fn fill(
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(load)) {
             let (own, others) = paired(header, samples, [one, other], quantity);
             if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
-                places.push((place, name.clone(), quantity.name));
+                places.push((place, name.clone(), quantity, load));
                 table.push(comparison);
             }
         }
     }
     let judged = stats::judge(&table, header.margin, header.confidence);
+    let is_guarded = places.iter().map(|(place, _, quantity, load)| {
+        matches!(place, Place::Cell(_)) && !is_said_twice(quantity, *load)
+    });
+    let guarded: Vec<usize> = is_guarded
+        .enumerate()
+        .filter_map(|(at, is_guarded)| is_guarded.then_some(at))
+        .collect();
+    let ruling = header.fail_on.map(|loss| {
+        let all: Vec<Guarded<'_>> = guarded
+            .iter()
+            .map(|&at| Guarded {
+                quantity: places[at].2,
+                comparison: &table[at],
+            })
+            .collect();
+        let detectable: Vec<f64> = guarded
+            .iter()
+            .map(|&at| judged[at].smallest_detectable)
+            .collect();
+        let ruling = Ruling::of(&all, &detectable, loss, header.confidence);
+        if quick_look {
+            ruling.without_verdicts()
+        } else {
+            ruling
+        }
+    });
     let mut answers = vec![BTreeMap::new(); contrasts.len()];
-    for ((place, base, name), judged) in places.into_iter().zip(judged) {
+    for (at, ((place, base, quantity, _), judged)) in places.into_iter().zip(judged).enumerate() {
         let verdicts = match place {
             Place::Cell(index) => &mut cells[index].verdicts,
             Place::Contrast(at) => &mut answers[at],
         };
+        let ruled = ruling.as_ref().zip(guarded.binary_search(&at).ok());
         verdicts.insert(
-            name.to_owned(),
+            quantity.name.to_owned(),
             VerdictReport {
                 base,
                 verdict: verdict_of(&judged, quick_look),
                 smallest_detectable: judged.detectable(),
                 ratio: judged.ratio,
+                trips_gate: ruled.map(|(ruling, at)| ruling.tripped[at]),
+                gate_catches_ratio: ruled.and_then(|(ruling, at)| ruling.catches[at]),
             },
         );
     }
-    answers
+    Table {
+        answers,
+        gate: ruling.map(|ruling| ruling.report()),
+    }
 }
 
 /// What a comparison shows. In a quick look it shows nothing, nor does one whose figure too few blocks have in both cells.

@@ -16,7 +16,7 @@ use crate::units;
 
 use super::offloads::SweepArgs;
 pub(super) use values::Need;
-use values::{axis_values, base, on_or_off};
+use values::{axis_values, base, command, on_or_off};
 
 /// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
 /// it, and says what it costs on this kernel.
@@ -118,9 +118,13 @@ Examples:
   hopyard run --resume hopyard-runs/20260301-101500-paths --time-limit 10m
   hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    what each part of the kernel costs
   hopyard run --kernel arch/x86/boot/bzImage   inside a guest with a kernel of your own (docs/guests.md)
+  hopyard run --paths veth --a 'sysctl -qw net.core.busy_poll=0' --b 'sysctl -qw net.core.busy_poll=50' \
+              --restore 'sysctl -qw net.core.busy_poll=0'    two settings of this host (docs/ab.md)
+  hopyard run --paths veth,direct --base veth --loads tcp_rr --fail-on 3%    a gate: status 1 where a path is slower
   hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
 
-`hopyard list paths|loads|axes|plans` tells the words. Several values of an axis are a sweep.")]
+`hopyard list paths|loads|axes|plans` tells the words. Several values of an axis are a sweep.
+Exit status with --fail-on: 0 passed, 1 the gate failed, 4 the gate could not see such a loss.")]
 pub(super) struct RunArgs {
     /// A plan by name, or a TOML file
     #[arg(default_value = "paths")]
@@ -166,6 +170,18 @@ pub(super) struct RunArgs {
     /// offloads on or off
     #[arg(long, value_name = "PATH|AXIS=VALUE", value_parser = base)]
     pub(super) base: Option<String>,
+    /// Command that makes setting A of this host: compare two settings, B with A (docs/ab.md)
+    #[arg(long, value_name = "CMD", requires = "b", conflicts_with = "kernel", value_parser = command)]
+    pub(super) a: Option<String>,
+    /// Command that makes setting B
+    #[arg(long, value_name = "CMD", requires = "a", value_parser = command)]
+    pub(super) b: Option<String>,
+    /// Command that brings this host back at the end, however the run ends
+    #[arg(long, value_name = "CMD", requires = "a", value_parser = command)]
+    pub(super) restore: Option<String>,
+    /// A gate: fail where a cell is shown to be worse than its base by more than this
+    #[arg(long, value_name = "LOSS", value_parser = units::parse_loss)]
+    pub(super) fail_on: Option<f64>,
     /// Stop measuring after this time
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     pub(super) time_limit: Option<Duration>,

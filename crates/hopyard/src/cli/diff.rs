@@ -1,11 +1,10 @@
 //! `hopyard diff`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args as ClapArgs;
 
-use super::{Done, Failure, deliver};
+use super::{Done, Failure, by_gate, deliver};
 use crate::assess::diff::{Ask, diff as compare};
 use crate::report::Form;
 use crate::report::diff::render;
@@ -51,15 +50,8 @@ pub(super) fn diff(args: &DiffArgs) -> Done {
     };
     let report = compare(&a, &b, &ask)?;
     deliver(&render(&report, args.format), args.output.as_deref())?;
-    Ok(match report.gate {
-        Some(gate) if gate.failed => ExitCode::from(1),
-        Some(gate) if gate.undecided => ExitCode::from(UNDECIDED),
-        _ => ExitCode::SUCCESS,
-    })
+    Ok(by_gate(report.gate.as_ref()))
 }
-
-/// Exit status of a gate that could not see the loss it guards against.
-const UNDECIDED: u8 = 4;
 
 fn refuse_twice(a: &Path, b: &Path) -> Result<(), Failure> {
     match (a.canonicalize(), b.canonicalize()) {

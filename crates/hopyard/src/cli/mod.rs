@@ -24,6 +24,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::model::Gate;
 use crate::{lab, load, measure, meter, plain, plan, run as runner, signals, store};
 use args::{Args, Command};
 
@@ -129,6 +130,18 @@ impl From<runner::Error> for Failure {
 }
 
 type Done = Result<ExitCode, Failure>;
+
+/// Exit status of a gate that could not see the loss it guards against.
+const UNDECIDED: u8 = 4;
+
+/// The exit status that a gate asks for, if there is one.
+fn by_gate(gate: Option<&Gate>) -> ExitCode {
+    match gate {
+        Some(gate) if gate.failed => ExitCode::from(1),
+        Some(gate) if gate.undecided => ExitCode::from(UNDECIDED),
+        _ => ExitCode::SUCCESS,
+    }
+}
 
 /// Runs the program.
 #[must_use]

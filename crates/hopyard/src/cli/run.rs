@@ -8,10 +8,10 @@ use hopyard_net::cpu;
 use super::args::{Need, RunArgs};
 use super::guest::cut_short;
 use super::progress::Progress;
-use super::{Done, Failure, deliver, shows_colours};
+use super::{Done, Failure, by_gate, deliver, shows_colours};
 use crate::assess::assess;
 use crate::guest::{self, protocol::Order};
-use crate::model::CellStatus;
+use crate::model::{CellStatus, Settings};
 use crate::plan::{self, Blocks, Part, Paths, Plan};
 use crate::report::{Format, coloured, render};
 use crate::run::Prepared;
@@ -102,7 +102,11 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
 /// A run that goes on where it is.
 fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Failure> {
     let needs = Need::all(&args.need).map_err(Failure::request)?;
-    let mut prepared = run::resume(directory, args.time_limit)?;
+    let mut prepared = run::resume(directory, args.time_limit, settings(args).as_ref())?;
+    if let Some(loss) = args.fail_on {
+        prepared.header.fail_on = Some(loss);
+        run::check_gate(&prepared.header)?;
+    }
     if let Some(needs) = needs {
         prepared.header.needs = needs;
     }
@@ -115,6 +119,15 @@ fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Fail
 fn can_profile() -> Result<(), Failure> {
     let cpus = cpu::online_cpus().map_err(crate::measure::Error::from)?;
     Ok(profile::check(&cpus)?)
+}
+
+/// The commands of two settings.
+fn settings(args: &RunArgs) -> Option<Settings> {
+    Some(Settings {
+        a: args.a.clone()?,
+        b: args.b.clone()?,
+        restore: args.restore.clone(),
+    })
 }
 
 /// The plan with what the command line changes of it.
@@ -163,6 +176,16 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         plan.base = Some(base.clone());
         plan.base_asked = true;
     }
+    if let Some(settings) = settings(args) {
+        if args.set.iter().any(|(axis, _)| axis == Plan::SETTING) {
+            return Err(Failure::request(format!(
+                "--set {}: --a and --b set this axis, leave it out",
+                Plan::SETTING
+            )));
+        }
+        plan.compare_settings(settings);
+    }
+    plan.fail_on = args.fail_on;
     plan.needs = Need::all(&args.need)
         .map_err(Failure::request)?
         .unwrap_or_default();
@@ -212,5 +235,9 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
         .cells
         .iter()
         .any(|cell| cell.status == CellStatus::Failed);
-    Ok(ExitCode::from(u8::from(failed)))
+    Ok(if failed {
+        ExitCode::from(1)
+    } else {
+        by_gate(report.gate.as_ref())
+    })
 }

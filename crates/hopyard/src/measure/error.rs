@@ -1,7 +1,7 @@
 //! Why there is no measurement, and what that says of the host, the path and the user.
 
 use crate::load::remote;
-use crate::{lab, meter};
+use crate::{lab, meter, settings};
 
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,9 @@ pub enum Error {
         "the two ends have no common clock, by which a search tells what was due: choose another path"
     )]
     NoCommonClock,
+    /// A setting of this host.
+    #[error(transparent)]
+    Setting(#[from] settings::Error),
     /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
@@ -75,7 +78,7 @@ impl Error {
     #[must_use]
     pub fn is_request(&self) -> bool {
         match self {
-            Self::Lab(_) | Self::Profile(_) => true,
+            Self::Lab(_) | Self::Profile(_) | Self::Setting(_) => true,
             // Without privilege, or on a kernel that lacks something: nothing is broken.
             Self::Net(net) => {
                 net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. })
@@ -104,6 +107,7 @@ impl Error {
         matches!(
             self,
             Self::Interrupted
+                | Self::Setting(settings::Error::Interrupted)
                 | Self::Worker(remote::Error::Interrupted)
                 | Self::Lab(Worker(remote::Error::Interrupted))
                 | Self::Lab(Guest(crate::guest::Error::Interrupted))

@@ -3,12 +3,15 @@
 //! Neighbours in time are alike, so cells are compared within a round (docs/method.md, "Turns"). What a lab and its
 //! connections keep is replicated by the next generation, which makes them anew.
 
+mod variants;
+
 use std::time::{Duration, Instant};
 
 use hopyard_net::{clock, cpu};
 use rand::Rng;
 use rand::seq::SliceRandom;
 
+use self::variants::{Variant, variants};
 use super::beside::Beside;
 use super::counts::{Counts, Observed, assemble, receiver_and_sender};
 use super::ends::Ends;
@@ -22,6 +25,7 @@ use crate::model::{
     BusyCpus, Cell, CpuAccounting, CpuUse, Disturbance, Latency, LoadKind, Measurement, Rate, Turn,
     kept, scaled, takes_another,
 };
+use crate::settings::Host;
 use crate::units::{float, ns};
 
 /// Length of a turn's window: long against the reading of the clocks, short against bursts of steal.
@@ -149,27 +153,35 @@ impl Sampler {
     }
 
     /// Measures cells by turns in so many rounds, in labs of their own that stand side by side; fewer, but one at least, where
-    /// a deadline comes first. The order of the results is that of the cells.
+    /// a deadline comes first. The order of the results is that of the cells. Where they are of two settings, `host` is
+    /// switched before the labs of each are made and before their turns of each round.
     ///
     /// # Errors
-    /// The meter fails, or the user wants to stop; what befell a single cell is in its place.
+    /// The meter or a switch fails, or the user wants to stop; what befell a single cell is in its place.
     pub fn generation(
         &self,
         cells: &[&Cell],
         rounds: Rounds,
         quiet: impl Into<QuietCores>,
         order: &mut impl Rng,
+        mut host: Option<&mut Host>,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
         let quiet = quiet.into();
-        let mut places: Vec<Place<'_>> = Vec::with_capacity(cells.len());
-        for cell in cells {
-            let standing = self.build(cell).and_then(|lab| self.stand(cell, lab));
-            places.push(interrupts_only(standing)?);
+        let mut variants = variants(cells);
+        variants.shuffle(order);
+        let mut places: Vec<Place<'_>> = cells.iter().map(|_| Err(Error::Interrupted)).collect();
+        for variant in &variants {
+            variant.switch(host.as_deref_mut(), &places)?;
+            for &at in &variant.cells {
+                let cell = cells[at];
+                let standing = self.build(cell).and_then(|lab| self.stand(cell, lab));
+                places[at] = interrupts_only(standing)?;
+            }
         }
-        self.take_turns(places, rounds, quiet, order)
+        self.take_turns(places, variants, rounds, quiet, order, host)
     }
 
-    /// The same in labs that were built before, whatever was changed in them since. Each is a cell's own.
+    /// The same in labs that were built before, whatever was changed in them since. Each is a cell's own, all of one setting.
     ///
     /// # Errors
     /// As [`Sampler::generation`].
@@ -181,24 +193,39 @@ impl Sampler {
         order: &mut impl Rng,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
         let quiet = quiet.into();
+        let cells: Vec<&Cell> = labs.iter().map(|(cell, _)| *cell).collect();
         let mut places: Vec<Place<'_>> = Vec::with_capacity(labs.len());
         for (cell, lab) in labs {
             places.push(interrupts_only(self.stand(cell, lab))?);
         }
-        self.take_turns(places, rounds, quiet, order)
+        self.take_turns(places, variants(&cells), rounds, quiet, order, None)
     }
 
     /// Takes as many rounds as it needs, and concludes.
     fn take_turns(
         &self,
         mut places: Vec<Place<'_>>,
+        mut variants: Vec<Variant>,
         Rounds { wanted, deadline }: Rounds,
         quiet: QuietCores,
         order: &mut impl Rng,
+        mut host: Option<&mut Host>,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
-        let mut turns: Vec<usize> = (0..places.len()).collect();
-        turns.shuffle(order);
-        self.round(&mut places, &turns, 0, Lengths::FIRST, quiet)?;
+        let mut take = |places: &mut [Place<'_>],
+                        variants: &[Variant],
+                        round: u32,
+                        lengths: Lengths|
+         -> Result<(), Error> {
+            for variant in variants {
+                variant.switch(host.as_deref_mut(), places)?;
+                self.round(places, &variant.cells, round, lengths, quiet)?;
+            }
+            Ok(())
+        };
+        for variant in &mut variants {
+            variant.cells.shuffle(order);
+        }
+        take(&mut places, &variants, 0, Lengths::FIRST)?;
         for place in places.iter_mut().flatten() {
             place.taken.clear();
         }
@@ -209,8 +236,11 @@ impl Sampler {
             if round > 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break;
             }
-            turns.shuffle(order);
-            self.round(&mut places, &turns, round, Lengths::EACH, quiet)?;
+            variants.shuffle(order);
+            for variant in &mut variants {
+                variant.cells.shuffle(order);
+            }
+            take(&mut places, &variants, round, Lengths::EACH)?;
             round += 1;
         }
         let concluded = |place: Place<'_>| place.and_then(|standing| standing.conclude(quiet));

@@ -24,6 +24,7 @@ mod sample;
 mod scheduling;
 mod search;
 mod series;
+mod settings;
 mod start;
 mod tcp;
 mod text;
@@ -34,7 +35,8 @@ pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenL
 pub(crate) use axes::OTHERS;
 pub use axes::{
     AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Decides, Distribution, Family, Hook,
-    Join, MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Steering, Switch, axis,
+    Join, MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Setting, Steering, Switch,
+    axis,
 };
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
@@ -75,6 +77,7 @@ pub(crate) use sample::{largest, plausible, scaled, size};
 pub use scheduling::Scheduling;
 pub use search::{SearchFor, Searched};
 pub use series::{SeriesReport, Settling};
+pub use settings::{Settings, SettingsReport, SwitchedBetween};
 pub use start::Start;
 pub use tcp::TcpSummary;
 pub use turn::{Disturbance, Turn, kept, takes_another};

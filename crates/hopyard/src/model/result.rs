@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Axes, CurveReport, Datapath, Disturbance, Environment, FlowArrivals, GuestUsed, LatencyReport,
-    LoadKind, OffloadReport, Peer, ProfileReport, Published, Recommendation, Searched,
-    SeriesReport,
+    Axes, CurveReport, Datapath, Disturbance, Environment, FlowArrivals, Gate, GuestUsed,
+    LatencyReport, LoadKind, OffloadReport, Peer, ProfileReport, Published, Recommendation,
+    Searched, SeriesReport, SettingsReport,
 };
 use crate::stats::{Estimate, Verdict};
 
@@ -35,6 +35,9 @@ pub struct RunReport {
     /// How quantities run against a count, an entry for each set of cells that differ in nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<CurveReport>,
+    /// What the gate says of the comparisons with the base, where one was asked for (`--fail-on`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
     /// What a reader must know before trusting a figure.
     pub warnings: Vec<Warning>,
 }
@@ -82,6 +85,9 @@ pub struct RunSummary {
     /// The turns, where cells took turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsReport>,
+    /// The settings of this host that were compared, where a run compares two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsReport>,
     /// The machine.
     pub environment: Environment,
 }
@@ -212,6 +218,12 @@ pub struct VerdictReport {
     /// Smallest |ratio − 1| that this run would have shown four times out of five; absent where it could show nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_detectable: Option<f64>,
+    /// Does it trip the gate? Absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trips_gate: Option<bool>,
+    /// Smallest loss, as a share, that would trip the gate four times out of five; absent where none would, or there is no gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate_catches_ratio: Option<f64>,
 }
 
 /// Proof of the way over all samples of a cell.
@@ -344,6 +356,7 @@ impl WarningCode {
             Self::SilentFlows => "flows of which nothing arrived",
             Self::MissedWindows => "windows measured again",
             Self::NotCompared => "cells without a base",
+            Self::CpuUnknown => "CPU time that is not known",
         }
     }
 }

@@ -102,6 +102,12 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
         }
     }
     check_congestion(&cells)?;
+    if plan.settings.is_none() && cells.iter().any(|cell| cell.axes.setting.is_some()) {
+        return Err(Error::Together(format!(
+            "axis `{}` is for --a and --b, which say what the settings are: give both, or leave it out",
+            Plan::SETTING
+        )));
+    }
     Ok(Expanded { cells, left_out })
 }
 

@@ -243,6 +243,8 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
             .map(|b| source.read("base", b, base))
             .transpose()?,
         base_asked: false,
+        settings: None,
+        fail_on: None,
         needs: Vec::new(),
         window: source.read("window", &raw.window, window)?,
         warm_up: source.read("warm_up", &raw.warm_up, warm_up)?,

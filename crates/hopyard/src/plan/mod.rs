@@ -19,7 +19,7 @@ pub use file::{Error as FileError, parse};
 pub use file::{WINDOW, base, time_limit, warm_up, window};
 pub use offloads::{offload_changes, offloads};
 
-use crate::model::{Feature, LoadKind, Peer, Published};
+use crate::model::{Feature, LoadKind, Peer, Published, Setting, Settings};
 
 /// What to measure and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,13 @@ pub struct Plan {
     pub turns: bool,
     /// What was published about it, a table each.
     pub published: Vec<Published>,
+    /// Two settings of this host that are compared. Commands come from the command line of this very run alone: no plan that
+    /// is read or handed over brings any.
+    #[serde(skip)]
+    pub settings: Option<Settings>,
+    /// The gate: the share that may be lost against the base.
+    #[serde(default)]
+    pub fail_on: Option<f64>,
 }
 
 impl Plan {
@@ -86,6 +93,21 @@ impl Plan {
         };
         self.time_limit = Some(LIMIT);
     }
+
+    /// Has each cell measured under two settings of this host, B compared with A unless another base was asked for.
+    pub fn compare_settings(&mut self, settings: Settings) {
+        let values = Setting::ALL.map(|setting| setting.name().to_owned());
+        for part in &mut self.parts {
+            part.set(Self::SETTING, &values);
+        }
+        if !self.base_asked {
+            self.base = Some(format!("{}={}", Self::SETTING, Setting::A.name()));
+        }
+        self.settings = Some(settings);
+    }
+
+    /// The axis of the settings.
+    pub const SETTING: &'static str = "setting";
 
     /// Are cells measured by turns that can be? Not where traffic is to be watched from its beginning.
     #[must_use]

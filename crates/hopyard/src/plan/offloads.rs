@@ -71,6 +71,8 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
         turns: true,
         decide: None,
         published: Vec::new(),
+        settings: None,
+        fail_on: None,
     }
 }
 

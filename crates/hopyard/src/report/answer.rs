@@ -205,7 +205,7 @@ impl<'a> Advice<'a> {
             let of = |candidate: &'a Candidate| candidate.versus.get(&choice.quantity);
             let sizes = candidates(choice)
                 .filter_map(of)
-                .map(|v| v.smallest_detectable);
+                .map(|v| v.smallest_detectable.unwrap_or(f64::INFINITY));
             (place, sizes.fold(0.0, f64::max))
         });
         all.collect()

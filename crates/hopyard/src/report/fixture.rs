@@ -32,6 +32,7 @@ pub(super) fn run() -> RunReport {
             complete: true,
             elsewhere: None,
             turns: None,
+            settings: None,
             environment: environment(),
         },
         published: Vec::new(),
@@ -39,6 +40,7 @@ pub(super) fn run() -> RunReport {
         recommendation: None,
         cells: Vec::new(),
         curves: Vec::new(),
+        gate: None,
         warnings: Vec::new(),
     }
 }
@@ -151,6 +153,8 @@ impl Builder {
             ratio: estimate(ratio, half),
             verdict,
             smallest_detectable: Some(half * 1.4),
+            trips_gate: None,
+            gate_catches_ratio: None,
         };
         self.0.verdicts.insert(name.to_owned(), report);
         self

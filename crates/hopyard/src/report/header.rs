@@ -3,7 +3,7 @@
 use super::document::Block;
 use super::group;
 use super::number::chosen_percent;
-use crate::model::{RunReport, TurnsReport};
+use crate::model::{RunReport, SettingsReport, SwitchedBetween, TurnsReport};
 use crate::plain;
 use crate::units::counted;
 
@@ -36,6 +36,7 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
             .as_ref()
             .map(|turns| Block::Facts(turns_taken(turns))),
     );
+    blocks.extend(run.settings.as_ref().map(|s| Block::Facts(settings(s))));
     let shared = group::shared(&report.cells);
     if !shared.is_empty() {
         blocks.push(Block::Facts(vec![format!(
@@ -55,6 +56,29 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
         ));
     }
     blocks
+}
+
+/// What was compared, and when the host was switched.
+fn settings(settings: &SettingsReport) -> Vec<String> {
+    let commands = &settings.commands;
+    let named = [
+        ("A", Some(&commands.a)),
+        ("B", Some(&commands.b)),
+        ("restored by", commands.restore.as_ref()),
+    ];
+    let mut facts: Vec<String> = named
+        .iter()
+        .filter_map(|(name, command)| Some(format!("{name}: `{}`", plain::line((*command)?))))
+        .collect();
+    let when = match settings.switched_between {
+        SwitchedBetween::Turns => "between turns",
+        SwitchedBetween::Generations => "once in each block",
+    };
+    facts.push(format!(
+        "switched {when} (a switch took {:.1} ms)",
+        settings.switch_s * 1e3
+    ));
+    facts
 }
 
 /// What was measured in turns, and what disturbed them.

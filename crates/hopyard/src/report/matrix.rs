@@ -124,11 +124,8 @@ fn field(group: &Group<'_>, cell: &CellReport, layout: &Layout<'_>) -> Cell {
 fn short(verdict: &VerdictReport) -> String {
     match verdict.verdict {
         Some(Verdict::Inconclusive) | None => {
-            if verdict.smallest_detectable.is_finite() {
-                format!("?{}", percent(verdict.smallest_detectable))
-            } else {
-                "?".to_owned()
-            }
+            let size = verdict.smallest_detectable.map(percent);
+            format!("?{}", size.unwrap_or_default())
         }
         decided if verdict.ratio.value < 9.995 => {
             format!("{:.2}{}", verdict.ratio.value, symbol(decided))

@@ -12,6 +12,7 @@ pub mod diff;
 mod document;
 mod figures;
 pub mod flame;
+mod gate;
 mod group;
 mod header;
 mod html;
@@ -207,6 +208,11 @@ impl Chapters {
         let mut proof = notes::way(report, &layout);
         proof.extend(notes::filters(report));
         proof.extend(notes::datapaths(report));
+        let mut conclusion = match &report.offloads {
+            Some(sweep) => offloads::findings(sweep),
+            None => conclusion::blocks(&layout),
+        };
+        conclusion.extend(gate::of_run(report));
         Self {
             title: header::title(report),
             answer: answer::blocks(report, &layout),
@@ -214,10 +220,7 @@ impl Chapters {
             opening: header::blocks(report),
             figures,
             legend: notes::legend(report, &layout),
-            conclusion: match &report.offloads {
-                Some(sweep) => offloads::findings(sweep),
-                None => conclusion::blocks(&layout),
-            },
+            conclusion,
             doubts,
             recommendation: recommendation::blocks(report, &layout),
             conditions: recommendation::conditions(report),

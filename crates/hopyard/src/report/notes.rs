@@ -173,6 +173,7 @@ fn about(code: WarningCode) -> &'static str {
         | W::MissedWindows
         | W::Closure
         | W::CpuAccounting
+        | W::CpuUnknown
         | W::FrequencyScaling
         | W::DebugKernel
         | W::Emulated => "the machine",

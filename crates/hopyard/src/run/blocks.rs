@@ -6,11 +6,12 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use super::groups::Group;
 use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
 use crate::measure::turns::Rounds;
 use crate::measure::{self, QuietCores, Sampler, turns};
-use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample};
+use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample, Setting};
 use crate::plan::{Blocks as PlannedBlocks, FOR_A_VERDICT};
 use crate::stats;
 use crate::store::{End, Record};
@@ -248,20 +249,26 @@ impl<'a> Blocks<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Visited, Stop> {
         let mut order = order(self.prepared.header.seed, block, attempt);
-        let mut groups = self.prepared.groups.clone();
-        groups.shuffle(&mut order);
+        let groups = ordered(self.prepared.groups.clone(), &mut order);
         let of: usize = groups.iter().map(|group| group.cells.len()).sum();
+        // What the quiet machine does is known of one and the same setting.
+        self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
+        let mut now = None;
         let quiet = self.prepared.sampler.quiet_cores().map_err(stop)?;
         let mut visited = Visited::default();
         for group in groups {
             if self.out_of_time() {
                 return Err(Stop::End(End::TimeLimit));
             }
+            if group.setting != now {
+                self.switch(group.setting)?;
+                now = group.setting;
+            }
             let first = &self.prepared.header.cells[group.cells[0]].cell;
             observer.measuring(block, visited.done, of, first);
             let started = self.offset + self.began.elapsed();
             let outcomes = if group.takes_turns {
-                self.generation(&group.cells, quiet, &mut order, observer)?
+                self.generation(&group, quiet, &mut order, observer)?
             } else {
                 let index = group.cells[0];
                 vec![(index, self.measure(index, quiet, observer)?)]
@@ -289,11 +296,20 @@ impl<'a> Blocks<'a> {
                 record.append(&sample)?;
                 self.samples.push(sample);
                 if measured && self.prepared.header.profile {
+                    self.switch(self.prepared.header.cells[cell].cell.axes.setting)?;
                     self.profile((block, attempt, cell), record, observer)?;
                 }
             }
         }
         Ok(visited)
+    }
+
+    /// Switches the host, if settings of it are compared.
+    fn switch(&self, setting: Option<Setting>) -> Result<(), Stop> {
+        match (self.prepared.host.borrow_mut().as_mut(), setting) {
+            (Some(host), Some(setting)) => host.set(setting, "").map_err(|e| stop(e.into())),
+            _ => Ok(()),
+        }
     }
 
     fn is_hopeless(&self, index: usize) -> bool {
@@ -303,11 +319,14 @@ impl<'a> Blocks<'a> {
     /// A sample of each cell of a group by turns, or the cause of its failure.
     fn generation(
         &mut self,
-        group: &[usize],
+        group: &Group,
         quiet: QuietCores,
         order: &mut ChaCha8Rng,
         observer: &mut dyn Observer,
     ) -> Result<Vec<CellOutcome>, Stop> {
+        // Else it was done before.
+        let is_switched = group.setting.is_none();
+        let group = &group.cells;
         let (hopeless, tried): (Vec<usize>, Vec<usize>) =
             group.iter().partition(|cell| self.is_hopeless(**cell));
         let all = &self.prepared.header.cells;
@@ -316,10 +335,12 @@ impl<'a> Blocks<'a> {
             wanted: self.rounds(group, &cells),
             deadline: self.prepared.time_limit().map(|limit| self.began + limit),
         };
+        let mut host = self.prepared.host.borrow_mut();
+        let host = host.as_mut().filter(|_| is_switched);
         let measured = self
             .prepared
             .sampler
-            .generation(&cells, rounds, quiet, order)
+            .generation(&cells, rounds, quiet, order, host)
             .map_err(stop)?;
         let measured: Vec<_> = tried.into_iter().zip(measured).collect();
         let mut outcomes = Vec::with_capacity(group.len());
@@ -438,6 +459,17 @@ fn straight_failures(samples: &[Sample], cell: usize) -> Option<u32> {
     let failures = own.clone().count();
     own.all(failed)
         .then(|| u32::try_from(failures).unwrap_or(u32::MAX))
+}
+
+/// Groups in random order; those of one setting after each other, the settings in random order too.
+fn ordered(mut groups: Vec<Group>, order: &mut ChaCha8Rng) -> Vec<Group> {
+    groups.shuffle(order);
+    let mut settings: Vec<Option<Setting>> = groups.iter().map(|group| group.setting).collect();
+    settings.sort_unstable();
+    settings.dedup();
+    settings.shuffle(order);
+    groups.sort_by_key(|group| settings.iter().position(|s| *s == group.setting));
+    groups
 }
 
 /// What orders the cells of a block: the seed, the block and the attempt alone, so that a block that was

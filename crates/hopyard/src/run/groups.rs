@@ -1,7 +1,11 @@
 //! Which cells are measured side by side, by turns.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use crate::measure::turns::{MOST_CELLS, takes_turns};
-use crate::store::PlannedCell;
+use crate::model::{Cell, Setting, SwitchedBetween};
+use crate::store::{Header, PlannedCell};
 
 /// Cells that are visited together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,36 +14,76 @@ pub(super) struct Group {
     pub(super) cells: Vec<usize>,
     /// By turns, with their labs side by side; else it is one cell alone.
     pub(super) takes_turns: bool,
+    /// The setting that all of them are measured under. `None` where there are no settings, and where there are cells of both:
+    /// they are switched between turns.
+    pub(super) setting: Option<Setting>,
 }
 
 /// The groups of a run: cells of one load and peer are what is compared. Cells that cannot be built are in none.
-pub(super) fn groups(cells: &[PlannedCell], with_turns: bool) -> Vec<Group> {
+/// A cell's two settings are in one group where the host is switched between turns, and never otherwise.
+pub(super) fn of_run(header: &Header) -> Vec<Group> {
+    let settings = header.settings.as_ref();
+    let together = settings.is_none_or(|s| s.switched_between == SwitchedBetween::Turns);
+    groups(&header.cells, header.turn_ns.is_some(), together)
+}
+
+fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for (index, planned) in cells.iter().enumerate() {
-        let cell = &planned.cell;
-        if planned.unsupported.is_some() {
+    for unit in units(cells, together) {
+        let cell = &cells[unit[0]].cell;
+        let takes_turns = with_turns && takes_turns(cell);
+        if !takes_turns {
+            groups.extend(unit.into_iter().map(|index| Group {
+                cells: vec![index],
+                takes_turns,
+                setting: cells[index].cell.axes.setting,
+            }));
             continue;
         }
-        let takes_turns = with_turns && takes_turns(cell);
         let same = |other: &usize| {
             let other = &cells[*other].cell;
-            (other.load, other.peer) == (cell.load, cell.peer)
+            let alike = together || other.axes.setting == cell.axes.setting;
+            alike && (other.load, other.peer) == (cell.load, cell.peer)
         };
         let open = groups.iter_mut().rfind(|group| {
-            takes_turns
-                && group.takes_turns
-                && group.cells.len() < MOST_CELLS
+            group.takes_turns
+                && group.cells.len() + unit.len() <= MOST_CELLS
                 && group.cells.iter().all(same)
         });
         match open {
-            Some(group) => group.cells.push(index),
+            Some(group) => group.cells.extend(unit),
             None => groups.push(Group {
-                cells: vec![index],
+                cells: unit,
                 takes_turns,
+                setting: cell.axes.setting.filter(|_| !together),
             }),
         }
     }
     groups
+}
+
+/// The cells that can be built, those of two settings and otherwise alike as one where they are to be `together`.
+fn units(cells: &[PlannedCell], together: bool) -> Vec<Vec<usize>> {
+    let mut units: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<Cell, usize> = HashMap::new();
+    for (index, planned) in cells.iter().enumerate() {
+        if planned.unsupported.is_some() {
+            continue;
+        }
+        let mut alike = planned.cell.clone();
+        if !together || alike.axes.setting.take().is_none() {
+            units.push(vec![index]);
+            continue;
+        }
+        match places.entry(alike) {
+            Entry::Occupied(place) => units[*place.get()].push(index),
+            Entry::Vacant(place) => {
+                place.insert(units.len());
+                units.push(vec![index]);
+            }
+        }
+    }
+    units
 }
 
 #[cfg(test)]
@@ -77,7 +121,7 @@ mod tests {
         ];
         cells[4].unsupported = Some("no netkit".to_owned());
         let of = |with_turns| {
-            let groups = groups(&cells, with_turns);
+            let groups = groups(&cells, with_turns, true);
             groups
                 .into_iter()
                 .map(|group| (group.cells, group.takes_turns))
@@ -100,10 +144,66 @@ mod tests {
         let cells: Vec<_> = (0..=MOST_CELLS)
             .map(|_| planned("veth", LoadKind::TcpRr))
             .collect();
-        let sizes: Vec<_> = groups(&cells, true)
+        let sizes: Vec<_> = groups(&cells, true, true)
             .iter()
             .map(|group| group.cells.len())
             .collect();
         assert_eq!(sizes, [MOST_CELLS, 1]);
+    }
+
+    #[test]
+    fn both_settings_of_a_cell_are_in_one_group_or_in_two() {
+        let of = |setting, path: &str, load| {
+            let mut cell = planned(path, load);
+            cell.cell.axes.setting = Some(setting);
+            cell
+        };
+        let mut cells = Vec::new();
+        for setting in Setting::ALL {
+            cells.extend(
+                (0..MOST_CELLS - 1).map(|n| of(setting, &format!("path{n}"), LoadKind::TcpRr)),
+            );
+            cells.push(of(setting, "veth", LoadKind::UdpFlood));
+        }
+        // Made-up paths take no turns.
+        for planned in &mut cells {
+            let n: u32 = planned
+                .cell
+                .path
+                .trim_start_matches("path")
+                .parse()
+                .unwrap_or(0);
+            planned.cell.path = "veth".to_owned();
+            planned.cell.axes.mtu_bytes = 1500 + n;
+        }
+        let setting = |index: &usize| cells[*index].cell.axes.setting;
+        let together = groups(&cells, true, true);
+        for group in &together {
+            assert!(group.cells.len() <= MOST_CELLS);
+            let of = |wanted| {
+                group
+                    .cells
+                    .iter()
+                    .filter(|c| setting(c) == Some(wanted))
+                    .count()
+            };
+            if group.takes_turns {
+                assert_eq!((of(Setting::A), group.setting), (of(Setting::B), None));
+            } else {
+                assert_eq!(group.setting, setting(&group.cells[0]));
+            }
+        }
+        assert_eq!(together.len(), 4);
+        let apart = groups(&cells, true, false);
+        for group in &apart {
+            assert!(group.setting.is_some());
+            assert!(
+                group
+                    .cells
+                    .iter()
+                    .all(|cell| setting(cell) == group.setting)
+            );
+        }
+        assert_eq!(apart.len(), 4);
     }
 }

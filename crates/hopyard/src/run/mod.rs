@@ -6,6 +6,7 @@ mod resume;
 mod survey;
 mod tried;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,8 +16,9 @@ use crate::assess;
 use crate::lab;
 use crate::measure::{self, Sampler, turns};
 use crate::meter;
-use crate::model::{Cell, ProfileWindow, Sample};
+use crate::model::{Cell, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween};
 use crate::plan::{self, Expanded, FOR_A_VERDICT, Plan};
+use crate::settings::Host;
 use crate::signals;
 use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
 
@@ -40,6 +42,9 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
+    /// A gate could decide nothing.
+    #[error("{0}")]
+    Gate(String),
     /// There is nothing to go on with.
     #[error("cannot go on with {run}: {why}")]
     Resume {
@@ -64,6 +69,7 @@ impl Error {
             Self::Plan(_)
             | Self::Nothing(_)
             | Self::Base { .. }
+            | Self::Gate(_)
             | Self::Resume { .. }
             | Self::Store(_) => true,
             Self::Measure(error) => error.is_request(),
@@ -101,6 +107,8 @@ pub struct Prepared {
     pub header: Header,
     /// What is there already, of a run that goes on.
     before: Option<resume::Before>,
+    /// The host, where settings of it are compared. Restored when it is dropped.
+    host: RefCell<Option<Host>>,
 }
 
 /// A seed nobody chose.
@@ -141,7 +149,11 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     }
     let started = jiff::Timestamp::now();
     let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-    let header = Header {
+    let environment = meter::environment::capture(&sampler.meter);
+    let turn_ns = (plan.takes_turns() && sampler.has_turns()).then(|| ns(turns::WINDOW));
+    // Last of what is tried: from here on the host is to be restored.
+    let mut host = plan.settings.clone().map(Host::new);
+    let mut header = Header {
         schema: store::SCHEMA.to_owned(),
         id: id(&started, &plan.name),
         plan: plan.name.clone(),
@@ -160,26 +172,59 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         time_limit_ns: plan.time_limit.map(ns),
         profile: false,
         decide: plan.decide,
-        turn_ns: (plan.takes_turns() && sampler.has_turns()).then(|| ns(turns::WINDOW)),
+        turn_ns,
         published: plan.published.clone(),
         offloads: None,
+        settings: None,
+        fail_on: plan.fail_on,
         left_out,
         cells,
-        environment: meter::environment::capture(&sampler.meter),
+        environment,
     };
     assess::check_base(&header).map_err(|why| Error::Base {
         base: plan.base.clone().unwrap_or_default(),
         why,
     })?;
+    check_gate(&header)?;
     if signals::interrupted() {
         return Err(measure::Error::Interrupted.into());
     }
+    if let (Some(host), Some(commands)) = (&mut host, &plan.settings) {
+        header.settings = Some(pilot(host, commands, turn_ns.is_some())?);
+    }
     Ok(Prepared {
         sampler,
-        groups: groups::groups(&header.cells, header.turn_ns.is_some()),
+        groups: groups::of_run(&header),
         header,
         before: None,
+        host: RefCell::new(host),
     })
+}
+
+/// Tries the commands of two settings, and chooses when to switch.
+fn pilot(
+    host: &mut Host,
+    commands: &Settings,
+    with_turns: bool,
+) -> Result<SettingsReport, measure::Error> {
+    let (between, switch) = host.pilot()?;
+    Ok(SettingsReport {
+        commands: commands.clone(),
+        switched_between: if with_turns {
+            between
+        } else {
+            SwitchedBetween::Generations
+        },
+        switch_s: switch.as_secs_f64(),
+    })
+}
+
+/// Checks that a gate, if one was asked for, can decide anything.
+///
+/// # Errors
+/// It cannot.
+pub fn check_gate(header: &Header) -> Result<(), Error> {
+    assess::check_gate(header).map_err(Error::Gate)
 }
 
 /// When and what; the name of a directory.
@@ -195,7 +240,7 @@ impl Prepared {
     #[must_use]
     pub fn block_estimate(&self) -> Duration {
         let cells = self.header.cells.iter();
-        cells
+        let measuring: Duration = cells
             .filter(|c| c.unsupported.is_none())
             .map(|c| {
                 let extra = lab::path(&c.cell.path).map(lab::Path::extra_time);
@@ -212,7 +257,25 @@ impl Prepared {
                 }
                 each
             })
-            .sum()
+            .sum();
+        measuring + self.switching_estimate()
+    }
+
+    /// How long the switches of a block from one setting to the other take, roughly.
+    fn switching_estimate(&self) -> Duration {
+        let Some(settings) = &self.header.settings else {
+            return Duration::ZERO;
+        };
+        let switches = |group: &groups::Group| {
+            if group.setting.is_none() && group.takes_turns {
+                2 * (turns::rounds(self.sampler.window) + 2)
+            } else {
+                0
+            }
+        };
+        // And before each half of the block.
+        let count = 3 + self.groups.iter().map(switches).sum::<u32>();
+        Duration::from_secs_f64(settings.switch_s).saturating_mul(count)
     }
 
     /// How long all that is still to be measured takes at most, roughly.
@@ -257,9 +320,15 @@ impl Prepared {
             ),
         };
         let outcome = self.measure(&mut samples, &mut profiles, &mut writer, observer);
-        let (end, failure) = match outcome {
-            Ok(end) => (Some(end), None),
-            Err(error) => (None, Some(error)),
+        let restored = self.restore();
+        let (end, failure) = match (outcome, restored) {
+            (Ok(end), Ok(())) => (Some(end), None),
+            (Ok(end), Err(error)) => (Some(end), Some(error)),
+            (Err(error), Ok(())) => (None, Some(error)),
+            (Err(error), Err(other)) => {
+                observer.note(&crate::chain(&other));
+                (None, Some(error))
+            }
         };
         let run = Run {
             header: self.header,
@@ -268,6 +337,14 @@ impl Prepared {
             end,
         };
         Ok((run, failure))
+    }
+
+    /// Restores the host, where settings of it were compared.
+    fn restore(&self) -> Result<(), Error> {
+        match self.host.borrow_mut().as_mut().map(Host::restore) {
+            None | Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(measure::Error::from(error).into()),
+        }
     }
 
     /// Carries it out for somebody else to keep.

@@ -1,13 +1,15 @@
 //! Going on with a run that ended early, as if it had not.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use super::groups::groups;
+use super::groups::of_run;
 use super::{Error, LabKey, Prepared, try_labs};
 use crate::measure::{self, Sampler};
 use crate::meter;
-use crate::model::{Cell, Environment, ProfileWindow, Sample};
+use crate::model::{Cell, Environment, ProfileWindow, Sample, Settings};
+use crate::settings::Host;
 use crate::store::{self, End, Header, Writer};
 
 /// What a run has done so far.
@@ -19,11 +21,16 @@ pub(super) struct Before {
 }
 
 /// Checks that a run can go on where it ended: the same machine and kernel, and every lab builds still. A
-/// time limit counts from now.
+/// time limit counts from now. Commands that make settings are those given now, and have to be those that the run began
+/// with: what a directory holds is never run.
 ///
 /// # Errors
 /// It was carried out to its end, is under way, or this is no place to go on with it; nothing has changed.
-pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared, Error> {
+pub fn resume(
+    directory: &Path,
+    time_limit: Option<Duration>,
+    settings: Option<&Settings>,
+) -> Result<Prepared, Error> {
     let refused = refused(directory);
     // Locked first: what is read afterwards stays as it is.
     let writer = Writer::open(directory)?;
@@ -32,6 +39,8 @@ pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared
     if run.end == Some(End::Complete) {
         return Err(refused("it was carried out to its end".to_owned()));
     }
+    let begun = header.settings.as_ref().map(|used| &used.commands);
+    same_settings(begun, settings).map_err(&refused)?;
     let span = Duration::from_nanos;
     let sampler = Sampler::new(span(header.window_ns), span(header.warm_up_ns))?;
     let here = meter::environment::capture(&sampler.meter);
@@ -44,7 +53,8 @@ pub fn resume(directory: &Path, time_limit: Option<Duration>) -> Result<Prepared
     }
     Ok(Prepared {
         sampler,
-        groups: groups(&header.cells, header.turn_ns.is_some()),
+        groups: of_run(&header),
+        host: RefCell::new(settings.cloned().map(Host::new)),
         header,
         before: Some(Before {
             writer,
@@ -82,6 +92,24 @@ fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
         Some((what, then, now)) => Err(format!(
             "it was begun on {what} `{then}`, this is `{now}`: begin a run of its own"
         )),
+    }
+}
+
+/// Are the commands given now those that the run began with?
+fn same_settings(then: Option<&Settings>, now: Option<&Settings>) -> Result<(), String> {
+    match (then, now) {
+        (then, now) if then == now => Ok(()),
+        (None, _) => Err("it compares no settings: leave out --a, --b and --restore".to_owned()),
+        (Some(then), _) => {
+            let restore = then.restore.as_ref();
+            let restore =
+                restore.map_or_else(String::new, |command| format!(" --restore {command:?}"));
+            Err(format!(
+                "it compares two settings, and commands are not taken from its directory: if you trust them, give those \
+                 that it was begun with, --a {:?} --b {:?}{restore}",
+                then.a, then.b
+            ))
+        }
     }
 }
 

@@ -9,6 +9,9 @@ use crate::model::{AXES, Axes, Base, Outcome, ProfileWindow, Sample};
 use crate::plan::{Blocks, WINDOW};
 use crate::units::CONFIDENCE;
 
+/// Shares that a gate may let through.
+const LOSS: RangeInclusive<f64> = 0.0..=1.0;
+
 /// Longer than any run is under way, ns; below it spans can be added up.
 const LONGEST_NS: u64 = 1 << 60;
 /// More often than a block is ever begun anew.
@@ -44,6 +47,9 @@ pub(crate) fn header(header: &Header) -> Result<(), String> {
         Base::parse(base)
             .map(drop)
             .map_err(|e| format!("base: {e}"))?;
+    }
+    if let Some(loss) = header.fail_on {
+        within("fail_on", loss, &LOSS)?;
     }
     machine(header)?;
     let mut before = HashSet::new();

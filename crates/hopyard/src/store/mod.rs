@@ -27,6 +27,7 @@ pub use writer::Writer;
 
 use crate::model::{
     Cell, CpuTolerance, Environment, Feature, OffloadSurvey, ProfileWindow, Published, Sample,
+    SettingsReport,
 };
 
 /// Version of the files.
@@ -107,6 +108,12 @@ pub struct Header {
     /// What the plan's report published, a table each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
+    /// The two settings of the host that are compared. A record: nothing that reads it runs the commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsReport>,
+    /// The share that may be lost against the base, where the run is a gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_on: Option<f64>,
     /// What the kernel makes of combinations of offloads, where the run is a sweep of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<OffloadSurvey>,
@@ -269,6 +276,8 @@ mod tests {
             decide: None,
             published: Vec::new(),
             offloads: None,
+            settings: None,
+            fail_on: Some(0.03),
             left_out: Vec::new(),
             cells: vec![planned()],
             environment: environment::capture(&CpuMeter::new().unwrap()),

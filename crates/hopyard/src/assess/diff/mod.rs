@@ -6,7 +6,6 @@
 
 mod apart;
 mod facts;
-mod gate;
 mod samples;
 #[cfg(test)]
 mod tests;
@@ -21,7 +20,8 @@ use crate::model::{
 use crate::stats::{self, Comparison, Judged, Verdict};
 use crate::store::Run;
 
-use super::quantities::{QUANTITIES, Quantity};
+use super::gate::{Guarded, Ruling};
+use super::quantities::{QUANTITIES, Quantity, is_said_twice};
 use super::verdicts::verdict_of;
 use samples::{Found, Series, Side};
 
@@ -72,6 +72,15 @@ struct Entry {
     comparison: Comparison,
 }
 
+impl Entry {
+    fn guarded(&self) -> Guarded<'_> {
+        Guarded {
+            quantity: self.quantity,
+            comparison: &self.comparison,
+        }
+    }
+}
+
 /// Compares run `b` with run `a`.
 ///
 /// # Errors
@@ -99,7 +108,8 @@ pub fn diff(a: &Run, b: &Run, ask: &Ask) -> Result<DiffReport, Refused> {
     let judged = stats::judge(&comparisons, margin, confidence);
     let gate = ask.fail_on.map(|loss| {
         let detectable: Vec<f64> = judged.iter().map(|j| j.smallest_detectable).collect();
-        gate::Ruling::of(&entries, &detectable, loss, confidence)
+        let guarded: Vec<Guarded<'_>> = entries.iter().map(Entry::guarded).collect();
+        Ruling::of(&guarded, &detectable, loss, confidence)
     });
     for (at, (entry, judged)) in entries.into_iter().zip(judged).enumerate() {
         let name = entry.quantity.name.to_owned();
@@ -266,15 +276,11 @@ impl Table {
     }
 }
 
-/// What is compared of a load: what the verdicts of a run are about, each once. Packets are bytes over
-/// their size, so that a comparison of either is that of the other; the report shows bytes, and CPU per packet.
+/// What is compared of a load: what the verdicts of a run are about, each once.
 fn quantities(load: LoadKind) -> impl Iterator<Item = &'static Quantity> {
-    let said_twice = move |q: &Quantity| {
-        load == LoadKind::UdpStream && matches!(q.name, "packets_per_s" | "cpu_ns_per_byte")
-    };
     QUANTITIES
         .iter()
-        .filter(move |q| q.compared && q.applies(load) && !said_twice(q))
+        .filter(move |q| q.compared && q.applies(load) && !is_said_twice(q, load))
 }
 
 fn compared(entry: Entry, judged: Judged, quick_look: bool) -> QuantityDiff {

@@ -72,6 +72,8 @@ pub(crate) fn run(paths: &[&str]) -> Run {
         turn_ns: None,
         decide: None,
         offloads: None,
+        settings: None,
+        fail_on: None,
         base: Some("veth".into()),
         base_asked: false,
         needs: Vec::new(),

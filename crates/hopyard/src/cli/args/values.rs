@@ -8,6 +8,14 @@ pub(super) fn base(text: &str) -> Result<String, String> {
     crate::plan::base(text).map_err(|e| e.to_string())
 }
 
+/// A command for `sh -c`.
+pub(super) fn command(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("an empty command: `true` does nothing".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// `--need`: something that a path must offer, or nothing at all, whatever the run asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {

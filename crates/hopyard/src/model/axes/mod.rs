@@ -17,7 +17,7 @@ pub(crate) use registry::tests::OTHERS;
 pub use registry::{AXES, MOST_FLOWS, axis};
 pub use values::{
     Attach, Containers, Cpus, Distribution, Family, Hook, Join, OffloadFlag, Placement, Rate,
-    Scheduler, Segments, Steering, Switch,
+    Scheduler, Segments, Setting, Steering, Switch,
 };
 
 use super::{LoadKind, Peer, SearchFor, Start};
@@ -134,6 +134,9 @@ pub struct Axes {
     /// Transmit checksum offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tx_checksum: Option<Switch>,
+    /// Which of two settings of this host, where a run compares two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<Setting>,
 }
 
 /// A rate that is there, if as `null`: none is a rate too, and what does not apply is not there at all.
@@ -179,6 +182,7 @@ impl Default for Axes {
             gro: None,
             lro: None,
             tx_checksum: None,
+            setting: None,
         }
     }
 }

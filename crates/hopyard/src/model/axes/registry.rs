@@ -3,7 +3,7 @@
 use super::kinds::{choice_axis, count_axis, offload_axis, size_axis};
 use super::values::{
     ATTACHES, CONTAINERS, DISTRIBUTIONS, FAMILIES, HOOKS, JOINS, PLACEMENTS, SCHEDULERS, SEGMENTS,
-    STEERINGS, SWITCHES, choice,
+    SETTINGS, STEERINGS, SWITCHES, choice,
 };
 use super::{Axes, Axis, AxisError, Decides};
 use crate::model::{LoadKind, Peer, UnknownName};
@@ -354,6 +354,21 @@ pub static AXES: &[Axis] = &[
     offload_axis!(gro, "generic receive offload on every device"),
     offload_axis!(lro, "large receive offload on every device"),
     offload_axis!(tx_checksum, "transmit checksum offload on every device"),
+    Axis {
+        name: "setting",
+        summary: "one of two settings of this host, which the commands of --a and --b make",
+        values: "a, b (given by --a and --b alone)",
+        set: |axes, text| {
+            axes.setting = Some(choice("setting", &text.to_uppercase(), &SETTINGS)?);
+            Ok(())
+        },
+        show: |axes| axes.setting.map(|setting| setting.to_string()),
+        clear: |axes| axes.setting = None,
+        fits: |_, _| true,
+        of_path: false,
+        decides: Decides::Traffic,
+        counts: false,
+    },
 ];
 
 #[cfg(test)]

@@ -157,6 +157,32 @@ impl Switch {
     }
 }
 
+/// One of two settings of this host that are compared in one run; what each does is a command's business.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Setting {
+    /// The one compared with.
+    A,
+    /// The one that is compared.
+    B,
+}
+
+impl Setting {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::A, Self::B];
+
+    /// Its name on the command line, in JSON and in the environment of its command.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::B => "b",
+        }
+    }
+}
+
 /// The rate of the wire in bit/s of Ethernet frames (without FCS); `None` leaves it unshaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -235,6 +261,7 @@ pub(super) const ATTACHES: [(&str, Attach); 3] = [
     ("macvtap", Attach::Macvtap),
 ];
 pub(super) const HOOKS: [(&str, Hook); 2] = [("tcx", Hook::Tcx), ("clsact", Hook::Clsact)];
+pub(super) const SETTINGS: [(&str, Setting); 2] = [("A", Setting::A), ("B", Setting::B)];
 pub(super) const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
@@ -262,6 +289,7 @@ shown_as!(
     Attach: ATTACHES,
     Hook: HOOKS,
     Switch: SWITCHES,
+    Setting: SETTINGS,
 );
 
 impl fmt::Display for Cpus {

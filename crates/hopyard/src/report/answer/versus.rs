@@ -114,7 +114,7 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
         (true, _) => {
             let sizes = all
                 .iter()
-                .map(|(who, v, _)| (who.clone(), v.smallest_detectable));
+                .map(|(who, v, _)| (who.clone(), v.smallest_detectable.unwrap_or(f64::INFINITY)));
             let sizes: Vec<(String, f64)> = sizes.collect();
             format!(
                 "No difference from {base} is shown: {}.",

@@ -3,7 +3,8 @@
 use crate::model::{CellDiff, Change, DiffReport, QuantityDiff};
 use crate::plain;
 use crate::report::document::Block;
-use crate::report::number::{chosen_percent, rough};
+use crate::report::gate;
+use crate::report::number::rough;
 use crate::report::quantity::{show_all, words};
 use crate::stats::{Estimate, Verdict};
 
@@ -95,45 +96,8 @@ fn tally(report: &DiffReport) -> String {
 
 /// What the gate says, and what it could have seen.
 pub(super) fn gate(report: &DiffReport) -> Option<Block> {
+    let all = report.cells.iter().flat_map(|c| c.comparisons.values());
+    let caught: Vec<f64> = all.filter_map(|q| q.gate_catches_ratio).collect();
     let gate = report.gate.as_ref()?;
-    let loss = chosen_percent(gate.fail_on_ratio);
-    let outcome = if gate.failed {
-        format!(
-            "Gate: FAILED. {} of {} comparisons are shown to be worse by more than {loss}.",
-            gate.tripped, gate.comparisons
-        )
-    } else if gate.undecided {
-        let needed = gate.blocks_needed.map_or_else(String::new, |blocks| {
-            format!(" Some {blocks} blocks in each run would be enough.")
-        });
-        format!(
-            "Gate: UNDECIDED. None of {} comparisons is shown to be worse by more than {loss}, but {} are too noisy to \
-             show it.{needed}",
-            gate.comparisons, gate.blind
-        )
-    } else {
-        format!(
-            "Gate: passed. None of {} comparisons is shown to be worse by more than {loss}.",
-            gate.comparisons
-        )
-    };
-    let caught: Vec<f64> = report
-        .cells
-        .iter()
-        .flat_map(|c| c.comparisons.values())
-        .filter_map(|q| q.gate_catches_ratio)
-        .collect();
-    let percent = |share: f64| format!("{} %", rough(100.0 * share));
-    let least = caught.iter().copied().reduce(f64::min);
-    let reach = least.zip(caught.iter().copied().reduce(f64::max)).map_or_else(
-        || " It could have caught none.".to_owned(),
-        |(least, most)| {
-            format!(
-                " Four times out of five it catches a loss of {} where it sees best, of {} where worst.",
-                percent(least),
-                percent(most)
-            )
-        },
-    );
-    Some(Block::Paragraph(format!("{outcome}{reach}")))
+    Some(gate::block(gate, " in each run", &caught))
 }

@@ -71,7 +71,7 @@ fn what_is_not_told_apart_says_how_long_it_would_take() {
             ];
             // Twice 5 % on the scale of logarithms: four times as long.
             let open = choice.best[1].versus.get_mut("goodput_bps").unwrap();
-            open.smallest_detectable = 0.1025;
+            open.smallest_detectable = Some(0.1025);
         },
         &[],
         &[],

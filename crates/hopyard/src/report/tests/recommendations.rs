@@ -18,6 +18,8 @@ pub(super) fn versus(
         ratio: fixture::estimate(ratio, 0.02),
         verdict: Some(verdict),
         smallest_detectable: Some(0.05),
+        trips_gate: None,
+        gate_catches_ratio: None,
     };
     (quantity.to_owned(), report)
 }

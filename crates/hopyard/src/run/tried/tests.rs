@@ -2,7 +2,7 @@ use super::*;
 use crate::model::{AXES, Containers, OTHERS, axis};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
-const OF_THE_TRAFFIC: [&str; 10] = [
+const OF_THE_TRAFFIC: [&str; 11] = [
     "message_size",
     "request_size",
     "response_size",
@@ -13,6 +13,7 @@ const OF_THE_TRAFFIC: [&str; 10] = [
     "distribution",
     "search",
     "start",
+    "setting",
 ];
 
 /// Axes by which the generator's loops differ where there is no path at all.

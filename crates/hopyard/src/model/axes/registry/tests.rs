@@ -2,7 +2,7 @@ use super::*;
 use crate::model::{Axes, Rate};
 
 /// A value of each axis that is not its default.
-pub(crate) const OTHERS: [(&str, &str); 34] = [
+pub(crate) const OTHERS: [(&str, &str); 35] = [
     ("flows", "8"),
     ("containers", "own"),
     ("message_size", "128KiB"),
@@ -37,6 +37,7 @@ pub(crate) const OTHERS: [(&str, &str); 34] = [
     ("gro", "on"),
     ("lro", "off"),
     ("tx_checksum", "on"),
+    ("setting", "b"),
 ];
 
 /// All of them.

@@ -5,10 +5,17 @@
 //! the false discovery rate is the chance of any: the gate fails by mistake with a probability of at most
 //! 1 − confidence, however many cells there are. Where one cell is worse, the gate is right to fail.
 
-use super::Entry;
+use super::quantities::Quantity;
 use crate::model::Gate;
-use crate::stats;
+use crate::stats::{self, Comparison};
 use crate::units::float;
+
+/// A comparison that the gate looks at: the new over the old.
+#[derive(Clone, Copy)]
+pub(super) struct Guarded<'a> {
+    pub(super) quantity: &'static Quantity,
+    pub(super) comparison: &'a Comparison,
+}
 
 /// What the gate finds, in the order of the table.
 pub(super) struct Ruling {
@@ -25,13 +32,13 @@ impl Ruling {
     /// `smallest_detectable` as [`stats::judge`] states them. The gate is blind to a comparison where that is larger than the
     /// loss, unless the comparison shows all the same that no such loss is there.
     pub(super) fn of(
-        entries: &[Entry],
+        entries: &[Guarded<'_>],
         smallest_detectable: &[f64],
         loss: f64,
         confidence: f64,
     ) -> Self {
         let p: Vec<f64> = entries.iter().map(|e| p_worse(e, loss)).collect();
-        let blind: Vec<(&Entry, f64)> = entries
+        let blind: Vec<(&Guarded<'_>, f64)> = entries
             .iter()
             .zip(smallest_detectable.iter().copied())
             .filter(|(entry, detectable)| {
@@ -51,6 +58,15 @@ impl Ruling {
         }
     }
 
+    /// The same where there are too few blocks for a verdict: nothing is shown, and nothing can be seen.
+    pub(super) fn without_verdicts(mut self) -> Self {
+        self.tripped.fill(false);
+        self.catches.fill(None);
+        self.blind = self.tripped.len();
+        self.blocks_needed = None;
+        self
+    }
+
     pub(super) fn report(&self) -> Gate {
         let tripped = self.tripped.iter().filter(|t| **t).count();
         Gate {
@@ -59,21 +75,21 @@ impl Ruling {
             comparisons: self.tripped.len(),
             tripped,
             blind: self.blind,
-            undecided: tripped == 0 && self.blind > 0,
+            undecided: tripped == 0 && (self.blind > 0 || self.tripped.is_empty()),
             blocks_needed: self.blocks_needed,
         }
     }
 }
 
 /// A rate that is lower by the loss, or a cost that is higher by it.
-fn bound(entry: &Entry, loss: f64) -> f64 {
+fn bound(entry: &Guarded<'_>, loss: f64) -> f64 {
     match entry.quantity.more_is_better() {
         Some(true) => 1.0 - loss,
         _ => 1.0 + loss,
     }
 }
 
-fn p_worse(entry: &Entry, loss: f64) -> f64 {
+fn p_worse(entry: &Guarded<'_>, loss: f64) -> f64 {
     let bound = bound(entry, loss);
     match entry.quantity.more_is_better() {
         Some(true) => entry.comparison.p_below(bound),
@@ -83,7 +99,7 @@ fn p_worse(entry: &Entry, loss: f64) -> f64 {
 }
 
 /// The other side of the same test: small where the loss is shown to be less than what is let through.
-fn p_not_worse(entry: &Entry, loss: f64) -> f64 {
+fn p_not_worse(entry: &Guarded<'_>, loss: f64) -> f64 {
     let bound = bound(entry, loss);
     match entry.quantity.more_is_better() {
         Some(true) => entry.comparison.p_above(bound),
@@ -92,10 +108,10 @@ fn p_not_worse(entry: &Entry, loss: f64) -> f64 {
     }
 }
 
-/// How many blocks each run would need for the gate to see the loss in all of these, by the square law of standard errors.
+/// How many blocks, in each run where there are two, it takes for the gate to see the loss in all of these, by the square law of standard errors.
 /// `None` where there are none, or nobody can tell.
-fn blocks_needed(blind: &[(&Entry, f64)], loss: f64) -> Option<u32> {
-    let blocks = |(entry, detectable): &(&Entry, f64)| {
+fn blocks_needed(blind: &[(&Guarded<'_>, f64)], loss: f64) -> Option<u32> {
+    let blocks = |(entry, detectable): &(&Guarded<'_>, f64)| {
         let blocks = float(entry.comparison.ratio.n as u64);
         (detectable.ln_1p() / loss.ln_1p()).powi(2) * blocks
     };
@@ -109,7 +125,7 @@ fn blocks_needed(blind: &[(&Entry, f64)], loss: f64) -> Option<u32> {
     (most.is_finite() && most < 1e6).then_some(whole)
 }
 
-fn catches(entry: &Entry, loss: f64, table_confidence: f64) -> Option<f64> {
+fn catches(entry: &Guarded<'_>, loss: f64, table_confidence: f64) -> Option<f64> {
     let comparison = &entry.comparison;
     let df = comparison.df.floor().max(1.0);
     let beyond = stats::one_sided_detectable(comparison.se_log, df, table_confidence, stats::POWER);

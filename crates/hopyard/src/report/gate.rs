@@ -1,0 +1,51 @@
+//! What a gate says, of two runs or of one.
+
+use super::document::Block;
+use super::number::{chosen_percent, rough};
+use crate::model::{Gate, RunReport};
+
+/// That of a run, if it has one.
+pub(super) fn of_run(report: &RunReport) -> Option<Block> {
+    let all = report.cells.iter().flat_map(|c| c.verdicts.values());
+    let caught: Vec<f64> = all.filter_map(|v| v.gate_catches_ratio).collect();
+    Some(block(report.gate.as_ref()?, "", &caught))
+}
+
+/// What the gate says, and what it could have seen. `place`: where more blocks would help; `caught`: the smallest loss that each
+/// comparison catches.
+pub(super) fn block(gate: &Gate, place: &str, caught: &[f64]) -> Block {
+    let loss = chosen_percent(gate.fail_on_ratio);
+    let outcome = if gate.failed {
+        format!(
+            "Gate: FAILED. {} of {} comparisons are shown to be worse by more than {loss}.",
+            gate.tripped, gate.comparisons
+        )
+    } else if gate.undecided {
+        let needed = gate.blocks_needed.map_or_else(String::new, |blocks| {
+            format!(" Some {blocks} blocks{place} would be enough.")
+        });
+        format!(
+            "Gate: UNDECIDED. None of {} comparisons is shown to be worse by more than {loss}, but {} are too noisy to \
+             show it.{needed}",
+            gate.comparisons, gate.blind
+        )
+    } else {
+        format!(
+            "Gate: passed. None of {} comparisons is shown to be worse by more than {loss}.",
+            gate.comparisons
+        )
+    };
+    let percent = |share: f64| format!("{} %", rough(100.0 * share));
+    let least = caught.iter().copied().reduce(f64::min);
+    let reach = least.zip(caught.iter().copied().reduce(f64::max)).map_or_else(
+        || " It could have caught none.".to_owned(),
+        |(least, most)| {
+            format!(
+                " Four times out of five it catches a loss of {} where it sees best, of {} where worst.",
+                percent(least),
+                percent(most)
+            )
+        },
+    );
+    Block::Paragraph(format!("{outcome}{reach}"))
+}

@@ -1,0 +1,352 @@
+//! `hopyard run --a --b`: two settings of the host in one run; `--fail-on` in a run.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::cli::{Running, Said, hopyard, run};
+use crate::support::host::unharmed;
+use crate::support::plan::Room;
+use crate::support::{alone, beside, until};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A command that writes down its setting and how many labs stand, then does something more.
+fn logged(room: &Room, more: &str) -> String {
+    let log = room.name("log");
+    format!("echo \"$HOPYARD_SETTING $(printf %s \"$HOPYARD_LABS\" | grep -c .)\" >> {log}; {more}")
+}
+
+/// What the commands wrote down.
+fn log(room: &Room) -> Vec<String> {
+    let text = std::fs::read_to_string(room.at("log")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn restored(room: &Room) -> usize {
+    std::fs::read_to_string(room.at("restored")).map_or(0, |text| text.lines().count())
+}
+
+/// A run of one path that compares two settings, in a room's `run`.
+fn compare<'a>(room: &Room, a: &'a str, b: &'a str, more: &[&str]) -> Vec<String> {
+    let restore = format!("echo >> {}", room.name("restored"));
+    let what = ["run", "--paths", "veth", "--window", "50ms", "--json"];
+    let out = room.name("run");
+    let commands = ["--out", &out, "--a", a, "--b", b, "--restore", &restore];
+    [&what[..], &commands, more]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+fn start(arguments: &[String]) -> Running {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    Running::start(hopyard(&arguments))
+}
+
+fn cell<'a>(report: &'a Value, setting: &str) -> &'a Value {
+    let cells = report["cells"].as_array().unwrap();
+    let of = |cell: &&Value| cell["axes"]["setting"] == setting;
+    cells
+        .iter()
+        .find(of)
+        .unwrap_or_else(|| panic!("{report:#}"))
+}
+
+/// Limits the sender's device in each of the labs that are measured next.
+const SLOW: &str = "echo \"$HOPYARD_LABS\" | while read -r path peer load spaces; do \
+     for space in $spaces; do case $space in a=*) nsenter --net=${space#a=} \
+     tc qdisc replace dev eth0 root tbf rate 20mbit burst 32k latency 50ms || exit;; esac; done; done";
+
+/// B limits the senders of its own labs to 20 Mbit/s, of the hundreds that A has: found, and the gate fails.
+#[test]
+fn a_setting_that_slows_its_labs_is_found_and_fails_the_gate() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let loads = ["--loads", "udp_stream", "--blocks", "8", "--fail-on", "3%"];
+        let said = start(&compare(
+            &room,
+            &logged(&room, "true"),
+            &logged(&room, SLOW),
+            &loads,
+        ))
+        .wait();
+        said.exits(1);
+        let report = said.json();
+        let settings = &report["run"]["settings"];
+        assert_eq!(report["run"]["base"], "setting=a");
+        assert!(
+            settings["b"].as_str().unwrap().contains("tbf"),
+            "{settings}"
+        );
+        let (a, b) = (cell(&report, "a"), cell(&report, "b"));
+        assert!(a["verdicts"].as_object().unwrap().is_empty(), "{a:#}");
+        let verdict = &b["verdicts"]["goodput_bps"];
+        // On a machine where even these two commands take more than 10 ms, no lab stands when they run.
+        if settings["switched_between"] == "turns" {
+            assert_eq!(verdict["verdict"], "different", "{b:#}");
+            assert!(
+                verdict["ratio"]["high"].as_f64().unwrap() < 0.9,
+                "{verdict}"
+            );
+            assert_eq!(verdict["trips_gate"], true, "{verdict}");
+            assert_eq!(report["gate"]["failed"], true, "{report:#}");
+            assert!(
+                log(&room).iter().any(|line| line == "b 1"),
+                "{:?}",
+                log(&room)
+            );
+        }
+        assert_eq!(restored(&room), 1);
+        run(&["report", &room.name("run")]).exits(0).prints(&[
+            "setting",
+            "A: `",
+            "B: `",
+            "Gate: FAILED",
+            "vs setting=a",
+        ]);
+        assert_eq!(restored(&room), 1, "a report runs nothing");
+    });
+}
+
+/// A switch that takes long is made once for each half of a block, while no lab stands.
+#[test]
+fn slow_switches_are_made_between_generations() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let (a, b) = (logged(&room, "true"), logged(&room, "sleep 0.05"));
+        let few = ["--loads", "udp_rr", "--blocks", "4"];
+        let said = start(&compare(&room, &a, &b, &few)).wait();
+        said.exits(0);
+        let report = said.json();
+        assert_eq!(report["run"]["settings"]["switched_between"], "generations");
+        assert!(report["run"]["settings"]["switch_s"].as_f64().unwrap() >= 0.05);
+        let log = log(&room);
+        assert!(log.iter().all(|line| line.ends_with(" 0")), "{log:?}");
+        // One to five times each in the pilot; then A for the quiet machine and each of the two, for every attempt at a block.
+        assert!((2 + 4 * 3..=10 + 8 * 3).contains(&log.len()), "{log:?}");
+        assert_eq!(restored(&room), 1);
+    });
+}
+
+/// The commands end the run with their words; the host is restored and nothing is left.
+#[test]
+fn a_command_that_fails_ends_the_run() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let said = start(&compare(
+            &room,
+            "true",
+            "echo no such knob >&2; exit 3",
+            &[],
+        ))
+        .wait();
+        said.exits(2)
+            .says(&["the command of --b failed (exit status: 3)", "no such knob"]);
+        assert!(!room.at("run").exists(), "{said}");
+        assert_eq!(restored(&room), 1);
+
+        // Half-way: it works until traffic has been measured.
+        let room = Room::new();
+        let samples = room.name("run/samples.jsonl");
+        let b = format!("test ! -s {samples} || {{ echo worn out >&2; exit 4; }}");
+        let few = ["--loads", "tcp_rr", "--blocks", "3"];
+        let running = start(&compare(&room, "true", &b, &few));
+        let said = running.wait_for_nothing_left(&Default::default());
+        said.exits(2).says(&["--b failed", "worn out"]);
+        assert_eq!(restored(&room), 1);
+
+        // The one that restores.
+        let room = Room::new();
+        let out = room.name("run");
+        let what = [
+            "run", "--paths", "veth", "--loads", "tcp_rr", "--window", "50ms", "--blocks", "1",
+        ];
+        let commands = [
+            "--out",
+            &out,
+            "--a",
+            "true",
+            "--b",
+            "true",
+            "--restore",
+            "echo stuck; false",
+        ];
+        run(&[&what[..], &commands].concat())
+            .exits(2)
+            .says(&["--restore failed", "stuck"]);
+    });
+}
+
+fn until_measured(room: &Room, running: &Running) {
+    until("a block was measured", LONG, || {
+        std::fs::read_to_string(room.at("run/samples.jsonl")).is_ok_and(|text| !text.is_empty())
+    });
+    assert!(!running.processes().is_empty());
+}
+
+/// Ctrl-C restores the host, also while a command runs. SIGKILL cannot; the run goes on with the same commands, and they restore it.
+#[test]
+fn interrupted_runs_restore_the_host() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let many = ["--loads", "tcp_rr", "--blocks", "100..100"];
+        let running = start(&compare(&room, "true", "true", &many));
+        until_measured(&room, &running);
+        let namespaces = running.namespaces();
+        running.signal_group(Signal::SIGINT);
+        running.wait_for_nothing_left(&namespaces).exits(130);
+        assert_eq!(restored(&room), 1);
+
+        let room = Room::new();
+        let running = start(&compare(
+            &room,
+            "true",
+            &logged(&room, "exec sleep 1000"),
+            &many,
+        ));
+        until("the command runs", LONG, || !log(&room).is_empty());
+        running.signal_group(Signal::SIGINT);
+        running
+            .wait_for_nothing_left(&Default::default())
+            .exits(130);
+        assert_eq!(restored(&room), 1);
+
+        let room = Room::new();
+        let running = start(&compare(&room, "true", "true", &many));
+        until_measured(&room, &running);
+        let namespaces = running.namespaces();
+        running.signal(Signal::SIGKILL);
+        running.wait_for_no_process(&namespaces);
+        run(&["clean"]).exits(0);
+        assert_eq!(restored(&room), 0);
+        resumed(&room);
+    });
+}
+
+/// Commands are not taken from a directory: they are given again, and have to be the same.
+fn resumed(room: &Room) {
+    let directory = room.name("run");
+    let resume = |more: &[&str]| -> Said {
+        run(&[
+            &["run", "--resume", &directory, "--time-limit", "1s"][..],
+            more,
+        ]
+        .concat())
+    };
+    let restore = format!("echo >> {}", room.name("restored"));
+    resume(&[])
+        .exits(2)
+        .says(&["commands are not taken from its directory", "--a \"true\""]);
+    resume(&["--a", "true", "--b", "false", "--restore", &restore])
+        .exits(2)
+        .says(&["those that it was begun with"]);
+    assert_eq!(restored(room), 0);
+    resume(&["--a", "true", "--b", "true", "--restore", &restore]).exits(0);
+    assert_eq!(restored(room), 1);
+}
+
+#[test]
+fn wrong_use_is_refused() {
+    let _beside = beside();
+    let room = Room::new();
+    let out = room.name("run");
+    let refused = |arguments: &[&str], words: &[&str]| {
+        run(&[&["run", "--out", &out][..], arguments].concat())
+            .exits(2)
+            .says(words);
+        assert!(!room.at("run").exists());
+    };
+    refused(&["--a", "true"], &["--b <CMD>"]);
+    refused(&["--b", "true"], &["--a <CMD>"]);
+    refused(&["--restore", "true"], &["--a <CMD>"]);
+    refused(&["--a", "", "--b", "true"], &["an empty command"]);
+    let both = ["--a", "true", "--b", "true"];
+    refused(
+        &[&both[..], &["--kernel", "/boot/vmlinuz"]].concat(),
+        &["--kernel"],
+    );
+    refused(
+        &[&both[..], &["--set", "setting=a"]].concat(),
+        &["--a and --b set this axis"],
+    );
+    refused(&["--set", "setting=a,b"], &["give both, or leave it out"]);
+    refused(
+        &["--fail-on", "3%", "--blocks", "4"],
+        &["--fail-on needs verdicts", "at least 8 blocks"],
+    );
+    refused(
+        &["--fail-on", "3%", "--paths", "veth"],
+        &["comparisons with a base, and the run has none"],
+    );
+}
+
+/// Equal settings never fail a gate that lets half be lost; on a machine that sees less than that it is undecided. A base may be
+/// a path or the value of an axis.
+#[test]
+fn a_gate_in_a_run() {
+    let _alone = alone();
+    unharmed(|| {
+        let room = Room::new();
+        let how = ["--loads", "tcp_rr", "--blocks", "8", "--fail-on", "50%"];
+        let said = start(&compare(&room, "true", "true", &how)).wait();
+        let gate = said.json()["gate"].clone();
+        let status = if gate["undecided"] == true { 4 } else { 0 };
+        said.exits(status);
+        assert_eq!(gate["failed"], false, "{said}");
+        assert_eq!(gate["fail_on_ratio"], 0.5);
+
+        // The value of an axis is the base: small messages carry far less.
+        let out = room.name("sizes");
+        let what = [
+            "run",
+            "--paths",
+            "veth",
+            "--loads",
+            "tcp_stream",
+            "--set",
+            "message_size=16KiB,64",
+        ];
+        let how = [
+            "--base",
+            "message_size=16KiB",
+            "--window",
+            "100ms",
+            "--blocks",
+            "8",
+        ];
+        let said = run(&[&what[..], &how, &["--fail-on", "3%", "--out", &out]].concat());
+        said.exits(1).prints(&["Gate: FAILED"]);
+
+        // Too short for a verdict.
+        let out = room.name("short");
+        let what = [
+            "run",
+            "--paths",
+            "veth,bridge",
+            "--base",
+            "veth",
+            "--loads",
+            "tcp_rr",
+        ];
+        let how = [
+            "--window",
+            "100ms",
+            "--time-limit",
+            "1s",
+            "--fail-on",
+            "3%",
+            "--out",
+            &out,
+        ];
+        run(&[&what[..], &how].concat())
+            .exits(4)
+            .prints(&["Gate: UNDECIDED"]);
+    });
+}
