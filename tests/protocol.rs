@@ -492,9 +492,7 @@ fn a_reader_that_is_gone_ends_a_worker() {
     let stdin = child.stdin.take();
     let output = child.wait_with_output().unwrap();
     drop(stdin);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success() && !stderr.contains("panicked"),
-        "{output:?}"
-    );
+    // Its controller went, which is no failure of its own: thousands of workers would say so otherwise.
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
 }

@@ -40,6 +40,7 @@ fn a_switch_that_dies_in_the_window_fails_its_sample_by_name_and_leaves_nothing(
                 // Not over before what is seen of it is acted upon.
                 ("window", "\"1500ms\""),
                 ("blocks", "\"2..2\""),
+                ("turns", "false"),
             ]),
         );
         let out = room.name("run");

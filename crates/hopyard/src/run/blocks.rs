@@ -268,7 +268,7 @@ impl<'a> Blocks<'a> {
             observer.measuring(block, visited.done, of, first);
             let started = self.offset + self.began.elapsed();
             let outcomes = if group.takes_turns {
-                self.generation(&group, quiet, &mut order, observer)?
+                self.generation(&group, block, quiet, &mut order, observer)?
             } else {
                 let index = group.cells[0];
                 vec![(index, self.measure(index, quiet, observer)?)]
@@ -320,6 +320,7 @@ impl<'a> Blocks<'a> {
     fn generation(
         &mut self,
         group: &Group,
+        block: u32,
         quiet: QuietCores,
         order: &mut ChaCha8Rng,
         observer: &mut dyn Observer,
@@ -333,7 +334,7 @@ impl<'a> Blocks<'a> {
         let cells: Vec<&Cell> = tried.iter().map(|cell| &all[*cell].cell).collect();
         let rounds = Rounds {
             wanted: self.rounds(group, &cells),
-            deadline: self.prepared.time_limit().map(|limit| self.began + limit),
+            deadline: self.fair_end(block, &cells),
         };
         let mut host = self.prepared.host.borrow_mut();
         let host = host.as_mut().filter(|_| is_switched);
@@ -363,6 +364,22 @@ impl<'a> Blocks<'a> {
         let samples = last_attempts(self.samples);
         let worth = assess::rounds_worth(&self.prepared.header, &samples, group, cost);
         turns::chosen_rounds(asked, worth)
+    }
+
+    /// When the next generation of some cells is to end, so that the blocks that verdicts need fit into the time limit:
+    /// rounds are taken again only for as long as that leaves time.
+    fn fair_end(&self, block: u32, cells: &[&Cell]) -> Option<Instant> {
+        let limit = self.prepared.time_limit()?;
+        let left = limit.saturating_sub(self.began.elapsed());
+        let needed = self.prepared.header.blocks_min.min(FOR_A_VERDICT);
+        let blocks = needed.saturating_sub(block).max(1);
+        let own: Duration = cells
+            .iter()
+            .map(|cell| self.prepared.sampler.turns_estimate(cell))
+            .sum();
+        let all = (self.prepared.block_estimate() * blocks).max(own);
+        let share = own.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE);
+        Some(Instant::now() + left.mul_f64(share.min(1.0)))
     }
 
     /// As many rounds as were asked for, fewer where the blocks that verdicts need would not fit into the time limit.
