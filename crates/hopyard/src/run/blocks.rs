@@ -369,8 +369,10 @@ impl<'a> Blocks<'a> {
     /// When the next generation of some cells is to end, so that the blocks that verdicts need fit into the time limit:
     /// rounds are taken again only for as long as that leaves time.
     fn fair_end(&self, block: u32, cells: &[&Cell]) -> Option<Instant> {
+        /// The rest is for reading the quiet machine, and for labs that take longer than most.
+        const OF_TURNS: f64 = 0.8;
         let limit = self.prepared.time_limit()?;
-        let left = limit.saturating_sub(self.began.elapsed());
+        let left = limit.saturating_sub(self.began.elapsed()).mul_f64(OF_TURNS);
         let needed = self.prepared.header.blocks_min.min(FOR_A_VERDICT);
         let blocks = needed.saturating_sub(block).max(1);
         let own: Duration = cells
