@@ -157,7 +157,7 @@ impl Sampler {
     /// switched before the labs of each are made and before their turns of each round.
     ///
     /// # Errors
-    /// The meter or a switch fails, or the user wants to stop; what befell a single cell is in its place.
+    /// The meter or a switch fails, or the user wants to stop; a cell that failed has its error in its place.
     pub fn generation(
         &self,
         cells: &[&Cell],
@@ -362,7 +362,7 @@ fn attempt<'a, T>(
     }
 }
 
-/// Takes out what ends the whole generation.
+/// Passes an interrupt on, which ends the generation; any other error stays with its cell.
 fn interrupts_only<T>(outcome: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match outcome {
         Err(error) if error.is_interrupt() => Err(error),

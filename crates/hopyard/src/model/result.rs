@@ -99,7 +99,7 @@ pub struct TurnsReport {
     pub window_s: f64,
     /// How many were taken, all cells and blocks together.
     pub taken: u32,
-    /// How many of them something else disturbed, by what it was; rounds with such turns are taken again.
+    /// How many of them something else disturbed, by what it was; rounds with such turns are taken again while time allows.
     pub disturbed: BTreeMap<Disturbance, u32>,
     /// Fewest and most rounds of a block, those taken again included.
     pub rounds: (u32, u32),

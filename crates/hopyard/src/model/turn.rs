@@ -99,7 +99,7 @@ impl Turn {
         }
     }
 
-    /// Can it be?
+    /// Checks the counts of a stored turn against what a window can hold.
     pub(super) fn check(&self) -> Result<(), Absurd> {
         if self.window_ns == 0 {
             return Err(Absurd::NoTime("turns: window_ns"));

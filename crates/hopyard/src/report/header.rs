@@ -100,7 +100,7 @@ fn turns_taken(turns: &TurnsReport) -> Vec<String> {
             .iter()
             .map(|(cause, count)| format!("{} {count}", cause.name()));
         facts.push(format!(
-            "{disturbed} of {} turns were disturbed ({}); their rounds were taken again",
+            "{disturbed} of {} turns were disturbed ({}); rounds with such turns are taken again while time allows",
             turns.taken,
             causes.collect::<Vec<_>>().join(", ")
         ));
