@@ -3,11 +3,14 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use crate::support::beside;
 use crate::support::plan::Room;
 use crate::support::skip::{skip, skip_part};
 
 /// Runs `scripts/unit` with a script in place of cargo; gives its exit status and what it printed.
 fn unit(cargo: &str) -> (Option<i32>, String) {
+    // The programs it starts would be taken for left behind by tests that compare the whole machine.
+    let _beside = beside();
     let room = Room::new();
     let stand_in = room.file("cargo", format!("#!/bin/sh\n{cargo}\n"));
     std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -94,6 +97,7 @@ fn a_test_program_that_dies_and_a_build_that_fails_are_failures() {
 /// A test of this binary that needs Open vSwitch, where no program of it is found.
 #[test]
 fn a_test_that_skips_records_it() {
+    let _beside = beside();
     let room = Room::new();
     let file = room.file("skipped", String::new());
     std::os::unix::fs::symlink("/bin/sh", room.at("sh")).unwrap();
