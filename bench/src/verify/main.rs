@@ -8,6 +8,7 @@ mod bench;
 mod burn;
 mod burner;
 mod experiment;
+mod generation;
 mod hog;
 mod pair;
 mod table;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hopyard::assess::{self, cost, main_figure};
-use hopyard::lab::{self, Lab};
+use hopyard::lab::Lab;
 use hopyard::measure::{Sampler, turns};
 use hopyard::model::{Cell, Outcome, RunReport, Sample, VerdictReport};
 use hopyard::stats::{self, Estimate};
@@ -12,6 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::bench::on_its_way;
 use crate::experiment::Failure;
+use crate::generation::lab_of;
 use crate::two_runs::header;
 
 /// Generations of a table of fixed size: as many as verdicts take.
@@ -58,9 +59,7 @@ impl<'a> Pair<'a> {
     /// A new lab for each cell.
     pub(crate) fn labs(&self) -> Result<[Lab; 2], Failure> {
         let [base, other] = [0, 1].map(|at| &self.run.header.cells[at].cell);
-        let build = |cell: &Cell| Lab::build(lab::path(&cell.path)?, cell.peer, &cell.axes);
-        let build = |cell: &Cell| -> Result<Lab, Failure> { Ok(build(cell)?) };
-        Ok([build(base)?, build(other)?])
+        Ok([lab_of(base)?, lab_of(other)?])
     }
 
     /// Would another generation, as long as those so far, end after the limit?

@@ -3,8 +3,8 @@
 //! A tc program spends a set time on each packet that one end or both send. The kernel's own account of the
 //! program (two readings of its clock around each run) says how much it was in the very same sample. The
 //! account costs something itself, and so does entering the program; both are there at level 0 too, where the
-//! slope does not see them. One slope per block, the interval across blocks: a machine that drifts shifts
-//! all levels of a block.
+//! slope does not see them. A block has a lab for each level, side by side, and the levels take turns. One slope per block,
+//! the interval across blocks.
 //!
 //! Request/response with both ends on one CPU leaves that CPU no idle time. Work at the client alone, at the
 //! server alone and at both are rows of their own: one shall not hide in the mean of another. The ends take
@@ -14,15 +14,18 @@
 //! changed with the work and 2 µs were seen as 1.8. The stream is paced so that both CPUs go idle after each packet at
 //! every level; what waking them costs varies by far more than 5 µs, so it is given more work.
 
+use hopyard::measure::Sampler;
 use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate};
 use hopyard::stats::{self, Estimate, Samples};
 use hopyard_net::cpu::{Policy, schedule_current_thread};
 use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 
-use crate::bench::{Bench, quiet_cores, until_calm};
+use crate::bench::{Bench, quiet_cores};
 use crate::burn::{Burn, Ends};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
+use crate::generation::{generation, lab_of};
 
 pub(crate) struct KnownWork;
 
@@ -157,13 +160,10 @@ impl Trial {
         })
     }
 
-    /// Every level once per block, in random order.
+    /// As many blocks as it takes.
     fn blocks(&self, bench: &Bench, stream: u64) -> Result<Vec<Block>, Failure> {
-        let cell = self.cell();
         let sampler = bench.sampler(300, 100)?;
-        let quiet = quiet_cores(&sampler)?;
         let mut burns = self.burns()?;
-        let mut order: Vec<usize> = (0..LEVELS).collect();
         let mut rng = bench.rng(500 + stream);
         let mut blocks = Vec::new();
         // The width of the interval says when it is enough, never where the interval lies.
@@ -171,18 +171,37 @@ impl Trial {
             if blocks.len() >= bench.pick(LOOKS[1], 6) {
                 break;
             }
-            order.shuffle(&mut rng);
-            let mut block = Block::default();
-            for level in &order {
-                let burn = &mut burns[*level];
-                let (m, per_run_ns) =
-                    until_calm(0.0, || burn.measure(&sampler, &cell, self.ends, quiet))?;
-                block.work[*level] = per_run_ns * self.packets();
-                block.demand[*level] = cells::demand_ns(self.load, &m);
-            }
-            blocks.push(block);
+            blocks.push(self.block(&sampler, &mut burns, &mut rng)?);
         }
         Ok(blocks)
+    }
+
+    /// Labs of all levels, made in random order, which take turns.
+    fn block(
+        &self,
+        sampler: &Sampler,
+        burns: &mut [Burn],
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Block, Failure> {
+        let cell = self.cell();
+        let quiet = quiet_cores(sampler)?;
+        let mut order: Vec<usize> = (0..LEVELS).collect();
+        order.shuffle(rng);
+        let (mut labs, mut attached, mut before) = (Vec::new(), Vec::new(), Vec::new());
+        for level in &order {
+            let lab = lab_of(&cell)?;
+            attached.push(burns[*level].attach(&lab, self.ends)?);
+            before.push(burns[*level].account()?);
+            labs.push((&cell, lab));
+        }
+        let measured = generation(sampler, labs, quiet, rng)?;
+        let mut block = Block::default();
+        for ((level, before), m) in order.iter().zip(before).zip(&measured) {
+            let per_run_ns = burns[*level].account()?.per_run_since(before);
+            block.work[*level] = per_run_ns * self.packets();
+            block.demand[*level] = cells::demand_ns(self.load, m);
+        }
+        Ok(block)
     }
 
     fn rows(&self, blocks: &[Block]) -> Result<[Row; 2], Failure> {

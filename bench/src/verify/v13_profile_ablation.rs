@@ -6,14 +6,17 @@
 use std::collections::BTreeMap;
 
 use hopyard::lab;
+use hopyard::measure::Sampler;
 use hopyard::model::{Cell, LoadKind, Peer, Placement, ProfileWindow};
 use hopyard::profile::subsystems::{Place, place};
 use hopyard::stats::{self, Estimate, Samples};
 use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 
-use crate::bench::{Bench, undisturbed};
+use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
+use crate::generation::{generation, lab_of};
 
 pub(crate) struct ProfileAblation;
 
@@ -43,22 +46,29 @@ impl Experiment for ProfileAblation {
         let mut rng = bench.rng(13);
         let sampler = bench.sampler(500, 100)?;
         for _ in 0..bench.pick(20, 6) {
-            let mut order = CELLS;
-            order.shuffle(&mut rng);
-            let quiet_cores = sampler.quiet_cores()?;
-            let mut block = BTreeMap::new();
-            for (name, path, rules) in order {
-                let cell = requests(path, rules);
-                let m = undisturbed(&sampler, &cell, quiet_cores, 0.0)?;
-                let shares = shares(&sampler.profile(&cell)?);
-                block.insert(name, (cells::demand_ns(LOAD, &m), shares));
-            }
-            blocks.push(block);
+            blocks.push(block(&sampler, &mut rng)?);
         }
         let mut all = rows(&blocks, CELLS[0].0, CELLS[1].0)?;
         all.extend(rows(&blocks, CELLS[1].0, CELLS[2].0)?);
         Ok(all)
     }
+}
+
+/// The three cells by turns, in labs made in random order; then a profile of each, in a lab and windows of its own.
+fn block(sampler: &Sampler, rng: &mut ChaCha8Rng) -> Result<Block, Failure> {
+    let mut order = CELLS;
+    order.shuffle(rng);
+    let asked = order.map(|(_, path, rules)| requests(path, rules));
+    let quiet_cores = sampler.quiet_cores()?;
+    let labs: Result<Vec<_>, Failure> =
+        asked.iter().map(|cell| Ok((cell, lab_of(cell)?))).collect();
+    let measured = generation(sampler, labs?, quiet_cores, rng)?;
+    let mut block = BTreeMap::new();
+    for (((name, ..), cell), m) in order.iter().zip(&asked).zip(&measured) {
+        let shares = shares(&sampler.profile(cell)?);
+        block.insert(*name, (cells::demand_ns(LOAD, m), shares));
+    }
+    Ok(block)
 }
 
 /// Cost in ns per transaction and shares of it, by cell.

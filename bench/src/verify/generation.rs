@@ -1,0 +1,33 @@
+//! One generation of turns in labs that an experiment prepared.
+
+use hopyard::lab::{self, Lab};
+use hopyard::measure::{QuietCores, Sampler, turns};
+use hopyard::model::{Cell, Measurement};
+use rand_chacha::ChaCha8Rng;
+
+use crate::bench::on_its_way;
+use crate::experiment::Failure;
+
+/// A new lab for a cell.
+pub(crate) fn lab_of(cell: &Cell) -> Result<Lab, Failure> {
+    Ok(Lab::build(lab::path(&cell.path)?, cell.peer, &cell.axes)?)
+}
+
+/// Measures cells by turns, each in its lab: as many rounds as make up the sampler's window, and those again that something
+/// disturbed. The order of the results is that of the labs; one cell that failed fails them all.
+pub(crate) fn generation(
+    sampler: &Sampler,
+    labs: Vec<(&Cell, Lab)>,
+    quiet: impl Into<QuietCores>,
+    order: &mut ChaCha8Rng,
+) -> Result<Vec<Measurement>, Failure> {
+    let rounds = turns::Rounds {
+        wanted: turns::rounds(sampler.window),
+        deadline: None,
+    };
+    let measured = sampler.generation_in(labs, rounds, quiet, order)?;
+    measured
+        .into_iter()
+        .map(|m| on_its_way(m.map_err(Failure::from)?))
+        .collect()
+}
