@@ -44,7 +44,7 @@ impl Mirror {
         );
         let cache = format!(
             "#!/bin/sh\n{log}\ncase \"$*\" in\n*show*) echo SHA256: $(sha256sum $MIRROR/good.deb | cut -d ' ' -f 1);;\n\
-             *) echo {PACKAGE} - x;;\nesac\n"
+             *search*) for last; do :; done; echo {PACKAGE} | grep -E \"$last\" | sed 's/$/ - x/';;\nesac\n"
         );
         for (name, text) in [("apt-get", get), ("apt-cache", cache)] {
             let program = at("bin").join(name);
@@ -58,14 +58,14 @@ impl Mirror {
         self.0.path().join(name)
     }
 
-    /// `hopyard kernel fetch` into a directory, after what a shell does under the same process id.
-    fn fetch(&self, into: &Path, before: &str, sent: &str) -> Said {
+    /// `hopyard kernel fetch` of a series into a directory, after what a shell does under the same process id.
+    fn fetch(&self, series: &str, into: &Path, before: &str, sent: &str) -> Said {
         let path = format!(
             "{}:{}",
             self.at("bin").display(),
             std::env::var("PATH").unwrap()
         );
-        let script = format!("{before}\nexec {PROGRAM} kernel fetch 6.1 --into \"$INTO\"");
+        let script = format!("{before}\nexec {PROGRAM} kernel fetch {series} --into \"$INTO\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script]).env("PATH", path);
         command.env("INTO", into).env("SENT", sent);
@@ -74,37 +74,46 @@ impl Mirror {
     }
 }
 
+fn allow(directory: &Path, mode: u32) {
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
+}
+
 #[test]
 fn a_kernel_is_fetched_where_nobody_else_can_replace_it() {
     let _beside = beside();
     let mirror = Mirror::new();
     let shared = mirror.at("shared");
     fs::create_dir_all(shared.join("below")).unwrap();
-    fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
     // Somebody who may write there knows what the process id will be.
     let trap = "mkdir $INTO/.fetching-$$ && cp $MIRROR/evil.deb $INTO/.fetching-$$/aaa.deb";
-    for into in [&shared, &shared.join("below")] {
-        let said = mirror.fetch(into, trap, "good");
-        assert!(!said.stdout.contains("evil"), "{said}");
-        said.exits(2)
-            .says(&["others may write ", "its mode is 777", "--into"]);
+    // By everybody, or by the members of a group, which root's group has too.
+    for mode in [0o777, 0o775] {
+        allow(&shared, mode);
+        for into in [&shared, &shared.join("below")] {
+            let said = mirror.fetch("6.1", into, trap, "good");
+            assert!(!said.stdout.contains("evil"), "{said}");
+            let told = format!("has mode {mode:o}, which lets others write to it");
+            said.exits(2).says(&[&told, "--into"]);
+        }
     }
-    // As /tmp is: others make files, and cannot replace those of others.
-    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
-    let said = mirror.fetch(&shared, trap, "good");
+    // As /tmp is: others could make a directory with the name of the kernel first.
+    allow(&shared, 0o1777);
+    let said = mirror.fetch("6.1", &shared, trap, "good");
+    said.exits(2).says(&["has mode 1777", "--into"]);
+    // A directory of root's in it they cannot replace.
+    let own = shared.join("own/kernels");
+    let said = mirror.fetch("6.1", &own, "true", "good");
     said.exits(0)
         .prints(&["/6.1.0-99-cloud-amd64/boot/vmlinuz-6.1.0-99-cloud-amd64"]);
     // Once more, in the place of what is there.
-    mirror.fetch(&shared, "true", "good").exits(0);
-    let mut left: Vec<_> = fs::read_dir(&shared)
+    mirror.fetch("6.1", &own, "true", "good").exits(0);
+    let left: Vec<_> = fs::read_dir(&own)
         .unwrap()
         .map(|e| e.unwrap().file_name())
         .collect();
-    left.retain(|name| !name.to_string_lossy().starts_with(".fetching-"));
-    left.sort();
-    assert_eq!(left, ["6.1.0-99-cloud-amd64", "below"]);
+    assert_eq!(left, ["6.1.0-99-cloud-amd64"]);
     // What is not what the index says is not unpacked.
-    let said = mirror.fetch(&shared, "true", "evil");
+    let said = mirror.fetch("6.1", &own, "true", "evil");
     said.exits(2).says(&["is not what its index says it is"]);
     let log = fs::read_to_string(mirror.at("log")).unwrap();
     assert!(!log.contains("Sandbox"), "apt's own sandbox is off: {log}");
@@ -112,4 +121,17 @@ fn a_kernel_is_fetched_where_nobody_else_can_replace_it() {
         log.contains("of _apt"),
         "the fetching user may write nowhere: {log}"
     );
+}
+
+#[test]
+fn a_kernel_is_fetched_through_a_link_of_ones_own() {
+    let _beside = beside();
+    let mirror = Mirror::new();
+    fs::create_dir(mirror.at("real")).unwrap();
+    std::os::unix::fs::symlink(mirror.at("real"), mirror.at("link")).unwrap();
+    let into = mirror.at("link/kernels");
+    mirror
+        .fetch("6.1", &into, "true", "good")
+        .exits(0)
+        .prints(&["/real/kernels/6.1.0-99-cloud-amd64/boot/"]);
 }

@@ -38,16 +38,16 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Others may replace what is put there.
+    /// The directory for a kernel cannot be made, or others may replace what is put into it.
     #[error(
-        "cannot fetch a kernel, for others may write {} ({why}): choose another directory with --into, or `chmod go-w` \
-         that one", .directory.display()
+        "cannot fetch a kernel into {}; choose another directory with --into", .directory.display()
     )]
-    Shared {
-        /// The directory, or one above it.
+    Into {
+        /// The directory.
         directory: PathBuf,
-        /// What gives it to others.
-        why: String,
+        /// Why, with the directory that others may write to.
+        #[source]
+        source: io::Error,
     },
     /// A kernel cannot be fetched.
     #[error("cannot fetch a kernel: {program}: {why}")]

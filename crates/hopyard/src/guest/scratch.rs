@@ -1,17 +1,14 @@
 //! Directories that only their owner may write: where what is fetched lies until it is checked.
 
-use std::fs::{self, Metadata, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{geteuid, mkdtemp};
+use hopyard_net::owned;
+use nix::unistd::mkdtemp;
 
 use super::{Error, Result};
-
-/// Others may make files, but not remove or replace those of others (`/tmp`).
-const STICKY: u32 = 0o1000;
-const OTHERS_WRITE: u32 = 0o002;
-const GROUP_WRITES: u32 = 0o020;
 
 /// A directory with a name that nobody can guess. It goes with this value.
 #[derive(Debug)]
@@ -46,7 +43,7 @@ impl Drop for Scratch {
     }
 }
 
-pub(super) fn writing(file: &Path) -> impl Fn(std::io::Error) -> Error {
+pub(super) fn writing(file: &Path) -> impl Fn(io::Error) -> Error {
     let file = file.to_owned();
     move |source| Error::Write {
         file: file.clone(),
@@ -54,40 +51,35 @@ pub(super) fn writing(file: &Path) -> impl Fn(std::io::Error) -> Error {
     }
 }
 
-/// Makes a directory where there is none, and sees to it that nobody else can replace what is put into it.
+/// Makes a directory where there is none, and checks that nobody but root and the caller can replace what is put into it.
 ///
 /// # Errors
-/// It cannot be made, or others may write it or a directory above it.
+/// It cannot be made, or others may write to it or a directory above it.
 pub(super) fn own_directory(directory: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(directory).map_err(writing(directory))?;
-    let directory = directory.canonicalize().map_err(writing(directory))?;
-    for above in directory.ancestors() {
-        let metadata = fs::metadata(above).map_err(writing(above))?;
-        if let Some(why) = shared(&metadata) {
-            return Err(Error::Shared {
-                directory: above.to_owned(),
-                why,
-            });
-        }
-    }
-    Ok(directory)
+    let failed = |source| Error::Into {
+        directory: directory.to_owned(),
+        source,
+    };
+    let resolved = resolve(directory).map_err(failed)?;
+    owned::make_directory(&resolved, 0o755).map_err(failed)?;
+    Ok(resolved)
 }
 
-/// Why others could replace files in a directory.
-fn shared(directory: &Metadata) -> Option<String> {
-    let (owner, group, mode) = (directory.uid(), directory.gid(), directory.mode());
-    // Whoever ran `sudo` is root already.
-    let behind_sudo = std::env::var("SUDO_UID")
-        .ok()
-        .and_then(|id| id.parse().ok());
-    if owner != 0 && owner != geteuid().as_raw() && Some(owner) != behind_sudo {
-        return Some(format!("it belongs to user {owner}"));
+/// The absolute path without symbolic links of a directory of which the last parts may be missing.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let mut missing = Vec::new();
+    for above in path.ancestors() {
+        match above.canonicalize() {
+            Ok(mut resolved) => {
+                resolved.extend(missing.iter().rev());
+                return Ok(resolved);
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => missing.extend(above.components().next_back()),
+        }
     }
-    // A group of the owner's own has no other members.
-    let group_writes = mode & GROUP_WRITES != 0 && group != 0 && group != owner;
-    let others_write = mode & OTHERS_WRITE != 0 || group_writes;
-    let mode = mode & 0o7777;
-    (others_write && mode & STICKY == 0).then(|| format!("its mode is {mode:o}"))
+    Err(io::ErrorKind::NotFound.into())
 }
 
 #[cfg(test)]
@@ -95,23 +87,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_others_may_write_is_told() {
-        let home = tempfile::tempdir().unwrap();
-        let below = home.path().join("below");
-        own_directory(&below).unwrap();
-        for (mode, is_shared) in [(0o755, false), (0o1777, false), (0o777, true)] {
-            fs::set_permissions(home.path(), Permissions::from_mode(mode)).unwrap();
-            let refused = own_directory(&below).is_err();
-            assert_eq!(refused, is_shared, "{mode:o}");
-        }
-    }
-
-    #[test]
     fn a_scratch_is_its_owners_and_goes() {
         let home = tempfile::tempdir().unwrap();
         let scratch = Scratch::new(home.path()).unwrap();
         let path = scratch.path().to_owned();
-        let mode = fs::metadata(&path).unwrap().mode() & 0o777;
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o700);
         fs::write(path.join("file"), "").unwrap();
         drop(scratch);
