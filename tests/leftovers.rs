@@ -150,6 +150,46 @@ fn labs_of_other_pid_namespaces_are_left_alone() {
     before.unchanged().unwrap();
 }
 
+/// The program in a time namespace of its own, whose boot was so many seconds earlier, or later where negative.
+fn in_time_namespace(boot_s: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--time", "--boottime", boot_s]);
+    command.arg(PROGRAM).args(arguments);
+    command
+}
+
+#[test]
+fn labs_of_other_time_namespaces_are_known_to_live() {
+    let _alone = alone();
+    let before = Traces::now();
+    let path = hopyard::lab::path("tap-mq").unwrap();
+    let lab = Lab::build(path, Peer::Local, &Axes::default()).unwrap();
+    for boot_s in ["1000", "-10"] {
+        let said = Running::start(in_time_namespace(boot_s, &["clean"])).wait();
+        assert!(lab.death().is_none(), "its switch was killed: {said}");
+        said.exits(0).prints(&["nothing to clean"]);
+    }
+    drop(lab);
+    // The other way round: a run in a time namespace, and a look from here.
+    let room = Room::new();
+    let set = [
+        ("paths", "[\"tap-mq\"]"),
+        ("window", "\"1s\""),
+        ("blocks", "\"1..1\""),
+    ];
+    let file = room.file("mine.toml", plan(&set));
+    let out = room.name("run");
+    let inside = Running::start(in_time_namespace("1000", &["run", &file, "--out", &out]));
+    until("two workers run", Duration::from_secs(30), || {
+        inside.lab_workers().len() == 2
+    });
+    let cleaned = run(&["clean"]);
+    let said = inside.wait();
+    assert!(said.status.success(), "{cleaned}{said}");
+    cleaned.exits(0).prints(&["nothing to clean"]);
+    before.unchanged().unwrap();
+}
+
 #[test]
 fn what_a_dead_pid_namespace_leaves_is_cleaned_from_outside() {
     let _alone = alone();

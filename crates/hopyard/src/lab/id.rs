@@ -4,11 +4,16 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::str::FromStr;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The PID namespace that the machine starts with (`PROC_PID_INIT_INO`, include/linux/proc_ns.h). All others have
 /// greater numbers (`PROC_DYNAMIC_FIRST`).
 const INITIAL: u32 = 0xEFFF_FFFC;
+/// The time namespace that the machine starts with (`PROC_TIME_INIT_INO`).
+const FIRST_TIME: &str = "time:[4026531834]";
+/// Clock ticks in which /proc counts (`USER_HZ`, 100 on all that hopyard runs on).
+const TICKS_PER_S: i64 = 100;
 
 /// A process. The PID namespace tells it from others with the same pid at the same time, the start time from later
 /// ones.
@@ -16,7 +21,7 @@ const INITIAL: u32 = 0xEFFF_FFFC;
 pub struct Owner {
     /// As its own PID namespace counts.
     pid: u32,
-    /// Field 22 of /proc/PID/stat, clock ticks since boot.
+    /// When it started, clock ticks since boot as the first time namespace counts; 0 where that cannot be told.
     started: u64,
     /// Inode number of its PID namespace. No other number of an id is as great, so nobody makes an id by accident.
     namespace: u32,
@@ -39,7 +44,7 @@ impl Owner {
     pub fn me() -> Self {
         Self {
             pid: std::process::id(),
-            started: start_time("self").unwrap_or(0),
+            started: start_time("self").and_then(unshifted).unwrap_or(0),
             namespace: namespace_of("self").unwrap_or(0),
         }
     }
@@ -49,7 +54,7 @@ impl Owner {
     pub fn life(self) -> Life {
         match shown_namespace() {
             Some(shown) if shown == self.namespace => {
-                if start_time(&self.pid.to_string()) == Some(self.started) {
+                if self.is(&self.pid.to_string()) {
                     Life::Lives
                 } else {
                     Life::Gone
@@ -61,8 +66,18 @@ impl Owner {
         }
     }
 
-    /// Looks for the process among those of all PID namespaces. The start time is not compared, since a time namespace
-    /// may show another one.
+    /// Is it this process that /proc shows, and does it run? Where start times cannot be compared, the pid alone tells: a
+    /// stranger with that pid keeps a leftover, while a mistake the other way would end a lab that is in use.
+    fn is(self, process: &str) -> bool {
+        let Some(shown) = start_time(process) else {
+            return false;
+        };
+        // An offset that is no multiple of a tick makes the two readings differ by one.
+        let same = |started: u64| started.abs_diff(self.started) <= 1;
+        self.started == 0 || unshifted(shown).is_none_or(same)
+    }
+
+    /// Looks for the process among those of all PID namespaces.
     fn life_in_other(self) -> io::Result<Life> {
         for entry in fs::read_dir("/proc")?.flatten() {
             let name = entry.file_name();
@@ -75,7 +90,7 @@ impl Owner {
                 continue;
             }
             match namespace_of(pid) {
-                Ok(namespace) if namespace == self.namespace && start_time(pid).is_some() => {
+                Ok(namespace) if namespace == self.namespace && self.is(pid) => {
                     return Ok(Life::Lives);
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
@@ -229,6 +244,8 @@ fn pids_of(process: &str) -> Vec<u32> {
         .collect()
 }
 
+/// When a process that has not ended started: field 22 of /proc/PID/stat, clock ticks since boot as the reader's time
+/// namespace counts.
 fn start_time(process: &str) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -240,9 +257,81 @@ fn start_time(process: &str) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
+/// A start time that /proc shows to this process, as the first time namespace counts; `None` where it cannot be told.
+fn unshifted(shown: u64) -> Option<u64> {
+    static OFFSET: LazyLock<Option<i64>> = LazyLock::new(|| match boot_offset() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
+        offset => offset.ok(),
+    });
+    (*OFFSET).and_then(|offset| without(shown, offset))
+}
+
+/// What the kernel computes is a `u64` of nanoseconds: processes older than the boot of a time namespace are shown close
+/// to the end of its range.
+fn without(shown: u64, offset: i64) -> Option<u64> {
+    const RANGE: i128 = (1 << 64) / (1_000_000_000 / TICKS_PER_S as i128);
+    let started = (i128::from(shown) - i128::from(offset)).rem_euclid(RANGE);
+    started.try_into().ok()
+}
+
+/// What the time namespace of this process adds to the time since boot, clock ticks (`time_namespaces(7)`).
+///
+/// # Errors
+/// `NotFound` where the kernel has no time namespaces; otherwise where /proc does not tell.
+fn boot_offset() -> io::Result<i64> {
+    let own = fs::read_link("/proc/self/ns/time")?;
+    if own.as_os_str() == FIRST_TIME {
+        return Ok(0);
+    }
+    // The offsets in /proc are those of children. Older kernels do not enter the namespace of children with `exec`.
+    if own != fs::read_link("/proc/self/ns/time_for_children")? {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let offsets = fs::read_to_string("/proc/self/timens_offsets")?;
+    boot_offset_in(&offsets).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Reads the line `boottime SECONDS NANOSECONDS`.
+fn boot_offset_in(offsets: &str) -> Option<i64> {
+    let line = offsets
+        .lines()
+        .find_map(|line| line.strip_prefix("boottime"))?;
+    let mut numbers = line.split_ascii_whitespace().map(str::parse::<i64>);
+    let (seconds, ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    seconds
+        .checked_mul(TICKS_PER_S)?
+        .checked_add(ns / (1_000_000_000 / TICKS_PER_S))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn start_times_are_those_of_the_first_time_namespace() {
+        let offsets =
+            |boottime: &str| format!("monotonic           5         0\nboottime {boottime}\n");
+        let ticks = |boottime: &str| boot_offset_in(&offsets(boottime));
+        assert_eq!(ticks("      1000         0"), Some(100_000));
+        assert_eq!(ticks("       -10 250000000"), Some(-975));
+        assert_eq!(ticks("       -10"), None);
+        assert_eq!(boot_offset_in("monotonic 0 0\n"), None);
+        assert_eq!(without(1_438_439, 100_000), Some(1_338_439));
+        assert_eq!(without(1_337_464, -975), Some(1_338_439));
+        // 5 s after the boot of the host, shown to a namespace that calls this -5 s.
+        let shown = u64::MAX / 10_000_000 - 499;
+        assert!(without(shown, -1000).unwrap().abs_diff(500) <= 1);
+    }
+
+    #[test]
+    fn where_start_times_are_not_known_the_pid_tells() {
+        let unknown = Owner {
+            started: 0,
+            ..Owner::me()
+        };
+        assert_eq!(unknown.life(), Life::Lives);
+        assert_eq!(Owner { pid: 0, ..unknown }.life(), Life::Gone);
+    }
 
     #[test]
     fn ids_read_back_and_differ() {
@@ -287,7 +376,7 @@ mod tests {
         let me = Owner::me();
         assert_eq!(me.life(), Life::Lives);
         let later = Owner {
-            started: me.started + 1,
+            started: me.started + 2,
             ..me
         };
         assert_eq!(later.life(), Life::Gone);
