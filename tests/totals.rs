@@ -62,6 +62,29 @@ fn a_skipped_test_counts_as_skipped_with_its_reason() {
 }
 
 #[test]
+fn tests_of_the_same_name_in_two_programs_count_each() {
+    let (status, printed) = unit(&format!(
+        "{FIRST}; {SECOND}; echo 'test a::two ... ok'; echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured'; \
+         for i in first second; do echo \"skipped: $i::a::two: no netkit: old kernel\" >> $HOPYARD_SKIPPED; done"
+    ));
+    assert_eq!(status, Some(0), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("1 passed, 0 failed, 3 skipped")
+    );
+    // Skipped in one program, failed in the other.
+    let (status, printed) = unit(&format!(
+        "{FIRST}; {SECOND}; echo 'test a::two ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'; \
+         echo 'skipped: first::a::two: no netkit: old kernel' >> $HOPYARD_SKIPPED; exit 101"
+    ));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("1 passed, 1 failed, 2 skipped")
+    );
+}
+
+#[test]
 fn a_failure_is_told_before_the_totals_and_is_no_skip() {
     let (status, printed) = unit(&format!(
         "{FIRST}; {SECOND}; echo 'test c ... FAILED'; echo '---- c stdout ----'; \
