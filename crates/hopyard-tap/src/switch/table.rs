@@ -154,8 +154,7 @@ impl Table {
     /// Where an address is for a port: it was given to that port, or heard there within [`AGEING_S`].
     pub(super) fn find(&self, mac: Mac, from: usize, now_s: u32) -> Found {
         match self.position(mac) {
-            // A frame may be for address 0, which is in every free entry.
-            Some((at, entry)) if entry != 0 && self.is_known(at, entry, now_s) => {
+            Some((at, entry)) if self.is_known(at, entry, now_s) => {
                 let place = &self.places[from];
                 if (entry ^ place.tag) & place.barred == 0 {
                     Found::Barred(port(entry))
@@ -268,11 +267,11 @@ impl Table {
         (0..self.entries.len()).filter(known).count()
     }
 
-    /// Where an address is, and its entry; for address 0, a free one.
+    /// Where an address is, and its entry. A free entry, which has the bits of address 0, is nobody's.
     fn position(&self, mac: Mac) -> Option<(usize, u64)> {
         let entry = |at: usize| (at, self.entries[at].load(Relaxed));
         let mut entries = self.bucket(mac).map(entry);
-        entries.find(|(_, entry)| address(*entry) == mac.bits())
+        entries.find(|(_, entry)| address(*entry) == mac.bits() && *entry != 0)
     }
 
     fn bucket(&self, mac: Mac) -> std::ops::Range<usize> {

@@ -174,9 +174,19 @@ fn a_port_gets_nothing_from_itself_nor_isolated_ones_from_each_other() {
     assert_eq!([0, 1, 2, 3].map(|from| table.receivers(from)), [3, 2, 2, 3]);
 }
 
+/// The bits of a free entry are those of address 0.
 #[test]
-fn nobody_has_the_address_of_free_entries() {
-    assert_eq!(table(CAPACITY, 1).port_of(Mac::of([0; 6]), 0), None);
+fn a_free_entry_is_not_that_of_address_0() {
+    let table = table(BUCKET, 2);
+    let zero = Mac::of([0; 6]);
+    assert_eq!(table.port_of(zero, 0), None);
+    assert_eq!(table.learn(zero, 1, 0), Learnt::New);
+    assert_eq!(table.learn(zero, 1, 0), Learnt::Known);
+    assert_eq!(table.port_of(zero, 0), Some(1));
+    assert_eq!(table.learn(zero, 0, 0), Learnt::Moved);
+    assert_eq!(table.len(0), 1);
+    let used = table.places.iter().map(|place| place.used.load(Relaxed));
+    assert_eq!(used.collect::<Vec<_>>(), [1, 0]);
 }
 
 #[test]
