@@ -227,6 +227,25 @@ fn a_quiet_run_on_a_plain_machine_has_no_doubts() {
 }
 
 #[test]
+fn a_run_that_decides_is_held_to_the_difference_asked_for() {
+    let width = |decide| {
+        let mut run = compared_over(15, 1.0);
+        run.header.half_width = 1e-9;
+        run.header.decide = decide;
+        let mut warnings = assess(&run).warnings;
+        warnings.retain(|w| w.code == WarningCode::Width);
+        warnings.pop().map(|warning| warning.message)
+    };
+    assert!(width(None).unwrap().contains("half-width"));
+    assert_eq!(width(Some(0.03)), None);
+    let message = width(Some(0.0001)).unwrap();
+    assert!(
+        message.starts_with("2 of 2 comparisons could not show a difference of 0.01 %"),
+        "{message}"
+    );
+}
+
+#[test]
 fn what_cannot_be_seen_is_said() {
     let report = assess(&compared(1.0));
     let codes: Vec<WarningCode> = report.warnings.iter().map(|w| w.code).collect();

@@ -36,7 +36,13 @@ pub(super) fn all(
     warn(WarningCode::Failed, failed(cells));
     warn(WarningCode::Way, way(cells));
     warn(WarningCode::QuickLook, quick_look(summary));
-    warn(WarningCode::Width, width(summary, cells));
+    warn(
+        WarningCode::Width,
+        match run.header.decide {
+            Some(difference) => unseen(run, summary, samples, difference),
+            None => width(summary, cells),
+        },
+    );
     warn(WarningCode::ForeignCpu, foreign_cpu(summary));
     warn(WarningCode::ForeignForks, foreign_forks(samples));
     warn(WarningCode::Steal, steal(summary));
@@ -167,6 +173,23 @@ fn width(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
         named(&wide),
         if wide.len() == 1 { "it" } else { "them" }
     ))
+}
+
+/// Comparisons that a run with `--decide` could not decide.
+fn unseen(run: &Run, summary: &RunSummary, samples: &[&Sample], difference: f64) -> Option<String> {
+    let all = super::detectable(&run.header, samples);
+    let open = all
+        .iter()
+        .filter(|smallest| **smallest > difference)
+        .count();
+    (open > 0 && summary.blocks > 0).then(|| {
+        format!(
+            "{open} of {} could not show a difference of {} %, which --decide asks for. More blocks (--blocks, \
+             --time-limit) show smaller differences.",
+            counted(all.len(), "comparison"),
+            (difference * 1e6).round() / 1e4
+        )
+    })
 }
 
 /// Are neighbouring blocks alike? Judged over all paired differences together: single cells are too short.
