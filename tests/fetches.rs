@@ -124,6 +124,35 @@ fn a_kernel_is_fetched_where_nobody_else_can_replace_it() {
 }
 
 #[test]
+fn a_fetch_that_fails_leaves_no_directory_behind() {
+    let _beside = beside();
+    let mirror = Mirror::new();
+    let into = mirror.at("new/kernels");
+    for (series, sent, told) in [
+        ("9.9", "good", "apt-cache search linux-image"),
+        ("6.1", "evil", "is not what its index says it is"),
+    ] {
+        mirror
+            .fetch(series, &into, "true", sent)
+            .exits(2)
+            .says(&[told]);
+        assert!(!mirror.at("new").exists(), "of a fetch of {series}");
+    }
+    let around = into.join("../more");
+    let said = mirror.fetch("9.9", &around, "true", "good");
+    said.exits(2);
+    assert!(!said.stderr.contains("cannot remove"), "{said}");
+    assert!(!mirror.at("new").exists());
+    // What others made, and what was fetched before, stays.
+    fs::create_dir(mirror.at("new")).unwrap();
+    mirror.fetch("9.9", &into, "true", "good").exits(2);
+    assert!(mirror.at("new").exists() && !into.exists());
+    mirror.fetch("6.1", &into, "true", "good").exits(0);
+    mirror.fetch("9.9", &into, "true", "good").exits(2);
+    assert!(into.join("6.1.0-99-cloud-amd64/boot").exists());
+}
+
+#[test]
 fn a_kernel_is_fetched_through_a_link_of_ones_own() {
     let _beside = beside();
     let mirror = Mirror::new();

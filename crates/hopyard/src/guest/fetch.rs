@@ -15,7 +15,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::{User, geteuid};
 use sha2::{Digest, Sha256};
 
-use super::scratch::{Scratch, own_directory, writing};
+use super::scratch::{Destination, Scratch, writing};
 use super::{Error, Kernel, Result};
 
 /// Suites of newer kernels for an older release.
@@ -34,7 +34,10 @@ const LARGEST: u64 = 1 << 30;
 /// # Errors
 /// apt or dpkg is missing or fails, or there is no such package.
 pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
-    let into = &own_directory(into)?;
+    let destination = Destination::new(into)?;
+    let into = destination.path();
+    // First of all: another fetch into this directory that fails meanwhile removes it where it is empty.
+    let scratch = Scratch::new(into)?;
     let apt = Apt::new(wanted == Some(BACKPORTS))?;
     apt.get(&["update"])?;
     let package = match wanted {
@@ -43,7 +46,6 @@ pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
         // 6.1 is not 6.12.
         Some(series) => apt.newest(&format!("{}[.+-]", series.replace('.', "\\.")))?,
     };
-    let scratch = Scratch::new(into)?;
     let archive = apt.download(&package, scratch.path())?;
     let unpacked = scratch.path().join("unpacked");
     let mut unpack = Command::new("dpkg");

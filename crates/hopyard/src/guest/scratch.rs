@@ -51,29 +51,74 @@ pub(super) fn writing(file: &Path) -> impl Fn(io::Error) -> Error {
     }
 }
 
-/// Makes a directory where there is none, and checks that nobody but root and the caller can replace what is put into it.
-///
-/// # Errors
-/// It cannot be made, or others may write to it or a directory above it.
-pub(super) fn own_directory(directory: &Path) -> Result<PathBuf> {
-    let failed = |source| Error::Into {
-        directory: directory.to_owned(),
-        source,
-    };
-    let resolved = resolve(directory).map_err(failed)?;
-    owned::make_directory(&resolved, 0o755).map_err(failed)?;
-    Ok(resolved)
+/// The directory that kernels are fetched into. When this value goes, so do the directories that it made, unless
+/// something is in them.
+#[derive(Debug)]
+pub(super) struct Destination {
+    path: PathBuf,
+    /// The innermost first.
+    made: Vec<PathBuf>,
 }
 
-/// The absolute path without symbolic links of a directory of which the last parts may be missing.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
+impl Destination {
+    /// Makes a directory where there is none, and checks that nobody but root and the caller can replace what is put
+    /// into it.
+    ///
+    /// # Errors
+    /// It cannot be made, or others may write to it or a directory above it.
+    pub(super) fn new(directory: &Path) -> Result<Self> {
+        let failed = |source| Error::Into {
+            directory: directory.to_owned(),
+            source,
+        };
+        let (path, missing) = resolve(directory).map_err(failed)?;
+        let made = path.ancestors().take(missing);
+        // `..` is no directory to remove.
+        let made = made.filter(|above| above.file_name().is_some());
+        let destination = Self {
+            made: made.map(Path::to_owned).collect(),
+            path,
+        };
+        owned::make_directory(&destination.path, 0o755).map_err(failed)?;
+        Ok(destination)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Destination {
+    fn drop(&mut self) {
+        for directory in &self.made {
+            match owned::remove_directory(directory) {
+                Ok(()) => {}
+                // A kernel was fetched, or the directory was not made after all.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound
+                    ) => {}
+                Err(error) => {
+                    crate::note(format_args!(
+                        "cannot remove {}: {error}",
+                        directory.display()
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// The absolute path without symbolic links of a directory, and how many of its last parts are missing.
+fn resolve(path: &Path) -> io::Result<(PathBuf, usize)> {
     let path = std::path::absolute(path)?;
     let mut missing = Vec::new();
     for above in path.ancestors() {
         match above.canonicalize() {
             Ok(mut resolved) => {
                 resolved.extend(missing.iter().rev());
-                return Ok(resolved);
+                return Ok((resolved, missing.len()));
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Err(_) => missing.extend(above.components().next_back()),
