@@ -241,12 +241,13 @@ fn resumed(room: &Room) {
         .concat())
     };
     let restore = format!("echo >> {}", room.name("restored"));
-    resume(&[])
-        .exits(2)
-        .says(&["commands are not taken from its directory", "--a \"true\""]);
+    resume(&[]).exits(2).says(&[
+        "no command that it only finds in a run's directory",
+        "--a \"true\"",
+    ]);
     resume(&["--a", "true", "--b", "false", "--restore", &restore])
         .exits(2)
-        .says(&["those that it was begun with"]);
+        .says(&["the commands that the run was started with"]);
     assert_eq!(restored(room), 0);
     resume(&["--a", "true", "--b", "true", "--restore", &restore]).exits(0);
     assert_eq!(restored(room), 1);
@@ -266,7 +267,7 @@ fn wrong_use_is_refused() {
     refused(&["--a", "true"], &["--b <CMD>"]);
     refused(&["--b", "true"], &["--a <CMD>"]);
     refused(&["--restore", "true"], &["--a <CMD>"]);
-    refused(&["--a", "", "--b", "true"], &["an empty command"]);
+    refused(&["--a", "", "--b", "true"], &["the command is empty"]);
     let both = ["--a", "true", "--b", "true"];
     refused(
         &[&both[..], &["--kernel", "/boot/vmlinuz"]].concat(),
@@ -274,7 +275,7 @@ fn wrong_use_is_refused() {
     );
     refused(
         &[&both[..], &["--set", "setting=a"]].concat(),
-        &["--a and --b set this axis"],
+        &["--a and --b change this axis"],
     );
     refused(&["--set", "setting=a,b"], &["give both, or leave it out"]);
     refused(

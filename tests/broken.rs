@@ -249,7 +249,7 @@ fn runs_of_two_machines_are_judged_by_themselves_and_told_apart() {
     let resumed = run(&["claims", "--resume", room.path().to_str().unwrap()]);
     resumed
         .exits(2)
-        .says(&["cannot go on with", "it was begun on host `one`"]);
+        .says(&["cannot resume", "it was started on host `one`"]);
 }
 
 #[test]

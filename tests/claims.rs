@@ -80,7 +80,7 @@ fn wrong_words_leave_nothing_behind() {
             ),
             (
                 &["NS3", "--kernel", "/etc/passwd", "--out", &out][..],
-                &["/etc/passwd is no kernel to boot"][..],
+                &["/etc/passwd is not a kernel that can be booted"][..],
             ),
             (&["ND9", "--format", "pdf"][..], &["pdf", "markdown"][..]),
             (
@@ -183,7 +183,7 @@ fn claims_cut_short_go_on_where_they_were() {
         running.signal(Signal::SIGINT);
         let said = running.wait_for(PATIENCE);
         said.exits(130)
-            .says(&["interrupted", &format!("claims --resume {out}` goes on")]);
+            .says(&["interrupted", &format!("claims --resume {out}` continues")]);
 
         let arguments = ["claims", "--resume", &out, "--format", "json"];
         let json = Running::start(hopyard(&arguments)).wait_for(PATIENCE);

@@ -109,9 +109,9 @@ fn what_cannot_be_compared_is_refused() {
             &a,
             &a,
             &[],
-            &["are one directory", "name two different runs"],
+            &["are the same directory", "name two different runs"],
         );
-        refused(&a, &format!("{a}/."), &[], &["are one directory"]);
+        refused(&a, &format!("{a}/."), &[], &["are the same directory"]);
         refused(&a, &room.name("none"), &[], &["none is no run directory"]);
         refused(
             &a,

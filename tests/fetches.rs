@@ -114,7 +114,8 @@ fn a_kernel_is_fetched_where_nobody_else_can_replace_it() {
     assert_eq!(left, ["6.1.0-99-cloud-amd64"]);
     // What is not what the index says is not unpacked.
     let said = mirror.fetch("6.1", &own, "true", "evil");
-    said.exits(2).says(&["is not what its index says it is"]);
+    said.exits(2)
+        .says(&["does not have the SHA-256 that apt's index states"]);
     let log = fs::read_to_string(mirror.at("log")).unwrap();
     assert!(!log.contains("Sandbox"), "apt's own sandbox is off: {log}");
     assert!(
@@ -130,7 +131,11 @@ fn a_fetch_that_fails_leaves_no_directory_behind() {
     let into = mirror.at("new/kernels");
     for (series, sent, told) in [
         ("9.9", "good", "apt-cache search linux-image"),
-        ("6.1", "evil", "is not what its index says it is"),
+        (
+            "6.1",
+            "evil",
+            "does not have the SHA-256 that apt's index states",
+        ),
     ] {
         mirror
             .fetch(series, &into, "true", sent)

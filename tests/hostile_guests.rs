@@ -114,7 +114,7 @@ fn a_guest_does_not_choose_where_the_host_writes() {
         guest.prepares(id);
         let said = guest.says("cat prepared; cat sample");
         said.exits(3).says(&[
-            "the guest says what cannot be",
+            "the guest sent an impossible answer",
             "is no name for a directory",
         ]);
         assert!(!said.stderr.contains('\u{1b}'), "{said}");
@@ -161,14 +161,14 @@ fn what_a_guest_measures_is_checked_as_stored_runs_are() {
             measuring(0, u64::MAX),
             "cell 0 of 18446744073709551615",
         ),
-        ("measuring", foreign, "none of the run's"),
+        ("measuring", foreign, "not part of the run"),
     ] {
         guest.line("sample", "sample", sample.clone());
         guest.line("note", is, second);
         let planned = r#"{"is":"planned","cells":18446744073709551615,"blocks":{"min":1,"max":1},"block_ms":18446744073709551615}"#;
         let said = guest.says(&format!("cat prepared; echo '{planned}'; cat sample note"));
         said.exits(1)
-            .says(&["the guest says what cannot be", words]);
+            .says(&["the guest sent an impossible answer", words]);
         assert!(!said.stderr.contains('\u{1b}'), "{said}");
         let out = guest.0.path().join("deep/work/hopyard-runs/id");
         let stored = fs::read_to_string(out.join("samples.jsonl")).unwrap();
@@ -184,7 +184,10 @@ fn a_guest_that_never_stops_talking_is_ended() {
     guest.prepares("id");
     guest.line("note", "note", serde_json::json!({"text": "on and on"}));
     let on_and_on = "yes \"$(cat note)\"";
-    let words = ["the guest says what cannot be", "more than 1000 lines"];
+    let words = [
+        "the guest sent an impossible answer",
+        "more than 1000 messages",
+    ];
     guest.says(on_and_on).exits(3).says(&words);
     let said = guest.says(&format!("cat prepared; {on_and_on}"));
     said.exits(1).says(&words);

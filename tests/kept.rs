@@ -163,7 +163,7 @@ fn wrong_names_say_what_there_is() {
         ] {
             run(&["lab", "up", "veth", "--name", name])
                 .exits(2)
-                .says(&["is no name for a lab", "1 to 32"]);
+                .says(&["is not a valid name of a lab", "1 to 32"]);
         }
         run(&["lab", "down", "test-names"]).exits(0);
         run(&["lab", "down", "test-names"])
@@ -192,7 +192,7 @@ fn a_lab_that_cannot_be_built_leaves_nothing() {
             ]);
         run(&["lab", "up", "veth", "--set", "lro=on"])
             .exits(2)
-            .says(&["has lro fixed off", "leave `lro` out"]);
+            .says(&["has lro off [fixed]", "leave `lro` out"]);
         run(&["lab", "up", "veth", "--set", "mtu=17"])
             .exits(2)
             .says(&["mtu goes from 1280"]);

@@ -138,9 +138,10 @@ fn processes_have_shares_of_a_guests_cpus() {
 fn what_cannot_be_booted_is_named_and_nothing_stays() {
     let _beside = beside();
     let kernel = kernel();
-    ends(Path::new("/etc/passwd"), &[])
-        .exits(2)
-        .says(&["/etc/passwd is no kernel to boot", "hopyard kernel fetch"]);
+    ends(Path::new("/etc/passwd"), &[]).exits(2).says(&[
+        "/etc/passwd is not a kernel that can be booted",
+        "hopyard kernel fetch",
+    ]);
     ends(Path::new("/nowhere/bzImage"), &[])
         .exits(2)
         .says(&["cannot read /nowhere/bzImage"]);
@@ -149,7 +150,7 @@ fn what_cannot_be_booted_is_named_and_nothing_stays() {
         .says(&["/etc has no modules of kernel 6.1"]);
     ends(&kernel, &["--append", "rdinit=/nothing"])
         .exits(2)
-        .says(&["ended while it was to boot", "Kernel panic"]);
+        .says(&["ended while hopyard waited for it to boot", "Kernel panic"]);
     ends(&kernel, &["--paths", "netkit"])
         .exits(2)
         .says(&["in the guest: path `netkit` cannot be built here"]);
@@ -200,7 +201,7 @@ fn claims_are_not_judged_by_a_guest_that_does_not_boot() {
     Running::start(claims_in_guest(&kernel, &out, &panics))
         .wait_for_nothing_left(&[].into())
         .exits(2)
-        .says(&["ended while it was to boot", "Kernel panic"]);
+        .says(&["ended while hopyard waited for it to boot", "Kernel panic"]);
     assert!(!out.exists(), "something was kept");
 }
 
@@ -303,8 +304,10 @@ fn what_was_measured_stays_when_the_guest_dies() {
     let (running, qemu) = under_way(&out);
     kill(pid(qemu), Signal::SIGKILL).unwrap();
     let said = running.wait_for_nothing_left(&[].into());
-    said.exits(1)
-        .says(&["the guest ended while it was to measure", "SIGKILL"]);
+    said.exits(1).says(&[
+        "the guest ended while hopyard waited for it to measure",
+        "SIGKILL",
+    ]);
     assert!(
         printed(&out)["run"]["blocks"].as_u64().unwrap() >= 2,
         "{said}"

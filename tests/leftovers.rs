@@ -282,10 +282,10 @@ fn names_of_users_are_no_leftovers() {
         let taken = ["tapswitch", "run", &id, "--tap", "x0", "--tap", "x1"];
         site.run(hopyard(&taken))
             .exits(2)
-            .says(&["is a name for switches of labs"]);
+            .says(&["is reserved for switches of labs"]);
         let name = LabId::next().switch_name();
         site.switch(&["create", &name, "--uplink", "up0"])
             .exits(2)
-            .says(&["is a name for switches of labs"]);
+            .says(&["is reserved for switches of labs"]);
     });
 }

@@ -226,7 +226,7 @@ fn what_a_killed_builder_of_a_kept_lab_leaves_is_cleaned() {
         let listed = run(&["lab", "list"]).exits(0).stdout.contains("test-ovs");
         let cleaned = run(&["clean"]);
         cleaned.exits(0);
-        with_daemons += u32::from(cleaned.stdout.contains("daemon(s) of it"));
+        with_daemons += u32::from(cleaned.stdout.contains("daemon(s)"));
         whole += u32::from(listed);
         if listed {
             run(&["lab", "down", "test-ovs"]).exits(0);

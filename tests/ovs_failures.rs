@@ -157,9 +157,9 @@ fn a_release_that_is_too_old_is_named() {
     let old = "echo 'ovs-vswitchd (Open vSwitch) 2.5.9'";
     up_with(&[("ovs-vswitchd", old)]).says(&["Open vSwitch 2.13", "is version 2.5.9", "newer"]);
     up_with(&[("ovs-vswitchd", "echo 'Welcome!'")])
-        .says(&["does not tell its version", "it says: Welcome!"]);
+        .says(&["does not print its version", "it says: Welcome!"]);
     up_with(&[("ovs-vswitchd", "echo no >&2; exit 4")]).says(&[
-        "does not tell its version",
+        "does not print its version",
         "exit status: 4",
         "no",
     ]);

@@ -133,7 +133,7 @@ fn need_starts_no_service_and_leaves_those_of_others_alone() {
     );
     let said = running.wait();
     said.prints(&[
-        "installing what is missing: test-service",
+        "installing missing packages: test-service",
         "install ok installed",
     ]);
     assert!(

@@ -59,7 +59,7 @@ fn a_run_ends_with_one_that_can_be_asked_again() {
     );
     run(&["report", &out, "--need", "none,filter"])
         .exits(2)
-        .says(&["--need none goes with no other need"]);
+        .says(&["--need none cannot be combined with other needs"]);
     let free = run(&["report", &out, "--format", "json", "--need", "none"]);
     let free = free.exits(0).json();
     let best = free["recommendation"]["choices"][0]["best"]

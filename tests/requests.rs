@@ -127,7 +127,7 @@ fn combinations_that_mean_nothing_are_refused() {
         ])
         .says(&["65536 is too large for udp_stream", "65507"]);
         refused(&["--paths", "veth", "--loads", "tcp_rr", "--set", "lro=on"])
-            .says(&["has lro fixed off", "leave `lro` out"]);
+            .says(&["has lro off [fixed]", "leave `lro` out"]);
         let many = (1..=256)
             .map(|n| n.to_string())
             .collect::<Vec<_>>()
@@ -330,7 +330,7 @@ fn a_closed_bpf_file_system_is_said_and_nothing_else_of_clean_fails() {
     let said = Running::start(command).wait();
     said.exits(0)
         .prints(&["nothing to clean"])
-        .says(&["switches of interrupted labs are root's to see"]);
+        .says(&["only root can see the switches of interrupted labs"]);
 }
 
 #[test]

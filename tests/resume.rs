@@ -92,7 +92,7 @@ fn an_interrupted_run_goes_on_in_the_block_that_was_cut_short() {
     is_whole(&room);
     run(&["run", "--resume", &out])
         .exits(2)
-        .says(&["cannot go on with", "it was carried out to its end"]);
+        .says(&["cannot resume", "it is complete"]);
     is_whole(&room);
 }
 
@@ -155,9 +155,9 @@ fn what_cannot_go_on_says_why_and_stays_as_it_is() {
     refused(
         "\"kernel_release\": \"",
         "\"kernel_release\": \"9.9.9-",
-        "it was begun on kernel `9.9.9-",
+        "it was started on kernel `9.9.9-",
     );
-    refused("\"cpus\": ", "\"cpus\": 9", "CPUs`, this is");
+    refused("\"cpus\": ", "\"cpus\": 9", "CPUs`, and this is");
     refused(
         "\"path\": \"bridge\"",
         "\"path\": \"wormhole\"",

@@ -137,7 +137,7 @@ fn wrong_searches_are_refused() {
         ),
         (
             &["--loads", "udp_paced", "--search", "ndr", "--profile"],
-            "--profile and a search",
+            "--profile cannot be combined with a search",
         ),
     ] {
         run(&[&["run", "--paths", "veth"], args].concat())

@@ -91,7 +91,7 @@ fn a_killed_worker_fails_its_cell_and_the_run_goes_on() {
             // Its peer is often heard first, which knows of a lost connection alone.
             assert!(
                 cause.starts_with("the worker at `")
-                    && cause.contains("died while it was to")
+                    && cause.contains("died while hopyard waited for it to")
                     && cause.ends_with("signal: 9 (SIGKILL)"),
                 "{cause}"
             );
@@ -189,7 +189,9 @@ fn a_worker_that_does_not_greet_is_given_up() {
 fn a_worker_that_ends_at_once_says_how() {
     let (text, _) = with_stand_in("exit 9");
     assert!(
-        text.contains("the worker at `a` died while it was to start: exit status: 9"),
+        text.contains(
+            "the worker at `a` died while hopyard waited for it to start: exit status: 9"
+        ),
         "{text}"
     );
 }
@@ -199,12 +201,14 @@ fn a_worker_that_is_not_heard_or_does_not_listen_any_more_is_not_called_dead() {
     let (text, _) = with_stand_in("exec >&-; exec sleep 100");
     assert_eq!(
         text,
-        "the worker at `a` closed its output while it was to start, though it still runs: \
+        "the worker at `a` closed its output while hopyard waited for it to start, though it still runs: \
          whatever starts it must leave that open until it ends"
     );
     let (text, _) = with_stand_in(&format!("exec <&-; {}; exec sleep 100", hello(VERSION)));
     assert!(
-        text.starts_with("the worker at `b` closed its input while it was to listen, though"),
+        text.starts_with(
+            "the worker at `b` closed its input while hopyard waited for it to listen, though"
+        ),
         "{text}"
     );
 }
@@ -219,7 +223,7 @@ fn garbage_from_a_worker_is_shown_for_what_it_is() {
     ] {
         let (text, _) = with_stand_in(&format!("{garbage}; exec sleep 100"));
         assert!(
-            text.starts_with("the worker at `a` answered out of turn: "),
+            text.starts_with("unexpected reply of the worker at `a`: "),
             "{text}"
         );
         let (text, _) = with_stand_in(&format!(
@@ -227,7 +231,7 @@ fn garbage_from_a_worker_is_shown_for_what_it_is() {
             hello(VERSION)
         ));
         assert!(
-            text.starts_with("the worker at `b` answered out of turn: "),
+            text.starts_with("unexpected reply of the worker at `b`: "),
             "{text}"
         );
     }
@@ -236,7 +240,10 @@ fn garbage_from_a_worker_is_shown_for_what_it_is() {
         "{}; read x; echo '{{\"is\":\"connected\"}}'; exec sleep 100",
         hello(VERSION)
     ));
-    assert!(text.contains("answered out of turn: Connected"), "{text}");
+    assert!(
+        text.contains("unexpected reply of the worker at `") && text.contains("`: Connected"),
+        "{text}"
+    );
 }
 
 /// What comes of workers that answer as they should and report this many bytes and slices.
@@ -264,7 +271,7 @@ fn with_counts(bytes: u64, slices: usize) -> String {
 fn a_count_that_no_window_holds_is_an_error() {
     assert_eq!(
         with_counts(u64::MAX, 1),
-        "the worker at `a` reports a count that cannot be; start the same version of hopyard at \
+        "the worker at `a` reports an impossible count; start the same version of hopyard at \
          both ends: received: 18446744073709551615 is more than any window holds (281474976710656)"
     );
 }

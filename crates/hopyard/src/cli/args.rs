@@ -43,7 +43,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Measure: carry out a plan and print what came of it
+    /// Measure the paths of a plan and print the results
     Run(Box<RunArgs>),
     /// Print a run again, from its stored samples
     Report(super::report::ReportArgs),
@@ -59,22 +59,22 @@ pub(super) enum Command {
     Lab(LabArgs),
     /// The direct switch: bind virtual interfaces to a device, forward by MAC address, no bridge
     Switch(SwitchArgs),
-    /// Get a kernel to boot a guest with
+    /// Fetch a kernel for guests
     Kernel(KernelArgs),
     /// The tap switch: join multi-queue taps by MAC address, in user space
     Tapswitch(super::tapswitch::TapswitchArgs),
     /// Remove what an interrupted lab left behind
     Clean {
-        /// Kept labs that this version does not understand too
+        /// Also remove kept labs that this version does not understand
         #[arg(long)]
         force: bool,
     },
     /// Print the JSON schema of results (`hopyard/run/1`)
     Schema {
-        /// That of comparisons (`hopyard/diff/1`)
+        /// Print the schema of comparisons (`hopyard/diff/1`)
         #[arg(long)]
         diff: bool,
-        /// That of claims (`hopyard/claims/1`)
+        /// Print the schema of claims (`hopyard/claims/1`)
         #[arg(long, conflicts_with = "diff")]
         claims: bool,
     },
@@ -90,7 +90,7 @@ pub(super) enum Command {
         /// The directory
         directory: Option<PathBuf>,
     },
-    /// The far end of the protocol, on stdin and stdout
+    /// Drive load as a process of a run tells it to, over stdin and stdout
     #[command(hide = true)]
     Worker,
     /// Carries out a plan that comes on stdin
@@ -99,7 +99,7 @@ pub(super) enum Command {
     /// The first process of a guest
     #[command(hide = true)]
     Init {
-        /// What it is to start
+        /// The program to start in the guest
         job: guest::Job,
         #[command(flatten)]
         interface: guest::Interface,
@@ -110,7 +110,7 @@ pub(super) enum Command {
 #[command(after_help = "\
 Examples:
   hopyard run                                  the default plan `paths`
-  hopyard run my-plan.toml --seed 7            a plan of one's own, the order of another run
+  hopyard run my-plan.toml --seed 7            your own plan, with the random order of another run
   hopyard run --paths veth,bridge,bridge-nf --loads tcp_stream,udp_stream --set message_size=64,1400
   hopyard run --paths native,macvlan --peer far --set rate=100mbit --window 2s --blocks 8
   hopyard run --paths veth,bridge --loads udp_paced --search ndr    the rate that each carries without loss
@@ -123,7 +123,7 @@ Examples:
   hopyard run --paths veth,direct --base veth --loads tcp_rr --fail-on 3%    a gate: status 1 where a path is slower
   hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
 
-`hopyard list paths|loads|axes|plans` tells the words. Several values of an axis are a sweep.
+`hopyard list paths|loads|axes|plans` prints all names. Several values of an axis are a sweep.
 Exit status with --fail-on: 0 passed, 1 the gate failed, 4 the gate could not see such a loss.")]
 pub(super) struct RunArgs {
     /// A plan by name, or a TOML file
@@ -132,51 +132,51 @@ pub(super) struct RunArgs {
     /// Paths to build, or `all` that this host can
     #[arg(long, value_delimiter = ',', value_name = "PATH,…")]
     pub(super) paths: Option<Vec<String>>,
-    /// Whom to talk to: local, far, host
+    /// Peers that exchange traffic with the endpoint: local, far, host
     #[arg(long, value_delimiter = ',', value_name = "PEER,…")]
     pub(super) peer: Option<Vec<Peer>>,
     /// Loads to drive
     #[arg(long, value_delimiter = ',', value_name = "LOAD,…")]
     pub(super) loads: Option<Vec<LoadKind>>,
-    /// Set an axis; several values are a sweep
+    /// Set an axis; of several values, each one is measured
     #[arg(long, value_name = "AXIS=VALUE,…", value_parser = axis_values)]
     pub(super) set: Vec<(String, Vec<String>)>,
     /// Search for the rate of udp_paced that loses nothing (ndr), 0.5 % (pdr) or SHARE (pdr:SHARE) at most;
-    /// as --set search=…
+    /// same as --set search=…
     #[arg(long, value_name = "ndr|pdr")]
     pub(super) search: Option<SearchFor>,
     /// Length of a measured window
     #[arg(long, value_name = "TIME", value_parser = crate::plan::window)]
     pub(super) window: Option<Duration>,
-    /// Traffic before each window, of which nothing is counted; `0s` opens the window with it
+    /// Time of traffic before each window that is not counted; `0s` counts from the first packet on
     #[arg(long, value_name = "TIME", value_parser = crate::plan::warm_up)]
     pub(super) warm_up: Option<Duration>,
     /// Measure cells that are compared in short turns, side by side (on, the default), or one after another (off)
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub(super) turns: Option<bool>,
-    /// Fewest and most blocks
+    /// Smallest and largest number of blocks
     #[arg(long, value_name = "MIN..MAX")]
     pub(super) blocks: Option<Blocks>,
     /// Half-width of intervals at which measuring may stop
     #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) half_width: Option<f64>,
-    /// Go on until each comparison could show a difference of this size, 30 minutes at most unless --time-limit says otherwise
+    /// Measure until each comparison could show a difference of this size, 30 minutes at most unless --time-limit says otherwise
     #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) decide: Option<f64>,
     /// Confidence of intervals
     #[arg(long, value_name = "LEVEL", value_parser = units::parse_confidence)]
     pub(super) confidence: Option<f64>,
-    /// What others are compared with: a path, a value of an axis as in `ports=2`, or `offload`: all
+    /// Base of all comparisons: a path, a value of an axis as in `ports=2`, or `offload`: all
     /// offloads on or off
     #[arg(long, value_name = "PATH|AXIS=VALUE", value_parser = base)]
     pub(super) base: Option<String>,
-    /// Command that makes setting A of this host: compare two settings, B with A (docs/ab.md)
+    /// Command that applies setting A to this host: compare two settings, B with A (docs/ab.md)
     #[arg(long, value_name = "CMD", requires = "b", conflicts_with = "kernel", value_parser = command)]
     pub(super) a: Option<String>,
-    /// Command that makes setting B
+    /// Command that applies setting B
     #[arg(long, value_name = "CMD", requires = "a", value_parser = command)]
     pub(super) b: Option<String>,
-    /// Command that brings this host back at the end, however the run ends
+    /// Command that restores this host at the end, however the run ends
     #[arg(long, value_name = "CMD", requires = "a", value_parser = command)]
     pub(super) restore: Option<String>,
     /// A gate: fail where a cell is shown to be worse than its base by more than this
@@ -188,10 +188,10 @@ pub(super) struct RunArgs {
     /// What the recommended path must offer: filter, vlan, host-access, unprivileged; kept with the run
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
     pub(super) need: Vec<Need>,
-    /// Sooner done: windows of at most 200 ms, 8 blocks, 4 minutes at most
+    /// A shorter run: windows of at most 200 ms, 8 blocks, 4 minutes at most
     #[arg(long)]
     pub(super) quick: bool,
-    /// Go on with a run that was interrupted, killed or out of time
+    /// Continue a run that was interrupted, killed or out of time
     #[arg(long, value_name = "RUN", conflicts_with_all = [
         "plan", "paths", "peer", "loads", "set", "search", "window", "warm_up", "turns", "blocks", "half_width",
         "decide", "confidence", "base", "seed", "out", "profile", "quick", "kernel",
@@ -200,7 +200,7 @@ pub(super) struct RunArgs {
     /// Seed of every random order (default: another each time, and recorded)
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Say where the time goes too: samples what the kernel is at, in windows of its own
+    /// Also break the cost down by kernel subsystem, sampled in separate windows
     #[arg(long)]
     pub(super) profile: bool,
     /// Directory for the run (default: hopyard-runs/TIME-PLAN)
@@ -241,11 +241,11 @@ pub(super) struct ListArgs {
 pub(super) enum Listed {
     /// Ways to connect an endpoint
     Paths,
-    /// Traffic
+    /// Kinds of traffic
     Loads,
-    /// Everything that can be swept
+    /// Settings of paths and loads, for --set
     Axes,
-    /// Plans that come along
+    /// Built-in plans
     Plans,
     /// Published claims
     Claims,
@@ -267,14 +267,14 @@ pub(super) struct LabArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LabCommand {
-    /// Build a path and let it stand
+    /// Build a path and keep it until `hopyard lab down`
     Up {
         /// The path
         path: String,
         /// Name of the lab (default: the path's)
         #[arg(long)]
         name: Option<String>,
-        /// Whom the endpoint is to talk to
+        /// Peer that exchanges traffic with the endpoint: local, far or host
         #[arg(long, default_value = "local")]
         peer: Peer,
         /// Set an axis
@@ -295,11 +295,11 @@ pub(super) enum LabCommand {
     Down {
         /// The lab
         name: String,
-        /// Even while processes run in it
+        /// Take it down even while processes run in it
         #[arg(long)]
         force: bool,
     },
-    /// List the labs that stand
+    /// List the labs that are up
     List {
         /// Print as JSON
         #[arg(long)]
@@ -332,7 +332,7 @@ pub(super) enum SwitchCommand {
     Create {
         /// Its name
         name: String,
-        /// The device to the wire
+        /// The device that leads to the wire
         #[arg(long, value_name = "DEV")]
         uplink: Option<String>,
         /// Answer ARP and neighbour solicitations for the ports' --ip addresses, so that broadcasts do
@@ -347,22 +347,22 @@ pub(super) enum SwitchCommand {
         #[arg(long)]
         behind_others: bool,
     },
-    /// Make a device the uplink; or find it again, after it was made again or got another Ethernet address
+    /// Set the uplink, also after its device was recreated or its Ethernet address changed
     ///
     /// Ports stay as they are.
     Uplink {
         /// The switch
         name: String,
-        /// The device to the wire
+        /// The device that leads to the wire
         device: String,
-        /// Another Ethernet address of the host behind the uplink; these replace those there are (to have none, give
+        /// Another Ethernet address of the host behind the uplink; these replace the present ones (for none, give
         /// the device's own)
         #[arg(long, value_name = "M")]
         host_mac: Vec<hopyard_switch::Mac>,
     },
-    /// Bind devices to a switch, or take them away
+    /// Bind devices to a switch, or remove them
     Port(PortArgs),
-    /// Print what a switch is, and what is not as it should be
+    /// Print the state of a switch and its problems
     Show {
         /// The switch (default: all)
         name: Option<String>,
@@ -370,18 +370,18 @@ pub(super) enum SwitchCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print what each port sent and got, and what was dropped and why
+    /// Print what each port sent and received, and what was dropped and why
     Stats {
         /// The switch
         name: String,
         /// Print as JSON
         #[arg(long)]
         json: bool,
-        /// Again every second, with rates
+        /// Repeat every second, with rates
         #[arg(long)]
         watch: bool,
     },
-    /// Put this version's programs in place of those that run; no packet is lost
+    /// Replace the eBPF programs that run with those of this version; no packet is lost
     Upgrade {
         /// The switch
         name: String,
@@ -435,10 +435,10 @@ pub(super) enum PortCommand {
         /// Let it talk to the uplink and the host only
         #[arg(long)]
         isolated: bool,
-        /// Let it send from any address that is nobody else's
+        /// Let it send from any address that no other port has
         #[arg(long)]
         allow_spoof: bool,
-        /// Let frames to it take the queue of the device, where captures, filters and shapers are, rather than go straight
+        /// Send frames to it through the queue of the device, where captures, filters and shapers are, instead of straight
         /// into the guest's namespace
         #[arg(long)]
         queued: bool,
@@ -448,7 +448,7 @@ pub(super) enum PortCommand {
         /// Let it answer DHCP
         #[arg(long)]
         dhcp_server: bool,
-        /// Broadcasts and multicasts that it may send a second (`unlimited`: any number); 10 seconds' worth at once
+        /// Broadcasts and multicasts per second that it may send (`unlimited`: any number), in bursts of up to 10 seconds' worth
         #[arg(long, value_name = "N", default_value_t)]
         broadcasts: hopyard_switch::Broadcasts,
     },
@@ -468,11 +468,11 @@ pub(super) enum PortCommand {
         /// Let it answer DHCP
         #[arg(long, group = "change", value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
         dhcp_server: Option<OnOff>,
-        /// Broadcasts and multicasts that it may send a second (`unlimited`: any number)
+        /// Broadcasts and multicasts per second that it may send (`unlimited`: any number)
         #[arg(long, group = "change", value_name = "N")]
         broadcasts: Option<hopyard_switch::Broadcasts>,
     },
-    /// Take a device away; the device itself stays
+    /// Remove a port; its device stays
     Del {
         /// The switch
         name: String,

@@ -21,10 +21,10 @@ Examples:
 Exit status: 0 fine, 1 the gate failed, 2 the runs cannot be compared, 4 the gate could not see such a loss.
 docs/diff.md has more.")]
 pub(super) struct DiffArgs {
-    /// The run compared with: its directory
+    /// Directory of run A, the base of the comparison
     #[arg(value_name = "RUN_A")]
     a: PathBuf,
-    /// The run that is compared
+    /// Directory of run B, which is compared with A
     #[arg(value_name = "RUN_B")]
     b: PathBuf,
     /// Compare each cell's ratio to the base of its own run
@@ -56,7 +56,7 @@ pub(super) fn diff(args: &DiffArgs) -> Done {
 fn refuse_twice(a: &Path, b: &Path) -> Result<(), Failure> {
     match (a.canonicalize(), b.canonicalize()) {
         (Ok(one), Ok(other)) if one == other => Err(Failure::request(format!(
-            "{} and {} are one directory: name two different runs",
+            "{} and {} are the same directory: name two different runs",
             a.display(),
             b.display()
         ))),

@@ -93,7 +93,7 @@ fn of_environment(environment: &Environment) -> Vec<Finding> {
     if environment.cpus < 2 {
         findings.push(finding(
             "one CPU",
-            "both ends of a load share it; the default placement `split` cannot be had",
+            "both ends of a load share it; the default placement `split` needs two",
             "use --set placement=same, or a machine with two CPUs",
         ));
     }
@@ -111,7 +111,7 @@ fn of_environment(environment: &Environment) -> Vec<Finding> {
     {
         findings.push(finding(
             format!("CPU frequency governor `{governor}`"),
-            "ns of CPU are not always worth the same",
+            "the CPU frequency varies, so ns of CPU are not comparable",
             "cpupower frequency-set -g performance",
         ));
     }
@@ -138,13 +138,14 @@ fn of_environment(environment: &Environment) -> Vec<Finding> {
         findings.push(finding(
             format!("clock source `{}`", environment.clock_source),
             "reading the clock may cost a system call: it weighs on request/response loads",
-            "boot with tsc=reliable if the hardware's is",
+            "boot with tsc=reliable if the hardware's TSC is reliable",
         ));
     }
     if let Some(hypervisor) = &environment.hypervisor {
         findings.push(finding(
             format!("a virtual machine ({hypervisor})"),
-            "neighbours come and go: absolute figures drift, paired ratios hold",
+            "other guests of its host use CPU time and caches: absolute figures drift, ratios within a run stay \
+             comparable",
             "compare only within one run; watch steal in the warnings",
         ));
     }
@@ -168,10 +169,10 @@ fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
     if state.steal_ratio > 0.01 {
         findings.push(finding(
             format!(
-                "the hypervisor takes {:.1} % now",
+                "the hypervisor takes {:.1} % of the CPU time now",
                 state.steal_ratio * 100.0
             ),
-            "blocks with more than 1 % are measured twice",
+            "blocks that lose more than 1 % are measured again",
             "use a quieter host",
         ));
     }
@@ -188,8 +189,8 @@ fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
 
 /// Rules that a switch made here would pass by. Labs have namespaces of their own, without any.
 fn of_rules(found: hopyard_net::Result<Bypassed>) -> Vec<Finding> {
-    const EFFECT: &str = "none on figures; but what `hopyard switch` passes between its ports, and between \
-                          them and the wire, would meet none of them";
+    const EFFECT: &str = "none on figures; but frames that `hopyard switch` forwards, between its ports and to the \
+    wire, bypass these rules";
     let found = found.unwrap_or_else(|error| Bypassed {
         unknown: vec![format!("cannot look for bypassed rules: {error}")],
         ..Bypassed::default()

@@ -14,13 +14,13 @@ pub(super) struct GuestArgs {
     /// Run everything inside a guest with this kernel: a bzImage or an ELF vmlinux
     #[arg(long, value_name = "FILE")]
     pub(super) kernel: Option<PathBuf>,
-    /// Its modules (default: beside the kernel, or the host's /lib/modules)
+    /// Directory of its modules (default: beside the kernel, or the host's /lib/modules)
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// Further words for the kernel, as in "mitigations=off"
+    /// Further kernel parameters, as in "mitigations=off"
     #[arg(long, value_name = "WORDS", requires = "kernel", default_value = "")]
     append: String,
-    /// Who carries out its instructions (default: KVM where it works)
+    /// What runs the guest's code: kvm, or tcg, which emulates the CPU (default: KVM where it works)
     #[arg(long, value_name = "NAME", requires = "kernel")]
     accel: Option<Accelerator>,
     /// Kernel of the guests of path `vm` (default: the newest fetched)
@@ -44,11 +44,11 @@ pub(super) struct KernelArgs {
 
 #[derive(Debug, Subcommand)]
 enum KernelCommand {
-    /// Fetch one from Debian's packages, and print what `hopyard run` is to be given
+    /// Fetch a kernel from Debian's packages, and print the options for `hopyard run`
     Fetch {
         /// A series (6.1), `backports`, or a package (default: the newest for virtual machines)
         wanted: Option<String>,
-        /// Where to (default: hopyard/kernels in the user's cache)
+        /// Directory to fetch into (default: hopyard/kernels in the user's cache)
         #[arg(long, value_name = "DIR")]
         into: Option<PathBuf>,
     },

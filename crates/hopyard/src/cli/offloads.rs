@@ -19,7 +19,7 @@ pub(super) struct SweepArgs {
     /// matters; about two minutes for one load
     #[arg(long, value_name = "PATH")]
     pub(super) offloads: Option<String>,
-    /// Whom to talk to: local, far, host
+    /// Peers that exchange traffic with the endpoint: local, far, host
     #[arg(
         long,
         value_name = "PEER",
@@ -39,7 +39,7 @@ pub(super) struct SweepArgs {
     /// Length of a measured window (default 300ms)
     #[arg(long, value_name = "TIME", value_parser = plan::window, requires = "offloads")]
     window: Option<Duration>,
-    /// Fewest and most blocks (default 10..16)
+    /// Smallest and largest number of blocks (default 10..16)
     #[arg(long, value_name = "MIN..MAX", requires = "offloads")]
     blocks: Option<Blocks>,
     /// Stop measuring after this time (default 100s for each load)

@@ -40,7 +40,7 @@ pub(super) struct ReportArgs {
 
 pub(super) fn report(args: &ReportArgs) -> Done {
     if args.format == Format::Parquet && args.output.is_none() && std::io::stdout().is_terminal() {
-        let message = "Parquet is nothing for a terminal: name a file with -o, or redirect it";
+        let message = "Parquet is a binary format: name a file with -o, or redirect the output";
         return Err(Failure::request(message));
     }
     let needs = Need::all(&args.need).map_err(Failure::request)?;

@@ -153,7 +153,8 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     let searches = |part: &Part| part.set.iter().any(|(axis, _)| axis == "search");
     if args.profile && plan.parts.iter().any(searches) {
         return Err(Failure::request(
-            "--profile and a search: a profile is of one rate; search first, then give the rate found by --set pace=…"
+            "--profile cannot be combined with a search, because a profile is taken at one rate: search first, \
+             then set the rate that was found with --set pace=…"
                 .to_owned(),
         ));
     }
@@ -179,7 +180,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     if let Some(settings) = settings(args) {
         if args.set.iter().any(|(axis, _)| axis == Plan::SETTING) {
             return Err(Failure::request(format!(
-                "--set {}: --a and --b set this axis, leave it out",
+                "--set {}: --a and --b change this axis already, leave it out",
                 Plan::SETTING
             )));
         }
@@ -220,7 +221,7 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
             Some(End::Complete) => String::new(),
             _ if !resumable => String::new(),
             _ => format!(
-                ", `hopyard run --resume {}` goes on with it",
+                ", `hopyard run --resume {}` continues it",
                 directory.display()
             ),
         }

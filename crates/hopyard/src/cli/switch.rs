@@ -25,7 +25,7 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
             behind_others,
         } => {
             if LabId::of_switch(&name).is_some() {
-                let why = format!("`{name}` is a name for switches of labs: choose another");
+                let why = format!("`{name}` is reserved for switches of labs: choose another name");
                 return Err(Failure::request(why));
             }
             let switch = Switch::create(&NewSwitch {

@@ -59,8 +59,8 @@ pub enum Error {
     },
     /// No kernel.
     #[error(
-        "{} is no kernel to boot: neither a bzImage nor an ELF vmlinux; give what `make bzImage` makes, \
-         or what `hopyard kernel fetch` names", .0.display()
+        "{} is not a kernel that can be booted: neither a bzImage nor an ELF vmlinux; give the file that `make \
+         bzImage` builds, or the one that `hopyard kernel fetch` prints", .0.display()
     )]
     NoKernel(PathBuf),
     /// Nobody said which kernel guests are to boot.
@@ -69,12 +69,12 @@ pub enum Error {
     )]
     NoneChosen,
     /// Guests boot another kernel already.
-    #[error("guests of this process boot {} already: use one kernel in a run", .0.display())]
+    #[error("the guests of this run already boot {}: use one guest kernel in a run", .0.display())]
     Chosen(PathBuf),
     /// A directory without the kernel's modules.
     #[error(
-        "{} has no modules of kernel {release}: give the directory /lib/modules/{release} that was made \
-         with it, or one that holds it", .directory.display()
+        "{} has no modules of kernel {release}: give the directory /lib/modules/{release} that was installed with \
+         this kernel, or a directory that contains it", .directory.display()
     )]
     NoModules {
         /// Where they were to be.
@@ -84,8 +84,8 @@ pub enum Error {
     },
     /// A module that no guest can do without.
     #[error(
-        "kernel {release} has no `{module}`, by which a guest is spoken to: it is not built in, nor in {}; \
-         give the directory that has it with --modules, or build the kernel with CONFIG_VIRTIO_PCI and \
+        "kernel {release} has no `{module}`, which hopyard needs to communicate with a guest: it is neither built \
+         in nor a module in {}; give the directory that has it with --modules, or build the kernel with CONFIG_VIRTIO_PCI and \
          CONFIG_VIRTIO_CONSOLE", .directory.display()
     )]
     Essential {
@@ -97,7 +97,7 @@ pub enum Error {
         directory: PathBuf,
     },
     /// A module is damaged.
-    #[error("cannot take module {} along: {why}; is that directory whole?", .file.display())]
+    #[error("cannot copy module {} into the guest: {why}; check that the directory of modules is complete", .file.display())]
     Module {
         /// Its file.
         file: PathBuf,
@@ -105,7 +105,7 @@ pub enum Error {
         why: String,
     },
     /// A program cannot be taken along.
-    #[error("cannot take program {} along into a guest: {why}", .file.display())]
+    #[error("cannot copy program {} into the guest: {why}", .file.display())]
     Program {
         /// Its file.
         file: PathBuf,
@@ -125,7 +125,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The guest is gone.
-    #[error("the guest ended while it was to {doing} ({how}){said}")]
+    #[error("the guest ended while hopyard waited for it to {doing} ({how}){said}")]
     Died {
         /// What it was to do.
         doing: &'static str,
@@ -145,8 +145,8 @@ pub enum Error {
     },
     /// The guest does not answer.
     #[error(
-        "the guest did not {doing} within {after:?}; give a kernel that boots here, or look at what it \
-         says{said}"
+        "the guest did not {doing} within {after:?}; boot a kernel that works on this machine, or see what the \
+         guest printed{said}"
     )]
     Silent {
         /// What it was to do.
@@ -157,7 +157,7 @@ pub enum Error {
         said: LastWords,
     },
     /// The guest says something else.
-    #[error("the guest answered out of turn while it was to {doing}: {answer}")]
+    #[error("unexpected reply while hopyard waited for the guest to {doing}: {answer}")]
     OutOfTurn {
         /// What it was to do.
         doing: &'static str,
@@ -166,8 +166,8 @@ pub enum Error {
     },
     /// The guest says what cannot be.
     #[error(
-        "the guest says what cannot be while it was to {doing}: {why}; boot a kernel that you trust, with the \
-         hopyard of this host"
+        "the guest sent an impossible answer while hopyard waited for it to {doing}: {why}; boot a kernel that you \
+         trust"
     )]
     Unbelievable {
         /// What it was to do.
@@ -203,15 +203,15 @@ pub struct LastWords {
 impl std::fmt::Display for LastWords {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let parts = [
-            ("its console ends with", &self.console),
-            ("QEMU says", &self.qemu),
+            ("its console ends with these lines", &self.console),
+            ("QEMU printed these lines", &self.qemu),
         ];
         let said: Vec<_> = parts
             .iter()
             .filter(|(_, lines)| !lines.is_empty())
             .collect();
         if said.is_empty() {
-            return f.write_str("; its console stayed empty");
+            return f.write_str("; it printed nothing on its console");
         }
         for (who, lines) in said {
             write!(f, "; {who}:")?;

@@ -54,13 +54,13 @@ pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
     if first_with(&unpacked.join("boot"), "vmlinuz").is_none() {
         return Err(failed(
             "dpkg",
-            &format!("package {package} holds no kernel"),
+            &format!("package {package} contains no kernel"),
         ));
     }
     let directory = into.join(package.trim_start_matches("linux-image-"));
     take_place(&unpacked, &directory).map_err(writing(&directory))?;
     let image = first_with(&directory.join("boot"), "vmlinuz")
-        .ok_or_else(|| failed("dpkg", &format!("package {package} holds no kernel")))?;
+        .ok_or_else(|| failed("dpkg", &format!("package {package} contains no kernel")))?;
     Kernel::open(&image, Some(&directory))
 }
 
@@ -154,7 +154,8 @@ impl Apt {
     fn download(&self, package: &str, to: &Path) -> Result<PathBuf> {
         let shown = self.run("apt-cache", &["show", "--no-all-versions", package])?;
         let wanted = shown.lines().find_map(|line| line.strip_prefix("SHA256: "));
-        let wanted = wanted.ok_or_else(|| failed("apt-cache", "the index has no SHA256"))?;
+        let wanted = wanted
+            .ok_or_else(|| failed("apt-cache", "apt's index has no SHA256 of the package"))?;
         self.get(&["download", package])?;
         let archive = self.only_archive(package)?;
         // The fetching user may have it open still.
@@ -164,7 +165,9 @@ impl Apt {
             source,
         })?;
         if in_hex(&Sha256::digest(&bytes)) != wanted.trim() {
-            let why = format!("what came as {package} is not what its index says it is");
+            let why = format!(
+                "the downloaded {package} does not have the SHA-256 that apt's index states"
+            );
             return Err(failed("apt-get", &why));
         }
         fs::write(&copy, bytes).map_err(writing(&copy))?;
@@ -187,7 +190,10 @@ impl Apt {
         match &mut files[..] {
             [file] => Ok(std::mem::take(file)),
             files => {
-                let why = format!("{} packages came as {package}, not one", files.len());
+                let why = format!(
+                    "expected one downloaded file of package {package}, found {}",
+                    files.len()
+                );
                 Err(failed("apt-get", &why))
             }
         }
@@ -222,7 +228,8 @@ impl Apt {
             .ok_or_else(|| {
                 failed(
                     "apt-cache",
-                    &format!("no package is called {pattern}; name one that `apt-cache search linux-image` lists, or `{BACKPORTS}`"),
+                    &format!("no package matches {pattern}; name a series or a package that `apt-cache search \
+                    linux-image` lists, or `{BACKPORTS}`"),
                 )
             })
     }
@@ -267,7 +274,7 @@ fn codename() -> Result<String> {
         .ok_or_else(|| {
             failed(
                 RELEASE,
-                "it names no VERSION_CODENAME, so there are no backports",
+                "it has no VERSION_CODENAME, so the name of the backports suite is unknown",
             )
         })
 }
@@ -277,7 +284,7 @@ fn run(mut command: Command) -> Result<String> {
     let output = command.output().map_err(|error| {
         failed(
             &program,
-            &format!("{error}; only Debian's packages can be fetched"),
+            &format!("{error}; kernels are fetched as Debian packages, with apt and dpkg"),
         )
     })?;
     if output.status.success() {

@@ -132,9 +132,9 @@ fn serve(job: Job, interface: &Interface) -> Result<(), String> {
         interface.set_up(&here).map_err(|e| crate::chain(&e))?;
     }
     let port = open_port()?;
-    let back = port
-        .try_clone()
-        .map_err(|e| format!("cannot copy the port: {e}"))?;
+    let back = port.try_clone().map_err(|e| {
+        format!("cannot duplicate the file descriptor of virtio port `{PORT}`: {e}")
+    })?;
     let child = Command::new(PROGRAM)
         .arg(job.word())
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -206,7 +206,7 @@ fn open_port() -> Result<File, String> {
         if Instant::now() > deadline {
             return Err(format!(
                 "there is no virtio port `{PORT}`: the kernel needs CONFIG_VIRTIO_PCI and \
-                 CONFIG_VIRTIO_CONSOLE, built in or as modules that came along (--modules)"
+                 CONFIG_VIRTIO_CONSOLE, built in or as modules (--modules)"
             ));
         }
         std::thread::sleep(Duration::from_millis(5));

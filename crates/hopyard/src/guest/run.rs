@@ -145,7 +145,9 @@ fn check_prepared(header: &Header, order: &Order) -> std::result::Result<(), Str
     let asked = (&plan.name, order.seed, plan.blocks.max, order.profile);
     let got = (&header.plan, header.seed, header.blocks_max, header.profile);
     if got != asked {
-        return Err(format!("it prepared another run: {got:?}, not {asked:?}"));
+        return Err(format!(
+            "it prepared another run, {got:?} instead of {asked:?}"
+        ));
     }
     for planned in &header.cells {
         lab::path(&planned.cell.path).map_err(|e| e.to_string())?;
@@ -175,7 +177,7 @@ impl Listener {
     fn hear(&mut self, machine: &mut Machine<Said>) -> Result<Said> {
         self.words += 1;
         if self.words > WORDS {
-            let why = format!("it says more than {WORDS} lines about it");
+            let why = format!("it sent more than {WORDS} messages");
             return Err(unbelievable(self.doing, why));
         }
         machine.hear_until(self.doing, self.began, self.patience)
@@ -299,7 +301,7 @@ impl Keeper {
         {
             return Ok(());
         }
-        let why = "a cell that is none of the run's".to_owned();
+        let why = "a cell that is not part of the run".to_owned();
         Err(unbelievable(DOING, why))
     }
 

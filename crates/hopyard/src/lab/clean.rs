@@ -89,7 +89,7 @@ impl Cleaned {
             let (daemons, problems) = home.remove(name);
             let with = match daemons {
                 0 => String::new(),
-                n => format!(" and {n} daemon(s) of it"),
+                n => format!(" and its {n} daemon(s)"),
             };
             self.note(format!("{} of lab {name}{with}", home.of), problems);
         }
@@ -113,7 +113,7 @@ pub fn clean(force: bool) -> Result<Cleaned> {
     cleaned.homes(&found.homes);
     if found.switches_closed {
         cleaned.left_alone.push(
-            "switches of interrupted labs are root's to see: run as root to have them cleaned too"
+            "only root can see the switches of interrupted labs: run `hopyard clean` as root to remove them too"
                 .to_owned(),
         );
     }

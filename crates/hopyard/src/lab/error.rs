@@ -43,7 +43,8 @@ pub enum Error {
     },
     /// An offload flag was asked for by name and a device does not let it be changed.
     #[error(
-        "device `{device}` of path `{path}` has {flag} fixed {state}: leave `{flag}` out, or choose another path"
+        "device `{device}` of path `{path}` has {flag} {state} [fixed], so it cannot be changed: leave `{flag}` \
+         out, or choose another path"
     )]
     OffloadFixed {
         /// The path.
@@ -68,8 +69,8 @@ pub enum Error {
     },
     /// The switch cuts longer frames.
     #[error(
-        "path `{path}` carries an MTU of {most} at most with Open vSwitch's userspace datapath, which \
-         takes in no more from an internal port in another namespace: set `mtu` to {most} or less, load \
+        "path `{path}` carries an MTU of {most} at most with Open vSwitch's userspace datapath, which accepts no \
+         larger frames from an internal port in another namespace: set `mtu` to {most} or less, load \
          module `openvswitch` for the kernel datapath, or choose path `ovs-veth`"
     )]
     MtuTooLarge {
@@ -80,8 +81,8 @@ pub enum Error {
     },
     /// A guest's network card is made as a whole.
     #[error(
-        "path `{path}` cannot change `{flag}` by itself: set `offload`, which is for the guest's card as a \
-         whole, or choose another path"
+        "path `{path}` cannot change `{flag}` by itself: set `offload`, which switches all offloads of the guest's \
+         network card, or choose another path"
     )]
     GuestOffload {
         /// The path.
@@ -114,12 +115,12 @@ pub enum Error {
     OneCpu,
     /// Shares are of processes.
     #[error(
-        "scheduler `groups` gives each process of the client a share of the CPU, and there is one: set \
+        "scheduler `groups` divides the CPU between the processes of the client, and there is only one: set \
          `containers`, or choose another scheduler"
     )]
     OneProcess,
     /// CPUs that there are not, or that this process may not use.
-    #[error("client_cpus {wanted}: this process may use {allowed}")]
+    #[error("cannot use client_cpus {wanted}: this process may run on CPUs {allowed}")]
     NoSuchCpu {
         /// What was asked.
         wanted: Cpus,

@@ -120,7 +120,7 @@ fn check_name(name: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
         return Err(Error::Kept(format!(
-            "`{name}` is no name for a lab: 1 to 32 letters, digits, `-` and `_`"
+            "`{name}` is not a valid name of a lab: use 1 to 32 letters, digits, `-` and `_`"
         )));
     }
     Ok(())

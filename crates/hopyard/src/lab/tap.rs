@@ -17,7 +17,7 @@ use crate::tapswitch;
 static SWITCH: Program = Program {
     name: "hopyard",
     called: "the tap switch",
-    remedy: "has this program been replaced or removed",
+    remedy: "check that the program file still exists and was not replaced",
 };
 /// What a kept lab calls it.
 pub const SWITCH_NAME: &str = "tap switch";
@@ -36,7 +36,7 @@ fn program() -> Result<PathBuf> {
     program.clone().map_or_else(
         || {
             std::env::current_exe().map_err(|source| Error::File {
-                what: "find the own program's file".to_owned(),
+                what: "find the file of the running hopyard".to_owned(),
                 source,
             })
         },
@@ -68,7 +68,8 @@ pub(super) fn probe_taps() -> hopyard_net::Result<()> {
             what: "make a multi-queue tap".to_owned(),
             feature: "tun".to_owned(),
             remedy: format!(
-                "load module `tun` (CONFIG_TUN) and see that /dev/net/tun can be opened ({}), or choose another path",
+                "load module `tun` (CONFIG_TUN) and check that /dev/net/tun can be opened ({}), or choose another \
+                 path",
                 crate::chain(&error)
             ),
         }),

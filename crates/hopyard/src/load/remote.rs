@@ -31,7 +31,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It is gone.
-    #[error("the worker at `{endpoint}` died while it was to {doing}: {how}")]
+    #[error("the worker at `{endpoint}` died while hopyard waited for it to {doing}: {how}")]
     Died {
         /// Endpoint.
         endpoint: String,
@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// It lives, but cannot be spoken to any more.
     #[error(
-        "the worker at `{endpoint}` closed its {stream} while it was to {doing}, though it still \
+        "the worker at `{endpoint}` closed its {stream} while hopyard waited for it to {doing}, though it still \
          runs: whatever starts it must leave that open until it ends"
     )]
     Closed {
@@ -64,7 +64,7 @@ pub enum Error {
         after: Duration,
     },
     /// It answered something else, or speaks another version.
-    #[error("the worker at `{endpoint}` answered out of turn: {answer}")]
+    #[error("unexpected reply of the worker at `{endpoint}`: {answer}")]
     Protocol {
         /// Endpoint.
         endpoint: String,
@@ -73,7 +73,7 @@ pub enum Error {
     },
     /// It counted what cannot be.
     #[error(
-        "the worker at `{endpoint}` reports a count that cannot be; start the same version of \
+        "the worker at `{endpoint}` reports an impossible count; start the same version of \
          hopyard at both ends"
     )]
     Absurd {

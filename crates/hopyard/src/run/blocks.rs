@@ -186,7 +186,7 @@ impl<'a> Blocks<'a> {
         let factor = (median.ln_1p() / wanted.ln_1p()).powi(2) - 1.0;
         let more = Duration::try_from_secs_f64(spent.as_secs_f64() * factor);
         let more = more.map_or_else(
-            |_| "longer than anybody waits".to_owned(),
+            |_| "an unlimited time".to_owned(),
             |more| {
                 format!(
                     "about {} more",
@@ -195,8 +195,8 @@ impl<'a> Blocks<'a> {
             },
         );
         observer.note(&format!(
-            "after {block} blocks, half of the {} comparisons can tell differences of {} or less; to tell {} on this machine \
-             takes {more}",
+            "after {block} blocks, half of the {} comparisons could show a difference of {} or less; to show {} on \
+             this machine takes {more}",
             all.len(),
             percent(median),
             percent(wanted)
@@ -232,7 +232,7 @@ impl<'a> Blocks<'a> {
                 break;
             }
             observer.note(&format!(
-                "the hypervisor took {:.1} % of block {}: measuring it once more",
+                "the hypervisor took {:.1} % of the CPU time of block {}: measuring the block again",
                 steal * 100.0,
                 block + 1
             ));

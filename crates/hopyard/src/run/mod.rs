@@ -46,7 +46,7 @@ pub enum Error {
     #[error("{0}")]
     Gate(String),
     /// There is nothing to go on with.
-    #[error("cannot go on with {run}: {why}")]
+    #[error("cannot resume {run}: {why}")]
     Resume {
         /// The run's directory.
         run: String,

@@ -37,7 +37,7 @@ pub fn resume(
     let run = store::load(directory)?;
     let mut header = run.header;
     if run.end == Some(End::Complete) {
-        return Err(refused("it was carried out to its end".to_owned()));
+        return Err(refused("it is complete".to_owned()));
     }
     let begun = header.settings.as_ref().map(|used| &used.commands);
     same_settings(begun, settings).map_err(&refused)?;
@@ -90,7 +90,7 @@ fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
     match then.differs_from(now).or(other_program) {
         None => Ok(()),
         Some((what, then, now)) => Err(format!(
-            "it was begun on {what} `{then}`, this is `{now}`: begin a run of its own"
+            "it was started on {what} `{then}`, and this is `{now}`: start a new run"
         )),
     }
 }
@@ -99,14 +99,16 @@ fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
 fn same_settings(then: Option<&Settings>, now: Option<&Settings>) -> Result<(), String> {
     match (then, now) {
         (then, now) if then == now => Ok(()),
-        (None, _) => Err("it compares no settings: leave out --a, --b and --restore".to_owned()),
+        (None, _) => {
+            Err("it does not compare two settings: leave out --a, --b and --restore".to_owned())
+        }
         (Some(then), _) => {
             let restore = then.restore.as_ref();
             let restore =
                 restore.map_or_else(String::new, |command| format!(" --restore {command:?}"));
             Err(format!(
-                "it compares two settings, and commands are not taken from its directory: if you trust them, give those \
-                 that it was begun with, --a {:?} --b {:?}{restore}",
+                "it compares two settings, and hopyard runs no command that it only finds in a run's directory: if \
+                 you trust them, give the commands that the run was started with, --a {:?} --b {:?}{restore}",
                 then.a, then.b
             ))
         }
@@ -123,7 +125,7 @@ fn missing_now(header: &Header) -> Result<Option<String>, Error> {
         .collect();
     let missing = try_labs(&cells)?;
     let cause = cells.iter().find_map(|cell| missing.get(&LabKey::of(cell)));
-    Ok(cause.map(|cause| format!("{cause} (it was there when the run began)")))
+    Ok(cause.map(|cause| format!("{cause} (it could be built when the run started)")))
 }
 
 /// The block to go on with, and its attempt: the first that no attempt visited whole. A block that was

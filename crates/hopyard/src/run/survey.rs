@@ -30,7 +30,7 @@ pub fn survey_offloads(path: &'static dyn lab::Path, peer: Peer) -> Result<Offlo
     let measured = survey.combinations.iter().filter(|c| c.is_measured());
     if measured.count() < 2 {
         return Err(Error::Nothing(format!(
-            "no device on the way of path `{}` with peer `{peer}` lets its offloads be changed: \
+            "no device that the traffic of path `{}` with peer `{peer}` passes lets its offloads be changed: \
              choose another path",
             path.name()
         )));
@@ -62,7 +62,7 @@ fn read_back(
             flag,
             state,
             ..
-        }) => Ok(Err(format!("{device} has {flag} fixed {state}"))),
+        }) => Ok(Err(format!("{device} has {flag} {state} [fixed]"))),
         Err(error) => Err(measure::Error::from(error).into()),
     }
 }
@@ -228,14 +228,14 @@ mod tests {
         let gso = OffloadChange::but(Switch::On, &[Gso]);
         let read = vec![
             (OffloadChange::all(Switch::On), Ok(on.clone())),
-            (tso, Err("a/eth0 has tso fixed on".to_owned())),
+            (tso, Err("a/eth0 has tso on [fixed]".to_owned())),
             (gso, Ok(on)),
         ];
         insta::assert_snapshot!(told(&compare(fixed, read)), @"
         gro fixed mixed
         lro fixed off
         all on: []
-        tso off, rest on: [] refused: a/eth0 has tso fixed on
+        tso off, rest on: [] refused: a/eth0 has tso on [fixed]
         gso off, rest on: [] = all on
         ");
     }

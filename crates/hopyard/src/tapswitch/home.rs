@@ -26,7 +26,7 @@ pub enum Error {
     )]
     Name(String),
     /// Labs have it.
-    #[error("`{0}` is a name for switches of labs: choose another")]
+    #[error("`{0}` is reserved for switches of labs: choose another")]
     OfLabs(String),
     /// It is taken.
     #[error("a tap switch `{0}` runs already: choose another name, or end that one")]

@@ -149,7 +149,7 @@ pub(super) fn frequency(summary: &RunSummary) -> Option<String> {
     let governor = summary.environment.frequency_governor.as_ref()?;
     (governor != "performance").then(|| {
         format!(
-            "CPU frequency follows governor `{governor}`, so ns of CPU are not always worth the same. \
+            "CPU frequency follows governor `{governor}`, so it varies and ns of CPU are not comparable. \
              `cpupower frequency-set -g performance` holds it still."
         )
     })

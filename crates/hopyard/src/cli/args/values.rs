@@ -11,7 +11,7 @@ pub(super) fn base(text: &str) -> Result<String, String> {
 /// A command for `sh -c`.
 pub(super) fn command(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Err("an empty command: `true` does nothing".to_owned());
+        return Err("the command is empty: give `true` to change nothing".to_owned());
     }
     Ok(text.to_owned())
 }
@@ -44,7 +44,8 @@ impl Need {
         let features: Vec<Feature> = asked.iter().filter_map(of).collect();
         if !features.is_empty() && features.len() < asked.len() {
             return Err(
-                "--need none goes with no other need: leave it out, or name it alone".to_owned(),
+                "--need none cannot be combined with other needs: leave it out, or give it alone"
+                    .to_owned(),
             );
         }
         Ok((!asked.is_empty()).then_some(features))
@@ -60,7 +61,9 @@ pub(super) fn axis_values(text: &str) -> Result<(String, Vec<String>), String> {
     let values: Vec<String> = values.split(',').map(|v| v.trim().to_owned()).collect();
     for value in &values {
         if value.contains('=') {
-            return Err(format!("another axis takes another --set: --set {value}"));
+            return Err(format!(
+                "give each axis with a --set of its own: --set {value}"
+            ));
         }
         (axis.set)(&mut crate::model::Axes::default(), value).map_err(|e| e.to_string())?;
     }

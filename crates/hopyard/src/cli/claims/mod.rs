@@ -36,8 +36,8 @@ Examples:
   hopyard claims show NS1                          one claim: its rule, what was published, what it needs
   hopyard claims NM1 NM2                           two of them, thoroughly
   hopyard claims namespace-switching-2014          all of one report
-  hopyard claims --from hopyard-runs/…             judge a run that there is already
-  hopyard claims --resume hopyard-runs/…-claims    go on with what was interrupted
+  hopyard claims --from hopyard-runs/…             judge a run that was measured before
+  hopyard claims --resume hopyard-runs/…-claims    continue claims that were interrupted
   hopyard claims NS3 $(hopyard kernel fetch 6.1)   on another kernel, in a guest
 
 A verdict is no error: the exit status is 0 when claims were judged. docs/claims.md has more."
@@ -51,13 +51,13 @@ pub(super) struct ClaimsArgs {
     /// A first look: short windows, 8 blocks, fewer values of each axis
     #[arg(long)]
     quick: bool,
-    /// Judge what is there already: a run's directory, or one of claims; measures nothing
+    /// Judge an existing run or directory of claims, without measuring
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "resume", "out", "seed", "kernel", "time_limit"])]
     from: Vec<PathBuf>,
-    /// Go on with claims that were interrupted
+    /// Continue claims that were interrupted
     #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "quick", "out", "kernel"])]
     resume: Option<PathBuf>,
-    /// Measure each plan no longer than this (default: as the plan has it)
+    /// Measure each plan no longer than this (default: its own time limit)
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     time_limit: Option<Duration>,
     /// Seed of every random order (default: another each time, and recorded)
@@ -66,7 +66,7 @@ pub(super) struct ClaimsArgs {
     /// Directory for the runs (default: hopyard-runs/TIME-claims)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Show every place that a rule covers, not only the one that decides
+    /// Show every point that a rule covers, not only the one that decides
     #[arg(long)]
     points: bool,
     /// Show each claim in one row: what was published, what was measured here, the verdict
@@ -184,8 +184,8 @@ fn check(args: &ClaimsArgs) -> Done {
             let place = Place::open(directory)?;
             if place.asked.in_guest {
                 return Err(Failure::request(format!(
-                    "{} holds claims that were measured in guests of another kernel, which cannot be gone on with: begin \
-                     anew with --kernel and another --out",
+                    "{} holds claims that were measured in guests of another kernel, which cannot be resumed: \
+                     start again with --kernel and another --out",
                     directory.display()
                 )));
             }
@@ -234,7 +234,7 @@ fn check(args: &ClaimsArgs) -> Done {
             String::new()
         } else {
             format!(
-                ", `hopyard claims --resume {}` goes on",
+                ", `hopyard claims --resume {}` continues",
                 directory.display()
             )
         }

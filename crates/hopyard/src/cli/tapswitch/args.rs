@@ -17,9 +17,9 @@ Examples:
   hopyard tapswitch show
   hopyard tapswitch stats guests --watch
 
-Taps that are not there are made, with many queues, and go with the switch; those that are must be
-multi-queue. Frames go where their MAC address was heard last; all others go to every port.
---mac, --isolated, --addresses and --broadcasts are about the --tap before them.")]
+Taps that do not exist are made with many queues, and removed with the switch; existing ones must be
+multi-queue. A frame goes to the port that last sent from its destination address, or else to every port.
+--mac, --isolated, --addresses and --broadcasts apply to the --tap before them.")]
 pub(in crate::cli) struct TapswitchArgs {
     #[command(subcommand)]
     pub(super) command: TapswitchCommand,
@@ -29,7 +29,7 @@ pub(in crate::cli) struct TapswitchArgs {
 pub(super) enum TapswitchCommand {
     /// Run a switch in the foreground
     Run(RunArgs),
-    /// Print what a switch is, and what is not as it should be
+    /// Print the state of a switch and its problems
     Show {
         /// The switch (default: all that run)
         name: Option<String>,
@@ -37,14 +37,14 @@ pub(super) enum TapswitchCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print what each port sent and got, and what was dropped and why
+    /// Print what each port sent and received, and what was dropped and why
     Stats {
         /// The switch
         name: String,
         /// Print as JSON
         #[arg(long)]
         json: bool,
-        /// Again every second, with rates
+        /// Repeat every second, with rates
         #[arg(long)]
         watch: bool,
     },
@@ -59,13 +59,13 @@ pub(super) struct RunArgs {
     /// Queues of each tap: a number, or `auto` for as many as the load needs, one per CPU at most
     #[arg(long, default_value = "auto", value_name = "N|auto")]
     pub(super) queues: Queues,
-    /// Who chooses the queue by which a frame leaves the kernel
+    /// Queue selection of the taps: by the kernel, a hash or the CPU
     #[arg(long, default_value = "hash")]
     pub(super) steering: Steering,
-    /// Take finished frames alone: no segments above the MTU, every checksum computed
+    /// Accept only finished frames: none above the MTU, all checksums computed
     #[arg(long)]
     pub(super) no_offloads: bool,
-    /// Which frames of a TCP flow that are there together are written as one, to devices with TCP segmentation offload
+    /// Which consecutive frames of a TCP flow are joined before they are written to a device with TCP segmentation offload
     #[arg(long, default_value = "stream")]
     pub(super) join: Joining,
     /// Bytes that each queue may have on their way in the kernel before frames wait
@@ -95,11 +95,11 @@ impl FromStr for Queues {
 /// Who chooses a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Steering {
-    /// The kernel: a flow stays where its answers came in
+    /// The kernel: a flow uses the queue on which its replies arrived
     Kernel,
     /// A hash of addresses, protocol and ports, both directions alike
     Hash,
-    /// The CPU that sends
+    /// The number of the CPU that sends
     Cpu,
 }
 
@@ -108,9 +108,9 @@ pub(super) enum Steering {
 pub(super) enum Joining {
     /// None
     Off,
-    /// Those that the kernel's GRO would join: cut again, they are the packets that they were
+    /// Those that the kernel's GRO would join: segmented again, they are identical to the originals
     Packets,
-    /// All that follow each other: the same bytes, in packets no longer than they were
+    /// All that follow each other: segmented again, they have the same bytes, in packets no longer than the originals
     Stream,
 }
 

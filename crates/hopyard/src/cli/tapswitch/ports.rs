@@ -28,7 +28,7 @@ impl FromStr for Tap {
             None => (text, None),
         };
         if device.is_empty() || device.contains('%') {
-            return Err(format!("`{device}` is no name of a tap"));
+            return Err(format!("`{device}` is not a valid name of a tap"));
         }
         Ok(Self {
             label: text.to_owned(),
@@ -147,7 +147,7 @@ fn each<T: Clone + Send + Sync + 'static>(
     for (at, value) in values(matches, flag) {
         let before = ports.iter_mut().rev().find(|(tap, _)| *tap < at);
         let Some((_, port)) = before else {
-            let why = format!("--{flag} is about the --tap before it: name a tap first\n");
+            let why = format!("--{flag} applies to the --tap before it: name a tap first\n");
             return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, why));
         };
         give(&mut port.rules, value);
@@ -205,9 +205,9 @@ mod tests {
         for (words, said) in [
             (
                 "--isolated --tap a",
-                "--isolated is about the --tap before it",
+                "--isolated applies to the --tap before it",
             ),
-            ("--mac 02:00:00:00:00:01 --tap a", "--mac is about"),
+            ("--mac 02:00:00:00:00:01 --tap a", "--mac applies to"),
             ("--tap a --mac 02:00", "is no Ethernet address"),
             ("--tap a --addresses 0", "1.."),
             ("--tap a --broadcasts many", "or `unlimited`"),

@@ -45,7 +45,7 @@ pub enum Error {
         said: String,
     },
     /// It is gone.
-    #[error("{daemon} died ({how}): {said}; `dmesg` tells of crashes and want of memory")]
+    #[error("{daemon} died ({how}): {said}; see `dmesg` for crashes or out-of-memory kills")]
     Died {
         /// The daemon, and whose.
         daemon: &'static str,

@@ -36,8 +36,8 @@ pub fn down(name: &str, force: bool) -> Result<()> {
     }
     if !force && !inside.is_empty() {
         return Err(Error::Kept(format!(
-            "processes still run in lab `{name}`: {}; end them, or pass --force to take the lab \
-             down under them",
+            "processes still run in lab `{name}`: {}; end them, or pass --force to take the lab down although they \
+             run",
             inside.join(", ")
         )));
     }
@@ -56,7 +56,11 @@ pub(in crate::lab) fn remove(name: &str) -> Vec<String> {
         Ok(()) => {}
         // Somebody else was faster.
         Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
-        Err(error) => return vec![format!("cannot take lab `{name}` off its name: {error}")],
+        Err(error) => {
+            return vec![format!(
+                "cannot rename the directory of lab `{name}` to remove it: {error}"
+            )];
+        }
     }
     let mut problems = Vec::new();
     let mut tried = |what: String, outcome: std::result::Result<(), String>| {

@@ -16,9 +16,9 @@ use crate::store::bounded;
 pub struct Survey {
     /// Kept labs, by name.
     pub whole: Vec<Kept>,
-    /// Names of labs that were never finished, and of drafts, whose maker is dead.
+    /// Names of unfinished labs and drafts whose builder has ended.
     pub unfinished: Vec<String>,
-    /// Owners of unfinished labs who cannot be seen from here.
+    /// Owners of unfinished labs whose PID namespace cannot be seen from here.
     pub hidden: Vec<String>,
     /// What this version does not understand.
     pub foreign: Vec<Foreign>,
@@ -88,7 +88,12 @@ fn look(name: &str) -> Look {
     match kept {
         Ok(kept) if kept.complete => Look::Whole(Box::new(kept)),
         Ok(kept) => kept.owner.parse().map_or_else(
-            |()| Look::Foreign(format!("unfinished, of an unknown owner `{}`", kept.owner)),
+            |()| {
+                Look::Foreign(format!(
+                    "unfinished, and this version does not understand its owner `{}`",
+                    kept.owner
+                ))
+            },
             Look::Unfinished,
         ),
         Err(error) => Look::Foreign(format!("not understood: {}", crate::chain(&error))),

@@ -20,7 +20,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A program of it ran and failed.
-    #[error("cannot {what}: {program} failed ({how}): {said}; mend that, or choose another path")]
+    #[error("cannot {what}: {program} failed ({how}): {said}; repair that, or choose another path")]
     Failed {
         /// Operation and object.
         what: String,
@@ -33,8 +33,8 @@ pub enum Error {
     },
     /// A program of it does not come to an end.
     #[error(
-        "cannot {what}: {program} did not end within {after:?}: is the machine overloaded, or is \
-         that no program of Open vSwitch?"
+        "cannot {what}: {program} did not end within {after:?}: check that the machine is not overloaded and that \
+         this program belongs to Open vSwitch"
     )]
     Silent {
         /// Operation and object.

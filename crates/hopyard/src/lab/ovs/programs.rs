@@ -102,7 +102,7 @@ fn version(vswitchd: &Path) -> hopyard_net::Result<String> {
         unsupported(
             "ovs-vswitchd",
             format!(
-                "{} does not tell its version ({why}): repair package `openvswitch-switch`",
+                "{} does not print its version ({why}): repair package `openvswitch-switch`",
                 vswitchd.display()
             ),
         )

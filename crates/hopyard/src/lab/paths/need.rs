@@ -106,7 +106,7 @@ impl Need {
             Self::Tcx => Err(hopyard_net::Error::Unsupported {
                 what: "attach the programs of a direct switch".to_owned(),
                 feature: "tcx".to_owned(),
-                remedy: "it takes Linux 6.6 or newer; without it `hook=clsact` is the way"
+                remedy: "this needs Linux 6.6 or newer; set `hook=clsact` on older kernels"
                     .to_owned(),
             }),
             Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
@@ -151,7 +151,7 @@ fn probe_switch() -> hopyard_net::Result<()> {
                 what: "make a direct switch".to_owned(),
                 feature: "eBPF programs at its devices".to_owned(),
                 remedy: format!(
-                    "it takes Linux 5.17 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_ACT, and \
+                    "this needs Linux 5.17 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_ACT, and \
                      CAP_BPF ({}), or choose another path",
                     crate::chain(&other)
                 ),
