@@ -65,13 +65,13 @@ impl OpenLoop {
 /// One flow's numbered datagrams.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowArrivals {
-    /// Datagrams, first copies.
+    /// Datagrams that arrived in the window, each counted once (duplicates not).
     pub packets: u64,
-    /// Their payload.
+    /// Payload of `packets`, bytes.
     pub bytes: u64,
     /// Numbers below the highest that did not come within the window.
     pub lost: u64,
-    /// Further copies.
+    /// Datagrams that arrived again after their first copy.
     pub duplicates: u64,
     /// Datagrams numbered below one that came before (Type-P-Reordered, RFC 4737).
     pub reordered: u64,
@@ -90,10 +90,10 @@ pub struct FlowArrivals {
     /// Greatest one-way delay, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_max_ns: Option<u64>,
-    /// Least IPDV, ns.
+    /// Smallest inter-packet delay variation (RFC 3393), ns; negative where a datagram was faster than the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipdv_min_ns: Option<i64>,
-    /// Greatest IPDV, ns.
+    /// Largest inter-packet delay variation (RFC 3393), ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipdv_max_ns: Option<i64>,
     /// Smoothed interarrival jitter of RFC 3550, its mean over the window's datagrams, ns.
@@ -115,7 +115,7 @@ pub struct ArrivalSeries {
 /// Datagrams of one interval, all flows together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArrivalInterval {
-    /// First copies.
+    /// Datagrams that arrived in the interval, each counted once.
     pub packets: u64,
     /// Standard deviation of the time between two arrivals of the same flow, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,9 +130,9 @@ pub struct ArrivalInterval {
 pub struct RunLengths {
     /// Runs that ended in the window.
     pub count: u64,
-    /// Arithmetic mean.
+    /// Arithmetic mean, datagrams.
     pub mean: f64,
-    /// Longest.
+    /// Longest run, datagrams.
     pub max: u64,
     /// (quantile, datagrams) in rising order.
     pub quantiles: Vec<(f64, u64)>,
@@ -145,7 +145,7 @@ impl Arrivals {
         self.flows.iter().map(|flow| flow.packets).sum()
     }
 
-    /// Their payload.
+    /// Payload of [`Arrivals::packets`], bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.flows.iter().map(|flow| flow.bytes).sum()

@@ -14,9 +14,9 @@ use super::Axes;
 pub struct UnknownName {
     /// What was looked for: `path`, `load`, `axis`, …
     pub kind: &'static str,
-    /// What was asked.
+    /// The name that was asked for.
     pub name: String,
-    /// What there is.
+    /// The names to choose from.
     pub choices: String,
 }
 

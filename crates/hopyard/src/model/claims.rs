@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::Estimate;
 
-/// The whole document.
+/// The document `hopyard/claims/1`: claims by report, with the runs that they were judged by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimsReport {
     /// Always `hopyard/claims/1`.
@@ -24,18 +24,18 @@ pub struct ClaimsReport {
 /// A run that claims were judged by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimsRun {
-    /// Its plan.
+    /// Name of its plan.
     pub plan: String,
-    /// Its id.
+    /// Id of the run: time and plan.
     pub id: String,
     /// When it was begun (RFC 3339); empty in documents of older versions.
     #[serde(default)]
     pub started: String,
-    /// Complete blocks.
+    /// Number of complete blocks: each has a sample of every cell.
     pub blocks: u32,
     /// Length of a measured window, s.
     pub window_s: f64,
-    /// Confidence of intervals.
+    /// Confidence of all intervals, 0 to 1.
     pub confidence: f64,
     /// Was it carried out to its end?
     pub complete: bool,
@@ -43,10 +43,10 @@ pub struct ClaimsRun {
     pub warnings: Vec<String>,
 }
 
-/// A published report.
+/// A published report with its claims.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportOfClaims {
-    /// Its name.
+    /// Name of the report, as `hopyard claims NAME` takes it.
     pub report: String,
     /// What it is about.
     pub title: String,
@@ -67,14 +67,14 @@ pub enum ClaimVerdict {
     Holds,
     /// Some of it is wholly outside.
     Fails,
-    /// Neither.
+    /// The evidence neither lies all within the rule nor is any of it wholly outside.
     Undecided,
     /// What it takes is not to be had here.
     Untestable,
 }
 
 impl ClaimVerdict {
-    /// In words.
+    /// The verdict in words, as reports print it.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -86,18 +86,18 @@ impl ClaimVerdict {
     }
 }
 
-/// One claim.
+/// One claim with its rule, verdict and evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimReport {
-    /// Its id.
+    /// Id of the claim, as `hopyard claims ID` takes it.
     pub id: String,
-    /// What is claimed.
+    /// What is claimed, in a sentence.
     pub statement: String,
     /// The rule, as people read it.
     pub rule: String,
-    /// What was published.
+    /// What was published, with its figures.
     pub published: String,
-    /// The verdict.
+    /// The verdict on all checks together.
     pub verdict: ClaimVerdict,
     /// All of it in a sentence that can be quoted.
     pub sentence: String,
@@ -143,11 +143,11 @@ pub struct CheckReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Lies {
-    /// Wholly within.
+    /// The whole interval is within the bounds.
     Inside,
-    /// Wholly outside.
+    /// The whole interval is outside the bounds.
     Outside,
-    /// Across a bound.
+    /// The interval contains a bound.
     Across,
 }
 

@@ -22,7 +22,7 @@ pub struct CpuUse {
     pub workers_ns: Option<f64>,
     /// Of other people's processes.
     pub foreign_ns: f64,
-    /// Of hopyard's controller.
+    /// CPU time of hopyard's controller, ns.
     pub controller_ns: f64,
     /// What the machine uses with nothing running, for a window of this length; where the hypervisor took time while that was
     /// read, the least that it may be.
@@ -158,7 +158,7 @@ impl CpuUse {
 /// How full some CPUs were, all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BusyCpus {
-    /// How many.
+    /// Number of CPUs.
     pub cpus: u32,
     /// Share of the window for which they were not idle. Time that a hypervisor took counts: they had none left.
     pub busy_ratio: f64,
@@ -184,13 +184,13 @@ impl BusyCpus {
 /// The tick-sampled columns of /proc/stat, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TickSplit {
-    /// user + nice.
+    /// Columns user and nice, ns.
     pub user_ns: f64,
-    /// system.
+    /// Column system, ns.
     pub system_ns: f64,
-    /// irq.
+    /// Column irq, ns.
     pub irq_ns: f64,
-    /// softirq.
+    /// Column softirq, ns.
     pub softirq_ns: f64,
 }
 

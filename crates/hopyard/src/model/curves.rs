@@ -17,11 +17,11 @@ pub struct CurveReport {
     pub peer: Peer,
     /// The traffic.
     pub load: LoadKind,
-    /// The count.
+    /// Name of the axis that is counted.
     pub axis: String,
     /// Axis values of the first cell; the others differ in the count alone.
     pub axes: Axes,
-    /// Its values, rising.
+    /// Values of that axis, in rising order.
     pub values: Vec<f64>,
     /// From which value on the CPUs that the client's flows may run on are full; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,10 +52,10 @@ pub struct Saturation {
 /// Interval of the first value at which CPUs are full. An end that is absent is beyond the last value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FullInterval {
-    /// Lower end.
+    /// Lower end, in the unit of the axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end, in the unit of the axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }

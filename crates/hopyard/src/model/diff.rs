@@ -45,11 +45,11 @@ pub struct DiffReport {
 /// A fact that is not the same in both runs; empty where a run has nothing of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// What it is.
+    /// What differs: `kernel`, `CPU`, a sysctl.
     pub what: String,
-    /// In run A.
+    /// Its value in run A.
     pub a: String,
-    /// In run B.
+    /// Its value in run B.
     pub b: String,
 }
 
@@ -64,7 +64,7 @@ pub enum Pairing {
 /// One cell in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellDiff {
-    /// The cell.
+    /// The cell that both runs measured.
     #[serde(flatten)]
     pub cell: Cell,
     /// What it is compared with in its own run, where ratios to a base are compared: a path,
@@ -107,16 +107,16 @@ pub struct QuantityDiff {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
-    /// B is better.
+    /// B has more throughput, or less cost or latency.
     Better,
-    /// B is worse.
+    /// B has less throughput, or more cost or latency.
     Worse,
 }
 
 /// A cell that is not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
-    /// The cell.
+    /// The cell that is left out.
     #[serde(flatten)]
     pub cell: Cell,
     /// The run that has figures of it.
@@ -133,9 +133,9 @@ pub enum MeasuredIn {
     A,
     /// Run B only.
     B,
-    /// Both.
+    /// Both runs.
     Both,
-    /// None.
+    /// Neither run.
     Neither,
 }
 

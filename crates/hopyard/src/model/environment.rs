@@ -18,7 +18,7 @@ pub enum CpuAccounting {
 /// The machine and the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
-    /// hopyard's version.
+    /// Version of hopyard that made the run.
     pub hopyard_version: String,
     /// Its source revision, `-dirty` where the tree had changes; absent outside a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,21 +33,21 @@ pub struct Environment {
     pub architecture: String,
     /// Kernel command line.
     pub kernel_command_line: String,
-    /// CPU model.
+    /// Model name of the CPU, as the kernel prints it.
     pub cpu_model: String,
     /// Its frequency, Hz, where that is fixed: the nominal one under a hypervisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_hz: Option<f64>,
-    /// Online CPUs.
+    /// Number of online CPUs.
     pub cpus: u32,
-    /// NUMA nodes.
+    /// Number of NUMA nodes.
     pub numa_nodes: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
     /// Hypervisor, as the CPU names it; absent on bare metal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hypervisor: Option<String>,
-    /// Clock source.
+    /// Clock source that the kernel uses: `tsc`, `kvm-clock`, …
     pub clock_source: String,
     /// Frequency governor; absent where the kernel scales no frequency.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct GuestUsed {
     /// Release of its kernel.
     pub kernel: String,
-    /// CPUs it had.
+    /// Number of CPUs of the guest.
     pub cpus: u32,
     /// Was its CPU a program (QEMU without KVM)?
     pub emulated: bool,

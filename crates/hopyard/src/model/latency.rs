@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// Every round trip of every sample of a cell (of `udp_paced` every one-way time), each as heavy as the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyReport {
-    /// Observations.
+    /// Number of observations.
     pub count: u64,
-    /// Least.
+    /// Smallest observation, ns.
     pub min_ns: u64,
-    /// Greatest.
+    /// Largest observation, ns.
     pub max_ns: u64,
     /// (quantile, ns) in rising order, to two significant digits.
     pub quantiles: Vec<(f64, u64)>,

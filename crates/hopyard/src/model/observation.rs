@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::Cell;
 
-/// One sample.
+/// One sample with its figures: a row of the exported table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
-    /// What was measured.
+    /// The cell that was measured.
     pub cell: Cell,
     /// Block, from 0. The unit of pairing.
     pub block: u32,

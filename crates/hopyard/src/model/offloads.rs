@@ -111,7 +111,7 @@ pub struct OffloadSurvey {
 /// A flag that cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixedOffload {
-    /// The flag.
+    /// The flag that cannot be changed.
     pub flag: OffloadFlag,
     /// `on`, `off`, or `mixed` where devices differ.
     pub state: String,

@@ -19,7 +19,7 @@ pub struct ProfileWindow {
     pub span_ns: u64,
     /// Samples per second and CPU.
     pub frequency_hz: u64,
-    /// CPUs watched.
+    /// Number of CPUs that were sampled.
     pub cpus: u32,
     /// Samples of other people's processes and of hopyard's controller: left out, as their CPU time is
     /// left out of costs.
@@ -28,7 +28,7 @@ pub struct ProfileWindow {
     pub lost: u64,
     /// Every frame that occurs, once.
     pub frames: Vec<String>,
-    /// The stacks.
+    /// Every call chain that was seen, each once.
     pub stacks: Vec<Stack>,
 }
 
@@ -38,7 +38,7 @@ pub struct Stack {
     /// Places in [`ProfileWindow::frames`], the outermost first: who ran (`client`, `server`, `idle`, a kernel
     /// thread), then functions.
     pub frames: Vec<u32>,
-    /// Samples.
+    /// Number of samples that had this call chain.
     pub samples: u64,
 }
 
@@ -51,7 +51,7 @@ pub enum BadProfile {
     /// A stack refers to a frame that is not there.
     #[error("a stack names frame {frame} of {frames}")]
     NoFrame {
-        /// The place.
+        /// Index of the frame in [`ProfileWindow::frames`].
         frame: u32,
         /// How many there are.
         frames: usize,
@@ -130,29 +130,29 @@ pub struct ProfileReport {
 /// What one subsystem of the kernel costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubsystemCost {
-    /// Its name.
+    /// Name of the subsystem.
     pub name: String,
     /// Its share of the busy samples; shares sum to 1.
     pub share_ratio: f64,
-    /// Share × cost.
+    /// `share_ratio` times the cost of the cell, in the unit of [`ProfileReport::quantity`].
     pub cost: Estimate,
-    /// Its costliest functions.
+    /// The functions of it that cost most, in falling order.
     pub functions: Vec<FunctionCost>,
 }
 
 /// What one function costs, without what it calls in other subsystems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionCost {
-    /// Its name.
+    /// Name of the function, without arguments.
     pub name: String,
-    /// Share × cost.
+    /// Its share of busy samples times the cost of the cell, in the unit of [`ProfileReport::quantity`].
     pub cost: f64,
 }
 
 /// What a path adds to the base path, and where; paired within blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileDifference {
-    /// The base path.
+    /// Name of the path that this one is compared with.
     pub base: String,
     /// This path's cost without the base's.
     pub total: Estimate,
@@ -163,7 +163,7 @@ pub struct ProfileDifference {
 /// What a path adds to the base path in one subsystem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubsystemDifference {
-    /// Its name.
+    /// Name of the subsystem.
     pub name: String,
     /// This path's cost without the base's.
     pub cost: Estimate,

@@ -18,11 +18,11 @@ pub struct Published {
     pub what: String,
     /// What a reader has to know before comparing.
     pub remark: String,
-    /// The figures.
+    /// The figures that were published.
     pub figures: Vec<PublishedFigure>,
 }
 
-/// One figure.
+/// One published figure, with the cell of ours that it is compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedFigure {
     /// The path of ours that stands for what was measured then.

@@ -87,11 +87,11 @@ pub struct Choice {
 /// A path that could be chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// The path.
+    /// Name of the path.
     pub path: String,
     /// Its axis values, its own included.
     pub axes: Axes,
-    /// Its figure.
+    /// Estimate of [`Choice::quantity`], by which candidates are ranked.
     pub figure: Estimate,
     /// Its CPU cost, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub struct Candidate {
 /// A path that could not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoCandidate {
-    /// The path.
+    /// Name of the path.
     pub path: String,
     /// Why not, as what follows its name in a sentence.
     pub reason: String,

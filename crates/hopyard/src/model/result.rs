@@ -14,12 +14,12 @@ use super::{
 };
 use crate::stats::{Estimate, Verdict};
 
-/// The whole document.
+/// The document `hopyard/run/1`: one run with all that was estimated from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunReport {
     /// Always `hopyard/run/1`.
     pub schema: String,
-    /// The run.
+    /// What was run, when, how long and on which machine.
     pub run: RunSummary,
     /// What the plan's report published, a table each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,12 +42,12 @@ pub struct RunReport {
     pub warnings: Vec<Warning>,
 }
 
-/// The run itself.
+/// What was run, when, how long and on which machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {
     /// Its id: time and plan.
     pub id: String,
-    /// The plan's name.
+    /// Name of the plan.
     pub plan: String,
     /// Seed of every random order.
     pub seed: u64,
@@ -58,7 +58,7 @@ pub struct RunSummary {
     /// flags; for all off itself, all on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Complete blocks.
+    /// Number of complete blocks: each has a sample of every cell.
     pub blocks: u32,
     /// Length of a measured window, s.
     pub window_s: f64,
@@ -88,7 +88,7 @@ pub struct RunSummary {
     /// The settings of this host that were compared, where a run compares two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsReport>,
-    /// The machine.
+    /// The machine and kernel that the run was made on.
     pub environment: Environment,
 }
 
@@ -108,11 +108,11 @@ pub struct TurnsReport {
 /// Use of the machine by others than the load, all measured windows together; shares of all CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Elsewhere {
-    /// Other people's processes.
+    /// CPU time of processes that do not belong to hopyard.
     pub foreign_ratio: f64,
     /// Taken by the hypervisor.
     pub steal_ratio: f64,
-    /// hopyard's own controller.
+    /// CPU time of hopyard's controller, which drives the workers.
     pub controller_ratio: f64,
     /// The quiet machine by itself.
     pub baseline_ratio: f64,
@@ -124,15 +124,15 @@ pub struct Elsewhere {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellStatus {
-    /// Yes.
+    /// It gave figures.
     Ok,
-    /// No: see `cause`.
+    /// It gave none or not all of them: see `cause`.
     Failed,
     /// This host cannot build it: see `cause`.
     Unsupported,
 }
 
-/// One cell.
+/// One cell with its estimates, verdicts and evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellReport {
     /// A path of the registry.
@@ -141,7 +141,7 @@ pub struct CellReport {
     pub peer: Peer,
     /// The traffic.
     pub load: LoadKind,
-    /// Axis values.
+    /// Values of every axis that matters for this load.
     pub axes: Axes,
     /// Did it give figures?
     pub status: CellStatus,
@@ -156,7 +156,7 @@ pub struct CellReport {
     pub two_modes: BTreeMap<String, [f64; 2]>,
     /// Windows that never settled.
     pub unsettled_samples: u32,
-    /// Samples that failed.
+    /// Number of samples that failed and are in no estimate.
     pub failed_samples: u32,
     /// Share of the sender's busy time that TCP was held back by the receiver's window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -242,7 +242,7 @@ pub struct WayReport {
 pub struct DeviceSeen {
     /// Namespace by its role in the lab.
     pub namespace: String,
-    /// Device.
+    /// Name of the device in its namespace.
     pub name: String,
     /// Packets (one per skb), both ways.
     pub packets: u64,
@@ -253,11 +253,11 @@ pub struct DeviceSeen {
 pub struct Warning {
     /// Kind, stable for scripts.
     pub code: WarningCode,
-    /// The sentence.
+    /// A full sentence with advice, for people.
     pub message: String,
 }
 
-/// Kinds of warnings.
+/// Kinds of warnings, stable for scripts.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -299,7 +299,7 @@ pub enum WarningCode {
     Dependent,
     /// The way could not be proved.
     Way,
-    /// Cells failed.
+    /// Some cells failed in all or some blocks.
     Failed,
     /// The run ended before its plan did.
     CutShort,

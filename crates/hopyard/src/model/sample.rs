@@ -33,7 +33,7 @@ pub struct Sample {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was measured.
+    /// The window was measured.
     Measured(Box<Measurement>),
     /// It failed; the cause is a sentence.
     Failed {
@@ -118,10 +118,10 @@ pub struct Measurement {
     pub way: Way,
 }
 
-/// Units of traffic.
+/// What one end sent or received in a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counted {
-    /// Payload bytes.
+    /// Payload, bytes.
     pub bytes: u64,
     /// Datagrams, or calls that moved data on a stream.
     pub messages: u64,
@@ -146,15 +146,15 @@ pub enum Absurd {
     TooMuch {
         /// What is said to be so much.
         what: &'static str,
-        /// How much.
+        /// The count that was reported.
         count: u64,
     },
     /// A list of more than there can be.
     #[error("{what}: {count} of them, and a load makes {most} at most")]
     TooMany {
-        /// What is listed.
+        /// Name of the list.
         what: &'static str,
-        /// How many.
+        /// Number of its entries.
         count: usize,
         /// How many there can be.
         most: usize,
@@ -326,7 +326,7 @@ pub(crate) fn scaled(count: u64, factor: f64) -> u64 {
 pub struct Arrived {
     /// Bytes, headers of each skb included once.
     pub bytes: u64,
-    /// skbs.
+    /// Number of skbs.
     pub skbs: u64,
 }
 
@@ -344,13 +344,13 @@ pub struct QueueChanges {
 /// A distribution of times, ns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// Observations.
+    /// Number of observations.
     pub count: u64,
-    /// Least.
+    /// Smallest observation, ns.
     pub min_ns: u64,
-    /// Arithmetic mean.
+    /// Arithmetic mean, ns.
     pub mean_ns: f64,
-    /// Greatest, exact.
+    /// Largest observation, ns, exact.
     pub max_ns: u64,
     /// (quantile, ns) in rising order.
     pub quantiles: Vec<(f64, u64)>,
@@ -363,17 +363,17 @@ pub struct Latency {
 pub struct DeviceCount {
     /// Namespace by its role in the lab: `a`, `b`, `hub`, `far`.
     pub namespace: String,
-    /// Device.
+    /// Name of the device in its namespace.
     pub name: String,
     /// Packets (one per skb) received.
     pub rx_packets: u64,
-    /// Bytes received.
+    /// Bytes received, as the device counts them.
     pub rx_bytes: u64,
     /// Packets (one per skb) sent.
     pub tx_packets: u64,
-    /// Bytes sent.
+    /// Bytes sent, as the device counts them.
     pub tx_bytes: u64,
-    /// Dropped either way.
+    /// Packets dropped on receipt or sending.
     pub dropped: u64,
 }
 
@@ -382,9 +382,9 @@ pub struct DeviceCount {
 pub struct OffloadState {
     /// Namespace by its role in the lab.
     pub namespace: String,
-    /// Device.
+    /// Name of the device in its namespace.
     pub device: String,
-    /// The flag.
+    /// The flag whose state this is.
     pub flag: OffloadFlag,
     /// `on`, `off`, `mixed` (parts of it on), as the kernel has it active.
     pub state: String,

@@ -81,7 +81,7 @@ as_text!(SearchFor);
 pub struct Searched {
     /// What was searched for.
     pub goal: Goal,
-    /// What was found.
+    /// The bounds that the search found.
     #[serde(flatten)]
     pub result: GoalResult,
     /// Every trial, in their order.

@@ -8,9 +8,9 @@ use super::Setting;
 /// The commands that make them, for `sh -c`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
-    /// Makes setting A.
+    /// Command that applies setting A.
     pub a: String,
-    /// Makes setting B.
+    /// Command that applies setting B.
     pub b: String,
     /// Brings the host back to where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,7 @@ pub struct TcpSummary {
 }
 
 impl TcpSummary {
-    /// All flows together.
+    /// Sums of all flows.
     #[must_use]
     pub fn sum(flows: &[Self]) -> Self {
         flows
@@ -43,7 +43,7 @@ impl TcpSummary {
         }
     }
 
-    /// Two flows together.
+    /// Sums of two flows.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

@@ -42,7 +42,7 @@ impl Disturbance {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Steal, Self::Foreign, Self::Late];
 
-    /// In words.
+    /// The disturbance in words, as warnings print it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -147,7 +147,7 @@ pub enum Switch {
 }
 
 impl Switch {
-    /// The opposite.
+    /// `Off` for `On`, and `On` for `Off`.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
