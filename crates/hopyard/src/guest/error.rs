@@ -17,24 +17,24 @@ pub enum Error {
          `qemu-system-x86` (Debian, Ubuntu)"
     )]
     NoQemu {
-        /// Its name.
+        /// Name of the program that was looked for.
         program: String,
     },
     /// A file cannot be read.
     #[error("cannot read {}", .file.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Why the file cannot be read.
         #[source]
         source: io::Error,
     },
     /// A file cannot be written.
     #[error("cannot write {}; free some space, or choose another directory with --into", .file.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Why the file cannot be written.
         #[source]
         source: io::Error,
     },
@@ -43,7 +43,7 @@ pub enum Error {
         "cannot fetch a kernel into {}; choose another directory with --into", .directory.display()
     )]
     Into {
-        /// The directory.
+        /// The directory as it was asked for.
         directory: PathBuf,
         /// Why, with the directory that others may write to.
         #[source]
@@ -52,12 +52,12 @@ pub enum Error {
     /// A kernel cannot be fetched.
     #[error("cannot fetch a kernel: {program}: {why}")]
     Fetch {
-        /// Who failed.
+        /// The program that failed, or the file that does not fit.
         program: String,
         /// What it said, and the way out.
         why: String,
     },
-    /// No kernel.
+    /// The file is no kernel image: neither a bzImage nor an ELF vmlinux.
     #[error(
         "{} is not a kernel that can be booted: neither a bzImage nor an ELF vmlinux; give the file that `make \
          bzImage` builds, or the one that `hopyard kernel fetch` prints", .0.display()
@@ -79,7 +79,7 @@ pub enum Error {
     NoModules {
         /// Where they were to be.
         directory: PathBuf,
-        /// The kernel.
+        /// Release of the kernel, as `uname -r` prints it.
         release: String,
     },
     /// A module that no guest can do without.
@@ -89,9 +89,9 @@ pub enum Error {
          CONFIG_VIRTIO_CONSOLE", .directory.display()
     )]
     Essential {
-        /// The module.
+        /// Name of the module.
         module: &'static str,
-        /// The kernel.
+        /// Release of the kernel, as `uname -r` prints it.
         release: String,
         /// Where it was looked for.
         directory: PathBuf,
@@ -99,7 +99,7 @@ pub enum Error {
     /// A module is damaged.
     #[error("cannot copy module {} into the guest: {why}; check that the directory of modules is complete", .file.display())]
     Module {
-        /// Its file.
+        /// Path of the module's file.
         file: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -107,20 +107,20 @@ pub enum Error {
     /// A program cannot be taken along.
     #[error("cannot copy program {} into the guest: {why}", .file.display())]
     Program {
-        /// Its file.
+        /// Path of the program's file.
         file: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// The archive.
+    /// The initramfs cannot be written to its memfd.
     #[error("cannot make the guest's initial file system in memory")]
     Initramfs(#[source] io::Error),
     /// QEMU does not start.
     #[error("cannot start {program}")]
     Start {
-        /// The program.
+        /// Path or name of the program.
         program: String,
-        /// Why.
+        /// Why it does not start.
         #[source]
         source: io::Error,
     },
@@ -129,7 +129,7 @@ pub enum Error {
     Died {
         /// What it was to do.
         doing: &'static str,
-        /// How QEMU ended.
+        /// Exit status or signal of QEMU.
         how: ExitStatus,
         /// The end of what it said.
         said: LastWords,
@@ -161,7 +161,7 @@ pub enum Error {
     OutOfTurn {
         /// What it was to do.
         doing: &'static str,
-        /// What it said.
+        /// The message that came instead, for people.
         answer: String,
     },
     /// The guest says what cannot be.
@@ -172,18 +172,18 @@ pub enum Error {
     Unbelievable {
         /// What it was to do.
         doing: &'static str,
-        /// What cannot be.
+        /// What is impossible about the answer, for people.
         why: String,
     },
     /// The guest cannot carry the plan out.
     #[error("in the guest: {message}")]
     Refused {
-        /// Its sentence.
+        /// The guest's own error message.
         message: String,
         /// Is it a request that the guest cannot meet, rather than something gone wrong?
         request: bool,
     },
-    /// The run directory.
+    /// The run directory cannot be written or read.
     #[error(transparent)]
     Store(#[from] crate::store::Error),
     /// The user wants to stop.

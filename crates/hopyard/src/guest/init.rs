@@ -38,7 +38,7 @@ pub struct Interface {
     /// Its addresses, with the lengths of their prefixes
     #[arg(long, value_name = "A/N", value_parser = address)]
     pub address: Vec<(IpAddr, u8)>,
-    /// Its MTU
+    /// MTU of the interface, bytes.
     #[arg(long)]
     pub mtu: Option<u32>,
 }

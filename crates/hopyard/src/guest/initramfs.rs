@@ -42,11 +42,11 @@ pub enum Contents {
     Paths,
 }
 
-/// The finished archive.
+/// A finished initramfs in a memfd.
 #[derive(Debug)]
 pub struct Initramfs {
     file: File,
-    /// Its size, bytes.
+    /// Size of the archive, bytes.
     pub bytes: u64,
 }
 

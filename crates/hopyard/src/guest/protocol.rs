@@ -20,7 +20,7 @@ pub struct Order {
     pub plan: Plan,
     /// Seed of every random order.
     pub seed: u64,
-    /// Take profiles too?
+    /// Are profiles taken too?
     pub profile: bool,
     /// Paths that are left out already, with the reason. Where there is such a list, those that the guest cannot build
     /// are left out as well; otherwise they are an error.
@@ -41,7 +41,7 @@ pub enum Said {
     Prepared(Box<Header>),
     /// As [`Observer::planned`](crate::run::Observer::planned).
     Planned {
-        /// Cells.
+        /// Number of cells in the plan.
         cells: usize,
         /// Fewest and most blocks.
         blocks: Blocks,
@@ -50,34 +50,34 @@ pub enum Said {
     },
     /// A sample begins.
     Measuring {
-        /// Its block.
+        /// Number of the block.
         block: u32,
         /// Cells of the block that are done.
         done: usize,
-        /// Of so many.
+        /// Number of cells in the block.
         of: usize,
-        /// The cell.
+        /// The cell that is measured.
         cell: Box<Cell>,
     },
-    /// A sample.
+    /// A sample is complete.
     Sample(Box<Sample>),
-    /// A profile.
+    /// A window of profiling is complete.
     Profile(Box<ProfileWindow>),
     /// A sample failed.
     Failed {
-        /// The cell.
+        /// The cell that failed.
         cell: Box<Cell>,
-        /// Why.
+        /// Why the sample failed, in a sentence.
         cause: String,
     },
     /// A sentence worth reading.
     Note {
-        /// It.
+        /// Text of the note.
         text: String,
     },
     /// The run is over.
     Ended {
-        /// How.
+        /// How the run ended.
         end: End,
     },
     /// It cannot be carried out, or no further.

@@ -27,7 +27,7 @@ const MOST_OF_A_CONSOLE: u64 = 64 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
-    /// The CPU itself.
+    /// KVM: the CPU of the host runs the guest's code.
     Kvm,
     /// QEMU, by translation: many times slower, and no figure means what it says.
     Tcg,

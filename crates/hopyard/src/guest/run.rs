@@ -61,9 +61,9 @@ impl Host {
 /// What came of a run in a guest.
 #[derive(Debug)]
 pub struct Carried {
-    /// What was stored.
+    /// The run with all samples that were stored.
     pub run: Run,
-    /// Where.
+    /// The run directory on the host.
     pub directory: PathBuf,
     /// What ended it early, if something did.
     pub failure: Option<Error>,

@@ -25,7 +25,7 @@ const FILES_EACH: u64 = 10;
 /// A lab in the making: what the paths build with. Dropping it undoes what was made so far.
 #[derive(Debug)]
 pub struct Builder {
-    /// The lab's id.
+    /// Id of the lab; control groups, daemons and the direct switch carry it.
     pub id: LabId,
     axes: Axes,
     pub(super) spaces: Vec<Space>,

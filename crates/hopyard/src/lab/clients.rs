@@ -14,11 +14,11 @@ const PORT: &str = "veth-";
 /// Where a client is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seat {
-    /// Its namespace.
+    /// Role of the namespace that the client runs in.
     pub role: &'static str,
     /// The name of what it is connected to.
     pub port: String,
-    /// Its addresses.
+    /// IPv4 and IPv6 addresses of the client.
     pub addresses: Addresses,
 }
 

@@ -11,7 +11,7 @@ pub enum Error {
     /// This host cannot build it; retrying does not help.
     #[error("path `{path}` cannot be built here")]
     Unsupported {
-        /// The path.
+        /// Name of the path.
         path: &'static str,
         /// What is missing and what provides it.
         #[source]
@@ -20,11 +20,11 @@ pub enum Error {
     /// The path has no such peer.
     #[error("path `{path}` has no peer `{peer}`: choose {choices}")]
     NoSuchPeer {
-        /// The path.
+        /// Name of the path.
         path: &'static str,
-        /// What was asked.
+        /// The peer that was asked for.
         peer: Peer,
-        /// What there is.
+        /// The peers of the path, for people.
         choices: String,
     },
     /// The path has the peer, but not as its endpoint is attached.
@@ -32,13 +32,13 @@ pub enum Error {
         "path `{path}` has no peer `{peer}` with `attach={attach}`: choose peer {choices}, or another `attach`"
     )]
     NoSuchPeerAttached {
-        /// The path.
+        /// Name of the path.
         path: &'static str,
-        /// What was asked.
+        /// The peer that was asked for.
         peer: Peer,
         /// How the endpoint is attached.
         attach: Attach,
-        /// What there is.
+        /// The peers with this attachment, for people.
         choices: String,
     },
     /// An offload flag was asked for by name and a device does not let it be changed.
@@ -47,13 +47,13 @@ pub enum Error {
          out, or choose another path"
     )]
     OffloadFixed {
-        /// The path.
+        /// Name of the path.
         path: &'static str,
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The flag.
+        /// Name of the flag, as the axis has it.
         flag: &'static str,
-        /// `on` or `off`.
+        /// The state that cannot be changed: `on` or `off`.
         state: &'static str,
     },
     /// Nothing is left for IPv6 below a tunnel's headers.
@@ -62,9 +62,9 @@ pub enum Error {
          needs 1280: set `mtu` to {least} or more, or choose another path"
     )]
     MtuTooSmall {
-        /// The path.
+        /// Name of the path.
         path: &'static str,
-        /// Least MTU, bytes.
+        /// Smallest MTU that the path carries IPv6 with, bytes.
         least: u32,
     },
     /// The switch cuts longer frames.
@@ -74,9 +74,9 @@ pub enum Error {
          module `openvswitch` for the kernel datapath, or choose path `ovs-veth`"
     )]
     MtuTooLarge {
-        /// The path.
+        /// Name of the path.
         path: &'static str,
-        /// Largest MTU, bytes.
+        /// Largest MTU that the path carries, bytes.
         most: u32,
     },
     /// A guest's network card is made as a whole.
@@ -85,27 +85,27 @@ pub enum Error {
          network card, or choose another path"
     )]
     GuestOffload {
-        /// The path.
+        /// Name of the path.
         path: &'static str,
-        /// The flag.
+        /// Name of the flag, as the axis has it.
         flag: &'static str,
     },
-    /// A guest.
+    /// A guest of the path cannot be booted or does not answer.
     #[error(transparent)]
     Guest(#[from] crate::guest::Error),
-    /// A tap.
+    /// A tap cannot be made or used.
     #[error(transparent)]
     Tap(#[from] hopyard_tap::Error),
-    /// The tap switch.
+    /// The tap switch of the path cannot be started or does not answer.
     #[error(transparent)]
     TapSwitch(#[from] crate::tapswitch::Error),
-    /// Open vSwitch.
+    /// Open vSwitch cannot be started or configured.
     #[error(transparent)]
     Ovs(#[from] super::ovs::Error),
     /// A daemon of a lab.
     #[error(transparent)]
     Daemon(#[from] super::daemon::Error),
-    /// The direct switch.
+    /// The direct switch cannot be made or changed.
     #[error(transparent)]
     Switch(#[from] hopyard_switch::Error),
     /// The ends cannot be placed as asked.
@@ -122,15 +122,15 @@ pub enum Error {
     /// CPUs that there are not, or that this process may not use.
     #[error("cannot use client_cpus {wanted}: this process may run on CPUs {allowed}")]
     NoSuchCpu {
-        /// What was asked.
+        /// The CPUs that were asked for.
         wanted: Cpus,
-        /// What there is.
+        /// The CPUs that this process may run on.
         allowed: Cpus,
     },
-    /// An unknown name.
+    /// No path, load or axis has this name.
     #[error(transparent)]
     UnknownName(#[from] UnknownName),
-    /// The kernel refused.
+    /// A namespace, device, address or sysctl: the kernel refused an operation on it.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),
     /// A worker did not start.
@@ -141,7 +141,7 @@ pub enum Error {
     File {
         /// Operation and object.
         what: String,
-        /// Why.
+        /// Why it failed.
         #[source]
         source: std::io::Error,
     },
@@ -151,9 +151,9 @@ pub enum Error {
          remove it with `hopyard clean --force`", .file.display()
     )]
     ForeignLab {
-        /// The file.
+        /// Path of the file.
         file: std::path::PathBuf,
-        /// Why.
+        /// What is wrong with the text of the file.
         #[source]
         source: serde_json::Error,
     },

@@ -30,16 +30,16 @@ pub struct Owner {
 /// What can be said about a process from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
-    /// It runs.
+    /// It runs, or another process has its pid and start times cannot be compared.
     Lives,
-    /// It has ended.
+    /// It has ended; a zombie counts as ended.
     Gone,
     /// Its PID namespace cannot be seen from here.
     Hidden,
 }
 
 impl Owner {
-    /// This process.
+    /// The process that calls this.
     #[must_use]
     pub fn me() -> Self {
         Self {

@@ -38,19 +38,19 @@ const STATE: &str = "lab.json";
 /// What is known of a kept lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Its name.
+    /// Name of the lab: 1 to 32 letters, digits, `-` and `_`.
     pub name: String,
-    /// Its path.
+    /// Name of the path that was built.
     pub path: String,
-    /// Its peer.
+    /// Name of the peer: `local`, `far` or `host`.
     pub peer: Peer,
-    /// Its axes.
+    /// Axis values that the lab was built with.
     pub axes: Axes,
     /// Who built it.
     owner: String,
     /// Is it whole? Until then it belongs to its builder, and to `clean` after the builder's death.
     pub complete: bool,
-    /// Its namespaces.
+    /// Namespaces of the lab, with their devices and addresses.
     pub spaces: Vec<KeptSpace>,
     /// Its direct switch, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

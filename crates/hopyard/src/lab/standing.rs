@@ -14,7 +14,7 @@ use crate::model::{Axes, Datapath, OffloadState, Peer};
 #[derive(Debug)]
 pub struct Lab {
     builder: Builder,
-    /// The path built.
+    /// The path that the lab was built from.
     pub path: &'static dyn Path,
     /// Endpoints and the way between them.
     pub topology: Topology,
@@ -56,7 +56,7 @@ impl Lab {
         })
     }
 
-    /// Its id.
+    /// Id of the lab, which its control groups and daemons carry.
     #[must_use]
     pub fn id(&self) -> LabId {
         self.builder.id

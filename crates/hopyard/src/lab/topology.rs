@@ -10,14 +10,14 @@ use crate::model::Family;
 /// An IPv4 and an IPv6 address of one interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// IPv4.
+    /// IPv4 address, without a prefix length.
     pub v4: Ipv4Addr,
-    /// IPv6.
+    /// IPv6 address, without a prefix length.
     pub v6: Ipv6Addr,
 }
 
 impl Addresses {
-    /// Loopback.
+    /// `127.0.0.1` and `::1`.
     pub const LOOPBACK: Self = Self {
         v4: Ipv4Addr::LOCALHOST,
         v6: Ipv6Addr::LOCALHOST,
@@ -150,7 +150,7 @@ pub struct Endpoint {
     pub role: &'static str,
     /// The device that carries its addresses.
     pub device: String,
-    /// Its addresses.
+    /// IPv4 and IPv6 addresses of the endpoint.
     pub addresses: Addresses,
     /// Where it is a guest, which has no namespace on this host: how many CPUs it has.
     pub guest_cpus: Option<u32>,

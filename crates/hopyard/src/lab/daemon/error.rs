@@ -7,12 +7,12 @@ use std::time::Duration;
 /// What can go wrong with a daemon. The text of an error never repeats its source.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its directory.
+    /// A file or directory of the daemon cannot be made, read or removed.
     #[error("cannot {what}")]
     Home {
         /// Operation and object.
         what: String,
-        /// Why.
+        /// Why it failed.
         #[source]
         source: io::Error,
     },
@@ -22,11 +22,11 @@ pub enum Error {
     /// It cannot be run at all.
     #[error("cannot run {program}: {remedy}, or choose another path")]
     Start {
-        /// The program.
+        /// Name of the program.
         program: &'static str,
-        /// What would help.
+        /// How to make the program available.
         remedy: &'static str,
-        /// Why.
+        /// Why it does not start.
         #[source]
         source: io::Error,
     },
@@ -35,23 +35,23 @@ pub enum Error {
     Deaf {
         /// Operation and object.
         what: &'static str,
-        /// The daemon.
+        /// What the daemon is called in messages.
         daemon: &'static str,
         /// Where it was to listen.
         socket: String,
         /// The time it had.
         after: Duration,
-        /// Its diagnostics.
+        /// What the daemon printed.
         said: String,
     },
-    /// It is gone.
+    /// The daemon ended while the lab was in use.
     #[error("{daemon} died ({how}): {said}; see `dmesg` for crashes or out-of-memory kills")]
     Died {
         /// The daemon, and whose.
         daemon: &'static str,
-        /// How it ended.
+        /// Exit status or signal of the daemon.
         how: ExitStatus,
-        /// Its diagnostics.
+        /// What the daemon printed.
         said: String,
     },
 }
