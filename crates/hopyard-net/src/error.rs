@@ -48,7 +48,7 @@ pub enum Error {
     Kernel {
         /// Operation and object.
         what: String,
-        /// The error number.
+        /// The kernel's error number.
         source: io::Error,
         /// The kernel's own words (netlink extended acknowledgement), where it gave any.
         detail: Option<String>,
@@ -58,9 +58,9 @@ pub enum Error {
     Program {
         /// Operation and object.
         what: String,
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// Its diagnostics.
+        /// What the program printed.
         output: String,
     },
     /// An answer of the kernel or of a program could not be understood.
@@ -68,7 +68,7 @@ pub enum Error {
     Reply {
         /// Operation and object.
         what: String,
-        /// What was unexpected.
+        /// What the answer has that was not expected, or lacks.
         why: String,
     },
 }

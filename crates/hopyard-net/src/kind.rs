@@ -96,7 +96,7 @@ pub enum LinkKind<'a> {
     Vxlan {
         /// Network identifier, 24 bits.
         vni: u32,
-        /// Outer source address.
+        /// Source address of the outer IP header.
         local: IpAddr,
         /// Outer destination address, of the same family.
         remote: IpAddr,

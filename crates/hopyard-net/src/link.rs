@@ -51,7 +51,7 @@ pub enum XdpHook {
 pub struct Link {
     /// Its index in its namespace.
     pub index: u32,
-    /// Its name.
+    /// Name of the device in its namespace.
     pub name: String,
     /// Its kind by the kernel's name; `None` for loopback and most hardware.
     pub kind: Option<String>,

@@ -11,9 +11,9 @@ use crate::netns::NetNs;
 pub struct NftCounter {
     /// Address family of its table: `inet`, `bridge`, `ip`.
     pub family: String,
-    /// Its table.
+    /// Name of the table that the counter is in.
     pub table: String,
-    /// Its name.
+    /// Name of the counter, unique in its table.
     pub name: String,
     /// Packets that passed it.
     pub packets: u64,
@@ -48,9 +48,9 @@ pub fn nft_counters(ns: &NetNs) -> Result<Vec<NftCounter>> {
 pub struct NftChain {
     /// Address family of its table: `inet`, `bridge`, `ip`.
     pub family: String,
-    /// Its table.
+    /// Name of the table that the chain is in.
     pub table: String,
-    /// Its name.
+    /// Name of the chain, unique in its table.
     pub name: String,
     /// The hook: `prerouting`, `forward`, …
     pub hook: String,

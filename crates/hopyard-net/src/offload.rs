@@ -26,7 +26,7 @@ pub enum Offload {
 /// The state of an offload, as it is in effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OffloadState {
-    /// In effect.
+    /// On, and in effect.
     On,
     /// Not in effect, though the device could.
     Off,

@@ -38,7 +38,7 @@ impl Process {
         }
     }
 
-    /// Its number.
+    /// Process id, as the PID namespace of the caller counts.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid

@@ -31,9 +31,9 @@ const PEAK: u64 = 1 << 40;
 /// GSO packet counts as its frames (`qdisc_pkt_len_segs_init`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Bits per second.
+    /// Rate of the shaper, bit/s.
     pub rate_bps: u64,
-    /// The bucket.
+    /// Size of the token bucket, bytes: what may be sent at once after a pause.
     pub burst_bytes: u32,
     /// The largest packet that passes whole.
     pub largest_packet_bytes: u32,

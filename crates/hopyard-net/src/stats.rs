@@ -24,23 +24,23 @@ const TCA_STATS_PKT64: u16 = 8;
 /// The counters of one device, all since it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// Its name.
+    /// Name of the device in its namespace.
     pub name: String,
     /// Packets received; a GRO or GSO packet counts as one on virtual devices.
     pub rx_packets: u64,
-    /// Packets sent.
+    /// Packets sent, counted as `rx_packets` are.
     pub tx_packets: u64,
     /// Bytes received, Ethernet header included.
     pub rx_bytes: u64,
-    /// Bytes sent.
+    /// Bytes sent, counted as `rx_bytes` are.
     pub tx_bytes: u64,
     /// Received packets dropped for want of room.
     pub rx_dropped: u64,
     /// Packets dropped instead of sent.
     pub tx_dropped: u64,
-    /// Bad packets received.
+    /// Packets received with an error (`rx_errors` of the kernel).
     pub rx_errors: u64,
-    /// Failures to send.
+    /// Packets that could not be sent (`tx_errors` of the kernel).
     pub tx_errors: u64,
 }
 
@@ -49,17 +49,17 @@ pub struct DeviceStats {
 pub struct QdiscStats {
     /// Its kind: `tbf`, `pfifo_fast`.
     pub kind: String,
-    /// Bytes sent.
+    /// Bytes sent, as the discipline counts them.
     pub bytes: u64,
     /// Packets sent, a GSO packet counted by its segments.
     pub packets: u64,
-    /// Packets dropped.
+    /// Packets that the discipline dropped instead of queueing or sending.
     pub drops: u64,
     /// How often a packet had to wait for the rate.
     pub overlimits: u64,
-    /// Bytes waiting.
+    /// Bytes that are in the queue now.
     pub backlog_bytes: u64,
-    /// Packets waiting.
+    /// Packets that are in the queue now.
     pub queued: u64,
 }
 

@@ -24,9 +24,9 @@ const TAP: u8 = 2;
 /// What passes a tap or tun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TunLayer {
-    /// Ethernet frames.
+    /// A tap: Ethernet frames.
     Tap,
-    /// IP packets.
+    /// A tun: IP packets without an Ethernet header.
     Tun,
 }
 
@@ -35,7 +35,7 @@ pub enum TunLayer {
 pub struct TunLink {
     /// Its index in its namespace.
     pub index: u32,
-    /// Frames or packets.
+    /// Does it pass Ethernet frames or IP packets?
     pub layer: TunLayer,
     /// Whether it can have more than one queue.
     pub multi_queue: bool,

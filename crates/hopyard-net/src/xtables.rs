@@ -15,7 +15,7 @@ use crate::netns::NetNs;
 pub struct LegacyChain {
     /// `ip` or `ip6`.
     pub family: String,
-    /// Its table.
+    /// Name of the table: `filter`, `nat`, …
     pub table: String,
     /// The hook: `prerouting`, `forward`, …
     pub hook: String,

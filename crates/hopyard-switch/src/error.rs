@@ -31,7 +31,7 @@ pub enum Error {
     Bpf {
         /// Operation and object.
         what: String,
-        /// The reason.
+        /// Why it failed.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A file of the state, below the BPF file system.
@@ -39,9 +39,9 @@ pub enum Error {
     File {
         /// The operation.
         what: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Why it failed.
         source: io::Error,
     },
 }

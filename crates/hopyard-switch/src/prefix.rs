@@ -35,7 +35,7 @@ impl Prefix {
         Ok(Self { ip, bits })
     }
 
-    /// Its first address.
+    /// First address of the prefix: all host bits are 0.
     #[must_use]
     pub fn ip(self) -> IpAddr {
         self.ip

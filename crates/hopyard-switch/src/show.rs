@@ -27,15 +27,15 @@ use port::PortSeen;
 /// A switch as it stands. Lists are in the order of the slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
     /// The inode of its network namespace.
     pub netns: u64,
-    /// Its uplink.
+    /// The uplink, where the switch has one.
     pub uplink: Option<ShownUplink>,
     /// Does it answer ARP and neighbour solicitations from the table?
     pub answers: bool,
-    /// Its ports.
+    /// The ports, in the order of their slots.
     pub ports: Vec<ShownPort>,
     /// What is not as it should be, a sentence each.
     pub warnings: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Shown {
 /// An uplink as it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShownUplink {
-    /// The device.
+    /// Name of the uplink's device.
     pub device: String,
     /// The host's Ethernet address there.
     pub mac: Mac,
@@ -57,7 +57,7 @@ pub struct ShownUplink {
 /// A port as it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShownPort {
-    /// The device.
+    /// Name of the port's device in the namespace of the switch.
     pub device: String,
     /// The Ethernet addresses that are its; the guest's own first.
     pub macs: Vec<Mac>,

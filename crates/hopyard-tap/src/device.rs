@@ -162,7 +162,7 @@ impl Device {
         &self.0.ns
     }
 
-    /// Frames or packets.
+    /// Does the device pass Ethernet frames or IP packets?
     #[must_use]
     pub fn layer(&self) -> TunLayer {
         if self.0.flags & sys::IFF_TAP != 0 {

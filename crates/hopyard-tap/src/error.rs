@@ -101,7 +101,7 @@ pub enum Error {
     Unsupported {
         /// Operation and object.
         what: String,
-        /// The missing feature.
+        /// The feature that the kernel lacks.
         feature: String,
         /// What would provide it, or what to do without.
         remedy: String,
@@ -113,7 +113,7 @@ pub enum Error {
         failed: String,
         /// The limit and how to raise it.
         limit: String,
-        /// The error number.
+        /// The kernel's error number.
         source: io::Error,
     },
     /// The request makes no sense, found before asking the kernel.
@@ -129,7 +129,7 @@ pub enum Error {
     Kernel {
         /// Operation and object.
         what: String,
-        /// The error number.
+        /// The kernel's error number.
         source: io::Error,
     },
     /// The kernel refused a steering program or its map.
@@ -137,7 +137,7 @@ pub enum Error {
     Bpf {
         /// Operation and object.
         what: String,
-        /// The reason.
+        /// Why it failed.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Reading devices, or entering a network namespace.

@@ -24,9 +24,9 @@ pub enum Queues {
 pub struct NewDevice {
     /// Its name, at most 15 bytes; a `%d` in it becomes the first free number.
     pub name: String,
-    /// Frames or packets.
+    /// Does the device pass Ethernet frames or IP packets?
     pub layer: TunLayer,
-    /// Its queues.
+    /// How many queues the device may have.
     pub queues: Queues,
     /// A [`VnetHeader`](crate::VnetHeader) before each frame (`IFF_VNET_HDR`), and how long.
     pub vnet_header: Option<VnetHeaderSize>,

@@ -64,7 +64,7 @@ pub enum SegmentKind {
 /// That a frame is to be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Segmentation {
-    /// Into what.
+    /// The protocol of the segments.
     pub kind: SegmentKind,
     /// Payload of each segment, bytes; the kernel refuses 0.
     pub size: u16,
@@ -75,9 +75,9 @@ pub struct Segmentation {
 /// What is left to do on a frame. The default says: nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct VnetHeader {
-    /// Its checksum.
+    /// Is the checksum complete, checked or still to be computed?
     pub checksum: Checksum,
-    /// Its segmentation.
+    /// How the frame is to be cut into segments; `None` for one that is sent whole.
     pub segmentation: Option<Segmentation>,
     /// Bytes of all headers of the frame, a hint (`hdr_len`); the kernel gives what lies in one piece.
     pub header_len: u16,
@@ -94,7 +94,7 @@ pub enum BadVnetHeader {
     Short {
         /// The size agreed on.
         wanted: usize,
-        /// What there is.
+        /// Bytes that there are.
         got: usize,
     },
     /// A flag that was never agreed on.

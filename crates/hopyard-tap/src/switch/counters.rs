@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// What a worker counts at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// Read from it.
+    /// Frames read from the port.
     RxFrames,
     /// Bytes of those, without virtio-net headers.
     RxBytes,
-    /// Written to it.
+    /// Frames written to the port.
     TxFrames,
-    /// Bytes of those.
+    /// Bytes of the frames written, without virtio-net headers.
     TxBytes,
     /// Read from it and written to all others, as nobody or everybody was meant.
     Flooded,
@@ -27,7 +27,7 @@ pub(super) enum Event {
     Waited,
     /// Read from it by another queue than the frame of the same flow before.
     QueueChanged,
-    /// Lost, by reason.
+    /// Frames read from the port that went nowhere, by reason.
     Drop(Reason),
 }
 
@@ -152,7 +152,7 @@ pub struct Counters {
     pub rx_bytes: u64,
     /// Frames that the switch sent to its device.
     pub tx_frames: u64,
-    /// Bytes of those.
+    /// Bytes of those, Ethernet headers included.
     pub tx_bytes: u64,
     /// Frames from here that went to every other port.
     pub flooded: u64,

@@ -94,7 +94,7 @@ pub enum QueueCount {
     Fixed(usize),
     /// One to so many, as the load asks for.
     Auto {
-        /// The most.
+        /// Most queues of each port.
         most: usize,
     },
 }
@@ -127,9 +127,9 @@ pub enum Join {
 /// A switch to start.
 #[derive(Debug)]
 pub struct NewSwitch {
-    /// Two or more.
+    /// The ports: two or more.
     pub ports: Vec<NewPort>,
-    /// Queues of each.
+    /// How many queues each port has.
     pub queues: QueueCount,
     /// Who chooses among them.
     pub steering: Choice,
@@ -255,7 +255,7 @@ pub struct PortState {
     pub rules: Rules,
     /// Whether frames for it are joined, as of the last look at the device.
     pub joins: bool,
-    /// What passed.
+    /// Frames and bytes since the switch began, all queues of the port together.
     pub counters: Counters,
     /// Frames that the kernel dropped before the switch could read them, as a queue was full or none was attached, and
     /// other drops of the device; `None` if it cannot be asked any more.
