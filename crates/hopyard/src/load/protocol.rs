@@ -35,7 +35,7 @@ pub const VERSION: u32 = 6;
 pub enum Request {
     /// Be the server: listen, a port for each flow.
     Serve {
-        /// The load.
+        /// Traffic, sizes and limits; both ends get the same.
         spec: LoadSpec,
         /// Own address to listen at.
         address: IpAddr,
@@ -45,9 +45,9 @@ pub enum Request {
     },
     /// Be the client: connect every flow.
     Connect {
-        /// The load.
+        /// Traffic, sizes and limits; both ends get the same.
         spec: LoadSpec,
-        /// The server's address.
+        /// Address that the server listens at.
         address: IpAddr,
         /// The server's ports, one per flow.
         ports: Vec<u16>,
@@ -69,7 +69,7 @@ pub enum Request {
     Finish,
     /// How fast do the loops go with no path at all (`/dev/null`, `/dev/zero`)?
     Ceiling {
-        /// The load.
+        /// Traffic, sizes and limits of the load that is tried.
         spec: LoadSpec,
         /// How long to try, ms.
         span_ms: u64,
@@ -80,7 +80,7 @@ pub enum Request {
     Clock,
     /// Be a container: have mount and cgroup namespaces of your own.
     SetApart,
-    /// End.
+    /// End the process.
     Quit,
 }
 
@@ -89,9 +89,9 @@ pub enum Request {
 pub struct Timetable {
     /// Traffic starts; everything up to `open_ns` is warm-up.
     pub start_ns: u64,
-    /// The window opens.
+    /// The window opens, ns of `CLOCK_MONOTONIC`.
     pub open_ns: u64,
-    /// The window closes.
+    /// The window closes, ns of `CLOCK_MONOTONIC`.
     pub close_ns: u64,
     /// Traffic stops; later than `close_ns`, so that both ends are busy for the whole window.
     pub stop_ns: u64,
@@ -134,12 +134,12 @@ impl Timetable {
 pub enum Reply {
     /// First line of every worker.
     Hello {
-        /// [`VERSION`].
+        /// Version of the protocol: [`VERSION`].
         protocol: u32,
         /// Version of the program.
         version: String,
     },
-    /// The server listens.
+    /// The server listens at all of its ports.
     Serving {
         /// A port per flow; flows of numbered datagrams share some.
         ports: Vec<u16>,
@@ -150,7 +150,7 @@ pub enum Reply {
     Done(Box<Tallied>),
     /// The answer to [`Request::Clock`].
     Clock {
-        /// `CLOCK_MONOTONIC`, ns.
+        /// `CLOCK_MONOTONIC` of the worker, ns.
         monotonic_ns: u64,
     },
     /// The answer to [`Request::SetApart`].
@@ -180,7 +180,7 @@ pub struct Tallied {
     pub sent: Counted,
     /// Sends refused for want of buffers.
     pub send_errors: u64,
-    /// Requests given up.
+    /// Requests that got no response in time and were given up.
     pub timeouts: u64,
     /// Received units per slice: bytes of a stream, transactions otherwise.
     pub slices: Vec<u64>,

@@ -24,16 +24,16 @@ pub enum Error {
     /// It could not be started.
     #[error("cannot start the worker at `{endpoint}`: {source}")]
     Start {
-        /// Endpoint.
+        /// Name of the endpoint: `a`, `b`, …
         endpoint: String,
         /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// It is gone.
+    /// The worker's process has ended.
     #[error("the worker at `{endpoint}` died while hopyard waited for it to {doing}: {how}")]
     Died {
-        /// Endpoint.
+        /// Name of the endpoint.
         endpoint: String,
         /// What it was asked.
         doing: &'static str,
@@ -46,7 +46,7 @@ pub enum Error {
          runs: whatever starts it must leave that open until it ends"
     )]
     Closed {
-        /// Endpoint.
+        /// Name of the endpoint.
         endpoint: String,
         /// Which of its ends of the pipe.
         stream: &'static str,
@@ -56,7 +56,7 @@ pub enum Error {
     /// It does not answer.
     #[error("the worker at `{endpoint}` did not {doing} within {after:?}")]
     Silent {
-        /// Endpoint.
+        /// Name of the endpoint.
         endpoint: String,
         /// What it was asked.
         doing: &'static str,
@@ -66,9 +66,9 @@ pub enum Error {
     /// It answered something else, or speaks another version.
     #[error("unexpected reply of the worker at `{endpoint}`: {answer}")]
     Protocol {
-        /// Endpoint.
+        /// Name of the endpoint.
         endpoint: String,
-        /// What it said.
+        /// The reply that came instead, for people.
         answer: String,
     },
     /// It counted what cannot be.
@@ -77,18 +77,18 @@ pub enum Error {
          hopyard at both ends"
     )]
     Absurd {
-        /// Endpoint.
+        /// Name of the endpoint.
         endpoint: String,
-        /// The count.
+        /// Which count is impossible, and why.
         #[source]
         source: Absurd,
     },
     /// It says that it cannot.
     #[error("at `{endpoint}`: {cause}")]
     Failed {
-        /// Endpoint.
+        /// Name of the endpoint.
         endpoint: String,
-        /// Its sentence.
+        /// Operation, object and way out, as the worker reports it.
         cause: String,
     },
     /// The run was interrupted by the user.
@@ -196,7 +196,7 @@ impl Remote {
         self.child.id()
     }
 
-    /// The endpoint's name.
+    /// Name of the endpoint that the worker acts for.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint

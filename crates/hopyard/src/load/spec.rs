@@ -18,9 +18,9 @@ pub struct LoadSpec {
     pub flows: u32,
     /// Bytes per send call of a stream.
     pub message_size: u32,
-    /// Bytes per request.
+    /// Payload of a request, bytes.
     pub request_size: u32,
-    /// Bytes per response.
+    /// Payload of a response, bytes.
     pub response_size: u32,
     /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
     pub socket_buffer: Option<u32>,

@@ -6,25 +6,25 @@ use crate::{lab, meter, settings};
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The lab.
+    /// The lab cannot be built or used.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// A worker.
+    /// A worker failed, died or does not answer.
     #[error(transparent)]
     Worker(#[from] remote::Error),
-    /// The meter.
+    /// CPU time or counters cannot be read.
     #[error(transparent)]
     Meter(#[from] meter::Error),
-    /// The network.
+    /// A namespace, device or process: the kernel refused an operation on it.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),
     /// What several processes counted.
     #[error("cannot put together what the clients counted: {0}")]
     Merge(String),
-    /// The clock.
+    /// The clock cannot be read or waited for.
     #[error("cannot wait for the window")]
     Clock(#[source] std::io::Error),
-    /// The profile.
+    /// Profiling failed.
     #[error(transparent)]
     Profile(#[from] crate::profile::Error),
     /// The receiver got nothing.
@@ -51,7 +51,7 @@ pub enum Error {
     NoLowerBound {
         /// The least load tried.
         least_per_s: f64,
-        /// The goal.
+        /// Largest share of datagrams that may be lost, 0 to 1.
         loss_ratio: f64,
     },
     /// What was due cannot be told.

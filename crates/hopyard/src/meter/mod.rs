@@ -22,7 +22,7 @@ pub enum Error {
     /// A file of the kernel's cannot be read.
     #[error("cannot read {file}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         file: String,
         /// Why.
         #[source]
@@ -31,12 +31,12 @@ pub enum Error {
     /// A file of the kernel's does not look as known.
     #[error("cannot make sense of {file}: {what}")]
     Parse {
-        /// The file.
+        /// Path of the file.
         file: &'static str,
-        /// What is missing.
+        /// What the file lacks, or what is not understood.
         what: String,
     },
-    /// Network plumbing.
+    /// A kernel interface beside /proc cannot be read.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),
 }

@@ -12,7 +12,7 @@ const NAME: &str = "CPU ";
 /// Of all CPUs of some guests together, since each began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waited {
-    /// Nanoseconds.
+    /// Time waited, ns, summed over the CPUs.
     pub ns: u64,
     /// Of how many CPUs.
     pub vcpus: u32,

@@ -18,7 +18,7 @@ use crate::units::float;
 pub struct Hop {
     /// Namespace by its role in the lab.
     pub namespace: &'static str,
-    /// Device.
+    /// Name of the device in its namespace.
     pub device: String,
     /// What it counts of packets from client to server.
     pub forward: &'static [Direction],
@@ -79,7 +79,7 @@ impl Hop {
 pub struct Traffic<'a> {
     /// The load.
     pub load: LoadKind,
-    /// Its axes.
+    /// Values of the axes that decide sizes and offloads.
     pub axes: &'a Axes,
     /// Handed to the sender's kernel.
     pub sent: Bracket,
@@ -95,9 +95,9 @@ const ELSEWHERE: f64 = 0.01;
 /// Devices that the same traffic must pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Leg<'a> {
-    /// The devices.
+    /// The devices of this leg.
     pub hops: &'a [Hop],
-    /// What passes them.
+    /// Traffic that must pass each of them.
     pub traffic: Traffic<'a>,
     /// What may be in one count and not in the other, as devices and ends are not read at the same instant; where it
     /// is a part of the whole, which is not so uneven. Many senders on few CPUs send in bursts.

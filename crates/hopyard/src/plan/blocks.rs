@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Fewest and most blocks, both at least 1 and at most [`Blocks::MOST`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocks {
-    /// No look before.
+    /// Blocks before the first look whether they are enough.
     pub min: u32,
-    /// No block after.
+    /// Blocks after which measuring ends in any case.
     pub max: u32,
 }
 

@@ -23,13 +23,13 @@ pub struct Expanded {
 /// Why a plan cannot be carried out here.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name.
+    /// There is no path, load or axis of such a name.
     #[error(transparent)]
     Name(#[from] UnknownName),
-    /// A value.
+    /// A value does not fit its axis.
     #[error(transparent)]
     Axis(#[from] AxisError),
-    /// A path.
+    /// A path cannot be built with the values of the plan.
     #[error(transparent)]
     Lab(#[from] lab::Error),
     /// Paths and peers do not fit.
@@ -38,11 +38,11 @@ pub enum Error {
     /// An axis that no load of the plan has.
     #[error("axis `{axis}` does nothing for {loads} with peer {peers}: leave it out{have}")]
     Idle {
-        /// The axis.
+        /// Name of the axis.
         axis: &'static str,
-        /// The plan's loads.
+        /// The loads of the plan, for people.
         loads: String,
-        /// The plan's peers.
+        /// The peers of the plan, for people.
         peers: String,
         /// What it would do something for, if a load or a peer is all that is missing.
         have: String,
@@ -50,9 +50,9 @@ pub enum Error {
     /// An axis that no path of the plan has.
     #[error("axis `{axis}` does nothing for {paths}: leave it out, or choose among {have}")]
     NotOfPath {
-        /// The axis.
+        /// Name of the axis.
         axis: &'static str,
-        /// The plan's paths.
+        /// The paths of the plan, for people.
         paths: String,
         /// The paths that have it.
         have: String,
@@ -66,9 +66,9 @@ pub enum Error {
          others come as modules `tcp_{name}`"
     )]
     Congestion {
-        /// What was asked.
+        /// The congestion control that was asked for.
         name: String,
-        /// What there is.
+        /// Those that the kernel has, for people.
         available: String,
     },
 }

@@ -15,18 +15,18 @@ use crate::units;
 /// What can be wrong with a plan's text.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such plan.
+    /// There is neither a plan nor a file of such a name.
     #[error("there is no plan `{name}`: choose {choices}, or name a .toml file")]
     Unknown {
-        /// What was asked.
+        /// The name that was asked for.
         name: String,
-        /// What there is.
+        /// Names of all plans, for people.
         choices: String,
     },
     /// The file cannot be read.
     #[error("cannot read the plan {file}")]
     Read {
-        /// The file.
+        /// Path of the file.
         file: String,
         /// Why.
         #[source]
@@ -35,7 +35,7 @@ pub enum Error {
     /// It is not TOML, or has a key that plans do not have.
     #[error("{file}: {message}")]
     Toml {
-        /// The file.
+        /// Name of the file or plan.
         file: String,
         /// The parser's words, with line, column and key.
         message: String,
@@ -43,11 +43,11 @@ pub enum Error {
     /// A value is not one.
     #[error("{file}:{line}: {key}: {why}")]
     Value {
-        /// The file.
+        /// Name of the file or plan.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// The key.
+        /// Key whose value is wrong.
         key: String,
         /// What is wrong with it, and what would be right.
         why: String,

@@ -24,7 +24,7 @@ use crate::model::{Feature, LoadKind, Peer, Published, Setting, Settings};
 /// What to measure and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Name.
+    /// Name of the plan, which is part of the id of its runs.
     pub name: String,
     /// What it is, in a line.
     pub summary: String,
@@ -46,7 +46,7 @@ pub struct Plan {
     pub blocks: Blocks,
     /// Half-width at which measuring may stop, as a share.
     pub half_width: f64,
-    /// Confidence of intervals.
+    /// Confidence of intervals, 0 to 1.
     pub confidence: f64,
     /// Difference below which two cells are equivalent, as a share.
     pub margin: f64,
@@ -142,11 +142,11 @@ impl Plan {
 /// Cells: each path with each peer, load and combination of axis values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// Which paths.
+    /// Paths that are built.
     pub paths: Paths,
     /// Whom to talk to.
     pub peers: Vec<Peer>,
-    /// Which loads.
+    /// Loads that are driven over each path.
     pub loads: Vec<LoadKind>,
     /// Axis name → values; several are a sweep.
     pub set: Vec<(String, Vec<String>)>,
@@ -170,7 +170,7 @@ pub enum Paths {
 }
 
 impl Paths {
-    /// `all`, or names.
+    /// Reads names of paths; `all` among them stands for every path that this host can build.
     #[must_use]
     pub fn from_names(names: &[String]) -> Self {
         if names.iter().any(|name| name == "all") {

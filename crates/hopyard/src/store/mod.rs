@@ -59,27 +59,27 @@ pub struct PlannedCell {
 /// What a run was to do, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// [`SCHEMA`].
+    /// Version of the format: [`SCHEMA`].
     pub schema: String,
     /// Id: time and plan.
     pub id: String,
-    /// Plan.
+    /// Name of the plan.
     pub plan: String,
     /// Seed of every random order.
     pub seed: u64,
-    /// RFC 3339.
+    /// When the run began (RFC 3339).
     pub started: String,
-    /// Window, ns.
+    /// Length of a measured window, ns.
     pub window_ns: u64,
-    /// Warm-up, ns.
+    /// Time of traffic before each window that is not counted, ns.
     pub warm_up_ns: u64,
-    /// Fewest blocks.
+    /// Smallest number of blocks.
     pub blocks_min: u32,
-    /// Most blocks.
+    /// Largest number of blocks.
     pub blocks_max: u32,
     /// Half-width at which measuring may stop, as a share.
     pub half_width: f64,
-    /// Confidence of intervals.
+    /// Confidence of intervals, 0 to 1.
     pub confidence: f64,
     /// Margin of equivalence, as a share.
     pub margin: f64,
@@ -119,7 +119,7 @@ pub struct Header {
     pub offloads: Option<OffloadSurvey>,
     /// The cells, in the plan's order.
     pub cells: Vec<PlannedCell>,
-    /// The machine.
+    /// Machine and kernel that the run was begun on.
     pub environment: Environment,
 }
 
@@ -145,7 +145,7 @@ pub enum End {
     Complete,
     /// The time limit came first.
     TimeLimit,
-    /// The user asked.
+    /// The user stopped it with a signal.
     Interrupted,
 }
 
@@ -174,16 +174,16 @@ pub enum Error {
     /// It cannot be written.
     #[error("cannot write {}; free some space or choose another directory with --out", .file.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// Why.
         #[source]
         source: io::Error,
     },
-    /// It exists already.
+    /// The directory holds a run already.
     #[error("{} holds a run already, or what is left of one ({file}): choose another --out", .directory.display())]
     Taken {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
         /// What is in it.
         file: &'static str,
@@ -191,13 +191,13 @@ pub enum Error {
     /// It cannot be read.
     #[error("cannot read {}", .file.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// Why.
         #[source]
         source: io::Error,
     },
-    /// Somebody writes it.
+    /// Another process writes to the run.
     #[error("{} is being written: its run is under way", .0.display())]
     Busy(PathBuf),
     /// It is no run directory.
@@ -206,18 +206,18 @@ pub enum Error {
     /// A file is damaged.
     #[error("{} line {line} is damaged", .file.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why.
+        /// What is wrong with the line.
         #[source]
         source: serde_json::Error,
     },
     /// A file reads, and says what cannot be.
     #[error("{} is damaged: {why}", .file.display())]
     Wrong {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// What cannot be, and what could.
         why: String,
@@ -225,9 +225,9 @@ pub enum Error {
     /// Another version wrote it.
     #[error("{} is of schema `{found}`, this hopyard reads `{SCHEMA}`: use the version that wrote it", .file.display())]
     Schema {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its schema.
+        /// The schema that the file states.
         found: String,
     },
 }
@@ -237,7 +237,7 @@ pub enum Error {
 pub struct Run {
     /// What it was to do.
     pub header: Header,
-    /// What it did.
+    /// Samples in the order in which they were taken.
     pub samples: Vec<Sample>,
     /// The profiles it took.
     pub profiles: Vec<ProfileWindow>,

@@ -84,7 +84,7 @@ impl Writer {
         }
     }
 
-    /// Where it is.
+    /// Path of the run directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory

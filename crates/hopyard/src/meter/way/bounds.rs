@@ -19,9 +19,9 @@ const HEADERS_BYTES: f64 = 200.0;
 /// between the two, or gone on as before.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bracket {
-    /// At least.
+    /// Smallest count that fits.
     pub least: Counted,
-    /// At most.
+    /// Largest count that fits.
     pub most: Counted,
 }
 
