@@ -4,8 +4,8 @@
 //! answered is `None`. Each function names the paper or book its method is from, and its tests
 //! repeat that source's own example where there is one.
 //!
-//! The replicate everywhere is one fresh lab (a block); samples taken inside one run of a flow are
-//! correlated and must be reduced to one number first.
+//! The replicate within a run is one fresh lab (a block); samples taken inside one run of a flow are
+//! correlated and must be reduced to one number first. Between runs it is the run ([`compare_runs`]).
 
 mod autocorrelation;
 mod binomial;
@@ -26,6 +26,7 @@ mod power;
 mod properties;
 mod ratio;
 mod replication;
+mod runs;
 mod samples;
 mod saturation;
 pub mod search;
@@ -54,6 +55,10 @@ pub use moments::{geometric_mean, mean, sd};
 pub use power::{one_sided_detectable, smallest_detectable};
 pub use ratio::{paired_ratio, ratio_of_sums, unpaired_ratio};
 pub use replication::{Spread, spread};
+pub use runs::{
+    REPEATS_FOR_A_VERDICT, RUNS_FOR_A_SCATTER, RunsCompared, compare_runs, ratio_within_runs,
+    runs_needed, se_log_within,
+};
 pub use samples::{NotFinite, Samples};
 pub use saturation::{Reached, ReachedInterval, reached};
 pub use settling::{settles, unsettled};

@@ -3,15 +3,15 @@
 use super::moments::{logs, mean, sd};
 use super::verdict::Comparison;
 
-/// Compares `a` with `b` where nothing pairs their samples (two runs at different times): the ratio of
+/// Compares `a` with `b` where nothing pairs their values (figures of repeated runs): the ratio of
 /// geometric means, with Welch's t interval on the log scale (Welch 1947, "The generalization of
 /// `Student's' problem when several different population variances are involved"; degrees of freedom
 /// by Satterthwaite 1946). `None` if a group has fewer than 2 values or any value is not above 0.
 ///
 /// On the log scale a ratio the other way round is the exact reciprocal, and the scatter of throughput
 /// and cost is near normal, which it is not in units. The test knows the scatter within each group
-/// only: what differs between the groups as wholes (another boot, a neighbour on the host) is part of the
-/// difference that it finds.
+/// only: given the blocks of two runs instead of figures of repeated runs, it takes what differs between
+/// the runs as wholes (another boot, a neighbour on the host) for a difference of what they measured.
 #[must_use]
 pub fn compare_unpaired(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
     let (a, b) = (logs(a)?, logs(b)?);

@@ -1,0 +1,292 @@
+//! Runs as the unit of replication: a figure for each run, compared between two sides.
+//!
+//! Two runs of one thing, hours apart, differ by more than their blocks tell: neighbouring blocks are alike, and what lasts
+//! as long as a run (a boot, a neighbour on the host) does not show in them. The scatter that counts is that between
+//! repeated runs. A figure of a run has the scatter of its blocks in it already, so that is not added again.
+
+use super::distribution::t_quantile;
+use super::estimate::{Estimate, alpha};
+use super::moments::{logs, mean, sd};
+use super::verdict::{Comparison, POWER};
+use super::welch::compare_unpaired;
+
+/// Each side with so many runs has a scatter of its own.
+pub const RUNS_FOR_A_SCATTER: usize = 3;
+/// Runs beyond the first of each group that it takes for a verdict. A machine that is as often in one state as in another
+/// for a whole run shows both groups alike within, and different from each other, with a probability of 2^-(this + 1): 3 %.
+pub const REPEATS_FOR_A_VERDICT: usize = 4;
+/// More runs than this are nobody's plan.
+const MOST_RUNS: u32 = 1000;
+
+/// Two sides compared by their runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunsCompared {
+    /// a/b; `ratio.n` is the number of runs of the smaller side.
+    pub comparison: Comparison,
+    /// Standard deviation of ln(figure) between runs of one thing; 0.01 is about 1 %.
+    pub scatter_log: f64,
+}
+
+/// Compares the figures of runs of `a` with those of `b`, on the log scale. `repeats` are groups of figures of runs of one
+/// thing each, for their scatter alone.
+///
+/// Where each side has [`RUNS_FOR_A_SCATTER`] runs, and no other group is named, this is Welch's test. Else one scatter is
+/// taken to be that of all groups, and is pooled from them. `None` where there are fewer than [`REPEATS_FOR_A_VERDICT`]
+/// runs to tell it from, or a figure is not above 0.
+#[must_use]
+pub fn compare_runs(
+    a: &[f64],
+    b: &[f64],
+    repeats: &[Vec<f64>],
+    confidence: f64,
+) -> Option<RunsCompared> {
+    let groups = [a, b]
+        .into_iter()
+        .chain(repeats.iter().map(Vec::as_slice))
+        .map(logs)
+        .collect::<Option<Vec<_>>>()?;
+    let known: usize = groups.iter().map(|group| group.len() - 1).sum();
+    if known < REPEATS_FOR_A_VERDICT {
+        return None;
+    }
+    let squares =
+        |group: &Vec<f64>| sd(group).map_or(0.0, |sd| sd.powi(2) * (group.len() as f64 - 1.0));
+    let known = known as f64;
+    let scatter_log = (groups.iter().map(squares).sum::<f64>() / known).sqrt();
+    let smaller = a.len().min(b.len());
+    let comparison = if repeats.is_empty() && smaller >= RUNS_FOR_A_SCATTER {
+        compare_unpaired(a, b, confidence)?
+    } else {
+        let se = scatter_log * (1.0 / a.len() as f64 + 1.0 / b.len() as f64).sqrt();
+        let centre = mean(&groups[0])? - mean(&groups[1])?;
+        Comparison::student(centre, se, known, confidence, smaller)?
+    };
+    Some(RunsCompared {
+        comparison,
+        scatter_log,
+    })
+}
+
+/// The ratio of two sides whose scatter between runs is not known, from the estimates of their runs: its interval knows only
+/// the scatter within these runs. `None` where an estimate is not above 0 or has fewer than 2 samples.
+#[must_use]
+pub fn ratio_within_runs(a: &[Estimate], b: &[Estimate], confidence: f64) -> Option<Estimate> {
+    let (a, b) = (Within::of(a)?, Within::of(b)?);
+    let variance = a.variance + b.variance;
+    let df = if variance > 0.0 {
+        variance.powi(2) / (a.over_df + b.over_df)
+    } else {
+        a.samples.min(b.samples) as f64 - 1.0
+    };
+    let se = variance.sqrt();
+    let samples = a.samples.min(b.samples);
+    let ratio = Comparison::student(a.centre - b.centre, se, df, confidence, samples)?;
+    Some(ratio.ratio)
+}
+
+/// The standard error of ln(estimate) that an estimate has from within its run.
+#[must_use]
+pub fn se_log_within(estimate: &Estimate) -> Option<f64> {
+    let se = estimate.standard_error()? / estimate.value;
+    (se.is_finite() && se >= 0.0).then_some(se)
+}
+
+/// What the runs of a side say of its figure, each by itself.
+struct Within {
+    /// ln of the geometric mean.
+    centre: f64,
+    variance: f64,
+    /// The sum of squared variances over their degrees of freedom (Satterthwaite 1946).
+    over_df: f64,
+    /// Samples of the smallest run.
+    samples: usize,
+}
+
+impl Within {
+    fn of(runs: &[Estimate]) -> Option<Self> {
+        let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+        let count = runs.len() as f64;
+        let (mut variance, mut over_df) = (0.0, 0.0);
+        for run in runs {
+            let own = (se_log_within(run)? / count).powi(2);
+            variance += own;
+            over_df += own.powi(2) / (run.n as f64 - 1.0);
+        }
+        Some(Self {
+            centre: mean(&logs(&values)?)?,
+            variance,
+            over_df,
+            samples: runs.iter().map(|run| run.n).min()?,
+        })
+    }
+}
+
+/// How many runs each side needs for a difference of this size to be found four times out of five, where runs of one thing
+/// scatter by `scatter_log`: at least [`RUNS_FOR_A_SCATTER`]. `None` where 1000 are too few, or nobody can tell.
+#[must_use]
+pub fn runs_needed(scatter_log: f64, difference: f64, confidence: f64) -> Option<u32> {
+    let least = RUNS_FOR_A_SCATTER as u32;
+    let shows = |runs: u32| shows(scatter_log, runs, difference, confidence);
+    if shows(least)? {
+        return Some(least);
+    }
+    let (mut few, mut enough) = (least, 2 * least);
+    while !shows(enough)? {
+        (few, enough) = (enough, 2 * enough);
+        if few >= MOST_RUNS {
+            return None;
+        }
+    }
+    while enough - few > 1 {
+        let middle = few.midpoint(enough);
+        if shows(middle)? {
+            enough = middle;
+        } else {
+            few = middle;
+        }
+    }
+    (enough <= MOST_RUNS).then_some(enough)
+}
+
+/// Does a difference show, with so many runs on each side? By quantiles of t instead of the noncentral t: a forecast.
+fn shows(scatter_log: f64, runs: u32, difference: f64, confidence: f64) -> Option<bool> {
+    let df = 2.0 * f64::from(runs) - 2.0;
+    let reach = t_quantile(1.0 - alpha(confidence)? / 2.0, df)? + t_quantile(POWER, df)?;
+    Some(reach * scatter_log * (2.0 / f64::from(runs)).sqrt() <= difference.ln_1p())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{Samples, log_mean_interval, standard_normal};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn figures(runs: usize, scatter: f64, rng: &mut ChaCha8Rng) -> Vec<f64> {
+        (0..runs)
+            .map(|_| 100.0 * (scatter * standard_normal(rng)).exp())
+            .collect()
+    }
+
+    /// R `t.test(b, a, var.equal = TRUE)` with a = 1, 2, 3 and b = 3, 5, 7 on the log scale: t = 2.3238, df = 4, p = 0.08080.
+    #[test]
+    fn pooled_where_a_side_borrows() {
+        let (a, b) = ([1.0_f64, 2.0, 3.0], [3.0_f64, 5.0, 7.0]);
+        let (a, b) = (a.map(f64::exp), b.map(f64::exp));
+        // A third group without scatter of its own and one run changes nothing but the way.
+        let c = compare_runs(&b, &a, &[vec![5.0]], 0.95).unwrap();
+        assert_eq!(c.comparison.df, 4.0);
+        assert!((c.scatter_log - 2.5_f64.sqrt()).abs() < 1e-12);
+        assert!((c.comparison.ratio.value.ln() / c.comparison.se_log - 2.3238).abs() < 1e-4);
+        assert!((c.comparison.p - 0.0808).abs() < 1e-4, "{}", c.comparison.p);
+        // Three on each side: Welch's, whose degrees of freedom are fewer where scatters differ.
+        let c = compare_runs(&b, &a, &[], 0.95).unwrap();
+        assert!(
+            (c.comparison.df - 2.9412).abs() < 1e-4,
+            "{}",
+            c.comparison.df
+        );
+        assert_eq!(c.comparison.ratio.n, 3);
+    }
+
+    #[test]
+    fn too_few_repeats_have_no_answer() {
+        let enough = |a, b, repeats: &[usize]| {
+            let mut rng = ChaCha8Rng::seed_from_u64(1);
+            let repeats: Vec<_> = repeats.iter().map(|n| figures(*n, 0.1, &mut rng)).collect();
+            let (a, b) = (figures(a, 0.1, &mut rng), figures(b, 0.1, &mut rng));
+            compare_runs(&a, &b, &repeats, 0.95).is_some()
+        };
+        assert!(!enough(1, 1, &[]) && !enough(2, 3, &[]) && !enough(1, 4, &[]));
+        assert!(!enough(1, 1, &[4]) && !enough(0, 5, &[]));
+        assert!(enough(3, 3, &[]) && enough(1, 5, &[]) && enough(2, 4, &[]));
+        assert!(enough(1, 1, &[5]) && enough(1, 1, &[3, 3]));
+        assert_eq!(compare_runs(&[1.0, 0.0, 1.0], &[1.0; 3], &[], 0.95), None);
+    }
+
+    /// Whatever the scatter between runs is, and from wherever it is known.
+    #[test]
+    fn runs_of_one_thing_rarely_alarm() {
+        for (a, b, repeats) in [(3, 3, 0), (5, 5, 0), (1, 5, 0), (1, 1, 6), (2, 3, 4)] {
+            let mut rng = ChaCha8Rng::seed_from_u64(7);
+            let alarms = (0..2000)
+                .filter(|_| {
+                    let repeats = (repeats > 0).then(|| figures(repeats, 0.1, &mut rng));
+                    let repeats: Vec<_> = repeats.into_iter().collect();
+                    let (a, b) = (figures(a, 0.1, &mut rng), figures(b, 0.1, &mut rng));
+                    compare_runs(&a, &b, &repeats, 0.95).unwrap().comparison.p < 0.05
+                })
+                .count();
+            // Welch's test of three runs a side is a little shy: 3.4 %.
+            assert!(
+                (50..=130).contains(&alarms),
+                "{a}, {b}, {repeats}: {alarms} of 2000"
+            );
+        }
+    }
+
+    /// As many runs as it says find the difference as often as it says.
+    #[test]
+    fn enough_runs_are_enough() {
+        let runs = runs_needed(0.04, 0.05, 0.95).unwrap();
+        assert!((10..=13).contains(&runs), "{runs}");
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let found = (0..500)
+            .filter(|_| {
+                let [a, b] = [1.0, 1.05].map(|speed| {
+                    let mut own = figures(runs as usize, 0.04, &mut rng);
+                    own.iter_mut().for_each(|v| *v *= speed);
+                    own
+                });
+                compare_runs(&b, &a, &[], 0.95).unwrap().comparison.p < 0.05
+            })
+            .count();
+        assert!((380..=470).contains(&found), "{found} of 500");
+        assert_eq!(runs_needed(0.0, 0.05, 0.95), Some(3));
+        assert_eq!(runs_needed(0.5, 0.001, 0.95), None);
+        assert_eq!(runs_needed(0.1, 0.0, 0.95), None);
+        assert_eq!(runs_needed(f64::NAN, 0.05, 0.95), None);
+    }
+
+    /// Of one run on each side it is what Welch's interval of their blocks is.
+    #[test]
+    fn within_two_runs_it_is_the_interval_of_their_blocks() {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let (a, b) = (figures(10, 0.01, &mut rng), figures(12, 0.01, &mut rng));
+        let estimate = |values: &[f64]| log_mean_interval(&Samples::new(values).unwrap(), 0.95);
+        let ratio = ratio_within_runs(&[estimate(&b).unwrap()], &[estimate(&a).unwrap()], 0.95);
+        let (ratio, welch) = (
+            ratio.unwrap(),
+            compare_unpaired(&b, &a, 0.95).unwrap().ratio,
+        );
+        assert_eq!(ratio.n, 10);
+        for (own, theirs) in [
+            (ratio.value, welch.value),
+            (ratio.low, welch.low),
+            (ratio.high, welch.high),
+        ] {
+            assert!((own / theirs - 1.0).abs() < 1e-4, "{own} {theirs}");
+        }
+    }
+
+    #[test]
+    fn garbage_has_no_ratio() {
+        let estimate = |value: f64| Estimate {
+            value,
+            low: value - 0.1,
+            high: value + 0.1,
+            confidence: 0.95,
+            n: 8,
+        };
+        assert!(ratio_within_runs(&[estimate(1.0)], &[estimate(2.0)], 0.95).is_some());
+        assert_eq!(ratio_within_runs(&[], &[estimate(1.0)], 0.95), None);
+        assert_eq!(
+            ratio_within_runs(&[estimate(0.0)], &[estimate(1.0)], 0.95),
+            None
+        );
+        assert_eq!(
+            ratio_within_runs(&[estimate(1.0)], &[estimate(1.0)], 1.0),
+            None
+        );
+    }
+}
