@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use check::{Known, header as check_header, id as check_id};
 pub use place::{check_place, check_writable};
-pub use reader::load;
+pub use reader::{load, runs_in};
 pub use writer::Writer;
 
 use crate::model::{
@@ -352,6 +352,23 @@ mod tests {
             error.ends_with("samples.jsonl line 2 is damaged"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_directory_stands_for_the_runs_in_it() {
+        let home = tempfile::tempdir().unwrap();
+        let refused = runs_in(home.path()).unwrap_err();
+        assert!(matches!(refused, Error::NoRun(_)), "{refused}");
+        let refused = runs_in(&home.path().join("none")).unwrap_err();
+        assert!(matches!(refused, Error::NoRun(_)), "{refused}");
+        for name in ["2", "1"] {
+            Writer::create(&home.path().join(name), &header()).unwrap();
+        }
+        fs::create_dir(home.path().join("0-no-run")).unwrap();
+        fs::write(home.path().join("notes.txt"), "mine").unwrap();
+        let both = ["1", "2"].map(|name| home.path().join(name));
+        assert_eq!(runs_in(home.path()).unwrap(), both);
+        assert_eq!(runs_in(&both[0]).unwrap(), both[..1]);
     }
 
     #[test]

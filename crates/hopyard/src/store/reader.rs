@@ -1,7 +1,7 @@
 //! Reading a run directory.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::Deserialize;
 
@@ -46,6 +46,39 @@ pub fn load(directory: &Path) -> Result<Run, Error> {
         profiles,
         end,
     })
+}
+
+/// The runs that a directory stands for: itself where it is a run directory, else all run directories in it, by name.
+///
+/// # Errors
+/// It cannot be read, or there is no run.
+pub fn runs_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    if directory.join(HEADER).exists() {
+        return Ok(vec![directory.to_owned()]);
+    }
+    let read = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Error::NoRun(directory.to_owned())
+        }
+        _ => Error::Read {
+            file: directory.to_owned(),
+            source,
+        },
+    };
+    let entries = fs::read_dir(directory).map_err(read)?;
+    let paths: Vec<PathBuf> = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<_>>()
+        .map_err(read)?;
+    let mut runs: Vec<PathBuf> = paths
+        .into_iter()
+        .filter(|path| path.join(HEADER).exists())
+        .collect();
+    if runs.is_empty() {
+        return Err(Error::NoRun(directory.to_owned()));
+    }
+    runs.sort();
+    Ok(runs)
 }
 
 fn check_schema(file: &Path, text: &[u8]) -> Result<(), Error> {
