@@ -1,24 +1,32 @@
-//! Two runs, both edited: they are refused, or compared.
+//! Runs, all edited: they are refused, or compared, one of each side or several.
 #![no_main]
 
 use hopyard::assess::diff::{Ask, diff};
 use hopyard::model::DiffReport;
 use hopyard::report::Form;
 use hopyard::report::diff::render;
+use hopyard::store::Run;
 use hopyard_fuzz::{Edit, edited, load, plain};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|made: (bool, Option<u8>, [Vec<Edit>; 2])| {
-    let (relative, loss, edits) = made;
-    let [Some(a), Some(mut b)] = edits.map(|edits| load(edited(&edits).path())) else {
+fuzz_target!(|made: (bool, Option<u8>, bool, [Vec<Edit>; 2])| {
+    let (relative, loss, several, edits) = made;
+    let [Some(a), Some(b)] = edits.map(|edits| load(edited(&edits).path())) else {
         return;
     };
-    b.header.id.push_str("-b");
     let ask = Ask {
         relative,
         fail_on: loss.map(|loss| f64::from(loss) / 256.0),
     };
-    match diff(&a, &b, &ask) {
+    let side = |run: &Run, name: &str| {
+        let copies = (0..if several { 3 } else { 1 }).map(|nth| {
+            let mut copy = run.clone();
+            copy.header.id = format!("{}-{name}{nth}", copy.header.id);
+            copy
+        });
+        copies.collect::<Vec<_>>()
+    };
+    match diff(&side(&a, "a"), &side(&b, "b"), &[], &ask) {
         Ok(report) => {
             plain(render(&report, Form::Text).as_bytes());
             plain(render(&report, Form::Markdown).as_bytes());

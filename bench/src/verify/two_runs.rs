@@ -1,4 +1,4 @@
-//! Measurements as two runs, compared by the very code of `hopyard diff --fail-on`.
+//! Measurements as repeated runs of two sides, compared by the very code of `hopyard diff --fail-on`.
 
 use hopyard::assess::diff::{Ask, diff};
 use hopyard::measure::Sampler;
@@ -9,7 +9,10 @@ use hopyard::store::{End, Header, PlannedCell, Run, SCHEMA};
 
 use crate::experiment::Failure;
 
-/// What was said of two runs of one cell.
+/// Measurements that make a run.
+const BLOCKS_OF_A_RUN: usize = 2;
+
+/// What was said of two sides.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Said {
     /// Is any quantity called different?
@@ -18,26 +21,33 @@ pub(crate) struct Said {
     pub(crate) gate_failed: bool,
 }
 
-/// Compares the measurements of each side as a run of its own, without a margin behind which an alarm could hide.
+/// Compares two sides of one cell, each two measurements as a run of its own, without a margin behind which an alarm could
+/// hide.
 pub(crate) fn compare(
     sampler: &Sampler,
     cell: &Cell,
     confidence: f64,
     sides: &[Vec<Measurement>; 2],
 ) -> Result<Said, Failure> {
-    let [a, b] = [("a", &sides[0]), ("b", &sides[1])]
-        .map(|(id, measured)| run(id, sampler, cell, confidence, measured));
+    let [a, b] = [("a", &sides[0]), ("b", &sides[1])].map(|(name, measured)| {
+        let runs = measured.chunks(BLOCKS_OF_A_RUN).enumerate();
+        runs.map(|(nth, own)| run(&format!("{name}{nth}"), sampler, cell, confidence, own))
+            .collect::<Vec<_>>()
+    });
     let ask = Ask {
         relative: false,
         fail_on: Some(0.0),
     };
-    let report = diff(&a, &b, &ask)?;
-    let mut compared = report
-        .cells
-        .iter()
-        .flat_map(|cell| cell.comparisons.values());
+    let report = diff(&a, &b, &[], &ask)?;
+    let compared = || {
+        let cells = report.cells.iter();
+        cells.flat_map(|cell| cell.comparisons.values())
+    };
+    if compared().all(|one| one.verdict.is_none()) {
+        return Err(Failure::NoFigure("a comparison of repeated runs"));
+    }
     Ok(Said {
-        different: compared.any(|one| one.verdict == Some(Verdict::Different)),
+        different: compared().any(|one| one.verdict == Some(Verdict::Different)),
         gate_failed: report.gate.is_some_and(|gate| gate.failed),
     })
 }

@@ -30,7 +30,7 @@ const BACKGROUND: f64 = 0.6;
 struct Alarms {
     throughput: u64,
     demand: u64,
-    /// The same samples as two runs: tables of `hopyard diff` with any alarm, and gates that fail.
+    /// The same samples as four runs of two blocks on each side: tables of `hopyard diff` with any alarm, and gates that fail.
     diff: u64,
     gate: u64,
     comparisons: u64,
@@ -82,7 +82,7 @@ impl Experiment for EqualCells {
             for (figure, count) in [
                 ("throughput", alarms.throughput),
                 ("service demand", alarms.demand),
-                ("`hopyard diff` of the two sides", alarms.diff),
+                ("`hopyard diff` of four runs of each", alarms.diff),
                 ("its gate, --fail-on 0%", alarms.gate),
             ] {
                 rows.push(row(when, figure, count, alarms.comparisons)?);

@@ -24,7 +24,8 @@ pub(super) struct Ruling {
     pub(super) tripped: Vec<bool>,
     /// The smallest loss that would, four times out of five; `None` where none would.
     pub(super) catches: Vec<Option<f64>>,
-    blind: usize,
+    /// Could it not have seen such a loss?
+    pub(super) blind: Vec<bool>,
     blocks_needed: Option<u32>,
 }
 
@@ -38,13 +39,21 @@ impl Ruling {
         confidence: f64,
     ) -> Self {
         let p: Vec<f64> = entries.iter().map(|e| p_worse(e, loss)).collect();
-        let blind: Vec<(&Guarded<'_>, f64)> = entries
+        let is_blind = |(entry, detectable): (&Guarded<'_>, &f64)| {
+            *detectable > loss && p_not_worse(entry, loss) > 1.0 - confidence
+        };
+        let blind: Vec<bool> = entries
             .iter()
-            .zip(smallest_detectable.iter().copied())
-            .filter(|(entry, detectable)| {
-                *detectable > loss && p_not_worse(entry, loss) > 1.0 - confidence
-            })
+            .zip(smallest_detectable)
+            .map(is_blind)
             .collect();
+        let seen_badly = entries.iter().zip(smallest_detectable).zip(&blind);
+        let blocks_needed = blocks_needed(
+            seen_badly
+                .filter(|(_, blind)| **blind)
+                .map(|((entry, detectable), _)| (entry, *detectable)),
+            loss,
+        );
         let table_confidence = 1.0 - (1.0 - confidence) / entries.len().max(1) as f64;
         Self {
             loss,
@@ -53,8 +62,8 @@ impl Ruling {
                 .iter()
                 .map(|e| catches(e, loss, table_confidence))
                 .collect(),
-            blind: blind.len(),
-            blocks_needed: blocks_needed(&blind, loss),
+            blind,
+            blocks_needed,
         }
     }
 
@@ -62,21 +71,23 @@ impl Ruling {
     pub(super) fn without_verdicts(mut self) -> Self {
         self.tripped.fill(false);
         self.catches.fill(None);
-        self.blind = self.tripped.len();
+        self.blind.fill(true);
         self.blocks_needed = None;
         self
     }
 
     pub(super) fn report(&self) -> Gate {
-        let tripped = self.tripped.iter().filter(|t| **t).count();
+        let count = |all: &[bool]| all.iter().filter(|is| **is).count();
+        let (tripped, blind) = (count(&self.tripped), count(&self.blind));
         Gate {
             fail_on_ratio: self.loss,
             failed: tripped > 0,
             comparisons: self.tripped.len(),
             tripped,
-            blind: self.blind,
-            undecided: tripped == 0 && (self.blind > 0 || self.tripped.is_empty()),
+            blind,
+            undecided: tripped == 0 && (blind > 0 || self.tripped.is_empty()),
             blocks_needed: self.blocks_needed,
+            runs_needed: None,
         }
     }
 }
@@ -108,14 +119,17 @@ fn p_not_worse(entry: &Guarded<'_>, loss: f64) -> f64 {
     }
 }
 
-/// How many blocks, in each run where there are two, it takes for the gate to see the loss in all of these, by the square law of standard errors.
-/// `None` where there are none, or nobody can tell.
-fn blocks_needed(blind: &[(&Guarded<'_>, f64)], loss: f64) -> Option<u32> {
-    let blocks = |(entry, detectable): &(&Guarded<'_>, f64)| {
+/// How many blocks it takes for the gate to see the loss in all of these, by the square law of standard errors. `None` where
+/// there are none, or nobody can tell.
+fn blocks_needed<'a>(
+    blind: impl Iterator<Item = (&'a Guarded<'a>, f64)>,
+    loss: f64,
+) -> Option<u32> {
+    let blocks = |(entry, detectable): (&Guarded<'_>, f64)| {
         let blocks = float(entry.comparison.ratio.n as u64);
         (detectable.ln_1p() / loss.ln_1p()).powi(2) * blocks
     };
-    let most = blind.iter().map(blocks).reduce(f64::max)?;
+    let most = blind.map(blocks).reduce(f64::max)?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -47,7 +47,7 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Print a run again, from its stored samples
     Report(super::report::ReportArgs),
-    /// Compare two runs cell by cell, or fail where one is worse
+    /// Compare repeated runs of two things cell by cell, or fail where one is worse
     Diff(super::diff::DiffArgs),
     /// Check published claims here: holds, fails, undecided, or cannot be tested here and why
     Claims(Box<super::claims::ClaimsArgs>),
@@ -71,7 +71,7 @@ pub(super) enum Command {
     },
     /// Print the JSON schema of results (`hopyard/run/1`)
     Schema {
-        /// Print the schema of comparisons (`hopyard/diff/1`)
+        /// Print the schema of comparisons (`hopyard/diff/2`)
         #[arg(long)]
         diff: bool,
         /// Print the schema of claims (`hopyard/claims/1`)

@@ -1,5 +1,7 @@
 //! `hopyard diff`.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
@@ -8,25 +10,38 @@ use super::{Done, Failure, by_gate, deliver};
 use crate::assess::diff::{Ask, diff as compare};
 use crate::report::Form;
 use crate::report::diff::render;
-use crate::{store, units};
+use crate::store::{self, Run};
+use crate::units;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  hopyard diff before after                        two run directories, cell by cell
+  for side in before after after before before after; do      three runs of each, in turn
+      ./switch-to $side && hopyard run --paths veth,bridge --loads tcp_rr --out $side/$((i += 1))
+  done
+  hopyard diff before after                        all runs in two directories, cell by cell
+  hopyard diff old1,old2,old3 new1,new2,new3       the same, run by run
   hopyard diff before after --relative             ratios to the base of each run: drift of the machine cancels
   hopyard diff before after --fail-on 3%           a gate: exit status 1 where a cell is shown to be worse by more
+  hopyard diff old new --repeats same              one run of each; `same` has runs of one thing, for the scatter
   hopyard diff before after --format json | jq '.cells[] | select(.comparisons[].change == \"worse\") | .path'
 
-Exit status: 0 fine, 1 the gate failed, 2 the runs cannot be compared, 4 the gate could not see such a loss.
+Two runs of the same thing differ by more than the blocks of either show. Verdicts therefore need repeated runs:
+three of each side, or five of one side, or five others of one thing (--repeats).
+
+Exit status: 0 fine, 1 the gate failed, 2 the runs cannot be compared, 4 undecided: the gate could not see such a loss.
 docs/diff.md has more.")]
 pub(super) struct DiffArgs {
-    /// Directory of run A, the base of the comparison
-    #[arg(value_name = "RUN_A")]
-    a: PathBuf,
-    /// Directory of run B, which is compared with A
-    #[arg(value_name = "RUN_B")]
-    b: PathBuf,
+    /// The runs compared with, all of one thing: run directories, or a directory that has some in it
+    #[arg(value_name = "RUNS_A")]
+    a: OsString,
+    /// The runs that are compared, likewise
+    #[arg(value_name = "RUNS_B")]
+    b: OsString,
+    /// More runs of one thing, made here with the same plan, to tell how much such runs differ; may be given several times,
+    /// once for each thing
+    #[arg(long, value_name = "RUNS")]
+    repeats: Vec<OsString>,
     /// Compare each cell's ratio to the base of its own run
     #[arg(long)]
     relative: bool,
@@ -42,24 +57,66 @@ pub(super) struct DiffArgs {
 }
 
 pub(super) fn diff(args: &DiffArgs) -> Done {
-    let [a, b] = [store::load(&args.a)?, store::load(&args.b)?];
-    refuse_twice(&args.a, &args.b)?;
+    let (a, b) = (directories(&args.a)?, directories(&args.b)?);
+    let repeats: Vec<Vec<PathBuf>> = args
+        .repeats
+        .iter()
+        .map(|named| directories(named))
+        .collect::<Result<_, _>>()?;
+    refuse_twice(a.iter().chain(&b).chain(repeats.iter().flatten()))?;
+    let (a, b) = (load(&a)?, load(&b)?);
+    let repeats: Vec<Vec<Run>> = repeats
+        .iter()
+        .map(|named| load(named))
+        .collect::<Result<_, _>>()?;
     let ask = Ask {
         relative: args.relative,
         fail_on: args.fail_on,
     };
-    let report = compare(&a, &b, &ask)?;
+    let report = compare(&a, &b, &repeats, &ask)?;
     deliver(&render(&report, args.format), args.output.as_deref())?;
     Ok(by_gate(report.gate.as_ref()))
 }
 
-fn refuse_twice(a: &Path, b: &Path) -> Result<(), Failure> {
-    match (a.canonicalize(), b.canonicalize()) {
-        (Ok(one), Ok(other)) if one == other => Err(Failure::request(format!(
-            "{} and {} are the same directory: name two different runs",
-            a.display(),
-            b.display()
-        ))),
-        _ => Ok(()),
+/// The run directories that an argument names: itself, or what is between its commas, each with the runs in it.
+fn directories(named: &OsStr) -> Result<Vec<PathBuf>, store::Error> {
+    let is_one = Path::new(named).exists();
+    let names: Vec<&OsStr> = if is_one {
+        vec![named]
+    } else {
+        let names = named.as_bytes().split(|byte| *byte == b',');
+        names.map(OsStr::from_bytes).collect()
+    };
+    let runs: Vec<Vec<PathBuf>> = names
+        .into_iter()
+        .map(|name| store::runs_in(name.as_ref()))
+        .collect::<Result<_, _>>()?;
+    Ok(runs.concat())
+}
+
+fn load(directories: &[PathBuf]) -> Result<Vec<Run>, store::Error> {
+    directories
+        .iter()
+        .map(|directory| store::load(directory))
+        .collect()
+}
+
+/// A directory under two names is one run.
+fn refuse_twice<'a>(directories: impl Iterator<Item = &'a PathBuf>) -> Result<(), Failure> {
+    let mut known: Vec<(PathBuf, &PathBuf)> = Vec::new();
+    for directory in directories {
+        let Ok(real) = directory.canonicalize() else {
+            // Loading it says what is wrong.
+            continue;
+        };
+        if let Some((_, other)) = known.iter().find(|(path, _)| *path == real) {
+            return Err(Failure::request(format!(
+                "{} and {} are the same directory: name each run once",
+                other.display(),
+                directory.display()
+            )));
+        }
+        known.push((real, directory));
     }
+    Ok(())
 }

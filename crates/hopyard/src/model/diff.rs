@@ -1,6 +1,7 @@
-//! The document `hopyard/diff/1`: two runs compared cell by cell, for scripts and for every report.
+//! The document `hopyard/diff/2`: two sides of repeated runs compared cell by cell, for scripts and for every report.
 //!
 //! Fields are only ever added. SI base units are in the names. What does not apply is absent.
+//! In `hopyard/diff/1` each side was one run, and verdicts came from the scatter of its blocks.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +14,24 @@ use crate::stats::{Estimate, Verdict};
 /// The whole document. Every ratio is B over A.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiffReport {
-    /// Always `hopyard/diff/1`.
+    /// Always `hopyard/diff/2`.
     pub schema: String,
-    /// The run compared with.
-    pub a: RunSummary,
-    /// The run that is compared.
-    pub b: RunSummary,
+    /// The runs compared with: repeats of one thing, in the order in which they were begun.
+    pub a: Vec<RunSummary>,
+    /// The runs that are compared, likewise.
+    pub b: Vec<RunSummary>,
+    /// Groups of runs of one thing each, which tell how much such runs differ here (`--repeats`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Vec<RunSummary>>,
     /// What else differs between the two, as far as it was recorded; the first things to look at.
     pub differences: Vec<Difference>,
-    /// How samples of the two are set against each other.
-    pub pairing: Pairing,
     /// Are cells compared by their ratio to the base of their own run, instead of by their figures?
     pub relative: bool,
-    /// Confidence of every interval: the higher of the two runs'.
+    /// Confidence of every interval: the highest of the runs'.
     pub confidence: f64,
-    /// Difference below which two cells count as equivalent, as a share: the smaller of the two runs'.
+    /// Difference below which two cells count as equivalent, as a share: the smallest of the runs'.
     pub margin: f64,
-    /// Fewer blocks in either run than a verdict needs: ratios without verdicts.
-    pub quick_look: bool,
-    /// One entry per cell with figures in both, in the order of A's plan.
+    /// One entry per cell with figures on both sides, in the order of A's plan.
     pub cells: Vec<CellDiff>,
     /// Cells that are not compared.
     pub left_out: Vec<LeftOut>,
@@ -42,29 +42,32 @@ pub struct DiffReport {
     pub warnings: Vec<DiffWarning>,
 }
 
-/// A fact that is not the same in both runs; empty where a run has nothing of it.
+/// A fact that is not the same on both sides; empty where a side has nothing of it, and all values where its runs differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// What differs: `kernel`, `CPU`, a sysctl.
     pub what: String,
-    /// Its value in run A.
+    /// Its value on side A.
     pub a: String,
-    /// Its value in run B.
+    /// Its value on side B.
     pub b: String,
 }
 
-/// How samples of two runs are set against each other.
+/// What the interval of a ratio knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Pairing {
-    /// Not at all: means are compared (Welch, on the log scale). The runs were made one after the other.
-    Unpaired,
+pub enum IntervalFrom {
+    /// How much runs of one thing differ: it holds for these two things.
+    Runs,
+    /// The scatter within these runs only, since nobody knows how much runs of one thing differ here. It holds for these
+    /// runs, not for what they measured, and there is no verdict.
+    Blocks,
 }
 
-/// One cell in both runs.
+/// One cell on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellDiff {
-    /// The cell that both runs measured.
+    /// The cell that both sides measured.
     #[serde(flatten)]
     pub cell: Cell,
     /// What it is compared with in its own run, where ratios to a base are compared: a path,
@@ -75,26 +78,36 @@ pub struct CellDiff {
     pub comparisons: BTreeMap<String, QuantityDiff>,
 }
 
-/// One quantity of one cell in both runs.
+/// One quantity of one cell on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuantityDiff {
-    /// In run A, in the unit of the quantity; its ratio to the base where those are compared.
+    /// In A, in the unit of the quantity; its ratio to the base where those are compared. Of one run its estimate, whose `n`
+    /// counts blocks; of several the geometric mean of their estimates, whose `n` counts runs.
     pub a: Estimate,
-    /// In run B, likewise.
+    /// In B, likewise.
     pub b: Estimate,
-    /// B over A, of geometric means.
+    /// Runs of A that have it.
+    pub runs_a: usize,
+    /// Runs of B that have it.
+    pub runs_b: usize,
+    /// B over A. Its `n`: runs of the smaller side, or blocks where `interval_from` is that.
     pub ratio: Estimate,
-    /// The verdict; absent in a quick look, and where fewer blocks than a verdict needs have the quantity in either run.
+    /// What the interval of the ratio knows.
+    pub interval_from: IntervalFrom,
+    /// By how much runs of one thing differ here: one standard deviation, as a share. Absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_scatter: Option<f64>,
+    /// The verdict; absent where it is not known how much runs of one thing differ here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Which way it changed, where the verdict is *different*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
-    /// Smallest |ratio − 1| that these two runs would have shown four times out of five; absent where
+    /// Smallest |ratio − 1| that these runs would have shown four times out of five; absent where
     /// they could show nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_detectable: Option<f64>,
-    /// Does it trip the gate? Absent where there is none.
+    /// Does it trip the gate? Absent where there is none, or no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trips_gate: Option<bool>,
     /// Smallest loss, as a share, that would trip the gate four times out of five; absent where none
@@ -125,17 +138,17 @@ pub struct LeftOut {
     pub cause: String,
 }
 
-/// Which run has figures.
+/// Which side has figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MeasuredIn {
-    /// Run A only.
+    /// A only.
     A,
-    /// Run B only.
+    /// B only.
     B,
-    /// Both runs.
+    /// Both sides.
     Both,
-    /// Neither run.
+    /// Neither side.
     Neither,
 }
 
@@ -150,14 +163,18 @@ pub struct Gate {
     pub comparisons: usize,
     /// Of those, the ones that tripped it.
     pub tripped: usize,
-    /// Of those, the ones too noisy to tell a loss of that size from none.
+    /// Of those, the ones that could not tell a loss of that size from none: too noisy, or without a verdict.
     pub blind: usize,
     /// Nothing tripped it, but it could not have seen such a loss everywhere: it has neither passed nor failed.
     #[serde(default)]
     pub undecided: bool,
-    /// Blocks that each run would need for the gate to see such a loss everywhere; absent where it can, or nobody can tell.
+    /// Blocks that a run would need for its gate to see such a loss everywhere; absent where it can, or nobody can tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_needed: Option<u32>,
+    /// The same of the gate of a diff: runs that each side would need. It is the least number where it is not known how much
+    /// runs of one thing differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_needed: Option<u32>,
 }
 
 /// A doubt about a comparison.
@@ -173,12 +190,18 @@ pub struct DiffWarning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffWarningCode {
-    /// Run A has a warning that run B has not.
+    /// Runs of A have a warning that none of B has.
     OnlyA(WarningCode),
-    /// Run B has a warning that run A has not.
+    /// Runs of B have a warning that none of A has.
     OnlyB(WarningCode),
-    /// Fewer blocks than a verdict needs.
-    QuickLook,
+    /// How much runs of one thing differ here is not known: no verdicts.
+    ScatterUnknown,
+    /// Runs that were named as repeats of one thing are not alike.
+    RunsNotAlike,
+    /// All runs of one side were made before those of the other.
+    NotInterleaved,
+    /// Some cells have figures in some of the runs only.
+    SomeRunsOnly,
     /// The gate could not have seen what it was asked for.
     GateBlind,
     /// A has figures that could not be compared: the gate did not look at them.

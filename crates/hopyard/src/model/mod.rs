@@ -48,8 +48,8 @@ pub use cpu::{BusyCpus, CpuBounds, CpuTolerance, CpuUse, TickSplit};
 pub use curves::{CurveReport, FullInterval, QuantityCurve, Saturation, StepReport};
 pub use datapath::{DIRECT_SWITCH, Datapath, DatapathKind, OPEN_VSWITCH};
 pub use diff::{
-    CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, LeftOut,
-    MeasuredIn, Pairing, QuantityDiff,
+    CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, IntervalFrom,
+    LeftOut, MeasuredIn, QuantityDiff,
 };
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;

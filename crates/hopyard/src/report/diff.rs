@@ -1,4 +1,4 @@
-//! Two runs compared, to be pasted into a message: narrow, plain, the machine first.
+//! Two sides of repeated runs compared, to be pasted into a message: narrow, plain, the machine first.
 
 mod facts;
 mod sentences;
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use super::document::Block;
 use super::{Form, json, markdown, named, text};
-use crate::model::DiffReport;
+use crate::model::{DiffReport, DiffWarningCode};
 use crate::plain;
 
 /// The name and version of the document that [`schema`] describes.
-const SCHEMA: &str = "hopyard/diff/1";
+const SCHEMA: &str = "hopyard/diff/2";
 
 /// What a message quotes twice without breaking lines.
 const MESSAGE: usize = 76;
 
-/// The comparison of two runs. Ends with a newline; reads nothing but its arguments.
+/// The comparison. Ends with a newline; reads nothing but its arguments.
 #[must_use]
 pub fn render(report: &DiffReport, form: Form) -> String {
     match form {
@@ -40,7 +40,7 @@ pub fn schema() -> Value {
 fn compose(report: &DiffReport) -> Vec<Block> {
     let mut blocks = facts::runs(report);
     blocks.extend(facts::differences(report));
-    blocks.push(facts::caution(report));
+    blocks.extend(facts::caution(report));
     blocks.extend(tables::blocks(report));
     blocks.push(facts::legend(report));
     blocks.extend(sentences::changes(report));
@@ -49,6 +49,8 @@ fn compose(report: &DiffReport) -> Vec<Block> {
     let warnings: Vec<String> = report
         .warnings
         .iter()
+        // That is said above the tables.
+        .filter(|w| w.code != DiffWarningCode::ScatterUnknown)
         .map(|w| plain::line(&w.message))
         .collect();
     if !warnings.is_empty() {

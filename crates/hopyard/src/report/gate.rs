@@ -8,12 +8,16 @@ use crate::model::{Gate, RunReport};
 pub(super) fn of_run(report: &RunReport) -> Option<Block> {
     let all = report.cells.iter().flat_map(|c| c.verdicts.values());
     let caught: Vec<f64> = all.filter_map(|v| v.gate_catches_ratio).collect();
-    Some(block(report.gate.as_ref()?, "", &caught))
+    let gate = report.gate.as_ref()?;
+    let way_out = gate.blocks_needed.map_or_else(String::new, |blocks| {
+        format!(" Some {blocks} blocks would be enough.")
+    });
+    Some(block(gate, &way_out, &caught))
 }
 
-/// What the gate says, and what it could have seen. `place`: where more blocks would help; `caught`: the smallest loss that each
-/// comparison catches.
-pub(super) fn block(gate: &Gate, place: &str, caught: &[f64]) -> Block {
+/// What the gate says, and what it could have seen. `way_out`: what would decide an undecided one; `caught`: the smallest loss
+/// that each comparison catches.
+pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
     let loss = chosen_percent(gate.fail_on_ratio);
     let outcome = if gate.failed {
         format!(
@@ -21,12 +25,9 @@ pub(super) fn block(gate: &Gate, place: &str, caught: &[f64]) -> Block {
             gate.tripped, gate.comparisons
         )
     } else if gate.undecided {
-        let needed = gate.blocks_needed.map_or_else(String::new, |blocks| {
-            format!(" Some {blocks} blocks{place} would be enough.")
-        });
         format!(
-            "Gate: UNDECIDED. None of {} comparisons is shown to be worse by more than {loss}, but {} are too noisy to \
-             show it.{needed}",
+            "Gate: UNDECIDED. None of {} comparisons is shown to be worse by more than {loss}, but {} could not have shown \
+             it.{way_out}",
             gate.comparisons, gate.blind
         )
     } else {

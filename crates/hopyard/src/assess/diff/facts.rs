@@ -1,8 +1,8 @@
-//! What was recorded of two runs, held against each other.
+//! What was recorded of runs, held against each other.
 
 use std::collections::BTreeMap;
 
-use super::Matched;
+use super::runs::{Assessed, Group, all_cells};
 use crate::model::{CellReport, CpuAccounting, Difference, Environment, RunReport};
 use crate::store::Header;
 use crate::units;
@@ -10,18 +10,80 @@ use crate::units;
 /// A fact and what it is in one run.
 type Fact = (String, String);
 
-/// Every fact that is not the same in both: the machine first, then the run, then what single cells found.
-pub(super) fn differences(
-    headers: [&Header; 2],
-    reports: &[RunReport; 2],
-    matched: &[Matched],
-) -> Vec<Difference> {
-    let [machine_a, machine_b] = headers.map(|h| machine(&h.environment));
-    let [run_a, run_b] = [0, 1].map(|at| run(headers[at], &reports[at]));
-    let mut all = unequal(&machine_a, &machine_b);
-    all.extend(unequal(&run_a, &run_b));
-    all.extend(of_cells(reports, matched));
+/// Every fact that is not the same on both sides: the machine first, then the run, then what single cells found.
+pub(super) fn differences(sides: &[Group<'_>; 2]) -> Vec<Difference> {
+    let of_sides = |of: fn(&Assessed<'_>) -> Vec<Fact>| {
+        let [a, b] = sides.each_ref().map(|side| together(side.iter().map(of)));
+        unequal(&a, &b)
+    };
+    let mut all = of_sides(|run| machine(&run.header.environment));
+    all.extend(of_sides(|run| this_run(run.header, &run.report)));
+    all.extend(of_cells(sides));
     all
+}
+
+/// What runs that are named as repeats of one thing do not have in common, with their values. How many blocks a run has,
+/// and at what frequency the CPU happened to be, is no part of what it measures.
+pub(super) fn not_alike(group: &Group<'_>) -> Vec<String> {
+    let facts = |run: &Assessed<'_>| {
+        let mut facts = machine(&run.header.environment);
+        facts.extend(this_run(run.header, &run.report));
+        facts.retain(|(what, _)| !["blocks", "CPU frequency"].contains(&what.as_str()));
+        facts
+    };
+    let Some((first, others)) = group.split_first() else {
+        return Vec::new();
+    };
+    let first = facts(first);
+    let mut told: Vec<String> = Vec::new();
+    for other in others {
+        for found in unequal(&first, &facts(other)) {
+            if !told.contains(&found.what) {
+                told.push(found.what);
+            }
+        }
+    }
+    told
+}
+
+/// What has to be the same for one group to tell how much the runs of another scatter, and is not.
+pub(super) fn other_conditions(one: &Assessed<'_>, other: &Assessed<'_>) -> Vec<String> {
+    const CONDITIONS: [&str; 9] = [
+        "host",
+        "architecture",
+        "hypervisor",
+        "CPU",
+        "CPUs",
+        "window",
+        "warm-up",
+        "blocks",
+        "base",
+    ];
+    let facts = |run: &Assessed<'_>| {
+        let mut facts = machine(&run.header.environment);
+        facts.extend(this_run(run.header, &run.report));
+        facts.retain(|(what, _)| CONDITIONS.contains(&what.as_str()));
+        facts
+    };
+    let differing = unequal(&facts(one), &facts(other));
+    differing.into_iter().map(|found| found.what).collect()
+}
+
+/// The facts of several runs: each value that one of them has, once.
+fn together(runs: impl Iterator<Item = Vec<Fact>>) -> Vec<Fact> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for (what, value) in runs.flatten() {
+        match all.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, values)) if values.contains(&value) => {}
+            Some((_, values)) => values.push(value),
+            None => all.push((what, vec![value])),
+        }
+    }
+    let joined = all.into_iter().map(|(what, mut values)| {
+        values.sort();
+        (what, values.join(" or "))
+    });
+    joined.collect()
 }
 
 fn fact(what: impl Into<String>, value: &(impl ToString + ?Sized)) -> Fact {
@@ -90,7 +152,7 @@ fn each<'a>(prefix: &'a str, map: &'a BTreeMap<String, String>) -> impl Iterator
         .map(move |(key, value)| fact(format!("{prefix}{key}"), value))
 }
 
-fn run(header: &Header, report: &RunReport) -> Vec<Fact> {
+fn this_run(header: &Header, report: &RunReport) -> Vec<Fact> {
     let span = |ns| units::show_duration(std::time::Duration::from_nanos(ns));
     vec![
         fact("plan", &header.plan),
@@ -105,15 +167,19 @@ fn run(header: &Header, report: &RunReport) -> Vec<Fact> {
 }
 
 /// What cells read back or used, each difference once with the number of cells that have it.
-fn of_cells(reports: &[RunReport; 2], matched: &[Matched]) -> Vec<Difference> {
+fn of_cells(sides: &[Group<'_>; 2]) -> Vec<Difference> {
     let mut counted: Vec<(Difference, usize)> = Vec::new();
-    for one in matched {
-        let [Some(a), Some(b)] = [0, 1].map(|run| {
-            let cell = reports[run].cells.get(one.at[run]?)?;
-            (!cell.estimates.is_empty()).then(|| of_cell(cell))
-        }) else {
-            continue;
+    for cell in all_cells(sides) {
+        let of_run = |run: &Assessed<'_>| {
+            let at = run.place(cell).ok()?;
+            Some(of_cell(&run.report.cells[at]))
         };
+        let [a, b] = sides
+            .each_ref()
+            .map(|side| together(side.iter().filter_map(of_run)));
+        if a.is_empty() || b.is_empty() {
+            continue;
+        }
         for found in unequal(&a, &b) {
             match counted.iter_mut().find(|(known, _)| *known == found) {
                 Some((_, cells)) => *cells += 1,

@@ -174,7 +174,8 @@ fn tables_curves_and_comparisons_go_without() {
     // Of two runs each has its own.
     let mut before = quiet;
     before.header.id = "before".to_owned();
-    let compared = diff::diff(&before, &run, &diff::Ask::default()).unwrap();
+    let [before, run] = [[before], [run]];
+    let compared = diff::diff(&before, &run, &[], &diff::Ask::default()).unwrap();
     let [a, b] = ["a", "b"].map(|_| &compared.cells[1].comparisons["cpu_ns_per_byte"]);
     assert_eq!((a.a.n, b.b.n), (10, 9));
 }

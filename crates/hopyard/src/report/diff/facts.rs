@@ -1,32 +1,49 @@
 //! What was compared, what else differs, and how to read it.
 
-use crate::model::{DiffReport, LeftOut, MeasuredIn, Pairing, RunSummary};
+use crate::model::{DiffReport, IntervalFrom, LeftOut, MeasuredIn, QuantityDiff, RunSummary};
 use crate::plain;
 use crate::report::document::Block;
 use crate::report::header::trimmed;
-use crate::report::number::chosen_percent;
+use crate::report::number::{chosen_percent, percent};
 use crate::units::counted;
 
 use super::tables::Layout;
 
 /// Title, machine and runs.
 pub(super) fn runs(report: &DiffReport) -> Vec<Block> {
-    let (a, b) = (&report.a, &report.b);
-    let plan = if a.plan == b.plan {
-        plain::line(&a.plan)
-    } else {
-        format!("{} and {}", plain::line(&a.plan), plain::line(&b.plan))
-    };
-    let mut lines = vec![machine(a), run("A", a), run("B", b)];
+    let mut plans: Vec<String> = Vec::new();
+    for plan in sides(report).map(|(_, run)| plain::line(&run.plan)) {
+        if !plans.contains(&plan) {
+            plans.push(plan);
+        }
+    }
+    let mut lines: Vec<String> = report.a.first().map(machine).into_iter().collect();
+    lines.extend(sides(report).map(|(name, one)| run(name, one)));
+    for group in &report.repeats {
+        lines.push(format!(
+            "for the scatter: {} of one thing, {}",
+            counted(group.len(), "run"),
+            group
+                .iter()
+                .map(|run| plain::line(&run.id))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ));
+    }
     let shared = Layout::of(report).shared;
     if !shared.is_empty() {
         lines.push(format!("every cell: {}", shared.join(", ")));
     }
     vec![
-        Block::Title(format!("hopyard diff: {plan}")),
+        Block::Title(format!("hopyard diff: {}", plans.join(" and "))),
         Block::Facts(vec!["B against A".to_owned()]),
         Block::Notes(lines),
     ]
+}
+
+fn sides(report: &DiffReport) -> impl Iterator<Item = (&'static str, &RunSummary)> {
+    let a = report.a.iter().map(|run| ("A", run));
+    a.chain(report.b.iter().map(|run| ("B", run)))
 }
 
 /// The machine of A; where B's is another, that is among what differs.
@@ -85,37 +102,57 @@ pub(super) fn differences(report: &DiffReport) -> Vec<Block> {
     ]
 }
 
-/// What a comparison of two runs cannot know.
-pub(super) fn caution(report: &DiffReport) -> Block {
-    let Pairing::Unpaired = report.pairing;
-    let text = if report.relative {
-        "Unpaired, of ratios to the base within each run: a machine that was faster or slower as a whole \
-         cancels, and so does whatever changed in the base and the cell alike."
-    } else {
-        "Unpaired: the runs were made at different times, and intervals know the scatter within each run \
-         only. Two runs of one thing differ by more than that where the machine as a whole was faster or \
-         slower; --relative takes that out."
-    };
-    Block::Paragraph(text.to_owned())
+/// What intervals come from, and what they cannot know.
+pub(super) fn caution(report: &DiffReport) -> Vec<Block> {
+    let scatter: Vec<f64> = all(report).filter_map(|q| q.run_scatter).collect();
+    let mut said = Vec::new();
+    if let Some(least) = scatter.iter().copied().reduce(f64::min) {
+        let most = scatter.iter().copied().fold(least, f64::max);
+        said.push(format!(
+            "Intervals and verdicts come from how much runs of the same thing differ here: one standard deviation is {} in \
+             the steadiest comparison, {} in the most uneven.",
+            percent(least),
+            percent(most)
+        ));
+    }
+    if all(report).any(|q| q.interval_from == IntervalFrom::Blocks) {
+        let which = if scatter.is_empty() {
+            "Intervals are within these runs".to_owned()
+        } else {
+            "Where there is no verdict, the interval is within these runs".to_owned()
+        };
+        said.push(format!(
+            "{which}; how much two runs of the same thing differ here is not known, so there is no verdict between runs: \
+             repeat each at least three times, or compare both in one run with --a/--b."
+        ));
+    }
+    if report.relative {
+        said.push(
+            "Ratios to the base within each run: what made the machine faster or slower as a whole cancels, and so does \
+             whatever changed in the base and the cell alike."
+                .to_owned(),
+        );
+    }
+    said.into_iter().map(Block::Paragraph).collect()
+}
+
+pub(super) fn all(report: &DiffReport) -> impl Iterator<Item = &QuantityDiff> {
+    report.cells.iter().flat_map(|c| c.comparisons.values())
 }
 
 /// How to read the verdicts.
 pub(super) fn legend(report: &DiffReport) -> Block {
     let confidence = chosen_percent(report.confidence);
-    if report.quick_look {
+    let judged = all(report).filter(|q| q.verdict.is_some()).count();
+    if judged == 0 {
         return Block::Paragraph(format!(
-            "Intervals at {confidence}; a quick look has no verdicts."
+            "Intervals at {confidence}, within these runs only; no verdicts."
         ));
     }
     Block::Paragraph(format!(
-        "Intervals at {confidence}, each by itself. worse, better: different after correction for all {} \
-         comparisons (Benjamini-Hochberg). equivalent: within {}. ? x%: inconclusive; a difference of x % \
-         would have shown four times out of five.",
-        report
-            .cells
-            .iter()
-            .map(|c| c.comparisons.len())
-            .sum::<usize>(),
+        "Intervals at {confidence}, each by itself. worse, better: different after correction for all {judged} \
+         comparisons (Benjamini-Hochberg). equivalent: within {}. ? x%: inconclusive; a difference of x % would have \
+         been found with a probability of 80 %.",
         chosen_percent(report.margin),
     ))
 }

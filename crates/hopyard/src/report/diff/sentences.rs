@@ -1,6 +1,6 @@
 //! What the verdicts support, in words; nothing that a verdict does not carry.
 
-use crate::model::{CellDiff, Change, DiffReport, QuantityDiff};
+use crate::model::{CellDiff, Change, DiffReport, IntervalFrom, QuantityDiff};
 use crate::plain;
 use crate::report::document::Block;
 use crate::report::gate;
@@ -8,11 +8,12 @@ use crate::report::number::rough;
 use crate::report::quantity::{show_all, words};
 use crate::stats::{Estimate, Verdict};
 
+use super::facts::all;
 use super::tables::{Layout, exact};
 
 /// A sentence per regression and per improvement, regressions first, and what is left.
 pub(super) fn changes(report: &DiffReport) -> Vec<Block> {
-    if report.quick_look {
+    if all(report).all(|q| q.verdict.is_none()) {
         return Vec::new();
     }
     let layout = Layout::of(report);
@@ -79,25 +80,32 @@ fn size(ratio: &Estimate) -> String {
 }
 
 fn tally(report: &DiffReport) -> String {
-    let all: Vec<&QuantityDiff> = report
-        .cells
-        .iter()
-        .flat_map(|c| c.comparisons.values())
-        .collect();
-    let count = |wanted| all.iter().filter(|q| q.verdict == Some(wanted)).count();
+    let count = |wanted| all(report).filter(|q| q.verdict == wanted).count();
+    let unknown = match count(None) {
+        0 => String::new(),
+        unknown => format!(", {unknown} without a verdict"),
+    };
     format!(
-        "Of {} comparisons {} are different, {} equivalent, {} inconclusive.",
-        all.len(),
-        count(Verdict::Different),
-        count(Verdict::Equivalent),
-        count(Verdict::Inconclusive)
+        "Of {} comparisons {} are different, {} equivalent, {} inconclusive{unknown}.",
+        all(report).count(),
+        count(Some(Verdict::Different)),
+        count(Some(Verdict::Equivalent)),
+        count(Some(Verdict::Inconclusive))
     )
 }
 
 /// What the gate says, and what it could have seen.
 pub(super) fn gate(report: &DiffReport) -> Option<Block> {
-    let all = report.cells.iter().flat_map(|c| c.comparisons.values());
-    let caught: Vec<f64> = all.filter_map(|q| q.gate_catches_ratio).collect();
     let gate = report.gate.as_ref()?;
-    Some(gate::block(gate, " in each run", &caught))
+    let caught: Vec<f64> = all(report).filter_map(|q| q.gate_catches_ratio).collect();
+    let is_known = all(report).all(|q| q.interval_from == IntervalFrom::Runs);
+    let way_out = match gate.runs_needed {
+        Some(runs) if is_known => format!(" Some {runs} runs of each side would be enough."),
+        Some(runs) => format!(
+            " How much two runs of the same thing differ here is not known: it takes at least {runs} runs of each side."
+        ),
+        None if is_known => String::new(),
+        None => " How much two runs of the same thing differ here is not known.".to_owned(),
+    };
+    Some(gate::block(gate, &way_out, &caught))
 }

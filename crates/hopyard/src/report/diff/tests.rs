@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::{render, schema};
 use crate::model::{
     Axes, Cell, CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate,
-    LeftOut, LoadKind, MeasuredIn, Pairing, Peer, QuantityDiff, WarningCode,
+    IntervalFrom, LeftOut, LoadKind, MeasuredIn, Peer, QuantityDiff, RunSummary, WarningCode,
 };
 use crate::report::Form;
 use crate::report::fixture::{estimate, run};
@@ -36,7 +36,11 @@ fn quantity(value: f64, ratio: f64, half: f64, more: bool) -> QuantityDiff {
     QuantityDiff {
         a: estimate(value, half),
         b: estimate(value * ratio, half),
+        runs_a: 3,
+        runs_b: 3,
         ratio: estimate(ratio, half),
+        interval_from: IntervalFrom::Runs,
+        run_scatter: Some(half / 2.0),
         verdict: Some(verdict),
         change: (verdict == Verdict::Different).then_some(change),
         smallest_detectable: Some(1.5 * half),
@@ -85,19 +89,28 @@ fn stream(size: u32, speed: f64, half: f64) -> CellDiff {
     }
 }
 
+/// Three runs on one day, an hour apart.
+fn runs(day: u32) -> Vec<RunSummary> {
+    let nth = |hour: u32| {
+        let mut own = run().run;
+        own.id = format!("202603{day:02}T{hour}1500Z-paths");
+        own.started = format!("2026-03-{day:02}T{hour}:15:00Z");
+        own
+    };
+    (10..13).map(nth).collect()
+}
+
 fn report() -> DiffReport {
-    let mut b = run().run;
-    b.id = "20260302T101500Z-paths".to_owned();
-    b.started = "2026-03-02T10:15:00Z".to_owned();
     let difference = |what: &str, a: &str, b: &str| Difference {
         what: what.to_owned(),
         a: a.to_owned(),
         b: b.to_owned(),
     };
     DiffReport {
-        schema: "hopyard/diff/1".to_owned(),
-        a: run().run,
-        b,
+        schema: "hopyard/diff/2".to_owned(),
+        a: runs(1),
+        b: runs(2),
+        repeats: Vec::new(),
         differences: vec![
             difference("kernel", "6.18.5", "6.19.0-rc1+"),
             difference(
@@ -106,11 +119,9 @@ fn report() -> DiffReport {
                 "Mitigation: untrained return thunk; SMT enabled with STIBP protection",
             ),
         ],
-        pairing: Pairing::Unpaired,
         relative: false,
         confidence: 0.95,
         margin: 0.02,
-        quick_look: false,
         cells: vec![
             stream(64, 1.0, 0.012),
             stream(16384, 0.91, 0.021),
@@ -120,7 +131,7 @@ fn report() -> DiffReport {
         left_out: vec![LeftOut {
             cell: cell("netkit", LoadKind::TcpRr, None),
             measured_in: MeasuredIn::B,
-            cause: "run A: not in its plan".to_owned(),
+            cause: "A: not in its plan".to_owned(),
         }],
         gate: Some(Gate {
             fail_on_ratio: 0.03,
@@ -130,6 +141,7 @@ fn report() -> DiffReport {
             blind: 3,
             undecided: false,
             blocks_needed: None,
+            runs_needed: None,
         }),
         warnings: vec![DiffWarning {
             code: DiffWarningCode::OnlyB(WarningCode::DebugKernel),
@@ -149,7 +161,11 @@ fn a_message() {
 
     Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
     A: 20260301T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T10:15:00Z
+    A: 20260301T111500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T11:15:00Z
+    A: 20260301T121500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T12:15:00Z
     B: 20260302T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T10:15:00Z
+    B: 20260302T111500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T11:15:00Z
+    B: 20260302T121500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T12:15:00Z
     every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
 
     What differs, A -> B
@@ -157,10 +173,9 @@ fn a_message() {
     - mitigation of retbleed: (nothing) -> Mitigation: untrained return thunk;
       SMT enabled with STIBP protection
 
-    Unpaired: the runs were made at different times, and intervals know the
-    scatter within each run only. Two runs of one thing differ by more than that
-    where the machine as a whole was faster or slower; --relative takes that
-    out.
+    Intervals and verdicts come from how much runs of the same thing differ
+    here: one standard deviation is 0.5% in the steadiest comparison, 1.6% in
+    the most uneven.
 
     tcp_stream, local
     goodput                       A       B
@@ -190,7 +205,8 @@ fn a_message() {
 
     Intervals at 95 %, each by itself. worse, better: different after correction
     for all 10 comparisons (Benjamini-Hochberg). equivalent: within 2 %. ? x%:
-    inconclusive; a difference of x % would have shown four times out of five.
+    inconclusive; a difference of x % would have been found with a probability
+    of 80 %.
 
     What the verdicts support, B against A
     - bridge, tcp_stream, local, 16 KiB messages: goodput worse, -9.0 % (-11 to
@@ -210,7 +226,7 @@ fn a_message() {
     % where worst.
 
     In B only
-    - netkit, tcp_rr, local: run A: not in its plan
+    - netkit, tcp_rr, local: A: not in its plan
 
     Warnings
     - In B only: the kernel carries CONFIG_PROVE_LOCKING, which slows it down.
@@ -239,14 +255,22 @@ fn ratios_to_the_base() {
 
     Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
     A: 20260301T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T10:15:00Z
+    A: 20260301T111500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T11:15:00Z
+    A: 20260301T121500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T12:15:00Z
     B: 20260302T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T10:15:00Z
+    B: 20260302T111500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T11:15:00Z
+    B: 20260302T121500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T12:15:00Z
     every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
 
     Of what was recorded, nothing differs between the two but the time.
 
-    Unpaired, of ratios to the base within each run: a machine that was faster
-    or slower as a whole cancels, and so does whatever changed in the base and
-    the cell alike.
+    Intervals and verdicts come from how much runs of the same thing differ
+    here: one standard deviation is 0.6% in the steadiest comparison, 1.1% in
+    the most uneven.
+
+    Ratios to the base within each run: what made the machine faster or slower
+    as a whole cancels, and so does whatever changed in the base and the cell
+    alike.
 
     tcp_stream, local
     goodput                       A       B
@@ -257,7 +281,8 @@ fn ratios_to_the_base() {
 
     Intervals at 95 %, each by itself. worse, better: different after correction
     for all 2 comparisons (Benjamini-Hochberg). equivalent: within 2 %. ? x%:
-    inconclusive; a difference of x % would have shown four times out of five.
+    inconclusive; a difference of x % would have been found with a probability
+    of 80 %.
 
     What the verdicts support, B against A
     - bridge, tcp_stream, local, 16 KiB messages: goodput over veth's worse,
@@ -266,24 +291,96 @@ fn ratios_to_the_base() {
     ");
 }
 
-#[test]
-fn a_quick_look_has_no_verdicts() {
-    let mut report = report();
-    report.quick_look = true;
-    report.gate = None;
+/// Takes the verdicts away, as if each side were one run.
+fn without_scatter(report: &mut DiffReport) {
+    report.a.truncate(1);
+    report.b.truncate(1);
     for q in report
         .cells
         .iter_mut()
         .flat_map(|c| c.comparisons.values_mut())
     {
-        (q.verdict, q.change) = (None, None);
+        (q.runs_a, q.runs_b) = (1, 1);
+        (q.verdict, q.change, q.smallest_detectable) = (None, None, None);
+        (q.trips_gate, q.gate_catches_ratio, q.run_scatter) = (None, None, None);
+        q.interval_from = IntervalFrom::Blocks;
     }
+    report.gate = Some(Gate {
+        fail_on_ratio: 0.03,
+        failed: false,
+        comparisons: 10,
+        tripped: 0,
+        blind: 10,
+        undecided: true,
+        blocks_needed: None,
+        runs_needed: Some(4),
+    });
+}
+
+#[test]
+fn two_single_runs_have_no_verdicts() {
+    let mut report = report();
+    report.cells.truncate(1);
+    report.differences.clear();
+    report.left_out.clear();
+    report.warnings.clear();
+    without_scatter(&mut report);
+    insta::assert_snapshot!(render(&report, Form::Text), @"
+    hopyard diff: paths - B against A
+
+    Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
+    A: 20260301T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T10:15:00Z
+    B: 20260302T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T10:15:00Z
+    every cell: 1 flow, 64 B messages, TCP cubic, ends on different CPUs, IPv4,
+      MTU 1500
+
+    Of what was recorded, nothing differs between the two but the time.
+
+    Intervals are within these runs; how much two runs of the same thing differ
+    here is not known, so there is no verdict between runs: repeat each at least
+    three times, or compare both in one run with --a/--b.
+
+    tcp_stream, local
+    goodput       A       B
+    path     Gbit/s  Gbit/s    B/A  95 % interval   verdict
+    -------------------------------------------------------
+    bridge     21.4    21.4  1.000  0.988 to 1.012  none
+
+    CPU cost        A        B
+    path      ns/byte  ns/byte    B/A  95 % interval   verdict
+    ----------------------------------------------------------
+    bridge      0.612    0.612  1.000  0.988 to 1.012  none
+
+    Intervals at 95 %, within these runs only; no verdicts.
+
+    Gate: UNDECIDED. None of 10 comparisons is shown to be worse by more than 3
+    %, but 10 could not have shown it. How much two runs of the same thing
+    differ here is not known: it takes at least 4 runs of each side. It could
+    have caught none.
+    ");
+}
+
+/// Runs that tell how much runs differ are named, and so is what has no verdict all the same.
+#[test]
+fn a_borrowed_scatter_is_told() {
+    let mut report = report();
+    report.repeats = vec![runs(3)];
+    let q = report.cells[2]
+        .comparisons
+        .get_mut("latency_p99_ns")
+        .unwrap();
+    (q.verdict, q.change, q.run_scatter) = (None, None, None);
+    q.interval_from = IntervalFrom::Blocks;
     let text = render(&report, Form::Text);
-    assert!(text.contains("a quick look has no verdicts"), "{text}");
-    assert!(
-        !text.contains("What the verdicts support") && !text.contains("worse"),
-        "{text}"
-    );
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "for the scatter: 3 runs of one thing, 20260303T101500Z-paths",
+        "Where there is no verdict, the interval is within these runs",
+        "correction for all 9 comparisons",
+        "2 inconclusive, 1 without a verdict",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
 }
 
 #[test]
@@ -313,7 +410,7 @@ fn json_reads_back_and_the_schema_names_what_it_has() {
     );
     assert_eq!(json["warnings"][0]["code"]["only_b"], "debug_kernel");
     let schema = schema();
-    assert_eq!(schema["title"], "hopyard/diff/1");
+    assert_eq!(schema["title"], "hopyard/diff/2");
     for key in json.as_object().unwrap().keys() {
         assert!(schema["properties"][key].is_object(), "{key}");
     }
@@ -329,7 +426,7 @@ fn json_reads_back_and_the_schema_names_what_it_has() {
 #[test]
 fn foreign_text_stays_in_its_line() {
     let mut report = report();
-    report.b.id = "evil\n\u{1b}[31m".to_owned();
+    report.b[1].id = "evil\n\u{1b}[31m".to_owned();
     report.differences[0].b = "6\u{7}\nµ".to_owned();
     let text = render(&report, Form::Text);
     assert!(

@@ -1,6 +1,7 @@
 //! A run directory whose every text was written by somebody who wants a terminal, a table or a page.
 
 use std::path::{Path, PathBuf};
+use std::slice::from_ref;
 
 use serde_json::{Value, json};
 
@@ -155,7 +156,7 @@ fn outputs(run: &Run, other: &Run) -> Vec<(String, String)> {
     })
     .collect();
     for (a, b) in [(run, other), (other, run), (run, run)] {
-        match diff(a, b, &Ask::default()) {
+        match diff(from_ref(a), from_ref(b), &[], &Ask::default()) {
             Ok(report) => all.extend([Form::Text, Form::Markdown, Form::Json].map(|form| {
                 (
                     format!("diff {form:?}"),

@@ -1,4 +1,4 @@
-//! How often a comparison is wrong, and how often it finds what there is to find: many pairs of runs, through the very
+//! How often a comparison is wrong, and how often it finds what there is to find: many sets of runs, through the very
 //! code of `hopyard diff --fail-on`.
 
 use super::*;
@@ -8,31 +8,86 @@ const ANY_LOSS: Ask = Ask {
     fail_on: Some(0.0),
 };
 
-/// How many of so many pairs of runs of one thing are called different, and how many fail a gate that lets no loss
+/// Runs of each side, and of one thing besides.
+type Counts = (usize, usize, usize);
+
+/// How many of so many comparisons of one thing with itself are called different, and how many fail a gate that lets no loss
 /// through. Without a margin, so that no alarm hides behind *equivalent*.
-fn alarms_of_one_thing(pairs: u64, blocks: u32, sigma: f64) -> (u64, u64) {
+fn alarms_of_one_thing(world: World, (a, b, repeats): Counts, times: u64) -> (u64, u64) {
     let (mut verdicts, mut gates) = (0, 0);
-    for seed in 0..pairs {
+    for seed in 0..times {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let [a, b] = ["a", "b"].map(|id| {
-            let mut run = made(id, &[1.0; 4], blocks, sigma, &mut rng);
-            run.header.margin = 0.0;
-            run
-        });
-        let report = diff(&a, &b, &ANY_LOSS).unwrap();
+        let mut runs = |name: &str, count| {
+            let mut runs = world.runs(name, count, &[1.0; 3], &mut rng);
+            runs.iter_mut().for_each(|run| run.header.margin = 0.0);
+            runs
+        };
+        let (a, b, same) = (runs("a", a), runs("b", b), runs("same", repeats));
+        let same = Some(same).filter(|runs| !runs.is_empty());
+        let report = diff(&a, &b, &same.into_iter().collect::<Vec<_>>(), &ANY_LOSS).unwrap();
         verdicts += u64::from(alarms(&report));
         gates += u64::from(report.gate.unwrap().failed);
     }
     (verdicts, gates)
 }
 
+/// Scatter between runs that blocks do not tell of, and blocks that are like their neighbours.
+const WORLDS: [(&str, World); 3] = [
+    (
+        "runs differ by 10 %",
+        World {
+            blocks: 4,
+            sigma: 0.02,
+            alike: 0.0,
+            between: 0.1,
+            machine: 0.0,
+        },
+    ),
+    (
+        "whole runs differ by 10 %",
+        World {
+            blocks: 4,
+            sigma: 0.02,
+            alike: 0.0,
+            between: 0.0,
+            machine: 0.1,
+        },
+    ),
+    (
+        "blocks are like their neighbours",
+        World {
+            blocks: 12,
+            sigma: 0.03,
+            alike: 0.8,
+            between: 0.0,
+            machine: 0.0,
+        },
+    ),
+];
+
+/// With verdicts from the blocks of two single runs, 199 of 200 pairs of one thing were called different where runs differ by
+/// 10 % (four cells, 10 blocks), and 175 of 200 where blocks are like their neighbours (60 blocks).
 #[test]
 fn runs_of_one_thing_rarely_alarm() {
-    for (pairs, blocks, sigma) in [(200, 10, 0.02), (400, 8, 0.04)] {
-        let (verdicts, gates) = alarms_of_one_thing(pairs, blocks, sigma);
-        let likely = pairs / 100..=pairs * 7 / 100;
-        assert!(likely.contains(&verdicts), "{verdicts} of {pairs} pairs");
-        assert!(likely.contains(&gates), "{gates} gates of {pairs} pairs");
+    const TIMES: u64 = 100;
+    for (name, world) in WORLDS {
+        let (mut verdicts, mut gates, mut all) = (0, 0, 0);
+        for counts in [(3, 3, 0), (5, 5, 0), (1, 5, 0), (1, 1, 5)] {
+            let (v, g) = alarms_of_one_thing(world, counts, TIMES);
+            eprintln!("{name}, {counts:?}: {v} tables, {g} gates of {TIMES}");
+            (verdicts, gates, all) = (verdicts + v, gates + g, all + TIMES);
+        }
+        let likely = all / 100..=all * 7 / 100;
+        assert!(likely.contains(&verdicts), "{name}: {verdicts} of {all}");
+        assert!(likely.contains(&gates), "{name}: {gates} gates of {all}");
+    }
+}
+
+/// Two single runs alarm never, and pass never.
+#[test]
+fn single_runs_are_never_decided() {
+    for (_, world) in WORLDS {
+        assert_eq!(alarms_of_one_thing(world, (1, 1, 0), 20), (0, 0));
     }
 }
 
@@ -55,18 +110,26 @@ impl Power {
     }
 }
 
-/// One cell of 200 that is slower by 3 %, and one by so much that a gate at 3 % says it catches that.
+/// One cell of forty that is slower by 3 %, and one by so much that a gate at 3 % says it catches that.
 #[test]
-fn slow_cells_of_two_hundred_are_found() {
+fn slow_cells_of_forty_are_found() {
     const TABLES: u64 = 20;
-    const SLOW: usize = 77;
-    const SLOWER: usize = 123;
-    let mut speeds = [1.0; 200];
+    const SLOW: usize = 7;
+    const SLOWER: usize = 23;
+    let world = World {
+        blocks: 3,
+        sigma: 0.006,
+        between: 0.004,
+        ..World::default()
+    };
+    let mut speeds = [1.0; 40];
     (speeds[SLOW], speeds[SLOWER]) = (0.97, 0.93);
     let (mut verdicts, mut gates, mut false_alarms) = (Power::default(), Power::default(), 0);
     for seed in 0..TABLES {
-        let [a, b] = pair(&[1.0; 200], &speeds, 0.01, seed);
-        let report = diff(&a, &b, &GATE).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let a = world.runs("a", 6, &[1.0; 40], &mut rng);
+        let b = world.runs("b", 6, &speeds, &mut rng);
+        let report = between(&a, &b, &GATE);
         for (at, cell) in report.cells.iter().enumerate() {
             let q = &cell.comparisons["goodput_bps"];
             let worse = q.change == Some(Change::Worse);
@@ -78,9 +141,31 @@ fn slow_cells_of_two_hundred_are_found() {
             }
         }
     }
+    eprintln!("verdicts {verdicts:?}, gates {gates:?}");
     verdicts.is_kept();
     gates.is_kept();
     assert_eq!(false_alarms, 0, "of cells that are as they were");
+}
+
+/// A loss that the tables say they find is found, where runs scatter by 10 %.
+#[test]
+fn a_large_loss_is_found_through_strong_scatter() {
+    let world = WORLDS[0].1;
+    let mut power = Power::default();
+    for seed in 0..60 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let a = world.runs("a", 6, &[1.0; 2], &mut rng);
+        let b = world.runs("b", 6, &[1.0, 0.75], &mut rng);
+        let report = between(&a, &b, &Ask::default());
+        let q = &report.cells[1].comparisons["goodput_bps"];
+        // Slower by a quarter is a ratio of 4/3 the other way round, in which the detectable difference is stated.
+        power.add(
+            q.smallest_detectable.unwrap() <= 1.0 / 3.0,
+            q.change == Some(Change::Worse),
+        );
+    }
+    eprintln!("{power:?}");
+    power.is_kept();
 }
 
 /// A loss as large as the gate says that it catches is caught as often as it says.
@@ -89,12 +174,12 @@ fn the_gate_knows_its_power() {
     let [a, b] = pair(&[1.0; 4], &[1.0; 4], 0.01, 9);
     let stated =
         |report: &DiffReport| report.cells[1].comparisons["goodput_bps"].gate_catches_ratio;
-    let loss = stated(&diff(&a, &b, &GATE).unwrap()).unwrap();
+    let loss = stated(&between(&a, &b, &GATE)).unwrap();
     assert!(loss > 0.03 && loss < 0.08, "{loss}");
     let (mut able, mut caught) = (0, 0);
     for seed in 100..200 {
         let [a, b] = pair(&[1.0; 4], &[1.0, 1.0 - loss, 1.0, 1.0], 0.01, seed);
-        let report = diff(&a, &b, &GATE).unwrap();
+        let report = between(&a, &b, &GATE);
         if stated(&report).unwrap() <= loss {
             able += 1;
             caught +=
