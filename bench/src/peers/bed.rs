@@ -1,4 +1,4 @@
-//! The test bed: a fresh veth lab in which cubic is the congestion control for everybody.
+//! The test bed: a fresh lab in which cubic is the congestion control for everybody.
 //!
 //! Tools that have an option for it are given it as well; for those that have none (nuttcp, sockperf) the
 //! route's `congctl` sets it on both ends, and what connections really have is read back with `ss`.
@@ -26,9 +26,14 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// Builds it.
+    /// Builds it over a veth pair.
     pub(crate) fn build(scenario: &Scenario) -> Result<Self> {
-        let lab = Lab::build(lab::path("veth")?, Peer::Local, &scenario.axes())?;
+        Self::on("veth", scenario)
+    }
+
+    /// Builds it over any path.
+    pub(crate) fn on(path: &str, scenario: &Scenario) -> Result<Self> {
+        let lab = Lab::build(lab::path(path)?, Peer::Local, &scenario.axes())?;
         let places = places(scenario.placement, &cpu::current_affinity()?)?;
         let bed = Self { lab, places };
         let [(network, prefix), _] = Subnet::LAN.prefixes();
@@ -150,7 +155,6 @@ pub(crate) struct Connections {
     pub(crate) as_asked: usize,
 }
 
-/// The network of an address under the prefix that every lab uses.
 /// `/proc/net/{tcp,udp}`: own address and port in hexadecimal, the other's, state.
 fn has_port(text: &str, listens: Listens) -> bool {
     const LISTEN: &str = "0A";
