@@ -31,8 +31,26 @@ pub(crate) enum Error {
         #[source]
         source: std::io::Error,
     },
+    #[error("cannot {what}")]
+    Bpf {
+        what: &'static str,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Error {
+    /// Makes an error of the kernel's answer to a BPF call.
+    pub(crate) fn bpf<E>(what: &'static str) -> impl FnOnce(E) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        move |source| Self::Bpf {
+            what,
+            source: source.into(),
+        }
+    }
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;

@@ -3,8 +3,11 @@
 //! Same veth path, sizes, congestion control and CPUs for all; a fresh lab per sample; randomised blocks,
 //! paired ratios. Every tool is measured by the kernel's counters and the machine's idle time, never by
 //! its own account, which is only held against them.
+//!
+//! `peers decide` compares whole ways to answer which of two paths is slower: see [`decide`].
 
 mod bed;
+mod decide;
 mod error;
 mod process;
 mod report;
@@ -21,7 +24,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime};
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use hopyard::meter::CpuMeter;
 use hopyard::{note, signals};
 use serde_json::json;
@@ -33,7 +36,10 @@ use verdict::Target;
 
 /// Compare hopyard's generator with its peers on one veth path (root; a few minutes).
 #[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Options {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Blocks: every tool of every scenario once in each.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=200))]
     blocks: u32,
@@ -51,6 +57,13 @@ struct Options {
     json: Option<PathBuf>,
 }
 
+/// What else is compared.
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// How many comparisons of paths are decided per minute, and how many wrongly, by four ways to do it
+    Decide(decide::Decide),
+}
+
 fn main() -> ExitCode {
     // The same program at the endpoints, as hopyard itself does it.
     if std::env::args().nth(1).as_deref() == Some("worker") {
@@ -59,7 +72,12 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    match bench(&Options::parse()) {
+    let options = Options::parse();
+    let done = match &options.other {
+        Some(Other::Decide(decide)) => decide::run(decide),
+        None => bench(&options),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(_) if signals::interrupted() => ExitCode::from(signals::INTERRUPTED),

@@ -24,7 +24,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 /// Traffic after it.
 const TAIL: Duration = Duration::from_millis(150);
 /// A server may take so long to listen, and a client to begin.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// A tool's own count may be this far from the kernel's.
 pub(crate) const AGREEMENT: f64 = 0.05;
 /// Share of the machine that other people's processes, or the hypervisor, may have. (Stolen time comes in
@@ -227,7 +227,7 @@ impl Sampler {
 }
 
 /// Waits for something about a program that has to go on meanwhile.
-fn until(
+pub(crate) fn until(
     process: &mut Process,
     trouble: &str,
     mut holds: impl FnMut() -> Result<bool>,

@@ -65,10 +65,12 @@ impl Peer for Iperf2 {
             LoadKind::TcpRr => Ok(Reported {
                 received: transactions(&printed.client)?,
                 sent: None,
+                seconds: None,
             }),
             _ => Ok(Reported {
                 received: stream_bytes(&printed.server, scenario.flows)?,
                 sent: None,
+                seconds: None,
             }),
         }
     }
@@ -116,6 +118,7 @@ fn datagrams(server: &str) -> Result<Reported, String> {
             Some(Reported {
                 received: total - lost,
                 sent: Some(total),
+                seconds: None,
             })
         })
         .ok_or_else(|| "there is no count of datagrams in its server's output".to_owned())
@@ -180,7 +183,8 @@ TCP window size: 16.0 KByte (default)
             datagrams(UDP_SERVER),
             Ok(Reported {
                 received: 278_938.0,
-                sent: Some(280_203.0)
+                sent: Some(280_203.0),
+                seconds: None,
             })
         );
         assert!(datagrams(UDP_CLIENT).is_err());

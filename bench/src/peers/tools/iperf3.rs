@@ -48,6 +48,7 @@ impl Peer for Iperf3 {
         Ok(Reported {
             received: report.end.sum_received.bytes / unit,
             sent: (!scenario.load.is_tcp()).then_some(report.end.sum_sent.bytes / unit),
+            seconds: Some(report.end.sum_received.seconds),
         })
     }
 
@@ -70,6 +71,7 @@ struct End {
 #[derive(Deserialize)]
 struct Sum {
     bytes: f64,
+    seconds: f64,
 }
 
 #[cfg(test)]
@@ -99,6 +101,7 @@ mod tests {
         let reported = of("tcp_stream_128k", TCP).unwrap();
         assert_eq!(reported.received, 8_879_472_640.0);
         assert_eq!(reported.sent, None);
+        assert_eq!(reported.seconds, Some(1.000_075));
     }
 
     #[test]

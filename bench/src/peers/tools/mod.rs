@@ -47,6 +47,8 @@ pub(crate) struct Reported {
     pub(crate) received: f64,
     /// Datagrams that were sent, where it says so.
     pub(crate) sent: Option<f64>,
+    /// Length of the run, s, where it says so.
+    pub(crate) seconds: Option<f64>,
 }
 
 /// Where a server listens.

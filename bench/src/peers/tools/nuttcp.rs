@@ -41,11 +41,13 @@ impl Peer for Nuttcp {
             return Ok(Reported {
                 received: bytes,
                 sent: None,
+                seconds: None,
             });
         }
         Ok(Reported {
             received: bytes / f64::from(scenario.size),
             sent: Some(number_after(&printed.client, "pkt=")?),
+            seconds: None,
         })
     }
 

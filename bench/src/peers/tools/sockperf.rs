@@ -49,6 +49,7 @@ impl Peer for Sockperf {
             return Ok(Reported {
                 received: number_after(&printed.server, "sockperf: Total ")?,
                 sent: Some(number_after(&printed.client, "sockperf: Total of ")?),
+                seconds: Some(number_after(&printed.client, "messages sent in ")?),
             });
         }
         let run = printed
@@ -59,6 +60,7 @@ impl Peer for Sockperf {
         Ok(Reported {
             received: number_after(run, "ReceivedMessages=")?,
             sent: None,
+            seconds: Some(number_after(run, "RunTime=")?),
         })
     }
 
@@ -119,7 +121,9 @@ sockperf: cleanupAfterLoop() exit
 
     #[test]
     fn transactions_of_the_whole_run() {
-        assert_eq!(of("tcp_rr", PING_PONG, "").unwrap().received, 18_603.0);
+        let reported = of("tcp_rr", PING_PONG, "").unwrap();
+        assert_eq!(reported.received, 18_603.0);
+        assert_eq!(reported.seconds, Some(1.0));
         assert!(of("tcp_rr", THROUGHPUT, "").is_err());
     }
 
@@ -129,7 +133,8 @@ sockperf: cleanupAfterLoop() exit
             of("udp_stream_64", THROUGHPUT, SERVER),
             Ok(Reported {
                 received: 301_204.0,
-                sent: Some(301_629.0)
+                sent: Some(301_629.0),
+                seconds: Some(1.0),
             })
         );
         assert!(of("udp_stream_64", THROUGHPUT, "").is_err());

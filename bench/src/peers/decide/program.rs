@@ -1,0 +1,273 @@
+//! hopyard as a program, today's or an older one: `hopyard run`, and what it says.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use hopyard::model::Axes;
+use hopyard::stats::Verdict;
+use hopyard::{assess, signals};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Deserialize;
+
+use super::judge::{Answer, Ratio};
+use super::question::{Cell, Question};
+use crate::error::{Error, Result};
+
+/// A run may take so many times its limit: labs are tried out before, and blocks end when they are whole.
+const OVERRUN: u32 = 3;
+/// What a run may take on top, to begin and to end.
+const STARTING: Duration = Duration::from_secs(30);
+
+/// A program with what makes it measure in its own way.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    pub(super) options: &'static [&'static str],
+}
+
+/// What is read of the document `hopyard/run/1`.
+#[derive(Debug, Deserialize)]
+struct Document {
+    cells: Vec<CellReport>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CellReport {
+    path: String,
+    axes: Sizes,
+    #[serde(default)]
+    estimates: BTreeMap<String, Value>,
+    #[serde(default)]
+    verdicts: BTreeMap<String, Compared>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Sizes {
+    #[serde(default)]
+    message_size_bytes: Option<u32>,
+    #[serde(default)]
+    request_size_bytes: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Value {
+    value: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Compared {
+    ratio: Ratio,
+    #[serde(default)]
+    verdict: Option<Verdict>,
+}
+
+impl Program {
+    /// Asks it a question; an answer for each cell but the base.
+    pub(super) fn ask(&self, question: &Question, limit: Duration) -> Result<Vec<Answer>> {
+        let cells = question.cells();
+        let mut more = vec![format!("--time-limit={}s", limit.as_secs())];
+        more.extend(self.options.iter().map(|&option| option.to_owned()));
+        let text = self.run(question, &cells, &more, limit)?;
+        answers(&text, question).map_err(|what| self.trouble(what))
+    }
+
+    /// How long a transaction of the base takes, ns.
+    pub(super) fn transaction_ns(&self, question: &Question) -> Result<f64> {
+        const LIMIT: Duration = Duration::from_secs(10);
+        let base = &question.cells()[..1];
+        let text = self.run(question, base, &["--blocks=4".to_owned()], LIMIT)?;
+        rate(&text, question)
+            .map(|per_s| 1e9 / per_s)
+            .map_err(|what| self.trouble(what))
+    }
+
+    /// Carries out a run of some cells and gives back its document.
+    fn run(
+        &self,
+        question: &Question,
+        cells: &[Cell],
+        more: &[String],
+        limit: Duration,
+    ) -> Result<String> {
+        let io = |doing| move |source| Error::Io { doing, source };
+        let place = tempfile::tempdir().map_err(io("cannot make a directory for a run"))?;
+        let (document, notes) = (place.path().join("document"), place.path().join("notes"));
+        let create = |path| File::create(path).map_err(io("cannot make a file for a run"));
+        let mut command = Command::new(&self.path);
+        command
+            .args(arguments(question, cells))
+            .args(more)
+            .args(["--json", "--out"])
+            .arg(place.path().join("run"))
+            .stdin(Stdio::null())
+            .stdout(create(&document)?)
+            .stderr(create(&notes)?);
+        let status = self.wait(command, limit * OVERRUN + STARTING)?;
+        // 1: a cell failed, which its document says.
+        if !matches!(status.code(), Some(0 | 1)) {
+            let said = fs::read_to_string(&notes).unwrap_or_default();
+            let last = said.lines().last().unwrap_or("it said nothing").to_owned();
+            return Err(self.trouble(format!("ended with {status}: {last}")));
+        }
+        fs::read_to_string(&document).map_err(io("cannot read the document of a run"))
+    }
+
+    /// Until it ends; an interrupt is handed on, so that it leaves nothing behind.
+    fn wait(&self, mut command: Command, patience: Duration) -> Result<ExitStatus> {
+        let failed = |source| Error::Start {
+            program: self.path.display().to_string(),
+            source,
+        };
+        let mut child = command.spawn().map_err(failed)?;
+        let deadline = Instant::now() + patience;
+        let mut is_told = false;
+        loop {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                if signals::interrupted() {
+                    return Err(Error::Interrupted);
+                }
+                return Ok(status);
+            }
+            let now = Instant::now();
+            if now >= deadline + STARTING {
+                child.kill().map_err(failed)?;
+            } else if !is_told && (signals::interrupted() || now >= deadline) {
+                is_told = true;
+                if let Ok(pid) = i32::try_from(child.id()) {
+                    // Fails only if it has ended meanwhile.
+                    let _ = kill(Pid::from_raw(pid), Signal::SIGINT);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn trouble(&self, what: String) -> Error {
+        Error::Program {
+            program: self.path.display().to_string(),
+            what,
+        }
+    }
+}
+
+/// Words of `hopyard run` that every version understands.
+fn arguments(question: &Question, cells: &[Cell]) -> Vec<String> {
+    let mut sizes: Vec<String> = cells.iter().map(|cell| cell.size.to_string()).collect();
+    sizes.dedup();
+    let mut paths: Vec<&str> = cells.iter().map(|cell| cell.path).collect();
+    paths.dedup();
+    let mut words = vec!["run".to_owned()];
+    words.push(format!("--paths={}", paths.join(",")));
+    words.push(format!("--loads={}", question.load));
+    words.push(format!("--set=placement={}", question.placement));
+    if !question.load.is_stream() {
+        words.push(format!("--set=response_size={}", cells[0].size));
+    }
+    words.push(format!("--set={}={}", question.axis(), sizes.join(",")));
+    words.push(if sizes.len() > 1 {
+        format!("--base={}={}", question.axis(), sizes[0])
+    } else {
+        format!("--base={}", cells[0].path)
+    });
+    words
+}
+
+fn read(text: &str) -> std::result::Result<Document, String> {
+    serde_json::from_str(text).map_err(|error| format!("printed no document of a run: {error}"))
+}
+
+fn figure(question: &Question) -> &'static str {
+    assess::main_figure(question.load, &Axes::default())
+}
+
+fn answers(text: &str, question: &Question) -> std::result::Result<Vec<Answer>, String> {
+    let document = read(text)?;
+    let others = question.cells().into_iter().skip(1);
+    others
+        .map(|cell| {
+            let report = document.cells.iter().find(|report| report.is(cell));
+            let report = report.ok_or_else(|| format!("did not measure {cell:?}"))?;
+            let compared = report.verdicts.get(figure(question));
+            Ok(compared.map_or_else(Answer::none, |compared| Answer {
+                // None where there are too few blocks.
+                verdict: compared.verdict.unwrap_or(Verdict::Inconclusive),
+                ratio: Some(compared.ratio),
+            }))
+        })
+        .collect()
+}
+
+fn rate(text: &str, question: &Question) -> std::result::Result<f64, String> {
+    let document = read(text)?;
+    let estimate = document.cells.first();
+    estimate
+        .and_then(|cell| cell.estimates.get(figure(question)))
+        .map(|estimate| estimate.value)
+        .filter(|value| *value > 0.0)
+        .ok_or_else(|| "has no figure of the base".to_owned())
+}
+
+impl CellReport {
+    fn is(&self, cell: Cell) -> bool {
+        let size = self
+            .axes
+            .message_size_bytes
+            .or(self.axes.request_size_bytes);
+        self.path == cell.path && size == Some(cell.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::question::QUESTIONS;
+    use super::*;
+
+    fn question(name: &str) -> &'static Question {
+        QUESTIONS.iter().find(|q| q.name == name).unwrap()
+    }
+
+    #[test]
+    fn words_of_a_run() {
+        let known = question("tcp_rr_known");
+        assert_eq!(
+            arguments(known, &known.cells()).join(" "),
+            "run --paths=veth --loads=tcp_rr --set=placement=same --set=response_size=14 \
+             --set=request_size=14,15,16 --base=request_size=14"
+        );
+        let paths = question("udp_stream_paths");
+        assert_eq!(
+            arguments(paths, &paths.cells()).join(" "),
+            "run --paths=veth,bridge,direct --loads=udp_stream --set=placement=split \
+             --set=message_size=1400 --base=veth"
+        );
+    }
+
+    #[test]
+    fn answers_are_those_of_the_main_figure() {
+        let text = r#"{"cells":[
+            {"path":"veth","axes":{"message_size_bytes":20000},"estimates":{"goodput_bps":{"value":2e10}}},
+            {"path":"bridge","axes":{"message_size_bytes":20000},"verdicts":{
+              "cpu_ns_per_byte":{"base":"veth","ratio":{"value":2,"low":1,"high":3},"verdict":"different"},
+              "goodput_bps":{"base":"veth","ratio":{"value":0.9,"low":0.8,"high":1.1,"n":8},"verdict":"inconclusive"}}}
+        ]}"#;
+        let told = answers(text, question("tcp_stream_paths")).unwrap();
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].verdict, Verdict::Inconclusive);
+        assert_eq!(told[0].ratio.map(|ratio| ratio.value), Some(0.9));
+        assert_eq!(rate(text, question("tcp_stream_paths")), Ok(2e10));
+    }
+
+    #[test]
+    fn a_quick_look_decides_nothing_and_a_missing_cell_is_an_error() {
+        let text = r#"{"cells":[{"path":"veth","axes":{"message_size_bytes":1401},"verdicts":{
+            "goodput_bps":{"base":"message_size=1400","ratio":{"value":1,"low":0.9,"high":1.1}}}}]}"#;
+        let told = answers(text, question("udp_stream_equal")).unwrap();
+        assert_eq!(told[0].verdict, Verdict::Inconclusive);
+        assert!(answers(text, question("udp_stream_paths")).is_err());
+        assert!(answers("no document", question("udp_stream_equal")).is_err());
+    }
+}

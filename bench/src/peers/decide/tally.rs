@@ -1,0 +1,267 @@
+//! From answers to decided comparisons per minute, wrong decisions and coverage.
+
+use hopyard::stats::{Verdict, binomial_interval};
+use serde::Serialize;
+
+use super::judge::Ratio;
+use super::question::Truth;
+use super::way::{Told, Way};
+
+/// Of every interval.
+pub(super) const CONFIDENCE: f64 = 0.95;
+/// Two cells are equivalent within ± this, for hopyard as for [`super::judge`].
+const MARGIN: f64 = 0.02;
+
+/// One table of the run.
+#[derive(Debug, Serialize)]
+pub(super) struct Record {
+    pub(super) question: &'static str,
+    pub(super) way: Way,
+    /// Did the hog disturb it?
+    pub(super) hog: bool,
+    pub(super) repetition: usize,
+    pub(super) seconds: f64,
+    /// Comparisons of the table.
+    pub(super) comparisons: u64,
+    /// None where the way failed: nothing is decided then.
+    pub(super) told: Vec<Told>,
+    pub(super) failed: Option<String>,
+}
+
+/// Something counted among tries, with the interval of its share.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Count {
+    pub(super) hits: u64,
+    pub(super) of: u64,
+}
+
+impl Count {
+    fn add(&mut self, hit: bool) {
+        self.hits += u64::from(hit);
+        self.of += 1;
+    }
+
+    pub(super) fn share(self) -> Option<Ratio> {
+        let share = binomial_interval(self.hits, self.of, CONFIDENCE)?;
+        Some(Ratio {
+            value: share.value,
+            low: share.low,
+            high: share.high,
+        })
+    }
+}
+
+/// What became of a way's tables, with the hog or without it.
+#[derive(Debug, Serialize)]
+pub(super) struct Tally {
+    pub(super) way: Way,
+    pub(super) hog: bool,
+    pub(super) tables: u64,
+    pub(super) failed: u64,
+    pub(super) minutes: f64,
+    /// Decided comparisons of all.
+    pub(super) decided: Count,
+    /// The same per minute.
+    pub(super) per_minute: Option<Ratio>,
+    /// Wrong ones among the decided comparisons whose answer is known.
+    pub(super) wrong: Count,
+    /// Slowed cells that were called slower.
+    pub(super) found: Count,
+    /// Intervals that hold the known answer, of those that were given.
+    pub(super) covered: Count,
+}
+
+impl Tally {
+    pub(super) fn of(records: &[Record], way: Way, hog: bool) -> Self {
+        let mut tally = Self {
+            way,
+            hog,
+            tables: 0,
+            failed: 0,
+            minutes: 0.0,
+            decided: Count::default(),
+            per_minute: None,
+            wrong: Count::default(),
+            found: Count::default(),
+            covered: Count::default(),
+        };
+        for record in records.iter().filter(|r| r.way == way && r.hog == hog) {
+            tally.tables += 1;
+            tally.failed += u64::from(record.failed.is_some());
+            tally.minutes += record.seconds / 60.0;
+            tally.decided.of += record.comparisons;
+            for told in &record.told {
+                tally.add(told);
+            }
+        }
+        tally.per_minute = tally.decided.share().map(|share| {
+            let per_minute = |share| share * tally.decided.of as f64 / tally.minutes;
+            Ratio {
+                value: per_minute(share.value),
+                low: per_minute(share.low),
+                high: per_minute(share.high),
+            }
+        });
+        tally
+    }
+
+    fn add(&mut self, told: &Told) {
+        let is_decided = told.answer.verdict != Verdict::Inconclusive;
+        self.decided.hits += u64::from(is_decided);
+        let Some(truth) = told.truth else { return };
+        if is_decided {
+            self.wrong.add(!is_right(told, truth));
+        }
+        if told.is_slowed {
+            let is_different = told.answer.verdict == Verdict::Different;
+            self.found.add(is_different && is_right(told, truth));
+        }
+        if let Some(ratio) = told.answer.ratio {
+            self.covered
+                .add(ratio.low <= truth.high && truth.low <= ratio.high);
+        }
+    }
+}
+
+/// Is a decision as the known answer has it?
+fn is_right(told: &Told, truth: Truth) -> bool {
+    match told.answer.verdict {
+        Verdict::Inconclusive => false,
+        Verdict::Equivalent => truth.high >= 1.0 - MARGIN && truth.low <= 1.0 + MARGIN,
+        Verdict::Different => told.answer.ratio.is_some_and(|ratio| {
+            truth.high < 1.0 && ratio.value < 1.0 || truth.low > 1.0 && ratio.value > 1.0
+        }),
+    }
+}
+
+/// How many times as many decisions per minute one way makes as another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Times {
+    /// None where the other decided nothing.
+    pub(super) value: Option<f64>,
+    pub(super) low: f64,
+    /// None where nothing bounds it.
+    pub(super) high: Option<f64>,
+}
+
+/// Given how many decisions both made together, those of one are binomial (Przyborowski and Wilenski 1940). Decisions of a
+/// table are not independent and at most as many as it has comparisons, so the interval is rather too wide. None where
+/// neither decided anything.
+pub(super) fn times(one: &Tally, other: &Tally) -> Option<Times> {
+    let (a, b) = (one.decided.hits, other.decided.hits);
+    let share = binomial_interval(a, a + b, CONFIDENCE)?;
+    let odds = |share: f64| (share < 1.0).then(|| share / (1.0 - share));
+    let per_time = other.minutes / one.minutes;
+    let times = |share| odds(share).map(|odds| odds * per_time);
+    Some(Times {
+        value: times(share.value),
+        low: times(share.low)?,
+        high: times(share.high),
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::judge::Answer;
+    use super::super::question::Cell;
+    use super::*;
+
+    fn told(verdict: Verdict, ratio: (f64, f64), truth: Option<f64>) -> Told {
+        Told {
+            cell: Cell {
+                path: "veth",
+                size: 16,
+            },
+            is_slowed: truth.is_some_and(|truth| truth < 1.0),
+            truth: truth.map(|truth| Truth {
+                low: truth,
+                high: truth,
+            }),
+            answer: Answer {
+                verdict,
+                ratio: Some(Ratio {
+                    value: f64::midpoint(ratio.0, ratio.1),
+                    low: ratio.0,
+                    high: ratio.1,
+                }),
+            },
+        }
+    }
+
+    pub(in super::super) fn record(way: Way, hog: bool, told: Vec<Told>) -> Record {
+        Record {
+            question: "tcp_rr_known",
+            way,
+            hog,
+            repetition: 0,
+            seconds: 30.0,
+            comparisons: told.len() as u64,
+            told,
+            failed: None,
+        }
+    }
+
+    /// A table of so many comparisons, of which some are decided, and rightly.
+    pub(in super::super) fn decided(way: Way, hog: bool, hits: usize, of: usize) -> Record {
+        let one = |n| {
+            if n < hits {
+                told(Verdict::Different, (0.94, 0.96), Some(0.95))
+            } else {
+                told(Verdict::Inconclusive, (0.5, 2.0), Some(0.95))
+            }
+        };
+        record(way, hog, (0..of).map(one).collect())
+    }
+
+    #[test]
+    fn right_wrong_found_covered() {
+        use Verdict::{Different, Equivalent, Inconclusive};
+        let all = vec![
+            told(Different, (0.94, 0.96), Some(0.95)),
+            told(Different, (1.01, 1.03), Some(0.95)),
+            told(Different, (0.97, 0.99), Some(1.0)),
+            told(Equivalent, (0.99, 1.01), Some(1.0)),
+            told(Equivalent, (0.985, 1.01), Some(0.95)),
+            told(Inconclusive, (0.5, 2.0), Some(0.95)),
+            told(Different, (0.7, 0.8), None),
+        ];
+        let records = [
+            record(Way::Turns, true, all),
+            decided(Way::Windows, true, 3, 3),
+        ];
+        let tally = Tally::of(&records, Way::Turns, true);
+        assert_eq!(tally.decided, Count { hits: 6, of: 7 });
+        assert_eq!(tally.wrong, Count { hits: 3, of: 5 });
+        assert_eq!(tally.found, Count { hits: 1, of: 4 });
+        assert_eq!(tally.covered, Count { hits: 3, of: 6 });
+        let per_minute = tally.per_minute.unwrap();
+        assert!((per_minute.value - 12.0).abs() < 1e-9, "{per_minute:?}");
+    }
+
+    #[test]
+    fn what_failed_took_time_and_decided_nothing() {
+        let mut failed = decided(Way::Netperf, false, 0, 2);
+        failed.told.clear();
+        failed.failed = Some("gone".to_owned());
+        let records = [failed, decided(Way::Netperf, false, 2, 2)];
+        let tally = Tally::of(&records, Way::Netperf, false);
+        assert_eq!((tally.tables, tally.failed), (2, 1));
+        assert_eq!(tally.decided, Count { hits: 2, of: 4 });
+        assert!((tally.minutes - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn times_as_many() {
+        let tally = |hits, of| {
+            let records = [decided(Way::Turns, true, hits, of)];
+            Tally::of(&records, Way::Turns, true)
+        };
+        let ratio = times(&tally(40, 40), &tally(20, 40)).unwrap();
+        assert!((ratio.value.unwrap() - 2.0).abs() < 1e-9);
+        assert!(ratio.low > 1.1 && ratio.high.unwrap() < 3.7, "{ratio:?}");
+        let none = times(&tally(40, 40), &tally(0, 40)).unwrap();
+        assert_eq!((none.value, none.high), (None, None));
+        assert!(none.low > 8.0, "{none:?}");
+        assert_eq!(times(&tally(0, 4), &tally(0, 4)), None);
+    }
+}

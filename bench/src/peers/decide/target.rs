@@ -1,0 +1,131 @@
+//! The targets: how many times as many decisions as each other way, and coverage that is no lower.
+
+use serde::Serialize;
+
+use super::tally::{Tally, Times, times};
+use super::way::Way;
+
+/// At least so many times as many decisions per minute as before turns, with the hog and without it.
+const UNDER_HOG: f64 = 5.0;
+const QUIET: f64 = 2.0;
+
+/// Whether a target is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    /// With all of the interval.
+    Met,
+    /// With none of it.
+    Missed,
+    /// The interval lies on both sides.
+    Open,
+    /// Nothing is asked for.
+    Stated,
+}
+
+/// Turns against another way.
+#[derive(Debug, Serialize)]
+pub(super) struct Against {
+    pub(super) hog: bool,
+    pub(super) other: Way,
+    pub(super) times: Option<Times>,
+    /// What the ratio is to be.
+    pub(super) at_least: Option<f64>,
+    pub(super) speed: Outcome,
+    /// Is coverage no lower?
+    pub(super) coverage: Outcome,
+}
+
+/// Turns against every other way, with the hog and without it.
+pub(super) fn all(tallies: &[Tally]) -> Vec<Against> {
+    let turns = tallies.iter().filter(|tally| tally.way == Way::Turns);
+    turns
+        .flat_map(|turns| {
+            let others = tallies
+                .iter()
+                .filter(|other| other.hog == turns.hog && other.way != Way::Turns);
+            others.map(|other| against(turns, other))
+        })
+        .collect()
+}
+
+fn against(turns: &Tally, other: &Tally) -> Against {
+    let times = times(turns, other);
+    let at_least = (other.way == Way::Windows).then_some(if turns.hog { UNDER_HOG } else { QUIET });
+    Against {
+        hog: turns.hog,
+        other: other.way,
+        times,
+        at_least,
+        speed: at_least.map_or(Outcome::Stated, |least| speed(times, least)),
+        coverage: coverage(turns, other),
+    }
+}
+
+fn speed(times: Option<Times>, least: f64) -> Outcome {
+    match times {
+        Some(times) if times.low >= least => Outcome::Met,
+        Some(times) if times.high.is_some_and(|high| high < least) => Outcome::Missed,
+        _ => Outcome::Open,
+    }
+}
+
+/// Lower is what the interval of the share shows to be lower.
+fn coverage(turns: &Tally, other: &Tally) -> Outcome {
+    match (turns.covered.share(), other.covered.share()) {
+        (Some(own), Some(other)) if own.value >= other.value => Outcome::Met,
+        (Some(own), Some(other)) if own.high < other.value => Outcome::Missed,
+        _ => Outcome::Open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::tests::decided;
+    use super::*;
+
+    fn outcome(hog: bool, turns: usize, windows: usize, of: usize) -> Outcome {
+        let records = [
+            decided(Way::Turns, hog, turns, of),
+            decided(Way::Windows, hog, windows, of),
+        ];
+        let tallies = [Way::Turns, Way::Windows].map(|way| Tally::of(&records, way, hog));
+        let all = all(&tallies);
+        assert_eq!(all.len(), 1);
+        all[0].speed
+    }
+
+    #[test]
+    fn targets() {
+        assert_eq!(outcome(true, 60, 0, 60), Outcome::Met);
+        assert_eq!(outcome(true, 60, 60, 60), Outcome::Missed);
+        assert_eq!(outcome(true, 60, 12, 60), Outcome::Open);
+        assert_eq!(outcome(false, 60, 12, 60), Outcome::Met);
+        assert_eq!(outcome(false, 0, 0, 60), Outcome::Open);
+    }
+
+    #[test]
+    fn nothing_is_asked_for_against_other_tools() {
+        let records = [
+            decided(Way::Turns, true, 1, 60),
+            decided(Way::Netperf, true, 60, 60),
+        ];
+        let tallies = [Way::Turns, Way::Netperf].map(|way| Tally::of(&records, way, true));
+        assert_eq!(all(&tallies)[0].speed, Outcome::Stated);
+    }
+
+    #[test]
+    fn coverage_is_missed_where_it_is_shown_to_be_lower() {
+        use super::super::tally::Count;
+        let tally = |way, hits, of| {
+            let mut tally = Tally::of(&[], way, true);
+            tally.covered = Count { hits, of };
+            tally
+        };
+        let outcome =
+            |own, other| coverage(&tally(Way::Turns, own, 40), &tally(Way::Windows, other, 40));
+        assert_eq!(outcome(39, 39), Outcome::Met);
+        assert_eq!(outcome(36, 38), Outcome::Open);
+        assert_eq!(outcome(20, 39), Outcome::Missed);
+    }
+}

@@ -1,0 +1,234 @@
+//! The four ways to answer a question.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hopyard_net::cpu::{Policy, schedule_current_thread};
+use serde::Serialize;
+
+use super::judge::{self, Answer};
+use super::loops::{self, Stopping};
+use super::program::Program;
+use super::question::{Cell, Extra, Question, SLOWDOWN, Truth};
+use super::slow::Slow;
+use crate::error::Result;
+use crate::tools::Tool;
+
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Way {
+    /// The release before turns.
+    Windows,
+    /// Loops of iperf3 or sockperf, judged as benchstat does.
+    Benchstat,
+    /// Loops that end as netperf's do.
+    Netperf,
+    /// This release.
+    Turns,
+}
+
+impl Way {
+    pub(super) const ALL: [Self; 4] = [Self::Windows, Self::Benchstat, Self::Netperf, Self::Turns];
+
+    /// Does hopyard make the load?
+    fn is_hopyard(self) -> bool {
+        matches!(self, Self::Windows | Self::Turns)
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Windows => "windows",
+            Self::Benchstat => "benchstat",
+            Self::Netperf => "netperf",
+            Self::Turns => "turns",
+        })
+    }
+}
+
+/// What it takes to ask.
+#[derive(Debug)]
+pub(super) struct Ways {
+    pub(super) windows: Program,
+    pub(super) turns: Program,
+    /// Time a cell of a table has.
+    pub(super) per_cell: Duration,
+    /// How long transactions take that are to be slowed; none before it was measured.
+    pub(super) transactions: Vec<Transaction>,
+}
+
+/// How long a transaction of a question's base takes on the machine as it is, ns.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Transaction {
+    pub(super) question: &'static str,
+    pub(super) hopyard_ns: f64,
+    pub(super) peer: Tool,
+    pub(super) peer_ns: f64,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Told {
+    pub(super) cell: Cell,
+    pub(super) is_slowed: bool,
+    pub(super) truth: Option<Truth>,
+    #[serde(flatten)]
+    pub(super) answer: Answer,
+}
+
+/// A table with the time it took.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) seconds: f64,
+    pub(super) told: Result<Vec<Told>>,
+}
+
+/// While it lives, what this thread starts does not interrupt others on waking. Two ends on one CPU then take turns by
+/// waiting alone, and work on top costs what it is (docs/method.md, V5).
+struct Batch;
+
+impl Batch {
+    fn new() -> Result<Self> {
+        schedule_current_thread(Policy::Batch)?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // Going back takes no right that coming here did not.
+        let _ = schedule_current_thread(Policy::Other);
+    }
+}
+
+impl Ways {
+    /// The time that a table has.
+    pub(super) fn limit(&self, question: &Question) -> Duration {
+        let cells = u32::try_from(question.cells().len()).unwrap_or(u32::MAX);
+        self.per_cell * cells
+    }
+
+    /// Measures how long transactions take that are to be slowed.
+    pub(super) fn prepare(&mut self, questions: &[&'static Question]) -> Result<()> {
+        for question in questions.iter().filter(|q| q.slowed.is_some()) {
+            let _batch = Batch::new()?;
+            self.transactions.push(Transaction {
+                question: question.name,
+                hopyard_ns: self.turns.transaction_ns(question)?,
+                peer: question.tool,
+                peer_ns: loops::transaction_ns(question)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// Asks a question.
+    pub(super) fn ask(&self, way: Way, question: &Question) -> Result<Asked> {
+        let _batch = question.slowed.map(|_| Batch::new()).transpose()?;
+        let slowed = self.slowed(way, question);
+        let slow = slowed
+            .map(|slowed| Slow::attach(slowed.length, slowed.burn_ns()))
+            .transpose()?;
+        let began = Instant::now();
+        let answers = self.answers(way, question);
+        let seconds = began.elapsed().as_secs_f64();
+        let told = answers.and_then(|answers| {
+            let extra = match (slowed, slow) {
+                (Some(slowed), Some(slow)) => Some(slowed.extra(slow.per_packet_ns()?)),
+                _ => None,
+            };
+            Ok(told(question, answers, extra))
+        });
+        Ok(Asked { seconds, told })
+    }
+
+    fn answers(&self, way: Way, question: &Question) -> Result<Vec<Answer>> {
+        let limit = self.limit(question);
+        let judged = |stopping, judge: fn(&[f64], &[f64]) -> Answer| -> Result<Vec<Answer>> {
+            let all = loops::figures(question, stopping, limit)?;
+            let others = all.iter().skip(1);
+            Ok(others.map(|other| judge(&all[0], other)).collect())
+        };
+        match way {
+            Way::Windows => self.windows.ask(question, limit),
+            Way::Turns => self.turns.ask(question, limit),
+            Way::Benchstat => judged(Stopping::Benchstat, judge::benchstat),
+            Way::Netperf => judged(Stopping::Netperf, judge::netperf),
+        }
+    }
+
+    fn slowed(&self, way: Way, question: &Question) -> Option<Slowed> {
+        let transaction = self
+            .transactions
+            .iter()
+            .find(|transaction| transaction.question == question.name)?;
+        // hopyard's request alone has the size of a slowed message, sockperf's answer has it too.
+        let (transaction_ns, packets) = if way.is_hopyard() {
+            (transaction.hopyard_ns, 1.0)
+        } else {
+            (transaction.peer_ns, 2.0)
+        };
+        Some(Slowed {
+            length: question.slow_length()?,
+            transaction_ns,
+            packets,
+        })
+    }
+}
+
+/// How packets are to be slowed for one way.
+#[derive(Debug, Clone, Copy)]
+struct Slowed {
+    length: u32,
+    transaction_ns: f64,
+    /// Slowed packets of a transaction.
+    packets: f64,
+}
+
+impl Slowed {
+    fn burn_ns(self) -> u64 {
+        (SLOWDOWN * self.transaction_ns / self.packets) as u64
+    }
+
+    fn extra(self, per_packet_ns: f64) -> Extra {
+        Extra {
+            transaction_ns: self.transaction_ns,
+            extra_ns: per_packet_ns * self.packets,
+        }
+    }
+}
+
+fn told(question: &Question, answers: Vec<Answer>, extra: Option<Extra>) -> Vec<Told> {
+    let others = question.cells().into_iter().skip(1);
+    others
+        .zip(answers)
+        .map(|(cell, answer)| Told {
+            cell,
+            is_slowed: question.slowed == Some(cell.size),
+            truth: question.truth(cell, extra),
+            answer,
+        })
+        .collect()
+}
+
+/// `hopyard` beside this program, with turns, until differences of the margin could be seen.
+pub(super) fn turns(path: PathBuf) -> Program {
+    Program {
+        path,
+        options: &["--decide=2%"],
+    }
+}
+
+/// The program before turns; without it this one, told not to take any.
+pub(super) fn windows(old: Option<PathBuf>, own: PathBuf) -> Program {
+    match old {
+        Some(path) => Program { path, options: &[] },
+        None => Program {
+            path: own,
+            options: &["--turns=off"],
+        },
+    }
+}
