@@ -11,8 +11,14 @@ PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 # More than run at once: those that wait for the machine to be theirs alone do not keep the others from it.
 TEST_THREADS ?= 4
 
+# The release before turns, which `make bench` compares with; with `OLD=` it is this one with --turns off.
+OLD ?= v0.1.0-windows
+
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
+
+PEERS := target/release/peers
+DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test lint unit verify bench reports fuzz doctor deny clean toolchain root
@@ -43,11 +49,18 @@ verify: root toolchain ## experiments with a known answer: promised against seen
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
 
-bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, the direct switch and the tap switch beside their targets: some fifty minutes
+bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf and the release before turns, switches beside their targets: some ninety minutes
 	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
-	target/release/peers $(ARGS)
-	@[ -n "$(ARGS)" ] || { $(HOPYARD) run direct-switch && $(HOPYARD) run direct-switch-ports && $(HOPYARD) run tap-switches; }
+ifeq ($(ARGS),)
+	$(PEERS)
+	$(DECIDE)
+	$(HOPYARD) run direct-switch && $(HOPYARD) run direct-switch-ports && $(HOPYARD) run tap-switches
+else ifeq ($(firstword $(ARGS)),decide)
+	$(DECIDE) $(wordlist 2,$(words $(ARGS)),$(ARGS))
+else
+	$(PEERS) $(ARGS)
+endif
 
 reports: build ## the tables of docs/reports and docs/claims-table.md anew, from what `hopyard claims` measured: DIR="hopyard-runs/…-claims"
 	@scripts/reports $(DIR)
