@@ -57,8 +57,9 @@ pub(crate) struct Plan {
 impl Plan {
     fn of(pattern: Pattern, (first, last): (usize, usize), seed: u64) -> Self {
         match pattern {
+            // The last CPU has the server of every cell, and both ends where they share one.
             Pattern::RealTime => Self {
-                cpus: vec![first],
+                cpus: vec![last],
                 real_time: true,
                 least_ms: 200,
                 most_ms: 3000,
