@@ -1,6 +1,6 @@
 //! The two settings of this host within a generation: each has its labs and its turns together.
 
-use super::{Place, Standing};
+use super::standing::{Place, Standing};
 use crate::measure::Error;
 use crate::model::{Cell, Setting};
 use crate::settings::Host;

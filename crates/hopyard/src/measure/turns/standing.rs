@@ -1,0 +1,77 @@
+//! Labs that stand side by side, each with connected ends.
+
+use super::round::Taken;
+use crate::lab::{self, Lab};
+use crate::measure::beside::Beside;
+use crate::measure::ends::Ends;
+use crate::measure::{Error, Sampler};
+use crate::meter::devices;
+use crate::model::{Cell, DeviceCount};
+
+/// A lab with connected ends, and what became of its turns.
+pub(super) struct Standing<'a> {
+    pub(super) cell: &'a Cell,
+    /// Before the lab: fields are dropped in this order, and a lab's control group cannot go while processes are in it.
+    pub(super) ends: Ends,
+    pub(super) lab: Lab,
+    /// Of the load and of switches that are programs.
+    pub(super) pids: Vec<u32>,
+    pub(super) devices: Vec<DeviceCount>,
+    pub(super) beside: Beside,
+    pub(super) taken: Vec<Taken>,
+}
+
+/// A lab that stands, or what befell it.
+pub(super) type Place<'a> = Result<Standing<'a>, Error>;
+
+impl Sampler {
+    pub(super) fn build(&self, cell: &Cell) -> Result<Lab, Error> {
+        let path = lab::path(&cell.path).map_err(lab::Error::from)?;
+        Ok(Lab::build(path, cell.peer, &cell.axes)?)
+    }
+
+    /// Connects the ends of a cell's lab.
+    pub(super) fn stand<'a>(&self, cell: &'a Cell, lab: Lab) -> Place<'a> {
+        let ends = self.ends(&lab, cell)?;
+        let mut pids = lab.daemons();
+        pids.extend(ends.pids());
+        Ok(Standing {
+            cell,
+            devices: devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?,
+            beside: Beside::read(&lab, &[])?,
+            lab,
+            ends,
+            pids,
+            taken: Vec::new(),
+        })
+    }
+}
+
+/// Does something at a place that nothing befell before. What befalls it now stays there; only what ends the whole
+/// generation is given back.
+pub(super) fn attempt<'a, T>(
+    place: &mut Place<'a>,
+    work: impl FnOnce(&mut Standing<'a>) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    let Ok(standing) = place else {
+        return Ok(None);
+    };
+    match work(standing) {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if error.is_interrupt() => Err(error),
+        Err(error) => {
+            let error = standing.ends.cause_of(error);
+            let death = standing.lab.death();
+            *place = Err(death.map_or(error, |death| lab::Error::from(death).into()));
+            Ok(None)
+        }
+    }
+}
+
+/// Passes an interrupt on, which ends the generation; any other error stays with its cell.
+pub(super) fn interrupts_only<T>(outcome: Result<T, Error>) -> Result<Result<T, Error>, Error> {
+    match outcome {
+        Err(error) if error.is_interrupt() => Err(error),
+        other => Ok(other),
+    }
+}
