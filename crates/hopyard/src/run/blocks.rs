@@ -1,21 +1,21 @@
 //! The blocks of a run: every cell once, in random order, stored as it comes.
 
+mod enough;
+mod order;
+mod time;
+
 use std::time::{Duration, Instant};
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use self::order::{order, ordered};
 use super::groups::Group;
 use super::{Error, Observer, Prepared, resume};
-use crate::assess::{self, last_attempts};
 use crate::measure::turns::Rounds;
-use crate::measure::{self, QuietCores, Sampler, turns};
+use crate::measure::{self, QuietCores};
 use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample, Setting};
-use crate::plan::{Blocks as PlannedBlocks, FOR_A_VERDICT};
-use crate::stats;
 use crate::store::{End, Record};
-use crate::units::{ns, show_duration};
+use crate::units::ns;
 
 /// A block with more steal than this share is measured once more (docs/method.md, "Blocks").
 const STEAL: f64 = 0.01;
@@ -140,76 +140,6 @@ impl<'a> Blocks<'a> {
             }
         }
         Ok(End::Complete)
-    }
-
-    /// After how many blocks to see whether they are enough.
-    fn looks(&self, blocks: PlannedBlocks) -> Vec<usize> {
-        let (min, max) = (blocks.min as usize, blocks.max as usize);
-        if self.prepared.header.decide.is_some() {
-            stats::frequent_looks(min, max)
-        } else {
-            stats::looks(min, max)
-        }
-    }
-
-    fn is_enough(&self) -> bool {
-        let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
-        match header.decide {
-            Some(difference) => assess::detectable(header, &samples)
-                .iter()
-                .all(|detectable| *detectable <= difference),
-            None => assess::settled(header, &samples),
-        }
-    }
-
-    /// Says early what this machine can tell apart, and how long something finer takes: the error goes down with the square
-    /// root of the blocks.
-    fn tell_what_can_be_seen(&self, block: u32, observer: &mut dyn Observer) {
-        const FINE: f64 = 0.05;
-        let header = &self.prepared.header;
-        let all = assess::detectable(header, &last_attempts(self.samples));
-        let Some(&median) = all.get(all.len() / 2) else {
-            return;
-        };
-        let wanted = header.decide.unwrap_or(FINE);
-        if median <= wanted {
-            return;
-        }
-        let percent = |share: f64| {
-            if share < 9.995 {
-                format!("{:.0} %", share * 100.0)
-            } else {
-                "1000 % or more".to_owned()
-            }
-        };
-        let spent = self.began.elapsed();
-        let factor = (median.ln_1p() / wanted.ln_1p()).powi(2) - 1.0;
-        let more = Duration::try_from_secs_f64(spent.as_secs_f64() * factor);
-        let more = more.map_or_else(
-            |_| "an unlimited time".to_owned(),
-            |more| {
-                format!(
-                    "about {} more",
-                    show_duration(Duration::from_secs(more.as_secs()))
-                )
-            },
-        );
-        observer.note(&format!(
-            "after {block} blocks, half of the {} comparisons could show a difference of {} or less; to show {} on \
-             this machine takes {more}",
-            all.len(),
-            percent(median),
-            percent(wanted)
-        ));
-    }
-
-    /// Would another block, taking as long as those done just now, end after the limit?
-    fn next_block_is_too_late(&self, done: u32) -> bool {
-        let Some(limit) = self.prepared.time_limit() else {
-            return false;
-        };
-        let spent = self.began.elapsed();
-        done > 0 && spent + spent / done > limit
     }
 
     /// Measures a block, once more if the hypervisor took too much of it. What failed in it is a finding, which no second
@@ -355,47 +285,6 @@ impl<'a> Blocks<'a> {
         Ok(outcomes)
     }
 
-    /// How many rounds the next generation of a group is to have: as many as the window that was asked for has, until its
-    /// samples tell how to share the time between rounds and generations. Then as many as serve best, within a factor of
-    /// what was asked for.
-    fn rounds(&self, group: &[usize], cells: &[&Cell]) -> u32 {
-        let asked = self.rounds_in_time(turns::rounds(self.prepared.sampler.window));
-        let cost = Sampler::generation_cost(cells);
-        let samples = last_attempts(self.samples);
-        let worth = assess::rounds_worth(&self.prepared.header, &samples, group, cost);
-        turns::chosen_rounds(asked, worth)
-    }
-
-    /// When the next generation of some cells is to end, so that the blocks that verdicts need fit into the time limit:
-    /// rounds are taken again only for as long as that leaves time.
-    fn fair_end(&self, block: u32, cells: &[&Cell]) -> Option<Instant> {
-        /// The rest is for reading the quiet machine, and for labs that take longer than most.
-        const OF_TURNS: f64 = 0.8;
-        let limit = self.prepared.time_limit()?;
-        let left = limit.saturating_sub(self.began.elapsed()).mul_f64(OF_TURNS);
-        let needed = self.prepared.header.blocks_min.min(FOR_A_VERDICT);
-        let blocks = needed.saturating_sub(block).max(1);
-        let own: Duration = cells
-            .iter()
-            .map(|cell| self.prepared.sampler.turns_estimate(cell))
-            .sum();
-        let all = (self.prepared.block_estimate() * blocks).max(own);
-        let share = own.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE);
-        Some(Instant::now() + left.mul_f64(share.min(1.0)))
-    }
-
-    /// As many rounds as were asked for, fewer where the blocks that verdicts need would not fit into the time limit.
-    fn rounds_in_time(&self, asked: u32) -> u32 {
-        let Some(limit) = self.prepared.time_limit() else {
-            return asked;
-        };
-        let blocks = self.prepared.header.blocks_min.min(FOR_A_VERDICT);
-        let wanted = (self.prepared.block_estimate() * blocks).as_secs_f64();
-        let share = (limit.as_secs_f64() / wanted).min(1.0);
-        let fitting = (f64::from(asked) * share) as u32;
-        fitting.max(asked.min(*turns::ROUNDS.start()))
-    }
-
     /// One sample, or the cause of its failure.
     fn measure(
         &mut self,
@@ -459,12 +348,6 @@ impl<'a> Blocks<'a> {
         }
         Ok(())
     }
-
-    fn out_of_time(&self) -> bool {
-        self.prepared
-            .time_limit()
-            .is_some_and(|limit| self.began.elapsed() > limit)
-    }
 }
 
 fn not_tried_again() -> String {
@@ -478,41 +361,4 @@ fn straight_failures(samples: &[Sample], cell: usize) -> Option<u32> {
     let failures = own.clone().count();
     own.all(failed)
         .then(|| u32::try_from(failures).unwrap_or(u32::MAX))
-}
-
-/// Groups in random order; those of one setting after each other, the settings in random order too.
-fn ordered(mut groups: Vec<Group>, order: &mut ChaCha8Rng) -> Vec<Group> {
-    groups.shuffle(order);
-    let mut settings: Vec<Option<Setting>> = groups.iter().map(|group| group.setting).collect();
-    settings.sort_unstable();
-    settings.dedup();
-    settings.shuffle(order);
-    groups.sort_by_key(|group| settings.iter().position(|s| *s == group.setting));
-    groups
-}
-
-/// What orders the cells of a block: the seed, the block and the attempt alone, so that a block that was
-/// measured once more leaves the order of all others as it was.
-fn order(seed: u64, block: u32, attempt: u32) -> ChaCha8Rng {
-    let mut order = ChaCha8Rng::seed_from_u64(seed);
-    order.set_stream(u64::from(block) << 32 | u64::from(attempt));
-    order
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_block_and_attempt_has_an_order_of_its_own() {
-        let cells = |seed, block, attempt| {
-            let mut cells: Vec<usize> = (0..20).collect();
-            cells.shuffle(&mut order(seed, block, attempt));
-            cells
-        };
-        assert_eq!(cells(7, 1, 0), cells(7, 1, 0));
-        for other in [cells(8, 1, 0), cells(7, 0, 0), cells(7, 1, 1)] {
-            assert_ne!(cells(7, 1, 0), other);
-        }
-    }
 }

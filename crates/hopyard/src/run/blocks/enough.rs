@@ -1,0 +1,73 @@
+//! When a run has enough blocks.
+
+use std::time::Duration;
+
+use super::Blocks;
+use crate::assess::{self, last_attempts};
+use crate::plan::Blocks as PlannedBlocks;
+use crate::run::Observer;
+use crate::stats;
+use crate::units::show_duration;
+
+impl Blocks<'_> {
+    /// After how many blocks to see whether they are enough.
+    pub(super) fn looks(&self, blocks: PlannedBlocks) -> Vec<usize> {
+        let (min, max) = (blocks.min as usize, blocks.max as usize);
+        if self.prepared.header.decide.is_some() {
+            stats::frequent_looks(min, max)
+        } else {
+            stats::looks(min, max)
+        }
+    }
+
+    pub(super) fn is_enough(&self) -> bool {
+        let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
+        match header.decide {
+            Some(difference) => assess::detectable(header, &samples)
+                .iter()
+                .all(|detectable| *detectable <= difference),
+            None => assess::settled(header, &samples),
+        }
+    }
+
+    /// Says early what this machine can tell apart, and how long something finer takes: the error goes down with the square
+    /// root of the blocks.
+    pub(super) fn tell_what_can_be_seen(&self, block: u32, observer: &mut dyn Observer) {
+        const FINE: f64 = 0.05;
+        let header = &self.prepared.header;
+        let all = assess::detectable(header, &last_attempts(self.samples));
+        let Some(&median) = all.get(all.len() / 2) else {
+            return;
+        };
+        let wanted = header.decide.unwrap_or(FINE);
+        if median <= wanted {
+            return;
+        }
+        let percent = |share: f64| {
+            if share < 9.995 {
+                format!("{:.0} %", share * 100.0)
+            } else {
+                "1000 % or more".to_owned()
+            }
+        };
+        let spent = self.began.elapsed();
+        let factor = (median.ln_1p() / wanted.ln_1p()).powi(2) - 1.0;
+        let more = Duration::try_from_secs_f64(spent.as_secs_f64() * factor);
+        let more = more.map_or_else(
+            |_| "an unlimited time".to_owned(),
+            |more| {
+                format!(
+                    "about {} more",
+                    show_duration(Duration::from_secs(more.as_secs()))
+                )
+            },
+        );
+        observer.note(&format!(
+            "after {block} blocks, half of the {} comparisons could show a difference of {} or less; to show {} on \
+             this machine takes {more}",
+            all.len(),
+            percent(median),
+            percent(wanted)
+        ));
+    }
+}

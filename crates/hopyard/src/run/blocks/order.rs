@@ -1,0 +1,45 @@
+//! In which order a block visits its cells.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::model::Setting;
+use crate::run::groups::Group;
+
+/// Groups in random order; those of one setting after each other, the settings in random order too.
+pub(super) fn ordered(mut groups: Vec<Group>, order: &mut ChaCha8Rng) -> Vec<Group> {
+    groups.shuffle(order);
+    let mut settings: Vec<Option<Setting>> = groups.iter().map(|group| group.setting).collect();
+    settings.sort_unstable();
+    settings.dedup();
+    settings.shuffle(order);
+    groups.sort_by_key(|group| settings.iter().position(|s| *s == group.setting));
+    groups
+}
+
+/// What orders the cells of a block: the seed, the block and the attempt alone, so that a block that was
+/// measured once more leaves the order of all others as it was.
+pub(super) fn order(seed: u64, block: u32, attempt: u32) -> ChaCha8Rng {
+    let mut order = ChaCha8Rng::seed_from_u64(seed);
+    order.set_stream(u64::from(block) << 32 | u64::from(attempt));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_block_and_attempt_has_an_order_of_its_own() {
+        let cells = |seed, block, attempt| {
+            let mut cells: Vec<usize> = (0..20).collect();
+            cells.shuffle(&mut order(seed, block, attempt));
+            cells
+        };
+        assert_eq!(cells(7, 1, 0), cells(7, 1, 0));
+        for other in [cells(8, 1, 0), cells(7, 0, 0), cells(7, 1, 1)] {
+            assert_ne!(cells(7, 1, 0), other);
+        }
+    }
+}
