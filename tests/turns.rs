@@ -13,15 +13,6 @@ use crate::support::host::unharmed;
 use crate::support::plan::Room;
 use crate::support::{alone, beside, cell, sampler};
 
-const LOADS: [LoadKind; 6] = [
-    LoadKind::TcpStream,
-    LoadKind::TcpMaerts,
-    LoadKind::TcpRr,
-    LoadKind::TcpCrr,
-    LoadKind::UdpStream,
-    LoadKind::UdpRr,
-];
-
 fn generation(paths: &[&str], load: LoadKind, rounds: u32) -> Vec<Result<Measurement, String>> {
     let cells: Vec<_> = paths
         .iter()
@@ -51,7 +42,7 @@ fn rounds_of(wanted: u32) -> turns::Rounds {
 #[test]
 fn every_load_takes_turns_with_others() {
     let _beside = beside();
-    for load in LOADS {
+    for load in turns::LOADS {
         for measured in generation(&["veth", "bridge", "native"], load, 4) {
             let measured = measured.unwrap_or_else(|why| panic!("{load}: {why}"));
             assert!(measured.way.proved, "{load}: {:?}", measured.way.problems);

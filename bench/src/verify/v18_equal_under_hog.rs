@@ -5,7 +5,7 @@
 //! need be.
 
 use hopyard::assess::assess;
-use hopyard::measure::Sampler;
+use hopyard::measure::{Sampler, turns};
 use hopyard::model::{LoadKind, Peer, RunReport};
 use hopyard::stats::Verdict as Judgement;
 use rand::seq::SliceRandom;
@@ -19,15 +19,6 @@ use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS}
 
 pub(crate) struct EqualUnderHog;
 
-/// Every load that takes turns.
-pub(crate) const LOADS: [LoadKind; 6] = [
-    LoadKind::TcpStream,
-    LoadKind::TcpMaerts,
-    LoadKind::TcpRr,
-    LoadKind::TcpCrr,
-    LoadKind::UdpStream,
-    LoadKind::UdpRr,
-];
 /// Two comparisons each.
 const TABLES: usize = 204;
 const FEWEST: f64 = 0.03;
@@ -76,7 +67,7 @@ impl Experiment for EqualUnderHog {
         let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
         let mut rng = bench.rng(18);
         let tables = bench.tables(TABLES, 12);
-        let mut todo: Vec<(LoadKind, Pattern)> = LOADS
+        let mut todo: Vec<(LoadKind, Pattern)> = turns::LOADS
             .into_iter()
             .flat_map(|load| Pattern::ALL.map(|pattern| (load, pattern)))
             .cycle()
@@ -136,7 +127,7 @@ fn rows(bench: &Bench, all: &[Said]) -> Result<Vec<Row>, Failure> {
             )?;
         }
     }
-    for load in LOADS {
+    for load in turns::LOADS {
         let share = alarms(&Figure::ALL, &|said| said.load == load);
         state(format!("of these, {load}"), share)?;
     }

@@ -5,7 +5,7 @@
 //! twenty times as long that shares no sample with it.
 
 use hopyard::assess::assess;
-use hopyard::measure::Sampler;
+use hopyard::measure::{Sampler, turns};
 use hopyard::model::{LoadKind, Peer, RunReport};
 use hopyard::store::Run;
 use rand_chacha::ChaCha8Rng;
@@ -15,7 +15,6 @@ use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::hog::{Hog, Pattern};
 use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS};
-use crate::v18_equal_under_hog::LOADS;
 
 pub(crate) struct PrintedCoverage;
 
@@ -52,7 +51,7 @@ impl Experiment for PrintedCoverage {
         let mut rows = Vec::new();
         for pattern in [None, Some(Pattern::RealTime)] {
             let mut tally = Tally::default();
-            for load in LOADS {
+            for load in turns::LOADS {
                 let when = pattern.map_or("left alone", Pattern::name);
                 hopyard::note(format_args!("V20: {load}, {when}"));
                 let _hog = pattern
