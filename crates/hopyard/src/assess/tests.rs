@@ -3,8 +3,7 @@
 mod made;
 mod steal;
 
-use made::compared;
-pub(crate) use made::{compared_over, measured, push, run};
+pub(crate) use made::{compared, compared_over, measured, push, run};
 
 use super::{assess, last_attempts};
 use crate::model::{CellStatus, Outcome, Rate, WarningCode, Way};

@@ -2,6 +2,7 @@
 
 mod cells;
 mod machine;
+mod turns;
 
 use super::base;
 use super::quantities::decides_width;
@@ -46,6 +47,10 @@ pub(super) fn all(
     warn(WarningCode::ForeignCpu, foreign_cpu(summary));
     warn(WarningCode::ForeignForks, foreign_forks(samples));
     warn(WarningCode::Steal, steal(summary));
+    warn(
+        WarningCode::DisturbedTurns,
+        turns::disturbed(cells, samples),
+    );
     warn(WarningCode::CpuUnknown, cpu_unknown(run, samples));
     warn(WarningCode::MissedWindows, missed_windows(samples));
     warn(WarningCode::Closure, closure(summary));

@@ -271,6 +271,8 @@ pub enum WarningCode {
     Steal,
     /// Samples have no figures of CPU time, because it is not known closely enough.
     CpuUnknown,
+    /// Cells are made of turns that something disturbed.
+    DisturbedTurns,
     /// /proc/stat does not add up: no split into user, system, softirq.
     Closure,
     /// Both ends ran on one CPU though nobody asked for it.
@@ -330,6 +332,7 @@ impl WarningCode {
         match self {
             Self::ForeignCpu => "CPU time of other processes",
             Self::ForeignForks => "processes started by others",
+            Self::DisturbedTurns => "disturbed turns",
             Self::Steal => "CPU time taken by the hypervisor",
             Self::Closure => "CPU times that do not add up",
             Self::SharedCpu => "both ends on one CPU",

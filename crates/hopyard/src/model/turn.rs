@@ -128,12 +128,22 @@ pub fn takes_another(round: u32, wanted: u32, fewest_quiet: usize) -> bool {
 /// those are depends on disturbances alone.
 #[must_use]
 pub fn kept<T>(all: Vec<T>, is_quiet: impl Fn(&T) -> bool) -> Vec<T> {
-    let quiet = all.iter().filter(|turn| is_quiet(turn)).count();
-    if quiet >= ENOUGH.max(all.len() / 8) {
+    if are_enough(all.iter().filter(|turn| is_quiet(turn)).count(), all.len()) {
         all.into_iter().filter(is_quiet).collect()
     } else {
         all
     }
+}
+
+/// Are there undisturbed turns enough to make figures of them alone?
+#[must_use]
+pub fn has_quiet_turns(turns: &[Turn]) -> bool {
+    let quiet = turns.iter().filter(|turn| turn.is_quiet()).count();
+    are_enough(quiet, turns.len())
+}
+
+fn are_enough(quiet: usize, all: usize) -> bool {
+    quiet >= ENOUGH.max(all / 8)
 }
 
 #[cfg(test)]

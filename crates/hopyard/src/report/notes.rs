@@ -170,6 +170,7 @@ fn about(code: WarningCode) -> &'static str {
         W::ForeignCpu
         | W::ForeignForks
         | W::Steal
+        | W::DisturbedTurns
         | W::MissedWindows
         | W::Closure
         | W::CpuAccounting

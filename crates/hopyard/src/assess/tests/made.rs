@@ -164,7 +164,7 @@ pub(crate) fn push(run: &mut Run, block: u32, attempt: u32, cell: usize, outcome
 }
 
 /// Eight blocks of the base with some spread, and of a second path `factor` times as fast.
-pub(super) fn compared(factor: f64) -> Run {
+pub(crate) fn compared(factor: f64) -> Run {
     compared_over(8, factor)
 }
 
