@@ -9,6 +9,7 @@ mod merge;
 mod own_lab;
 mod places;
 mod profile;
+mod quiet;
 mod search;
 mod timing;
 pub mod turns;
@@ -22,23 +23,20 @@ use self::beside::Beside;
 use self::counts::{Counts, Observed, assemble};
 use self::ends::Ends;
 pub use self::error::Error;
-use self::own_lab::{in_own_lab, until_dust_settles};
+use self::own_lab::in_own_lab;
 pub use self::places::{Places, places};
+pub use self::quiet::{IdleState, QuietCores};
 use crate::lab::{self, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
 use crate::load::{LoadSpec, least_load, pace_of};
 use crate::meter::{self, CpuMeter, Ours, devices};
-use crate::model::{Axes, Cell, CpuUse, Cpus, LoadKind, Measurement};
+use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::signals;
 use crate::units::ns;
 
 /// How long a flow may take to connect.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What the machine does with nothing to do is read over this span.
-const QUIET: Duration = Duration::from_millis(300);
-/// In so many windows at most: one that the hypervisor took nothing of ends it.
-const QUIET_WINDOWS: u32 = 3;
 /// How often a window that the machine missed is tried again.
 const AGAIN: u32 = 2;
 
@@ -57,53 +55,6 @@ pub struct Sampler {
     pub service_time: Duration,
     /// Self-timed work of a requester before each request, outside the round trip, for the same.
     pub pause: Duration,
-}
-
-/// CPUs' worth of time that the machine uses with nothing running but itself: between two bounds, which are one where the hypervisor
-/// took nothing while it was read.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct QuietCores {
-    /// It is no less.
-    pub least: f64,
-    /// It is no more.
-    pub most: f64,
-}
-
-impl QuietCores {
-    fn of(used: &CpuUse) -> Self {
-        let bounds = used.net();
-        let cores = |ns: f64| (ns / used.elapsed_ns).max(0.0);
-        Self {
-            least: cores(bounds.least_ns),
-            most: cores(bounds.most_ns),
-        }
-    }
-
-    /// Notes what the machine itself used of a window.
-    pub fn note_in(self, cpu: &mut CpuUse) {
-        cpu.baseline_ns = self.least * cpu.elapsed_ns;
-        let is_apart = self.most > self.least;
-        cpu.baseline_most_ns = is_apart.then_some(self.most * cpu.elapsed_ns);
-    }
-}
-
-/// So many, known exactly.
-impl From<f64> for QuietCores {
-    fn from(cores: f64) -> Self {
-        Self {
-            least: cores,
-            most: cores,
-        }
-    }
-}
-
-/// Shares of the machine's CPU time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct IdleState {
-    /// Used by other people's processes.
-    pub foreign_ratio: f64,
-    /// Taken by the hypervisor.
-    pub steal_ratio: f64,
 }
 
 impl Sampler {
@@ -289,45 +240,6 @@ impl Sampler {
             devices: devices::since(&after, &before),
             devices_ns: ended_ns.saturating_sub(began_ns),
             late_ns: timetable.lateness(began_ns, ended_ns),
-        })
-    }
-
-    /// What the machine uses with nothing running but itself: the window that the hypervisor took least of, of a few.
-    ///
-    /// # Errors
-    /// The meter fails, or the user wants to stop.
-    pub fn quiet_cores(&self) -> Result<QuietCores, Error> {
-        until_dust_settles()?;
-        let mut quietest = self.used_by_others()?;
-        for _ in 1..QUIET_WINDOWS {
-            if quietest.steal_ns <= 0.0 {
-                break;
-            }
-            let again = self.used_by_others()?;
-            if again.steal_ns < quietest.steal_ns {
-                quietest = again;
-            }
-        }
-        Ok(QuietCores::of(&quietest))
-    }
-
-    /// What the CPUs do in a window without a load of ours.
-    fn used_by_others(&self) -> Result<CpuUse, Error> {
-        let opened = self.meter.open(Ours::default())?;
-        wait_until(clock::monotonic_ns() + ns(QUIET))?;
-        Ok(self.meter.close(Ours::default())?.since(&opened))
-    }
-
-    /// What happens on the machine with no load of ours.
-    ///
-    /// # Errors
-    /// As [`Sampler::quiet_cores`].
-    pub fn idle_state(&self) -> Result<IdleState, Error> {
-        let used = self.used_by_others()?;
-        let machine = used.elapsed_ns * f64::from(used.cpus);
-        Ok(IdleState {
-            foreign_ratio: used.foreign_ns / machine,
-            steal_ratio: used.steal_ns / machine,
         })
     }
 

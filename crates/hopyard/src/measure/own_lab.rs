@@ -11,7 +11,7 @@ use crate::model::Cell;
 use crate::units::ns;
 
 /// The kernel takes down a lab's namespaces in the background for about so long; a thousand of them longer.
-const DUST: Duration = Duration::from_millis(100);
+pub(super) const DUST: Duration = Duration::from_millis(100);
 /// How often in that time to look whether it still does.
 const LOOKS: u32 = 4;
 /// Other people's may come and go for ever.

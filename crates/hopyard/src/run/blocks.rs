@@ -35,6 +35,8 @@ pub(super) struct Blocks<'a> {
     first: (u32, u32),
     /// Straight failures from the start, by cell; a cell that worked once is never given up.
     failures: Vec<Option<u32>>,
+    /// What the machine uses by itself, as closely as it was read so far: steal hides it in some blocks.
+    quiet: Option<QuietCores>,
 }
 
 /// What became of a block.
@@ -111,6 +113,7 @@ impl<'a> Blocks<'a> {
             samples,
             profiles,
             began: Instant::now(),
+            quiet: None,
         }
     }
 
@@ -184,7 +187,9 @@ impl<'a> Blocks<'a> {
         // What the quiet machine does is known of one and the same setting.
         self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
         let mut now = None;
-        let quiet = self.prepared.sampler.quiet_cores().map_err(stop)?;
+        let read = self.prepared.sampler.quiet_cores().map_err(stop)?;
+        let quiet = self.quiet.map_or(read, |known| known.closer(read));
+        self.quiet = Some(quiet);
         let mut visited = Visited::default();
         for group in groups {
             if self.out_of_time() {
