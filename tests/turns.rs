@@ -22,7 +22,14 @@ fn generation(paths: &[&str], load: LoadKind, rounds: u32) -> Vec<Result<Measure
     let cells: Vec<_> = cells.iter().collect();
     let mut order = ChaCha8Rng::seed_from_u64(1);
     let measured = sampler(100, 20)
-        .generation(&cells, rounds_of(rounds), 0.0, &mut order, None)
+        .generation(
+            &cells,
+            rounds_of(rounds),
+            0.0,
+            &mut order,
+            None,
+            &mut turns::Labs::default(),
+        )
         .unwrap();
     measured
         .into_iter()
@@ -97,7 +104,14 @@ fn a_cell_that_fails_leaves_the_others() {
     let cells = [&wrong, &sound];
     let mut order = ChaCha8Rng::seed_from_u64(1);
     let measured = sampler(100, 20)
-        .generation(&cells, rounds_of(4), 0.0, &mut order, None)
+        .generation(
+            &cells,
+            rounds_of(4),
+            0.0,
+            &mut order,
+            None,
+            &mut turns::Labs::default(),
+        )
         .unwrap();
     let why = measured[0]
         .as_ref()
@@ -112,6 +126,73 @@ fn a_cell_that_fails_leaves_the_others() {
         "{:?}",
         measured[1]
     );
+}
+
+/// The loads of a path follow one another in one lab, and each proves its way by its own traffic.
+#[test]
+fn loads_follow_one_another_in_the_same_labs() {
+    let _beside = beside();
+    let mut labs = turns::Labs::default();
+    let mut order = ChaCha8Rng::seed_from_u64(1);
+    for load in [
+        LoadKind::TcpStream,
+        LoadKind::UdpRr,
+        LoadKind::TcpCrr,
+        LoadKind::TcpRr,
+    ] {
+        let cells = ["veth", "bridge"].map(|path| cell(path, Peer::Local, load, &[]));
+        let cells: Vec<_> = cells.iter().collect();
+        let measured = sampler(100, 20)
+            .generation(&cells, rounds_of(4), 0.0, &mut order, None, &mut labs)
+            .unwrap();
+        for measured in measured {
+            let measured =
+                measured.unwrap_or_else(|why| panic!("{load}: {}", hopyard::chain(&why)));
+            assert!(measured.way.proved, "{load}: {:?}", measured.way.problems);
+        }
+        assert_eq!(labs.len(), 2, "{load}");
+    }
+    // A lab is there for those cells alone that need it.
+    let other = cell("macvlan", Peer::Local, LoadKind::UdpRr, &[]);
+    let measured =
+        sampler(100, 20).generation(&[&other], rounds_of(4), 0.0, &mut order, None, &mut labs);
+    assert!(measured.unwrap()[0].is_ok());
+    assert_eq!(labs.len(), 1);
+}
+
+/// Twice the time would be needed for all rounds: there are fewer in each block then, and as many blocks as verdicts need.
+#[test]
+fn a_time_limit_is_shared_by_the_blocks_that_verdicts_need() {
+    let _alone = alone();
+    let room = Room::new();
+    let out = room.name("run");
+    let report = run(&[
+        "run",
+        "--paths",
+        "veth,bridge,macvlan,veth-route",
+        "--loads",
+        "tcp_stream,tcp_rr,udp_rr",
+        "--window",
+        "300ms",
+        "--time-limit",
+        "24s",
+        "--json",
+        "--out",
+        &out,
+    ])
+    .exits(0)
+    .json();
+    assert!(
+        report["run"]["blocks"].as_u64() >= Some(8),
+        "{}",
+        report["run"]
+    );
+    let taken = report["run"]["turns"]["taken"].as_u64().unwrap();
+    assert!(
+        taken < 8 * 12 * 12,
+        "{taken} turns are what the window asks for"
+    );
+    assert!(report["run"]["measured_s"].as_f64().unwrap() < 26.0);
 }
 
 /// Another process on the CPUs is told by its own CPU time, turn by turn, and those turns are taken again.

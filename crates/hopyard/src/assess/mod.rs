@@ -14,6 +14,7 @@ mod recommend;
 mod rounds;
 mod settling;
 mod simulation;
+mod so_far;
 #[cfg(test)]
 pub(crate) mod tests;
 mod verdicts;
@@ -35,6 +36,7 @@ pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
 pub use rounds::rounds_worth;
 pub(crate) use settling::time_s as settling_time_s;
 pub use simulation::{Bursts, TurnsSetup, simulate_turns};
+pub use so_far::{SoFar, so_far};
 
 /// Makes the whole document of a run, with a recommendation for who asked for the run.
 #[must_use]
@@ -155,20 +157,8 @@ pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
 /// rising order; what could not be compared yet has none and comes as infinite.
 #[must_use]
 pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
-    let mut cells = cells::assess(header, samples);
-    let contrasts = offloads::contrasts(header);
-    verdicts::fill(header, samples, &mut cells, &contrasts, true);
-    let mut all = Vec::new();
-    for (index, (cell, planned)) in cells.iter().zip(&header.cells).enumerate() {
-        if planned.unsupported.is_some() || base::base_of(header, index).is_none() {
-            continue;
-        }
-        for name in [main_figure(cell.load, &cell.axes), cost(cell.load)] {
-            let verdict = cell.verdicts.get(name);
-            let smallest = verdict.and_then(|verdict| verdict.smallest_detectable);
-            all.push(smallest.unwrap_or(f64::INFINITY));
-        }
-    }
+    let compared = so_far(header, samples);
+    let mut all: Vec<f64> = compared.iter().flat_map(SoFar::detectable).collect();
     all.sort_unstable_by(f64::total_cmp);
     all
 }

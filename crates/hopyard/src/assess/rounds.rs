@@ -92,10 +92,12 @@ pub fn rounds_worth(
             spreads.extend(stats::spread(&generations));
         }
     }
-    let mean = |of: fn(&Spread) -> f64| stats::mean(&spreads.iter().map(of).collect::<Vec<_>>());
+    // A comparison or two vary by much more than the others: those of switches that are programs.
+    let middle =
+        |of: fn(&Spread) -> f64| stats::hodges_lehmann(&spreads.iter().map(of).collect::<Vec<_>>());
     let pooled = Spread {
-        within: mean(|spread| spread.within)?,
-        between: mean(|spread| spread.between)?,
+        within: middle(|spread| spread.within)?,
+        between: middle(|spread| spread.between)?,
     };
     Some(pooled.rounds(generation_cost, 1.0))
 }

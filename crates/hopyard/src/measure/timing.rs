@@ -39,7 +39,7 @@ impl Sampler {
     }
 
     /// A lab and its workers come and go.
-    pub(super) fn around(cell: &Cell) -> Duration {
+    pub fn around(cell: &Cell) -> Duration {
         /// Building, starting, taking down: as measured on two virtual CPUs.
         const AROUND: Duration = Duration::from_millis(70);
         /// A port comes and goes, with the grace periods that the kernel waits for.

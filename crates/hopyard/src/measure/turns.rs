@@ -4,19 +4,23 @@
 //! connections keep is replicated by the next generation, which makes them anew.
 
 mod conclusion;
+mod labs;
 mod round;
 mod standing;
 mod variants;
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rand::Rng;
 use rand::seq::SliceRandom;
 
+pub use self::labs::Labs;
 use self::round::Lengths;
 use self::standing::{Place, Standing, interrupts_only};
 use self::variants::{Variant, variants};
 use super::{Error, QuietCores, Sampler};
+use crate::lab::paths::Need;
 use crate::lab::{self, Lab};
 use crate::model::{Cell, CpuAccounting, LoadKind, Measurement, Rate, takes_another};
 use crate::settings::Host;
@@ -36,8 +40,10 @@ pub const LOADS: [LoadKind; 6] = [
     LoadKind::UdpRr,
 ];
 
-/// Traffic of the first round, which counts for nothing: what connections learn at their beginning.
-const FIRST: Duration = Duration::from_millis(25);
+/// A turn of the first round, which counts for nothing (what connections learn at their beginning), with all that goes with it.
+const FIRST: Duration = Duration::from_millis(30);
+/// Workers start, connect and end. Measured on two virtual CPUs.
+const ENDS: Duration = Duration::from_millis(12);
 /// A turn with all that goes with it, roughly.
 const EACH: Duration = Duration::from_micros(35_500);
 
@@ -51,7 +57,8 @@ pub fn takes_turns(cell: &Cell) -> bool {
     let is_plain = axes.search.is_none() && axes.start.is_none() && axes.scheduler.is_none();
     // What waits before a slow wire when a turn ends would run into the turns of others.
     let is_drained = axes.rate_bps.is_none_or(|Rate(limit)| limit.is_none());
-    let on_this_kernel = lab::path(&cell.path).is_ok_and(|path| path.extra_time().is_zero());
+    let on_this_kernel =
+        lab::path(&cell.path).is_ok_and(|path| !path.needs().contains(&Need::Guest));
     pauses && is_small && is_plain && is_drained && on_this_kernel
 }
 
@@ -95,21 +102,22 @@ impl Sampler {
         self.meter.accounting() == CpuAccounting::IdleClock
     }
 
-    /// What a generation of some cells costs beyond its rounds, in rounds.
+    /// What a generation of some cells costs beyond its rounds, in rounds. Labs are there already.
     #[must_use]
     pub fn generation_cost(cells: &[&Cell]) -> f64 {
-        let around: Duration = cells.iter().map(|cell| Self::around(cell) + FIRST).sum();
+        let around: Duration = cells.iter().map(|_| ENDS + FIRST).sum();
         let round = EACH * u32::try_from(cells.len()).unwrap_or(u32::MAX);
         around.as_secs_f64() / round.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// How long one sample of a cell takes by turns, roughly.
+    /// How long a generation of some cells takes in labs that stand, roughly.
     #[must_use]
-    pub fn turns_estimate(&self, cell: &Cell) -> Duration {
-        Self::around(cell) + FIRST + EACH * rounds(self.window)
+    pub fn generation_estimate(cells: &[&Cell], rounds: u32) -> Duration {
+        let each = |_| ENDS + FIRST + EACH * rounds;
+        cells.iter().map(each).sum()
     }
 
-    /// Measures cells by turns in so many rounds, in labs of their own that stand side by side; fewer, but one at least, where
+    /// Measures cells by turns in so many rounds, in `labs` that stand side by side, of which those that are missing are made; fewer, but one at least, where
     /// a deadline comes first. The order of the results is that of the cells. Where they are of two settings, `host` is
     /// switched before the labs of each are made and before their turns of each round.
     ///
@@ -122,8 +130,10 @@ impl Sampler {
         quiet: impl Into<QuietCores>,
         order: &mut impl Rng,
         mut host: Option<&mut Host>,
+        labs: &mut Labs,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
         let quiet = quiet.into();
+        labs.keep_for(cells);
         let mut variants = variants(cells);
         variants.shuffle(order);
         let mut places: Vec<Place<'_>> = cells.iter().map(|_| Err(Error::Interrupted)).collect();
@@ -131,7 +141,7 @@ impl Sampler {
             variant.switch(host.as_deref_mut(), &places)?;
             for &at in &variant.cells {
                 let cell = cells[at];
-                let standing = self.build(cell).and_then(|lab| self.stand(cell, lab));
+                let standing = labs.for_cell(cell).and_then(|lab| self.stand(cell, lab));
                 places[at] = interrupts_only(standing)?;
             }
         }
@@ -153,7 +163,7 @@ impl Sampler {
         let cells: Vec<&Cell> = labs.iter().map(|(cell, _)| *cell).collect();
         let mut places: Vec<Place<'_>> = Vec::with_capacity(labs.len());
         for (cell, lab) in labs {
-            places.push(interrupts_only(self.stand(cell, lab))?);
+            places.push(interrupts_only(self.stand(cell, Rc::new(lab)))?);
         }
         self.take_turns(places, variants(&cells), rounds, quiet, order, None)
     }

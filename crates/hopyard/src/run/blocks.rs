@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use self::order::{order, ordered};
 use super::groups::Group;
 use super::{Error, Observer, Prepared, resume};
-use crate::measure::turns::Rounds;
+use crate::measure::turns::{Labs, Rounds};
 use crate::measure::{self, QuietCores};
 use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample, Setting};
 use crate::store::{End, Record};
@@ -133,7 +133,7 @@ impl<'a> Blocks<'a> {
                     self.tell_what_can_be_seen(block, observer);
                 }
             }
-            if self.next_block_is_too_late(block - self.first.0) {
+            if self.next_block_is_too_late(block) {
                 return Ok(End::TimeLimit);
             }
             match self.undisturbed(block, record, observer) {
@@ -184,6 +184,8 @@ impl<'a> Blocks<'a> {
         let mut order = order(self.prepared.header.seed, block, attempt);
         let groups = ordered(self.prepared.groups.clone(), &mut order);
         let of: usize = groups.iter().map(|group| group.cells.len()).sum();
+        let groups = self.with_rounds(groups);
+        let block_end = self.block_end(block);
         // What the quiet machine does is known of one and the same setting.
         self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
         let mut now = None;
@@ -191,7 +193,8 @@ impl<'a> Blocks<'a> {
         let quiet = self.quiet.map_or(read, |known| known.closer(read));
         self.quiet = Some(quiet);
         let mut visited = Visited::default();
-        for group in groups {
+        let mut labs = Labs::default();
+        for (at, (group, rounds)) in groups.iter().enumerate() {
             if self.out_of_time() {
                 return Err(Stop::End(End::TimeLimit));
             }
@@ -199,11 +202,15 @@ impl<'a> Blocks<'a> {
                 self.switch(group.setting)?;
                 now = group.setting;
             }
-            let first = &self.prepared.header.cells[group.cells[0]].cell;
+            let first = self.cell(group.cells[0]);
             observer.measuring(block, visited.done, of, first);
             let started = self.offset + self.began.elapsed();
             let outcomes = if group.takes_turns {
-                self.generation(&group, block, quiet, &mut order, observer)?
+                let rounds = Rounds {
+                    wanted: *rounds,
+                    deadline: self.group_end(block_end, &groups[at..]),
+                };
+                self.generation(group, rounds, &mut labs, (quiet, &mut order), observer)?
             } else {
                 let index = group.cells[0];
                 vec![(index, self.measure(index, quiet, observer)?)]
@@ -247,6 +254,10 @@ impl<'a> Blocks<'a> {
         }
     }
 
+    fn cell(&self, index: usize) -> &'a Cell {
+        &self.prepared.header.cells[index].cell
+    }
+
     fn is_hopeless(&self, index: usize) -> bool {
         self.failures[index].is_some_and(|n| n >= HOPELESS)
     }
@@ -255,31 +266,31 @@ impl<'a> Blocks<'a> {
     fn generation(
         &mut self,
         group: &Group,
-        block: u32,
-        quiet: QuietCores,
-        order: &mut ChaCha8Rng,
+        rounds: Rounds,
+        labs: &mut Labs,
+        (quiet, order): (QuietCores, &mut ChaCha8Rng),
         observer: &mut dyn Observer,
     ) -> Result<Vec<CellOutcome>, Stop> {
         // Else it was done before.
         let is_switched = group.setting.is_none();
-        let group = &group.cells;
-        let (hopeless, tried): (Vec<usize>, Vec<usize>) =
-            group.iter().partition(|cell| self.is_hopeless(**cell));
-        let all = &self.prepared.header.cells;
-        let cells: Vec<&Cell> = tried.iter().map(|cell| &all[*cell].cell).collect();
-        let rounds = Rounds {
-            wanted: self.rounds(group, &cells),
-            deadline: self.fair_end(block, &cells),
-        };
+        let (hopeless, tried): (Vec<usize>, Vec<usize>) = group
+            .cells
+            .iter()
+            .partition(|cell| self.is_hopeless(**cell));
+        let cells: Vec<&Cell> = tried.iter().map(|cell| self.cell(*cell)).collect();
         let mut host = self.prepared.host.borrow_mut();
+        if host.is_some() {
+            // A lab is made under the setting that it is measured under.
+            *labs = Labs::default();
+        }
         let host = host.as_mut().filter(|_| is_switched);
         let measured = self
             .prepared
             .sampler
-            .generation(&cells, rounds, quiet, order, host)
+            .generation(&cells, rounds, quiet, order, host, labs)
             .map_err(stop)?;
         let measured: Vec<_> = tried.into_iter().zip(measured).collect();
-        let mut outcomes = Vec::with_capacity(group.len());
+        let mut outcomes = Vec::with_capacity(group.cells.len());
         for (cell, outcome) in measured {
             outcomes.push((cell, self.note(cell, outcome, observer)?));
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::measure::turns::{MOST_CELLS, takes_turns};
-use crate::model::{Cell, Setting, SwitchedBetween};
+use crate::model::{Cell, Peer, Setting, SwitchedBetween};
 use crate::store::{Header, PlannedCell};
 
 /// Cells that are visited together.
@@ -17,6 +17,8 @@ pub(super) struct Group {
     /// The setting that all of them are measured under. `None` where there are no settings, and where there are cells of both:
     /// they are switched between turns.
     pub(super) setting: Option<Setting>,
+    /// Whom all of them talk to.
+    pub(super) peer: Peer,
 }
 
 /// The groups of a run: cells of one load and peer are what is compared. Cells that cannot be built are in none.
@@ -37,6 +39,7 @@ fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group>
                 cells: vec![index],
                 takes_turns,
                 setting: cells[index].cell.axes.setting,
+                peer: cells[index].cell.peer,
             }));
             continue;
         }
@@ -56,6 +59,7 @@ fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group>
                 cells: unit,
                 takes_turns,
                 setting: cell.axes.setting.filter(|_| !together),
+                peer: cell.peer,
             }),
         }
     }
@@ -89,7 +93,7 @@ fn units(cells: &[PlannedCell], together: bool) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Axes, Cell, LoadKind, Peer};
+    use crate::model::{Axes, Cell, LoadKind};
 
     fn planned(path: &str, load: LoadKind) -> PlannedCell {
         let cell = Cell {

@@ -1,6 +1,7 @@
 //! The orchestrator: carries a plan out, block by block, and stores what comes of it.
 
 mod blocks;
+mod estimate;
 mod groups;
 mod resume;
 mod survey;
@@ -13,17 +14,17 @@ use std::time::Duration;
 pub use resume::{check_machine, resume};
 
 use crate::assess;
-use crate::lab;
+use crate::lab::{self, LabKey};
 use crate::measure::{self, Sampler, turns};
 use crate::meter;
 use crate::model::{Cell, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween};
-use crate::plan::{self, Expanded, FOR_A_VERDICT, Plan};
+use crate::plan::{self, Expanded, Plan};
 use crate::settings::Host;
 use crate::signals;
 use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
 
 pub use survey::survey_offloads;
-use tried::{LabKey, LoopKey, ceilings, try_labs};
+use tried::{LoopKey, ceilings, try_labs};
 
 /// What can end a run before it begins, or in the middle.
 #[derive(Debug, thiserror::Error)]
@@ -236,57 +237,6 @@ fn id(started: &jiff::Timestamp, plan: &str) -> String {
 }
 
 impl Prepared {
-    /// How long a block takes, roughly.
-    #[must_use]
-    pub fn block_estimate(&self) -> Duration {
-        let cells = self.header.cells.iter();
-        let measuring: Duration = cells
-            .filter(|c| c.unsupported.is_none())
-            .map(|c| {
-                let extra = lab::path(&c.cell.path).map(lab::Path::extra_time);
-                let extra = extra.unwrap_or_default();
-                let takes_turns = self.header.turn_ns.is_some() && turns::takes_turns(&c.cell);
-                let mut each = extra
-                    + if takes_turns {
-                        self.sampler.turns_estimate(&c.cell)
-                    } else {
-                        self.sampler.estimate(&c.cell)
-                    };
-                if self.header.profile {
-                    each += self.sampler.profile_estimate(&c.cell) + extra;
-                }
-                each
-            })
-            .sum();
-        measuring + self.switching_estimate()
-    }
-
-    /// How long the switches of a block from one setting to the other take, roughly.
-    fn switching_estimate(&self) -> Duration {
-        let Some(settings) = &self.header.settings else {
-            return Duration::ZERO;
-        };
-        let switches = |group: &groups::Group| {
-            if group.setting.is_none() && group.takes_turns {
-                2 * (turns::rounds(self.sampler.window) + 2)
-            } else {
-                0
-            }
-        };
-        // And before each half of the block.
-        let count = 3 + self.groups.iter().map(switches).sum::<u32>();
-        Duration::from_secs_f64(settings.switch_s).saturating_mul(count)
-    }
-
-    /// How long all that is still to be measured takes at most, roughly.
-    #[must_use]
-    pub fn estimate(&self) -> Duration {
-        let before = self.before.as_ref();
-        let done = before.map_or(0, |before| resume::place(&self.header, &before.samples).0);
-        let all = self.block_estimate() * self.header.blocks_max.saturating_sub(done);
-        self.time_limit().map_or(all, |limit| limit.min(all))
-    }
-
     /// Fewest and most blocks.
     fn blocks(&self) -> plan::Blocks {
         plan::Blocks {
@@ -368,26 +318,11 @@ impl Prepared {
     ) -> Result<End, Error> {
         let block = self.block_estimate();
         observer.planned(self.header.cells.len(), self.blocks(), block);
-        self.warn_of_the_limit(block, observer);
+        self.warn_of_the_limit(observer);
         let outcome = blocks::Blocks::new(self, samples, profiles).run(record, observer);
         observer.finished();
         let end = outcome?;
         record.finish(end)?;
         Ok(end)
-    }
-
-    fn warn_of_the_limit(&self, block: Duration, observer: &mut dyn Observer) {
-        let Some(limit) = self.time_limit() else {
-            return;
-        };
-        let wanted = self.header.blocks_min.min(FOR_A_VERDICT);
-        if block * wanted > limit {
-            observer.note(&format!(
-                "{wanted} blocks take about {}, more than the time limit of {}: expect fewer blocks \
-                 and no verdicts",
-                crate::units::show_duration(block * wanted),
-                crate::units::show_duration(limit)
-            ));
-        }
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::groups::of_run;
-use super::{Error, LabKey, Prepared, try_labs};
+use super::{Error, Prepared, try_labs};
+use crate::lab::LabKey;
 use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::{Cell, Environment, ProfileWindow, Sample, Settings};

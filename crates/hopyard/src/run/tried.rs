@@ -4,28 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::Error;
-use crate::lab::{self, Lab};
+use crate::lab::{self, Lab, LabKey};
 use crate::measure::{self, Sampler};
-use crate::model::{Axes, Cell, LoadKind, Peer};
+use crate::model::{Axes, Cell, LoadKind};
 use crate::signals;
-
-/// What decides whether a lab can be built: cells with the same key have the same lab.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct LabKey {
-    path: String,
-    peer: Peer,
-    axes: Axes,
-}
-
-impl LabKey {
-    pub(super) fn of(cell: &Cell) -> Self {
-        Self {
-            path: cell.path.clone(),
-            peer: cell.peer,
-            axes: cell.axes.of_lab(),
-        }
-    }
-}
 
 /// What decides the generator's ceiling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

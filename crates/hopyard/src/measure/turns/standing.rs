@@ -1,5 +1,7 @@
 //! Labs that stand side by side, each with connected ends.
 
+use std::rc::Rc;
+
 use super::round::Taken;
 use crate::lab::{self, Lab};
 use crate::measure::beside::Beside;
@@ -13,7 +15,7 @@ pub(super) struct Standing<'a> {
     pub(super) cell: &'a Cell,
     /// Before the lab: fields are dropped in this order, and a lab's control group cannot go while processes are in it.
     pub(super) ends: Ends,
-    pub(super) lab: Lab,
+    pub(super) lab: Rc<Lab>,
     /// Of the load and of switches that are programs.
     pub(super) pids: Vec<u32>,
     pub(super) devices: Vec<DeviceCount>,
@@ -25,13 +27,8 @@ pub(super) struct Standing<'a> {
 pub(super) type Place<'a> = Result<Standing<'a>, Error>;
 
 impl Sampler {
-    pub(super) fn build(&self, cell: &Cell) -> Result<Lab, Error> {
-        let path = lab::path(&cell.path).map_err(lab::Error::from)?;
-        Ok(Lab::build(path, cell.peer, &cell.axes)?)
-    }
-
     /// Connects the ends of a cell's lab.
-    pub(super) fn stand<'a>(&self, cell: &'a Cell, lab: Lab) -> Place<'a> {
+    pub(super) fn stand<'a>(&self, cell: &'a Cell, lab: Rc<Lab>) -> Place<'a> {
         let ends = self.ends(&lab, cell)?;
         let mut pids = lab.daemons();
         pids.extend(ends.pids());

@@ -4,17 +4,19 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::model::Setting;
 use crate::run::groups::Group;
 
-/// Groups in random order; those of one setting after each other, the settings in random order too.
+/// Groups in random order; those of one setting after each other, and of these those of one peer, which share labs. Settings
+/// and peers are in random order too.
 pub(super) fn ordered(mut groups: Vec<Group>, order: &mut ChaCha8Rng) -> Vec<Group> {
     groups.shuffle(order);
-    let mut settings: Vec<Option<Setting>> = groups.iter().map(|group| group.setting).collect();
-    settings.sort_unstable();
-    settings.dedup();
-    settings.shuffle(order);
-    groups.sort_by_key(|group| settings.iter().position(|s| *s == group.setting));
+    let drawn = groups.clone();
+    let first_with = |same: &dyn Fn(&Group) -> bool| drawn.iter().position(same);
+    groups.sort_by_key(|group| {
+        let of_setting = first_with(&|other| other.setting == group.setting);
+        let of_peer = first_with(&|other| other.peer == group.peer);
+        (of_setting, of_peer)
+    });
     groups
 }
 

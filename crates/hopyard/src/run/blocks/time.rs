@@ -1,4 +1,5 @@
-//! How the time of a run is shared between its blocks, and that of a block between its rounds.
+//! How the time of a run is shared between its blocks, that of a block between its groups, and that of a group between labs
+//! and rounds.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +9,25 @@ use crate::measure::Sampler;
 use crate::measure::turns;
 use crate::model::Cell;
 use crate::plan::FOR_A_VERDICT;
+use crate::run::groups::Group;
+
+/// Of a time limit, what the last block may use: the rest is for taking its labs down.
+const OF_LIMIT: f64 = 0.97;
 
 impl Blocks<'_> {
-    /// Would another block, taking as long as those done just now, end after the limit?
-    pub(super) fn next_block_is_too_late(&self, done: u32) -> bool {
-        let Some(limit) = self.prepared.time_limit() else {
+    /// Is there no time for another block? Those that verdicts need are made as short as they can be, so one of them fits if
+    /// the shortest does; another fits where it may take as long as those before it.
+    pub(super) fn next_block_is_too_late(&self, block: u32) -> bool {
+        let (Some(limit), done) = (self.prepared.time_limit(), block - self.first.0) else {
             return false;
         };
         let spent = self.began.elapsed();
-        done > 0 && spent + spent / done > limit
+        let next = if block < self.needed() {
+            self.prepared.shortest_block()
+        } else {
+            spent / done.max(1)
+        };
+        done > 0 && spent + next > limit
     }
 
     pub(super) fn out_of_time(&self) -> bool {
@@ -25,44 +36,102 @@ impl Blocks<'_> {
             .is_some_and(|limit| self.began.elapsed() > limit)
     }
 
-    /// How many rounds the next generation of a group is to have: as many as the window that was asked for has, until its
-    /// samples tell how to share the time between rounds and generations. Then as many as serve best, within a factor of
-    /// what was asked for.
-    pub(super) fn rounds(&self, group: &[usize], cells: &[&Cell]) -> u32 {
-        let asked = self.rounds_in_time(turns::rounds(self.prepared.sampler.window));
-        let cost = Sampler::generation_cost(cells);
-        let samples = last_attempts(self.samples);
-        let worth = assess::rounds_worth(&self.prepared.header, &samples, group, cost);
-        turns::chosen_rounds(asked, worth)
+    /// When a block is to end, so that each of those that verdicts need has as much of the time that is left.
+    pub(super) fn block_end(&self, block: u32) -> Option<Instant> {
+        let limit = self.prepared.time_limit()?.mul_f64(OF_LIMIT);
+        let left = limit.saturating_sub(self.began.elapsed());
+        let blocks = self.needed().saturating_sub(block).max(1);
+        Some(Instant::now() + left / blocks)
     }
 
-    /// When the next generation of some cells is to end, so that the blocks that verdicts need fit into the time limit:
-    /// rounds are taken again only for as long as that leaves time.
-    pub(super) fn fair_end(&self, block: u32, cells: &[&Cell]) -> Option<Instant> {
-        /// The rest is for reading the quiet machine, and for labs that take longer than most.
-        const OF_TURNS: f64 = 0.8;
-        let limit = self.prepared.time_limit()?;
-        let left = limit.saturating_sub(self.began.elapsed()).mul_f64(OF_TURNS);
-        let needed = self.prepared.header.blocks_min.min(FOR_A_VERDICT);
-        let blocks = needed.saturating_sub(block).max(1);
-        let own: Duration = cells
-            .iter()
-            .map(|cell| self.prepared.sampler.turns_estimate(cell))
-            .sum();
-        let all = (self.prepared.block_estimate() * blocks).max(own);
-        let share = own.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE);
-        Some(Instant::now() + left.mul_f64(share.min(1.0)))
+    /// When the first of some groups is to end, so that all of them end with the block. Each has as much of the time that is
+    /// left as it takes of the time that all of them take.
+    pub(super) fn group_end(
+        &self,
+        block_end: Option<Instant>,
+        groups: &[(Group, u32)],
+    ) -> Option<Instant> {
+        let now = Instant::now();
+        let left = block_end?.saturating_duration_since(now);
+        let each = |(group, rounds): &(Group, u32)| self.estimate(group, *rounds).as_secs_f64();
+        let all: f64 = groups.iter().map(each).sum();
+        let own = groups.first().map_or(0.0, each);
+        Some(now + left.mul_f64(own / all.max(f64::MIN_POSITIVE)))
     }
 
-    /// As many rounds as were asked for, fewer where the blocks that verdicts need would not fit into the time limit.
-    fn rounds_in_time(&self, asked: u32) -> u32 {
-        let Some(limit) = self.prepared.time_limit() else {
-            return asked;
+    /// How long a group takes where nothing is disturbed, roughly.
+    fn estimate(&self, group: &Group, rounds: u32) -> Duration {
+        let sampler = &self.prepared.sampler;
+        let cells = group.cells.iter().map(|cell| self.cell(*cell));
+        if group.takes_turns {
+            let cells: Vec<&Cell> = cells.collect();
+            Sampler::generation_estimate(&cells, rounds)
+        } else {
+            cells.map(|cell| sampler.estimate(cell)).sum()
+        }
+    }
+
+    /// How many rounds the next generations of some groups are to have: as many as the window that was asked for has, until
+    /// samples tell better. Where the time limit leaves room for no more blocks than verdicts need, groups in which more
+    /// cells are near to their base get more of it; else rounds and generations share the time as serves best, within a factor
+    /// of what was asked for.
+    ///
+    /// What earlier generations showed decides about the rounds of a later one, and never about the number of generations:
+    /// each is expected to show the same ratio, however many rounds it has, and all of them count alike.
+    pub(super) fn with_rounds(&self, groups: Vec<Group>) -> Vec<(Group, u32)> {
+        let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
+        let asked = turns::rounds(self.prepared.sampler.window);
+        let worth = |group: &Group| {
+            let cells: Vec<&Cell> = group.cells.iter().map(|cell| self.cell(*cell)).collect();
+            let cost = Sampler::generation_cost(&cells);
+            assess::rounds_worth(header, &samples, &group.cells, cost)
         };
-        let blocks = self.prepared.header.blocks_min.min(FOR_A_VERDICT);
-        let wanted = (self.prepared.block_estimate() * blocks).as_secs_f64();
-        let share = (limit.as_secs_f64() / wanted).min(1.0);
-        let fitting = (f64::from(asked) * share) as u32;
-        fitting.max(asked.min(*turns::ROUNDS.start()))
+        let far: Option<Vec<usize>> = self.is_short_of_time().then(|| {
+            let compared = assess::so_far(header, &samples).into_iter();
+            let far = compared.filter(assess::SoFar::is_far);
+            far.map(|one| one.cell).collect()
+        });
+        let rounds = |group: &Group| match &far {
+            Some(far) => Some(f64::from(asked) * need(&group.cells, far)),
+            None => worth(group),
+        };
+        let with = |group: Group| {
+            let rounds = turns::chosen_rounds(asked, rounds(&group));
+            (group, rounds)
+        };
+        groups.into_iter().map(with).collect()
+    }
+
+    /// Do the blocks that verdicts need take all the time there is?
+    fn is_short_of_time(&self) -> bool {
+        let wanted = self.prepared.block_estimate() * self.needed();
+        self.prepared
+            .time_limit()
+            .is_some_and(|limit| wanted > limit)
+    }
+
+    /// The blocks that verdicts need, of those that were asked for.
+    fn needed(&self) -> u32 {
+        self.prepared.header.blocks_min.min(FOR_A_VERDICT)
+    }
+}
+
+/// By how much more rounds than it was asked for a group needs, by which cells are far from their base: those show so in a few
+/// rounds. From half as many where all are, to twice as many where none is.
+fn need(cells: &[usize], far: &[usize]) -> f64 {
+    let near = cells.iter().filter(|cell| !far.contains(cell)).count();
+    let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    0.5 + 1.5 * count(near) / count(cells.len().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::need;
+
+    #[test]
+    fn rounds_go_where_cells_are_near_to_their_base() {
+        assert!((need(&[4, 7], &[7, 4, 1]) - 0.5).abs() < 1e-9);
+        assert!((need(&[4, 7], &[]) - 2.0).abs() < 1e-9);
+        assert!((need(&[4, 7], &[7]) - 1.25).abs() < 1e-9);
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{AXES, Containers, OTHERS, axis};
+use crate::model::{AXES, Containers, OTHERS, Peer, axis};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
 const OF_THE_TRAFFIC: [&str; 11] = [
