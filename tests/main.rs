@@ -45,6 +45,7 @@ mod ovs_failures;
 mod packages;
 mod pipes;
 mod profile;
+mod progress;
 mod protocol;
 mod recommendation;
 mod requests;

@@ -1,8 +1,7 @@
 //! Readers that have seen enough, and files that take nothing more.
 
 use std::fs::File;
-use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::support::beside;
 use crate::support::cli::{PROGRAM, Running, hopyard};
@@ -130,32 +129,6 @@ fn results_of_a_piped_run_carry_no_progress() {
         }
         assert!(!said.stdout.contains("hopyard: "), "{said}");
     }
-}
-
-#[test]
-fn progress_is_for_terminals() {
-    let _beside = beside();
-    let room = Room::new();
-    let out = room.name("run");
-    // `script` (util-linux) gives the program a terminal.
-    let line =
-        format!("{PROGRAM} run --paths veth --loads tcp_rr --blocks 2 --window 100ms --out {out}");
-    let mut child = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .env("TERM", "xterm")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("script (util-linux) runs");
-    let mut text = Vec::new();
-    child.stdout.take().unwrap().read_to_end(&mut text).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    let text = String::from_utf8_lossy(&text);
-    assert!(
-        text.contains("block 2 of 2, cell 1 of 1: veth/local/tcp_rr"),
-        "{text}"
-    );
-    assert!(text.contains("elapsed") && text.contains("to go"), "{text}");
 }
 
 #[test]

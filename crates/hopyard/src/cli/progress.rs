@@ -1,22 +1,33 @@
-//! How it goes, on a terminal only.
+//! How it goes, on a terminal only: what the comparisons say so far, and where the run is.
+
+mod table;
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use console::Term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::assess::SoFar;
 use crate::model::Cell;
 use crate::plain;
 use crate::plan::Blocks;
 use crate::run::Observer;
+use crate::store::Header;
 use crate::units::{counted, show_duration};
 
-/// A line that shows block, cell, elapsed and remaining time.
+/// Columns of the bar.
+const BAR: usize = 24;
+
+/// A table of what is compared, and a line that shows block, cell, elapsed and remaining time. It is drawn where nothing is
+/// measured, and at no other time.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     blocks: Option<Blocks>,
     block: Duration,
     began: Instant,
+    /// Measuring ends after it.
+    limit: Option<Duration>,
 }
 
 impl Progress {
@@ -26,6 +37,7 @@ impl Progress {
             blocks: None,
             block: Duration::ZERO,
             began: Instant::now(),
+            limit: None,
         }
     }
 
@@ -45,7 +57,10 @@ impl Progress {
         } else {
             self.block.as_secs_f64()
         };
-        Duration::from_secs_f64((per_block * (f64::from(min) - passed)).max(0.0))
+        let left = Duration::from_secs_f64((per_block * (f64::from(min) - passed)).max(0.0));
+        self.limit.map_or(left, |limit| {
+            left.min(limit.saturating_sub(self.began.elapsed()))
+        })
     }
 }
 
@@ -65,12 +80,31 @@ impl Observer for Progress {
         self.block = block;
         self.began = Instant::now();
         if std::io::stderr().is_terminal() {
-            let bar = ProgressBar::new(1);
-            if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
+            // Every change is drawn: there are few.
+            let target = ProgressDrawTarget::stderr_with_hz(u8::MAX);
+            let bar = ProgressBar::with_draw_target(Some(1), target);
+            if let Ok(style) =
+                ProgressStyle::with_template(&format!("{{prefix}}{{bar:{BAR}}} {{msg}}"))
+            {
                 bar.set_style(style);
             }
             self.bar = Some(bar);
         }
+    }
+
+    fn limited(&mut self, limit: Duration) {
+        self.limit = Some(limit);
+    }
+
+    fn compared(&mut self, blocks: u32, header: &Header, so_far: &dyn Fn() -> Vec<SoFar>) {
+        let Some(bar) = &self.bar else { return };
+        let all: Vec<(&Cell, SoFar)> = so_far()
+            .into_iter()
+            .map(|one| (&header.cells[one.cell].cell, one))
+            .collect();
+        let (height, width) = Term::stderr().size();
+        let table = table::table(&all, blocks, (height.into(), width.into()));
+        bar.set_prefix(table.map_or_else(String::new, |table| table + "\n"));
     }
 
     fn measuring(&mut self, block: u32, done: usize, of: usize, cell: &Cell) {
@@ -80,14 +114,18 @@ impl Observer for Progress {
         let total = u64::from(min.max(block + 1)) * of as u64;
         bar.set_length(total);
         bar.set_position(u64::from(block) * of as u64 + done as u64);
-        bar.set_message(format!(
+        let message = format!(
             "block {} of {min}, cell {} of {of}: {} · {} elapsed, {} to go",
             block + 1,
             done + 1,
             plain::line(&cell.to_string()),
             show_duration(Duration::from_secs(self.began.elapsed().as_secs())),
             show_duration(Duration::from_secs(left.as_secs())),
-        ));
+        );
+        // A line that is wrapped would not fit below the table.
+        let (_, width) = Term::stderr().size();
+        let room = usize::from(width).saturating_sub(BAR + 1);
+        bar.set_message(message.chars().take(room).collect::<String>());
     }
 
     fn failed(&mut self, cell: &Cell, cause: &str) {

@@ -40,6 +40,7 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::number::{percent, ratio};
 use serde_json::Value;
 
 use crate::model::{Observation, RunReport};

@@ -61,7 +61,7 @@ fn exponent(value: f64) -> i32 {
 }
 
 /// A share as a percentage for a table, `1.2%`; two digits are plenty for a half-width.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
         p if !p.is_finite() => ABSENT.to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn chosen_percent(share: f64) -> String {
 }
 
 /// A ratio, `1.31×`.
-pub(super) fn ratio(value: f64) -> String {
+pub(crate) fn ratio(value: f64) -> String {
     if value.is_finite() {
         format!("{}×", significant(value))
     } else {

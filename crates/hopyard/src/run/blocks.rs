@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use self::order::{order, ordered};
 use super::groups::Group;
 use super::{Error, Observer, Prepared, resume};
+use crate::assess::{self, last_attempts};
 use crate::measure::turns::{Labs, Rounds};
 use crate::measure::{self, QuietCores};
 use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample, Setting};
@@ -137,7 +138,9 @@ impl<'a> Blocks<'a> {
                 return Ok(End::TimeLimit);
             }
             match self.undisturbed(block, record, observer) {
-                Ok(()) => {}
+                Ok(()) => observer.compared(block + 1, &self.prepared.header, &|| {
+                    assess::so_far(&self.prepared.header, &last_attempts(self.samples))
+                }),
                 Err(Stop::End(end)) => return Ok(end),
                 Err(Stop::Error(error)) => return Err(error),
             }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use resume::{check_machine, resume};
 
-use crate::assess;
+use crate::assess::{self, SoFar};
 use crate::lab::{self, LabKey};
 use crate::measure::{self, Sampler, turns};
 use crate::meter;
@@ -82,6 +82,10 @@ impl Error {
 pub trait Observer {
     /// The plan is known: this many cells, and so long a block takes, roughly.
     fn planned(&mut self, _cells: usize, _blocks: plan::Blocks, _block: Duration) {}
+    /// How long measuring may take, where that is limited.
+    fn limited(&mut self, _limit: Duration) {}
+    /// So many blocks are done, and nothing is measured at the moment. `so_far` works out what their comparisons say.
+    fn compared(&mut self, _blocks: u32, _header: &Header, _so_far: &dyn Fn() -> Vec<SoFar>) {}
     /// A sample begins.
     fn measuring(&mut self, _block: u32, _done: usize, _of: usize, _cell: &Cell) {}
     /// A sample failed.
@@ -318,6 +322,9 @@ impl Prepared {
     ) -> Result<End, Error> {
         let block = self.block_estimate();
         observer.planned(self.header.cells.len(), self.blocks(), block);
+        if let Some(limit) = self.time_limit() {
+            observer.limited(limit);
+        }
         self.warn_of_the_limit(observer);
         let outcome = blocks::Blocks::new(self, samples, profiles).run(record, observer);
         observer.finished();
