@@ -26,7 +26,7 @@ DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && se
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: root build ## the main job: measure every path this host has, some four minutes
+run: root build ## the main job: measure every path this host has, two minutes
 	$(HOPYARD) run
 
 build: toolchain ## build the program (release)

@@ -28,7 +28,7 @@ use values::{axis_values, base, command, on_or_off};
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  hopyard run                                       what every path here costs, in some four minutes
+  hopyard run                                       what every path here costs, in two minutes
   hopyard run --paths veth,bridge --loads tcp_rr    two paths, one load
   hopyard run --peer far --set rate=1gbit           over a wire of 1 Gbit/s
   hopyard doctor                                    what this host can build, and what would distort figures

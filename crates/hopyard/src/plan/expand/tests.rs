@@ -44,7 +44,7 @@ fn an_axis_that_does_nothing_is_refused() {
     );
     assert_eq!(
         error("[set]\nrate = \"1gbit\"\n"),
-        "axis `rate` does nothing for tcp_stream, tcp_maerts, tcp_rr, udp_stream, udp_rr with peer local: leave it out, or choose peer far"
+        "axis `rate` does nothing for tcp_stream, tcp_rr, udp_stream, udp_rr with peer local: leave it out, or choose peer far"
     );
     // One part that has it is enough.
     let more =
@@ -84,6 +84,6 @@ fn a_search_finds_its_pace_by_itself() {
     );
     assert_eq!(
         error("[set]\nsearch = \"ndr\"\n"),
-        "axis `search` does nothing for tcp_stream, tcp_maerts, tcp_rr, udp_stream, udp_rr with peer local: leave it out, or choose load udp_paced"
+        "axis `search` does nothing for tcp_stream, tcp_rr, udp_stream, udp_rr with peer local: leave it out, or choose load udp_paced"
     );
 }
