@@ -281,7 +281,12 @@ fn what_cannot_be_compared_is_refused() {
             said.exits(2).says(words);
             assert!(said.stdout.is_empty(), "{said}");
         };
-        refused(&a, &a, &[], &["are the same directory", "name each run once"]);
+        refused(
+            &a,
+            &a,
+            &[],
+            &["are the same directory", "name each run once"],
+        );
         refused(&a, &format!("{a}/."), &[], &["are the same directory"]);
         refused(&format!("{a},{a}"), &b, &[], &["are the same directory"]);
         refused(
