@@ -22,6 +22,11 @@ impl Prepared {
         self.block_with(1)
     }
 
+    /// How long a block takes that has the fewest rounds which leave a choice where some are disturbed, roughly.
+    pub(super) fn leanest_block(&self) -> Duration {
+        self.block_with(*turns::ROUNDS.start())
+    }
+
     fn block_with(&self, rounds: u32) -> Duration {
         let cells = self.header.cells.iter();
         let cells = cells.filter(|c| c.unsupported.is_none()).map(|c| &c.cell);

@@ -1,6 +1,7 @@
 //! How the time of a run is shared between its blocks, that of a block between its groups, and that of a group between labs
 //! and rounds.
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use super::Blocks;
@@ -15,14 +16,14 @@ use crate::run::groups::Group;
 const OF_LIMIT: f64 = 0.97;
 
 impl Blocks<'_> {
-    /// Is there no time for another block? Those that verdicts need are made as short as they can be, so one of them fits if
+    /// Is there no time for another block? Those that share the time are made as short as they can be, so one of them fits if
     /// the shortest does; another fits where it may take as long as those before it.
     pub(super) fn next_block_is_too_late(&self, block: u32) -> bool {
         let (Some(limit), done) = (self.prepared.time_limit(), block - self.first.0) else {
             return false;
         };
         let spent = self.began.elapsed();
-        let next = if block < self.needed() {
+        let next = if block < self.shared_by() {
             self.prepared.shortest_block()
         } else {
             spent / done.max(1)
@@ -36,11 +37,11 @@ impl Blocks<'_> {
             .is_some_and(|limit| self.began.elapsed() > limit)
     }
 
-    /// When a block is to end, so that each of those that verdicts need has as much of the time that is left.
+    /// When a block is to end, so that each of those that share the time has as much of what is left.
     pub(super) fn block_end(&self, block: u32) -> Option<Instant> {
         let limit = self.prepared.time_limit()?.mul_f64(OF_LIMIT);
         let left = limit.saturating_sub(self.began.elapsed());
-        let blocks = self.needed().saturating_sub(block).max(1);
+        let blocks = self.shared_by().saturating_sub(block).max(1);
         Some(Instant::now() + left / blocks)
     }
 
@@ -110,10 +111,38 @@ impl Blocks<'_> {
             .is_some_and(|limit| wanted > limit)
     }
 
+    /// Among how many blocks the time is shared.
+    fn shared_by(&self) -> u32 {
+        let needed = self.needed();
+        if !self.is_short_of_time() {
+            return needed;
+        }
+        let limit = self
+            .prepared
+            .time_limit()
+            .unwrap_or_default()
+            .mul_f64(OF_LIMIT);
+        let most = self.prepared.header.blocks_max;
+        blocks_within(
+            limit,
+            self.prepared.leanest_block(),
+            needed..=most.max(needed),
+        )
+    }
+
     /// The blocks that verdicts need, of those that were asked for.
     fn needed(&self) -> u32 {
         self.prepared.header.blocks_min.min(FOR_A_VERDICT)
     }
+}
+
+/// How many blocks fit into a time limit if each has the fewest rounds, within the bounds. A short time is worth most in many
+/// short blocks: a ratio's interval from 8 blocks has 7 degrees of freedom, and where some hundred comparisons are corrected
+/// for their number it is half as wide again as that from 16 blocks with as many rounds in all.
+fn blocks_within(limit: Duration, leanest: Duration, bounds: RangeInclusive<u32>) -> u32 {
+    let fit = limit.as_secs_f64() / leanest.as_secs_f64().max(f64::MIN_POSITIVE);
+    // Saturates: no run has so many blocks.
+    (fit as u32).clamp(*bounds.start(), *bounds.end())
 }
 
 /// By how much more rounds than it was asked for a group needs, by which cells are far from their base: those show so in a few
@@ -126,7 +155,21 @@ fn need(cells: &[usize], far: &[usize]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::need;
+    use std::time::Duration;
+
+    use super::{blocks_within, need};
+
+    #[test]
+    fn a_short_time_goes_to_many_blocks_of_few_rounds() {
+        let fit = |limit_s, leanest_s, bounds| {
+            let [limit, leanest] = [limit_s, leanest_s].map(Duration::from_secs);
+            blocks_within(limit, leanest, bounds)
+        };
+        assert_eq!(fit(100, 8, 8..=20), 12);
+        assert_eq!(fit(100, 8, 8..=10), 10);
+        assert_eq!(fit(100, 20, 8..=20), 8);
+        assert_eq!(fit(100, 0, 8..=20), 20);
+    }
 
     #[test]
     fn rounds_go_where_cells_are_near_to_their_base() {
