@@ -248,7 +248,7 @@ fn what_cannot_be_scheduled_so_is_said_before_anything_is_built() {
     };
     of(&["client_cpus=1000"])
         .exits(2)
-        .says(&["client_cpus 1000: this process may use"]);
+        .says(&["cannot use client_cpus 1000: this process may run on CPUs"]);
     of(&["client_cpus=x"])
         .exits(2)
         .says(&["CPUs as in 0, 0-3 or 0+2"]);
