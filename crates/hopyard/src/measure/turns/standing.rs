@@ -29,7 +29,7 @@ pub(super) type Place<'a> = Result<Standing<'a>, Error>;
 impl Sampler {
     /// Connects the ends of a cell's lab.
     pub(super) fn stand<'a>(&self, cell: &'a Cell, lab: Rc<Lab>) -> Place<'a> {
-        let ends = self.ends(&lab, cell)?;
+        let ends = self.ends(&lab, cell).map_err(|error| behind(error, &lab))?;
         let mut pids = lab.daemons();
         pids.extend(ends.pids());
         Ok(Standing {
@@ -58,11 +58,19 @@ pub(super) fn attempt<'a, T>(
         Err(error) if error.is_interrupt() => Err(error),
         Err(error) => {
             let error = standing.ends.cause_of(error);
-            let death = standing.lab.death();
-            *place = Err(death.map_or(error, |death| lab::Error::from(death).into()));
+            *place = Err(behind(error, &standing.lab));
             Ok(None)
         }
     }
+}
+
+/// What lies behind a failure: a lab whose daemon died carries nothing, of which its ends can only tell that nothing arrived.
+fn behind(error: Error, lab: &Lab) -> Error {
+    if error.is_interrupt() {
+        return error;
+    }
+    let death = lab.death();
+    death.map_or(error, |death| lab::Error::from(death).into())
 }
 
 /// Passes an interrupt on, which ends the generation; any other error stays with its cell.
