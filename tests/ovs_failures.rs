@@ -38,7 +38,8 @@ fn a_daemon_that_dies_fails_its_sample_by_name_and_the_run_goes_on() {
             let mut daemons = Vec::new();
             let what = "traffic flows through a switch with two daemons";
             until(what, Duration::from_secs(60), || {
-                let all = running.in_traffic().map(|(all, _)| all);
+                // Two of each cell: the labs stand side by side.
+                let all = running.in_traffic_of(4).map(|(all, _)| all);
                 daemons = ovs::daemons(all.unwrap_or_default());
                 daemons.len() == 2
             });

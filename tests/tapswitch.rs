@@ -324,7 +324,7 @@ fn wrong_flags_are_refused_with_what_is_right() {
         (&["x", "--tap", "t0", "--tap", "t0"], "`t0` is named twice"),
         (
             &["x", "--isolated", "--tap", "t0", "--tap", "t1"],
-            "--isolated is about the --tap before it",
+            "--isolated applies to the --tap before it",
         ),
         (
             &[

@@ -298,7 +298,10 @@ fn a_line_without_end_does_not_fill_the_memory() {
     };
     let before = peak();
     let (text, _) = with_stand_in(&format!("{}; exec cat /dev/zero", hello(VERSION)));
-    assert!(text.starts_with("the worker at `b`"), "{text}");
+    assert!(
+        text.starts_with("unexpected reply of the worker at `b`"),
+        "{text}"
+    );
     let grown = peak().saturating_sub(before) / 1024;
     assert!(grown < 100, "{grown} MiB more");
 }

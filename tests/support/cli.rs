@@ -165,9 +165,14 @@ impl Running {
 
     /// Its processes while traffic flows between the two workers of a sample, and those workers; none at any other time.
     pub(crate) fn in_traffic(&self) -> Option<(Vec<Process>, Vec<Process>)> {
+        self.in_traffic_of(2)
+    }
+
+    /// The same where labs stand side by side, with so many workers in all.
+    pub(crate) fn in_traffic_of(&self, count: usize) -> Option<(Vec<Process>, Vec<Process>)> {
         let all = self.processes();
         let workers = in_labs(all.clone());
-        (workers.len() == 2 && workers.iter().all(has_traffic)).then_some((all, workers))
+        (workers.len() == count && workers.iter().all(has_traffic)).then_some((all, workers))
     }
 
     /// The guest that it boots.
