@@ -138,6 +138,16 @@ pub fn parse_half_width(text: &str) -> Result<f64, NotAQuantity> {
     above_nothing(text).ok_or_else(|| not(text, "a half-width", FORMS))
 }
 
+/// The difference that every comparison of a run is to be able to show: a share above nothing.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_difference(text: &str) -> Result<f64, NotAQuantity> {
+    const FORMS: &str =
+        "a share from above 0% to 100% as in 3% or 0.03 (a difference of 0% takes for ever)";
+    above_nothing(text).ok_or_else(|| not(text, "a difference to decide at", FORMS))
+}
+
 /// The difference below which two cells are equivalent: a share above nothing, since no two figures are known to be the same.
 ///
 /// # Errors
@@ -315,6 +325,16 @@ mod tests {
         assert!(parse_share("250%").is_err());
         assert_eq!(parse_confidence("99"), Ok(0.99));
         assert!(parse_confidence("5%").is_err());
+    }
+
+    #[test]
+    fn a_difference_is_no_half_width() {
+        assert_eq!(parse_difference("3%"), Ok(0.03));
+        for bad in ["0%", "300%", "3", "-3%"] {
+            let error = parse_difference(bad).unwrap_err().to_string();
+            let said = format!("`{bad}` is not a difference to decide at: write a share");
+            assert!(error.starts_with(&said), "{error}");
+        }
     }
 
     #[test]

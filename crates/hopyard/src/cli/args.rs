@@ -163,7 +163,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) half_width: Option<f64>,
     /// Measure until each comparison could show a difference of this size, 30 minutes at most unless --time-limit says otherwise
-    #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
+    #[arg(long, value_name = "SHARE", value_parser = units::parse_difference)]
     pub(super) decide: Option<f64>,
     /// Confidence of intervals
     #[arg(long, value_name = "LEVEL", value_parser = units::parse_confidence)]
