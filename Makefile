@@ -11,8 +11,8 @@ PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 # More than run at once: those that wait for the machine to be theirs alone do not keep the others from it.
 TEST_THREADS ?= 4
 
-# The release before turns, which `make bench` compares with; with `OLD=` it is this one with --turns off.
-OLD ?= v0.1.0-windows
+# The release before turns (tag v0.1.0-windows), which `make bench` compares with; with `OLD=` it is this one with --turns off.
+OLD ?= b5e5a44
 
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
