@@ -96,7 +96,7 @@ fn a_profile_names_what_netfilter_and_bpf_cost() {
     unharmed(|| {
         let room = Room::new();
         let arguments = [
-            "--blocks", "3", "--window", "200ms", "--base", "bridge", "--json",
+            "--blocks", "3", "--window", "400ms", "--base", "bridge", "--json",
         ];
         let said = profiled(&room, "run", paths, &arguments);
         let report = said.exits(0).json();
@@ -111,7 +111,9 @@ fn a_profile_names_what_netfilter_and_bpf_cost() {
             let filtered = cell(&report, "bridge-nf");
             let (with, without) = (cost(filtered, "netfilter"), cost(bridge, "netfilter"));
             tell(&format!("netfilter: {with:.0} and {without:.0} ns/packet"));
-            assert!(with > 50.0 && with > 2.0 * without, "{with}, {without}");
+            // Some 270 ns apart (five runs with half the window: 146 to 343), which varies by some 60 from run to run: a sound
+            // product fails about once in a thousand. A profile that does not tell the filter shows no difference.
+            assert!(with - without > 75.0, "{with}, {without}");
             let named = functions(filtered, "netfilter");
             assert!(named.iter().any(|f| f.starts_with("br_nf_")), "{named:?}");
             assert_eq!(filtered["profile"]["difference"]["base"], "bridge");
