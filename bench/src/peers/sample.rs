@@ -184,17 +184,8 @@ impl Sampler {
             server: bed.server().addresses.v4.into(),
             seconds: lasting.as_millis().div_ceil(1000) as u64,
         };
-        let places = &bed.places;
         let zero = Counters::read(bed)?;
-        let mut server =
-            Process::start(&bed.lab, bed.server(), &places.server, &peer.server(task))?;
-        until(&mut server, "did not listen", || {
-            bed.listening(peer.listens(scenario))
-        })?;
-        // Some listen a moment before they are ready to answer.
-        wait_until(clock::monotonic_ns() + 20_000_000)?;
-        let mut client =
-            Process::start(&bed.lab, bed.client(), &places.client, &peer.client(task))?;
+        let [mut client, mut server] = start(bed, peer, task)?;
         let mut flow = Flow::new(bed, scenario, &zero);
         until(&mut client, "made no traffic", || flow.runs())?;
 
@@ -208,15 +199,7 @@ impl Sampler {
         flag_congestion(bed, scenario, flags)?;
 
         let lasts = Duration::from_secs(task.seconds) + PATIENCE;
-        let mut printed = Printed {
-            client: client.finish(lasts)?,
-            server: String::new(),
-        };
-        printed.server = if peer.one_shot() {
-            server.finish(PATIENCE)?
-        } else {
-            server.interrupt(PATIENCE)?
-        };
+        let printed = finish(peer, [&mut client, &mut server], lasts)?;
         let all = Counters::read(bed)?.since(&zero, bed, scenario);
         let own = peer
             .reported(scenario, &printed)
@@ -224,6 +207,34 @@ impl Sampler {
         flag_sent(own, all.sent, flags);
         Ok((window, own.received / all.received))
     }
+}
+
+/// Starts a peer's server, and its client once the server listens; gives client and server.
+pub(crate) fn start(bed: &Bed, peer: &dyn Peer, task: Task<'_>) -> Result<[Process; 2]> {
+    let places = &bed.places;
+    let mut server = Process::start(&bed.lab, bed.server(), &places.server, &peer.server(task))?;
+    until(&mut server, "did not listen", || {
+        bed.listening(peer.listens(task.scenario))
+    })?;
+    // Some listen a moment before they are ready to answer.
+    wait_until(clock::monotonic_ns() + 20_000_000)?;
+    let client = Process::start(&bed.lab, bed.client(), &places.client, &peer.client(task))?;
+    Ok([client, server])
+}
+
+/// What client and server print until both have ended; the client takes so long at most.
+pub(crate) fn finish(
+    peer: &dyn Peer,
+    [client, server]: [&mut Process; 2],
+    lasts: Duration,
+) -> Result<Printed> {
+    let client = client.finish(lasts)?;
+    let server = if peer.one_shot() {
+        server.finish(PATIENCE)?
+    } else {
+        server.interrupt(PATIENCE)?
+    };
+    Ok(Printed { client, server })
 }
 
 /// Waits for something about a program that has to go on meanwhile.

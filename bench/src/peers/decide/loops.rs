@@ -3,17 +3,14 @@
 use std::time::{Duration, Instant};
 
 use hopyard::signals;
-use hopyard_net::clock;
 
 use super::judge;
 use super::question::{Cell, Question};
 use crate::bed::Bed;
 use crate::error::{Error, Result};
-use crate::process::Process;
-use crate::sample::{PATIENCE, until};
+use crate::sample::{PATIENCE, finish, start};
 use crate::scenario::Scenario;
-use crate::tools::{Peer, Printed, Task};
-use crate::window::wait_until;
+use crate::tools::{Peer, Task};
 
 /// Length of a run, s: the shortest that all tools know.
 const SECONDS: u64 = 1;
@@ -131,26 +128,9 @@ impl Standing {
             server: bed.server().addresses.v4.into(),
             seconds: SECONDS,
         };
-        let places = &bed.places;
-        let mut server =
-            Process::start(&bed.lab, bed.server(), &places.server, &peer.server(task))?;
-        until(&mut server, "did not listen", || {
-            bed.listening(peer.listens(scenario))
-        })?;
-        // Some listen a moment before they are ready to answer.
-        wait_until(clock::monotonic_ns() + 20_000_000)?;
-        let mut client =
-            Process::start(&bed.lab, bed.client(), &places.client, &peer.client(task))?;
-        let client_said = client.finish(Duration::from_secs(SECONDS) + PATIENCE)?;
-        let server_said = if peer.one_shot() {
-            server.finish(PATIENCE)?
-        } else {
-            server.interrupt(PATIENCE)?
-        };
-        let printed = Printed {
-            client: client_said,
-            server: server_said,
-        };
+        let [mut client, mut server] = start(bed, *peer, task)?;
+        let lasts = Duration::from_secs(SECONDS) + PATIENCE;
+        let printed = finish(*peer, [&mut client, &mut server], lasts)?;
         let reported = peer
             .reported(scenario, &printed)
             .map_err(|what| client.trouble(&what))?;
