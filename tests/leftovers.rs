@@ -37,12 +37,17 @@ fn state_of(lab: &str) -> PathBuf {
     Path::new(keep::HOME).join(lab).join("lab.json")
 }
 
+/// The program in namespaces of its own, by the options of unshare(1).
+fn unshared(namespaces: &[&str], arguments: &[&str]) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(namespaces).arg(PROGRAM).args(arguments);
+    command
+}
+
 /// The program in a PID namespace of its own, where it sees its own processes alone.
 fn in_pid_namespace(arguments: &[&str]) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]);
-    command.arg(PROGRAM).args(arguments);
-    command
+    let pid = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+    unshared(&pid, arguments)
 }
 
 #[test]
@@ -152,10 +157,7 @@ fn labs_of_other_pid_namespaces_are_left_alone() {
 
 /// The program in a time namespace of its own, whose boot was so many seconds earlier, or later where negative.
 fn in_time_namespace(boot_s: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--time", "--boottime", boot_s]);
-    command.arg(PROGRAM).args(arguments);
-    command
+    unshared(&["--time", "--boottime", boot_s], arguments)
 }
 
 #[test]
