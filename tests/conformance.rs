@@ -1,7 +1,7 @@
 //! Every path with every peer: built, pinged, loaded, proved, taken down, nothing left.
 
 use hopyard::lab::{Lab, Path, role};
-use hopyard::meter::way::{self, Hop, Traffic};
+use hopyard::meter::path_proof::{self, Hop, Traffic};
 use hopyard::model::{Cell, Direction, LoadKind, Measurement, Peer};
 use hopyard_net::{Handle, LinkKind, NewLink};
 
@@ -131,7 +131,7 @@ fn each_hop_counts(lab: &Lab, cell: &Cell, measured: &Measurement) -> Result<(),
     for left_out in 0..whole.len() {
         let mut way = whole.clone();
         let hop = way.remove(left_out);
-        if way::prove(&way, &measured.devices, traffic).proved {
+        if path_proof::prove(&way, &measured.devices, traffic).proved {
             return Err(format!("a way without {hop:?} is proved all the same"));
         }
     }

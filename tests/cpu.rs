@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hopyard::meter::{CpuMeter, Ours};
+use hopyard::meter::{CpuMeter, OwnProcesses};
 
 use crate::support::{alone, tell};
 
@@ -56,9 +56,9 @@ fn shares_of_others() -> Vec<f64> {
     assert!(renice.status.success(), "{renice:?}");
     let meter = CpuMeter::new().unwrap();
     let share = |_| {
-        let opened = meter.open(Ours::default()).unwrap();
+        let opened = meter.open(OwnProcesses::default()).unwrap();
         std::thread::sleep(Duration::from_millis(100));
-        let used = meter.close(Ours::default()).unwrap().since(&opened);
+        let used = meter.close(OwnProcesses::default()).unwrap().since(&opened);
         used.foreign_ns / (used.busy_ns + used.steal_ns)
     };
     (0..9).map(share).collect()

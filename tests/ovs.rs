@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hopyard::lab::{Lab, role};
-use hopyard::meter::{CpuMeter, Ours};
+use hopyard::meter::{CpuMeter, OwnProcesses};
 use hopyard::model::{Cell, DatapathKind, LoadKind, Peer};
 use hopyard_net::{NetNs, clock, has_genl_family};
 use nix::sys::signal::Signal;
@@ -83,8 +83,8 @@ fn daemons_are_told_apart(lab: &Lab, cell: &Cell) -> Result<(), String> {
         float(all.map(|pid| clock::process_cpu_ns(pid).unwrap()).sum())
     };
     let meter = CpuMeter::new().unwrap();
-    let nobodys = Ours::default();
-    let ours = Ours {
+    let nobodys = OwnProcesses::default();
+    let ours = OwnProcesses {
         pids: &daemons,
         cgroup: None,
     };

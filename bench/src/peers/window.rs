@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use hopyard::meter::{CpuMeter, Ours, devices};
+use hopyard::meter::{CpuMeter, OwnProcesses, devices};
 use hopyard::model::{CpuUse, DeviceCount, LoadKind};
 use hopyard::signals;
 use hopyard_net::clock;
@@ -92,7 +92,7 @@ pub(crate) fn observe(
 ) -> Result<Window> {
     wait_until(open_ns)?;
     let pids = everyone(bed, pids);
-    let ours = Ours {
+    let ours = OwnProcesses {
         pids: &pids,
         cgroup: bed.lab.cgroup(),
     };

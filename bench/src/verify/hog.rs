@@ -119,7 +119,7 @@ pub(crate) fn main(plan: &Plan) -> Result<(), Failure> {
 
 fn hog(plan: &Plan, cpu: usize, stream: u64, ready: &mpsc::Sender<Result<(), Failure>>) {
     let placed = cpu::pin_current_thread(&[cpu]).map_err(Failure::from);
-    let prompt = plan.real_time.then(cpu::Prompt::new);
+    let prompt = plan.real_time.then(cpu::RealtimeGuard::new);
     let may = match prompt {
         Some(None) => Err(Failure::Burner(
             "hog may not run in real time: that takes CAP_SYS_NICE".to_owned(),

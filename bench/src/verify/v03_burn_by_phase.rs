@@ -4,7 +4,7 @@
 //! thread's own clock. A second burner that wakes as often and burns nothing shows what the
 //! waking itself costs the machine, which is in the one figure and not in the other.
 
-use hopyard::meter::{Clocks, CpuMeter, Ours, environment};
+use hopyard::meter::{Clocks, CpuMeter, OwnProcesses, environment};
 use hopyard::model::CpuUse;
 use hopyard_net::clock;
 use rand::seq::SliceRandom;
@@ -80,9 +80,9 @@ fn tick_hz(meter: &CpuMeter) -> u64 {
 
 /// CPUs' worth of time used by the machine itself, over a window as long as those with a burner.
 fn quiet(meter: &CpuMeter, window_ns: u64) -> Result<f64, Failure> {
-    let opened = meter.open(Ours::default())?;
+    let opened = meter.open(OwnProcesses::default())?;
     wait_until(clock::monotonic_ns() + window_ns)?;
-    let used = meter.close(Ours::default())?.since(&opened);
+    let used = meter.close(OwnProcesses::default())?.since(&opened);
     Ok((used.net().middle_ns() / used.elapsed_ns).max(0.0))
 }
 
@@ -129,7 +129,7 @@ fn burn(
         periods,
     })?;
     let pids = [burner.pid()];
-    let ours = Ours {
+    let ours = OwnProcesses {
         pids: &pids,
         cgroup: None,
     };

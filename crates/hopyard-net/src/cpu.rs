@@ -64,12 +64,12 @@ pub fn schedule_current_thread(policy: Policy) -> Result<()> {
 ///
 /// It must be dropped by the thread that made it.
 #[derive(Debug)]
-pub struct Prompt {
+pub struct RealtimeGuard {
     before: libc::c_int,
     _own_thread: PhantomData<*const ()>,
 }
 
-impl Prompt {
+impl RealtimeGuard {
     /// Makes the calling thread prompt; `None` where this process may not.
     #[must_use]
     pub fn new() -> Option<Self> {
@@ -83,7 +83,7 @@ impl Prompt {
     }
 }
 
-impl Drop for Prompt {
+impl Drop for RealtimeGuard {
     fn drop(&mut self) {
         // Going down is always allowed.
         let _ = set_scheduler(self.before, 0);
@@ -162,7 +162,7 @@ mod tests {
     fn a_prompt_thread_is_what_it_was_afterwards() {
         let thread = std::thread::spawn(|| {
             schedule_current_thread(Policy::Batch).unwrap();
-            let prompt = Prompt::new().expect("root may");
+            let prompt = RealtimeGuard::new().expect("root may");
             assert_eq!(policy(), libc::SCHED_FIFO);
             assert_eq!(
                 std::thread::spawn(policy).join().unwrap(),

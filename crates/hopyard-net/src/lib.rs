@@ -10,7 +10,6 @@
 //! by a [`Handle`] on [`NetNs::current`].
 
 mod address;
-mod aside;
 mod attrs;
 mod cgroup;
 mod classifier;
@@ -22,6 +21,7 @@ mod directories;
 mod error;
 mod ethtool;
 mod exec;
+mod fresh_thread;
 mod genl;
 mod handle;
 mod ifreq;
@@ -48,13 +48,13 @@ pub mod tcp_info;
 mod tun;
 mod xtables;
 
-pub use aside::aside;
 pub use cgroup::Cgroup;
 pub use classifier::{Classifier, Side};
-pub use container::{set_apart, start_first};
+pub use container::{start_first, unshare_mount_and_cgroup};
 pub use directories::make_directories;
 pub use error::{Error, Result};
 pub use exec::{end_with_starter, enter_for_exec, inherit, limit_files};
+pub use fresh_thread::on_fresh_thread;
 pub use genl::{has_genl_family, is_wireless_client};
 pub use handle::Handle;
 pub use kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};

@@ -12,8 +12,8 @@ use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::aside::aside;
 use crate::error::{Error, Result};
+use crate::fresh_thread::on_fresh_thread;
 use crate::owned;
 
 /// Where `ip netns` keeps its names.
@@ -36,7 +36,7 @@ impl NetNs {
     /// [`Error::Denied`] without `CAP_SYS_ADMIN`.
     pub fn create() -> Result<Self> {
         let what = "create a network namespace";
-        aside("netns", || {
+        on_fresh_thread("netns", || {
             leave_for_new()?;
             Self::current()
         })
@@ -103,7 +103,7 @@ impl NetNs {
     /// [`Error::Denied`] without `CAP_SYS_ADMIN`.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
         let what = "enter a network namespace";
-        aside("netns", || {
+        on_fresh_thread("netns", || {
             setns(self, CloneFlags::CLONE_NEWNET)
                 .map_err(|errno| Error::from_errno(what, errno))?;
             Ok(f())

@@ -5,7 +5,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use hopyard_net::aside;
+use hopyard_net::on_fresh_thread;
 
 /// How often the kernel breaks off checking a program of 4000 instructions, asked for 60 ms on end.
 fn broken_off() -> io::Result<usize> {
@@ -46,7 +46,7 @@ fn what_asks_for_io_uring_does_not_break_off_the_verifier() {
 }
 
 #[test]
-fn a_closed_ring_breaks_off_the_verifier_but_not_aside() {
+fn a_closed_ring_breaks_off_the_verifier_but_not_on_a_fresh_thread() {
     let close = || crate::ring::Ring::new(8, 4096).map(drop).unwrap();
     let disturbed = |_| {
         close();
@@ -54,7 +54,7 @@ fn a_closed_ring_breaks_off_the_verifier_but_not_aside() {
     };
     let undisturbed = |_| {
         close();
-        aside("aside", broken_off).unwrap().unwrap()
+        on_fresh_thread("fresh", broken_off).unwrap().unwrap()
     };
     assert!((0..10).map(disturbed).sum::<usize>() > 0);
     assert_eq!((0..10).map(undisturbed).sum::<usize>(), 0);

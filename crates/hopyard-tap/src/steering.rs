@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use aya::maps::{HashMap, MapData};
 use aya::programs::{ProgramFd, SocketFilter};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
-use hopyard_net::{TunLayer, aside};
+use hopyard_net::{TunLayer, on_fresh_thread};
 
 use crate::error::{Error, Result};
 use crate::flow::{Flow, KEY};
@@ -182,7 +182,7 @@ fn is_missing(error: &aya::maps::MapError) -> bool {
 fn load(layer: TunLayer, name: &str, queues: u16) -> Result<(Ebpf, ProgramFd)> {
     let what = || format!("load the steering program {name}");
     // A thread that closed an io_uring is one that the verifier gives up on (ring_exit.rs).
-    aside("steering", || {
+    on_fresh_thread("steering", || {
         let mut object = maps(layer, queues)?;
         let program = program(&mut object, name, &what())?;
         Ok((object, program))

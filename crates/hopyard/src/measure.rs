@@ -1,14 +1,14 @@
 //! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
 
-mod beside;
+mod aux_counters;
 mod counts;
 mod ends;
 mod error;
-mod legs;
 mod merge;
 mod own_lab;
 mod places;
 mod profile;
+mod proof_segments;
 mod quiet;
 mod search;
 mod timing;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use hopyard_net::{clock, cpu};
 
-use self::beside::Beside;
+use self::aux_counters::AuxCounters;
 use self::counts::{Counts, Observed, assemble};
 use self::ends::Ends;
 pub use self::error::Error;
@@ -30,7 +30,7 @@ use crate::lab::{self, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
 use crate::load::{LoadSpec, least_load, pace_of};
-use crate::meter::{self, CpuMeter, Ours, devices};
+use crate::meter::{self, CpuMeter, OwnProcesses, devices};
 use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::signals;
 use crate::units::ns;
@@ -187,14 +187,14 @@ impl Sampler {
         ends.run(timetable)?;
         let mut pids = lab.daemons();
         pids.extend(ends.pids());
-        let ours = Ours {
+        let ours = OwnProcesses {
             pids: &pids,
             cgroup: lab.cgroup(),
         };
         let guests = ends.guests(&lab.topology);
-        let beside = || Beside::read(lab, &guests);
+        let beside = || AuxCounters::read(lab, &guests);
         // The load may fill every CPU.
-        let prompt = ends.is_crowded.then(cpu::Prompt::new);
+        let prompt = ends.is_crowded.then(cpu::RealtimeGuard::new);
         let cpus = (&*ends.client_cpus, &*ends.allowed_cpus);
         let observed = self.observe(lab, ours, timetable, beside, cpus)?;
         drop(prompt);
@@ -206,7 +206,7 @@ impl Sampler {
             server,
             planned_ns: timetable.window_ns(),
         };
-        counts::all_were_there(&counts, ends.is_crowded)?;
+        counts::check_window_not_missed(&counts, ends.is_crowded)?;
         Ok(counts)
     }
 
@@ -214,9 +214,9 @@ impl Sampler {
     fn observe(
         &self,
         lab: &Lab,
-        ours: Ours<'_>,
+        ours: OwnProcesses<'_>,
         timetable: Timetable,
-        beside: impl Fn() -> Result<Beside, Error>,
+        beside: impl Fn() -> Result<AuxCounters, Error>,
         (client_cpus, allowed_cpus): (&[usize], &[usize]),
     ) -> Result<Observed, Error> {
         let counters = || -> Result<_, Error> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::crew::Crew;
+use super::pool::WorkerPool;
 use super::scale::Scale;
 use super::shared::Shared;
 use super::{QueueCount, Switch};
@@ -18,7 +18,7 @@ const LOOKS: usize = 16;
 /// The thread that keeps the clock and the number of queues.
 pub(super) struct Manager {
     shared: Arc<Shared>,
-    crew: Weak<Mutex<Crew>>,
+    pool: Weak<Mutex<WorkerPool>>,
     scale: Option<Scale>,
 }
 
@@ -26,7 +26,7 @@ impl Manager {
     pub(super) fn new(switch: &Switch, queues: QueueCount) -> Self {
         Self {
             shared: Arc::clone(&switch.shared),
-            crew: Arc::downgrade(&switch.crew),
+            pool: Arc::downgrade(&switch.pool),
             scale: match queues {
                 QueueCount::Fixed(_) => None,
                 QueueCount::Auto { most } => Some(Scale::new(most)),
@@ -45,16 +45,16 @@ impl Manager {
             self.shared.tick();
             let now_ns = self.shared.now_ns();
             let elapsed = Duration::from_nanos(now_ns - last_ns);
-            let Some(crew) = self.crew.upgrade() else {
+            let Some(pool) = self.pool.upgrade() else {
                 continue;
             };
             if elapsed < PERIOD / 2 {
                 continue;
             }
-            let mut crew = crew.lock().unwrap_or_else(PoisonError::into_inner);
-            crew.look_at_offloads(LOOKS);
+            let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
+            pool.look_at_offloads(LOOKS);
             if let Some(scale) = &mut self.scale {
-                crew.follow(scale, elapsed);
+                pool.follow(scale, elapsed);
             }
             last_ns = now_ns;
         }

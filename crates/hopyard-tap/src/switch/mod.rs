@@ -26,13 +26,13 @@
 //! ```
 
 mod counters;
-mod crew;
 mod flows;
 mod frame;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod join;
 mod manager;
+mod pool;
 mod port;
 mod rest;
 mod rules;
@@ -47,13 +47,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hopyard_net::aside;
+use hopyard_net::on_fresh_thread;
 
 use crate::error::{Error, Result};
 use crate::{MAX_QUEUES, Offloads};
 pub use counters::{Counters, Reason};
-use crew::Crew;
 use manager::Manager;
+use pool::WorkerPool;
 use port::Port;
 pub use rules::{MAX_GIVEN, NewPort, Rules};
 use shared::Shared;
@@ -69,7 +69,7 @@ pub const MAX_PORTS: usize = 1024;
 /// [`Error::Unsupported`] where there is no io_uring with what a switch takes.
 pub fn supported() -> Result<()> {
     // A closed ring has the verifier give up on this thread (ring_exit.rs).
-    let asked = aside("ring probe", || Worker::ring().map(drop)).flatten();
+    let asked = on_fresh_thread("ring probe", || Worker::ring().map(drop)).flatten();
     let what = "start the tap switch";
     asked.map_err(|error| match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => Error::Kernel {
@@ -180,15 +180,15 @@ impl NewSwitch {
             .map(|new| Port::open(new, &self))
             .collect::<Result<Vec<_>>>()?;
         let shared = Arc::new(Shared::new(&self)?);
-        let crew = Crew::new(ports, Arc::clone(&shared));
+        let pool = WorkerPool::new(ports, Arc::clone(&shared));
         // From here on, dropping it ends what was started.
         let mut switch = Switch {
             shared,
-            crew: Arc::new(Mutex::new(crew)),
+            pool: Arc::new(Mutex::new(pool)),
             manager: None,
         };
         for _ in 0..self.first() {
-            switch.crew().grow()?;
+            switch.pool().grow()?;
         }
         let manager = Manager::new(&switch, self.queues);
         switch.manager = Some(manager.start()?);
@@ -283,7 +283,7 @@ pub struct State {
 #[derive(Debug)]
 pub struct Switch {
     shared: Arc<Shared>,
-    crew: Arc<Mutex<Crew>>,
+    pool: Arc<Mutex<WorkerPool>>,
     manager: Option<JoinHandle<()>>,
 }
 
@@ -291,7 +291,7 @@ impl Switch {
     /// What there is, now.
     #[must_use]
     pub fn state(&self) -> State {
-        self.crew().state()
+        self.pool().state()
     }
 
     /// Attaches or detaches queues of every port, under traffic, without losing a frame. With
@@ -303,11 +303,11 @@ impl Switch {
     /// every port is attached at none then.
     pub fn set_queues(&self, count: usize) -> Result<()> {
         check_queues(count)?;
-        self.crew().change_queues(count)
+        self.pool().change_queues(count)
     }
 
-    fn crew(&self) -> std::sync::MutexGuard<'_, Crew> {
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pool(&self) -> std::sync::MutexGuard<'_, WorkerPool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -319,6 +319,6 @@ impl Drop for Switch {
             // A thread that panicked has said so; nothing is left to do about it.
             let _ = manager.join();
         }
-        self.crew().end();
+        self.pool().end();
     }
 }

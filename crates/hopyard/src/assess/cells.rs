@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::quantities::{QUANTITIES, decides_width};
 use super::{latency, settling};
 use crate::model::{
-    CellReport, CellStatus, CpuUse, DeviceSeen, Elsewhere, FlowArrivals, LoadKind, Measurement,
-    Outcome, Sample, Switch, WayReport,
+    CellReport, CellStatus, CpuUse, DeviceSeen, FlowArrivals, LoadKind, MachineOverhead,
+    Measurement, Outcome, Sample, Switch, WayReport,
 };
 use crate::stats::{self, Samples};
 use crate::store::{Header, PlannedCell};
@@ -270,7 +270,7 @@ fn way(measured: &[&Measurement]) -> WayReport {
 }
 
 /// What else used the machine, all windows together.
-pub(super) fn elsewhere(samples: &[&Sample]) -> Option<Elsewhere> {
+pub(super) fn elsewhere(samples: &[&Sample]) -> Option<MachineOverhead> {
     let uses: Vec<_> = samples
         .iter()
         .filter_map(|s| match &s.outcome {
@@ -280,7 +280,7 @@ pub(super) fn elsewhere(samples: &[&Sample]) -> Option<Elsewhere> {
         .collect();
     let whole: f64 = uses.iter().map(|u| u.elapsed_ns * f64::from(u.cpus)).sum();
     let share = |of: fn(&CpuUse) -> f64| uses.iter().map(of).sum::<f64>() / whole;
-    (whole > 0.0).then(|| Elsewhere {
+    (whole > 0.0).then(|| MachineOverhead {
         foreign_ratio: share(|u| u.foreign_ns),
         steal_ratio: share(|u| u.steal_ns),
         controller_ratio: share(|u| u.controller_ns),

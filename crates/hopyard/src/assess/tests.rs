@@ -6,7 +6,7 @@ mod steal;
 pub(crate) use made::{compared, compared_over, measured, push, run};
 
 use super::{assess, last_attempts};
-use crate::model::{CellStatus, Outcome, Rate, WarningCode, Way};
+use crate::model::{CellStatus, Outcome, PathProof, Rate, WarningCode};
 use crate::stats::Verdict;
 use crate::store::Run;
 
@@ -177,7 +177,7 @@ fn doubts_become_sentences() {
             m.cpu.forks = 50;
             m.silent_flows = Some(1);
             m.missed_windows = 1;
-            m.way = Way {
+            m.way = PathProof {
                 proved: false,
                 problems: vec!["a/eth0 sent 1 bytes".into()],
             };

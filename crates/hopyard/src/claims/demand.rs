@@ -99,7 +99,7 @@ pub fn demand(
             Ok(cells) => {
                 plan.parts = cells.iter().map(part).collect();
                 if quick {
-                    plan.hurry();
+                    plan.apply_quick_preset();
                 }
                 demand.plans.push(PlanDemand {
                     plan,

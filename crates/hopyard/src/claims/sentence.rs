@@ -1,7 +1,7 @@
 //! A claim in a sentence that can be quoted.
 
 use super::verdict::Bounds;
-use crate::model::{CheckReport, ClaimReport, ClaimVerdict, Lies, PointReport};
+use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport};
 use crate::report::claims::{bounds, figure, interval, percent};
 
 /// The verdict and what it rests on.
@@ -75,15 +75,15 @@ fn rest(claim: &ClaimReport, check: &CheckReport) -> String {
     let is = |lies| check.points.iter().filter(|p| p.lies == lies).count();
     if all > 1 {
         text.push_str(&match check.verdict {
-            ClaimVerdict::Holds if is(Lies::Inside) == all => {
+            ClaimVerdict::Holds if is(BoundPosition::Inside) == all => {
                 format!("; the nearest to it of {all}")
             }
-            ClaimVerdict::Holds => format!("; so at {} of {all}", is(Lies::Inside)),
-            ClaimVerdict::Fails => format!("; outside at {} of {all}", is(Lies::Outside)),
+            ClaimVerdict::Holds => format!("; so at {} of {all}", is(BoundPosition::Inside)),
+            ClaimVerdict::Fails => format!("; outside at {} of {all}", is(BoundPosition::Outside)),
             _ => format!(
                 "; {} of {all} are within, {} outside",
-                is(Lies::Inside),
-                is(Lies::Outside)
+                is(BoundPosition::Inside),
+                is(BoundPosition::Outside)
             ),
         });
     }

@@ -10,7 +10,7 @@ use super::evidence::Evidence;
 use super::judge::{Figure, Gathered, Point, gather};
 use super::rule::{Check, Judge, Over};
 use super::sentence::sentence;
-use crate::model::{CheckReport, ClaimReport, ClaimVerdict, Lies, PointReport};
+use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport};
 use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Estimate};
 
@@ -113,13 +113,13 @@ impl Bounds {
         }
     }
 
-    pub(super) fn lies(self, estimate: &Estimate) -> Lies {
+    pub(super) fn lies(self, estimate: &Estimate) -> BoundPosition {
         if self.low <= estimate.low && estimate.high <= self.high {
-            Lies::Inside
+            BoundPosition::Inside
         } else if estimate.high < self.low || self.high < estimate.low {
-            Lies::Outside
+            BoundPosition::Outside
         } else {
-            Lies::Across
+            BoundPosition::Across
         }
     }
 
@@ -143,22 +143,26 @@ impl Bounds {
 }
 
 /// How a point lies: within by its own interval, outside by that of simultaneous confidence.
-pub(super) fn place(bounds: Bounds, own: &Estimate, simultaneous: &Estimate) -> Lies {
+pub(super) fn place(bounds: Bounds, own: &Estimate, simultaneous: &Estimate) -> BoundPosition {
     // Too few blocks for any verdict (docs/method.md, rule 10).
     if u32::try_from(own.n).unwrap_or(u32::MAX) < FOR_A_VERDICT {
-        return Lies::Across;
+        return BoundPosition::Across;
     }
     match bounds.lies(own) {
-        Lies::Inside => Lies::Inside,
-        _ if bounds.lies(simultaneous) == Lies::Outside => Lies::Outside,
-        _ => Lies::Across,
+        BoundPosition::Inside => BoundPosition::Inside,
+        _ if bounds.lies(simultaneous) == BoundPosition::Outside => BoundPosition::Outside,
+        _ => BoundPosition::Across,
     }
 }
 
 /// One verdict of the places of points.
-pub(super) fn combine(over: Over, places: &[Lies]) -> ClaimVerdict {
+pub(super) fn combine(over: Over, places: &[BoundPosition]) -> ClaimVerdict {
     let count = |lies| places.iter().filter(|place| **place == lies).count();
-    let (inside, outside, all) = (count(Lies::Inside), count(Lies::Outside), places.len());
+    let (inside, outside, all) = (
+        count(BoundPosition::Inside),
+        count(BoundPosition::Outside),
+        places.len(),
+    );
     let (holds, fails) = match over {
         Over::Every => (inside == all, outside > 0),
         Over::Most => (2 * inside > all, 2 * outside >= all),
@@ -210,7 +214,7 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
             }
         }
     }
-    let places: Vec<Lies> = points.iter().map(|point| point.lies).collect();
+    let places: Vec<BoundPosition> = points.iter().map(|point| point.lies).collect();
     let mut verdict = combine(check.over, &places);
     let mut seen = gathered.refuted;
     if seen.is_some() {
@@ -250,8 +254,8 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
 /// The point that a verdict hangs on: of those that made it, the one least within the bounds.
 fn deciding(bounds: Bounds, points: &[PointReport], verdict: ClaimVerdict) -> Option<usize> {
     let made_it = |point: &&PointReport| match verdict {
-        ClaimVerdict::Undecided => point.lies == Lies::Across,
-        ClaimVerdict::Fails => point.lies == Lies::Outside,
+        ClaimVerdict::Undecided => point.lies == BoundPosition::Across,
+        ClaimVerdict::Fails => point.lies == BoundPosition::Outside,
         _ => true,
     };
     let margin = |place: &usize| bounds.margin(points[*place].measured.value);

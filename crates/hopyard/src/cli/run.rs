@@ -159,7 +159,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         ));
     }
     if args.quick {
-        plan.hurry();
+        plan.apply_quick_preset();
     }
     plan.window = args.window.unwrap_or(plan.window);
     plan.warm_up = args.warm_up.unwrap_or(plan.warm_up);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::builder::ETH;
 use super::topology::{Addresses, Client, Endpoint, Subnet, host, role};
 use super::{Builder, Result};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::Family;
 
 /// What a client is connected to is named after it.
@@ -13,7 +13,7 @@ const PORT: &str = "veth-";
 
 /// Where a client is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seat {
+pub struct ClientSlot {
     /// Role of the namespace that the client runs in.
     pub role: &'static str,
     /// The name of what it is connected to.
@@ -22,7 +22,7 @@ pub struct Seat {
     pub addresses: Addresses,
 }
 
-impl Seat {
+impl ClientSlot {
     /// The name of what it is connected to, where it alone can have that name.
     #[must_use]
     pub fn port_or<'a>(&'a self, otherwise: &'a str) -> &'a str {
@@ -70,27 +70,27 @@ impl Builder {
     pub fn clients(
         &mut self,
         subnet: Subnet,
-        mut attach: impl FnMut(&mut Self, &Seat) -> Result<Vec<Hop>>,
+        mut attach: impl FnMut(&mut Self, &ClientSlot) -> Result<Vec<Hop>>,
     ) -> Result<Vec<Client>> {
-        let seats = self.seats(subnet);
-        let roles: Vec<_> = seats.iter().map(|seat| seat.role).collect();
+        let slots = self.slots(subnet);
+        let roles: Vec<_> = slots.iter().map(|slot| slot.role).collect();
         self.make_spaces(&roles)?;
-        let mut clients = Vec::with_capacity(seats.len());
-        for seat in &seats {
-            let way = attach(self, seat)?;
-            let endpoint = self.endpoint(seat.role, ETH, seat.addresses)?;
+        let mut clients = Vec::with_capacity(slots.len());
+        for slot in &slots {
+            let way = attach(self, slot)?;
+            let endpoint = self.endpoint(slot.role, ETH, slot.addresses)?;
             clients.push(Client { endpoint, way });
         }
         Ok(clients)
     }
 
-    fn seats(&self, subnet: Subnet) -> Vec<Seat> {
+    fn slots(&self, subnet: Subnet) -> Vec<ClientSlot> {
         let Some(containers) = self.axes().container_count() else {
-            return vec![Seat::alone(subnet)];
+            return vec![ClientSlot::alone(subnet)];
         };
         let last = u16::try_from(containers).unwrap_or(u16::MAX);
         (1..=last)
-            .map(|number| Seat::container(number, subnet))
+            .map(|number| ClientSlot::container(number, subnet))
             .collect()
     }
 
@@ -111,16 +111,16 @@ impl Builder {
     /// The kernel refused.
     pub fn cable_end(
         &mut self,
-        seat: &Seat,
+        slot: &ClientSlot,
         role: &'static str,
         device: &str,
         own: Addresses,
     ) -> Result<()> {
-        if !role::is_container(seat.role) {
+        if !role::is_container(slot.role) {
             return self.address(role, device, own);
         }
-        let own = self.of_families(seat.role, own.alone());
-        let theirs = self.of_families(seat.role, seat.addresses.alone());
+        let own = self.of_families(slot.role, own.alone());
+        let theirs = self.of_families(slot.role, slot.addresses.alone());
         let handle = self.space(role)?;
         for (address, prefix) in own {
             handle.add_address(device, address, prefix)?;
@@ -136,7 +136,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn introduce(&mut self, clients: &[Client], server: &Endpoint) -> Result<()> {
+    pub fn add_static_neighbours(&mut self, clients: &[Client], server: &Endpoint) -> Result<()> {
         let mac = self.space(server.role)?.link(&server.device)?.mac;
         for client in containers(clients) {
             self.introduce_one(&client.endpoint, server, mac)?;

@@ -27,7 +27,7 @@ mod wire;
 mod workers;
 
 pub use builder::Builder;
-pub use clients::Seat;
+pub use clients::ClientSlot;
 pub use error::{Error, Result};
 pub use guests::HubEnd;
 pub use id::{LabId, Life};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hopyard_net::Offload;
 use hopyard_net::OffloadState as Active;
 
-use super::{Builder, Error, Result, Seat};
+use super::{Builder, ClientSlot, Error, Result};
 use crate::model::{OffloadFlag, OffloadState, Switch};
 
 /// Sets what the axes ask for on every device and reads every flag back.
@@ -73,7 +73,7 @@ pub(super) fn apply(builder: &Builder, path: &'static str) -> Result<Vec<Offload
             }
         });
         // Containers are alike: of a thousand devices those are told that are not as another.
-        let is_new = Seat::alike(role, device).is_none_or(|kind| {
+        let is_new = ClientSlot::alike(role, device).is_none_or(|kind| {
             told.insert((
                 kind,
                 of_device.each_ref().map(|s| (s.state.clone(), s.fixed)),

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopyard_net::Handle;
 
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::Family;
 
 /// An IPv4 and an IPv6 address of one interface.

@@ -2,7 +2,7 @@
 
 use super::topology::{Endpoint, Subnet, host, role};
 use super::{Builder, Result};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::Rate;
 
 /// The hub's end of the wire.

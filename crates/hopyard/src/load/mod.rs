@@ -3,8 +3,8 @@
 //! [`worker`] runs at an endpoint and speaks [`protocol`] on its stdin and stdout; [`remote`] is the
 //! controller's end of that pipe. The loops in `flow` do nothing but socket calls and plain stores.
 
-mod crew;
 mod flow;
+mod flow_thread;
 mod journal;
 pub(crate) mod latency;
 pub(crate) mod lines;

@@ -23,7 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::spec::LoadSpec;
 use super::tally::Reading;
 use crate::model::{
-    Absurd, Arrivals, Counted, Latency, MOST_FLOWS, Scheduling, TcpSummary, largest, plausible,
+    Arrivals, Counted, InvalidSample, Latency, MOST_FLOWS, Scheduling, TcpSummary, largest,
+    plausible,
 };
 
 /// Version of the protocol; both ends must have the same.
@@ -225,7 +226,7 @@ impl Tallied {
     ///
     /// # Errors
     /// A count is larger than any window can hold, or a list longer than any load makes it.
-    pub fn check(&self) -> Result<(), Absurd> {
+    pub fn check(&self) -> Result<(), InvalidSample> {
         let buckets = self.latency.as_ref().map_or(0, |l| l.histogram.len());
         for (what, count, most) in [
             ("slices", self.slices.len(), MOST_SLICES),
@@ -233,7 +234,7 @@ impl Tallied {
             ("latency", buckets, MOST_BUCKETS),
         ] {
             if count > most {
-                return Err(Absurd::TooMany { what, count, most });
+                return Err(InvalidSample::TooMany { what, count, most });
             }
         }
         plausible(&[

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use hopyard_net::{clock, datagrams};
 
-use super::crew::SharedSocket;
+use super::flow_thread::SharedSocket;
 
 /// A thread's id, once it runs.
 pub(super) type SharedTid = Arc<AtomicI32>;

@@ -12,7 +12,7 @@ use hopyard_net::clock;
 use super::lines;
 use super::protocol::{Reply, Request, Tallied, Timetable, VERSION};
 use crate::meter::is_ending;
-use crate::model::Absurd;
+use crate::model::InvalidSample;
 use crate::signals;
 
 /// How long a worker may take to start and to answer what needs no waiting.
@@ -76,12 +76,12 @@ pub enum Error {
         "the worker at `{endpoint}` reports an impossible count; start the same version of \
          hopyard at both ends"
     )]
-    Absurd {
+    InvalidSample {
         /// Name of the endpoint.
         endpoint: String,
         /// Which count is impossible, and why.
         #[source]
-        source: Absurd,
+        source: InvalidSample,
     },
     /// It says that it cannot.
     #[error("at `{endpoint}`: {cause}")]
@@ -322,7 +322,7 @@ impl Remote {
         };
         match tallied.check() {
             Ok(()) => Ok(*tallied),
-            Err(source) => Err(Error::Absurd {
+            Err(source) => Err(Error::InvalidSample {
                 endpoint: self.endpoint.clone(),
                 source,
             }),

@@ -15,7 +15,7 @@ use hopyard_net::{clock, cpu, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
-use super::crew::{Crew, Lane, Origin, Outcome, SharedSocket, crews};
+use super::flow_thread::{FlowThread, Lane, Origin, Outcome, SharedSocket, flow_threads};
 use super::protocol::{Tallied, Timetable};
 use super::receiver::{Effort, SharedTid};
 use super::scheduling::Watch;
@@ -182,13 +182,13 @@ impl Session {
             watch,
             first_turn: None,
         };
-        for (cpu, lanes) in crews(spec, lanes, cpus) {
+        for (cpu, lanes) in flow_threads(spec, lanes, cpus) {
             let (start, started) = channel();
             let tid = SharedTid::default();
             let index = session.threads.len();
             // Staggered flows have a thread each.
             let begins = lanes.iter().all(|lane| lane.begins(spec.kind));
-            let crew = Crew {
+            let flow_thread = FlowThread {
                 after_ns: if begins {
                     spec.begins_after_ns(index)
                 } else {
@@ -206,7 +206,7 @@ impl Session {
             let ended = ended_tx.clone();
             let handle = std::thread::Builder::new()
                 .name(format!("flow-{index}"))
-                .spawn(move || crew.run(&ended))
+                .spawn(move || flow_thread.run(&ended))
                 .map_err(|e| format!("cannot start thread {index} of the flows: {e}"))?;
             session.unplaced += 1;
             session.threads.push(Thread {
@@ -231,7 +231,7 @@ impl Session {
         mut wait_until: impl FnMut(u64) -> Result<(), String>,
     ) -> Result<Tallied, String> {
         // A thousand senders may be before it in the queue for a CPU.
-        let _prompt = self.spec.crowded.then(cpu::Prompt::new);
+        let _prompt = self.spec.crowded.then(cpu::RealtimeGuard::new);
         for thread in &self.threads {
             // A thread that is gone has said why; `farewell` reads it.
             let _ = thread.start.send(timetable);

@@ -127,7 +127,7 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
         Request::Clock => Ok(Reply::Clock {
             monotonic_ns: clock::monotonic_ns(),
         }),
-        Request::SetApart => hopyard_net::set_apart()
+        Request::SetApart => hopyard_net::unshare_mount_and_cgroup()
             .map(|()| Reply::Apart)
             .map_err(|e| crate::chain(&e)),
         Request::Quit => Err("quit is not carried out here".to_owned()),

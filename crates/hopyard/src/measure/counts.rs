@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::beside::Passed;
-use super::legs::{self, Parts};
+use super::aux_counters::Passed;
+use super::proof_segments::{self, Parts};
 use super::{Error, QuietCores};
 use crate::lab::{Client, Lab, Topology};
 use crate::load::protocol::Tallied;
-use crate::meter::way::{Bracket, Hop, Traffic};
+use crate::meter::path_proof::{Bracket, Hop, Traffic};
 use crate::model::{
     Arrivals, Arrived, BusyCpus, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind,
     Measurement, OpenLoop, QueueChanges,
@@ -102,7 +102,7 @@ pub(super) fn assemble(
         receiver,
         devices_ns: float(devices_ns),
     };
-    let way = legs::prove(&lab.topology, &devices, traffic, &parts);
+    let way = proof_segments::prove(&lab.topology, &devices, traffic, &parts);
     let mut tcp = sender.tcp;
     if let (Some(tcp), Some(other)) = (
         &mut tcp,
@@ -173,7 +173,7 @@ pub(super) fn receiver_and_sender<'a>(
 
 /// Did everybody who counted look when the window opened and when it closed? A machine that takes a CPU away for half as long
 /// as a window lasts leaves counts of another span, or of traffic that had stopped.
-pub(super) fn all_were_there(counts: &Counts, is_crowded: bool) -> Result<(), Error> {
+pub(super) fn check_window_not_missed(counts: &Counts, is_crowded: bool) -> Result<(), Error> {
     let (planned_ns, observed) = (counts.planned_ns, &counts.observed);
     ends_were_there(&counts.clients, &counts.server, is_crowded, planned_ns)?;
     in_time("the controller", observed.late_ns, planned_ns)?;

@@ -30,13 +30,13 @@ pub(super) fn in_own_lab<T>(
     let leaves_much = lab.topology.containers.len() > FEW;
     drop(lab);
     if leaves_much {
-        until_dust_settles()?;
+        wait_for_netns_cleanup()?;
     }
     done
 }
 
 /// Until the kernel has had no namespaces to take down for a while.
-pub(super) fn until_dust_settles() -> Result<(), Error> {
+pub(super) fn wait_for_netns_cleanup() -> Result<(), Error> {
     let deadline = clock::monotonic_ns() + ns(MOST_DUST);
     let mut clear = 0;
     while clear < LOOKS && clock::monotonic_ns() < deadline {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use hopyard_net::clock;
 
-use super::own_lab::{DUST, until_dust_settles};
+use super::own_lab::{DUST, wait_for_netns_cleanup};
 use super::{Error, Sampler, wait_until};
-use crate::meter::Ours;
+use crate::meter::OwnProcesses;
 use crate::model::CpuUse;
 use crate::units::ns;
 
@@ -91,7 +91,7 @@ impl Sampler {
     /// # Errors
     /// The meter fails, or the user wants to stop.
     pub fn quiet_cores(&self) -> Result<QuietCores, Error> {
-        until_dust_settles()?;
+        wait_for_netns_cleanup()?;
         let mut known = QuietCores::of(&self.used_by_others()?);
         for _ in 1..QUIET_WINDOWS {
             if known.span() <= CLOSE_CORES {
@@ -104,9 +104,9 @@ impl Sampler {
 
     /// What the CPUs do in a window without a load of ours.
     fn used_by_others(&self) -> Result<CpuUse, Error> {
-        let opened = self.meter.open(Ours::default())?;
+        let opened = self.meter.open(OwnProcesses::default())?;
         wait_until(clock::monotonic_ns() + ns(QUIET))?;
-        Ok(self.meter.close(Ours::default())?.since(&opened))
+        Ok(self.meter.close(OwnProcesses::default())?.since(&opened))
     }
 
     /// What happens on the machine with no load of ours.

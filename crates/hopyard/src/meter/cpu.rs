@@ -14,7 +14,7 @@ use crate::units::float;
 
 /// The processes that make the load.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Ours<'a> {
+pub struct OwnProcesses<'a> {
     /// Their ids.
     pub pids: &'a [u32],
     /// Their cgroup, where the machine has cgroup v2.
@@ -98,7 +98,7 @@ impl CpuMeter {
     ///
     /// # Errors
     /// The kernel's files cannot be read.
-    pub fn open(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
+    pub fn open(&self, ours: OwnProcesses<'_>) -> Result<CpuReading, Error> {
         self.open_with(ours, || Clocks::foreign(&left_out(ours)))
     }
 
@@ -106,7 +106,7 @@ impl CpuMeter {
     ///
     /// # Errors
     /// The kernel's files cannot be read.
-    pub fn close(&self, ours: Ours<'_>) -> Result<CpuReading, Error> {
+    pub fn close(&self, ours: OwnProcesses<'_>) -> Result<CpuReading, Error> {
         self.close_with(ours, || Clocks::foreign(&left_out(ours)))
     }
 
@@ -114,7 +114,7 @@ impl CpuMeter {
     ///
     /// # Errors
     /// As there.
-    pub fn open_among(&self, known: &[i32], ours: Ours<'_>) -> Result<CpuReading, Error> {
+    pub fn open_among(&self, known: &[i32], ours: OwnProcesses<'_>) -> Result<CpuReading, Error> {
         self.open_with(ours, || Ok(foreign_among(known, ours)))
     }
 
@@ -122,13 +122,13 @@ impl CpuMeter {
     ///
     /// # Errors
     /// As there.
-    pub fn close_among(&self, known: &[i32], ours: Ours<'_>) -> Result<CpuReading, Error> {
+    pub fn close_among(&self, known: &[i32], ours: OwnProcesses<'_>) -> Result<CpuReading, Error> {
         self.close_with(ours, || Ok(foreign_among(known, ours)))
     }
 
     fn open_with(
         &self,
-        ours: Ours<'_>,
+        ours: OwnProcesses<'_>,
         foreign: impl FnOnce() -> Result<Clocks, Error>,
     ) -> Result<CpuReading, Error> {
         let foreign = Taken::by(foreign)?;
@@ -146,7 +146,7 @@ impl CpuMeter {
 
     fn close_with(
         &self,
-        ours: Ours<'_>,
+        ours: OwnProcesses<'_>,
         foreign: impl FnOnce() -> Result<Clocks, Error>,
     ) -> Result<CpuReading, Error> {
         let (idle, stat, controller_ns) = self.clocks()?;
@@ -201,7 +201,7 @@ fn coarse(stat: Stat, at_ns: u64, cpus: usize) -> Vec<IdleClock> {
         .collect()
 }
 
-fn left_out(ours: Ours<'_>) -> HashSet<i32> {
+fn left_out(ours: OwnProcesses<'_>) -> HashSet<i32> {
     let own = std::process::id();
     ours.pids
         .iter()
@@ -210,13 +210,13 @@ fn left_out(ours: Ours<'_>) -> HashSet<i32> {
         .collect()
 }
 
-fn foreign_among(known: &[i32], ours: Ours<'_>) -> Clocks {
+fn foreign_among(known: &[i32], ours: OwnProcesses<'_>) -> Clocks {
     let ours = left_out(ours);
     Clocks::of_each(known.iter().copied().filter(|pid| !ours.contains(pid)))
 }
 
 /// A cgroup that has gone (its last process died) has no usage: absent, not 0.
-fn usage(ours: Ours<'_>) -> Option<Duration> {
+fn usage(ours: OwnProcesses<'_>) -> Option<Duration> {
     ours.cgroup.and_then(|group| group.usage().ok())
 }
 

@@ -7,12 +7,12 @@ mod cpu;
 pub mod devices;
 pub mod environment;
 mod idle;
+pub mod path_proof;
 mod processes;
 mod stat;
 pub mod vcpus;
-pub mod way;
 
-pub use cpu::{CpuMeter, CpuReading, Ours};
+pub use cpu::{CpuMeter, CpuReading, OwnProcesses};
 pub use processes::Clocks;
 pub(crate) use processes::{Whose, is_ending, namespaces_are_going, possibly_foreign, whose};
 

@@ -142,7 +142,7 @@ pub struct CheckReport {
 /// How an interval lies to the bounds of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Lies {
+pub enum BoundPosition {
     /// The whole interval is within the bounds.
     Inside,
     /// The whole interval is outside the bounds.
@@ -162,5 +162,5 @@ pub struct PointReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
     /// How its interval lies to the bounds; outside only where the interval of simultaneous confidence is.
-    pub lies: Lies,
+    pub lies: BoundPosition,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sample::{Absurd, plausible, size};
+use super::sample::{InvalidSample, plausible, size};
 
 /// CPU use of the whole machine over a window. All spans are CPU time summed over CPUs, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,12 +125,12 @@ impl CpuUse {
     }
 
     /// Can it be?
-    pub(super) fn check(&self) -> Result<(), Absurd> {
+    pub(super) fn check(&self) -> Result<(), InvalidSample> {
         if self.cpus == 0 {
-            return Err(Absurd::Cpus(self.cpus));
+            return Err(InvalidSample::Cpus(self.cpus));
         }
         if self.elapsed_ns <= 0.0 {
-            return Err(Absurd::Elapsed(self.elapsed_ns));
+            return Err(InvalidSample::Elapsed(self.elapsed_ns));
         }
         let spans = [
             self.elapsed_ns,

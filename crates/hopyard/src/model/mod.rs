@@ -41,7 +41,7 @@ pub use axes::{
 pub use base::Base;
 pub use cell::{Cell, LoadKind, Peer, UnknownName};
 pub use claims::{
-    CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, Lies, PointReport,
+    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
     ReportOfClaims,
 };
 pub use cpu::{BusyCpus, CpuBounds, CpuTolerance, CpuUse, TickSplit};
@@ -66,12 +66,12 @@ pub use profile::{
 pub use published::{Published, PublishedFigure};
 pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
 pub use result::{
-    CellReport, CellStatus, DeviceSeen, Elsewhere, RunReport, RunSummary, TurnsReport,
+    CellReport, CellStatus, DeviceSeen, MachineOverhead, RunReport, RunSummary, TurnsReport,
     VerdictReport, Warning, WarningCode, WayReport,
 };
 pub use sample::{
-    Absurd, Arrived, Counted, DeviceCount, Direction, Latency, Measurement, OffloadState, Outcome,
-    QueueChanges, Sample, Way,
+    Arrived, Counted, DeviceCount, Direction, InvalidSample, Latency, Measurement, OffloadState,
+    Outcome, PathProof, QueueChanges, Sample,
 };
 pub(crate) use sample::{largest, plausible, scaled, size};
 pub use scheduling::Scheduling;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sample::{Absurd, plausible};
+use super::sample::{InvalidSample, plausible};
 use crate::stats::Estimate;
 
 /// Call chains of one cell in one block, taken in a window beside the measured one.
@@ -47,7 +47,7 @@ pub struct Stack {
 pub enum BadProfile {
     /// A count no window can hold.
     #[error(transparent)]
-    Absurd(#[from] Absurd),
+    InvalidSample(#[from] InvalidSample),
     /// A stack refers to a frame that is not there.
     #[error("a stack names frame {frame} of {frames}")]
     NoFrame {

@@ -81,7 +81,7 @@ pub struct RunSummary {
     pub complete: bool,
     /// What else used the machine in the measured windows; absent where nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub elsewhere: Option<Elsewhere>,
+    pub elsewhere: Option<MachineOverhead>,
     /// The turns, where cells took turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsReport>,
@@ -107,7 +107,7 @@ pub struct TurnsReport {
 
 /// Use of the machine by others than the load, all measured windows together; shares of all CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Elsewhere {
+pub struct MachineOverhead {
     /// CPU time of processes that do not belong to hopyard.
     pub foreign_ratio: f64,
     /// Taken by the hypervisor.

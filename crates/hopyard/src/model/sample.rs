@@ -115,7 +115,7 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<Turn>,
     /// Did the traffic take the way it should?
-    pub way: Way,
+    pub way: PathProof,
 }
 
 /// What one end sent or received in a window.
@@ -140,7 +140,7 @@ fn is_zero(count: &u32) -> bool {
 
 /// What no window can hold.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Absurd {
+pub enum InvalidSample {
     /// More than there can be.
     #[error("{what}: {count} is more than any window holds ({MOST})")]
     TooMuch {
@@ -171,9 +171,9 @@ pub enum Absurd {
 }
 
 /// Holds counts against [`MOST`].
-pub(crate) fn plausible(counts: &[(&'static str, u64)]) -> Result<(), Absurd> {
+pub(crate) fn plausible(counts: &[(&'static str, u64)]) -> Result<(), InvalidSample> {
     match counts.iter().find(|(_, count)| *count > MOST) {
-        Some(&(what, count)) => Err(Absurd::TooMuch { what, count }),
+        Some(&(what, count)) => Err(InvalidSample::TooMuch { what, count }),
         None => Ok(()),
     }
 }
@@ -205,9 +205,9 @@ impl Measurement {
     ///
     /// # Errors
     /// A figure is larger than any window can hold, or the window is none.
-    pub fn check(&self) -> Result<(), Absurd> {
+    pub fn check(&self) -> Result<(), InvalidSample> {
         if self.window_ns == 0 {
-            return Err(Absurd::NoTime("window_ns"));
+            return Err(InvalidSample::NoTime("window_ns"));
         }
         self.cpu.check()?;
         let busy = [self.client_cpus, self.allowed_cpus];
@@ -407,7 +407,7 @@ pub enum Direction {
 
 /// Proof of the way: did every device on the path move by the expected amount, and no other?
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Way {
+pub struct PathProof {
     /// All of it held.
     pub proved: bool,
     /// What did not, a sentence each.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sample::plausible;
-use super::{Absurd, Counted, CpuUse, Measurement, Way};
+use super::{Counted, CpuUse, InvalidSample, Measurement, PathProof};
 
 /// One short window of a cell, in a round in which every other cell of its group had one as well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,7 +92,7 @@ impl Turn {
             guest_steal_ratio: None,
             guest: None,
             turns: Vec::new(),
-            way: Way {
+            way: PathProof {
                 proved: true,
                 problems: Vec::new(),
             },
@@ -100,9 +100,9 @@ impl Turn {
     }
 
     /// Checks the counts of a stored turn against what a window can hold.
-    pub(super) fn check(&self) -> Result<(), Absurd> {
+    pub(super) fn check(&self) -> Result<(), InvalidSample> {
         if self.window_ns == 0 {
-            return Err(Absurd::NoTime("turns: window_ns"));
+            return Err(InvalidSample::NoTime("turns: window_ns"));
         }
         self.cpu.check()?;
         plausible(&[

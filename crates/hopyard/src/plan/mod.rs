@@ -70,7 +70,7 @@ pub struct Plan {
 
 impl Plan {
     /// Shorter windows and no more blocks than verdicts need: wider intervals, sooner.
-    pub fn hurry(&mut self) {
+    pub fn apply_quick_preset(&mut self) {
         const WINDOW: Duration = Duration::from_millis(200);
         const WARM_UP: Duration = Duration::from_millis(80);
         const LIMIT: Duration = Duration::from_secs(240);

@@ -8,7 +8,7 @@ use super::document::{Block, Cell, Column, Part, Row, Table, shorten};
 use super::number::{ABSENT, chosen_percent, percent as short_percent, significant};
 use super::{Form, TERMINAL, json, markdown, named, quantity, text};
 use crate::model::{
-    CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, Lies, PointReport,
+    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
     ReportOfClaims,
 };
 use crate::plain;
@@ -299,11 +299,11 @@ fn row(id: &str, verdict: &str, check: &CheckReport, point: Option<&PointReport>
 }
 
 /// How an interval lies to the rule.
-fn mark(lies: Lies) -> &'static str {
+fn mark(lies: BoundPosition) -> &'static str {
     match lies {
-        Lies::Inside => "✓",
-        Lies::Outside => "✗",
-        Lies::Across => "?",
+        BoundPosition::Inside => "✓",
+        BoundPosition::Outside => "✗",
+        BoundPosition::Across => "?",
     }
 }
 

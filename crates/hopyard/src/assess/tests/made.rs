@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{
     Arrived, Axes, Cell, Counted, CpuAccounting, CpuUse, Environment, LoadKind, Measurement,
-    Outcome, Peer, Sample, Scheduling, TickSplit, Way,
+    Outcome, PathProof, Peer, Sample, Scheduling, TickSplit,
 };
 use crate::store::{End, Header, PlannedCell, Run, SCHEMA};
 
@@ -143,7 +143,7 @@ pub(crate) fn measured(bytes: u64) -> Measurement {
         guest_steal_ratio: None,
         datapath: None,
         guest: None,
-        way: Way {
+        way: PathProof {
             proved: true,
             problems: Vec::new(),
         },

@@ -3,7 +3,7 @@
 use hopyard_net::apply_ruleset;
 
 use super::site::{reaches, reaches_soon};
-use super::{Deed, Error, Result};
+use super::{Error, FunctionalCheck, Result};
 use crate::lab::{self, Lab, role};
 use crate::model::{Axes, DatapathKind, LoadKind, Peer};
 
@@ -40,10 +40,10 @@ fn said([before, after]: [bool; 2]) -> &'static str {
 }
 
 /// With bridge netfilter a rule stops what is bridged; without its calls it does not.
-pub(super) fn rule_stops_bridge() -> Result<Deed> {
+pub(super) fn rule_stops_bridge() -> Result<FunctionalCheck> {
     let filtered = with_and_without_rule(&build("bridge-nf")?)?;
     let bare = with_and_without_rule(&build("bridge")?)?;
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: filtered == [true, false],
         seen: format!(
             "with a rule in the host that drops all, traffic over a bridge with netfilter calls {}, without them {}",
@@ -54,7 +54,7 @@ pub(super) fn rule_stops_bridge() -> Result<Deed> {
 }
 
 /// A rule does not see what goes between internal ports.
-pub(super) fn rule_misses_internal_ports() -> Result<Deed> {
+pub(super) fn rule_misses_internal_ports() -> Result<FunctionalCheck> {
     let lab = build("ovs-internal")?;
     if lab
         .datapath()
@@ -65,7 +65,7 @@ pub(super) fn rule_misses_internal_ports() -> Result<Deed> {
         ));
     }
     let seen = with_and_without_rule(&lab)?;
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: seen == [true, true],
         seen: format!(
             "with the same rule, traffic between internal ports {}",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hopyard_net::PacketSocket;
 
 use super::site::{FAR, Site, guest, mac};
-use super::{Deed, Result, socket};
+use super::{FunctionalCheck, Result, socket};
 
 const BROADCAST: [u8; 6] = [0xff; 6];
 /// A group (RFC 1112) that nobody joined.
@@ -113,7 +113,7 @@ impl Parties {
 }
 
 /// Broadcasts and multicasts from wire, host and guests: one copy to each other party, none to the sender.
-pub(super) fn one_copy_of_a_broadcast() -> Result<Deed> {
+pub(super) fn one_copy_of_a_broadcast() -> Result<FunctionalCheck> {
     let site = Site::whole(1, 3)?;
     let parties = Parties::of(&site)?;
     let mut frames = 0;
@@ -124,18 +124,18 @@ pub(super) fn one_copy_of_a_broadcast() -> Result<Deed> {
                 .map(|party| parties.name(party))
                 .collect();
             if let Some(seen) = parties.wrong(from, to, &others)? {
-                return Ok(Deed::failed(seen));
+                return Ok(FunctionalCheck::failed(seen));
             }
             frames += 1;
         }
     }
-    Ok(Deed::passed(format!(
+    Ok(FunctionalCheck::passed(format!(
         "each of {frames} broadcasts and multicasts from host, wire and 3 guests reached every other party once and the sender never"
     )))
 }
 
 /// All pairs of parties on two devices, and an address that nobody has.
-pub(super) fn by_address() -> Result<Deed> {
+pub(super) fn by_address() -> Result<FunctionalCheck> {
     let site = Site::whole(2, 2)?;
     let parties = Parties::of(&site)?;
     let side = parties.0.len() / site.sides.len();
@@ -144,7 +144,7 @@ pub(super) fn by_address() -> Result<Deed> {
         let mates = (0..parties.0.len()).filter(|to| *to != from && to / side == from / side);
         for to in mates {
             if let Some(seen) = parties.wrong(from, parties.0[to].1, &[parties.name(to)])? {
-                return Ok(Deed::failed(seen));
+                return Ok(FunctionalCheck::failed(seen));
             }
             frames += 1;
         }
@@ -153,11 +153,11 @@ pub(super) fn by_address() -> Result<Deed> {
     for from in (0..parties.0.len()).filter(|party| party % side > 1) {
         let wire = from / side * side + 1;
         if let Some(seen) = parties.wrong(from, STRANGER, &[parties.name(wire)])? {
-            return Ok(Deed::failed(seen));
+            return Ok(FunctionalCheck::failed(seen));
         }
         frames += 1;
     }
-    Ok(Deed::passed(format!(
+    Ok(FunctionalCheck::passed(format!(
         "each of {frames} frames among host, wire and guests of two devices reached its owner alone, unknown addresses the wire alone, and nothing crossed between devices"
     )))
 }

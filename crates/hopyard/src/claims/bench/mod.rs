@@ -16,14 +16,14 @@ use crate::model::UnknownName;
 
 /// What was seen of a deed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deed {
+pub struct FunctionalCheck {
     /// Did it do what is claimed?
     pub passed: bool,
     /// What was seen, without a full stop.
     pub seen: String,
 }
 
-impl Deed {
+impl FunctionalCheck {
     fn passed(seen: String) -> Self {
         Self { passed: true, seen }
     }
@@ -37,7 +37,7 @@ impl Deed {
 }
 
 /// A deed, or why it cannot be done here.
-pub type Done = Result<Deed, String>;
+pub type Done = Result<FunctionalCheck, String>;
 
 /// What was timed, block by block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ fn socket(what: &'static str) -> impl Fn(std::io::Error) -> Error {
 type Named<T> = (&'static str, fn() -> Result<T>);
 
 /// Deeds by name.
-pub(super) static DEEDS: &[Named<Deed>] = &[
+pub(super) static DEEDS: &[Named<FunctionalCheck>] = &[
     ("plain-program-on-tap", taps::plain_program),
     ("queues-come-and-go", taps::queues_come_and_go),
     ("many-queues-of-a-tun", taps::many_queues_of_a_tun),

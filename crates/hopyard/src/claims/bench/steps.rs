@@ -5,7 +5,7 @@ use hopyard_net::{Handle, LinkKind, NewLink};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 
 use super::site::{FAR, HOST, Site, reaches, v4};
-use super::{Deed, Result};
+use super::{FunctionalCheck, Result};
 
 /// Steps of a set-up, each named, done in turn.
 struct Steps(Vec<&'static str>);
@@ -84,7 +84,7 @@ fn silent_mistakes(site: &Site) -> Result<(usize, Vec<&'static str>)> {
 }
 
 /// Fewer steps and fewer entities than a bridge, and no mistake goes unnoticed.
-pub(super) fn fewer_than_a_bridge() -> Result<Deed> {
+pub(super) fn fewer_than_a_bridge() -> Result<FunctionalCheck> {
     let works = |site: &Site| -> Result<bool> {
         let side = &site.sides[0];
         let wire = reaches(&side.guests[0], &side.far, v4(0, FAR))?;
@@ -104,7 +104,7 @@ pub(super) fn fewer_than_a_bridge() -> Result<Deed> {
         silent => format!("unnoticed: {}", silent.join(", ")),
     };
     let does = |works: bool| if works { "works" } else { "does not work" };
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: bridge_works
             && direct_works
             && direct.0.len() < bridge.0.len()

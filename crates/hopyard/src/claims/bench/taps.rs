@@ -8,7 +8,7 @@ use hopyard_net::{Handle, TunLayer};
 use hopyard_tap::{Error as TapError, MAX_QUEUES, NewDevice, Queue, Queues};
 
 use super::site::space;
-use super::{Deed, Result, Timed, socket};
+use super::{FunctionalCheck, Result, Timed, socket};
 use crate::plan::FOR_A_VERDICT;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
@@ -133,13 +133,13 @@ fn multi(new: NewDevice, queues: usize) -> NewDevice {
 }
 
 /// A program that knows of one queue alone (TUNSETIFF without IFF_MULTI_QUEUE).
-pub(super) fn plain_program() -> Result<Deed> {
+pub(super) fn plain_program() -> Result<FunctionalCheck> {
     let (mut behind, queues) = Behind::new(NewDevice::tap("tap0"))?;
     let numbers = behind.send(BURST)?;
     let came = arrivals(&[&queues[0]], BURST)?;
     let out = each_once(&came, numbers);
     let answered = answers(&behind, &queues[0])?;
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: out && answered,
         seen: format!(
             "a program that makes its device by TUNSETIFF alone {} {BURST} frames of the kernel, each once, and the kernel {} what it writes",
@@ -191,13 +191,13 @@ fn header_sum(header: &[u8]) -> u16 {
 }
 
 /// Queues are attached, detached, closed and opened anew, up to the limit and beyond it.
-pub(super) fn queues_come_and_go() -> Result<Deed> {
+pub(super) fn queues_come_and_go() -> Result<FunctionalCheck> {
     const SLOTS: usize = 8;
     const ROUNDS: usize = 300;
     let (mut behind, mut queues) = Behind::new(multi(NewDevice::tap("tap0"), SLOTS))?;
     let mut attached = [true; SLOTS];
     let failed = |seen: String| {
-        Ok(Deed {
+        Ok(FunctionalCheck {
             passed: false,
             seen,
         })
@@ -239,7 +239,7 @@ pub(super) fn queues_come_and_go() -> Result<Deed> {
     }
     drop(queues);
     let gone = behind.handle.link("tap0").is_err();
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: gone,
         seen: format!(
             "in {ROUNDS} changes of {SLOTS} queues every frame reached exactly one attached queue, queue {} was refused, and the device {} with its last queue",
@@ -250,7 +250,7 @@ pub(super) fn queues_come_and_go() -> Result<Deed> {
 }
 
 /// A tun with several queues carries every packet of many flows once.
-pub(super) fn many_queues_of_a_tun() -> Result<Deed> {
+pub(super) fn many_queues_of_a_tun() -> Result<FunctionalCheck> {
     const QUEUES: usize = 4;
     let (mut behind, queues) = Behind::new(multi(NewDevice::tun("tun0"), QUEUES))?;
     let numbers = behind.send(BURST)?;
@@ -260,7 +260,7 @@ pub(super) fn many_queues_of_a_tun() -> Result<Deed> {
     let used = (0..QUEUES)
         .filter(|at| came.iter().any(|(by, _)| by == at))
         .count();
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: whole && used > 1,
         seen: format!(
             "{} of {BURST} packets of {FLOWS} flows came through a tun, by {used} of its {QUEUES} queues",

@@ -10,7 +10,7 @@ use hopyard_net::{Handle, Monitor};
 use hopyard_switch::Switch;
 
 use super::site::{FAR, HOST, Site, guest, mac, reaches, v4};
-use super::{Deed, Result, socket};
+use super::{FunctionalCheck, Result, socket};
 
 /// How long switches come and go under traffic.
 const SPAN: Duration = Duration::from_millis(1500);
@@ -112,7 +112,7 @@ fn acquaint(site: &Site) -> Result<()> {
 
 /// Switches come and go while the host talks over the uplink: no announcement, no datagram lost, the same
 /// addresses and routes.
-pub(super) fn uplink_is_left_alone() -> Result<Deed> {
+pub(super) fn uplink_is_left_alone() -> Result<FunctionalCheck> {
     let site = Site::new(1, 2)?;
     site.hub.add_route(None, Some(v4(0, FAR)), None)?;
     acquaint(&site)?;
@@ -150,7 +150,7 @@ pub(super) fn uplink_is_left_alone() -> Result<Deed> {
     } else {
         "addresses, routes or flags changed"
     };
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: announced == 0 && sent == received && sent > 0 && same,
         seen: format!(
             "while {lives} switches came and went, {} of {sent} datagrams over the uplink were lost, the kernel announced {announced} changes, and {kept}",
@@ -170,7 +170,7 @@ fn lives(site: &Site) -> Result<u32> {
 }
 
 /// The host talks to guests and to the wire with nothing but the uplink and a pair for each guest.
-pub(super) fn host_needs_no_pair() -> Result<Deed> {
+pub(super) fn host_needs_no_pair() -> Result<FunctionalCheck> {
     let mut site = Site::new(1, 0)?;
     let bare = site.hub.links()?.len();
     site.create(0)?;
@@ -186,7 +186,7 @@ pub(super) fn host_needs_no_pair() -> Result<Deed> {
         works &= reaches(&site.hub, own, v4(0, guest(n)))? && reaches(own, &site.hub, v4(0, HOST))?;
     }
     let does = if works { "reaches" } else { "does not reach" };
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: works && with_switch == bare && added == guests,
         seen: format!(
             "the host {does} wire and guests through the uplink itself; the switch added {} devices, {guests} guests {added}",
@@ -196,7 +196,7 @@ pub(super) fn host_needs_no_pair() -> Result<Deed> {
 }
 
 /// Guests on twelve physical devices, one switch for each.
-pub(super) fn twelve_uplinks() -> Result<Deed> {
+pub(super) fn twelve_uplinks() -> Result<FunctionalCheck> {
     const DEVICES: u8 = 12;
     let site = Site::whole(DEVICES, 1)?;
     let mut served = 0;
@@ -205,7 +205,7 @@ pub(super) fn twelve_uplinks() -> Result<Deed> {
         let works = reaches(own, &side.far, v4(side.net, FAR))?;
         served += u8::from(works);
     }
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: served == DEVICES,
         seen: format!(
             "guests on {served} of {DEVICES} devices reach what is beyond theirs; the report's limit was 8"
@@ -214,7 +214,7 @@ pub(super) fn twelve_uplinks() -> Result<Deed> {
 }
 
 /// Nothing is configured until the first guest, and then one command is enough.
-pub(super) fn nothing_before_the_first_guest() -> Result<Deed> {
+pub(super) fn nothing_before_the_first_guest() -> Result<FunctionalCheck> {
     let mut site = Site::new(1, 0)?;
     // What an administrator sets of a device; that the switch listens to all frames is its own affair.
     let set = |site: &Site| -> Result<_> {
@@ -236,7 +236,7 @@ pub(super) fn nothing_before_the_first_guest() -> Result<Deed> {
     let same = set(&site)? == before;
     let kept = if same { "as it was" } else { "changed" };
     let does = if works { "reaches" } else { "does not reach" };
-    Ok(Deed {
+    Ok(FunctionalCheck {
         passed: works && same,
         seen: format!(
             "on a bare host the first guest {does} the wire after naming its `pdev` and binding its port; the host's own configuration is {kept}"

@@ -101,8 +101,8 @@ impl Ruled<'_> {
         let id = self.id();
         let check = self.parts[part].check;
         let (verdict, lies) = match aim {
-            Aim::Outside => (ClaimVerdict::Fails, Lies::Outside),
-            _ => (ClaimVerdict::Undecided, Lies::Across),
+            Aim::Outside => (ClaimVerdict::Fails, BoundPosition::Outside),
+            _ => (ClaimVerdict::Undecided, BoundPosition::Across),
         };
         let claim = self.judged(part, aim, from);
         assert_eq!(

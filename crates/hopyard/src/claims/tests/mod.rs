@@ -15,7 +15,7 @@ mod verdicts;
 
 use super::*;
 use crate::assess::tests::{measured, push, run as hand_made};
-use crate::model::{ClaimVerdict, Lies, LoadKind, Outcome, Peer, PublishedFigure};
+use crate::model::{BoundPosition, ClaimVerdict, LoadKind, Outcome, Peer, PublishedFigure};
 use crate::plan::{self, Paths};
 use crate::report::Form;
 use crate::report::claims::{Detail, render};

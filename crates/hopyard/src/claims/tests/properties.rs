@@ -25,8 +25,8 @@ proptest! {
         let inside = bounds.low <= low && high <= bounds.high;
         let outside = high < bounds.low || bounds.high < low;
         prop_assert!(!(inside && outside));
-        prop_assert_eq!(lies == Lies::Inside, inside);
-        prop_assert_eq!(lies == Lies::Outside, outside);
+        prop_assert_eq!(lies == BoundPosition::Inside, inside);
+        prop_assert_eq!(lies == BoundPosition::Outside, outside);
     }
 
     /// A wider interval never turns an undecided point into a decided one.
@@ -34,18 +34,18 @@ proptest! {
     fn wider_is_never_surer(bounds in bounds(), (low, high) in interval(), more in 0.0..1.0_f64) {
         let narrow = estimate(low, high, 10);
         let wide = estimate(low - more, high + more, 10);
-        if place(bounds, &narrow, &narrow) == Lies::Across {
-            prop_assert_eq!(place(bounds, &wide, &wide), Lies::Across);
+        if place(bounds, &narrow, &narrow) == BoundPosition::Across {
+            prop_assert_eq!(place(bounds, &wide, &wide), BoundPosition::Across);
         }
         // Fewer than 8 blocks decide nothing.
-        prop_assert_eq!(place(bounds, &estimate(low, high, 7), &narrow), Lies::Across);
+        prop_assert_eq!(place(bounds, &estimate(low, high, 7), &narrow), BoundPosition::Across);
     }
 
     /// Another point never makes a rule that failed hold, nor the other way round.
     #[test]
     fn another_point_never_turns_a_verdict_round(
-        places in prop::collection::vec(prop::sample::select(vec![Lies::Inside, Lies::Outside, Lies::Across]), 1..12),
-        more in prop::sample::select(vec![Lies::Inside, Lies::Outside, Lies::Across]),
+        places in prop::collection::vec(prop::sample::select(vec![BoundPosition::Inside, BoundPosition::Outside, BoundPosition::Across]), 1..12),
+        more in prop::sample::select(vec![BoundPosition::Inside, BoundPosition::Outside, BoundPosition::Across]),
     ) {
         let before = combine(Over::Every, &places);
         let mut after = places.clone();
@@ -54,7 +54,7 @@ proptest! {
         prop_assert!(!(before == ClaimVerdict::Fails && after != ClaimVerdict::Fails));
         prop_assert!(!(before == ClaimVerdict::Undecided && after == ClaimVerdict::Holds));
         // Most of them: never both.
-        let inside = places.iter().filter(|p| **p == Lies::Inside).count();
+        let inside = places.iter().filter(|p| **p == BoundPosition::Inside).count();
         prop_assert_eq!(combine(Over::Most, &places) == ClaimVerdict::Holds, 2 * inside > places.len());
     }
 

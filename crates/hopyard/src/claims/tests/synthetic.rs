@@ -106,7 +106,7 @@ impl World {
         let check = aimed.part.check;
         match (&check.judge, aimed.part.planned) {
             (Judge::Does { does }, _) => {
-                let deed = bench::Deed {
+                let deed = bench::FunctionalCheck {
                     passed: aimed.aim == Aim::Inside,
                     seen: "seen".to_owned(),
                 };

@@ -131,7 +131,7 @@ fn a_deed_is_pass_or_fail() {
         judge(chosen, &evidence)
     };
     let deed = |passed| {
-        Some(Ok(bench::Deed {
+        Some(Ok(bench::FunctionalCheck {
             passed,
             seen: "12 of 12 work".to_owned(),
         }))

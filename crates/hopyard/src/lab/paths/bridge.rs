@@ -4,7 +4,7 @@ use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::role;
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::{Axes, Peer};
 
 /// The bridge's device.
@@ -64,18 +64,18 @@ impl Path for Bridge {
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         lab.bridge(BRIDGE_DEVICE, self.netfilter)?;
-        let clients = lab.clients(Subnet::LAN, |lab, seat| {
-            lab.veth((seat.role, ETH), (role::HUB, &seat.port))?;
+        let clients = lab.clients(Subnet::LAN, |lab, slot| {
+            lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
             lab.space(role::HUB)?
-                .set_master(&seat.port, BRIDGE_DEVICE)?;
+                .set_master(&slot.port, BRIDGE_DEVICE)?;
             Ok(vec![
-                Hop::tx(seat.role, ETH),
-                Hop::rx(role::HUB, &seat.port),
+                Hop::tx(slot.role, ETH),
+                Hop::rx(role::HUB, &slot.port),
             ])
         })?;
         let mut way = Vec::new();
         let server = lab.bridged_server(BRIDGE_DEVICE, peer, &mut way)?;
-        lab.introduce(&clients, &server)?;
+        lab.add_static_neighbours(&clients, &server)?;
         let in_use = clients.len() + usize::from(peer == Peer::Local);
         for port in lab.idle_ports(in_use)? {
             lab.space(role::HUB)?.set_master(&port, BRIDGE_DEVICE)?;

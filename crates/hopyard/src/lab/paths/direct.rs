@@ -4,7 +4,7 @@ use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::role;
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::{Axes, Hook, Peer};
 
 pub(super) struct Direct;
@@ -42,15 +42,15 @@ impl Path for Direct {
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        let clients = lab.clients(Subnet::LAN, |lab, seat| {
-            lab.veth((seat.role, ETH), (role::HUB, &seat.port))?;
+        let clients = lab.clients(Subnet::LAN, |lab, slot| {
+            lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
             // Frames to a guest are handed into its namespace, past the port's own device. What the host sends
             // is turned round before the uplink's queue, and the port sends it.
             let port = match peer {
-                Peer::Host => Hop::rx(role::HUB, &seat.port),
-                _ => Hop::rx_from_client(role::HUB, &seat.port),
+                Peer::Host => Hop::rx(role::HUB, &slot.port),
+                _ => Hop::rx_from_client(role::HUB, &slot.port),
             };
-            Ok(vec![Hop::tx(seat.role, ETH), port])
+            Ok(vec![Hop::tx(slot.role, ETH), port])
         })?;
         let ports = clients
             .iter()
@@ -59,7 +59,7 @@ impl Path for Direct {
             .collect();
         let mut way = Vec::new();
         let server = lab.switched_server(peer, ports, &mut way)?;
-        lab.introduce(&clients, &server)?;
+        lab.add_static_neighbours(&clients, &server)?;
         Ok(Topology::new(clients, server, way))
     }
 }

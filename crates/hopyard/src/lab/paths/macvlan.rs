@@ -7,7 +7,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Endpoint, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::{Axes, Peer};
 
 /// The hub's own macvlan: without one, a host cannot talk to the macvlans on its device.
@@ -63,13 +63,13 @@ pub(super) fn on_uplink(
 ) -> Result<Topology> {
     lab.wire()?;
     let mtu = lab.mtu();
-    let clients = lab.clients(Subnet::LAN, |lab, seat| {
-        lab.link_into(role::HUB, seat.role, ETH, kind(), mtu)?;
-        Ok(vec![Hop::tx(seat.role, ETH)])
+    let clients = lab.clients(Subnet::LAN, |lab, slot| {
+        lab.link_into(role::HUB, slot.role, ETH, kind(), mtu)?;
+        Ok(vec![Hop::tx(slot.role, ETH)])
     })?;
     let mut way = Vec::new();
     let server = server_on_uplink(lab, peer, hub_device, kind, &mut way)?;
-    lab.introduce(&clients, &server)?;
+    lab.add_static_neighbours(&clients, &server)?;
     Ok(Topology::new(clients, server, way))
 }
 

@@ -4,7 +4,7 @@ use super::{Need, Path};
 use crate::lab::topology::{host, role};
 use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::{Axes, Peer};
 
 pub(super) struct Native;

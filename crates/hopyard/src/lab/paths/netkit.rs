@@ -4,7 +4,7 @@ use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::Peer;
 
 pub(super) struct Netkit;

@@ -8,7 +8,7 @@ use crate::lab::ovs::{BRIDGE, Port};
 use crate::lab::topology::{host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::{Axes, Peer};
 
 pub(super) static OVS_VETH: Ovs = Ovs { internal: false };

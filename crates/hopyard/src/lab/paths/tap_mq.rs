@@ -5,7 +5,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::Peer;
 
 /// The hub's tap.

@@ -3,7 +3,7 @@
 use super::{Need, Path};
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::Peer;
 
 /// The endpoints' devices; both are made in one namespace, so their names differ.

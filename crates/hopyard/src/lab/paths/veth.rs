@@ -4,7 +4,7 @@ use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Client, Endpoint, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::Peer;
 
 pub(super) struct Veth;
@@ -36,11 +36,11 @@ impl Path for Veth {
             _ => (role::B, ETH, host::B),
         };
         let own = Subnet::LAN.host(number);
-        let clients = lab.clients(Subnet::LAN, |lab, seat| {
-            let end = seat.port_or(device);
-            lab.veth((seat.role, ETH), (other, end))?;
-            lab.cable_end(seat, other, end, own)?;
-            Ok(vec![Hop::tx(seat.role, ETH), Hop::rx(other, end)])
+        let clients = lab.clients(Subnet::LAN, |lab, slot| {
+            let end = slot.port_or(device);
+            lab.veth((slot.role, ETH), (other, end))?;
+            lab.cable_end(slot, other, end, own)?;
+            Ok(vec![Hop::tx(slot.role, ETH), Hop::rx(other, end)])
         })?;
         lab.introduce_by_cable(&clients, other, own)?;
         let server = Endpoint::new(other, end_of(&clients[0]), own);

@@ -5,7 +5,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Client, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::{Axes, Peer};
 
 pub(super) struct VethRoute;
@@ -42,12 +42,12 @@ impl Path for VethRoute {
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         let hub = Subnet::SIDE_A.host(host::HUB);
-        let clients = lab.clients(Subnet::SIDE_A, |lab, seat| {
-            lab.veth((seat.role, ETH), (role::HUB, &seat.port))?;
-            lab.cable_end(seat, role::HUB, &seat.port, hub)?;
+        let clients = lab.clients(Subnet::SIDE_A, |lab, slot| {
+            lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
+            lab.cable_end(slot, role::HUB, &slot.port, hub)?;
             Ok(vec![
-                Hop::tx(seat.role, ETH),
-                Hop::rx(role::HUB, &seat.port),
+                Hop::tx(slot.role, ETH),
+                Hop::rx(role::HUB, &slot.port),
             ])
         })?;
         let (other, device, hub_side, subnet, number) = match peer {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Need, Path, macvlan};
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Endpoint, HubEnd, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::{Attach, Axes, Peer};
 
 const NAME: &str = "vm";

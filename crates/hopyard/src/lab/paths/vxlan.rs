@@ -11,7 +11,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{Addresses, host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Error, Result, Subnet, Topology};
-use crate::meter::way::Hop;
+use crate::meter::path_proof::Hop;
 use crate::model::Peer;
 
 /// The tunnel's device at either end.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::{Session, Thread};
-use crate::load::crew::Said;
+use crate::load::flow_thread::Said;
 use crate::load::journal::Journal;
 
 /// How long a flow may take to notice that it is over.

@@ -5,7 +5,7 @@ use super::standing::Standing;
 use crate::lab;
 use crate::load::latency;
 use crate::load::protocol::Tallied;
-use crate::measure::beside::Beside;
+use crate::measure::aux_counters::AuxCounters;
 use crate::measure::counts::{Counts, Observed, assemble};
 use crate::measure::{Error, QuietCores, merge};
 use crate::meter::devices;
@@ -27,7 +27,7 @@ impl Standing<'_> {
             ..
         } = self;
         let after = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
-        let passed = Beside::read(&lab, &[])?.since(beside);
+        let passed = AuxCounters::read(&lab, &[])?.since(beside);
         let finished = ends.finish().map_err(|error| ends.cause_of(error));
         if let Some(death) = lab.death() {
             return Err(lab::Error::from(death).into());

@@ -9,7 +9,7 @@ use super::standing::{Place, Standing, attempt};
 use crate::load::protocol::Timetable;
 use crate::measure::counts::receiver_and_sender;
 use crate::measure::{Error, QuietCores, Sampler, merge, wait_until};
-use crate::meter::{self, CpuReading, Ours};
+use crate::meter::{self, CpuReading, OwnProcesses};
 use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, Turn};
 use crate::units::{float, ns};
 
@@ -57,7 +57,7 @@ impl Sampler {
     ) -> Result<(), Error> {
         let known = meter::possibly_foreign()?;
         // The load fills the CPUs, and edges are to be read in time.
-        let prompt = cpu::Prompt::new();
+        let prompt = cpu::RealtimeGuard::new();
         let lead = LEAD + LEAD_EACH * u32::try_from(order.len()).unwrap_or(u32::MAX);
         let mut start_ns = clock::monotonic_ns() + ns(lead);
         let mut told = Vec::with_capacity(order.len());
@@ -91,7 +91,7 @@ impl Sampler {
         timetable: Timetable,
         known: &[i32],
     ) -> Result<Seen, Error> {
-        let ours = Ours {
+        let ours = OwnProcesses {
             pids: &standing.pids,
             cgroup: standing.lab.cgroup(),
         };

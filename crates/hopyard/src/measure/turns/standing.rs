@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::round::Taken;
 use crate::lab::{self, Lab};
-use crate::measure::beside::Beside;
+use crate::measure::aux_counters::AuxCounters;
 use crate::measure::ends::Ends;
 use crate::measure::{Error, Sampler};
 use crate::meter::devices;
@@ -19,7 +19,7 @@ pub(super) struct Standing<'a> {
     /// Of the load and of switches that are programs.
     pub(super) pids: Vec<u32>,
     pub(super) devices: Vec<DeviceCount>,
-    pub(super) beside: Beside,
+    pub(super) beside: AuxCounters,
     pub(super) taken: Vec<Taken>,
 }
 
@@ -35,7 +35,7 @@ impl Sampler {
         Ok(Standing {
             cell,
             devices: devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?,
-            beside: Beside::read(&lab, &[])?,
+            beside: AuxCounters::read(&lab, &[])?,
             lab,
             ends,
             pids,

@@ -67,7 +67,7 @@ pub(super) struct Lane {
 }
 
 /// A thread and its flows.
-pub(super) struct Crew {
+pub(super) struct FlowThread {
     pub(super) spec: LoadSpec,
     pub(super) settings: Settings,
     pub(super) lanes: Vec<Lane>,
@@ -88,25 +88,25 @@ pub(super) struct Crew {
 /// The streams of one CPU have one thread, which costs them fewer switches and wake-ups (see
 /// [`flow::transmit_in_turns`]). Every other flow has a thread of its own: in turns, the time of a transaction
 /// would hold the work on the others'; a paced flow sleeps, as does one that begins later; and which sender of a flood runs is the scheduler's to say. Without CPUs the scheduler is to have something to place.
-pub(super) fn crews<L>(
+pub(super) fn flow_threads<L>(
     spec: &LoadSpec,
     flows: Vec<L>,
     cpus: &[usize],
 ) -> Vec<(Option<usize>, Vec<L>)> {
     let is_plain = spec.pace_bps.is_none() && spec.stagger_ns == 0;
     let in_turns = spec.kind.is_stream() && !spec.kind.is_numbered() && is_plain;
-    let mut crews: Vec<(Option<usize>, Vec<L>)> = Vec::new();
+    let mut flow_threads: Vec<(Option<usize>, Vec<L>)> = Vec::new();
     for (index, flow) in flows.into_iter().enumerate() {
         let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
-        let shared = crews
+        let shared = flow_threads
             .iter_mut()
             .find(|(of, _)| in_turns && cpu.is_some() && *of == cpu);
         match shared {
-            Some((_, crew)) => crew.push(flow),
-            None => crews.push((cpu, vec![flow])),
+            Some((_, flow_thread)) => flow_thread.push(flow),
+            None => flow_threads.push((cpu, vec![flow])),
         }
     }
-    crews
+    flow_threads
 }
 
 impl Lane {
@@ -172,7 +172,7 @@ impl Lane {
     }
 }
 
-impl Crew {
+impl FlowThread {
     /// Serves the flows by each timetable that comes, until none will; the outcome of each goes to `ended`.
     pub(super) fn run(self, ended: &Sender<Outcome>) {
         let connections = self.take_place();
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn streams_of_one_cpu_share_a_thread_unless_they_sleep() {
         let spec = |kind| LoadSpec::new(kind, &Axes::default().for_cell(kind, Peer::Local, &[]));
-        let of = |kind, cpus| crews(&spec(kind), vec!["a", "b", "c"], cpus);
+        let of = |kind, cpus| flow_threads(&spec(kind), vec!["a", "b", "c"], cpus);
         assert_eq!(of(TcpStream, &[5]), [(Some(5), vec!["a", "b", "c"])]);
         assert_eq!(
             of(TcpStream, &[5, 6]),
@@ -419,7 +419,10 @@ mod tests {
             pace_bps: Some(1_000_000),
             ..spec(TcpStream)
         };
-        assert_eq!(crews(&paced, vec!["a", "b", "c"], &[5]), apart(Some(5)));
+        assert_eq!(
+            flow_threads(&paced, vec!["a", "b", "c"], &[5]),
+            apart(Some(5))
+        );
         assert_eq!(of(LoadKind::UdpFlood, &[5]), apart(Some(5)));
     }
 }

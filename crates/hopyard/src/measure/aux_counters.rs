@@ -8,13 +8,13 @@ use crate::meter::vcpus;
 
 /// Readings of an instant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Beside {
+pub(super) struct AuxCounters {
     at_ns: u64,
     queue_changes: Option<u64>,
     vcpus: Option<vcpus::Waited>,
 }
 
-impl Beside {
+impl AuxCounters {
     pub(super) fn read(lab: &Lab, guests: &[u32]) -> Result<Self, Error> {
         Ok(Self {
             queue_changes: lab.queue_changes()?,

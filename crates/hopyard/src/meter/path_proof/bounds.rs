@@ -1,6 +1,6 @@
 //! Within which bounds a device's counters must be, by what was counted at the ends.
 
-use super::{Leg, Traffic};
+use super::{ProofSegment, Traffic};
 use crate::model::{Counted, LoadKind};
 use crate::units::float;
 
@@ -61,10 +61,10 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// With room for a burst, where the leg is a part of the whole; a device that nothing passed is no part of it,
+    /// With room for a burst, where the segment is a part of the whole; a device that nothing passed is no part of it,
     /// unless nothing was sent: who got no turn on a crowded CPU proves nothing and refutes nothing.
-    pub(super) fn of(self, leg: &Leg<'_>) -> Self {
-        let Some(burst) = leg.burst else {
+    pub(super) fn of(self, segment: &ProofSegment<'_>) -> Self {
+        let Some(burst) = segment.burst else {
             return self;
         };
         let burst = match self.unit {
@@ -72,7 +72,11 @@ impl Bounds {
             _ => IN_FLIGHT_BYTES + float(burst.bytes),
         };
         Self {
-            low: (self.low - burst).max(if leg.traffic.had_no_turn() { 0.0 } else { 1.0 }),
+            low: (self.low - burst).max(if segment.traffic.had_no_turn() {
+                0.0
+            } else {
+                1.0
+            }),
             high: self.high + burst,
             ..self
         }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::lab::Topology;
 use crate::load::protocol::Tallied;
-use crate::meter::way::{self, Bracket, Hop, Leg, Traffic};
-use crate::model::{Axes, Counted, DeviceCount, LoadKind, Scheduler, Way};
+use crate::meter::path_proof::{self, Bracket, Hop, ProofSegment, Traffic};
+use crate::model::{Axes, Counted, DeviceCount, LoadKind, PathProof, Scheduler};
 
 /// The traffic as the ends of its flows counted it.
 pub(super) struct Parts<'a> {
@@ -27,14 +27,14 @@ pub(super) fn prove(
     devices: &[DeviceCount],
     traffic: Traffic<'_>,
     parts: &Parts<'_>,
-) -> Way {
-    let all = |hops| Leg {
+) -> PathProof {
+    let all = |hops| ProofSegment {
         hops,
         traffic,
         burst: None,
     };
     let (sums, hops) = together(topology, devices);
-    let mut legs = vec![all(&topology.way), all(&hops)];
+    let mut segments = vec![all(&topology.way), all(&hops)];
     let burst = traffic
         .sent
         .most
@@ -46,13 +46,13 @@ pub(super) fn prove(
     let flows = flows.chain(std::iter::repeat(Counted::default()));
     let ends = flows.zip(parts.clients);
     for (container, (received, client)) in topology.containers.iter().zip(ends) {
-        legs.push(Leg {
+        segments.push(ProofSegment {
             hops: &container.way,
             traffic: part(traffic, received, client, parts),
             burst: Some(burst),
         });
     }
-    way::prove_legs(&legs, &[devices, &sums].concat())
+    path_proof::prove_segments(&segments, &[devices, &sums].concat())
 }
 
 /// How long one of many senders may have its CPU for itself, ns: a slice of `SCHED_RR`

@@ -6,7 +6,7 @@ use std::{io, panic, thread};
 ///
 /// # Errors
 /// The system has no more threads.
-pub fn aside<T: Send>(name: &str, f: impl FnOnce() -> T + Send) -> io::Result<T> {
+pub fn on_fresh_thread<T: Send>(name: &str, f: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name(name.to_owned())

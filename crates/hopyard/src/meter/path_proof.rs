@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use self::bounds::Bracket;
 use self::bounds::{Bounds, CHATTER_PACKETS, expected};
-use crate::model::{Axes, Counted, DeviceCount, Direction, LoadKind, Way};
+use crate::model::{Axes, Counted, DeviceCount, Direction, LoadKind, PathProof};
 use crate::units::float;
 
 /// A device that the traffic must pass.
@@ -94,8 +94,8 @@ const ELSEWHERE: f64 = 0.01;
 
 /// Devices that the same traffic must pass.
 #[derive(Debug, Clone, Copy)]
-pub struct Leg<'a> {
-    /// The devices of this leg.
+pub struct ProofSegment<'a> {
+    /// The devices of this segment.
     pub hops: &'a [Hop],
     /// Traffic that must pass each of them.
     pub traffic: Traffic<'a>,
@@ -106,26 +106,26 @@ pub struct Leg<'a> {
 
 /// Holds the counters of all devices of a lab against the traffic.
 #[must_use]
-pub fn prove(hops: &[Hop], devices: &[DeviceCount], traffic: Traffic<'_>) -> Way {
-    let leg = Leg {
+pub fn prove(hops: &[Hop], devices: &[DeviceCount], traffic: Traffic<'_>) -> PathProof {
+    let segment = ProofSegment {
         hops,
         traffic,
         burst: None,
     };
-    prove_legs(&[leg], devices)
+    prove_segments(&[segment], devices)
 }
 
 /// The same where some devices see a part of the traffic alone.
 #[must_use]
-pub fn prove_legs(legs: &[Leg<'_>], devices: &[DeviceCount]) -> Way {
+pub fn prove_segments(segments: &[ProofSegment<'_>], devices: &[DeviceCount]) -> PathProof {
     let name = |device: &DeviceCount| (device.namespace.clone(), device.name.clone());
     let by_name: HashMap<_, _> = devices.iter().map(|d| (name(d), d)).collect();
     let mut on_way = HashSet::new();
     let mut problems = Vec::new();
     let mut busiest = 0;
-    for (leg, hop) in legs
+    for (segment, hop) in segments
         .iter()
-        .flat_map(|leg| leg.hops.iter().map(move |hop| (leg, hop)))
+        .flat_map(|segment| segment.hops.iter().map(move |hop| (segment, hop)))
     {
         let of_hop = (hop.namespace.to_owned(), hop.device.clone());
         let Some(device) = by_name.get(&of_hop) else {
@@ -135,7 +135,7 @@ pub fn prove_legs(legs: &[Leg<'_>], devices: &[DeviceCount]) -> Way {
         on_way.insert(of_hop);
         busiest = busiest.max(device.rx_packets + device.tx_packets);
         for (forward, direction) in directions(hop) {
-            let bounds = expected(leg.traffic, forward).map(|bounds| bounds.of(leg));
+            let bounds = expected(segment.traffic, forward).map(|bounds| bounds.of(segment));
             if let Some(problem) = check(device, direction, bounds) {
                 problems.push(problem);
             }
@@ -156,7 +156,7 @@ pub fn prove_legs(legs: &[Leg<'_>], devices: &[DeviceCount]) -> Way {
     shorten(&mut beside, "beside it");
     shorten(&mut problems, "on the way");
     problems.extend(beside);
-    Way {
+    PathProof {
         proved: problems.is_empty(),
         problems,
     }
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    fn prove_stream(received: u64, devices: &[DeviceCount]) -> Way {
+    fn prove_stream(received: u64, devices: &[DeviceCount]) -> PathProof {
         let axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local, &[]);
         let counted = Counted {
             bytes: received,
@@ -236,7 +236,7 @@ mod tests {
         let idle = device("hub", "br0", (3, 200), (3, 200));
         assert_eq!(
             prove_stream(gib, &[a, b, idle]),
-            Way {
+            PathProof {
                 proved: true,
                 problems: vec![]
             }
@@ -298,7 +298,7 @@ mod tests {
         );
     }
 
-    /// A container's leg: where its sender sent nothing, its device may be still.
+    /// A container's segment: where its sender sent nothing, its device may be still.
     #[test]
     fn who_had_no_turn_refutes_nothing() {
         let still = device("c1", "eth0", (2, 120), (2, 120));
@@ -321,12 +321,12 @@ mod tests {
                 sent: sent.into(),
                 received: Bracket::default(),
             };
-            let leg = Leg {
+            let segment = ProofSegment {
                 hops: &hops,
                 traffic,
                 burst,
             };
-            prove_legs(&[leg], std::slice::from_ref(device)).proved
+            prove_segments(&[segment], std::slice::from_ref(device)).proved
         };
         let silent = device("c1", "eth0", (0, 0), (0, 0));
         assert!(prove(LoadKind::UdpFlood, 0, &silent));

@@ -28,11 +28,11 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// The ports and the workers that serve them.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(super) struct WorkerPool {
     shared: Arc<Shared>,
     ports: Vec<Port>,
     /// One for each queue ever attached; those beyond `attached` have nothing to do.
-    workers: Vec<Hand>,
+    workers: Vec<WorkerHandle>,
     attached: usize,
     changes: u64,
     /// The port whose offloads are looked at next.
@@ -42,7 +42,7 @@ pub(super) struct Crew {
 }
 
 #[derive(Debug)]
-struct Hand {
+struct WorkerHandle {
     thread: JoinHandle<()>,
     /// Its worker ends when this is closed.
     end: Option<PipeWriter>,
@@ -64,9 +64,9 @@ struct Records {
 /// A queue of a worker, and whether it is to be read.
 type Post = (Arc<Queue>, bool);
 
-impl Crew {
+impl WorkerPool {
     pub(super) fn new(ports: Vec<Port>, shared: Arc<Shared>) -> Self {
-        let mut crew = Self {
+        let mut pool = Self {
             shared,
             ports,
             workers: Vec::new(),
@@ -75,8 +75,8 @@ impl Crew {
             next_look: 0,
             trouble: None,
         };
-        crew.look_at_offloads(crew.ports.len());
-        crew
+        pool.look_at_offloads(pool.ports.len());
+        pool
     }
 
     /// Attaches one more queue to every port, with a worker. Ports whose device was deleted go without.
@@ -105,8 +105,8 @@ impl Crew {
             return failure.map_or(Ok(()), Err);
         };
         if let Some(recruit) = recruit {
-            let hand = self.employ(recruit, queues, failure.is_some(), former);
-            self.workers.push(hand);
+            let handle = self.employ(recruit, queues, failure.is_some(), former);
+            self.workers.push(handle);
         }
         self.attached += 1;
         if self.attached > 1 {
@@ -143,7 +143,7 @@ impl Crew {
         queues: Vec<Post>,
         incomplete: bool,
         former: Option<Records>,
-    ) -> Hand {
+    ) -> WorkerHandle {
         let records = former.unwrap_or_else(|| Records {
             counters: queues.iter().map(|_| Cell::default()).collect(),
             rest: Arc::default(),
@@ -157,7 +157,7 @@ impl Crew {
             shared: Arc::clone(&self.shared),
         };
         let (thread, end) = recruit.work(worker, reads);
-        Hand {
+        WorkerHandle {
             thread,
             end: Some(end),
             incomplete,
@@ -168,10 +168,10 @@ impl Crew {
 
     /// Ends the worker of a queue that not every port had; what it wrote is the next one's.
     fn dismiss_incomplete(&mut self, number: usize) -> Option<Records> {
-        let hand = self.workers.pop_if(|hand| hand.incomplete)?;
+        let handle = self.workers.pop_if(|handle| handle.incomplete)?;
         debug_assert_eq!(self.workers.len(), number);
-        let records = hand.records.clone();
-        hand.join();
+        let records = handle.records.clone();
+        handle.join();
         for port in &mut self.ports {
             port.close(number);
         }
@@ -235,10 +235,10 @@ impl Crew {
     /// The share of time that each worker of an attached queue was at work since the last call.
     fn busy(&mut self, elapsed: Duration) -> Vec<f64> {
         let now_ns = self.shared.now_ns();
-        let share = |hand: &mut Hand| {
-            let rested = hand.records.rest.until(now_ns);
-            let since = rested.saturating_sub(hand.seen_ns);
-            hand.seen_ns = rested;
+        let share = |handle: &mut WorkerHandle| {
+            let rested = handle.records.rest.until(now_ns);
+            let since = rested.saturating_sub(handle.seen_ns);
+            handle.seen_ns = rested;
             (1.0 - Duration::from_nanos(since).as_secs_f64() / elapsed.as_secs_f64()).max(0.0)
         };
         let mut shares: Vec<f64> = self.workers.iter_mut().map(share).collect();
@@ -287,7 +287,7 @@ impl Crew {
                 &self
                     .workers
                     .iter()
-                    .map(|hand| &hand.records.counters[number]),
+                    .map(|handle| &handle.records.counters[number]),
             ),
             unread: port.unread(),
         };
@@ -303,14 +303,14 @@ impl Crew {
 
     /// Ends all workers.
     pub(super) fn end(&mut self) {
-        for hand in &mut self.workers {
-            hand.end = None;
+        for handle in &mut self.workers {
+            handle.end = None;
         }
-        self.workers.drain(..).for_each(Hand::join);
+        self.workers.drain(..).for_each(WorkerHandle::join);
     }
 }
 
-impl Hand {
+impl WorkerHandle {
     fn join(self) {
         drop(self.end);
         // A thread that panicked has said so; nothing is left to do about it.
