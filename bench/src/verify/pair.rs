@@ -86,7 +86,8 @@ impl<'a> Pair<'a> {
         let block = self.generations();
         let cells: Vec<&Cell> = self.run.header.cells.iter().map(|c| &c.cell).collect();
         let samples: Vec<&Sample> = self.run.samples.iter().collect();
-        let cost = Sampler::generation_cost(&cells);
+        let turns: Vec<turns::Participant<'_>> = cells.iter().map(|cell| (*cell).into()).collect();
+        let cost = Sampler::generation_cost(&turns);
         let worth = assess::rounds_worth(&self.run.header, &samples, &[0, 1], cost);
         let rounds = turns::chosen_rounds(turns::rounds(self.sampler.window), worth);
         let quiet_cores = self.sampler.quiet_cores()?;

@@ -10,7 +10,7 @@ use super::NATIVE;
 ///
 /// It is the one asked for, or the plan's. Where the plan's is a path that was not measured with this peer and load, and nobody
 /// asked for it, `native` stands in, else the first path that has the cell.
-pub(super) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
+pub(crate) fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
     let name = match header.base.as_deref() {
         Some(text) if is_fixed(header, text, index) => text.to_owned(),
         _ => {

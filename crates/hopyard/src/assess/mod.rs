@@ -29,6 +29,7 @@ use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Estimate};
 use crate::store::{End, Header, Run};
 
+pub(crate) use base::base_of;
 pub use base::{check_base, check_gate};
 pub(crate) use cells::CLOSURE;
 pub use observations::observations;

@@ -1,6 +1,6 @@
 //! Two cells within one block: compared round by round where they took turns.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::base_of;
 use super::cells::of_block;
@@ -33,27 +33,46 @@ fn log_ratio(
     stats::hodges_lehmann(&log_ratios(one, other, value)?).filter(|log| log.is_finite())
 }
 
-/// ln(one/other) of each round that both had a turn in; `None` where most turns have no such value.
+/// ln(one/other) of each round that both had a turn in; `None` where most of these rounds have no such value.
 fn log_ratios(
     one: &Measurement,
     other: &Measurement,
     value: impl Fn(&Turn) -> Option<f64>,
 ) -> Option<Vec<f64>> {
-    let others: HashMap<u32, &Turn> = other.turns.iter().map(|turn| (turn.round, turn)).collect();
-    let pairs = one
-        .turns
-        .iter()
-        .filter_map(|turn| Some((turn, *others.get(&turn.round)?)));
-    let pairs = kept(pairs.collect(), |(own, theirs)| {
-        own.is_quiet() && theirs.is_quiet()
+    let mut others = by_round(other);
+    let rounds = by_round(one).into_iter();
+    let pairs = rounds.filter_map(|(round, own)| Some((own, others.remove(&round)?)));
+    let any_quiet = |turns: &[&Turn]| turns.iter().any(|turn| turn.is_quiet());
+    let pairs = kept(pairs.collect(), |(own, theirs): &(Vec<_>, Vec<_>)| {
+        any_quiet(own) && any_quiet(theirs)
     });
     let all = pairs.len();
     let logs = pairs
         .into_iter()
-        .filter_map(|(own, theirs)| Some((value(own)? / value(theirs)?).ln()));
+        .filter_map(|(own, theirs)| Some(mean_log(own, &value)? - mean_log(theirs, &value)?));
     let logs: Vec<f64> = logs.collect();
     // CPU time is not known closely enough in every turn.
     (!logs.is_empty() && logs.len() * 2 >= all).then_some(logs)
+}
+
+fn by_round(measurement: &Measurement) -> BTreeMap<u32, Vec<&Turn>> {
+    let mut rounds: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
+    for turn in &measurement.turns {
+        rounds.entry(turn.round).or_default().push(turn);
+    }
+    rounds
+}
+
+/// The mean logarithm of the undisturbed turns of a round, or of all where each was disturbed.
+fn mean_log(mut turns: Vec<&Turn>, value: impl Fn(&Turn) -> Option<f64>) -> Option<f64> {
+    if turns.iter().any(|turn| turn.is_quiet()) {
+        turns.retain(|turn| turn.is_quiet());
+    }
+    let logs: Vec<f64> = turns
+        .into_iter()
+        .filter_map(|turn| Some(value(turn)?.ln()))
+        .collect();
+    stats::mean(&logs)
 }
 
 /// How the time of a group of cells is to be shared between rounds and generations, as its samples so far tell: the rounds
@@ -118,12 +137,15 @@ pub(super) fn report(header: &Header, samples: &[&Sample]) -> Option<TurnsReport
     {
         *disturbed.entry(disturbance).or_default() += 1;
     }
-    let sizes = turns.iter().map(|turns| count(turns.len()));
+    let rounds = turns.iter().map(|turns| {
+        let numbers: BTreeSet<u32> = turns.iter().map(|turn| turn.round).collect();
+        count(numbers.len())
+    });
     Some(TurnsReport {
         window_s: seconds(window_ns),
-        taken: sizes.clone().sum(),
+        taken: turns.iter().map(|turns| count(turns.len())).sum(),
         disturbed,
-        rounds: (sizes.clone().min()?, sizes.max()?),
+        rounds: (rounds.clone().min()?, rounds.max()?),
     })
 }
 
@@ -174,6 +196,32 @@ mod tests {
         let base = [(100, true), (400, true), (50, false), (200, true)];
         let own = [(90, true), (36, false), (45, true), (180, true)];
         assert!((ratio(&own, &base) - 0.9).abs() < 1e-9);
+    }
+
+    /// Turns of 1 s in these rounds.
+    fn in_rounds(turns: &[(u32, u64, bool)]) -> Measurement {
+        let counts: Vec<(u64, bool)> = turns.iter().map(|t| (t.1, t.2)).collect();
+        let mut whole = with_turns(&counts);
+        for (turn, (round, ..)) in whole.turns.iter_mut().zip(turns) {
+            turn.round = *round;
+        }
+        whole
+    }
+
+    #[test]
+    fn several_turns_of_a_round_count_as_their_mean() {
+        let rate = quantity("transactions_per_s").unwrap();
+        let of = |one, base| {
+            let (own, base) = pair(&in_rounds(one), &in_rounds(base), rate, HOW).unwrap();
+            own / base
+        };
+        let one = [(0, 90, true), (1, 360, true)];
+        let base = [(0, 50, true), (0, 200, true), (1, 400, true)];
+        assert!((of(&one, &base) - 0.9).abs() < 1e-9);
+        // A disturbed turn that was taken again at once leaves the round to the other one.
+        let again = [(0, 7, false), (0, 100, true), (1, 400, true)];
+        assert!((of(&one, &again) - 0.9).abs() < 1e-9);
+        assert!((of(&again, &one) - 1.0 / 0.9).abs() < 1e-9);
     }
 
     #[test]

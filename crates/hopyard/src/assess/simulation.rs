@@ -1,12 +1,14 @@
 //! Generations of turns with a known ratio, to try the pairing and the intervals on: experiment V7 of the method.
 
+use std::collections::BTreeSet;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{quantity, rounds};
 use crate::model::{
     Counted, CpuTolerance, CpuUse, Disturbance, LoadKind, Measurement, TickSplit, Turn, kept,
-    takes_another,
+    takes_again, takes_another,
 };
 use crate::stats::{self, Coverage, standard_normal};
 
@@ -28,6 +30,8 @@ pub struct TurnsSetup {
     pub generations: usize,
     /// Undisturbed turns wanted of each cell in a generation.
     pub rounds: u32,
+    /// Turns that the base has in each round, 1 or more.
+    pub base_turns: u32,
     /// True ln of the ratio of the cells.
     pub log_ratio: f64,
     /// Standard deviation of that ratio from one generation to another.
@@ -94,25 +98,56 @@ impl TurnsSetup {
         let mut noise = [(); 2].map(|()| standard_normal(random));
         let mut turns: [Vec<Turn>; 2] = Default::default();
         let mut round = 0;
-        while takes_another(round, self.rounds, fewest_quiet(&turns)) {
+        while self.takes_another(&turns) {
             machine.next(random);
             for (cell, turns) in turns.iter_mut().enumerate() {
-                let fresh = (1.0 - self.rho * self.rho).max(0.0).sqrt();
-                noise[cell] = self.rho * noise[cell] + fresh * standard_normal(random);
-                let (slower, disturbance) = machine.hit(random);
                 let own = if cell == 0 { offset } else { 0.0 };
-                let log = own + self.within * noise[cell] - slower;
-                turns.push(turn(round, log, disturbance));
+                for _ in 0..self.turns_of(cell) {
+                    let mut attempt = 1;
+                    loop {
+                        let fresh = (1.0 - self.rho * self.rho).max(0.0).sqrt();
+                        noise[cell] = self.rho * noise[cell] + fresh * standard_normal(random);
+                        let (slower, disturbance) = machine.hit(random);
+                        let log = own + self.within * noise[cell] - slower;
+                        turns.push(turn(round, log, disturbance));
+                        let taken = count(turns.len()) / self.turns_of(cell);
+                        if disturbance.is_none() || !takes_again(attempt, taken, self.rounds) {
+                            break;
+                        }
+                        attempt += 1;
+                    }
+                }
             }
             round += 1;
         }
         turns.map(together)
     }
+
+    /// How many turns one of the two cells has in each round.
+    fn turns_of(&self, cell: usize) -> u32 {
+        if cell == 1 { self.base_turns } else { 1 }
+    }
+
+    fn takes_another(&self, turns: &[Vec<Turn>; 2]) -> bool {
+        let each = || turns.iter().enumerate();
+        let taken = each().map(|(cell, turns)| count(turns.len()) / self.turns_of(cell));
+        let fewest_quiet = each().map(|(_, turns)| quiet_rounds(turns)).min();
+        takes_another(
+            taken.max().unwrap_or(0),
+            self.rounds,
+            fewest_quiet.unwrap_or(0),
+        )
+    }
 }
 
-fn fewest_quiet(turns: &[Vec<Turn>; 2]) -> usize {
-    let quiet = |turns: &Vec<Turn>| turns.iter().filter(|turn| turn.is_quiet()).count();
-    turns.iter().map(quiet).min().unwrap_or(0)
+fn quiet_rounds(turns: &[Turn]) -> usize {
+    let quiet = turns.iter().filter(|turn| turn.is_quiet());
+    let rounds: BTreeSet<u32> = quiet.map(|turn| turn.round).collect();
+    rounds.len()
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 /// The machine that both cells share.
@@ -226,6 +261,7 @@ mod tests {
     const SETUP: TurnsSetup = TurnsSetup {
         generations: 8,
         rounds: 8,
+        base_turns: 1,
         log_ratio: -0.1,
         between: 0.01,
         within: 0.03,
@@ -245,6 +281,12 @@ mod tests {
         for setup in [
             SETUP,
             TurnsSetup { rho: 0.8, ..SETUP },
+            TurnsSetup {
+                rounds: 4,
+                base_turns: 3,
+                bursts: bursts(0.0, 0.3),
+                ..SETUP
+            },
             TurnsSetup {
                 between: 0.0,
                 rho: 0.5,
@@ -318,6 +360,27 @@ mod tests {
         let (mean, error) = located(&moved);
         assert!(retaken > 1000, "{retaken}");
         assert!(error > 0.0 && mean.abs() < 4.0 * error, "{mean} ± {error}");
+    }
+
+    /// Half of the scatter of a ratio is that of its base.
+    #[test]
+    fn more_turns_of_the_base_make_ratios_closer() {
+        let setup = TurnsSetup {
+            between: 0.0,
+            ..SETUP
+        };
+        let three = TurnsSetup {
+            base_turns: 3,
+            ..setup
+        };
+        let [(_, one), (mean, three)] = [setup, three].map(|setup| located(&ratios(setup)));
+        assert!(
+            (mean - setup.log_ratio).abs() < 4.0 * three,
+            "{mean} ± {three}"
+        );
+        // The variance is that of the cell and a third of that of the base: 4/3 of 2.
+        let share = (three / one).powi(2);
+        assert!((0.60..0.73).contains(&share), "{share}");
     }
 
     #[test]

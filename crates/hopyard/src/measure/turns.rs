@@ -16,7 +16,7 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 
 pub use self::labs::Labs;
-use self::round::Lengths;
+use self::round::{Lengths, Round};
 use self::standing::{Place, Standing, interrupts_only};
 use self::variants::{Variant, variants};
 use super::{Error, QuietCores, Sampler};
@@ -73,10 +73,36 @@ pub fn rounds(window: Duration) -> u32 {
     rounds.map_or(u32::MAX, |n| n.max(*ROUNDS.start()))
 }
 
+/// A cell of a generation. One that many others are compared with has several turns in each round, since it is part of all
+/// their ratios.
+#[derive(Debug, Clone, Copy)]
+pub struct Participant<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Its turns in each round, 1 or more.
+    pub turns: u32,
+}
+
+impl<'a> From<&'a Cell> for Participant<'a> {
+    /// One turn in each round.
+    fn from(cell: &'a Cell) -> Self {
+        Self { cell, turns: 1 }
+    }
+}
+
+/// How many turns a cell is to have in each round that so many others are compared with: with √n times as many turns as any
+/// other, n ratios are known best for the time they take (Dunnett, "A multiple comparison procedure for comparing several
+/// treatments with a control", JASA 50, 1955).
+#[must_use]
+pub fn turns_of_base(compared: usize) -> u32 {
+    let compared = u32::try_from(compared).unwrap_or(u32::MAX);
+    (f64::from(compared).sqrt().round() as u32).max(1)
+}
+
 /// How many rounds a generation is to have.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
-    /// Undisturbed turns that each cell is to have.
+    /// Rounds with an undisturbed turn that each cell is to have.
     pub wanted: u32,
     /// No round begins after it but the first.
     pub deadline: Option<Instant>,
@@ -104,16 +130,16 @@ impl Sampler {
 
     /// What a generation of some cells costs beyond its rounds, in rounds. Labs are there already.
     #[must_use]
-    pub fn generation_cost(cells: &[&Cell]) -> f64 {
+    pub fn generation_cost(cells: &[Participant<'_>]) -> f64 {
         let around: Duration = cells.iter().map(|_| ENDS + FIRST).sum();
-        let round = EACH * u32::try_from(cells.len()).unwrap_or(u32::MAX);
+        let round = EACH * cells.iter().map(|cell| cell.turns).sum::<u32>();
         around.as_secs_f64() / round.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// How long a generation of some cells takes in labs that stand, roughly.
     #[must_use]
-    pub fn generation_estimate(cells: &[&Cell], rounds: u32) -> Duration {
-        let each = |_| ENDS + FIRST + EACH * rounds;
+    pub fn generation_estimate(cells: &[Participant<'_>], rounds: u32) -> Duration {
+        let each = |cell: &Participant<'_>| ENDS + FIRST + EACH * (rounds * cell.turns);
         cells.iter().map(each).sum()
     }
 
@@ -125,7 +151,7 @@ impl Sampler {
     /// The meter or a switch fails, or the user wants to stop; a cell that failed has its error in its place.
     pub fn generation(
         &self,
-        cells: &[&Cell],
+        cells: &[Participant<'_>],
         rounds: Rounds,
         quiet: impl Into<QuietCores>,
         order: &mut impl Rng,
@@ -133,15 +159,17 @@ impl Sampler {
         labs: &mut Labs,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
         let quiet = quiet.into();
-        labs.keep_for(cells);
-        let mut variants = variants(cells);
+        let plain: Vec<&Cell> = cells.iter().map(|one| one.cell).collect();
+        labs.keep_for(&plain);
+        let mut variants = variants(&plain);
         variants.shuffle(order);
         let mut places: Vec<Place<'_>> = cells.iter().map(|_| Err(Error::Interrupted)).collect();
-        for variant in &variants {
+        for variant in &mut variants {
+            variant.cells.shuffle(order);
             variant.switch(host.as_deref_mut(), &places)?;
             for &at in &variant.cells {
-                let cell = cells[at];
-                let standing = labs.for_cell(cell).and_then(|lab| self.stand(cell, lab));
+                let one = cells[at];
+                let standing = labs.for_cell(one.cell).and_then(|lab| self.stand(one, lab));
                 places[at] = interrupts_only(standing)?;
             }
         }
@@ -163,7 +191,7 @@ impl Sampler {
         let cells: Vec<&Cell> = labs.iter().map(|(cell, _)| *cell).collect();
         let mut places: Vec<Place<'_>> = Vec::with_capacity(labs.len());
         for (cell, lab) in labs {
-            places.push(interrupts_only(self.stand(cell, Rc::new(lab)))?);
+            places.push(interrupts_only(self.stand(cell.into(), Rc::new(lab)))?);
         }
         self.take_turns(places, variants(&cells), rounds, quiet, order, None)
     }
@@ -179,36 +207,40 @@ impl Sampler {
         mut host: Option<&mut Host>,
     ) -> Result<Vec<Result<Measurement, Error>>, Error> {
         let mut take = |places: &mut [Place<'_>],
-                        variants: &[Variant],
-                        round: u32,
-                        lengths: Lengths|
+                        variants: &mut [Variant],
+                        order: &mut _,
+                        round: Round|
          -> Result<(), Error> {
+            variants.shuffle(order);
             for variant in variants {
                 variant.switch(host.as_deref_mut(), places)?;
-                self.round(places, &variant.cells, round, lengths, quiet)?;
+                let visits = variant.visits(places, order);
+                self.round(places, &visits, round)?;
             }
             Ok(())
         };
-        for variant in &mut variants {
-            variant.cells.shuffle(order);
-        }
-        take(&mut places, &variants, 0, Lengths::FIRST)?;
+        let first = Round {
+            number: 0,
+            lengths: Lengths::FIRST,
+            quiet,
+            wanted: 0,
+        };
+        take(&mut places, &mut variants, order, first)?;
         for place in places.iter_mut().flatten() {
             place.taken.clear();
         }
-        let mut round = 0;
-        while places.iter().any(Result::is_ok)
-            && takes_another(round, wanted, fewest_quiet(&places))
-        {
-            if round > 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        for number in 0.. {
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if !wants_another(&places, wanted) || number > 0 && is_late {
                 break;
             }
-            variants.shuffle(order);
-            for variant in &mut variants {
-                variant.cells.shuffle(order);
-            }
-            take(&mut places, &variants, round, Lengths::EACH)?;
-            round += 1;
+            let round = Round {
+                number,
+                lengths: Lengths::EACH,
+                quiet,
+                wanted,
+            };
+            take(&mut places, &mut variants, order, round)?;
         }
         let concluded = |place: Place<'_>| place.and_then(|standing| standing.conclude(quiet));
         places
@@ -218,9 +250,12 @@ impl Sampler {
     }
 }
 
-/// The undisturbed turns of the cell that has fewest of them.
-fn fewest_quiet(places: &[Place<'_>]) -> usize {
-    let quiet = |place: &Standing<'_>| place.taken.iter().filter(|t| t.turn.is_quiet()).count();
-    let standing = places.iter().flatten();
-    standing.map(quiet).min().unwrap_or(usize::MAX)
+/// Does a generation take another round? Not where nothing stands any more.
+fn wants_another(places: &[Place<'_>], wanted: u32) -> bool {
+    let standing = || places.iter().flatten();
+    let taken = standing().map(Standing::taken_each).max();
+    let fewest_quiet = standing().map(Standing::quiet_rounds).min();
+    taken
+        .zip(fewest_quiet)
+        .is_some_and(|(taken, fewest_quiet)| takes_another(taken, wanted, fewest_quiet))
 }

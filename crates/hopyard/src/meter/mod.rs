@@ -1,7 +1,7 @@
 //! Meter: what the machine spent and what its devices saw while a load ran.
 //!
 //! [`CpuMeter`] reads CPU use by idle subtraction (docs/method.md, "CPU cost"); [`devices`] reads the
-//! counters of every device of a lab; [`way`] holds them against what the traffic must have caused.
+//! counters of every device of a lab; [`path_proof`] holds them against what the traffic must have caused.
 
 mod cpu;
 pub mod devices;

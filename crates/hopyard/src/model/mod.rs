@@ -80,4 +80,4 @@ pub use series::{SeriesReport, Settling};
 pub use settings::{Settings, SettingsReport, SwitchedBetween};
 pub use start::Start;
 pub use tcp::TcpSummary;
-pub use turn::{Disturbance, Turn, has_quiet_turns, kept, takes_another};
+pub use turn::{Disturbance, Turn, has_quiet_turns, kept, takes_again, takes_another};

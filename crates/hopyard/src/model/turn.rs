@@ -113,15 +113,23 @@ impl Turn {
     }
 }
 
-/// Rounds at most, for each that is wanted: disturbed ones are taken again.
+/// Turns of a cell at most, for each that is wanted: disturbed ones are taken again.
 const ATTEMPTS: u32 = 3;
+/// And those of them that are taken in one round.
+const AT_ONCE: u32 = 2;
 
-/// Does a generation that has had so many rounds take another one? It does until each cell has as many undisturbed turns as
-/// are wanted, or the attempts are used up. That depends on disturbances alone.
+/// Does a generation take another round, in which each cell has had so many turns? It does until each cell has as many rounds
+/// with an undisturbed turn as are wanted, or the attempts are used up. That depends on disturbances alone.
 #[must_use]
-pub fn takes_another(round: u32, wanted: u32, fewest_quiet: usize) -> bool {
-    let lacks_some = fewest_quiet < wanted as usize;
-    round < wanted || lacks_some && round < wanted.saturating_mul(ATTEMPTS)
+pub fn takes_another(taken: u32, wanted: u32, fewest_quiet: usize) -> bool {
+    fewest_quiet < wanted as usize && taken < wanted.saturating_mul(ATTEMPTS)
+}
+
+/// Is a disturbed turn taken again at once, so that its round is not lost to the other cells? It is the first, second, …
+/// `attempt` of its cell in this round, and one of `taken` turns of the generation so far.
+#[must_use]
+pub fn takes_again(attempt: u32, taken: u32, wanted: u32) -> bool {
+    attempt < AT_ONCE && taken < wanted.saturating_mul(ATTEMPTS)
 }
 
 /// Of some turns, or pairs of them, those that figures are made of: the undisturbed ones, or all where too few are. Which
@@ -153,9 +161,22 @@ mod tests {
     #[test]
     fn disturbed_rounds_are_taken_again_up_to_a_limit() {
         assert!(takes_another(3, 4, 3), "as many rounds as are wanted");
+        assert!(
+            takes_another(6, 4, 3),
+            "each was taken twice, and one is lacking"
+        );
         assert!(!takes_another(4, 4, 4), "all were quiet");
         assert!(takes_another(11, 4, 3), "one more attempt");
         assert!(!takes_another(12, 4, 0), "no more attempts");
+    }
+
+    #[test]
+    fn a_disturbed_turn_is_taken_again_at_once_while_there_are_attempts() {
+        assert!(takes_again(1, 1, 4));
+        assert!(!takes_again(2, 2, 4), "once in a round");
+        assert!(takes_again(1, 11, 4));
+        assert!(!takes_again(1, 12, 4), "no more attempts");
+        assert!(!takes_again(1, 1, 0), "none is wanted");
     }
 
     #[test]

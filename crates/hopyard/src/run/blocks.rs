@@ -12,7 +12,7 @@ use self::order::{order, ordered};
 use super::groups::Group;
 use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
-use crate::measure::turns::{Labs, Rounds};
+use crate::measure::turns::{Labs, Participant, Rounds};
 use crate::measure::{self, QuietCores};
 use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample, Setting};
 use crate::store::{End, Record};
@@ -261,6 +261,19 @@ impl<'a> Blocks<'a> {
         &self.prepared.header.cells[index].cell
     }
 
+    /// A cell of a group, with its turns in each round.
+    fn participant(&self, group: &Group, index: usize) -> Participant<'a> {
+        Participant {
+            cell: self.cell(index),
+            turns: group.turns(index),
+        }
+    }
+
+    fn participants(&self, group: &Group) -> Vec<Participant<'a>> {
+        let cells = group.cells.iter();
+        cells.map(|cell| self.participant(group, *cell)).collect()
+    }
+
     fn is_hopeless(&self, index: usize) -> bool {
         self.failures[index].is_some_and(|n| n >= HOPELESS)
     }
@@ -280,7 +293,10 @@ impl<'a> Blocks<'a> {
             .cells
             .iter()
             .partition(|cell| self.is_hopeless(**cell));
-        let cells: Vec<&Cell> = tried.iter().map(|cell| self.cell(*cell)).collect();
+        let cells: Vec<Participant<'_>> = tried
+            .iter()
+            .map(|cell| self.participant(group, *cell))
+            .collect();
         let mut host = self.prepared.host.borrow_mut();
         if host.is_some() {
             // A lab is made under the setting that it is measured under.

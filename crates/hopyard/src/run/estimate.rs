@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{Observer, Prepared, groups, resume};
 use crate::lab::{self, LabKey};
+use crate::measure::turns::Participant;
 use crate::measure::{Sampler, turns};
-use crate::model::Cell;
 use crate::plan::FOR_A_VERDICT;
 use crate::units::show_duration;
 
@@ -28,19 +28,25 @@ impl Prepared {
     }
 
     fn block_with(&self, rounds: u32) -> Duration {
-        let cells = self.header.cells.iter();
-        let cells = cells.filter(|c| c.unsupported.is_none()).map(|c| &c.cell);
+        let cells = self.groups.iter().flat_map(|group| {
+            let cells = group.cells.iter();
+            cells.map(|cell| Participant {
+                cell: &self.header.cells[*cell].cell,
+                turns: group.turns(*cell),
+            })
+        });
         // Cells that take turns share labs.
         let mut labs = HashSet::new();
-        let each = |cell: &Cell| {
+        let each = |one: Participant<'_>| {
+            let cell = one.cell;
             let extra = lab::path(&cell.path).map(lab::Path::extra_time);
             let extra = extra.unwrap_or_default();
             let mut each = if self.header.turn_ns.is_none() || !turns::takes_turns(cell) {
                 self.sampler.estimate(cell) + extra
             } else if labs.insert(LabKey::of(cell)) {
-                Sampler::generation_estimate(&[cell], rounds) + Sampler::around(cell) + extra
+                Sampler::generation_estimate(&[one], rounds) + Sampler::around(cell) + extra
             } else {
-                Sampler::generation_estimate(&[cell], rounds)
+                Sampler::generation_estimate(&[one], rounds)
             };
             if self.header.profile {
                 each += self.sampler.profile_estimate(cell) + extra;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::measure::turns::{MOST_CELLS, takes_turns};
+use crate::assess;
+use crate::measure::turns::{MOST_CELLS, takes_turns, turns_of_base};
 use crate::model::{Cell, Peer, Setting, SwitchedBetween};
 use crate::store::{Header, PlannedCell};
 
@@ -19,6 +20,15 @@ pub(super) struct Group {
     pub(super) setting: Option<Setting>,
     /// Whom all of them talk to.
     pub(super) peer: Peer,
+    /// Those that others of them are compared with, with their turns in each round.
+    pub(super) bases: HashMap<usize, u32>,
+}
+
+impl Group {
+    /// How many turns a cell has in each round.
+    pub(super) fn turns(&self, cell: usize) -> u32 {
+        self.bases.get(&cell).copied().unwrap_or(1)
+    }
 }
 
 /// The groups of a run: cells of one load and peer are what is compared. Cells that cannot be built are in none.
@@ -26,7 +36,24 @@ pub(super) struct Group {
 pub(super) fn of_run(header: &Header) -> Vec<Group> {
     let settings = header.settings.as_ref();
     let together = settings.is_none_or(|s| s.switched_between == SwitchedBetween::Turns);
-    groups(&header.cells, header.turn_ns.is_some(), together)
+    let mut groups = groups(&header.cells, header.turn_ns.is_some(), together);
+    for group in &mut groups {
+        group.bases = bases(header, &group.cells);
+    }
+    groups
+}
+
+/// The bases among some cells, with the turns that they are to have in each round.
+fn bases(header: &Header, cells: &[usize]) -> HashMap<usize, u32> {
+    let mut compared: HashMap<usize, usize> = HashMap::new();
+    for &cell in cells {
+        if let Some((_, base)) = assess::base_of(header, cell) {
+            *compared.entry(base).or_default() += 1;
+        }
+    }
+    compared.retain(|base, _| cells.contains(base));
+    let turns = |(base, compared)| (base, turns_of_base(compared));
+    compared.into_iter().map(turns).collect()
 }
 
 fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group> {
@@ -40,6 +67,7 @@ fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group>
                 takes_turns,
                 setting: cells[index].cell.axes.setting,
                 peer: cells[index].cell.peer,
+                bases: HashMap::new(),
             }));
             continue;
         }
@@ -60,6 +88,7 @@ fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group>
                 takes_turns,
                 setting: cell.axes.setting.filter(|_| !together),
                 peer: cell.peer,
+                bases: HashMap::new(),
             }),
         }
     }

@@ -10,18 +10,15 @@ use crate::load::protocol::Timetable;
 use crate::measure::counts::receiver_and_sender;
 use crate::measure::{Error, QuietCores, Sampler, merge, wait_until};
 use crate::meter::{self, CpuReading, OwnProcesses};
-use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, Turn};
+use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, Turn, takes_again};
 use crate::units::{float, ns};
 
 /// Traffic of a turn before its window.
 const WARM_UP: Duration = Duration::from_millis(6);
 /// Traffic after the window, so that both ends are busy for all of it.
 const TAIL: Duration = Duration::from_millis(2);
-/// What was sent has arrived after so long.
-const DRAIN: Duration = Duration::from_millis(2);
-/// All ends have been told of their next turn after so long, and so much longer for each cell.
-const LEAD: Duration = Duration::from_millis(1);
-const LEAD_EACH: Duration = Duration::from_micros(400);
+/// Time in which both ends hear of their next turn and wake up for it.
+const LEAD: Duration = Duration::from_micros(1_500);
 
 /// More steal than this share of the machine disturbs a turn: less than the smallest step in which the kernel tells of it.
 const STEAL: f64 = 0.01;
@@ -45,43 +42,60 @@ struct Seen {
     late_ns: u64,
 }
 
+/// What all turns of a round have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round {
+    pub(super) number: u32,
+    pub(super) lengths: Lengths,
+    pub(super) quiet: QuietCores,
+    /// Rounds with an undisturbed turn that each cell is to have in the generation.
+    pub(super) wanted: u32,
+}
+
 impl Sampler {
-    /// A turn of each place, one after another.
+    /// A turn of each place in this order, one after another.
     pub(super) fn round(
         &self,
         places: &mut [Place<'_>],
         order: &[usize],
-        round: u32,
-        lengths: Lengths,
-        quiet: QuietCores,
+        round: Round,
     ) -> Result<(), Error> {
         let known = meter::possibly_foreign()?;
         // The load fills the CPUs, and edges are to be read in time.
-        let prompt = cpu::RealtimeGuard::new();
-        let lead = LEAD + LEAD_EACH * u32::try_from(order.len()).unwrap_or(u32::MAX);
-        let mut start_ns = clock::monotonic_ns() + ns(lead);
-        let mut told = Vec::with_capacity(order.len());
+        let _prompt = cpu::RealtimeGuard::new();
         for &at in order {
-            let timetable = lengths.from(start_ns);
-            let telling = |standing: &mut Standing<'_>| standing.ends.turn(timetable);
-            if attempt(&mut places[at], telling)?.is_some() {
-                start_ns = timetable.stop_ns + ns(DRAIN);
-                told.push((at, timetable));
-            }
-        }
-        let mut seen = Vec::with_capacity(told.len());
-        for (at, timetable) in told {
-            let watching =
-                |standing: &mut Standing<'_>| self.watch_turn(standing, timetable, &known);
-            seen.push((at, timetable, attempt(&mut places[at], watching)?));
-        }
-        drop(prompt);
-        for (at, timetable, seen) in seen {
-            let hearing =
-                |standing: &mut Standing<'_>| standing.hear(round, timetable, seen, quiet);
-            attempt(&mut places[at], hearing)?;
+            let taking =
+                |standing: &mut Standing<'_>| self.undisturbed_turn(standing, round, &known);
+            attempt(&mut places[at], taking)?;
         }
         Ok(())
+    }
+
+    /// A turn of a lab, and at once another one where something disturbed it.
+    fn undisturbed_turn(
+        &self,
+        standing: &mut Standing<'_>,
+        round: Round,
+        known: &[i32],
+    ) -> Result<(), Error> {
+        let mut attempt = 1;
+        loop {
+            self.turn(standing, round, known)?;
+            let is_quiet = standing.taken.last().is_none_or(|t| t.turn.is_quiet());
+            if is_quiet || !takes_again(attempt, standing.taken_each(), round.wanted) {
+                return Ok(());
+            }
+            attempt += 1;
+        }
+    }
+
+    /// A turn of a lab, after which nothing of its traffic is under way any more.
+    fn turn(&self, standing: &mut Standing<'_>, round: Round, known: &[i32]) -> Result<(), Error> {
+        let timetable = round.lengths.from(clock::monotonic_ns() + ns(LEAD));
+        standing.ends.turn(timetable)?;
+        let seen = self.watch_turn(standing, timetable, known)?;
+        standing.hear(round, timetable, &seen)?;
+        standing.come_to_rest()
     }
 
     /// Reads the CPUs at the two edges of a turn.
@@ -141,20 +155,11 @@ impl Lengths {
 
 impl Standing<'_> {
     /// Hears what the ends counted in a turn and keeps it.
-    fn hear(
-        &mut self,
-        round: u32,
-        timetable: Timetable,
-        seen: Option<Seen>,
-        quiet: QuietCores,
-    ) -> Result<(), Error> {
+    fn hear(&mut self, round: Round, timetable: Timetable, seen: &Seen) -> Result<(), Error> {
         let (clients, server) = self.ends.done()?;
         let client = merge::merged(&clients).map_err(Error::Merge)?;
-        let Some(seen) = seen else {
-            return Ok(());
-        };
         let mut cpu = seen.closed.since(&seen.opened);
-        quiet.note_in(&mut cpu);
+        round.quiet.note_in(&mut cpu);
         let late_ns = seen.late_ns.max(client.late_ns).max(server.late_ns);
         let (receiver, sender) = receiver_and_sender(self.cell.load, &client, &server);
         let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
@@ -166,7 +171,7 @@ impl Standing<'_> {
         let busy = |cpus: &[usize]| seen.closed.busy(&seen.opened, cpus);
         self.taken.push(Taken {
             turn: Turn {
-                round,
+                round: round.number,
                 window_ns: receiver.window_ns,
                 received: receiver.received,
                 sent,

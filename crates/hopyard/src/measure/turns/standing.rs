@@ -1,14 +1,20 @@
 //! Labs that stand side by side, each with connected ends.
 
+use std::collections::HashSet;
 use std::rc::Rc;
+use std::time::Duration;
 
+use hopyard_net::clock;
+
+use super::Participant;
 use super::round::Taken;
 use crate::lab::{self, Lab};
 use crate::measure::aux_counters::AuxCounters;
 use crate::measure::ends::Ends;
-use crate::measure::{Error, Sampler};
+use crate::measure::{Error, Sampler, wait_until};
 use crate::meter::devices;
 use crate::model::{Cell, DeviceCount};
+use crate::units::ns;
 
 /// A lab with connected ends, and what became of its turns.
 pub(super) struct Standing<'a> {
@@ -21,6 +27,48 @@ pub(super) struct Standing<'a> {
     pub(super) devices: Vec<DeviceCount>,
     pub(super) beside: AuxCounters,
     pub(super) taken: Vec<Taken>,
+    /// How many turns it has in each round.
+    pub(super) turns_each_round: u32,
+}
+
+impl Standing<'_> {
+    /// Turns taken so far, for each that it has in a round.
+    pub(super) fn taken_each(&self) -> u32 {
+        let taken = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
+        taken / self.turns_each_round.max(1)
+    }
+
+    /// Rounds in which it had an undisturbed turn.
+    pub(super) fn quiet_rounds(&self) -> usize {
+        let quiet = self.taken.iter().filter(|taken| taken.turn.is_quiet());
+        let rounds: HashSet<u32> = quiet.map(|taken| taken.turn.round).collect();
+        rounds.len()
+    }
+
+    /// Waits until the lab's processes rest. What its sockets still hold, or the queues of a switch that is a program, would
+    /// take CPU time in the turn of the next lab; a program that never rests is not waited for.
+    pub(super) fn come_to_rest(&self) -> Result<(), Error> {
+        const STEP: Duration = Duration::from_micros(500);
+        const AT_MOST: Duration = Duration::from_millis(60);
+        /// Resting processes use less of a step than this share.
+        const RESTING: u64 = 10;
+        let end_ns = clock::monotonic_ns() + ns(AT_MOST);
+        let mut used = self.used_ns();
+        loop {
+            let now_ns = clock::monotonic_ns();
+            wait_until(now_ns + ns(STEP))?;
+            let before = std::mem::replace(&mut used, self.used_ns());
+            if used.saturating_sub(before) < ns(STEP) / RESTING || now_ns > end_ns {
+                return Ok(());
+            }
+        }
+    }
+
+    /// CPU time of the processes, ns; one that has ended has none.
+    fn used_ns(&self) -> u64 {
+        let pids = self.pids.iter().filter_map(|pid| i32::try_from(*pid).ok());
+        pids.filter_map(|pid| clock::process_cpu_ns(pid).ok()).sum()
+    }
 }
 
 /// A lab that stands, or what befell it.
@@ -28,7 +76,11 @@ pub(super) type Place<'a> = Result<Standing<'a>, Error>;
 
 impl Sampler {
     /// Connects the ends of a cell's lab.
-    pub(super) fn stand<'a>(&self, cell: &'a Cell, lab: Rc<Lab>) -> Place<'a> {
+    pub(super) fn stand<'a>(
+        &self,
+        Participant { cell, turns }: Participant<'a>,
+        lab: Rc<Lab>,
+    ) -> Place<'a> {
         let ends = self.ends(&lab, cell).map_err(|error| behind(error, &lab))?;
         let mut pids = lab.daemons();
         pids.extend(ends.pids());
@@ -40,6 +92,7 @@ impl Sampler {
             ends,
             pids,
             taken: Vec::new(),
+            turns_each_round: turns,
         })
     }
 }

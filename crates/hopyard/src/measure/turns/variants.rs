@@ -1,5 +1,8 @@
 //! The two settings of this host within a generation: each has its labs and its turns together.
 
+use rand::Rng;
+use rand::seq::SliceRandom;
+
 use super::standing::{Place, Standing};
 use crate::measure::Error;
 use crate::model::{Cell, Setting};
@@ -29,6 +32,21 @@ pub(super) fn variants(cells: &[&Cell]) -> Vec<Variant> {
 }
 
 impl Variant {
+    /// Whom to visit in a round, in random order: each place as often as it has turns in a round.
+    pub(super) fn visits(&self, places: &[Place<'_>], order: &mut impl Rng) -> Vec<usize> {
+        let turns = |at: usize| {
+            places[at]
+                .as_ref()
+                .map_or(0, |s| s.turns_each_round as usize)
+        };
+        let each = self.cells.iter().copied();
+        let mut visits: Vec<usize> = each
+            .flat_map(|at| std::iter::repeat_n(at, turns(at)))
+            .collect();
+        visits.shuffle(order);
+        visits
+    }
+
     /// Switches the host to its setting, if there is a host to switch.
     pub(super) fn switch(
         &self,

@@ -8,7 +8,6 @@ use super::Blocks;
 use crate::assess::{self, last_attempts};
 use crate::measure::Sampler;
 use crate::measure::turns;
-use crate::model::Cell;
 use crate::plan::FOR_A_VERDICT;
 use crate::run::groups::Group;
 
@@ -63,11 +62,10 @@ impl Blocks<'_> {
     /// How long a group takes where nothing is disturbed, roughly.
     fn estimate(&self, group: &Group, rounds: u32) -> Duration {
         let sampler = &self.prepared.sampler;
-        let cells = group.cells.iter().map(|cell| self.cell(*cell));
         if group.takes_turns {
-            let cells: Vec<&Cell> = cells.collect();
-            Sampler::generation_estimate(&cells, rounds)
+            Sampler::generation_estimate(&self.participants(group), rounds)
         } else {
+            let cells = group.cells.iter().map(|cell| self.cell(*cell));
             cells.map(|cell| sampler.estimate(cell)).sum()
         }
     }
@@ -83,8 +81,7 @@ impl Blocks<'_> {
         let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
         let asked = turns::rounds(self.prepared.sampler.window);
         let worth = |group: &Group| {
-            let cells: Vec<&Cell> = group.cells.iter().map(|cell| self.cell(*cell)).collect();
-            let cost = Sampler::generation_cost(&cells);
+            let cost = Sampler::generation_cost(&self.participants(group));
             assess::rounds_worth(header, &samples, &group.cells, cost)
         };
         let far: Option<Vec<usize>> = self.is_short_of_time().then(|| {
