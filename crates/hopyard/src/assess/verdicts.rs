@@ -8,9 +8,9 @@ use super::gate::{Guarded, Ruling};
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
 use super::rounds;
-use crate::model::{CellReport, Gate, Sample, VerdictReport};
+use crate::model::{CellReport, Gate, LoadKind, Sample, VerdictReport};
 use crate::plan::FOR_A_VERDICT;
-use crate::stats::{self, Judged, Verdict};
+use crate::stats::{self, Comparison, Judged, Verdict};
 use crate::store::Header;
 
 /// Where a comparison of the table belongs.
@@ -56,6 +56,7 @@ pub(super) fn fill(
             }
         }
     }
+    let table = moderated(&places, table);
     let judged = stats::judge(&table, header.margin, header.confidence);
     let is_guarded = places.iter().map(|(place, _, quantity, load)| {
         matches!(place, Place::Cell(_)) && !is_said_twice(quantity, *load)
@@ -106,6 +107,26 @@ pub(super) fn fill(
         answers,
         gate: ruling.map(|ruling| ruling.report()),
     }
+}
+
+/// Comparisons with a base of one quantity under one load know together how they scatter.
+fn moderated(
+    places: &[(Place, String, &Quantity, LoadKind)],
+    mut table: Vec<Comparison>,
+) -> Vec<Comparison> {
+    let mut alike: BTreeMap<(&str, LoadKind), Vec<usize>> = BTreeMap::new();
+    for (at, (place, _, quantity, load)) in places.iter().enumerate() {
+        if matches!(place, Place::Cell(_)) {
+            alike.entry((quantity.name, *load)).or_default().push(at);
+        }
+    }
+    for group in alike.into_values() {
+        let own: Vec<Comparison> = group.iter().map(|&at| table[at].clone()).collect();
+        for (at, moderated) in group.into_iter().zip(stats::moderated(&own)) {
+            table[at] = moderated;
+        }
+    }
+    table
 }
 
 /// What a comparison shows. In a quick look it shows nothing, nor does one whose figure too few blocks have in both cells.
