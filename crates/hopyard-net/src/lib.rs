@@ -65,7 +65,7 @@ pub use netns::{BoundNs, NetNs, unbind};
 pub use nft::{NftChain, NftCounter, apply_ruleset, nft_chains, nft_counters};
 pub use offload::{Offload, OffloadState, Offloads};
 pub use packet::PacketSocket;
-pub use probe::{KINDS, probe_kind, probe_shaping};
+pub use probe::{KINDS, probe_kind, probe_link, probe_shaping};
 pub use process::Process;
 pub use shape::Shape;
 pub use stats::{DeviceStats, QdiscStats};

@@ -12,7 +12,6 @@ use crate::ethtool;
 use crate::handle::{Handle, check_name, missing_device, refused};
 use crate::kind::{self, LinkKind, NewLink};
 use crate::netns::NetNs;
-use crate::rtnl::Refusal;
 
 /// Bytes of `struct ifinfomsg`.
 pub(crate) const IFINFOMSG: usize = 16;
@@ -106,7 +105,7 @@ impl Handle {
         let message = RouteNetlinkMessage::NewLink(kind::message(link, lower));
         self.request(message, NLM_F_CREATE | NLM_F_EXCL)
             .map(drop)
-            .map_err(|refusal| unsupported(&what, kind, refusal))
+            .map_err(|refusal| kind::refused(&what, &link.kind, refusal))
     }
 
     /// Deletes a device; the other end of a pair goes with it, before this returns.
@@ -330,33 +329,6 @@ fn with(name: &str, attribute: LinkAttribute) -> LinkMessage {
     let mut message = named(name);
     message.attributes.push(attribute);
     message
-}
-
-/// The kernel says `EOPNOTSUPP`, "Unknown device type", for a kind it does not have.
-fn unsupported(what: &str, kind: &str, refusal: Refusal) -> Error {
-    let unknown = refusal
-        .detail
-        .as_deref()
-        .is_none_or(|text| text.contains("nknown device type"));
-    if refusal.errno() == libc::EOPNOTSUPP && unknown {
-        return Error::Unsupported {
-            what: what.into(),
-            feature: kind.into(),
-            remedy: format!(
-                "load module `{kind}` (kernel option {}) or choose another path",
-                option(kind)
-            ),
-        };
-    }
-    refused(what, refusal)
-}
-
-/// The kernel configuration option behind a kind.
-fn option(kind: &str) -> String {
-    match kind {
-        "bridge" => "CONFIG_BRIDGE".into(),
-        other => format!("CONFIG_{}", other.to_ascii_uppercase()),
-    }
 }
 
 fn check_vxlan(what: &str, kind: &LinkKind<'_>) -> Result<()> {

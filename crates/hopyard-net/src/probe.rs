@@ -53,9 +53,18 @@ pub fn probe_kind(kind: &str) -> Result<()> {
             return Err(Error::invalid(format!("probe device kind `{other}`"), why));
         }
     };
+    probe_link(kind)
+}
+
+/// Whether this kernel can make a device as described, for what [`probe_kind`] does not try: a mode, an option.
+/// The device below, where the kind has one, is made too.
+///
+/// # Errors
+/// [`Error::Unsupported`] if it cannot, [`Error::Denied`] without root.
+pub fn probe_link(kind: LinkKind<'_>) -> Result<()> {
     let handle = Handle::new(&NetNs::create()?)?;
-    if kind.lower().is_some() {
-        handle.add_link(&NewLink::new("lower", veth("other".to_owned())))?;
+    if let Some(lower) = kind.lower() {
+        handle.add_link(&NewLink::new(lower, veth("other".to_owned())))?;
     }
     // The file that the kernel makes for it is seen in every namespace, and would go in the background.
     let has_file = matches!(kind, LinkKind::Macvtap { .. });
