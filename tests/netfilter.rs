@@ -36,7 +36,7 @@ fn bridge_nf(peer: Peer, record: fn(&str, bool, &str)) -> Option<Lab> {
             Some(Lab::build(path, peer, &cell.axes).unwrap())
         }
         Err(e) => {
-            let present = machine_has(Need::BridgeNetfilter);
+            let present = machine_has(Need::BRIDGE_NETFILTER);
             record(name, present, &hopyard::chain(&e));
             None
         }

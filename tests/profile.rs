@@ -25,7 +25,7 @@ fn has_bridge_netfilter() -> bool {
     let path = hopyard::lab::path("bridge-nf").unwrap();
     let available = path.available();
     if let Err(error) = &available {
-        let present = machine_has(Need::BridgeNetfilter);
+        let present = machine_has(Need::BRIDGE_NETFILTER);
         skip_part("bridge-nf", present, &hopyard::chain(error));
     }
     available.is_ok()

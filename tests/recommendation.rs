@@ -4,7 +4,6 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use hopyard::lab::PATHS;
-use hopyard::lab::paths::Need;
 use hopyard::model::{Axes, Feature, Peer};
 
 use crate::support::cli::run;
@@ -97,10 +96,12 @@ fn who_needs_no_privilege_finds_it_so() {
             continue;
         }
         for need in path.needs() {
-            let Need::Kind(kind) = need else {
-                panic!("{path:?} needs {need:?}, which is more than a device");
-            };
-            let device = match *kind {
+            assert!(
+                need.is_device,
+                "{path:?} needs {need:?}, which is more than a device"
+            );
+            let kind = need.name;
+            let device = match kind.split(' ').next().unwrap() {
                 "macvlan" | "ipvlan" => format!("ip link add link d0 name t0 type {kind}"),
                 "vxlan" => "ip link add t0 type vxlan id 1 dstport 4789".to_owned(),
                 _ => format!("ip link add t0 type {kind}"),

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hopyard::lab::paths::Need;
-
 use super::cli::Running;
 use super::procs::{self, Process};
 use super::walk::machine_has;
@@ -20,7 +18,7 @@ pub(crate) fn is_here() -> bool {
     let path = hopyard::lab::path("ovs-veth").unwrap();
     let outcome = path.available();
     if let Err(error) = &outcome {
-        let present = machine_has(Need::OpenVswitch);
+        let present = machine_has(hopyard::lab::ovs::NEED);
         skip("Open vSwitch", present, &hopyard::chain(error));
     }
     outcome.is_ok()

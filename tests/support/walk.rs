@@ -113,14 +113,14 @@ fn rightly_skipped(path: &dyn Path, needs: &[Need], error: &lab::Error) -> Resul
 
 /// What iproute2 and procfs say, independently of the program.
 pub(crate) fn machine_has(need: Need) -> bool {
-    match need {
-        Need::Kind(kind) => {
+    match need.name {
+        kind if need.is_device => {
             let more = match kind {
                 "vxlan" => "id 1 dstport 4789 local 192.0.2.1 remote 192.0.2.2",
                 _ => "",
             };
-            let link = match kind {
-                "macvlan" | "macvtap" | "ipvlan" => "link lower",
+            let link = match kind.split(' ').next() {
+                Some("macvlan" | "macvtap" | "ipvlan") => "link lower",
                 _ => "",
             };
             let script = format!(
@@ -134,14 +134,14 @@ pub(crate) fn machine_has(need: Need) -> bool {
                 .status
                 .success()
         }
-        Need::Filter => Command::new("unshare")
+        "nftables" => Command::new("unshare")
             .args(["--net", "nft", "add", "table", "inet", "probe"])
             .output()
             .is_ok_and(|output| output.status.success()),
         // Loops in eBPF programs.
-        Need::DirectSwitch => is_kernel_at_least("5.17"),
-        Need::Tcx => is_kernel_at_least("6.6"),
-        Need::OpenVswitch => Command::new("sh")
+        "direct switch" => is_kernel_at_least("5.17"),
+        "tcx" => is_kernel_at_least("6.6"),
+        "Open vSwitch" => Command::new("sh")
             .args([
                 "-c",
                 "for p in ovs-vswitchd ovsdb-server ovsdb-tool ovs-vsctl; do command -v $p || exit; done; \
@@ -151,24 +151,25 @@ pub(crate) fn machine_has(need: Need) -> bool {
             .expect("sh runs")
             .status
             .success(),
-        Need::Guest => Command::new("qemu-system-x86_64")
+        "guest" => Command::new("qemu-system-x86_64")
             .arg("--version")
             .output()
             .is_ok_and(|output| output.status.success()),
-        Need::Vde => Command::new("sh")
+        "vde_switch" => Command::new("sh")
             .args(["-c", "command -v vde_switch && exec 3<>/dev/net/tun"])
             .output()
             .expect("sh runs")
             .status
             .success(),
-        Need::Taps => std::fs::OpenOptions::new()
+        "taps and io_uring" => std::fs::OpenOptions::new()
             .read(true)
             .write(true)
             .open("/dev/net/tun")
             .is_ok(),
-        Need::BridgeNetfilter => {
+        "br_netfilter" => {
             std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
         }
+        other => panic!("say how a test finds out whether this machine has `{other}`"),
     }
 }
 

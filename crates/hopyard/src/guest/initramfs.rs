@@ -101,7 +101,7 @@ pub(super) fn scratch(name: &str) -> io::Result<File> {
 /// The modules of every path, and those beside.
 fn wanted() -> BTreeSet<&'static str> {
     let needs = PATHS.iter().flat_map(|path| path.needs());
-    let of_paths = needs.flat_map(|need| need.carried().modules);
+    let of_paths = needs.flat_map(|need| need.carried.modules);
     of_paths.chain(BESIDE).copied().collect()
 }
 
@@ -136,7 +136,7 @@ impl Archive {
     /// Programs of paths that this host has; for others the guest says what it lacks.
     fn what_paths_need(&mut self) -> Result<()> {
         for need in PATHS.iter().flat_map(|path| path.needs()) {
-            let carried = need.carried();
+            let carried = need.carried;
             let found = carried.programs.iter().map(|name| in_path(name));
             for file in found.flatten() {
                 self.program(&file, &file)?;

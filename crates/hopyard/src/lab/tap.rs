@@ -9,6 +9,7 @@ use hopyard_net::NetNs;
 use super::builder::Builder;
 use super::daemon::home::TAP;
 use super::daemon::{NewService, Program};
+use super::paths::{Carried, Need};
 use super::topology::role;
 use super::{Error, Lab, Result};
 use crate::model::{Datapath, DatapathKind};
@@ -18,6 +19,11 @@ static SWITCH: Program = Program {
     name: "hopyard",
     called: "the tap switch",
     remedy: "check that the program file still exists and was not replaced",
+};
+/// Multi-queue taps, and io_uring for the switch that joins them.
+pub const NEED: Need = Need {
+    carried: Carried::modules(&["tun"]),
+    ..Need::new("taps and io_uring", |_| probe())
 };
 /// What a kept lab calls it.
 pub const SWITCH_NAME: &str = "tap switch";
@@ -45,7 +51,7 @@ fn program() -> Result<PathBuf> {
 }
 
 /// Can this host run the tap switch?
-pub(super) fn probe() -> hopyard_net::Result<()> {
+fn probe() -> hopyard_net::Result<()> {
     probe_taps()?;
     hopyard_tap::switch::supported().map_err(|error| hopyard_net::Error::Unsupported {
         what: "run the tap switch".to_owned(),

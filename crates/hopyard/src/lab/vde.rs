@@ -13,21 +13,30 @@ use nix::unistd::mkfifo;
 use super::builder::Builder;
 use super::daemon::home::VDE;
 use super::daemon::{Error as DaemonError, NewService, PATIENCE, Program};
+use super::paths::{Carried, Need};
 use super::programs::in_path;
 use super::topology::role;
 use super::{Error, Result};
 use crate::model::{Datapath, DatapathKind, OffloadFlag};
 
-pub(super) const SWITCH: Program = Program {
+const SWITCH: Program = Program {
     name: "vde_switch",
     called: "vde_switch",
     remedy: "repair package `vde2`",
+};
+/// vde_switch, and taps for it.
+pub(super) const NEED: Need = Need {
+    carried: Carried {
+        programs: &[SWITCH.name],
+        ..Carried::modules(&["tun"])
+    },
+    ..Need::new("vde_switch", |_| probe())
 };
 /// Its buffers hold frames of Ethernet's own size.
 const MOST_MTU: u32 = 1500;
 
 /// Can this host run vde_switch on taps?
-pub(super) fn probe() -> hopyard_net::Result<()> {
+fn probe() -> hopyard_net::Result<()> {
     super::tap::probe_taps()?;
     in_path(SWITCH.name).map(drop).ok_or_else(|| {
         unsupported(

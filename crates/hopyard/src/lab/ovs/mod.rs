@@ -14,10 +14,10 @@ pub use bridge::Port;
 pub use error::Error;
 use hopyard_net::{Cgroup, NetNs};
 use programs::Programs;
-pub(super) use programs::probe;
 
 use super::daemon::home::OVS;
 use super::daemon::{self, Daemon, Household, Program, Starter};
+use super::paths::{Carried, Need};
 use super::{LabId, Result};
 use crate::model::{Datapath, DatapathKind, OPEN_VSWITCH};
 
@@ -26,9 +26,18 @@ const DIRECTORIES: [&str; 4] = ["OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SY
 /// To the log of its own, and never to the host's syslog.
 const LOGGING: [&str; 2] = ["-vconsole:warn", "-vsyslog:off"];
 /// The programs that a lab runs.
-pub(super) const PROGRAMS: &[&str] = &["ovsdb-tool", SERVER.name, SWITCH.name, "ovs-vsctl"];
+const PROGRAMS: &[&str] = &["ovsdb-tool", SERVER.name, SWITCH.name, "ovs-vsctl"];
 /// What they read: the schema of the database.
-pub(super) const FILES: &[&str] = &["/usr/share/openvswitch/vswitch.ovsschema"];
+const FILES: &[&str] = &["/usr/share/openvswitch/vswitch.ovsschema"];
+/// The programs of Open vSwitch, and a datapath for them.
+pub const NEED: Need = Need {
+    carried: Carried {
+        modules: &["openvswitch", "tun"],
+        programs: PROGRAMS,
+        files: FILES,
+    },
+    ..Need::new("Open vSwitch", |_| programs::probe())
+};
 const SERVER: Program = Program {
     name: "ovsdb-server",
     called: "Open vSwitch's ovsdb-server",

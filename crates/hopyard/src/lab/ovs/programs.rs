@@ -43,7 +43,7 @@ impl Programs {
 }
 
 /// Can this host run Open vSwitch with some datapath?
-pub(in crate::lab) fn probe() -> hopyard_net::Result<()> {
+pub(super) fn probe() -> hopyard_net::Result<()> {
     Programs::find()?;
     datapath().map(drop)
 }

@@ -44,13 +44,9 @@ impl Path for Bridge {
 
     fn needs(&self) -> &'static [Need] {
         if self.netfilter {
-            &[
-                Need::Kind("veth"),
-                Need::Kind("bridge"),
-                Need::BridgeNetfilter,
-            ]
+            &[Need::VETH, Need::BRIDGE, Need::BRIDGE_NETFILTER]
         } else {
-            &[Need::Kind("veth"), Need::Kind("bridge")]
+            &[Need::VETH, Need::BRIDGE]
         }
     }
 

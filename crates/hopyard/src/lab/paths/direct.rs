@@ -27,12 +27,12 @@ impl Path for Direct {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth"), Need::DirectSwitch]
+        &[Need::VETH, Need::DIRECT_SWITCH]
     }
 
     fn needs_for(&self, axes: &Axes) -> &'static [Need] {
         match axes.hook {
-            Some(Hook::Tcx) => &[Need::Tcx],
+            Some(Hook::Tcx) => &[Need::TCX],
             Some(Hook::Clsact) | None => &[],
         }
     }

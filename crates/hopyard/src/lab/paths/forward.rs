@@ -32,15 +32,15 @@ impl Path for Forward {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth")]
+        &[Need::VETH]
     }
 
     fn needs_for(&self, axes: &Axes) -> &'static [Need] {
         match segments(axes) {
             Segments::Veth => &[],
-            Segments::Bridge => &[Need::Kind("bridge")],
-            Segments::Macvlan => &[Need::Kind("macvlan")],
-            Segments::Direct => &[Need::DirectSwitch],
+            Segments::Bridge => &[Need::BRIDGE],
+            Segments::Macvlan => &[Need::MACVLAN],
+            Segments::Direct => &[Need::DIRECT_SWITCH],
         }
     }
 

@@ -29,7 +29,7 @@ impl Path for Ipvlan {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth"), Need::Kind("ipvlan")]
+        &[Need::VETH, Need::IPVLAN]
     }
 
     fn axes(&self) -> &'static [&'static str] {

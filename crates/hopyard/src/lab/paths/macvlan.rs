@@ -34,7 +34,7 @@ impl Path for Macvlan {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth"), Need::Kind("macvlan")]
+        &[Need::VETH, Need::MACVLAN]
     }
 
     fn axes(&self) -> &'static [&'static str] {

@@ -133,7 +133,7 @@ impl dyn Path {
     pub fn available_with(&self, axes: &Axes) -> Result<()> {
         self.probe(self.needs_for(axes))?;
         if axes.rules.is_some_and(|rules| rules > 0) {
-            self.probe(&[Need::Filter])?;
+            self.probe(&[Need::FILTER])?;
         }
         if axes.scheduler == Some(Scheduler::Groups) {
             if axes.containers.is_none() {
@@ -165,7 +165,7 @@ impl dyn Path {
     /// Devices can be made by anybody in a user namespace of their own; programs and hooks are the host's.
     fn needs_devices_alone(&self, axes: &Axes) -> bool {
         let mut needs = self.needs().iter().chain(self.needs_for(axes));
-        needs.all(|need| matches!(need, Need::Kind(_)))
+        needs.all(|need| need.is_device)
     }
 
     fn probe(&self, needs: &[Need]) -> Result<()> {

@@ -33,7 +33,7 @@ impl Path for Native {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth")]
+        &[Need::VETH]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {

@@ -1,40 +1,29 @@
 //! What a host must have for a path, and finding out whether it does.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{Hooks, NewSwitch, Switch};
 
 use crate::guest;
+use crate::lab::LabId;
 use crate::lab::switching;
-use crate::lab::{LabId, ovs, tap, vde};
 
-/// Something this host must have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Need {
-    /// A kind of device.
-    Kind(&'static str),
-    /// Bridges whose frames pass through netfilter.
-    BridgeNetfilter,
-    /// Packet filter rules, and the program that loads them.
-    Filter,
-    /// Hooks for eBPF programs and a BPF file system, which the direct switch lives on.
-    DirectSwitch,
-    /// Hooks of the newer kind for it.
-    Tcx,
-    /// The programs of Open vSwitch, and a datapath for them.
-    OpenVswitch,
-    /// QEMU, and a kernel to boot.
-    Guest,
-    /// Multi-queue taps, and io_uring for the switch that joins them.
-    Taps,
-    /// vde_switch, and taps for it.
-    Vde,
+/// Something this host must have. A path of its own kind defines its own, in its file.
+///
+/// Two needs of the same name are the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Need {
+    /// What it is called; of a device, what iproute2 has after `type` in `ip link add`.
+    pub name: &'static str,
+    /// What provides it.
+    pub carried: Carried,
+    /// Is it a device, which anybody can make in a user namespace of their own?
+    pub is_device: bool,
+    /// Tries it in a throw-away namespace; gets the name.
+    pub(in crate::lab) try_out: fn(&'static str) -> hopyard_net::Result<()>,
 }
-
-/// Where br_netfilter shows itself in every namespace (Linux 5.3).
-const BRIDGE_NF_SYSCTL: &str = "net/bridge/bridge-nf-call-iptables";
 
 /// What a machine must carry for a [`Need`] to be met, where its kernel does not have it built in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,89 +36,125 @@ pub struct Carried {
     pub files: &'static [&'static str],
 }
 
-impl Need {
-    /// What a machine of our own must carry to meet it.
-    #[must_use]
-    pub fn carried(&'static self) -> Carried {
-        let modules = |modules| Carried {
+impl Carried {
+    /// Modules alone.
+    pub(in crate::lab) const fn modules(modules: &'static [&'static str]) -> Self {
+        Self {
             modules,
             programs: &[],
             files: &[],
-        };
-        match self {
-            Self::Kind(kind) => modules(std::slice::from_ref(kind)),
-            Self::BridgeNetfilter => modules(&["br_netfilter"]),
-            // No guests within guests.
-            Self::DirectSwitch => modules(&["sch_ingress", "cls_bpf"]),
-            Self::Tcx | Self::Guest => modules(&[]),
-            Self::Filter => Carried {
-                programs: &["nft"],
-                ..modules(&["nf_tables"])
-            },
-            Self::Taps => modules(&["tun"]),
-            Self::Vde => Carried {
-                programs: &[vde::SWITCH.name],
-                ..modules(&["tun"])
-            },
-            Self::OpenVswitch => Carried {
-                programs: ovs::PROGRAMS,
-                files: ovs::FILES,
-                ..modules(&["openvswitch", "tun"])
-            },
+        }
+    }
+}
+
+/// Where br_netfilter shows itself in every namespace (Linux 5.3).
+const BRIDGE_NF_SYSCTL: &str = "net/bridge/bridge-nf-call-iptables";
+
+impl Need {
+    /// veth pairs.
+    pub const VETH: Self = Self::kind("veth", &["veth"]);
+    /// Linux bridges.
+    pub const BRIDGE: Self = Self::kind("bridge", &["bridge"]);
+    /// macvlans.
+    pub const MACVLAN: Self = Self::kind("macvlan", &["macvlan"]);
+    /// macvtaps.
+    pub const MACVTAP: Self = Self::kind("macvtap", &["macvtap"]);
+    /// ipvlans, in any mode that the kernel always has.
+    pub const IPVLAN: Self = Self::kind("ipvlan", &["ipvlan"]);
+    /// VXLAN tunnels.
+    pub const VXLAN: Self = Self::kind("vxlan", &["vxlan"]);
+    /// netkit pairs.
+    pub const NETKIT: Self = Self::kind("netkit", &["netkit"]);
+    /// Bridges whose frames pass through netfilter.
+    pub const BRIDGE_NETFILTER: Self = Self {
+        carried: Carried::modules(&["br_netfilter"]),
+        ..Self::new("br_netfilter", |_| probe_bridge_netfilter())
+    };
+    /// Packet filter rules, and the program that loads them.
+    pub const FILTER: Self = Self {
+        carried: Carried {
+            programs: &["nft"],
+            ..Carried::modules(&["nf_tables"])
+        },
+        ..Self::new("nftables", |_| {
+            apply_ruleset(&NetNs::create()?, "table inet probe {}")
+        })
+    };
+    /// Hooks for eBPF programs and a BPF file system, which the direct switch lives on.
+    pub const DIRECT_SWITCH: Self = Self {
+        carried: Carried::modules(&["sch_ingress", "cls_bpf"]),
+        ..Self::new("direct switch", |_| probe_switch())
+    };
+    /// Hooks of the newer kind for it.
+    pub const TCX: Self = Self::new("tcx", |_| probe_tcx());
+    /// QEMU, and a kernel to boot. There are no guests within guests, so it carries nothing.
+    pub const GUEST: Self = Self::new("guest", |_| guest::probe());
+
+    /// Something that nothing has to be carried for.
+    pub(in crate::lab) const fn new(
+        name: &'static str,
+        try_out: fn(&'static str) -> hopyard_net::Result<()>,
+    ) -> Self {
+        Self {
+            name,
+            carried: Carried::modules(&[]),
+            is_device: false,
+            try_out,
+        }
+    }
+
+    /// A kind of device that [`probe_kind`] knows.
+    const fn kind(name: &'static str, modules: &'static [&'static str]) -> Self {
+        Self {
+            carried: Carried::modules(modules),
+            is_device: true,
+            ..Self::new(name, probe_kind)
         }
     }
 
     /// Tries it in a throw-away namespace, once per process.
     pub(super) fn probe(self) -> hopyard_net::Result<()> {
-        static KNOWN: Mutex<Option<HashMap<Need, bool>>> = Mutex::new(None);
-        let known = |found: Option<bool>| {
-            let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-            let map = guard.get_or_insert_with(HashMap::new);
-            match found {
-                Some(found) => map.insert(self, found),
-                None => map.get(&self).copied(),
-            }
-        };
-        if known(None) == Some(true) {
+        static MET: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let met = || MET.lock().unwrap_or_else(PoisonError::into_inner);
+        if met().contains(self.name) {
             return Ok(());
         }
-        let outcome = self.try_out();
-        known(Some(outcome.is_ok()));
-        outcome
+        (self.try_out)(self.name)?;
+        met().insert(self.name);
+        Ok(())
     }
+}
 
-    fn try_out(self) -> hopyard_net::Result<()> {
-        match self {
-            Self::Kind(kind) => probe_kind(kind),
-            Self::DirectSwitch => probe_switch(),
-            Self::Tcx if hopyard_switch::has_tcx() => Ok(()),
-            Self::Tcx => Err(hopyard_net::Error::Unsupported {
-                what: "attach the programs of a direct switch".to_owned(),
-                feature: "tcx".to_owned(),
-                remedy: "this needs Linux 6.6 or newer; set `hook=clsact` on older kernels"
-                    .to_owned(),
-            }),
-            Self::Filter => apply_ruleset(&NetNs::create()?, "table inet probe {}"),
-            Self::OpenVswitch => ovs::probe(),
-            Self::Guest => guest::probe(),
-            Self::Taps => tap::probe(),
-            Self::Vde => vde::probe(),
-            Self::BridgeNetfilter => {
-                let handle = Handle::new(&NetNs::create()?)?;
-                if handle.has_sysctl(BRIDGE_NF_SYSCTL) {
-                    return Ok(());
-                }
-                Err(hopyard_net::Error::Unsupported {
-                    what: "pass bridged frames through netfilter".to_owned(),
-                    feature: "br_netfilter".to_owned(),
-                    remedy:
-                        "load module `br_netfilter` (it acts on every bridge of the host at once: \
-                             see net.bridge.bridge-nf-call-iptables), or choose path `bridge`"
-                            .to_owned(),
-                })
-            }
-        }
+impl PartialEq for Need {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
+}
+
+impl Eq for Need {}
+
+fn probe_tcx() -> hopyard_net::Result<()> {
+    if hopyard_switch::has_tcx() {
+        return Ok(());
+    }
+    Err(hopyard_net::Error::Unsupported {
+        what: "attach the programs of a direct switch".to_owned(),
+        feature: "tcx".to_owned(),
+        remedy: "this needs Linux 6.6 or newer; set `hook=clsact` on older kernels".to_owned(),
+    })
+}
+
+fn probe_bridge_netfilter() -> hopyard_net::Result<()> {
+    if Handle::new(&NetNs::create()?)?.has_sysctl(BRIDGE_NF_SYSCTL) {
+        return Ok(());
+    }
+    Err(hopyard_net::Error::Unsupported {
+        what: "pass bridged frames through netfilter".to_owned(),
+        feature: "br_netfilter".to_owned(),
+        remedy: "load module `br_netfilter` (it acts on every bridge of the host at once: see \
+                 net.bridge.bridge-nf-call-iptables), or choose path `bridge`"
+            .to_owned(),
+    })
 }
 
 /// Makes a switch without ports and removes it; where it would have classifiers, sees whether a device takes them.

@@ -23,7 +23,7 @@ impl Path for Netkit {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("netkit")]
+        &[Need::NETKIT]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {

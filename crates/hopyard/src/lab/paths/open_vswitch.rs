@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Need, Path};
 use crate::lab::builder::ETH;
-use crate::lab::ovs::{BRIDGE, Port};
+use crate::lab::ovs::{self, BRIDGE, Port};
 use crate::lab::topology::{host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Result, Subnet, Topology};
@@ -57,7 +57,7 @@ impl Path for Ovs {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth"), Need::OpenVswitch]
+        &[Need::VETH, ovs::NEED]
     }
 
     /// Starting the daemons. The userspace datapath spends 100 ms of it asleep, to learn the frequency of the

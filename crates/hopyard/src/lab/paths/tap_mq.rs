@@ -4,7 +4,7 @@ use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::UPLINK;
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::lab::{Builder, Result, Subnet, Topology, tap};
 use crate::meter::path_proof::Hop;
 use crate::model::Peer;
 
@@ -29,7 +29,7 @@ impl Path for TapMq {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Taps, Need::Kind("veth"), Need::Kind("bridge")]
+        &[tap::NEED, Need::VETH, Need::BRIDGE]
     }
 
     fn axes(&self) -> &'static [&'static str] {

@@ -2,7 +2,7 @@
 
 use super::{Need, Path};
 use crate::lab::topology::{host, role};
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::lab::{Builder, Result, Subnet, Topology, vde};
 use crate::meter::path_proof::Hop;
 use crate::model::Peer;
 
@@ -26,7 +26,7 @@ impl Path for TapVde {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Vde]
+        &[vde::NEED]
     }
 
     fn build(&self, lab: &mut Builder, _: Peer) -> Result<Topology> {

@@ -23,7 +23,7 @@ impl Path for Veth {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth")]
+        &[Need::VETH]
     }
 
     fn axes(&self) -> &'static [&'static str] {

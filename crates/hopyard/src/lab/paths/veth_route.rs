@@ -29,7 +29,7 @@ impl Path for VethRoute {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth")]
+        &[Need::VETH]
     }
 
     fn filter_sees(&self, _: Peer) -> bool {

@@ -45,14 +45,14 @@ impl Path for Vm {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth"), Need::Guest]
+        &[Need::VETH, Need::GUEST]
     }
 
     fn needs_for(&self, axes: &Axes) -> &'static [Need] {
         match axes.attach.unwrap_or_default() {
-            Attach::Bridge => &[Need::Kind("bridge")],
-            Attach::Direct => &[Need::DirectSwitch],
-            Attach::Macvtap => &[Need::Kind("macvtap"), Need::Kind("macvlan")],
+            Attach::Bridge => &[Need::BRIDGE],
+            Attach::Direct => &[Need::DIRECT_SWITCH],
+            Attach::Macvtap => &[Need::MACVTAP, Need::MACVLAN],
         }
     }
 

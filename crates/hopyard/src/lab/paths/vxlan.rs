@@ -41,7 +41,7 @@ impl Path for Vxlan {
     }
 
     fn needs(&self) -> &'static [Need] {
-        &[Need::Kind("veth"), Need::Kind("vxlan")]
+        &[Need::VETH, Need::VXLAN]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
