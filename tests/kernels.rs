@@ -83,7 +83,14 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
     // there fails all of its.
     assert!(failed.len() <= 1, "{failed:?}");
     let cell = |path: &str| cells.iter().find(|c| c["path"] == path);
-    for path in ["veth", "bridge-nf", "macvlan", "ipvlan", "vxlan"] {
+    for path in [
+        "veth",
+        "bridge-nf",
+        "macvlan",
+        "ipvlan",
+        "ipvlan-l3s",
+        "vxlan",
+    ] {
         assert!(cell(path).is_some(), "{path} is missing: {said}");
     }
     for path in ["ovs-veth", "ovs-internal"] {

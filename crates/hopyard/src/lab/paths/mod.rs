@@ -4,6 +4,7 @@ mod bridge;
 mod direct;
 mod forward;
 mod ipvlan;
+mod ipvlan_l3s;
 mod macvlan;
 mod native;
 mod need;
@@ -201,6 +202,7 @@ pub static PATHS: &[&dyn Path] = &[
     &tap_vde::TapVde,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
+    &ipvlan_l3s::IpvlanL3s,
     &vxlan::Vxlan,
     &netkit::Netkit,
     &vm::Vm,
