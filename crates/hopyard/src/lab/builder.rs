@@ -1,6 +1,6 @@
 //! What paths build labs with; dropping it takes down what was built.
 
-use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, allow_files, apply_ruleset};
+use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, allow_files};
 use hopyard_switch::{Hooks, Switch};
 
 use super::daemon::Service;
@@ -8,7 +8,7 @@ use super::guests::Guest;
 use super::ovs::Ovs;
 use super::topology::{Addresses, Endpoint, Space, Subnet, role};
 use super::{Error, LabId, Result};
-use crate::model::{Axes, Family, OffloadFlag};
+use crate::model::{Axes, OffloadFlag};
 
 /// Name of the device that carries an endpoint's addresses.
 pub(super) const ETH: &str = "eth0";
@@ -95,8 +95,14 @@ impl Builder {
     }
 
     /// What the cells ask for.
-    pub(super) fn axes(&self) -> &Axes {
+    pub(crate) fn axes(&self) -> &Axes {
         &self.axes
+    }
+
+    /// Is an endpoint a guest, whose devices are not the lab's?
+    #[must_use]
+    pub fn has_guests(&self) -> bool {
+        !self.guests.is_empty()
     }
 
     pub(super) fn cgroup(&self) -> Option<&Cgroup> {
@@ -324,24 +330,6 @@ impl Builder {
         Ok(names)
     }
 
-    /// As many rules that match nothing as the axes ask for, in the hub's forward hook. Their addresses
-    /// are for documentation (RFC 5737, RFC 3849).
-    pub(super) fn load_rules(&mut self) -> Result<()> {
-        let rules = self.axes.rules.unwrap_or(0);
-        if rules == 0 {
-            return Ok(());
-        }
-        let rule = match self.axes.family {
-            Family::V4 => "ip saddr 192.0.2.1 drop\n",
-            Family::V6 => "ip6 saddr 2001:db8::1 drop\n",
-        };
-        let rules = rule.repeat(rules as usize);
-        let ruleset = format!(
-            "table inet lab {{ chain forward {{ type filter hook forward priority filter; policy accept;\n{rules}}}\n}}\n"
-        );
-        Ok(apply_ruleset(self.space(role::HUB)?.ns(), &ruleset)?)
-    }
-
     /// Has the kernel act now on the devices' coming up, rather than within the window.
     pub(super) fn settle(&self) -> Result<()> {
         for (role, device) in &self.devices {
@@ -353,7 +341,7 @@ impl Builder {
     }
 
     /// Acts in a namespace that exists already.
-    pub(super) fn handle(&self, role: &str) -> Option<&Handle> {
+    pub(crate) fn handle(&self, role: &str) -> Option<&Handle> {
         self.find(role).map(|space| &space.handle)
     }
 }

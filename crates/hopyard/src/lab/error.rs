@@ -56,6 +56,18 @@ pub enum Error {
         /// The state that cannot be changed: `on` or `off`.
         state: &'static str,
     },
+    /// A device does not have what an axis asks of every device.
+    #[error("device `{device}` cannot have {axis}={value}: {why}")]
+    AxisRefused {
+        /// Name of the device.
+        device: String,
+        /// Name of the axis.
+        axis: &'static str,
+        /// The value that was asked for, as text.
+        value: String,
+        /// What the device has, and what to do about it.
+        why: String,
+    },
     /// Nothing is left for IPv6 below a tunnel's headers.
     #[error(
         "path `{path}` needs an MTU of {least} at least, since its headers take part of it and IPv6 \
@@ -170,6 +182,7 @@ impl Error {
             self,
             Self::Unsupported { .. }
                 | Self::OffloadFixed { .. }
+                | Self::AxisRefused { .. }
                 | Self::MtuTooSmall { .. }
                 | Self::MtuTooLarge { .. }
                 | Self::OneCpu

@@ -8,7 +8,7 @@ use super::ovs::Ovs;
 use super::paths::Path;
 use super::topology::{Space, Topology};
 use super::{Builder, Error, LabId, Result, offloads, switching};
-use crate::model::{Axes, Datapath, OffloadState, Peer};
+use crate::model::{AXES, Axes, Datapath, OffloadState, Peer};
 
 /// A path as it stands, ready to be used. Dropping it takes it down.
 #[derive(Debug)]
@@ -45,7 +45,9 @@ impl Lab {
         let topology = path
             .build(&mut builder, peer)
             .map_err(|e| unsupported(path, e))?;
-        builder.load_rules()?;
+        for axis in AXES {
+            (axis.apply)(&mut builder).map_err(|e| unsupported(path, e))?;
+        }
         builder.settle()?;
         let offloads = offloads::apply(&builder, path.name())?;
         Ok(Self {

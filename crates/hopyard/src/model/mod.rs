@@ -1,6 +1,6 @@
 //! The words of the product as plain data: what the stages hand to each other and the store keeps.
 //!
-//! Nothing here measures, computes or prints.
+//! Nothing here measures, computes or prints. The one thing that acts is an axis, whose file says what it does to a lab.
 
 mod arrivals;
 mod axes;
@@ -31,8 +31,6 @@ mod text;
 mod turn;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
-#[cfg(test)]
-pub(crate) use axes::OTHERS;
 pub use axes::{
     AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Decides, Distribution, Family, Hook,
     Join, MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Setting, Steering, Switch,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::csv::{AXIS_COLUMNS, axes, number};
+use super::csv::{axes, axis_columns, number};
 use crate::model::{CellReport, CellStatus, RunReport, VerdictReport};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
@@ -174,7 +174,7 @@ fn labels(cell: &CellReport) -> Vec<Label> {
         ("peer", cell.peer.to_string()),
         ("load", cell.load.to_string()),
     ];
-    let axes = AXIS_COLUMNS.into_iter().zip(axes(cell));
+    let axes = axis_columns().zip(axes(cell));
     fixed
         .into_iter()
         .chain(axes.filter(|(_, value)| !value.is_empty()))

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::csv::{AXIS_COLUMNS, line, number};
+use super::csv::{axis_columns, line, number};
 use crate::assess::QUANTITIES;
 use crate::model::Observation;
 
@@ -82,10 +82,10 @@ fn axes(observations: &[Observation]) -> Vec<Column> {
         .iter()
         .map(|o| serde_json::to_value(&o.cell.axes).unwrap_or_default())
         .collect();
-    let column = |name: &&'static str| {
+    let column = |name: &'static str| {
         let values: Vec<&Value> = all
             .iter()
-            .map(|axes| axes.get(*name).unwrap_or(&Value::Null))
+            .map(|axes| axes.get(name).unwrap_or(&Value::Null))
             .collect();
         let whole = values.iter().all(|value| value.is_null() || value.is_i64());
         Column {
@@ -97,7 +97,7 @@ fn axes(observations: &[Observation]) -> Vec<Column> {
             },
         }
     };
-    AXIS_COLUMNS.iter().map(column).collect()
+    axis_columns().map(column).collect()
 }
 
 fn in_words(value: &Value) -> Option<String> {

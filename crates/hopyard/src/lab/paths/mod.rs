@@ -20,12 +20,10 @@ mod vxlan;
 use std::fmt;
 use std::time::Duration;
 
-use hopyard_net::{Cgroup, cpu};
-
 pub use need::{Carried, Need};
 
 use super::{Builder, Error, Result, Topology};
-use crate::model::{Attach, Axes, Cpus, Feature, Peer, Scheduler, UnknownName};
+use crate::model::{AXES, Attach, Axes, Feature, Peer, UnknownName};
 
 /// One way to connect an endpoint.
 pub trait Path: Sync {
@@ -133,21 +131,9 @@ impl dyn Path {
     /// As [`Path::available`](Self::available).
     pub fn available_with(&self, axes: &Axes) -> Result<()> {
         self.probe(self.needs_for(axes))?;
-        if axes.rules.is_some_and(|rules| rules > 0) {
-            self.probe(&[Need::FILTER])?;
-        }
-        if axes.scheduler == Some(Scheduler::Groups) {
-            if axes.containers.is_none() {
-                return Err(Error::OneProcess);
-            }
-            Cgroup::check_cpu_shares()?;
-        }
-        if let Some(wanted) = &axes.client_cpus {
-            let allowed = Cpus(cpu::current_affinity()?);
-            if !wanted.0.iter().all(|cpu| allowed.0.contains(cpu)) {
-                let (wanted, allowed) = (wanted.clone(), allowed);
-                return Err(Error::NoSuchCpu { wanted, allowed });
-            }
+        for axis in AXES {
+            self.probe((axis.needs)(axes))?;
+            (axis.check)(axes)?;
         }
         Ok(())
     }

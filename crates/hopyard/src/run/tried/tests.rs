@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{AXES, Containers, OTHERS, Peer, axis};
+use crate::model::{AXES, Axis, Containers, Peer};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
 const OF_THE_TRAFFIC: [&str; 11] = [
@@ -35,16 +35,12 @@ fn telling<Key: PartialEq>(key: impl Fn(&Cell) -> Key) -> Vec<&'static str> {
         containers: Some(Containers::Native),
         ..Axes::default()
     };
-    let tells = |(name, value): &(&'static str, &str)| {
+    let tells = |axis: &&Axis| {
         let mut other = plain.clone();
-        (axis(name).unwrap().set)(&mut other, value).unwrap();
+        (axis.set)(&mut other, axis.other).unwrap();
         key(&cell(other)) != key(&cell(plain.clone()))
     };
-    OTHERS
-        .iter()
-        .filter(|one| tells(one))
-        .map(|one| one.0)
-        .collect()
+    AXES.iter().filter(tells).map(|axis| axis.name).collect()
 }
 
 #[test]

@@ -1,0 +1,113 @@
+//! Queues of taps, and what the tap switch does with frames.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown, shown_as};
+
+/// Who chooses the queue of a tap by which a frame leaves the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Steering {
+    /// The kernel: a flow stays where its answers came in.
+    Kernel,
+    /// A hash of addresses, protocol and ports.
+    Hash,
+    /// The CPU that sends.
+    Cpu,
+}
+
+const STEERINGS: [(&str, Steering); 3] = [
+    ("kernel", Steering::Kernel),
+    ("hash", Steering::Hash),
+    ("cpu", Steering::Cpu),
+];
+
+/// Which frames of a TCP flow that are there together the tap switch writes as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Join {
+    /// None.
+    Off,
+    /// Those that, cut again, are the packets that they were: the rules of GRO.
+    Packets,
+    /// All that follow each other in the stream.
+    Stream,
+}
+
+const JOINS: [(&str, Join); 3] = [
+    ("off", Join::Off),
+    ("packets", Join::Packets),
+    ("stream", Join::Stream),
+];
+
+shown_as!(Steering: STEERINGS, Join: JOINS);
+
+/// Queues of each multi-queue device.
+pub(super) struct Queues;
+
+impl Descriptor for Queues {
+    type Value = Option<u32>;
+    const NAME: &'static str = "queues";
+    const SUMMARY: &'static str =
+        "queues of each multi-queue tap, with a thread of the switch for each; of a guest's card";
+    const VALUES: &'static str = "1 to 256 (default 2; of a guest, one for each CPU)";
+    const OTHER: &'static str = "4";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+    const OF_PATH: bool = true;
+    const COUNTS: bool = true;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(bounded(Self::NAME, text, 1, 256)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
+
+/// Who chooses the queue of a tap.
+pub(super) struct SteeringAxis;
+
+impl Descriptor for SteeringAxis {
+    type Value = Option<Steering>;
+    const NAME: &'static str = "steering";
+    const SUMMARY: &'static str =
+        "who chooses the queue of a tap by which a frame leaves the kernel";
+    const VALUES: &'static str = "kernel, hash, cpu (default hash)";
+    const OTHER: &'static str = "cpu";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+    const OF_PATH: bool = true;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(choice(Self::NAME, text, &STEERINGS)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
+
+/// Which frames the tap switch joins.
+pub(super) struct JoinAxis;
+
+impl Descriptor for JoinAxis {
+    type Value = Option<Join>;
+    const NAME: &'static str = "join";
+    const SUMMARY: &'static str = "which frames of a TCP flow the tap switch joins: none, as GRO does, or all that follow each other";
+    const VALUES: &'static str = "off, packets, stream (default stream)";
+    const OTHER: &'static str = "packets";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+    const OF_PATH: bool = true;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(choice(Self::NAME, text, &JOINS)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
