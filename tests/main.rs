@@ -43,6 +43,7 @@ mod offloads;
 mod ovs;
 mod ovs_failures;
 mod packages;
+mod packet_sizes;
 mod pipes;
 mod profile;
 mod progress;
