@@ -15,7 +15,7 @@ use crate::support::icmp::ping;
 use crate::support::walk::walk;
 use crate::support::{alone, beside, cell, float, mostly, proved, sampler, tell, until};
 
-fn build(cell: &Cell) -> Result<Lab, Error> {
+pub(crate) fn build(cell: &Cell) -> Result<Lab, Error> {
     Lab::build(
         hopyard::lab::path(&cell.path).unwrap(),
         cell.peer,
@@ -38,7 +38,7 @@ pub(crate) fn measured(
 }
 
 /// Role and name of every device of a lab; loopback only where it is the path itself.
-fn devices(lab: &Lab) -> Vec<(&'static str, String)> {
+pub(crate) fn devices(lab: &Lab) -> Vec<(&'static str, String)> {
     let mut devices = Vec::new();
     for space in lab.spaces() {
         for link in space.handle.links().unwrap() {

@@ -1,9 +1,14 @@
 //! How much a packet holds, by the device that takes it in.
 
-use hopyard::model::{Arrived, LoadKind, Peer};
+use std::process::Command;
 
-use crate::axes::measured;
-use crate::support::{alone, cell, tell};
+use hopyard::lab::Error;
+use hopyard::model::{Arrived, LoadKind, Peer};
+use hopyard_net::NetNs;
+
+use crate::axes::{build, devices, measured};
+use crate::support::walk::walk;
+use crate::support::{alone, beside, cell, mostly, tell};
 
 /// Bytes of a packet that the server's device took in, on the average, frame header included.
 fn bytes_per_skb(path: &str, set: &[(&str, &str)]) -> u64 {
@@ -34,4 +39,83 @@ fn without_offloads_every_segment_fits_a_frame() {
         assert!(without <= 1514, "{path}: {without}");
         assert!(with > 2 * 1514, "{path}: {with}");
     }
+}
+
+/// What iproute2 says of a device: `gso_max_size 65536 …`.
+fn ip_details(ns: &NetNs, device: &str) -> String {
+    let words = ["-details", "link", "show", "dev", device];
+    let output = ns.run(|| Command::new("ip").args(words).output());
+    let text = output.unwrap().expect("ip (iproute2) runs").stdout;
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn every_device_has_gso_max_or_is_named_as_the_one_that_cannot() {
+    let _beside = beside();
+    walk("gso_max", |path, peer| {
+        for (value, bytes) in [("32KiB", 32_768), ("180KiB", 184_320)] {
+            let cell = cell(
+                path.name(),
+                peer,
+                LoadKind::TcpStream,
+                &[("gso_max", value)],
+            );
+            let lab = match build(&cell) {
+                Ok(lab) => lab,
+                Err(e @ Error::AxisRefused { .. }) if bytes > 65_536 => {
+                    let text = e.to_string();
+                    if !e.is_unsupported() || !text.contains("takes 65536 bytes at most") {
+                        return Err(text);
+                    }
+                    tell(&format!("{}: {text}", path.name()));
+                    continue;
+                }
+                Err(e) => return Err(format!("gso_max={value}: {}", hopyard::chain(&e))),
+            };
+            for (role, name) in devices(&lab) {
+                let text = ip_details(lab.space(role).unwrap().handle.ns(), &name);
+                for key in ["gso_max_size", "gro_max_size"] {
+                    if !text.contains(&format!("{key} {bytes} ")) {
+                        return Err(format!("{role}/{name} has no {key} {bytes}: {text}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn gso_max_decides_how_much_a_packet_holds() {
+    let _alone = alone();
+    let own = NetNs::current().unwrap();
+    let before = ip_details(&own, "lo");
+    for family in ["4", "6"] {
+        // Messages larger than packets, so that a packet is as full as may be.
+        let of = |size| {
+            let set = [
+                ("family", family),
+                ("gso_max", size),
+                ("message_size", "1MiB"),
+            ];
+            bytes_per_skb("veth", &set)
+        };
+        mostly(|| {
+            let (small, usual, large) = (of("16KiB"), of("64KiB"), of("180KiB"));
+            let said = format!(
+                "IPv{family}: {small} bytes per skb with gso_max=16KiB, {usual} with 64KiB, {large} with 180KiB"
+            );
+            tell(&said);
+            // The sizes are of the kernel's packet with all its headers.
+            assert!(small <= 16 * 1024 && usual <= 64 * 1024, "{said}");
+            assert!(large <= 180 * 1024, "{said}");
+            if small < usual && large > 64 * 1024 {
+                Ok(())
+            } else {
+                Err(said)
+            }
+        })
+        .unwrap();
+    }
+    assert_eq!(ip_details(&own, "lo"), before);
 }

@@ -7,6 +7,7 @@ mod axis;
 mod chain;
 mod cpus;
 mod flows;
+mod gso_max;
 mod guest;
 mod hook;
 mod hub;

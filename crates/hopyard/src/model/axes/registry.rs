@@ -15,7 +15,8 @@ use super::rates::{Distribution, Rate};
 use super::setting::Setting;
 use super::taps::{Join, Steering};
 use super::{
-    chain, cpus, flows, guest, hook, hub, ip, messages, offloads, rates, setting, sockets, taps,
+    chain, cpus, flows, gso_max, guest, hook, hub, ip, messages, offloads, rates, setting, sockets,
+    taps,
 };
 use crate::model::{SearchFor, Start, UnknownName};
 
@@ -174,6 +175,9 @@ axes! {
     /// Transmit checksum offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tx_checksum: Option<Switch> = offloads::TxChecksum,
+    /// Largest GSO and GRO packets of every device, bytes; absent leaves them as the kernel makes the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gso_max_bytes: Option<u32> = gso_max::GsoMax,
     /// Which of two settings of this host, where a run compares two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setting: Option<Setting> = setting::SettingAxis,
