@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hopyard::assess::{assess, observations};
-use hopyard::report::{Format, render};
+use hopyard::report::{EXPORTS, export};
 use hopyard::store::load;
 use serde_json::Value;
 
@@ -172,17 +172,8 @@ fn named(room: &Room, name: &str) -> Vec<(&'static str, Said)> {
     .unwrap();
     let edited = room.name("run");
     let of = |format| (format, run(&["report", &edited, "--format", format]));
-    [
-        "text",
-        "markdown",
-        "netperf",
-        "csv",
-        "json",
-        "html",
-        "openmetrics",
-    ]
-    .map(of)
-    .into()
+    let texts = EXPORTS.iter().filter(|export| !export.is_binary());
+    texts.map(|export| of(export.name)).collect()
 }
 
 #[test]
@@ -198,7 +189,12 @@ fn a_name_breaks_no_table() {
             "openmetrics" => said.prints(&[r#"path="a,\"b\"|\n"#]),
             "markdown" => said.prints(&["a,\"b\"\\| c"]),
             "html" => said.prints(&["a,&quot;b&quot;| c"]),
-            _ => said.prints(&["a,\"b\"| c"]),
+            "text" | "netperf" => said.prints(&["a,\"b\"| c"]),
+            // How any other format writes such a name is said in its own tests.
+            _ => {
+                assert!(!said.stdout.contains("|\n"), "{format}: {said}");
+                &said
+            }
         };
     }
 }
@@ -324,7 +320,9 @@ fn numbers_that_make_no_sense_are_no_panic() {
 /// What `hopyard report` does.
 fn report(directory: &Path) {
     if let Ok(stored) = load(directory) {
-        render(&assess(&stored), &observations(&stored), Format::Text).unwrap();
+        let text = export("text").unwrap();
+        text.render(&assess(&stored), &observations(&stored))
+            .unwrap();
     }
 }
 

@@ -244,8 +244,8 @@ fn crowd(browser: &mut Browser, room: &Room) {
         seen.cell.axes.request_size_bytes = Some(size);
     });
     assert_eq!(report.cells.len(), 500);
-    let html = hopyard::report::Format::Html;
-    let page = hopyard::report::render(&report, &observations, html).unwrap();
+    let html = hopyard::report::export("html").unwrap();
+    let page = html.render(&report, &observations).unwrap();
     assert!(page.len() < 10_000_000, "{} bytes", page.len());
     let file = room.at("crowd.html");
     std::fs::write(&file, page).unwrap();
@@ -282,8 +282,8 @@ fn matrix(browser: &mut Browser, room: &Room) {
         cell.load = hopyard::model::LoadKind::UdpRr;
     }
     report.cells.extend(second);
-    let html = hopyard::report::Format::Html;
-    let page = hopyard::report::render(&report, &[], html).unwrap();
+    let html = hopyard::report::export("html").unwrap();
+    let page = html.render(&report, &[]).unwrap();
     let file = room.at("matrix.html");
     std::fs::write(&file, page).unwrap();
     browser.open(&file);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hopyard::report::EXPORTS;
 use serde_json::Value;
 
 use crate::support::cli::{Running, Said, hopyard, run};
@@ -9,15 +10,11 @@ use crate::support::host::unharmed;
 use crate::support::plan::{Room, plan};
 use crate::support::{alone, beside, schema, tell};
 
-const FORMATS: [&str; 7] = [
-    "text",
-    "markdown",
-    "html",
-    "json",
-    "csv",
-    "netperf",
-    "openmetrics",
-];
+/// Every format that is text.
+fn formats() -> impl Iterator<Item = &'static str> {
+    let texts = EXPORTS.iter().filter(|export| !export.is_binary());
+    texts.map(|export| export.name)
+}
 
 /// The samples of a run directory: (block, attempt, cell) in the order of the run.
 fn order(room: &Room, name: &str) -> Vec<[u64; 3]> {
@@ -91,7 +88,7 @@ fn a_run_says_what_its_schema_promises_and_can_be_reported_again() {
         }
         // The same again from what is stored.
         let directory = room.name("run");
-        for format in FORMATS {
+        for format in formats() {
             let again = run(&["report", &directory, "--format", format]);
             again.exits(0);
             assert!(again.stdout.len() > 100, "{again}");
@@ -235,7 +232,7 @@ fn every_load_has_its_figures() {
             }
         }
     }
-    for format in FORMATS {
+    for format in formats() {
         run(&["report", &room.name("run"), "--format", format]).exits(0);
     }
 }

@@ -1,5 +1,6 @@
 //! What others wrote commands no terminal, whichever command prints it.
 
+use hopyard::report::EXPORTS;
 use serde_json::Value;
 
 use crate::support::beside;
@@ -60,25 +61,15 @@ fn a_run_of_somebody_else_is_printed_harmlessly() {
             sample["outcome"] = serde_json::json!({"failed": {"cause": HOSTILE}});
         }
     });
-    for format in [
-        "text",
-        "markdown",
-        "html",
-        "json",
-        "csv",
-        "netperf",
-        "openmetrics",
-    ] {
-        let said = run(&["report", &run_b, "--format", format]);
-        is_harmless(said.exits(0));
-    }
-    for form in ["text", "markdown", "json"] {
-        for arguments in [
-            &["diff", &run_a, &run_b][..],
-            &["diff", &run_b, &run_a],
-            &["claims", "--from", &run_b],
-        ] {
-            is_harmless(&run(&[arguments, &["--format", form]].concat()));
+    for export in EXPORTS.iter().filter(|export| !export.is_binary()) {
+        let format = ["--format", export.name];
+        is_harmless(run(&[&["report", &run_b][..], &format].concat()).exits(0));
+        if export.diff.is_some() {
+            is_harmless(&run(&[&["diff", &run_a, &run_b][..], &format].concat()));
+            is_harmless(&run(&[&["diff", &run_b, &run_a][..], &format].concat()));
+        }
+        if export.claims.is_some() {
+            is_harmless(&run(&[&["claims", "--from", &run_b][..], &format].concat()));
         }
     }
     let resumed = run(&["run", "--resume", &run_b]);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hopyard::assess::{assess, observations};
 use hopyard::model::RunReport;
-use hopyard::report::{Format, render};
+use hopyard::report::EXPORTS;
 use hopyard::store::{self, Run};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,23 +46,15 @@ pub fn load(directory: &Path) -> Option<Run> {
 
 /// Shows a run in one of its formats.
 pub fn show(run: &Run, which: u8) {
-    const FORMATS: [Format; 8] = [
-        Format::Text,
-        Format::Markdown,
-        Format::Html,
-        Format::Json,
-        Format::Csv,
-        Format::Netperf,
-        Format::Parquet,
-        Format::Openmetrics,
-    ];
-    let format = FORMATS[usize::from(which) % FORMATS.len()];
+    let format = EXPORTS[usize::from(which) % EXPORTS.len()];
     let report = assess(run);
-    let shown = render(&report, &observations(run), format).expect("a report");
-    match format {
+    let shown = format
+        .render(&report, &observations(run))
+        .expect("a report");
+    match format.name {
         // A figure that is no number would be null, and not read back.
-        Format::Json => drop(serde_json::from_slice::<RunReport>(&shown).expect("a document")),
-        Format::Csv => {
+        "json" => drop(serde_json::from_slice::<RunReport>(&shown).expect("a document")),
+        "csv" => {
             let mut table = csv::Reader::from_reader(&*shown);
             let paths = table
                 .records()
@@ -73,8 +65,8 @@ pub fn show(run: &Run, which: u8) {
             wanted.dedup();
             assert_eq!(paths, wanted);
         }
-        Format::Text | Format::Markdown | Format::Netperf => plain(&shown),
-        Format::Html | Format::Parquet | Format::Openmetrics => {}
+        _ if format.is_binary() => {}
+        _ => plain(&shown),
     }
 }
 

@@ -2,8 +2,8 @@
 #![no_main]
 
 use hopyard::claims::{self, kept};
-use hopyard::report::Form;
-use hopyard::report::claims::{Detail, render};
+use hopyard::report::EXPORTS;
+use hopyard::report::claims::Detail;
 use hopyard_fuzz::{Edit, FILES, directory, edited, plain};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,8 +22,10 @@ fuzz_target!(|made: (Vec<Edit>, &[u8])| {
     match kept::evidence_from(&[home.path().to_owned()]) {
         Ok(evidence) => {
             let document = claims::document(&chosen, &evidence);
-            plain(render(&document, Form::Text, Detail::Points).as_bytes());
-            plain(render(&document, Form::Markdown, Detail::Brief).as_bytes());
+            for write in EXPORTS.iter().filter_map(|export| export.claims) {
+                plain(write(&document, Detail::Points).as_bytes());
+                plain(write(&document, Detail::Brief).as_bytes());
+            }
         }
         Err(error) => assert!(hopyard::chain(&error).contains(&*home.path().to_string_lossy())),
     }

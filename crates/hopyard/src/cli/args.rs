@@ -17,7 +17,7 @@ use crate::units;
 
 use super::offloads::SweepArgs;
 pub(super) use switch::{PortCommand, SwitchArgs, SwitchCommand};
-pub(super) use values::Need;
+pub(super) use values::{Need, format};
 use values::{axis_values, base, command, on_or_off};
 
 /// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 
-use super::{Done, Failure, by_gate, deliver};
+use super::{Done, Failure, args, by_gate, deliver};
 use crate::assess::diff::{Ask, diff as compare};
-use crate::report::Form;
-use crate::report::diff::render;
+use crate::model::DiffReport;
 use crate::store::{self, Run};
 use crate::units;
 
@@ -49,8 +48,8 @@ pub(super) struct DiffArgs {
     #[arg(long, value_name = "LOSS", value_parser = units::parse_loss)]
     fail_on: Option<f64>,
     /// How to print it
-    #[arg(long, default_value = "text")]
-    format: Form,
+    #[arg(long, default_value = "text", value_parser = args::format(|export| export.diff))]
+    format: fn(&DiffReport) -> String,
     /// Write to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -74,7 +73,7 @@ pub(super) fn diff(args: &DiffArgs) -> Done {
         fail_on: args.fail_on,
     };
     let report = compare(&a, &b, &repeats, &ask)?;
-    deliver(&render(&report, args.format), args.output.as_deref())?;
+    deliver(&(args.format)(&report), args.output.as_deref())?;
     Ok(by_gate(report.gate.as_ref()))
 }
 

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::Need;
+use super::args::{self, Need};
 use super::{Done, Failure, deliver, shows_colours};
 use crate::assess::{assess_for, observations};
-use crate::report::{Format, coloured, flame, render};
+use crate::model::{Observation, RunReport};
+use crate::report::{Export, flame};
 use crate::store;
 
 #[derive(Debug, Args)]
@@ -28,8 +29,8 @@ pub(super) struct ReportArgs {
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
     need: Vec<Need>,
     /// How to print it
-    #[arg(long, default_value = "text")]
-    format: Format,
+    #[arg(long, default_value = "text", value_parser = args::format(Some))]
+    format: &'static Export,
     /// Write to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -39,9 +40,11 @@ pub(super) struct ReportArgs {
 }
 
 pub(super) fn report(args: &ReportArgs) -> Done {
-    if args.format == Format::Parquet && args.output.is_none() && std::io::stdout().is_terminal() {
-        let message = "Parquet is a binary format: name a file with -o, or redirect the output";
-        return Err(Failure::request(message));
+    if args.format.is_binary() && args.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::request(format!(
+            "{} is a binary format: name a file with -o, or redirect the output",
+            args.format.title
+        )));
     }
     let needs = Need::all(&args.need).map_err(Failure::request)?;
     let run = store::load(&args.run)?;
@@ -51,10 +54,22 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         crate::note(format_args!("drawn: {}", shown.join(", ")));
     }
     let report = assess_for(&run, needs.as_ref().unwrap_or(&run.header.needs));
-    let text = if args.format == Format::Text && args.output.is_none() && shows_colours() {
-        coloured(&report).into_bytes()
-    } else {
-        render(&report, &observations(&run), args.format)?
+    let seen = observations(&run);
+    let text = match args.output {
+        Some(_) => args.format.render(&report, &seen)?,
+        None => for_stdout(args.format, &report, &seen)?,
     };
     deliver(&text, args.output.as_deref())
+}
+
+/// A report as it is printed: in colours where the format has them and a terminal shows them.
+pub(super) fn for_stdout(
+    format: &Export,
+    report: &RunReport,
+    seen: &[Observation],
+) -> Result<Vec<u8>, Failure> {
+    match format.coloured {
+        Some(coloured) if shows_colours() => Ok(coloured(report).into_bytes()),
+        _ => Ok(format.render(report, seen)?),
+    }
 }

@@ -8,12 +8,13 @@ use hopyard_net::cpu;
 use super::args::{Need, RunArgs};
 use super::guest::cut_short;
 use super::progress::Progress;
-use super::{Done, Failure, by_gate, deliver, shows_colours};
+use super::report::for_stdout;
+use super::{Done, Failure, by_gate, deliver};
 use crate::assess::assess;
 use crate::guest::{self, protocol::Order};
 use crate::model::{CellStatus, Settings};
 use crate::plan::{self, Blocks, Part, Paths, Plan};
-use crate::report::{Format, coloured, render};
+use crate::report::{JSON, TEXT};
 use crate::run::Prepared;
 use crate::store::{self, End, Header, Run};
 use crate::{profile, run, signals};
@@ -208,12 +209,8 @@ fn unused(id: &str) -> PathBuf {
 
 fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
     let report = assess(run);
-    let text = match json {
-        true => render(&report, &[], Format::Json)?,
-        false if shows_colours() => coloured(&report).into_bytes(),
-        false => render(&report, &[], Format::Text)?,
-    };
-    deliver(&text, None)?;
+    let format = if json { &JSON } else { &TEXT };
+    deliver(&for_stdout(format, &report, &[])?, None)?;
     crate::note(format_args!(
         "the run is in {0}; `hopyard report {0} --format html -o report.html` makes a page of it{1}",
         directory.display(),

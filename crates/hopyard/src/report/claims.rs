@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::document::{Block, Cell, Column, Part, Row, Table, shorten};
 use super::number::{ABSENT, chosen_percent, percent as short_percent, significant};
-use super::{Form, TERMINAL, json, markdown, named, quantity, text};
+use super::{named, quantity};
 use crate::model::{
     BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
     ReportOfClaims,
@@ -31,22 +31,25 @@ pub enum Detail {
     Points,
 }
 
-/// Claims with their verdicts; the JSON document always has all. Ends with a newline; reads nothing but its arguments.
-#[must_use]
-pub fn render(report: &ClaimsReport, form: Form, detail: Detail) -> String {
-    let blocks = || match detail {
-        Detail::Brief => brief::compose(report, form),
+/// Where claims are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Page {
+    /// On a terminal, which has no room for a row that says all of a claim.
+    Terminal,
+    /// Where lines are as long as they need to be.
+    Wide,
+}
+
+/// Claims with their verdicts, as people read them.
+pub(super) fn blocks(report: &ClaimsReport, detail: Detail, page: Page) -> Vec<Block> {
+    match detail {
+        Detail::Brief => brief::compose(report, page),
         Detail::Parts => compose(report, false),
         Detail::Points => compose(report, true),
-    };
-    match form {
-        Form::Text => text::render(blocks(), TERMINAL),
-        Form::Markdown => markdown::render(blocks()),
-        Form::Json => json(report),
     }
 }
 
-/// The JSON schema (2020-12) of [`Form::Json`].
+/// The JSON schema (2020-12) of judged claims.
 #[must_use]
 pub fn schema() -> Value {
     named(schemars::schema_for!(ClaimsReport), SCHEMA)

@@ -9,7 +9,7 @@ mod tests;
 use serde_json::Value;
 
 use super::document::Block;
-use super::{Form, json, markdown, named, text};
+use super::named;
 use crate::model::{DiffReport, DiffWarningCode};
 use crate::plain;
 
@@ -17,19 +17,9 @@ use crate::plain;
 const SCHEMA: &str = "hopyard/diff/2";
 
 /// What a message quotes twice without breaking lines.
-const MESSAGE: usize = 76;
+pub(super) const MESSAGE: usize = 76;
 
-/// The comparison. Ends with a newline; reads nothing but its arguments.
-#[must_use]
-pub fn render(report: &DiffReport, form: Form) -> String {
-    match form {
-        Form::Text => ascii(&text::render(compose(report), MESSAGE)),
-        Form::Markdown => markdown::render(compose(report)),
-        Form::Json => json(report),
-    }
-}
-
-/// The JSON schema (2020-12) of [`Form::Json`].
+/// The JSON schema (2020-12) of a comparison.
 #[must_use]
 pub fn schema() -> Value {
     named(schemars::schema_for!(DiffReport), SCHEMA)
@@ -37,7 +27,7 @@ pub fn schema() -> Value {
 
 /// What a person reads, in order: what was compared and what else differs, the ratios, what they show, what
 /// to doubt.
-fn compose(report: &DiffReport) -> Vec<Block> {
+pub(super) fn compose(report: &DiffReport) -> Vec<Block> {
     let mut blocks = facts::runs(report);
     blocks.extend(facts::differences(report));
     blocks.extend(facts::caution(report));
@@ -61,7 +51,7 @@ fn compose(report: &DiffReport) -> Vec<Block> {
 }
 
 /// The same in ASCII, a character for a character, so that what is lined up stays so.
-fn ascii(text: &str) -> String {
+pub(super) fn ascii(text: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_ascii() => c,
         '─' | '–' | '·' | '−' => '-',

@@ -6,25 +6,20 @@
 mod answer;
 pub mod claims;
 mod conclusion;
-mod csv;
 mod curves;
 pub mod diff;
 mod document;
+mod exports;
 mod figures;
 pub mod flame;
 mod gate;
 mod group;
 mod header;
-mod html;
 mod latency;
-mod markdown;
 mod matrix;
-mod netperf;
 mod notes;
 mod number;
 mod offloads;
-mod openmetrics;
-mod parquet;
 mod plot;
 mod profile;
 mod published;
@@ -32,7 +27,6 @@ mod quantity;
 mod recommendation;
 mod series;
 mod sweep;
-mod text;
 mod tidy;
 
 #[cfg(test)]
@@ -40,11 +34,12 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub use self::exports::{EXPORTS, Export, Writer, export};
+pub(crate) use self::exports::{JSON, TEXT};
 pub(crate) use self::number::{percent, ratio};
 use serde_json::Value;
 
 use crate::model::{Observation, RunReport};
-use crate::plain;
 use document::{Block, harmless};
 use group::{Group, Layout};
 use plot::Gallery;
@@ -54,40 +49,6 @@ const SCHEMA: &str = "hopyard/run/1";
 
 /// Columns of a terminal.
 const TERMINAL: usize = 100;
-
-/// How what has no other layouts is written: comparisons and claims.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
-pub enum Form {
-    /// Plain text.
-    #[default]
-    Text,
-    /// The same content as GitHub-flavoured Markdown.
-    Markdown,
-    /// The whole document, see `hopyard schema`.
-    Json,
-}
-
-/// How a report is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, clap::ValueEnum)]
-pub enum Format {
-    /// Tables for a terminal of 100 columns.
-    #[default]
-    Text,
-    /// The same content as GitHub-flavoured Markdown.
-    Markdown,
-    /// A page for a browser, with pictures: one file that needs nothing else.
-    Html,
-    /// The whole document, see `hopyard schema`.
-    Json,
-    /// A row per cell and quantity.
-    Csv,
-    /// The classic layout of netperf 2, with hopyard's figures.
-    Netperf,
-    /// All samples, a row each, in typed columns, for DuckDB, Polars, pandas.
-    Parquet,
-    /// Estimates and verdicts in the text format that Prometheus and its like read.
-    Openmetrics,
-}
 
 /// Why a report could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -105,40 +66,7 @@ pub enum Error {
     Parquet(#[from] ::parquet::errors::ParquetError),
 }
 
-/// The report of a run. Reads nothing but its arguments; observations are wanted by the formats that show single
-/// samples.
-///
-/// # Errors
-/// A picture cannot be drawn, or a table not be written.
-pub fn render(
-    report: &RunReport,
-    observations: &[Observation],
-    format: Format,
-) -> Result<Vec<u8>, Error> {
-    let chapters = || Chapters::of(report, observations);
-    let text = match format {
-        Format::Text => text::render(chapters().in_order(), TERMINAL),
-        Format::Markdown => markdown::render(chapters().named_first()),
-        Format::Html => html::render(&chapters().harmless(), report, observations)?,
-        Format::Json => json(report),
-        Format::Csv => csv::render(report),
-        Format::Netperf => netperf::render(report),
-        Format::Openmetrics => openmetrics::render(report),
-        Format::Parquet => {
-            let run = &report.run.id;
-            return Ok(parquet::write(run, &tidy::columns(run, observations))?);
-        }
-    };
-    Ok(plain::document(&text).into_owned().into_bytes())
-}
-
-/// The text of a run for a terminal that shows colours.
-#[must_use]
-pub fn coloured(report: &RunReport) -> String {
-    text::coloured(Chapters::of(report, &[]).in_order(), TERMINAL)
-}
-
-/// The JSON schema (2020-12) of [`Format::Json`].
+/// The JSON schema (2020-12) of a run's report.
 #[must_use]
 pub fn schema() -> Value {
     named(schemars::schema_for!(RunReport), SCHEMA)
@@ -154,15 +82,6 @@ fn named(schema: schemars::Schema, name: &str) -> Value {
         field["const"] = name.into();
     }
     schema
-}
-
-fn json(report: &impl serde::Serialize) -> String {
-    // Maps with text keys and finite numbers cannot fail to serialise; should that ever change, the
-    // reader gets JSON that says so.
-    let mut text = serde_json::to_string_pretty(report)
-        .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
-    text.push('\n');
-    plain::json(&text).into_owned()
 }
 
 /// What a person reads, by what it is about. A page has its own order.

@@ -338,7 +338,7 @@ fn cells_that_are_left_out_are_told_apart() {
     }
     let b = made("b", &[1.0], 0.005, &mut rng);
     let report = of_two(&a, &b, &Ask::default()).unwrap();
-    let text = crate::report::diff::render(&report, crate::report::Form::Text);
+    let text = (crate::report::TEXT.diff.unwrap())(&report);
     for flows in ["2 flows", "4 flows"] {
         assert!(text.contains(flows), "{flows} is missing: {text}");
     }

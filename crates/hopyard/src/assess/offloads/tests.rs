@@ -7,7 +7,7 @@ use crate::model::{
     OffloadSurvey, Outcome, Peer, RunReport, Switch,
 };
 use crate::plan;
-use crate::report::{Format, render};
+use crate::report::{TEXT, export};
 use crate::store::Run;
 use OffloadFlag::{Gro, Gso, Lro, Tso, TxChecksum};
 
@@ -130,7 +130,10 @@ fn one_flag_decides_and_another_matters_once_it_is_off() {
 fn the_page_has_the_finding_first_and_a_line_for_each_combination() {
     let run = sweep(&VETH, 10, 0.002, segments);
     let observations = crate::assess::observations(&run);
-    let page = render(&assess(&run), &observations, Format::Html).unwrap();
+    let page = export("html")
+        .unwrap()
+        .render(&assess(&run), &observations)
+        .unwrap();
     let page = String::from_utf8(page).unwrap();
     let finding = page.find("Which offload matters</h2>").unwrap();
     let picture = page.find("role=\"img\"").unwrap();
@@ -149,7 +152,7 @@ fn the_tables_say_what_was_changed_and_what_that_did() {
     let mut run = sweep(&VETH, 10, 0.002, segments);
     let survey = run.header.offloads.as_mut().unwrap();
     survey.combinations[4].refused = Some("a/eth0 has gso fixed on".to_owned());
-    let text = String::from_utf8(render(&assess(&run), &[], Format::Text).unwrap()).unwrap();
+    let text = String::from_utf8(TEXT.render(&assess(&run), &[]).unwrap()).unwrap();
     let from = text.find("tcp_stream").unwrap();
     let to = text.find("The way was").unwrap();
     insta::assert_snapshot!(text[from..to].trim_end(), @"

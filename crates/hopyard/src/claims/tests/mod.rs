@@ -17,8 +17,7 @@ use super::*;
 use crate::assess::tests::{measured, push, run as hand_made};
 use crate::model::{BoundPosition, ClaimVerdict, LoadKind, Outcome, Peer, PublishedFigure};
 use crate::plan::{self, Paths};
-use crate::report::Form;
-use crate::report::claims::{Detail, render};
+use crate::report::claims::Detail;
 use crate::store::Run;
 
 /// The cells of a plan, whatever this host can build.

@@ -1,6 +1,12 @@
 //! What people are shown of claims.
 
 use super::*;
+use crate::model::ClaimsReport;
+use crate::report::export;
+
+fn render(document: &ClaimsReport, format: &str, detail: Detail) -> String {
+    (export(format).unwrap().claims.unwrap())(document, detail)
+}
 
 #[test]
 fn a_report_reads_well() {
@@ -19,7 +25,7 @@ fn a_report_reads_well() {
         by_id: true,
     }];
     let document = document(&chosen, &evidence);
-    insta::assert_snapshot!(render(&document, Form::Text, Detail::Parts), @"
+    insta::assert_snapshot!(render(&document, "text", Detail::Parts), @"
     hopyard claims · 1 claim: 0 hold, 1 fail, 0 undecided, 0 cannot be tested here
     Linux 6 · cpu, 2 CPUs · hopyard 0
     plan plan: 10 blocks × 0.2 s, 95 % confidence
@@ -41,7 +47,7 @@ fn a_report_reads_well() {
     - plan: 10 blocks of so few cells do not show whether neighbouring blocks are alike; if they are,
       intervals are narrower than they should be. 15 blocks show it (--blocks 15..20).
     ");
-    insta::assert_snapshot!(render(&document, Form::Markdown, Detail::Points), @"
+    insta::assert_snapshot!(render(&document, "markdown", Detail::Points), @"
     # hopyard claims
 
     1 claim: 0 hold, 1 fail, 0 undecided, 0 cannot be tested here
@@ -68,7 +74,7 @@ fn a_report_reads_well() {
     - plan: 10 blocks of so few cells do not show whether neighbouring blocks are alike; if they are, intervals are narrower than they should be. 15 blocks show it (--blocks 15..20).
     ");
     let json: serde_json::Value =
-        serde_json::from_str(&render(&document, Form::Json, Detail::Parts)).unwrap();
+        serde_json::from_str(&render(&document, "json", Detail::Parts)).unwrap();
     assert_eq!(json["schema"], "hopyard/claims/1");
     let claim = &json["reports"][0]["claims"][0];
     assert_eq!(claim["verdict"], "fails");
@@ -104,7 +110,7 @@ fn a_page_has_a_row_for_each_claim() {
         })
         .collect();
     let document = document(&chosen, &evidence);
-    insta::assert_snapshot!(render(&document, Form::Markdown, Detail::Brief), @r"
+    insta::assert_snapshot!(render(&document, "markdown", Detail::Brief), @r"
     2 claims: 0 hold, 1 fail, 0 undecided, 1 cannot be tested here. Linux 6 · cpu, 2 CPUs · hopyard 0, 2026-01-01.
 
     Measured by plan plan: 10 blocks × 0.2 s, 95 % confidence.
@@ -114,7 +120,7 @@ fn a_page_has_a_row_for_each_claim() {
     | X1    | bridge is fast  | none      | goodput over veth (bridge): 0.800 (0.798 to 0.802); not tested: direct: no eBPF | fails                 |
     | X2    | bridge is fast  | none      | a kernel \| of another time                                  | cannot be tested here |
     ");
-    insta::assert_snapshot!(render(&document, Form::Text, Detail::Brief), @"
+    insta::assert_snapshot!(render(&document, "text", Detail::Brief), @"
     2 claims: 0 hold, 1 fail, 0 undecided, 1 cannot be tested here. Linux 6 · cpu, 2 CPUs · hopyard 0,
     2026-01-01.
 
@@ -125,5 +131,5 @@ fn a_page_has_a_row_for_each_claim() {
     - bridge is fast. X2 cannot be tested here: a kernel | of another time.
     ");
     let nothing = super::document(&chosen, &Evidence::default());
-    assert!(render(&nothing, Form::Markdown, Detail::Brief).contains("No plan was run."));
+    assert!(render(&nothing, "markdown", Detail::Brief).contains("No plan was run."));
 }

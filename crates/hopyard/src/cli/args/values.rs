@@ -2,7 +2,10 @@
 
 use std::str::FromStr;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
 use crate::model::{Feature, UnknownName};
+use crate::report::{EXPORTS, Export, export};
 
 pub(super) fn base(text: &str) -> Result<String, String> {
     crate::plan::base(text).map_err(|e| e.to_string())
@@ -50,6 +53,19 @@ impl Need {
         }
         Ok((!asked.is_empty()).then_some(features))
     }
+}
+
+/// `--format`: the name of one of the formats that have a part, such as a writer of comparisons, for that part. What can be
+/// chosen, and what help says of it, is in the formats' descriptors.
+pub(crate) fn format<T: Clone + Send + Sync + 'static>(
+    part: fn(&'static Export) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    let offered = EXPORTS.iter().filter(|export| part(export).is_some());
+    let choices = offered.map(|export| PossibleValue::new(export.name).help(export.summary));
+    PossibleValuesParser::new(choices).try_map(move |name| {
+        let format = export(&name).map_err(|error| error.to_string())?;
+        part(format).ok_or_else(|| format!("this cannot be written as {}", format.title))
+    })
 }
 
 /// `AXIS=v1,v2`.

@@ -13,11 +13,11 @@ use crate::claims::{self, Chosen, Demand, Evidence, Judge, Report};
 use crate::cli::guest::{GuestArgs, cut_short};
 use crate::cli::progress::Progress;
 use crate::cli::run::{check_out, destination};
-use crate::cli::{Done, Failure, deliver};
+use crate::cli::{Done, Failure, args, deliver};
 use crate::guest::protocol::Order;
 use crate::guest::{self, Host};
-use crate::report::Form;
-use crate::report::claims::{Detail, render};
+use crate::model::ClaimsReport;
+use crate::report::claims::Detail;
 use crate::run::{self, Observer};
 use crate::units::show_duration;
 use crate::{profile, signals};
@@ -73,8 +73,8 @@ pub(super) struct ClaimsArgs {
     #[arg(long, conflicts_with = "points")]
     brief: bool,
     /// How to print it
-    #[arg(long, default_value = "text")]
-    format: Form,
+    #[arg(long, default_value = "text", value_parser = args::format(|export| export.claims))]
+    format: fn(&ClaimsReport, Detail) -> String,
     /// Write to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -167,7 +167,7 @@ fn tell(args: &ClaimsArgs, chosen: &[Chosen<'_>], evidence: &Evidence) -> Done {
         (_, true) => Detail::Points,
         _ => Detail::Parts,
     };
-    let text = render(&document, args.format, detail);
+    let text = (args.format)(&document, detail);
     deliver(&text, args.output.as_deref())
 }
 

@@ -1,15 +1,14 @@
 //! Each claim in one row: for a page that shows all of them.
 
-use super::{figure, interval, of_run, sentence, tally};
+use super::{Page, figure, interval, of_run, sentence, tally};
 use crate::model::{CheckReport, ClaimReport, ClaimVerdict, ClaimsReport};
 use crate::plain;
-use crate::report::Form;
 use crate::report::document::{Block, Cell, Column, Row, Table};
 use crate::report::number::ABSENT;
 
 /// What a page needs under a heading of its own: where and when, and a row for each claim. A terminal has no room for
 /// such rows and gets the sentences.
-pub(super) fn compose(report: &ClaimsReport, form: Form) -> Vec<Block> {
+pub(super) fn compose(report: &ClaimsReport, page: Page) -> Vec<Block> {
     let mut blocks = vec![Block::Paragraph(format!(
         "{}. {}.",
         tally(report),
@@ -26,9 +25,9 @@ pub(super) fn compose(report: &ClaimsReport, form: Form) -> Vec<Block> {
         if report.reports.len() > 1 {
             blocks.push(Block::Subheading(format!("{} ({})", one.title, one.report)));
         }
-        blocks.push(match form {
-            Form::Text => Block::List(one.claims.iter().map(sentence).collect()),
-            _ => Block::Table(table(&one.claims)),
+        blocks.push(match page {
+            Page::Terminal => Block::List(one.claims.iter().map(sentence).collect()),
+            Page::Wide => Block::Table(table(&one.claims)),
         });
     }
     blocks

@@ -1,13 +1,17 @@
 use serde_json::Value;
 
-use super::{render, schema};
+use super::schema;
 use crate::model::{
     Axes, Cell, CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate,
     IntervalFrom, LeftOut, LoadKind, MeasuredIn, Peer, QuantityDiff, RunSummary, WarningCode,
 };
-use crate::report::Form;
+use crate::report::export;
 use crate::report::fixture::{estimate, run};
 use crate::stats::Verdict;
+
+fn render(report: &DiffReport, format: &str) -> String {
+    (export(format).unwrap().diff.unwrap())(report)
+}
 
 fn cell(path: &str, load: LoadKind, size: Option<u32>) -> Cell {
     let mut axes = Axes::default().for_cell(load, Peer::Local, &[]);
@@ -153,7 +157,7 @@ fn report() -> DiffReport {
 
 #[test]
 fn a_message() {
-    let text = render(&report(), Form::Text);
+    let text = render(&report(), "text");
     assert!(text.is_ascii());
     assert!(text.lines().all(|line| line.len() <= 76), "{text}");
     insta::assert_snapshot!(text, @"
@@ -250,7 +254,7 @@ fn ratios_to_the_base() {
             q.trips_gate = None;
         }
     }
-    insta::assert_snapshot!(render(&report, Form::Text), @"
+    insta::assert_snapshot!(render(&report, "text"), @"
     hopyard diff: paths - B against A
 
     Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
@@ -325,7 +329,7 @@ fn two_single_runs_have_no_verdicts() {
     report.left_out.clear();
     report.warnings.clear();
     without_scatter(&mut report);
-    insta::assert_snapshot!(render(&report, Form::Text), @"
+    insta::assert_snapshot!(render(&report, "text"), @"
     hopyard diff: paths - B against A
 
     Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
@@ -371,7 +375,7 @@ fn a_borrowed_scatter_is_told() {
         .unwrap();
     (q.verdict, q.change, q.run_scatter) = (None, None, None);
     q.interval_from = IntervalFrom::Blocks;
-    let text = render(&report, Form::Text);
+    let text = render(&report, "text");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
         "for the scatter: 3 runs of one thing, 20260303T101500Z-paths",
@@ -385,7 +389,7 @@ fn a_borrowed_scatter_is_told() {
 
 #[test]
 fn markdown_says_the_same() {
-    let text = render(&report(), Form::Markdown);
+    let text = render(&report(), "markdown");
     for said in [
         "# hopyard diff: paths",
         "- kernel: 6.18.5 -> 6.19.0-rc1+",
@@ -399,7 +403,7 @@ fn markdown_says_the_same() {
 #[test]
 fn json_reads_back_and_the_schema_names_what_it_has() {
     let report = report();
-    let text = render(&report, Form::Json);
+    let text = render(&report, "json");
     let again: DiffReport = serde_json::from_str(&text).unwrap();
     assert_eq!(again, report);
     let json: Value = serde_json::from_str(&text).unwrap();
@@ -428,7 +432,7 @@ fn foreign_text_stays_in_its_line() {
     let mut report = report();
     report.b[1].id = "evil\n\u{1b}[31m".to_owned();
     report.differences[0].b = "6\u{7}\nµ".to_owned();
-    let text = render(&report, Form::Text);
+    let text = render(&report, "text");
     assert!(
         text.is_ascii() && !text.contains('\u{1b}') && !text.contains('\u{7}'),
         "{text}"

@@ -1,14 +1,14 @@
 use super::recommendations::{candidate, recommended, versus};
 use super::{fixture, page, text};
 use crate::model::{Feature, LoadKind, NoCandidate, RunReport, WarningCode};
-use crate::report::{Format, coloured};
+use crate::report::TEXT;
 use crate::stats::Verdict;
 
 /// The sentence that a report begins with.
 fn answer(report: &RunReport) -> String {
     let text = text(report);
     let sentence = text.split("\n\n").next().unwrap().replace('\n', " ");
-    assert!(page(report, Format::Html).contains("<p class=\"answer\">"));
+    assert!(page(report, "html").contains("<p class=\"answer\">"));
     sentence
 }
 
@@ -39,7 +39,7 @@ fn one_table_has_all_comparisons() {
     ipvlan     1.12≠ / 0.90≠  1.12≠ / 0.90≠  1.12≠ / 0.90≠  1.12≠ / 0.90≠  1.12≠ / 0.90≠
     netkit     ?2.2% / ?2.2%  1.00= / 0.99=  ?5.0% / ?5.0%  1.00= / 0.99=  1.00= / 0.99=
     ");
-    let markdown = page(&report, Format::Markdown);
+    let markdown = page(&report, "markdown");
     assert!(markdown.starts_with("# hopyard run: paths\n\n**"));
     assert!(markdown.contains("| bridge    | no figures"), "{markdown}");
 }
@@ -131,7 +131,7 @@ fn the_one_that_is_best_is_held_against_the_base() {
 fn colours_change_nothing_but_colours() {
     let mut report = fixture::paths();
     report.cells[1].path = "\u{1b}[2Jbridge".to_owned();
-    let seen = coloured(&report);
+    let seen = (TEXT.coloured.unwrap())(&report);
     let mut rest = String::new();
     for (place, piece) in seen.split('\u{1b}').enumerate() {
         let Some(code) = piece.find('m').filter(|_| place > 0) else {
@@ -168,7 +168,7 @@ fn warnings_stand_once_by_what_they_are_about() {
         ),
         "{text}"
     );
-    let html = page(&report, Format::Html);
+    let html = page(&report, "html");
     assert!(html.contains("<summary>the machine (2)</summary>"));
 }
 

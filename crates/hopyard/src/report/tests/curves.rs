@@ -5,7 +5,6 @@ use crate::model::{
     Axes, Containers, CurveReport, FullInterval, LoadKind, Peer, QuantityCurve, RunReport,
     Saturation, SeriesReport, Settling, StepReport,
 };
-use crate::report::Format;
 use crate::stats::{Knee, Slopes, Straight};
 
 fn axes(kind: Containers, flows: u32) -> Axes {
@@ -191,7 +190,7 @@ fn jitter_over_time_for_people() {
 
 #[test]
 fn curves_in_markdown_are_tables() {
-    let markdown = page(&report(), Format::Markdown);
+    let markdown = page(&report(), "markdown");
     assert!(
         markdown.contains("## Against flows: udp_flood · far"),
         "{markdown}"
@@ -201,7 +200,7 @@ fn curves_in_markdown_are_tables() {
 
 /// The pictures of a page in words: titles and descriptions.
 fn pictures(report: &RunReport) -> String {
-    let html = page(report, Format::Html);
+    let html = page(report, "html");
     let figures = html.split("<figcaption>").skip(1);
     let told = figures.map(|figure| {
         let title = &figure[..figure.find('<').unwrap()];

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::assess::diff::{Ask, diff};
 use crate::assess::{assess, observations};
 use crate::plain;
-use crate::report::{self, Form, Format};
+use crate::report::{self, EXPORTS};
 use crate::store::{Run, load};
 
 /// Colours and titles of terminals (7-bit and 8-bit), text that runs backwards or is not seen, lines of one's own, and
@@ -137,31 +137,19 @@ fn harm(name: &str, text: &str) -> Option<String> {
 /// Every output that people or programs read as text.
 fn outputs(run: &Run, other: &Run) -> Vec<(String, String)> {
     let document = assess(run);
-    let mut all: Vec<(String, String)> = [
-        Format::Text,
-        Format::Markdown,
-        Format::Html,
-        Format::Json,
-        Format::Csv,
-        Format::Netperf,
-        Format::Openmetrics,
-    ]
-    .into_iter()
-    .map(|format| {
-        let text = report::render(&document, &observations(run), format).unwrap();
-        (
-            format!("report {format:?}"),
-            String::from_utf8(text).unwrap(),
-        )
-    })
-    .collect();
+    let texts = EXPORTS.iter().filter(|export| !export.is_binary());
+    let mut all: Vec<(String, String)> = texts
+        .map(|export| {
+            let text = export.render(&document, &observations(run)).unwrap();
+            let name = format!("report {}", export.name);
+            (name, String::from_utf8(text).unwrap())
+        })
+        .collect();
     for (a, b) in [(run, other), (other, run), (run, run)] {
         match diff(from_ref(a), from_ref(b), &[], &Ask::default()) {
-            Ok(report) => all.extend([Form::Text, Form::Markdown, Form::Json].map(|form| {
-                (
-                    format!("diff {form:?}"),
-                    report::diff::render(&report, form),
-                )
+            Ok(report) => all.extend(EXPORTS.iter().filter_map(|export| {
+                let text = export.diff?(&report);
+                Some((format!("diff {}", export.name), text))
             })),
             Err(refused) => all.push(("diff".to_owned(), plain::message(&refused.to_string()))),
         }
@@ -229,14 +217,14 @@ fn no_text_of_a_run_directory_breaks_a_layout() {
         let own = text.lines().position(|line| line.starts_with("# INJECTED"));
         let before = own.and_then(|at| text.lines().nth(at.saturating_sub(1)));
         assert_eq!(before, None, "{name}: a line of its own");
-        if name.ends_with("Html") || name.ends_with("Markdown") {
+        if name.ends_with("html") || name.ends_with("markdown") {
             assert!(!text.contains("<script>alert(1)"), "{name}: a script");
         }
-        if name.ends_with("Markdown") {
+        if name.ends_with("markdown") {
             let open = text.replace("\\[", "");
             assert!(!open.contains("[a]("), "{name}: a link");
         }
-        if name == "report Csv" {
+        if name == "report csv" {
             let columns = |line: &str| {
                 let outside = line.split('"').step_by(2);
                 outside.map(|part| part.matches(',').count()).sum::<usize>()

@@ -1,10 +1,10 @@
 use super::{fixture, page};
 use crate::model::{Cell, LatencyReport, LoadKind, Observation, Peer, RunReport};
-use crate::report::{Format, render};
+use crate::report::export;
 
 /// A page that is whole and fetches nothing.
 fn html(report: &RunReport) -> String {
-    let text = page(report, Format::Html);
+    let text = page(report, "html");
     assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"));
     let elsewhere = [
         "http:",
@@ -176,7 +176,13 @@ fn a_hundred_cells_are_a_small_file() {
         }
     }
     assert_eq!(report.cells.len(), 100);
-    let text = String::from_utf8(render(&report, &observations, Format::Html).unwrap()).unwrap();
+    let text = String::from_utf8(
+        export("html")
+            .unwrap()
+            .render(&report, &observations)
+            .unwrap(),
+    )
+    .unwrap();
     assert!(text.len() < 2_000_000, "{} bytes", text.len());
     // Every sample of every quantity that has a curve is a dot.
     assert_eq!(text.matches("<circle").count(), 100 * 20 * 2);

@@ -12,17 +12,17 @@ mod recommendations;
 mod scripts;
 mod sweeps;
 
-use super::{Format, fixture};
+use super::{export, fixture};
 use crate::model::RunReport;
 
 /// A report without single samples.
-fn page(report: &RunReport, format: Format) -> String {
-    String::from_utf8(super::render(report, &[], format).unwrap()).unwrap()
+fn page(report: &RunReport, format: &str) -> String {
+    String::from_utf8(export(format).unwrap().render(report, &[]).unwrap()).unwrap()
 }
 
 /// The text of a report, held to the page: nothing trails, nothing is wider than a terminal.
 fn text(report: &RunReport) -> String {
-    let text = page(report, Format::Text);
+    let text = page(report, "text");
     assert!(text.ends_with('\n') && !text.ends_with("\n\n"));
     for line in text.lines() {
         assert_eq!(line, line.trim_end());

@@ -4,7 +4,6 @@ use super::{fixture, from, page, text};
 use crate::model::{
     CellStatus, Family, LoadKind, Peer, Published, PublishedFigure, Rate, RunReport, WarningCode,
 };
-use crate::report::Format;
 use crate::stats::Verdict;
 
 #[test]
@@ -115,7 +114,7 @@ fn markdown() {
             "worker a died: signal 9 | out of memory, while the kernel had *no* <free> pages left",
         )
         .build();
-    insta::assert_snapshot!(page(&report, Format::Markdown), @r"
+    insta::assert_snapshot!(page(&report, "markdown"), @r"
     # hopyard run: paths
 
     **8 of 9 comparisons are decided; the largest differences: macvlan (tcp_stream, local) is 12 % faster than veth, bridge-nf (tcp_stream, local) is 23 % slower than veth.**

@@ -3,7 +3,6 @@ use crate::model::{
     CellReport, FunctionCost, LoadKind, Peer, ProfileDifference, ProfileReport, RunReport,
     SubsystemCost, SubsystemDifference,
 };
-use crate::report::Format;
 use crate::stats::Estimate;
 
 fn around(value: f64, half: f64) -> Estimate {
@@ -132,7 +131,7 @@ fn what_each_subsystem_costs_and_what_netfilter_adds() {
 
 #[test]
 fn markdown_has_the_same() {
-    let text = page(&bridges(), Format::Markdown);
+    let text = page(&bridges(), "markdown");
     assert!(text.contains("| sum: measured |"), "{text}");
     assert!(
         text.contains("## Where the CPU time goes: udp_stream"),
@@ -169,7 +168,7 @@ fn less_is_said_as_less_and_foreign_names_are_tamed() {
 
 #[test]
 fn a_sum_stays_below_what_is_sorted() {
-    let html = page(&bridges(), Format::Html);
+    let html = page(&bridges(), "html");
     let below = html.split("<tfoot>").nth(1).unwrap();
     let below = &below[..below.find("</tfoot>").unwrap()];
     assert!(below.contains("sum: measured"), "{below}");

@@ -4,7 +4,6 @@ use super::{fixture, from, page, text};
 use crate::model::{
     Candidate, Choice, Feature, LoadKind, NoCandidate, Recommendation, RunReport, VerdictReport,
 };
-use crate::report::Format;
 use crate::stats::Verdict;
 
 pub(super) fn versus(
@@ -93,8 +92,8 @@ fn one_path_before_the_next() {
     assert!(
         said.contains("What would change the recommendation\n- It holds for placement=split.\n")
     );
-    assert!(page(&report, Format::Html).contains("Recommendation</h2>"));
-    assert!(page(&report, Format::Markdown).contains("## What would change the recommendation"));
+    assert!(page(&report, "html").contains("Recommendation</h2>"));
+    assert!(page(&report, "markdown").contains("## What would change the recommendation"));
 }
 
 #[test]

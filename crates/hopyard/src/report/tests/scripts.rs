@@ -1,14 +1,13 @@
-use clap::ValueEnum;
 use serde_json::Value;
 
 use super::{fixture, page};
 use crate::model::RunReport;
-use crate::report::{Format, schema};
+use crate::report::{EXPORTS, schema};
 
 #[test]
 fn json_reads_back() {
     let report = fixture::paths();
-    let text = page(&report, Format::Json);
+    let text = page(&report, "json");
     let again: RunReport = serde_json::from_str(&text).unwrap();
     assert_eq!(
         (&again.run, &again.warnings),
@@ -49,21 +48,17 @@ fn the_schema_names_what_the_document_has() {
 
 #[test]
 fn the_formats_have_their_names() {
-    let names: Vec<_> = Format::value_variants()
-        .iter()
-        .filter_map(|format| format.to_possible_value().map(|v| v.get_name().to_owned()))
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "text",
-            "markdown",
-            "html",
-            "json",
-            "csv",
-            "netperf",
-            "parquet",
-            "openmetrics"
-        ]
-    );
+    let names: Vec<_> = EXPORTS.iter().map(|export| export.name).collect();
+    // Scripts ask for these; further ones come after them.
+    let first = [
+        "text",
+        "markdown",
+        "html",
+        "json",
+        "csv",
+        "netperf",
+        "parquet",
+        "openmetrics",
+    ];
+    assert!(names.starts_with(&first), "{names:?}");
 }

@@ -1,6 +1,5 @@
 use super::{fixture, from, page, text};
 use crate::model::{LoadKind, Peer, Published, PublishedFigure, RunReport, Switch};
-use crate::report::Format;
 use crate::stats::{Estimate, Verdict};
 
 const KIB: u32 = 1024;
@@ -122,7 +121,7 @@ fn many_paths_go_on_in_further_grids() {
                    64 B  25.1   ±1.2%   27.9   ±1.2% ≠  27.9   ±1.2% ≠  27.9   ±1.2% ≠  27.9   ±1.2% ≠
                  16 KiB   0.857 ±2.4%    0.952 ±2.4% ≠   0.952 ±2.4% ≠   0.952 ±2.4% ≠   0.952 ±2.4% ≠
     ");
-    let markdown = page(&report, Format::Markdown);
+    let markdown = page(&report, "markdown");
     assert!(markdown.contains(" veth (base) |"));
 }
 

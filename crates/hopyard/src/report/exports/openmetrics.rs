@@ -6,12 +6,24 @@
 use std::collections::BTreeSet;
 
 use super::csv::{axes, axis_columns, number};
+use super::{Export, Writer};
 use crate::model::{CellReport, CellStatus, RunReport, VerdictReport};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
+pub(super) static EXPORT: Export = Export {
+    name: "openmetrics",
+    title: "OpenMetrics",
+    summary: "Estimates and verdicts in the text format that Prometheus and its like read",
+    extension: "prom",
+    run: Writer::Text(|report, _| Ok(render(report))),
+    coloured: None,
+    diff: None,
+    claims: None,
+};
+
 /// All families, each with its samples, and the end mark.
-pub(super) fn render(report: &RunReport) -> String {
+fn render(report: &RunReport) -> String {
     let mut page = Page::default();
     run(&mut page, report);
     page.family(

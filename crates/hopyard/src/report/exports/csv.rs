@@ -3,12 +3,24 @@
 
 use serde_json::Value;
 
+use super::{Export, Writer};
 use crate::model::{AXES, CellReport, CellStatus, RunReport};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
+pub(super) static EXPORT: Export = Export {
+    name: "csv",
+    title: "CSV",
+    summary: "A row per cell and quantity",
+    extension: "csv",
+    run: Writer::Text(|report, _| Ok(render(report))),
+    coloured: None,
+    diff: None,
+    claims: None,
+};
+
 /// The axes by their names in the JSON document.
-pub(super) fn axis_columns() -> impl Iterator<Item = &'static str> {
+pub(in crate::report) fn axis_columns() -> impl Iterator<Item = &'static str> {
     AXES.iter().map(|axis| axis.key)
 }
 
@@ -31,7 +43,7 @@ const AFTER: [&str; 14] = [
 ];
 
 /// The header line and all rows.
-pub(super) fn render(report: &RunReport) -> String {
+fn render(report: &RunReport) -> String {
     let header = BEFORE.into_iter().chain(axis_columns()).chain(AFTER);
     let mut text = line(header.map(str::to_owned));
     for cell in &report.cells {
@@ -93,7 +105,7 @@ fn interval(estimate: Option<&Estimate>) -> [String; 3] {
 }
 
 /// All digits, no exponent.
-pub(super) fn number(value: f64) -> String {
+pub(in crate::report) fn number(value: f64) -> String {
     if value.is_finite() {
         value.to_string()
     } else {
@@ -117,7 +129,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-pub(super) fn line(fields: impl Iterator<Item = String>) -> String {
+pub(in crate::report) fn line(fields: impl Iterator<Item = String>) -> String {
     let quoted: Vec<String> = fields.map(|field| quote(&cell(&field))).collect();
     format!("{}\n", quoted.join(","))
 }

@@ -3,18 +3,34 @@
 //! The tables are laid out here rather than by a table library because their cells line up inside
 //! (value at the decimal point, half-width, verdict) and a row without figures is one running text.
 
-use super::document::{Block, Cell, Column, Part, Row, Side, Table, Tone, harmless, shorten};
+use super::{Export, Writer};
 use crate::plain;
+use crate::report::claims::{self, Page};
+use crate::report::document::{
+    Block, Cell, Column, Part, Row, Side, Table, Tone, harmless, shorten,
+};
+use crate::report::{Chapters, TERMINAL, diff};
 
 const GAP: &str = "  ";
 
+pub(crate) static EXPORT: Export = Export {
+    name: "text",
+    title: "plain text",
+    summary: "Tables in plain text, for a terminal",
+    extension: "txt",
+    run: Writer::Text(|report, seen| Ok(render(Chapters::of(report, seen).in_order(), TERMINAL))),
+    coloured: Some(|report| coloured(Chapters::of(report, &[]).in_order(), TERMINAL)),
+    diff: Some(|report| diff::ascii(&render(diff::compose(report), diff::MESSAGE))),
+    claims: Some(|report, detail| render(claims::blocks(report, detail, Page::Terminal), TERMINAL)),
+};
+
 /// The whole document, on a page of so many columns.
-pub(super) fn render(blocks: Vec<Block>, page: usize) -> String {
+fn render(blocks: Vec<Block>, page: usize) -> String {
     plain::document(&compose(blocks, page, Ink::None)).into_owned()
 }
 
 /// The same with verdicts in colours. All texts of blocks are made harmless: what commands the terminal is from here alone.
-pub(super) fn coloured(blocks: Vec<Block>, page: usize) -> String {
+fn coloured(blocks: Vec<Block>, page: usize) -> String {
     compose(blocks, page, Ink::Colours)
 }
 

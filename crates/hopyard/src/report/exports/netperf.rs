@@ -4,13 +4,25 @@
 //! local column and the remote one says unknown (`U`, -1), which is netperf's own convention.
 //! Whatever is not known prints as -1, never as 0.
 
-use super::quantity::{
+use super::{Export, Writer};
+use crate::model::{CellReport, CellStatus, Family, LoadKind, RunReport};
+use crate::plain;
+use crate::report::quantity::{
     BUSY_CORES, CPU_PER_BYTE, CPU_PER_TRANSACTION, GOODPUT, PACKETS, SEND_ERRORS, SENT,
     TRANSACTIONS,
 };
-use crate::model::{CellReport, CellStatus, Family, LoadKind, RunReport};
-use crate::plain;
 use crate::units;
+
+pub(super) static EXPORT: Export = Export {
+    name: "netperf",
+    title: "netperf's layout",
+    summary: "The classic layout of netperf 2, with hopyard's figures",
+    extension: "netperf",
+    run: Writer::Text(|report, _| Ok(render(report))),
+    coloured: None,
+    diff: None,
+    claims: None,
+};
 
 const UNKNOWN: f64 = -1.0;
 
@@ -49,7 +61,7 @@ bytes   bytes    secs            #      #   10^6bits/sec % IU     us/KB
 ";
 
 /// All cells, one after the other.
-pub(super) fn render(report: &RunReport) -> String {
+fn render(report: &RunReport) -> String {
     let mut text = PREAMBLE.to_owned();
     for cell in &report.cells {
         text.push('\n');
@@ -112,7 +124,7 @@ fn banner(report: &RunReport, cell: &CellReport) -> String {
         "{test} from {path} () port 0 {family} to {} () port 0 {family}",
         cell.peer
     );
-    let main = super::quantity::main_figure(cell.load, &cell.axes);
+    let main = crate::report::quantity::main_figure(cell.load, &cell.axes);
     let reached = cell
         .estimates
         .get(main)

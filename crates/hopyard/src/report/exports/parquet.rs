@@ -10,13 +10,28 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use super::tidy::{Column, Values};
+use super::{Export, Writer};
+use crate::report::tidy::{self, Column, Values};
+
+pub(super) static EXPORT: Export = Export {
+    name: "parquet",
+    title: "Parquet",
+    summary: "All samples, a row each, in typed columns, for DuckDB, Polars, pandas",
+    extension: "parquet",
+    run: Writer::Binary(|report, seen| {
+        let run = &report.run.id;
+        Ok(write(run, &tidy::columns(run, seen))?)
+    }),
+    coloured: None,
+    diff: None,
+    claims: None,
+};
 
 /// The whole file. Whatever is not a column of the table says what it came from: `hopyard.run` has the run's id.
 ///
 /// # Errors
 /// A column cannot be written.
-pub(super) fn write(run: &str, columns: &[Column]) -> Result<Vec<u8>> {
+fn write(run: &str, columns: &[Column]) -> Result<Vec<u8>> {
     let fields = columns
         .iter()
         .map(field)

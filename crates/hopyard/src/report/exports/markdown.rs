@@ -1,14 +1,28 @@
 //! GitHub-flavoured Markdown, readable as source too.
 
-use super::document::{Block, Column, Row, Side, Table, harmless};
-use super::notes::instead_short;
+use super::{Export, Writer};
 use crate::plain;
+use crate::report::claims::{self, Page};
+use crate::report::document::{Block, Column, Row, Side, Table, harmless};
+use crate::report::notes::instead_short;
+use crate::report::{Chapters, diff};
 
 /// Columns of sentences are not lined up: their source is read by nobody.
 const PADDED: usize = 60;
 
+pub(super) static EXPORT: Export = Export {
+    name: "markdown",
+    title: "Markdown",
+    summary: "The same content as GitHub-flavoured Markdown",
+    extension: "md",
+    run: Writer::Text(|report, seen| Ok(render(Chapters::of(report, seen).named_first()))),
+    coloured: None,
+    diff: Some(|report| render(diff::compose(report))),
+    claims: Some(|report, detail| render(claims::blocks(report, detail, Page::Wide))),
+};
+
 /// The whole document.
-pub(super) fn render(blocks: Vec<Block>) -> String {
+fn render(blocks: Vec<Block>) -> String {
     let blocks = harmless(blocks);
     let parts: Vec<String> = blocks
         .iter()

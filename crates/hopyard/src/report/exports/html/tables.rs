@@ -4,8 +4,8 @@
 use maud::{Markup, html};
 
 use crate::report::document::{Cell, Column, Part, Row, Side, Table, Tone};
+use crate::report::exports::text::lined_up;
 use crate::report::number::leading;
-use crate::report::text::lined_up;
 
 /// A table and what it is called. Screens narrower than it scroll it alone.
 pub(super) fn table(table: &Table, caption: &str) -> Markup {

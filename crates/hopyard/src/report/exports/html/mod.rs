@@ -11,20 +11,32 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use super::document::Block;
-use super::plot::Plot;
-use super::{Chapters, Error};
+use super::{Export, Writer};
 use crate::model::{CellReport, Observation, RunReport};
 use crate::plain;
+use crate::report::document::Block;
+use crate::report::plot::Plot;
+use crate::report::{Chapters, Error, number};
 
 const STYLE: &str = include_str!("style.css");
 const SORT: &str = include_str!("sort.js");
+
+pub(super) static EXPORT: Export = Export {
+    name: "html",
+    title: "HTML",
+    summary: "A page for a browser, with pictures: one file that needs nothing else",
+    extension: "html",
+    run: Writer::Text(|report, seen| render(&Chapters::of(report, seen).harmless(), report, seen)),
+    coloured: None,
+    diff: None,
+    claims: None,
+};
 
 /// The page.
 ///
 /// # Errors
 /// A picture cannot be drawn.
-pub(super) fn render(
+fn render(
     chapters: &Chapters,
     report: &RunReport,
     observations: &[Observation],
@@ -108,7 +120,7 @@ fn policy() -> String {
 
 /// How pictures and colours are to be read.
 fn reading(report: &RunReport) -> Markup {
-    let confidence = super::number::chosen_percent(report.run.confidence);
+    let confidence = number::chosen_percent(report.run.confidence);
     let settling = |cell: &CellReport| cell.series.as_ref().is_some_and(|s| s.settling.is_some());
     let is_marked = !report.curves.is_empty() || report.cells.iter().any(settling);
     html! {

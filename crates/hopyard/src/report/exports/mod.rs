@@ -1,0 +1,180 @@
+//! The formats that a report can be written in: a file each, and a line each in [`EXPORTS`].
+
+pub(super) mod csv;
+mod html;
+mod json;
+mod markdown;
+mod netperf;
+mod openmetrics;
+mod parquet;
+mod text;
+
+use super::Error;
+use super::claims::Detail;
+use crate::model::{ClaimsReport, DiffReport, Observation, RunReport, UnknownName};
+use crate::plain;
+
+pub(crate) use json::EXPORT as JSON;
+pub(crate) use text::EXPORT as TEXT;
+
+/// A format.
+#[derive(Debug)]
+pub struct Export {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its name in a sentence.
+    pub title: &'static str,
+    /// What it is and whom it is for, in a sentence without its stop: help prints it.
+    pub summary: &'static str,
+    /// What names of its files end in, without the dot.
+    pub extension: &'static str,
+    /// Writes the report of a run.
+    pub run: Writer,
+    /// Writes the report of a run for a terminal that shows colours.
+    pub coloured: Option<fn(&RunReport) -> String>,
+    /// Writes a comparison, harmless, ending with a newline; `None` where the format is of runs alone.
+    pub diff: Option<fn(&DiffReport) -> String>,
+    /// Writes claims with their verdicts, likewise.
+    pub claims: Option<fn(&ClaimsReport, Detail) -> String>,
+}
+
+/// How a run is written: from its report, and from its samples where the format shows single ones. Reads nothing else.
+#[derive(Debug)]
+pub enum Writer {
+    /// As text, which is made harmless by [`Export::render`].
+    Text(fn(&RunReport, &[Observation]) -> Result<String, Error>),
+    /// As bytes that are no text, so a terminal cannot show them.
+    Binary(fn(&RunReport, &[Observation]) -> Result<Vec<u8>, Error>),
+}
+
+/// Every format, in the order in which help lists them.
+pub static EXPORTS: &[&Export] = &[
+    &text::EXPORT,
+    &markdown::EXPORT,
+    &html::EXPORT,
+    &json::EXPORT,
+    &csv::EXPORT,
+    &netperf::EXPORT,
+    &parquet::EXPORT,
+    &openmetrics::EXPORT,
+];
+
+/// The format of that name.
+///
+/// # Errors
+/// There is none; the error lists them all.
+pub fn export(name: &str) -> Result<&'static Export, UnknownName> {
+    let found = EXPORTS.iter().copied().find(|export| export.name == name);
+    found.ok_or_else(|| UnknownName {
+        kind: "format",
+        name: name.to_owned(),
+        choices: EXPORTS
+            .iter()
+            .map(|export| export.name)
+            .collect::<Vec<_>>()
+            .join(", "),
+    })
+}
+
+impl Export {
+    /// Is it something that a terminal cannot show?
+    #[must_use]
+    pub fn is_binary(&self) -> bool {
+        matches!(self.run, Writer::Binary(_))
+    }
+
+    /// The report of a run.
+    ///
+    /// # Errors
+    /// A picture cannot be drawn, or a table not be written.
+    pub fn render(
+        &self,
+        report: &RunReport,
+        observations: &[Observation],
+    ) -> Result<Vec<u8>, Error> {
+        match self.run {
+            Writer::Text(write) => {
+                let text = write(report, observations)?;
+                Ok(plain::document(&text).into_owned().into_bytes())
+            }
+            Writer::Binary(write) => write(report, observations),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn names_and_file_names_tell_formats_apart() {
+        for of in [
+            (|export| export.name) as fn(&Export) -> &str,
+            |export| export.title,
+            |export| export.summary,
+            |export| export.extension,
+        ] {
+            let mut all: Vec<_> = EXPORTS.iter().map(|export| of(export)).collect();
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all.len(), EXPORTS.len(), "{all:?}");
+        }
+        for export in EXPORTS {
+            let plain = |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+            assert!(plain(export.name), "{}", export.name);
+            let is_extension = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.';
+            assert!(
+                export.extension.chars().all(is_extension) && !export.extension.starts_with('.'),
+                "{}",
+                export.name
+            );
+            assert!(
+                export.summary.len() > 10 && !export.summary.ends_with('.'),
+                "{}",
+                export.name
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_format_lists_the_known() {
+        let error = export("papyrus").unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no format `papyrus`: choose text, markdown,"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn every_format_writes_a_run_and_one_without_cells() {
+        for report in [fixture::paths(), fixture::run()] {
+            for export in EXPORTS {
+                let written = export.render(&report, &[]).unwrap();
+                assert!(!written.is_empty(), "{}", export.name);
+                if export.is_binary() {
+                    continue;
+                }
+                let text = String::from_utf8(written).unwrap();
+                assert!(
+                    text.ends_with('\n') || text.ends_with("</html>"),
+                    "{}",
+                    export.name
+                );
+                for unknown in ["NaN", "inf,", "-inf"] {
+                    assert!(!text.contains(unknown), "{}: {unknown}", export.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_format_is_in_the_docs() {
+        let home = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.md");
+        let page = std::fs::read_to_string(home).unwrap();
+        for export in EXPORTS {
+            let row = format!("| `{}` | `.{}` |", export.name, export.extension);
+            assert!(page.contains(&row), "docs/report.md lacks `{row}`");
+        }
+    }
+}
