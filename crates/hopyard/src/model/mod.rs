@@ -6,6 +6,7 @@ mod arrivals;
 mod axes;
 mod base;
 mod cell;
+mod cell_name;
 mod claims;
 mod cpu;
 mod curves;

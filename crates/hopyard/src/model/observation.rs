@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Cell;
+use super::{Cell, CellReport};
 
 /// One sample with its figures: a row of the exported table.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,4 +29,15 @@ pub struct Observation {
     pub way_proved: Option<bool>,
     /// Name of the quantity (with its unit) → value; what was not measured is absent.
     pub values: BTreeMap<&'static str, f64>,
+}
+
+impl Observation {
+    /// Is it a sample of this cell?
+    #[must_use]
+    pub fn is_of(&self, cell: &CellReport) -> bool {
+        let own = &self.cell;
+        (own.load, own.peer) == (cell.load, cell.peer)
+            && own.path == cell.path
+            && own.axes == cell.axes
+    }
 }

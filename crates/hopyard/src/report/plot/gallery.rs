@@ -51,7 +51,7 @@ impl<'a> Gallery<'a> {
         let own = self
             .observations
             .iter()
-            .filter(|o| o.counted && is_of(o, cell));
+            .filter(|o| o.counted && o.is_of(cell));
         let values = own.filter_map(|o| o.values.get(name));
         values.map(|value| scale.of(*value)).collect()
     }
@@ -78,13 +78,6 @@ impl<'a> Gallery<'a> {
             })
             .collect()
     }
-}
-
-fn is_of(observation: &Observation, cell: &CellReport) -> bool {
-    let theirs = &observation.cell;
-    (theirs.load, theirs.peer) == (cell.load, cell.peer)
-        && theirs.path == cell.path
-        && theirs.axes == cell.axes
 }
 
 /// What the cells of a group are about.

@@ -1,0 +1,32 @@
+//! Names of cells for programs that compare runs by name.
+
+use super::{AXES, Axes, CellReport};
+use crate::plain;
+
+impl CellReport {
+    /// `path=bridge/load=udp_stream/mtu=9000/peer=far`: path, load, the axes that are not at their default, and peer. The name does
+    /// not depend on what else was measured, so a cell has the same one in every run. It has no blanks, and no `/` but
+    /// those between its parts.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let usual = Axes::default().for_cell(self.load, self.peer, &[]);
+        let mut parts = vec![
+            format!("path={}", value(&self.path)),
+            format!("load={}", self.load),
+        ];
+        for axis in AXES {
+            let shown = (axis.show)(&self.axes);
+            if shown != (axis.show)(&usual) {
+                let shown = shown.unwrap_or_else(|| "none".to_owned());
+                parts.push(format!("{}={}", axis.name, value(&shown)));
+            }
+        }
+        // Last, since it never ends in a number: Go's readers take `-8` at the end of a name for a number of CPUs.
+        parts.push(format!("peer={}", self.peer));
+        parts.join("/")
+    }
+}
+
+fn value(text: &str) -> String {
+    plain::line(text).replace([' ', '/'], "_")
+}
