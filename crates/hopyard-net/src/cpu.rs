@@ -91,7 +91,9 @@ impl Drop for RealtimeGuard {
 }
 
 fn set_scheduler(policy: libc::c_int, sched_priority: libc::c_int) -> nix::Result<()> {
-    let parameters = libc::sched_param { sched_priority };
+    // SAFETY: `sched_param` is plain data (integers); all zeroes are valid. musl's has more fields than this one.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = sched_priority;
     // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
     let done = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
     Errno::result(done).map(drop)

@@ -8,7 +8,7 @@ use std::ptr;
 use nix::sys::socket::{setsockopt, sockopt};
 
 /// Room for the control messages of one datagram: a time stamp takes 32 bytes.
-const CONTROL_BYTES: usize = 64;
+const CONTROL_BYTES: u8 = 64;
 /// `struct cmsghdr` on Linux: the length of a word, then level and type.
 const CONTROL_HEADER: usize = mem::size_of::<libc::cmsghdr>();
 /// Words of `SO_MEMINFO` up to and with `SK_MEMINFO_DROPS` (`include/uapi/linux/sock_diag.h`, Linux 4.12).
@@ -16,7 +16,7 @@ const MEMINFO_WORDS: usize = 9;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; CONTROL_BYTES]);
+struct Control([u8; CONTROL_BYTES as usize]);
 
 /// Room for datagrams, made once and used for each call.
 pub struct Batch {
@@ -43,7 +43,7 @@ impl Batch {
     #[must_use]
     pub fn new(datagrams: usize, size: usize) -> Self {
         let mut room = vec![0; datagrams * size.max(1)];
-        let mut controls = vec![Control([0; CONTROL_BYTES]); datagrams];
+        let mut controls = vec![Control([0; CONTROL_BYTES as usize]); datagrams];
         let mut vectors: Vec<libc::iovec> = room
             .chunks_exact_mut(size.max(1))
             .map(|chunk| libc::iovec {
@@ -54,17 +54,15 @@ impl Batch {
         let headers = vectors
             .iter_mut()
             .zip(&mut controls)
-            .map(|(vector, control)| libc::mmsghdr {
-                msg_hdr: libc::msghdr {
-                    msg_name: ptr::null_mut(),
-                    msg_namelen: 0,
-                    msg_iov: vector,
-                    msg_iovlen: 1,
-                    msg_control: control.0.as_mut_ptr().cast(),
-                    msg_controllen: CONTROL_BYTES,
-                    msg_flags: 0,
-                },
-                msg_len: 0,
+            .map(|(vector, control)| {
+                // Set field by field: musl's structure has padding of its own between them.
+                // SAFETY: `mmsghdr` is plain data (integers and raw pointers); all zeroes are valid.
+                let mut header: libc::mmsghdr = unsafe { mem::zeroed() };
+                header.msg_hdr.msg_iov = vector;
+                header.msg_hdr.msg_iovlen = 1;
+                header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+                header.msg_hdr.msg_controllen = CONTROL_BYTES.into();
+                header
             })
             .collect();
         Self {
@@ -84,7 +82,7 @@ impl Batch {
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         for header in &mut self.headers[..self.filled] {
             // The kernel left here what it used.
-            header.msg_hdr.msg_controllen = CONTROL_BYTES;
+            header.msg_hdr.msg_controllen = CONTROL_BYTES.into();
         }
         self.filled = 0;
         let most = u32::try_from(self.headers.len()).unwrap_or(u32::MAX);
@@ -112,13 +110,18 @@ impl Batch {
             .zip(&self.controls)
             .map(|((header, payload), control)| {
                 let length = (header.msg_len as usize).min(self.size);
-                let used = header.msg_hdr.msg_controllen.min(CONTROL_BYTES);
+                let used = size(header.msg_hdr.msg_controllen).min(control.0.len());
                 Datagram {
                     payload: &payload[..length],
                     arrived_ns: arrived_ns(&control.0[..used]),
                 }
             })
     }
+}
+
+/// A length as the C library has it: glibc's is a `size_t`, musl's a `socklen_t`.
+fn size(length: impl TryInto<usize>) -> usize {
+    length.try_into().unwrap_or(usize::MAX)
 }
 
 /// The time stamp among control messages.
@@ -132,7 +135,7 @@ fn arrived_ns(mut control: &[u8]) -> Option<u64> {
             return timespec_ns(control.get(CONTROL_HEADER..length)?);
         }
         let next = length
-            .clamp(CONTROL_HEADER, CONTROL_BYTES)
+            .clamp(CONTROL_HEADER, CONTROL_BYTES.into())
             .next_multiple_of(mem::size_of::<usize>());
         control = control.get(next..)?;
     }
