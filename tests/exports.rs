@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use hopyard::assess::observations;
+use hopyard::store;
 use serde_json::Value;
 
 use crate::support::cli::run;
-use crate::support::plan::{Room, measured, samples};
+use crate::support::plan::{Room, measured, samples, stored};
 use crate::support::{alone, beside};
 
 /// Readers in the versions they were tried in.
@@ -165,6 +167,137 @@ fn prometheus_reads_openmetrics() {
     let states = families["hopyard_verdict"]["samples"].as_array().unwrap();
     let on = states.iter().filter(|sample| sample[1] == 1.0).count();
     assert!(on > 1 && states.len() == 3 * on, "{states:?}");
+}
+
+/// A version of golang.org/x/perf that the Go of every Debian since 11 builds.
+const PERF: &str = "v0.0.0-20230113213139-801c7ef9e5c5";
+
+/// benchstat, made once and kept among what tests leave in the build directory.
+fn benchstat() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go");
+        let bin = home.join(PERF);
+        let program = bin.join("benchstat");
+        if !program.exists() {
+            let source = format!("golang.org/x/perf/cmd/benchstat@{PERF}");
+            done(
+                Command::new("go")
+                    .args(["install", &source])
+                    .env("GOBIN", bin)
+                    .env("GOPATH", home.join("path"))
+                    .env("GOCACHE", home.join("cache"))
+                    .env("GOFLAGS", "-modcacherw"),
+            );
+        }
+        program
+    })
+}
+
+/// The figures of benchstat's CSV: (unit, benchmark, the fields after it).
+fn figures(csv: &str) -> Vec<(String, String, Vec<String>)> {
+    let mut unit = String::new();
+    let mut figures = Vec::new();
+    for line in csv.lines() {
+        let fields: Vec<String> = line.split(',').map(str::to_owned).collect();
+        match fields.as_slice() {
+            [first, own, ci, ..] if first.is_empty() && ci == "CI" => unit = own.clone(),
+            [name, rest @ ..] if name.starts_with("Hopyard/") => {
+                figures.push((unit.clone(), name.clone(), rest.to_vec()));
+            }
+            _ => {}
+        }
+    }
+    figures
+}
+
+#[test]
+fn benchstat_reads_and_compares_samples_from_benchfmt() {
+    let _beside = beside();
+    let room = Room::new();
+    let files = ["before", "after"].map(|name| {
+        let out = stored(&room, name);
+        let file = room.name(&format!("{name}.bench"));
+        if name == "after" {
+            // Another run: benchstat compares them all the same.
+            let header = room.at("after/run.json");
+            let text = std::fs::read_to_string(&header).unwrap();
+            let mut json: Value = serde_json::from_str(&text).unwrap();
+            json["seed"] = 8.into();
+            json["id"] = "another".into();
+            std::fs::write(&header, json.to_string()).unwrap();
+        }
+        run(&["report", &out, "--format", "benchfmt", "-o", &file]).exits(0);
+        file
+    });
+    let told = |arguments: &[&str]| {
+        let mut command = Command::new(benchstat());
+        let output = command.args(["-format", "csv"]).args(arguments).output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // It names file and line of what it cannot read, and goes on.
+        assert!(
+            output.status.success() && !said.contains(".bench:"),
+            "{said}"
+        );
+        figures(&String::from_utf8(output.stdout).unwrap())
+    };
+    let compared = told(&[&files[0], &files[1]]);
+    let samples = observations(&store::load(&room.at("before")).unwrap());
+    for (path, axis, load, quantity, unit, size) in [
+        (
+            "veth",
+            "",
+            "tcp_rr",
+            "transactions_per_s",
+            "transactions/s",
+            1.0,
+        ),
+        (
+            "bridge",
+            "",
+            "tcp_rr",
+            "latency_p50_ns",
+            "latency-p50-sec",
+            1e9,
+        ),
+        ("veth", "", "udp_flood", "goodput_bps", "B/s", 8.0),
+        ("veth", "flows=4/", "udp_flood", "sent_bps", "sent-B/s", 8.0),
+    ] {
+        let flows = if axis.is_empty() { 1 } else { 4 };
+        let own = samples.iter().filter(|sample| {
+            let cell = &sample.cell;
+            let own = (cell.path.as_str(), cell.load.to_string(), cell.axes.flows);
+            sample.counted && own == (path, load.to_owned(), flows)
+        });
+        let mut values: Vec<f64> = own
+            .filter_map(|s| s.values.get(quantity).copied())
+            .collect();
+        values.sort_by(f64::total_cmp);
+        assert_eq!(values.len(), 8, "{quantity}");
+        let median = (values[3] + values[4]) / 2.0 / size;
+        let name = format!("Hopyard/path={path}/load={load}/{axis}peer=local");
+        let (.., fields) = compared
+            .iter()
+            .find(|(u, n, _)| (u.as_str(), n) == (unit, &name))
+            .unwrap_or_else(|| panic!("{unit} of {name}: {compared:#?}"));
+        let theirs: f64 = fields[0].parse().unwrap();
+        assert!((theirs / median - 1.0).abs() < 1e-9, "{theirs} {median}");
+        assert_eq!(
+            (fields[4].as_str(), fields[5].as_str()),
+            ("~", "p=1.000 n=8")
+        );
+    }
+    // Paths of one run side by side.
+    let paths = told(&["-col", "/path", &files[0]]);
+    assert!(
+        paths
+            .iter()
+            .any(|(unit, name, fields)| unit == "transactions/s"
+                && name == "Hopyard/load=tcp_rr/peer=local"
+                && fields[5].starts_with("p=")),
+        "{paths:#?}"
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The formats that a report can be written in: a file each, and a line each in [`EXPORTS`].
 
+mod benchfmt;
 pub(super) mod csv;
 mod html;
 mod json;
@@ -57,6 +58,7 @@ pub static EXPORTS: &[&Export] = &[
     &netperf::EXPORT,
     &parquet::EXPORT,
     &openmetrics::EXPORT,
+    &benchfmt::EXPORT,
 ];
 
 /// The format of that name.
