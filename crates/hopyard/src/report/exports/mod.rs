@@ -1,6 +1,7 @@
 //! The formats that a report can be written in: a file each, and a line each in [`EXPORTS`].
 
 mod benchfmt;
+mod bmf;
 pub(super) mod csv;
 mod html;
 mod json;
@@ -59,6 +60,7 @@ pub static EXPORTS: &[&Export] = &[
     &parquet::EXPORT,
     &openmetrics::EXPORT,
     &benchfmt::EXPORT,
+    &bmf::EXPORT,
 ];
 
 /// The format of that name.
