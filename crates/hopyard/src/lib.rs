@@ -11,6 +11,7 @@ pub mod cli;
 pub mod guest;
 pub mod lab;
 pub mod load;
+mod loads;
 pub mod measure;
 pub mod meter;
 pub mod model;

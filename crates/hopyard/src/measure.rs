@@ -172,7 +172,7 @@ impl Sampler {
             is_crowded: spec.crowded,
             clients: lab.start_clients(&self.program)?,
             server: lab.start_worker(server, &self.program)?,
-            is_received_by_server: cell.load.is_stream() && cell.load != LoadKind::TcpMaerts,
+            is_received_by_server: cell.load.is_stream() && !cell.load.is_from_server(),
             client_cpus,
             allowed_cpus,
         };
@@ -261,7 +261,7 @@ impl Sampler {
         let mut worker = Remote::start("ceiling", command)?;
         // Nothing else can change it. Of datagrams at given instants, any pace is as good.
         let mut axes = axes.of_message();
-        if load == LoadKind::UdpPaced {
+        if load.is_open_loop() {
             axes = axes.at_pace(pace_of(&axes, least_load(&axes)));
         }
         let request = Request::Ceiling {
@@ -271,15 +271,8 @@ impl Sampler {
         };
         let reply = worker.ask(&request, "try the loops with no path")?;
         let tallied = worker.tallied(reply)?;
-        let count = match load {
-            LoadKind::TcpStream | LoadKind::TcpMaerts => {
-                tallied.received.bytes.max(tallied.sent.bytes)
-            }
-            LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
-                tallied.received.messages.max(tallied.sent.messages)
-            }
-            LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => tallied.received.transactions,
-        };
+        let count = |counted| load.info().unit.count(counted);
+        let count = count(tallied.received).max(count(tallied.sent));
         Ok(count as f64 / (tallied.window_ns as f64 / 1e9))
     }
 }

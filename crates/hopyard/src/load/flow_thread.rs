@@ -135,7 +135,7 @@ impl Lane {
 
     /// Does it send what the other end waits for?
     pub(super) fn begins(&self, kind: LoadKind) -> bool {
-        self.gathers().is_none() && self.is_server() == (kind == LoadKind::TcpMaerts)
+        self.gathers().is_none() && self.is_server() == kind.is_from_server()
     }
 
     fn is_server(&self) -> bool {
@@ -162,7 +162,7 @@ impl Lane {
     fn connection(&self, settings: &Settings, kind: LoadKind) -> Result<Option<Socket>, String> {
         let socket = match &self.origin {
             Origin::Connector { .. } => return Ok(None),
-            Origin::Server { .. } if kind == LoadKind::TcpCrr => return Ok(None),
+            Origin::Server { .. } if kind.connects_anew() => return Ok(None),
             Origin::Server { listener } => settings.accept_flow(listener)?,
             Origin::Gatherer { socket, flows } => settings.gather_flows(socket, *flows)?,
             Origin::Client { connected, .. } => copy(connected)?,
@@ -309,7 +309,7 @@ impl<'a> Prepared<'a> {
     fn standing(mut self, io: &impl flow::Io, lane: &Lane, context: Context<'_>) -> Outcome {
         let (is_server, kind) = (lane.is_server(), self.spec.kind);
         match (kind.is_stream(), is_server) {
-            (true, _) if is_server == (kind == LoadKind::TcpMaerts) => {
+            (true, _) if is_server == kind.is_from_server() => {
                 self.transmit(io, lane.number(), context)
             }
             (true, _) => flow::receive(io, &mut self.buffer, context).map(|()| Said::Nothing),
@@ -334,7 +334,7 @@ impl<'a> Prepared<'a> {
             Some(schedule) => flow::transmit_paced(io, &mut message, context, schedule)?,
             None => flow::transmit(io, &mut message, context)?,
         }
-        let paced = schedule().filter(|_| self.spec.kind == LoadKind::UdpPaced);
+        let paced = schedule().filter(|_| self.spec.kind.is_open_loop());
         let window = (self.times.open_ns, self.times.close_ns);
         Ok(paced.map_or(Said::Nothing, |schedule| {
             Said::Due(schedule.due_between(window.0, window.1))
@@ -348,7 +348,7 @@ impl<'a> Prepared<'a> {
                 .set_nonblocking(true)
                 .map_err(|e| format!("cannot make a socket non-blocking: {e}"))?;
         }
-        if is_server == (self.spec.kind == LoadKind::TcpMaerts) {
+        if is_server == self.spec.kind.is_from_server() {
             let message = vec![0x5a; self.spec.message_size as usize];
             flow::transmit_in_turns(flows, &message).map(|()| Said::Nothing)
         } else {

@@ -23,7 +23,7 @@ use super::socket::Settings;
 use super::spec::LoadSpec;
 use super::summary::{DIGITS, summarise};
 use super::tally::{Reading, Tally};
-use crate::model::{Counted, LoadKind, Scheduling, TcpSummary};
+use crate::model::{Counted, Scheduling, TcpSummary};
 
 /// A load at one end, from its sockets to its result.
 pub(crate) struct Session {
@@ -110,7 +110,7 @@ impl Session {
         for port in ports {
             let server = SocketAddr::new(address, *port);
             let (connected, number) = settings.connect_flow(server, patience)?;
-            origins.push(if spec.kind == LoadKind::TcpCrr {
+            origins.push(if spec.kind.connects_anew() {
                 // That was a trial: the loop connects without a time limit. The server passes over a
                 // connection that ends without a request.
                 Origin::Connector { server }
@@ -304,6 +304,8 @@ impl Session {
         };
         Tallied {
             tcp: self
+                .spec
+                .kind
                 .has_standing_connections()
                 .then(|| TcpSummary::sum(&closed.tcp).since(TcpSummary::sum(&opened.tcp))),
             flows: self.taken_in(opened, closed),
@@ -314,10 +316,6 @@ impl Session {
 
     fn tallies(&self) -> impl Iterator<Item = &Tally> {
         self.flows.iter().map(|flow| &*flow.tally)
-    }
-
-    fn has_standing_connections(&self) -> bool {
-        self.spec.kind.is_tcp() && self.spec.kind != LoadKind::TcpCrr
     }
 
     /// What is read at the window's two edges alone.
@@ -362,7 +360,7 @@ impl Session {
     /// The `tcp_info` of each flow; none where there are no standing connections.
     fn tcp_summaries(&self) -> Result<Vec<TcpSummary>, String> {
         let mut summaries = Vec::new();
-        if !self.has_standing_connections() {
+        if !self.spec.kind.has_standing_connections() {
             return Ok(summaries);
         }
         for flow in &self.flows {

@@ -178,11 +178,11 @@ impl LoadSpec {
                 self.message_size, self.kind
             ));
         }
-        if self.kind == LoadKind::UdpPaced && self.pace_bps.is_none() {
-            return Err(
-                "udp_paced with no pace: give one, such as pace=100mbit, or choose load udp_flood"
-                    .to_owned(),
-            );
+        if self.kind.is_open_loop() && self.pace_bps.is_none() {
+            return Err(format!(
+                "{} with no pace: give one, such as pace=100mbit, or choose load udp_flood",
+                self.kind
+            ));
         }
         Ok(())
     }

@@ -164,10 +164,12 @@ pub(super) fn receiver_and_sender<'a>(
     client: &'a Tallied,
     server: &'a Tallied,
 ) -> (&'a Tallied, &'a Tallied) {
-    match load {
-        LoadKind::TcpMaerts => (client, server),
-        load if load.is_stream() => (server, client),
-        _ => (client, client),
+    if load.is_stream() && !load.is_from_server() {
+        (server, client)
+    } else if load.is_stream() {
+        (client, server)
+    } else {
+        (client, client)
     }
 }
 
@@ -242,7 +244,7 @@ fn one_clock(topology: &Topology) -> bool {
 /// before, megabytes of it, and the devices know nothing of that.
 fn taken_in(load: LoadKind, receiver: &Tallied) -> Counted {
     let mut received = receiver.received;
-    if let (LoadKind::TcpStream | LoadKind::TcpMaerts, Some(tcp)) = (load, receiver.tcp) {
+    if let Some(tcp) = receiver.tcp.filter(|_| load.is_stream()) {
         received.bytes = tcp.bytes_received;
     }
     if let Some(arrivals) = &receiver.arrivals {
@@ -265,7 +267,7 @@ fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCoun
 
 /// What the receiving end's own device took in: that of all flows, or those of each.
 fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
-    let backwards = load == LoadKind::TcpMaerts;
+    let backwards = load.is_from_server();
     let shared = if backwards && !topology.containers.is_empty() {
         None
     } else if backwards {

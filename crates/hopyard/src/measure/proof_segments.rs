@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::lab::Topology;
 use crate::load::protocol::Tallied;
 use crate::meter::path_proof::{self, Bracket, Hop, ProofSegment, Traffic};
-use crate::model::{Axes, Counted, DeviceCount, LoadKind, PathProof, Scheduler};
+use crate::model::{Axes, Counted, DeviceCount, PathProof, Scheduler};
 
 /// The traffic as the ends of its flows counted it.
 pub(super) struct Parts<'a> {
@@ -76,12 +76,13 @@ fn part<'a>(
         reason = "spans of a window are far below 2^53 ns"
     )]
     let stretch = |end: &Tallied| parts.devices_ns / end.window_ns.max(1) as f64;
-    let from_server = traffic.load == LoadKind::TcpMaerts;
-    let sender = if from_server { parts.receiver } else { client };
-    let sent = match traffic.load {
-        _ if from_server => received,
-        load if load.is_stream() => client.sent,
-        _ => Counted::default(),
+    let load = traffic.load;
+    let (sender, sent) = if load.is_from_server() {
+        (parts.receiver, received)
+    } else if load.is_stream() {
+        (client, client.sent)
+    } else {
+        (client, Counted::default())
     };
     Traffic {
         sent: Bracket::over(sent, stretch(sender)),

@@ -6,7 +6,7 @@ use hopyard_net::clock;
 
 use super::Sampler;
 use crate::load::protocol::Timetable;
-use crate::model::{Cell, LoadKind, Start};
+use crate::model::{Cell, Start};
 
 /// Between the order to start and the start: both workers have to hear it.
 const LEAD: Duration = Duration::from_millis(10);
@@ -14,7 +14,7 @@ const LEAD: Duration = Duration::from_millis(10);
 const LEAD_EACH: Duration = Duration::from_micros(500);
 /// Traffic goes on after the window for so long, so that both ends are busy for all of it.
 const TAIL: Duration = Duration::from_millis(20);
-/// And for so much longer where what is late counts by when it was due (`udp_paced`): long enough for queues to drain.
+/// And for so much longer where what is late counts by when it was due (an open loop): long enough for queues to drain.
 const LATE: Duration = Duration::from_millis(100);
 /// So much longer for each further client: all of them look at their counters first.
 const TAIL_EACH: Duration = Duration::from_millis(1);
@@ -55,9 +55,10 @@ impl Sampler {
     pub(super) fn timetable(&self, cell: &Cell, window: Duration) -> Timetable {
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let others = cell.axes.client_processes() - 1;
-        let late = match cell.load {
-            LoadKind::UdpPaced => LATE,
-            _ => Duration::ZERO,
+        let late = if cell.load.is_open_loop() {
+            LATE
+        } else {
+            Duration::ZERO
         };
         let apart = cell.axes.start.map_or(Duration::ZERO, Start::apart);
         let last = apart * (cell.axes.flows - 1);

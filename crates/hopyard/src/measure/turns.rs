@@ -22,23 +22,13 @@ use self::variants::{Variant, variants};
 use super::{Error, QuietCores, Sampler};
 use crate::lab::paths::Need;
 use crate::lab::{self, Lab};
-use crate::model::{Cell, CpuAccounting, LoadKind, Measurement, Rate, takes_another};
+use crate::model::{Cell, CpuAccounting, Measurement, Rate, takes_another};
 use crate::settings::Host;
 
 /// Length of a turn's window: long against the reading of the clocks, short against bursts of steal.
 pub const WINDOW: Duration = Duration::from_millis(25);
 /// Labs that stand side by side at most: more would make a round longer than the bursts it is to avoid.
 pub const MOST_CELLS: usize = 24;
-
-/// Loads whose connections can pause between turns: they leave nothing on the way that would arrive in the turn of another cell.
-pub const LOADS: [LoadKind; 6] = [
-    LoadKind::TcpStream,
-    LoadKind::TcpMaerts,
-    LoadKind::TcpRr,
-    LoadKind::TcpCrr,
-    LoadKind::UdpStream,
-    LoadKind::UdpRr,
-];
 
 /// A turn of the first round, which counts for nothing (what connections learn at their beginning), with all that goes with it.
 const FIRST: Duration = Duration::from_millis(30);
@@ -52,7 +42,7 @@ const EACH: Duration = Duration::from_micros(35_500);
 #[must_use]
 pub fn takes_turns(cell: &Cell) -> bool {
     let axes = &cell.axes;
-    let pauses = LOADS.contains(&cell.load);
+    let pauses = cell.load.pauses();
     let is_small = axes.containers.is_none() && axes.ports.is_none_or(|ports| ports <= 64);
     let is_plain = axes.search.is_none() && axes.start.is_none() && axes.scheduler.is_none();
     // What waits before a slow wire when a turn ends would run into the turns of others.

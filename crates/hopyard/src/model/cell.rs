@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Axes;
+use super::{Axes, LoadKind};
 
 /// A name that is not in its list; says what would have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,101 +49,6 @@ impl Peer {
     }
 }
 
-/// The traffic, by netperf's names.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum LoadKind {
-    /// Bulk TCP from the client to the server.
-    TcpStream,
-    /// Bulk TCP from the server to the client.
-    TcpMaerts,
-    /// One request and one response at a time over a standing TCP connection.
-    TcpRr,
-    /// A TCP connection for each request and response.
-    TcpCrr,
-    /// Datagrams from the client to the server as fast as the client can.
-    UdpStream,
-    /// The same from many senders, with numbered datagrams whose arrival is timed.
-    UdpFlood,
-    /// Numbered datagrams at given instants, whether or not the last one got through (open loop).
-    UdpPaced,
-    /// One request and one response at a time over UDP.
-    UdpRr,
-}
-
-impl LoadKind {
-    /// Every load there is.
-    pub const ALL: [Self; 8] = [
-        Self::TcpStream,
-        Self::TcpMaerts,
-        Self::TcpRr,
-        Self::TcpCrr,
-        Self::UdpStream,
-        Self::UdpFlood,
-        Self::UdpPaced,
-        Self::UdpRr,
-    ];
-
-    /// netperf's name in lower case, as on the command line and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::TcpStream => "tcp_stream",
-            Self::TcpMaerts => "tcp_maerts",
-            Self::TcpRr => "tcp_rr",
-            Self::TcpCrr => "tcp_crr",
-            Self::UdpStream => "udp_stream",
-            Self::UdpFlood => "udp_flood",
-            Self::UdpPaced => "udp_paced",
-            Self::UdpRr => "udp_rr",
-        }
-    }
-
-    /// What the load does, in a line.
-    #[must_use]
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::TcpStream => "bulk TCP, client to server",
-            Self::TcpMaerts => "bulk TCP, server to client",
-            Self::TcpRr => "request/response over a standing TCP connection",
-            Self::TcpCrr => "connect, request, response, close over TCP",
-            Self::UdpStream => "datagrams, client to server, as fast as the client can",
-            Self::UdpFlood => "best-effort senders side by side: loss, jitter and bursts by flow",
-            Self::UdpPaced => "datagrams at given instants (open loop): one-way latency and jitter",
-            Self::UdpRr => "request/response over UDP",
-        }
-    }
-
-    /// Does it carry bulk data one way (counted in bytes) rather than transactions?
-    #[must_use]
-    pub fn is_stream(self) -> bool {
-        matches!(self, Self::TcpStream | Self::TcpMaerts) || self.is_udp_stream()
-    }
-
-    /// Does it carry datagrams one way?
-    #[must_use]
-    pub fn is_udp_stream(self) -> bool {
-        self == Self::UdpStream || self.is_numbered()
-    }
-
-    /// Does each datagram carry its number and the time it was sent?
-    #[must_use]
-    pub fn is_numbered(self) -> bool {
-        matches!(self, Self::UdpFlood | Self::UdpPaced)
-    }
-
-    /// Does it run over TCP?
-    #[must_use]
-    pub fn is_tcp(self) -> bool {
-        matches!(
-            self,
-            Self::TcpStream | Self::TcpMaerts | Self::TcpRr | Self::TcpCrr
-        )
-    }
-}
-
 /// Display and `FromStr` of what has names and a list of all.
 macro_rules! named {
     ($type:ty, $kind:literal) => {
@@ -170,10 +75,9 @@ macro_rules! named {
     };
 }
 
-pub(super) use named;
+pub(crate) use named;
 
 named!(Peer, "peer");
-named!(LoadKind, "load");
 
 /// One combination of path, peer, load and axis values; the unit that is measured and compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -31,6 +31,7 @@ mod tcp;
 mod text;
 mod turn;
 
+pub use crate::loads::LoadKind;
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
     AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Decides, Distribution, Family, Hook,
@@ -38,7 +39,8 @@ pub use axes::{
     axis,
 };
 pub use base::Base;
-pub use cell::{Cell, LoadKind, Peer, UnknownName};
+pub(crate) use cell::named;
+pub use cell::{Cell, Peer, UnknownName};
 pub use claims::{
     BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
     ReportOfClaims,

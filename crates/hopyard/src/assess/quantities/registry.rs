@@ -4,11 +4,6 @@ use super::arrivals::{busiest, dropped, duplicated, median_run, of, reordered, s
 use super::{Kind, Quantity, float, has_latency, lost_ratio, per_second, quantile, window_s};
 use crate::model::LoadKind;
 
-/// Whose rate can be searched for.
-fn is_searched(load: LoadKind) -> bool {
-    load == LoadKind::UdpPaced
-}
-
 /// Every quantity.
 pub static QUANTITIES: &[Quantity] = &[
     Quantity {
@@ -39,7 +34,7 @@ pub static QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "throughput_packets_per_s",
         kind: Kind::Value(|m, _| m.search.as_ref()?.result.throughput_per_s),
-        loads: is_searched,
+        loads: LoadKind::is_open_loop,
         compared: true,
     },
     Quantity {
@@ -48,25 +43,25 @@ pub static QUANTITIES: &[Quantity] = &[
             let bytes_each = float(m.received.bytes) / float(m.received.messages);
             Some(m.search.as_ref()?.result.throughput_per_s? * bytes_each * 8.0)
         }),
-        loads: is_searched,
+        loads: LoadKind::is_open_loop,
         compared: false,
     },
     Quantity {
         name: "throughput_lower_packets_per_s",
         kind: Kind::Value(|m, _| m.search.as_ref()?.result.lower_per_s),
-        loads: is_searched,
+        loads: LoadKind::is_open_loop,
         compared: false,
     },
     Quantity {
         name: "throughput_upper_packets_per_s",
         kind: Kind::Value(|m, _| m.search.as_ref()?.result.upper_per_s),
-        loads: is_searched,
+        loads: LoadKind::is_open_loop,
         compared: false,
     },
     Quantity {
         name: "search_trials",
         kind: Kind::Value(|m, _| Some(float(m.search.as_ref()?.trials.len() as u64))),
-        loads: is_searched,
+        loads: LoadKind::is_open_loop,
         compared: false,
     },
     Quantity {
@@ -243,7 +238,7 @@ pub static QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "sender_late_p99_ns",
         kind: Kind::Value(|m, _| of(m, |a| times(a.lateness.as_ref(), 0.99))),
-        loads: |load| load == LoadKind::UdpPaced,
+        loads: LoadKind::is_open_loop,
         compared: false,
     },
     Quantity {
@@ -292,7 +287,7 @@ pub static QUANTITIES: &[Quantity] = &[
             let flow_seconds = float(changes.span_ns) / 1e9 * f64::from(changes.flows);
             Some(float(changes.count) / flow_seconds)
         }),
-        loads: |load| load != LoadKind::TcpCrr,
+        loads: |load| !load.connects_anew(),
         compared: false,
     },
     Quantity {
@@ -310,7 +305,7 @@ pub static QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "retransmits",
         kind: Kind::Value(|m, _| m.tcp.map(|tcp| float(tcp.retransmits))),
-        loads: |load| load.is_tcp() && load != LoadKind::TcpCrr,
+        loads: LoadKind::has_standing_connections,
         compared: false,
     },
 ];

@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::load::spec::LoadSpec;
-use crate::model::{Distribution, LoadKind};
+use crate::model::Distribution;
 
 /// How far behind its time a paced stream may fall before the rest is let go. Without an end to it, what a slow
 /// start or a lost packet held up would press on a path that is only a little faster for the whole window.
@@ -26,7 +26,7 @@ impl Schedule {
     /// so that all together are as even as one.
     pub(crate) fn new(spec: &LoadSpec, start_ns: u64, flow: u32) -> Option<Self> {
         let interval_ps = spec.interval_ps()?;
-        let open_loop = spec.kind == LoadKind::UdpPaced;
+        let open_loop = spec.kind.is_open_loop();
         let turn = u64::from(if open_loop { flow % spec.flows } else { 0 });
         let poisson = open_loop && spec.distribution == Distribution::Poisson;
         Some(Self {
@@ -83,7 +83,7 @@ fn exponential(rng: &mut ChaCha8Rng, mean: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Axes, Peer};
+    use crate::model::{Axes, LoadKind, Peer};
 
     fn spec(kind: LoadKind, distribution: Distribution, flows: u32) -> LoadSpec {
         let mut spec = LoadSpec::new(kind, &Axes::default().for_cell(kind, Peer::Local, &[]));

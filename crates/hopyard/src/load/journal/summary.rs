@@ -43,13 +43,16 @@ impl Journal {
         for flow in &self.flows {
             flow.add_pdv(&mut pdv)?;
         }
-        let paced = |histogram: &Histogram<u64>| match kind {
-            LoadKind::UdpPaced => some(histogram),
-            _ => Ok(None),
+        let paced = |histogram: &Histogram<u64>| {
+            if kind.is_open_loop() {
+                some(histogram)
+            } else {
+                Ok(None)
+            }
         };
         Ok(Told {
             latency: paced(&self.spread.latency)?,
-            due: (kind == LoadKind::UdpPaced).then_some(self.due),
+            due: kind.is_open_loop().then_some(self.due),
             arrivals: Arrivals {
                 flows: self
                     .flows

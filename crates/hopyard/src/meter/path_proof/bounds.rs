@@ -1,7 +1,8 @@
 //! Within which bounds a device's counters must be, by what was counted at the ends.
 
 use super::{ProofSegment, Traffic};
-use crate::model::{Counted, LoadKind};
+use crate::loads::Passing;
+use crate::model::Counted;
 use crate::units::float;
 
 /// Share of the counted traffic that may fall beside the window at its edges.
@@ -87,41 +88,40 @@ impl Bounds {
 pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
     let axes = traffic.axes;
     let segment = f64::from(axes.mtu_bytes) - 100.0;
-    let least = (1.0 - EDGE) * float(traffic.received.least.bytes);
-    let carries_data = forward != (traffic.load == LoadKind::TcpMaerts);
-    match traffic.load {
-        LoadKind::TcpStream | LoadKind::TcpMaerts if carries_data => {
+    let low = (1.0 - EDGE) * float(traffic.received.least.bytes);
+    let carries_data = forward != traffic.load.is_from_server();
+    match traffic.load.info().passing {
+        Passing::Segments if carries_data => {
             let bytes = float(traffic.sent.most.bytes.max(traffic.received.most.bytes));
             let most = bytes * (1.0 + EDGE) * (1.0 + HEADERS_BYTES / segment);
             Some(Bounds {
                 unit: "bytes",
-                low: least,
+                low,
                 high: most + IN_FLIGHT_BYTES,
             })
         }
-        _ if traffic.load.is_udp_stream() && carries_data => {
+        Passing::Datagrams if carries_data => {
             let message = f64::from(axes.message_size_bytes.unwrap_or(1));
             let packets = float(traffic.sent.most.messages) * (message / segment).ceil();
             let most = (float(traffic.sent.most.bytes) + packets * HEADERS_BYTES) * (1.0 + EDGE);
             Some(Bounds {
                 unit: "bytes",
-                low: least,
+                low,
                 high: most + IN_FLIGHT_BYTES,
             })
         }
-        _ if traffic.load.is_stream() => None,
-        _ => {
+        Passing::Segments | Passing::Datagrams => None,
+        Passing::Exchanges {
+            least: at_least,
+            most_beside_data,
+        } => {
             let size = if forward {
                 axes.request_size_bytes
             } else {
                 axes.response_size_bytes
             };
             let segments = (f64::from(size.unwrap_or(1)) / segment).ceil();
-            // An exchange of its own for each connection: SYN, FIN and their acknowledgements.
-            let (at_least, at_most) = match traffic.load {
-                LoadKind::TcpCrr => (2.0, 8.0 + 2.0 * segments),
-                _ => (1.0, 2.0 + 2.0 * segments),
-            };
+            let at_most = most_beside_data + 2.0 * segments;
             let Bracket { least, most } = traffic.received;
             Some(Bounds {
                 unit: "packets",

@@ -9,7 +9,7 @@ pub(super) struct MessageSize;
 impl Descriptor for MessageSize {
     type Value = Option<u32>;
     const NAME: &'static str = "message_size";
-    const SUMMARY: &'static str = "bytes per send call of a stream";
+    const SUMMARY: &'static str = "bytes per message of a stream: of a send call, or of a datagram";
     const VALUES: &'static str = "1 B to 1 MiB; 65507 at most over UDP, 32 at least of numbered datagrams (default 16 KiB TCP, 1400 B UDP)";
     const OTHER: &'static str = "128KiB";
     const ABSENT: Self::Value = None;

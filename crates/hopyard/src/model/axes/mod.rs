@@ -41,15 +41,16 @@ impl Axes {
     #[must_use]
     pub fn for_cell(&self, load: LoadKind, peer: Peer, own: &[&str]) -> Self {
         let mut axes = self.clone();
-        if load.is_stream() && axes.message_size_bytes.is_none() {
-            axes.message_size_bytes = Some(default_message_size(load));
-        }
+        axes.message_size_bytes = axes.message_size_bytes.or(load.default_message_size());
         // No pace is what a search begins with.
         if axes.search.is_some() && axes.pace_bps == Some(Rate(None)) {
             axes.pace_bps = None;
         }
-        if load == LoadKind::UdpPaced && axes.pace_bps.is_none() && axes.search.is_none() {
-            axes.pace_bps = Some(Rate(Some(DEFAULT_PACE_BPS)));
+        if let Some(pace) = load.default_pace_bps()
+            && axes.pace_bps.is_none()
+            && axes.search.is_none()
+        {
+            axes.pace_bps = Some(Rate(Some(pace)));
         }
         for axis in AXES.iter().filter(|axis| !axis.applies(load, peer, own)) {
             (axis.clear)(&mut axes);
@@ -101,17 +102,5 @@ impl Axes {
     #[must_use]
     pub fn client_processes(&self) -> u32 {
         self.containers.map_or(1, |_| self.flows)
-    }
-}
-
-/// Of `udp_paced`, payload of all flows: some 9,000 messages/s, which every path here can carry.
-const DEFAULT_PACE_BPS: u64 = 100_000_000;
-
-/// netperf sends 16 KiB by default over TCP; datagrams stay under every MTU in use, as in the 2007 report.
-fn default_message_size(load: LoadKind) -> u32 {
-    if load.is_udp_stream() {
-        1400
-    } else {
-        16 * 1024
     }
 }

@@ -108,7 +108,7 @@ impl Descriptor for Pace {
     }
 
     fn fits(load: LoadKind, _: Peer) -> bool {
-        load.is_stream() && load != LoadKind::UdpFlood
+        load.takes_pace()
     }
 }
 
@@ -133,7 +133,7 @@ impl Descriptor for DistributionAxis {
     }
 
     fn fits(load: LoadKind, _: Peer) -> bool {
-        load == LoadKind::UdpPaced
+        load.is_open_loop()
     }
 }
 
@@ -160,6 +160,6 @@ impl Descriptor for Search {
     }
 
     fn fits(load: LoadKind, _: Peer) -> bool {
-        load == LoadKind::UdpPaced
+        load.is_open_loop()
     }
 }
