@@ -195,9 +195,12 @@ fn device_drops(measured: &[&Measurement]) -> Option<u64> {
 }
 
 fn lost(measured: &[&Measurement], load: LoadKind) -> Option<u64> {
-    let lost = |m: &&Measurement| match load {
-        LoadKind::UdpRr => m.timeouts,
-        _ => m.sent.messages.saturating_sub(m.received.messages),
+    let lost = |m: &&Measurement| {
+        if load.is_stream() {
+            m.sent.messages.saturating_sub(m.received.messages)
+        } else {
+            m.timeouts
+        }
     };
     (!measured.is_empty() && !load.is_tcp()).then(|| measured.iter().map(lost).sum())
 }

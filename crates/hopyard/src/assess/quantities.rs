@@ -34,23 +34,17 @@ enum Kind {
 /// The figure that a cell is about.
 #[must_use]
 pub fn main_figure(load: LoadKind, axes: &Axes) -> &'static str {
-    match load {
-        _ if axes.search.is_some() => "throughput_packets_per_s",
-        // What goes in is given: how long it took says what it met.
-        LoadKind::UdpPaced => "latency_p99_ns",
-        _ if load.is_stream() => "goodput_bps",
-        _ => "transactions_per_s",
+    if axes.search.is_some() {
+        "throughput_packets_per_s"
+    } else {
+        load.info().main_figure
     }
 }
 
 /// The CPU cost that goes with a load's main figure.
 #[must_use]
 pub fn cost(load: LoadKind) -> &'static str {
-    match load {
-        _ if load.is_udp_stream() => "cpu_ns_per_packet",
-        _ if load.is_stream() => "cpu_ns_per_byte",
-        _ => "cpu_ns_per_transaction",
-    }
+    load.info().unit.cost()
 }
 
 /// Does its width decide whether to go on measuring such a cell? That of its main figure and its cost does.
@@ -167,7 +161,7 @@ fn window_s(m: &Measurement) -> f64 {
 
 /// Transactions have a round trip; an open loop has one-way times from when a message was to be sent.
 fn has_latency(load: LoadKind) -> bool {
-    !load.is_stream() || load == LoadKind::UdpPaced
+    load.info().timed.is_some()
 }
 
 fn quantile(m: &Measurement, q: f64) -> Option<f64> {
@@ -187,10 +181,10 @@ fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
     (asked > 0.0).then(|| float(m.timeouts) / asked)
 }
 
-/// Is a quantity compared under another name already? Packets are bytes over their size, so that a comparison of either is that
-/// of the other; the report shows bytes, and CPU per packet.
+/// Is a quantity compared under another name already? Packets of equal size are bytes over their size, so that a comparison of either
+/// is that of the other; the report shows bytes, and CPU per packet.
 pub(super) fn is_said_twice(quantity: &Quantity, load: LoadKind) -> bool {
-    load == LoadKind::UdpStream && matches!(quantity.name, "packets_per_s" | "cpu_ns_per_byte")
+    load.info().repeated.contains(&quantity.name)
 }
 
 #[cfg(test)]

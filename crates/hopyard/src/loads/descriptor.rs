@@ -21,6 +21,91 @@ pub(crate) struct Load {
     pub(crate) pauses: bool,
     /// What devices on the path must count in a window.
     pub(crate) passing: Passing,
+    /// What its latencies are of, in words; none where it has none.
+    pub(crate) timed: Option<&'static str>,
+    /// The figure that its cells are about, where no rate is searched for.
+    pub(crate) main_figure: &'static str,
+    /// Quantities that are not compared, since each is another one over the message size.
+    pub(crate) repeated: &'static [&'static str],
+    /// How it reads in reports for people.
+    pub(crate) shown: Shown,
+    /// How it reads in netperf's layout.
+    pub(crate) netperf: Netperf,
+}
+
+/// Quantities of a load that reports show, in their order. Those that were not measured are left out.
+pub(crate) struct Shown {
+    /// How the main figure is spoken of.
+    pub(crate) saying: Saying,
+    /// Columns beside the main figure.
+    pub(crate) beside: &'static [&'static str],
+    /// Columns after the CPU cost.
+    pub(crate) columns: &'static [&'static str],
+    /// Grids of swept axes after those of the main figure and the CPU cost.
+    pub(crate) grids: &'static [&'static str],
+    /// Curves against a count.
+    pub(crate) curves: &'static [&'static str],
+}
+
+/// How a main figure is spoken of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Saying {
+    /// Is more of it better?
+    pub(crate) up: bool,
+    pub(crate) best: &'static str,
+    pub(crate) alike: &'static str,
+    pub(crate) what: &'static str,
+}
+
+impl Saying {
+    pub(crate) const RATE: Self = Self {
+        up: true,
+        best: "carries the most",
+        alike: "carries as much as",
+        what: "rate",
+    };
+    pub(crate) const TRANSACTIONS: Self = Self {
+        up: true,
+        best: "completes the most",
+        alike: "completes as much as",
+        what: "transactions",
+    };
+    pub(crate) const LATENCY_P99: Self = Self {
+        up: false,
+        best: "takes the least time at p99",
+        alike: "takes as long at p99 as",
+        what: "latency (p99)",
+    };
+    /// Of a rate that was searched for.
+    pub(crate) const THROUGHPUT: Self = Self {
+        up: true,
+        best: "carries the most within its loss",
+        alike: "carries as much within its loss as",
+        what: "throughput",
+    };
+}
+
+/// netperf's test of a load.
+pub(crate) struct Netperf {
+    /// What netperf prints first.
+    pub(crate) test: &'static str,
+    /// Header and lines.
+    pub(crate) layout: Layout,
+}
+
+/// A layout of netperf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// The client sends a stream.
+    Stream,
+    /// The client receives one.
+    Maerts,
+    /// A line for each end: datagrams may be lost.
+    Datagrams,
+    Transactions {
+        /// Between rate and CPU use.
+        gap: &'static str,
+    },
 }
 
 /// The transport protocol.
@@ -87,6 +172,33 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
+    /// In words.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Byte => "byte",
+            Self::Packet => "packet",
+            Self::Transaction => "transaction",
+        }
+    }
+
+    /// The quantity that is the CPU cost of one.
+    pub(crate) fn cost(self) -> &'static str {
+        match self {
+            Self::Byte => "cpu_ns_per_byte",
+            Self::Packet => "cpu_ns_per_packet",
+            Self::Transaction => "cpu_ns_per_transaction",
+        }
+    }
+
+    /// The quantity that is their rate, and how many of its own units one of them is.
+    pub(crate) fn rate(self) -> (&'static str, f64) {
+        match self {
+            Self::Byte => ("goodput_bps", 8.0),
+            Self::Packet => ("packets_per_s", 1.0),
+            Self::Transaction => ("transactions_per_s", 1.0),
+        }
+    }
+
     /// How many of them were counted.
     pub(crate) fn count(self, counted: Counted) -> u64 {
         match self {

@@ -18,7 +18,9 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::descriptor::{Connection, End, Load, Pace, Passing, Protocol, Shape, Unit};
+pub(crate) use self::descriptor::{
+    Connection, End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
 use crate::model::{UnknownName, named};
 
 /// Makes [`LoadKind`] of the registry, with each load's descriptor.

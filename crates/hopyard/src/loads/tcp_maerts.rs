@@ -1,6 +1,10 @@
 //! Bulk TCP from the server to the client: netperf's TCP_MAERTS.
 
-use super::{End, Load, Pace, Passing, Protocol, Shape, Unit};
+use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::report::quantity::{
+    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, EFFICIENCY, GOODPUT,
+    RETRANSMITS,
+};
 
 pub(super) static LOAD: Load = Load {
     name: "tcp_maerts",
@@ -16,4 +20,18 @@ pub(super) static LOAD: Load = Load {
     unit: Unit::Byte,
     pauses: true,
     passing: Passing::Segments,
+    timed: None,
+    main_figure: GOODPUT,
+    repeated: &[],
+    shown: Shown {
+        saying: Saying::RATE,
+        beside: &[],
+        columns: &[BUSY_CORES, EFFICIENCY, BYTES_PER_SKB, RETRANSMITS],
+        grids: &[],
+        curves: &[GOODPUT, CLIENT_CPU, CPU_PER_BYTE, CLIENT_SWITCHES],
+    },
+    netperf: Netperf {
+        test: "TCP MAERTS TEST",
+        layout: Layout::Maerts,
+    },
 };

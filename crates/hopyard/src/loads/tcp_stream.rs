@@ -1,6 +1,10 @@
 //! Bulk TCP from the client to the server: netperf's TCP_STREAM.
 
-use super::{End, Load, Pace, Passing, Protocol, Shape, Unit};
+use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::report::quantity::{
+    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, EFFICIENCY, GOODPUT,
+    RETRANSMITS,
+};
 
 pub(super) static LOAD: Load = Load {
     name: "tcp_stream",
@@ -16,4 +20,18 @@ pub(super) static LOAD: Load = Load {
     unit: Unit::Byte,
     pauses: true,
     passing: Passing::Segments,
+    timed: None,
+    main_figure: GOODPUT,
+    repeated: &[],
+    shown: Shown {
+        saying: Saying::RATE,
+        beside: &[],
+        columns: &[BUSY_CORES, EFFICIENCY, BYTES_PER_SKB, RETRANSMITS],
+        grids: &[],
+        curves: &[GOODPUT, CLIENT_CPU, CPU_PER_BYTE, CLIENT_SWITCHES],
+    },
+    netperf: Netperf {
+        test: "TCP STREAM TEST",
+        layout: Layout::Stream,
+    },
 };

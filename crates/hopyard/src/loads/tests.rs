@@ -1,4 +1,5 @@
 use super::*;
+use crate::assess::quantity;
 use crate::load::LoadSpec;
 use crate::model::{Axes, Peer};
 
@@ -61,5 +62,35 @@ fn every_load_can_be_made_with_the_default_axes() {
         assert_eq!(axes.request_size_bytes.is_some(), !load.is_stream());
         assert_eq!(axes.congestion.is_some(), load.is_tcp());
         assert_eq!(axes.pace_bps.is_some(), load.is_open_loop());
+    });
+}
+
+#[test]
+fn every_report_shows_quantities_that_the_load_has() {
+    each(|load, info| {
+        let Shown {
+            beside,
+            columns,
+            grids,
+            curves,
+            ..
+        } = info.shown;
+        let main = [info.main_figure, info.unit.cost()];
+        for name in [&main, info.repeated, beside, columns, grids, curves].concat() {
+            let quantity = quantity(name).unwrap();
+            assert!(quantity.applies(load), "{load}: {name}");
+        }
+        let main = quantity(info.main_figure).unwrap();
+        assert_eq!(main.more_is_better(), Some(info.shown.saying.up), "{load}");
+        let (rate, _) = info.unit.rate();
+        assert!(quantity(rate).unwrap().applies(load), "{load}: {rate}");
+    });
+}
+
+#[test]
+fn transactions_and_open_loops_are_timed() {
+    each(|load, info| {
+        let timed = !load.is_stream() || load.is_open_loop();
+        assert_eq!(info.timed.is_some(), timed, "{load}");
     });
 }

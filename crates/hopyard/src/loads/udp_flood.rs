@@ -1,6 +1,10 @@
 //! Numbered datagrams from many senders side by side (docs/datagrams.md).
 
-use super::{End, Load, Pace, Passing, Protocol, Shape, Unit};
+use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::report::quantity::{
+    CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_PACKET, GAP_SD, GOODPUT, LOST, PACKETS, PDV, PDV_P99,
+    RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RUN_LENGTH,
+};
 
 pub(super) static LOAD: Load = Load {
     name: "udp_flood",
@@ -16,4 +20,26 @@ pub(super) static LOAD: Load = Load {
     unit: Unit::Packet,
     pauses: false,
     passing: Passing::Datagrams,
+    timed: None,
+    main_figure: GOODPUT,
+    repeated: &[],
+    shown: Shown {
+        saying: Saying::RATE,
+        beside: &[PACKETS, LOST],
+        columns: &[RUN_LENGTH, PDV, REORDERED, RECEIVER_BUSY, RECEIVER_DROPPED],
+        grids: &[LOST, PDV, RUN_LENGTH],
+        curves: &[
+            PACKETS,
+            CLIENT_CPU,
+            CPU_PER_PACKET,
+            GAP_SD,
+            PDV_P99,
+            CLIENT_SWITCHES,
+            RUN_LENGTH,
+        ],
+    },
+    netperf: Netperf {
+        test: "UDP UNIDIRECTIONAL SEND TEST",
+        layout: Layout::Datagrams,
+    },
 };

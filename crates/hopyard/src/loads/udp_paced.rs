@@ -1,6 +1,11 @@
 //! Numbered datagrams at given instants (docs/datagrams.md).
 
-use super::{End, Load, Pace, Passing, Protocol, Shape, Unit};
+use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::report::quantity::{
+    CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_PACKET, GAP_SD, LATENCY_MAX, LATENCY_P50, LATENCY_P99,
+    LATENCY_P999, LOST, PACKETS, PDV, PDV_P99, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED,
+    RUN_LENGTH,
+};
 
 pub(super) static LOAD: Load = Load {
     name: "udp_paced",
@@ -19,4 +24,26 @@ pub(super) static LOAD: Load = Load {
     unit: Unit::Packet,
     pauses: false,
     passing: Passing::Datagrams,
+    timed: Some("datagrams"),
+    main_figure: LATENCY_P99,
+    repeated: &[],
+    shown: Shown {
+        saying: Saying::LATENCY_P99,
+        beside: &[LATENCY_P50, LATENCY_P999, LATENCY_MAX, LOST, PACKETS],
+        columns: &[PDV, REORDERED, RECEIVER_BUSY, RECEIVER_DROPPED],
+        grids: &[LATENCY_P50, LATENCY_P999, LOST, PDV],
+        curves: &[
+            PACKETS,
+            CLIENT_CPU,
+            CPU_PER_PACKET,
+            GAP_SD,
+            PDV_P99,
+            CLIENT_SWITCHES,
+            RUN_LENGTH,
+        ],
+    },
+    netperf: Netperf {
+        test: "UDP UNIDIRECTIONAL SEND TEST",
+        layout: Layout::Datagrams,
+    },
 };

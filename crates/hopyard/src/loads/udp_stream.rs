@@ -1,6 +1,10 @@
 //! Datagrams as fast as the client can send them: netperf's UDP_STREAM.
 
-use super::{End, Load, Pace, Passing, Protocol, Shape, Unit};
+use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::report::quantity::{
+    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
+    LOST, PACKETS,
+};
 
 pub(super) static LOAD: Load = Load {
     name: "udp_stream",
@@ -16,4 +20,18 @@ pub(super) static LOAD: Load = Load {
     unit: Unit::Packet,
     pauses: true,
     passing: Passing::Datagrams,
+    timed: None,
+    main_figure: GOODPUT,
+    repeated: &[PACKETS, CPU_PER_BYTE],
+    shown: Shown {
+        saying: Saying::RATE,
+        beside: &[PACKETS, LOST],
+        columns: &[BUSY_CORES, BYTES_PER_SKB],
+        grids: &[],
+        curves: &[GOODPUT, CLIENT_CPU, CPU_PER_PACKET, CLIENT_SWITCHES],
+    },
+    netperf: Netperf {
+        test: "UDP UNIDIRECTIONAL SEND TEST",
+        layout: Layout::Datagrams,
+    },
 };

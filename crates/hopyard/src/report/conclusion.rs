@@ -4,6 +4,7 @@ use super::document::Block;
 use super::group::{Group, Layout};
 use super::number::ratio;
 use super::quantity;
+use crate::loads::Saying;
 use crate::model::{Base, CellReport, LoadKind};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
@@ -94,12 +95,12 @@ fn sentence(group: &Group<'_>, cells: &[&CellReport], base: &str) -> Option<Stri
         return None;
     }
     let main = compared(&proved, group.main);
-    let saying = Saying::of(group);
+    let saying = saying(group);
     let cpu = compared(&proved, quantity::cpu_cost(load));
     if !matches!(Base::parse(base), Ok(Base::Path(_))) {
         return beside_itself(load, &saying, &main, &cpu);
     }
-    let per = unit(load);
+    let per = load.info().unit.name();
     let mut clauses = Vec::new();
     if !main.is_empty() {
         clauses.push(match best(&main, saying.up) {
@@ -124,43 +125,11 @@ fn sentence(group: &Group<'_>, cells: &[&CellReport], base: &str) -> Option<Stri
 }
 
 /// How the main figure is spoken of.
-struct Saying {
-    /// Is more of it better?
-    up: bool,
-    best: &'static str,
-    alike: &'static str,
-    what: &'static str,
-}
-
-impl Saying {
-    fn of(group: &Group<'_>) -> Self {
-        let (up, best, alike, what) = match group.main {
-            quantity::LATENCY_P99 => (
-                false,
-                "takes the least time at p99",
-                "takes as long at p99 as",
-                "latency (p99)",
-            ),
-            quantity::THROUGHPUT => (
-                true,
-                "carries the most within its loss",
-                "carries as much within its loss as",
-                "throughput",
-            ),
-            _ if group.load.is_stream() => (true, "carries the most", "carries as much as", "rate"),
-            _ => (
-                true,
-                "completes the most",
-                "completes as much as",
-                "transactions",
-            ),
-        };
-        Self {
-            up,
-            best,
-            alike,
-            what,
-        }
+fn saying(group: &Group<'_>) -> Saying {
+    if group.main == quantity::THROUGHPUT {
+        Saying::THROUGHPUT
+    } else {
+        group.load.info().shown.saying
     }
 }
 
@@ -177,15 +146,6 @@ fn compared<'a>(cells: &[&'a CellReport], name: &str) -> Vec<Compared<'a>> {
             })
         })
         .collect()
-}
-
-/// Of what CPU costs are given.
-fn unit(load: LoadKind) -> &'static str {
-    match load {
-        _ if load.is_udp_stream() => "packet",
-        _ if load.is_stream() => "byte",
-        _ => "transaction",
-    }
 }
 
 /// Each path against itself at another value of an axis: no path is better than another by that.
@@ -212,7 +172,7 @@ fn beside_itself(
     };
     let both = [
         (saying.what.to_owned(), main),
-        (format!("CPU per {}", unit(load)), cpu),
+        (format!("CPU per {}", load.info().unit.name()), cpu),
     ];
     let clauses: Vec<String> = both
         .into_iter()

@@ -6,12 +6,8 @@ use super::document::{Block, Cell, Column, Part, Row, Table};
 use super::group::{Group, Layout};
 use super::number::{ABSENT, chosen_percent, percent, significant};
 use super::plot::Gallery;
-use super::quantity::{
-    self, CLIENT_CPU, CLIENT_SWITCHES, GAP_SD, LATENCY_P99, PACKETS, PDV_P99, RUN_LENGTH, Scale,
-};
-use crate::model::{
-    AXES, Axes, Axis, CurveReport, LoadKind, QuantityCurve, RunReport, Saturation, StepReport,
-};
+use super::quantity::{self, Scale};
+use crate::model::{AXES, Axis, CurveReport, QuantityCurve, RunReport, Saturation, StepReport};
 use crate::plain;
 use crate::stats::{Estimate, Knee};
 
@@ -41,7 +37,8 @@ fn of<'a>(report: &'a RunReport, group: &Group<'_>, axis: &Axis) -> Vec<&'a Curv
 /// Is a quantity of a group drawn here against this axis?
 pub(super) fn draws(report: &RunReport, group: &Group<'_>, axis: &Axis, name: &str) -> bool {
     let curves = of(report, group, axis);
-    shown(group.load).contains(&name) && curves.iter().any(|c| c.quantities.contains_key(name))
+    group.load.info().shown.curves.contains(&name)
+        && curves.iter().any(|c| c.quantities.contains_key(name))
 }
 
 fn meaning(confidence: f64) -> Vec<String> {
@@ -96,7 +93,7 @@ impl<'a> Section<'a> {
         if self.curves.iter().any(|c| c.client_cpus_full.is_some()) {
             blocks.push(self.full());
         }
-        let shown = shown(self.group.load);
+        let shown = self.group.load.info().shown.curves;
         let measured = |name: &&&str| {
             self.curves
                 .iter()
@@ -187,29 +184,6 @@ impl<'a> Section<'a> {
         let plots = pictures::plots(self, name, scale, gallery);
         [Block::Subheading(what), table, Block::Plots(plots)]
     }
-}
-
-/// What is shown of a load.
-fn shown(load: LoadKind) -> Vec<&'static str> {
-    let cost = quantity::cpu_cost(load);
-    if load.is_numbered() {
-        return vec![
-            PACKETS,
-            CLIENT_CPU,
-            cost,
-            GAP_SD,
-            PDV_P99,
-            CLIENT_SWITCHES,
-            RUN_LENGTH,
-        ];
-    }
-    vec![
-        quantity::main_figure(load, &Axes::default()),
-        CLIENT_CPU,
-        cost,
-        LATENCY_P99,
-        CLIENT_SWITCHES,
-    ]
 }
 
 /// `between 8 and 12`: not yet at the one, at the other.

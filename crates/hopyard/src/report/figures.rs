@@ -6,8 +6,8 @@ use super::notes;
 use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
     self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, GUEST_STEAL, LATENCY_MAX, LATENCY_P50,
-    LATENCY_P99, LATENCY_P999, LOST, PACKETS, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED,
-    REORDERED, RETRANSMITS, RUN_LENGTH, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER,
+    LATENCY_P99, LATENCY_P999, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED,
+    RETRANSMITS, RUN_LENGTH, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER,
     THROUGHPUT_UPPER, TRIALS,
 };
 use crate::model::{CellReport, CellStatus, VerdictReport};
@@ -166,36 +166,20 @@ fn wanted(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     let main = group.main;
     let cpu = quantity::cpu_cost(group.load);
     let mut list = vec![(Show::Figure, main), (Show::Comparison, main)];
-    list.extend(beside(group).map(|name| (Show::Value, name)));
-    list.extend([(Show::Figure, cpu), (Show::Comparison, cpu)]);
-    if group.load.is_numbered() {
-        list.extend(numbered(group));
-    } else if group.load.is_stream() {
-        list.push((Show::Value, BUSY_CORES));
-        if group.load.is_tcp() {
-            list.push((Show::Value, EFFICIENCY));
-        }
-        list.extend([(Show::Value, BYTES_PER_SKB), (Show::Value, RETRANSMITS)]);
+    let shown = &group.load.info().shown;
+    let beside = if main == THROUGHPUT {
+        &[THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRIALS]
     } else {
-        list.extend([
-            (Show::Value, LATENCY_P50),
-            (Show::Value, LATENCY_P99),
-            (Show::Value, BUSY_CORES),
-        ]);
-    }
+        shown.beside
+    };
+    list.extend(beside.iter().map(|name| (Show::Value, *name)));
+    list.extend([(Show::Figure, cpu), (Show::Comparison, cpu)]);
+    // At a rate that was found, the delay is news.
+    let found = (main == THROUGHPUT).then_some(LATENCY_P99);
+    let own = found.into_iter().chain(shown.columns.iter().copied());
+    list.extend(own.map(|name| (Show::Value, name)));
     list.extend([(Show::Value, QUEUE_CHANGES), (Show::Value, GUEST_STEAL)]);
     list
-}
-
-/// What belongs to the main figure.
-fn beside(group: &Group<'_>) -> impl Iterator<Item = &'static str> {
-    let names: &[&'static str] = match group.main {
-        THROUGHPUT => &[THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRIALS],
-        LATENCY_P99 => &[LATENCY_P50, LATENCY_P999, LATENCY_MAX, LOST, PACKETS],
-        _ if group.load.is_udp_stream() => &[PACKETS, LOST],
-        _ => &[],
-    };
-    names.iter().copied()
 }
 
 /// Least value that is news.
@@ -205,23 +189,6 @@ fn least(name: &str) -> f64 {
         REORDERED | RECEIVER_DROPPED => f64::MIN_POSITIVE,
         _ => f64::NEG_INFINITY,
     }
-}
-
-/// What numbered datagrams tell: at a rate that was found the delay, bursts where they are not paced, jitter and the
-/// receiver's own part of it.
-fn numbered(group: &Group<'_>) -> Vec<(Show, &'static str)> {
-    let mut list = match group.main {
-        THROUGHPUT => vec![(Show::Value, LATENCY_P99)],
-        LATENCY_P99 => Vec::new(),
-        _ => vec![(Show::Value, RUN_LENGTH)],
-    };
-    list.extend([
-        (Show::Value, PDV),
-        (Show::Value, REORDERED),
-        (Show::Value, RECEIVER_BUSY),
-        (Show::Value, RECEIVER_DROPPED),
-    ]);
-    list
 }
 
 fn values<'a>(group: &Group<'a>, name: &'static str) -> impl Iterator<Item = f64> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::loads::Unit;
 use crate::model::{
     Axes, CellReport, CellStatus, CpuAccounting, Environment, LoadKind, Peer, RunReport,
     RunSummary, VerdictReport, Warning, WarningCode, WayReport,
@@ -209,8 +210,8 @@ fn judge(ratio: f64, half: f64) -> Verdict {
 
 /// Figures of one load on veth: (name, value, what it follows: speed 1, cost −1, neither 0).
 fn on_veth(load: LoadKind) -> &'static [(&'static str, f64, i8)] {
-    match load {
-        LoadKind::TcpStream | LoadKind::TcpMaerts => &[
+    match load.info().unit {
+        Unit::Byte => &[
             ("goodput_bps", 21.43e9, 1),
             ("packets_per_s", 41_800.0, 1),
             ("cpu_ns_per_byte", 0.6124, -1),
@@ -219,7 +220,7 @@ fn on_veth(load: LoadKind) -> &'static [(&'static str, f64, i8)] {
             ("bytes_per_skb", 61_440.0, 0),
             ("retransmits", 0.0, 0),
         ],
-        LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => &[
+        Unit::Packet => &[
             ("goodput_bps", 4.117e9, 1),
             ("sent_bps", 4.711e9, 1),
             ("packets_per_s", 367_600.0, 1),
@@ -229,7 +230,7 @@ fn on_veth(load: LoadKind) -> &'static [(&'static str, f64, i8)] {
             ("busy_cores", 1.976, 0),
             ("bytes_per_skb", 1400.0, 0),
         ],
-        LoadKind::TcpCrr => &[
+        Unit::Transaction if load.connects_anew() => &[
             ("transactions_per_s", 9_812.0, 1),
             ("cpu_ns_per_transaction", 171_300.0, -1),
             ("latency_p50_ns", 98_300.0, -1),
@@ -237,7 +238,7 @@ fn on_veth(load: LoadKind) -> &'static [(&'static str, f64, i8)] {
             ("latency_p999_ns", 391_800.0, -1),
             ("busy_cores", 1.681, 0),
         ],
-        LoadKind::TcpRr | LoadKind::UdpRr => &[
+        Unit::Transaction => &[
             ("transactions_per_s", 13_120.0, 1),
             ("cpu_ns_per_transaction", 62_900.0, -1),
             ("latency_p50_ns", 71_900.0, -1),

@@ -7,7 +7,7 @@ use super::header::trimmed;
 use super::number::chosen_percent;
 use super::plot::{Across, Curve, Curves, Drawing, Gallery, Mark, Plot, Shared, Tick, shared};
 use super::quantity::{self, LATENCY_P50, Scale};
-use crate::model::{CellReport, LatencyReport, LoadKind};
+use crate::model::{CellReport, LatencyReport};
 use crate::units::float;
 
 /// A picture goes from the first of these quantiles of its fastest line to the second of its slowest: what is rarer cannot be seen, and
@@ -24,17 +24,17 @@ pub(super) fn plots(group: &Group<'_>, gallery: &Gallery<'_>) -> Vec<Plot> {
         &group.varying,
         gallery,
     );
-    let what = match group.load {
-        LoadKind::UdpPaced => "% of datagrams",
-        _ => "% of transactions",
+    let Some(timed) = group.load.info().timed else {
+        return Vec::new();
     };
+    let what = format!("% of {timed}");
     let plot = |shared: &Shared<'_, &CellReport>| {
         let lines = Distributions::of(shared);
         Plot {
             table: Some(lines.table()),
             ..Plot::new(
                 shared.title("latency distribution".to_owned()),
-                what,
+                &what,
                 Drawing::Curves(lines.curves()),
             )
         }

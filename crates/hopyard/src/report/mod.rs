@@ -23,7 +23,7 @@ mod offloads;
 mod plot;
 mod profile;
 mod published;
-mod quantity;
+pub(crate) mod quantity;
 mod recommendation;
 mod series;
 mod sweep;

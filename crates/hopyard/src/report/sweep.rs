@@ -8,14 +8,11 @@ use super::figures::{figure, scale, symbol};
 use super::group::{Group, Layout, distinct, phrase};
 use super::notes;
 use super::number::ABSENT;
-use super::quantity::{
-    self, LATENCY_P50, LATENCY_P99, LATENCY_P999, LOST, PDV, QUEUE_CHANGES, RUN_LENGTH, Scale,
-    THROUGHPUT, THROUGHPUT_BITS,
-};
+use super::quantity::{self, LATENCY_P99, LOST, QUEUE_CHANGES, Scale, THROUGHPUT, THROUGHPUT_BITS};
 use crate::plain;
 pub(super) use curves::plots;
 
-use crate::model::{Axis, CellReport, CellStatus, LoadKind};
+use crate::model::{Axis, CellReport, CellStatus};
 
 /// What tells the cells of a group apart.
 #[derive(Clone, Copy)]
@@ -130,11 +127,10 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
 /// What has a grid: main figure and CPU cost, of numbered datagrams what they alone tell, and what was counted.
 fn quantities(group: &Group<'_>) -> Vec<&'static str> {
     let load = group.load;
-    let own: &[&str] = match group.main {
-        THROUGHPUT => &[THROUGHPUT_BITS, LATENCY_P99],
-        LATENCY_P99 => &[LATENCY_P50, LATENCY_P999, LOST, PDV],
-        _ if load == LoadKind::UdpFlood => &[LOST, PDV, RUN_LENGTH],
-        _ => &[],
+    let own: &[&str] = if group.main == THROUGHPUT {
+        &[THROUGHPUT_BITS, LATENCY_P99]
+    } else {
+        load.info().shown.grids
     };
     let measured = |name: &&str| group.cells.iter().any(|c| c.estimates.contains_key(*name));
     let own = own.iter().copied().chain([QUEUE_CHANGES]).filter(measured);

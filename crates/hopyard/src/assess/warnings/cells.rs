@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{named, percent, with};
 use crate::model::{
-    CellReport, CellStatus, DatapathKind, LoadKind, OPEN_VSWITCH, Placement, RunSummary, Searched,
+    CellReport, CellStatus, DatapathKind, OPEN_VSWITCH, Placement, RunSummary, Searched,
 };
 use crate::stats::Estimate;
 use crate::store::Run;
@@ -74,13 +74,7 @@ pub(super) fn ceiling(run: &Run, cells: &[CellReport]) -> Option<String> {
         .iter()
         .zip(cells)
         .filter(|(planned, cell)| {
-            let (name, unit) = match cell.load {
-                LoadKind::TcpStream | LoadKind::TcpMaerts => ("goodput_bps", 8.0),
-                LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
-                    ("packets_per_s", 1.0)
-                }
-                LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => ("transactions_per_s", 1.0),
-            };
+            let (name, unit) = cell.load.info().unit.rate();
             let flows = f64::from(cell.axes.flows.min(run.header.environment.cpus));
             match (planned.ceiling_per_s, cell.estimates.get(name)) {
                 (Some(most), Some(seen)) => seen.value > CEILING * most * unit * flows,

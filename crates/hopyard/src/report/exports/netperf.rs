@@ -5,6 +5,7 @@
 //! Whatever is not known prints as -1, never as 0.
 
 use super::{Export, Writer};
+use crate::loads::Layout;
 use crate::model::{CellReport, CellStatus, Family, LoadKind, RunReport};
 use crate::plain;
 use crate::report::quantity::{
@@ -105,16 +106,7 @@ fn comments(cell: &CellReport) -> Vec<String> {
 }
 
 fn banner(report: &RunReport, cell: &CellReport) -> String {
-    let test = match cell.load {
-        LoadKind::TcpStream => "TCP STREAM TEST",
-        LoadKind::TcpMaerts => "TCP MAERTS TEST",
-        LoadKind::TcpRr => "TCP REQUEST/RESPONSE TEST",
-        LoadKind::TcpCrr => "TCP Connect/Request/Response TEST",
-        LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
-            "UDP UNIDIRECTIONAL SEND TEST"
-        }
-        LoadKind::UdpRr => "UDP REQUEST/RESPONSE TEST",
-    };
+    let test = cell.load.info().netperf.test;
     let family = match cell.axes.family {
         Family::V4 => "AF_INET",
         Family::V6 => "AF_INET6",
@@ -139,11 +131,11 @@ fn banner(report: &RunReport, cell: &CellReport) -> String {
 }
 
 fn header(load: LoadKind) -> &'static str {
-    match load {
-        LoadKind::TcpStream => STREAM_HEADER,
-        LoadKind::TcpMaerts => MAERTS_HEADER,
-        LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => UDP_HEADER,
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => RR_HEADER,
+    match load.info().netperf.layout {
+        Layout::Stream => STREAM_HEADER,
+        Layout::Maerts => MAERTS_HEADER,
+        Layout::Datagrams => UDP_HEADER,
+        Layout::Transactions { .. } => RR_HEADER,
     }
 }
 
@@ -157,21 +149,15 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
     let megabits = |name: &str| or_unknown(value(name).map(|bps| bps / 1e6));
     let message = size(cell.axes.message_size_bytes);
     let window = report.run.window_s;
-    // netperf itself sets TCP_RR one blank apart from its sisters.
-    let gap = if cell.load == LoadKind::TcpRr {
-        "  "
-    } else {
-        "   "
-    };
-    match cell.load {
-        LoadKind::TcpStream | LoadKind::TcpMaerts => vec![format!(
+    match cell.load.info().netperf.layout {
+        Layout::Stream | Layout::Maerts => vec![format!(
             "{:6} {:6} {message:6}    {window:<6.2}     {:7.2}   {utilisation:<6.2}   \
              {UNKNOWN:<6.2}   {per_kb:<6.3}  {UNKNOWN:<6.3}",
             -1,
             -1,
             megabits(GOODPUT),
         )],
-        LoadKind::UdpStream | LoadKind::UdpFlood | LoadKind::UdpPaced => {
+        Layout::Datagrams => {
             let received = value(PACKETS).map(|rate| rate * window);
             let errors = value(SEND_ERRORS).map(|rate| rate * window);
             let sent = value(SENT)
@@ -195,7 +181,7 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
                 ),
             ]
         }
-        LoadKind::TcpRr | LoadKind::TcpCrr | LoadKind::UdpRr => vec![
+        Layout::Transactions { gap } => vec![
             format!(
                 "{:<6} {:<6} {:<6}  {:<6} {window:<6.2}  {:<6.2}{gap}{utilisation:<6.2} \
                  {UNKNOWN:<6.2} {:<6.3}  {UNKNOWN:<6.3}",
@@ -216,6 +202,21 @@ mod tests {
     use super::*;
     use crate::model::Peer;
     use crate::report::fixture;
+
+    #[test]
+    fn every_load_has_a_banner_a_header_and_its_figures() {
+        for load in LoadKind::ALL {
+            let mut report = fixture::run();
+            report.cells = vec![fixture::cell("veth", Peer::Local, load).build()];
+            let text = render(&report);
+            assert!(
+                text.contains(&format!("\n{} from veth", load.info().netperf.test)),
+                "{text}"
+            );
+            assert!(text.contains(header(load)), "{text}");
+            assert!(text.lines().last().unwrap().contains("-1"), "{text}");
+        }
+    }
 
     #[test]
     fn send_errors_that_are_known_are_printed() {

@@ -1,7 +1,7 @@
 //! Where pictures of cells come from.
 
 use super::{Drawing, Line, Mark, Plot};
-use crate::model::{CellReport, LoadKind, Observation, RunReport};
+use crate::model::{CellReport, Observation, RunReport};
 use crate::plain;
 use crate::report::figures::scale;
 use crate::report::group::{Group, distinct};
@@ -83,7 +83,7 @@ impl<'a> Gallery<'a> {
 /// What the cells of a group are about.
 fn quantities(group: &Group<'_>) -> Vec<&'static str> {
     let mut names = vec![group.main, quantity::cpu_cost(group.load)];
-    if group.load == LoadKind::UdpPaced || !group.load.is_stream() {
+    if group.load.info().timed.is_some() {
         names.extend(
             [LATENCY_P50, LATENCY_P99]
                 .into_iter()
