@@ -1,19 +1,19 @@
 //! The threads of a session: which flows each of them serves, and how.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
-use hopyard_net::datagrams::Batch;
 use hopyard_net::{clock, cpu};
 use nix::unistd::gettid;
-use socket2::{SockRef, Socket as Listener};
+use socket2::Socket as Listener;
 
-use super::flow::{self, Context, Message, Responder, Schedule, Socket, Times};
+use super::flow::{Context, Socket};
 use super::journal::Journal;
+use super::loops::{self, Work};
 use super::protocol::Timetable;
 use super::receiver::SharedTid;
 use super::socket::Settings;
@@ -22,10 +22,10 @@ use super::tally::Tally;
 use crate::model::LoadKind;
 
 /// What a thread says last, or what went wrong.
-pub(super) type Outcome = Result<Said, String>;
+pub(crate) type Outcome = Result<Said, String>;
 
 /// What a thread has to say besides its counters.
-pub(super) enum Said {
+pub(crate) enum Said {
     Nothing,
     /// The round trips of a client.
     RoundTrips(Histogram<u64>),
@@ -39,7 +39,7 @@ pub(super) enum Said {
 pub(super) type SharedSocket = Arc<Mutex<Option<OwnedFd>>>;
 
 /// How a flow gets its socket.
-pub(super) enum Origin {
+pub(crate) enum Origin {
     Client {
         connected: OwnedFd,
         /// Where the server numbers its flows.
@@ -86,7 +86,7 @@ pub(super) struct FlowThread {
 /// Shares flows out to threads, over the CPUs in turn.
 ///
 /// The streams of one CPU have one thread, which costs them fewer switches and wake-ups (see
-/// [`flow::transmit_in_turns`]). Every other flow has a thread of its own: in turns, the time of a transaction
+/// [`super::flow::transmit_in_turns`]). Every other flow has a thread of its own: in turns, the time of a transaction
 /// would hold the work on the others'; a paced flow sleeps, as does one that begins later; and which sender of a flood runs is the scheduler's to say. Without CPUs the scheduler is to have something to place.
 pub(super) fn flow_threads<L>(
     spec: &LoadSpec,
@@ -94,7 +94,7 @@ pub(super) fn flow_threads<L>(
     cpus: &[usize],
 ) -> Vec<(Option<usize>, Vec<L>)> {
     let is_plain = spec.pace_bps.is_none() && spec.stagger_ns == 0;
-    let in_turns = spec.kind.is_stream() && !spec.kind.is_numbered() && is_plain;
+    let in_turns = spec.kind.info().loops.share_threads() && is_plain;
     let mut flow_threads: Vec<(Option<usize>, Vec<L>)> = Vec::new();
     for (index, flow) in flows.into_iter().enumerate() {
         let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
@@ -135,27 +135,16 @@ impl Lane {
 
     /// Does it send what the other end waits for?
     pub(super) fn begins(&self, kind: LoadKind) -> bool {
-        self.gathers().is_none() && self.is_server() == kind.is_from_server()
+        !self.gathers() && self.is_server() == kind.is_from_server()
     }
 
     fn is_server(&self) -> bool {
         matches!(self.origin, Origin::Server { .. })
     }
 
-    /// Of how many flows it takes numbered datagrams, if it does.
-    fn gathers(&self) -> Option<u32> {
-        match self.origin {
-            Origin::Gatherer { flows, .. } => Some(flows),
-            _ => None,
-        }
-    }
-
-    /// Its number, where the server gave it one.
-    fn number(&self) -> Option<u32> {
-        match self.origin {
-            Origin::Client { number, .. } => number,
-            _ => None,
-        }
+    /// Does it take the numbered datagrams of several flows?
+    fn gathers(&self) -> bool {
+        matches!(self.origin, Origin::Gatherer { .. })
     }
 
     /// The standing connection, also for the controlling thread. `tcp_crr` has none.
@@ -199,30 +188,29 @@ impl FlowThread {
     /// One turn of traffic, from its start until it is told to stop.
     fn make_traffic(&self, connections: &[Option<Socket>], timetable: Timetable) -> Outcome {
         let start_ns = timetable.start_ns + self.after_ns;
-        let prepared = Prepared::new(&self.spec, timetable, start_ns)?;
+        let flows = self.lanes.iter().zip(connections);
+        let flows = flows.map(|(lane, socket)| loops::Flow {
+            origin: &lane.origin,
+            socket: socket.as_ref(),
+            context: Context {
+                tally: &lane.tally,
+                stop: &self.stop,
+                close_ns: timetable.close_ns,
+            },
+        });
+        let run = self.spec.kind.info().loops.prepare(Work {
+            spec: &self.spec,
+            settings: &self.settings,
+            timetable,
+            start_ns,
+            flows: flows.collect(),
+        })?;
         if self.spec.round_robin && !self.lanes.iter().any(Lane::is_server) {
             cpu::schedule_current_thread(cpu::Policy::RoundRobin).map_err(|e| crate::chain(&e))?;
         }
-        let gathering = self.lanes.first().and_then(Lane::gathers);
-        let gathering = gathering
-            .map(|flows| Gathering::new(&self.spec, flows, timetable))
-            .transpose()?;
         clock::sleep_until_monotonic_ns(start_ns)
             .map_err(|e| format!("cannot sleep until the start: {e}"))?;
-        match (&*self.lanes, connections) {
-            ([lane], [connection]) => {
-                let context = self.context(lane, timetable);
-                if let (Some(gathering), Some(socket)) = (gathering, connection) {
-                    return gathering.run(socket, context);
-                }
-                self.alone(lane, connection.as_ref(), prepared, context)
-            }
-            (lanes, connections) => {
-                let contexts = lanes.iter().map(|lane| self.context(lane, timetable));
-                let flows: Vec<_> = connections.iter().flatten().zip(contexts).collect();
-                prepared.in_turns(&flows, lanes.iter().any(Lane::is_server))
-            }
-        }
+        run()
     }
 
     /// Goes to the CPU where its flows are to be served, and takes their standing connections, where they have any.
@@ -236,165 +224,12 @@ impl FlowThread {
             .map(|lane| lane.connection(&self.settings, self.spec.kind))
             .collect()
     }
-
-    fn context<'a>(&'a self, lane: &'a Lane, timetable: Timetable) -> Context<'a> {
-        Context {
-            tally: &lane.tally,
-            stop: &self.stop,
-            close_ns: timetable.close_ns,
-        }
-    }
-
-    fn alone(
-        &self,
-        lane: &Lane,
-        connection: Option<&Socket>,
-        prepared: Prepared<'_>,
-        context: Context<'_>,
-    ) -> Outcome {
-        match (connection, &lane.origin) {
-            (Some(socket), _) => prepared.standing(socket, lane, context),
-            (None, Origin::Connector { server }) => {
-                prepared.connector(*server, &self.settings, context)
-            }
-            (None, Origin::Server { listener }) => prepared.acceptor(listener, context),
-            (None, Origin::Client { .. } | Origin::Gatherer { .. }) => {
-                Err("a flow without a socket".to_owned())
-            }
-        }
-    }
 }
 
 fn copy(socket: &OwnedFd) -> Result<OwnedFd, String> {
     socket
         .try_clone()
         .map_err(|e| format!("cannot copy a socket: {e}"))
-}
-
-/// Everything a loop writes to, made before the start.
-struct Prepared<'a> {
-    spec: &'a LoadSpec,
-    buffer: Vec<u8>,
-    responder: Responder,
-    times: Times,
-    start_ns: u64,
-}
-
-impl<'a> Prepared<'a> {
-    fn new(spec: &'a LoadSpec, timetable: Timetable, start_ns: u64) -> Result<Self, String> {
-        let receive = if spec.kind.is_tcp() {
-            flow::RECEIVE_BYTES
-        } else {
-            spec.message_size as usize
-        };
-        Ok(Self {
-            spec,
-            buffer: vec![0; receive],
-            responder: Responder {
-                request: vec![0x5a; spec.request_size as usize],
-                response: vec![0x5a; spec.response_size as usize],
-                datagrams: !spec.kind.is_tcp(),
-                service_time_ns: spec.service_time_ns,
-                pause_ns: spec.pause_ns,
-            },
-            times: Times {
-                histogram: flow::histogram()?,
-                open_ns: timetable.open_ns,
-                close_ns: timetable.close_ns,
-            },
-            start_ns,
-        })
-    }
-
-    fn standing(mut self, io: &impl flow::Io, lane: &Lane, context: Context<'_>) -> Outcome {
-        let (is_server, kind) = (lane.is_server(), self.spec.kind);
-        match (kind.is_stream(), is_server) {
-            (true, _) if is_server == kind.is_from_server() => {
-                self.transmit(io, lane.number(), context)
-            }
-            (true, _) => flow::receive(io, &mut self.buffer, context).map(|()| Said::Nothing),
-            (false, true) => {
-                flow::rr_server(io, &mut self.responder, context).map(|()| Said::Nothing)
-            }
-            (false, false) => {
-                flow::rr_client(io, &mut self.responder, &mut self.times, context)?;
-                Ok(Said::RoundTrips(self.times.histogram))
-            }
-        }
-    }
-
-    fn transmit(&self, io: &impl flow::Io, number: Option<u32>, context: Context<'_>) -> Outcome {
-        let size = self.spec.message_size;
-        let mut message = match number {
-            Some(number) => Message::numbered(size, number, self.spec.service_time_ns),
-            None => Message::plain(size),
-        };
-        let schedule = || Schedule::new(self.spec, self.start_ns, number.unwrap_or(0));
-        match schedule() {
-            Some(schedule) => flow::transmit_paced(io, &mut message, context, schedule)?,
-            None => flow::transmit(io, &mut message, context)?,
-        }
-        let paced = schedule().filter(|_| self.spec.kind.is_open_loop());
-        let window = (self.times.open_ns, self.times.close_ns);
-        Ok(paced.map_or(Said::Nothing, |schedule| {
-            Said::Due(schedule.due_between(window.0, window.1))
-        }))
-    }
-
-    /// Streams only: several of one thread.
-    fn in_turns(mut self, flows: &[(&Socket, Context<'_>)], is_server: bool) -> Outcome {
-        for (socket, _) in flows {
-            SockRef::from(&socket.0.as_fd())
-                .set_nonblocking(true)
-                .map_err(|e| format!("cannot make a socket non-blocking: {e}"))?;
-        }
-        if is_server == self.spec.kind.is_from_server() {
-            let message = vec![0x5a; self.spec.message_size as usize];
-            flow::transmit_in_turns(flows, &message).map(|()| Said::Nothing)
-        } else {
-            flow::receive_in_turns(flows, &mut self.buffer).map(|()| Said::Nothing)
-        }
-    }
-
-    fn connector(
-        mut self,
-        server: SocketAddr,
-        settings: &Settings,
-        context: Context<'_>,
-    ) -> Outcome {
-        flow::crr_client(
-            server,
-            settings,
-            &mut self.responder,
-            &mut self.times,
-            context,
-        )?;
-        Ok(Said::RoundTrips(self.times.histogram))
-    }
-
-    fn acceptor(mut self, listener: &Listener, context: Context<'_>) -> Outcome {
-        flow::crr_server(listener, &mut self.responder, context).map(|()| Said::Nothing)
-    }
-}
-
-/// A receiver of numbered datagrams before the start.
-struct Gathering {
-    batch: Batch,
-    journal: Journal,
-}
-
-impl Gathering {
-    fn new(spec: &LoadSpec, flows: u32, timetable: Timetable) -> Result<Self, String> {
-        Ok(Self {
-            batch: Batch::new(flow::BATCH, spec.message_size as usize),
-            journal: Journal::new(flows, timetable)?,
-        })
-    }
-
-    fn run(mut self, socket: &Socket, context: Context<'_>) -> Outcome {
-        flow::gather(socket, &mut self.batch, &mut self.journal, context)?;
-        Ok(Said::Journal(Box::new(self.journal)))
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod flow_thread;
 mod journal;
 pub(crate) mod latency;
 pub(crate) mod lines;
+pub(crate) mod loops;
 mod numbered;
 pub mod protocol;
 mod receiver;

@@ -4,7 +4,6 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-use super::numbered;
 use crate::model::{Axes, Distribution, LoadKind, MOST_FLOWS, Rate, Scheduler};
 use crate::units::ns;
 
@@ -165,26 +164,7 @@ impl LoadSpec {
         if self.flows == 0 || self.flows > MOST_FLOWS {
             return Err(format!("{} flows: between 1 and {MOST_FLOWS}", self.flows));
         }
-        self.check_numbered()
-    }
-
-    /// What numbered datagrams need besides.
-    fn check_numbered(&self) -> Result<(), String> {
-        let least = numbered::HEADER_BYTES;
-        if self.kind.is_numbered() && (self.message_size as usize) < least {
-            return Err(format!(
-                "message_size {} is too small for {}: its datagrams carry their number and times, {least} bytes; \
-                 choose {least} or more, or load udp_stream",
-                self.message_size, self.kind
-            ));
-        }
-        if self.kind.is_open_loop() && self.pace_bps.is_none() {
-            return Err(format!(
-                "{} with no pace: give one, such as pace=100mbit, or choose load udp_flood",
-                self.kind
-            ));
-        }
-        Ok(())
+        self.kind.info().loops.check(self)
     }
 }
 

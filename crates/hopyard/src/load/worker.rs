@@ -1,9 +1,7 @@
 //! `hopyard worker`: an endpoint's side of the protocol, on stdin and stdout.
 
-use std::fs::File;
 use std::io::{self, BufRead};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use hopyard_net::{clock, cpu};
@@ -11,12 +9,10 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::time::TimeSpec;
 
-use super::flow::{self, Context, Message, Nothing, Responder, Times};
 use super::lines;
 use super::protocol::{Reply, Request, Tallied, VERSION};
 use super::session::Session;
 use super::spec::LoadSpec;
-use super::tally::Tally;
 
 /// Serves requests until `quit` or the end of input.
 ///
@@ -161,91 +157,5 @@ fn ceiling(spec: &LoadSpec, span: Duration, cpu: Option<usize>) -> Result<Tallie
     if let Some(cpu) = cpu {
         cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
     }
-    let slowest = if spec.kind.is_numbered() {
-        // Its receiver takes many datagrams per call, so that it is never the slower end.
-        let mut message = Message::numbered(spec.message_size, 0, 0);
-        timed(span, |io, context| {
-            flow::transmit(io, &mut message, context)
-        })?
-    } else if spec.kind.is_stream() {
-        let mut message = Message::plain(spec.message_size);
-        let mut buffer = vec![
-            0;
-            if spec.kind.is_tcp() {
-                flow::RECEIVE_BYTES
-            } else {
-                spec.message_size as usize
-            }
-        ];
-        let sent = timed(span, |io, context| {
-            flow::transmit(io, &mut message, context)
-        })?;
-        let got = timed(span, |io, context| flow::receive(io, &mut buffer, context))?;
-        if rate(&sent) < rate(&got) { sent } else { got }
-    } else {
-        let mut responder = Responder {
-            request: vec![0; spec.request_size as usize],
-            response: vec![0; spec.response_size as usize],
-            datagrams: false,
-            service_time_ns: 0,
-            pause_ns: 0,
-        };
-        let mut times = Times {
-            histogram: flow::histogram()?,
-            open_ns: 0,
-            close_ns: u64::MAX,
-        };
-        timed(span, |io, context| {
-            flow::rr_client(io, &mut responder, &mut times, context)
-        })?
-    };
-    Ok(slowest)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate for comparison")]
-fn rate(tallied: &Tallied) -> f64 {
-    (tallied.received.bytes + tallied.sent.bytes) as f64 / tallied.window_ns as f64
-}
-
-/// Runs a loop against nothing for a span.
-fn timed(
-    span: Duration,
-    run: impl FnOnce(&Nothing, Context<'_>) -> Result<(), String>,
-) -> Result<Tallied, String> {
-    let open = |path: &str, write: bool| -> Result<OwnedFd, String> {
-        File::options()
-            .read(!write)
-            .write(write)
-            .open(path)
-            .map(Into::into)
-            .map_err(|e| format!("cannot open {path}: {e}"))
-    };
-    let io = Nothing {
-        null: open("/dev/null", true)?,
-        zero: open("/dev/zero", false)?,
-    };
-    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
-    let began = clock::monotonic_ns();
-    std::thread::scope(|scope| {
-        let timer = scope.spawn(|| {
-            std::thread::sleep(span);
-            stop.store(true, Relaxed);
-        });
-        let context = Context {
-            tally: &tally,
-            stop: &stop,
-            close_ns: u64::MAX,
-        };
-        let outcome = run(&io, context);
-        if timer.join().is_err() {
-            return Err("the timer's thread panicked".to_owned());
-        }
-        outcome
-    })?;
-    let window_ns = clock::monotonic_ns() - began;
-    let reading = tally.read();
-    Ok(Tallied {
-        flows: vec![reading.received],
-        ..Tallied::counted(window_ns, reading)
-    })
+    spec.kind.info().loops.ceiling(spec, span)
 }

@@ -1,5 +1,6 @@
 //! What is asked about a load.
 
+use crate::load::loops::Loops;
 use crate::model::Counted;
 
 /// One load: everything that the stages ask about it.
@@ -31,6 +32,8 @@ pub(crate) struct Load {
     pub(crate) shown: Shown,
     /// How it reads in netperf's layout.
     pub(crate) netperf: Netperf,
+    /// What its two ends do.
+    pub(crate) loops: &'static dyn Loops,
 }
 
 /// Quantities of a load that reports show, in their order. Those that were not measured are left out.

@@ -1,6 +1,7 @@
 //! A TCP connection for each transaction: netperf's TCP_CRR.
 
 use super::{Connection, Layout, Load, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::load::loops::Connections;
 use crate::report::quantity::{
     BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
     TRANSACTIONS,
@@ -38,4 +39,5 @@ pub(super) static LOAD: Load = Load {
         test: "TCP Connect/Request/Response TEST",
         layout: Layout::Transactions { gap: "   " },
     },
+    loops: &Connections,
 };

@@ -1,6 +1,7 @@
 //! Transactions over a standing TCP connection: netperf's TCP_RR.
 
 use super::{Connection, Layout, Load, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::load::loops::Transactions;
 use crate::report::quantity::{
     BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
     TRANSACTIONS,
@@ -38,4 +39,5 @@ pub(super) static LOAD: Load = Load {
         // netperf itself sets TCP_RR one blank apart from its sisters.
         layout: Layout::Transactions { gap: "  " },
     },
+    loops: &Transactions,
 };

@@ -1,6 +1,7 @@
 //! Bulk TCP from the client to the server: netperf's TCP_STREAM.
 
 use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::load::loops::Streams;
 use crate::report::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, EFFICIENCY, GOODPUT,
     RETRANSMITS,
@@ -34,4 +35,5 @@ pub(super) static LOAD: Load = Load {
         test: "TCP STREAM TEST",
         layout: Layout::Stream,
     },
+    loops: &Streams,
 };

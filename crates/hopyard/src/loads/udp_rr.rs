@@ -1,6 +1,7 @@
 //! Transactions over UDP: netperf's UDP_RR.
 
 use super::{Connection, Layout, Load, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit};
+use crate::load::loops::Transactions;
 use crate::report::quantity::{
     BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
     TRANSACTIONS,
@@ -37,4 +38,5 @@ pub(super) static LOAD: Load = Load {
         test: "UDP REQUEST/RESPONSE TEST",
         layout: Layout::Transactions { gap: "   " },
     },
+    loops: &Transactions,
 };

@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 use hopyard_net::clock;
 
 use super::{Context, Io, again, timed_out};
+use crate::load::spec::LoadSpec;
 
 /// Round trips that began and ended inside the window.
 pub(crate) struct Times {
@@ -13,6 +14,15 @@ pub(crate) struct Times {
 }
 
 impl Times {
+    /// None yet, of a window.
+    pub(crate) fn new(open_ns: u64, close_ns: u64) -> Result<Self, String> {
+        Ok(Self {
+            histogram: super::histogram()?,
+            open_ns,
+            close_ns,
+        })
+    }
+
     #[inline]
     pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
         if began_ns >= self.open_ns && ended_ns < self.close_ns {
@@ -31,6 +41,19 @@ pub(crate) struct Responder {
     pub(crate) service_time_ns: u64,
     /// Self-timed work before each request, outside the round trip, ns.
     pub(crate) pause_ns: u64,
+}
+
+impl Responder {
+    /// The buffers of a load.
+    pub(crate) fn of(spec: &LoadSpec) -> Self {
+        Self {
+            request: vec![0x5a; spec.request_size as usize],
+            response: vec![0x5a; spec.response_size as usize],
+            datagrams: !spec.kind.is_tcp(),
+            service_time_ns: spec.service_time_ns,
+            pause_ns: spec.pause_ns,
+        }
+    }
 }
 
 /// Sends requests and waits for their responses until told to stop.
