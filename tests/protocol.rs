@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::cli::hopyard;
 use crate::support::{beside, tell, until};
+use hopyard::model::LoadKind;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const MS: u64 = 1_000_000;
@@ -251,21 +252,18 @@ fn turns_over_connections_that_stay() {
 #[test]
 fn every_load_over_loopback() {
     let _beside = beside();
-    for kind in [
-        "tcp_stream",
-        "tcp_maerts",
-        "tcp_rr",
-        "tcp_crr",
-        "udp_stream",
-        "udp_flood",
-        "udp_paced",
-        "udp_rr",
-    ] {
+    for load in LoadKind::ALL {
+        let kind = load.name();
         let ([mut client, mut server], [at_client, at_server]) = on_time(kind);
-        let (receiver, counted) = match kind {
-            "tcp_stream" | "udp_stream" | "udp_flood" | "udp_paced" => (&at_server, "bytes"),
-            "tcp_maerts" => (&at_client, "bytes"),
-            _ => (&at_client, "transactions"),
+        let at_end = if load.is_stream() && !load.is_from_server() {
+            &at_server
+        } else {
+            &at_client
+        };
+        let (receiver, counted) = if load.is_stream() {
+            (at_end, "bytes")
+        } else {
+            (at_end, "transactions")
         };
         let total = receiver["received"][counted].as_u64().unwrap();
         let slices: u64 = receiver["slices"]
@@ -283,7 +281,7 @@ fn every_load_over_loopback() {
                 "{quantiles:?}"
             );
         }
-        let numbered = matches!(kind, "udp_flood" | "udp_paced");
+        let numbered = load.is_numbered();
         assert_eq!(at_server.get("arrivals").is_some(), numbered, "{kind}");
         assert!(at_client.get("arrivals").is_none(), "{kind}");
         // A worker is ready for the next load.

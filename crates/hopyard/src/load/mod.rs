@@ -3,7 +3,7 @@
 //! [`worker`] runs at an endpoint and speaks [`protocol`] on its stdin and stdout; [`remote`] is the
 //! controller's end of that pipe. The loops in `flow` do nothing but socket calls and plain stores.
 
-mod flow;
+pub(crate) mod flow;
 mod flow_thread;
 mod journal;
 pub(crate) mod latency;
@@ -14,7 +14,7 @@ pub mod protocol;
 mod receiver;
 pub mod remote;
 mod scheduling;
-mod session;
+pub(crate) mod session;
 mod socket;
 pub mod spec;
 mod summary;

@@ -11,6 +11,7 @@ use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt}
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::spec::LoadSpec;
+use crate::model::LoadKind;
 
 /// After this the client of `udp_rr` takes a datagram for lost.
 const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
@@ -27,6 +28,8 @@ const GATHERER_BUFFER_BYTES: usize = 16 * 1024 * 1024;
 /// How the sockets of a load are set.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
+    kind: LoadKind,
+    message_size: u32,
     tcp: bool,
     numbered: bool,
     no_delay: bool,
@@ -37,6 +40,8 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn of(spec: &LoadSpec) -> Self {
         Self {
+            kind: spec.kind,
+            message_size: spec.message_size,
             tcp: spec.kind.is_tcp(),
             numbered: spec.kind.is_numbered(),
             no_delay: spec.kind.is_tcp() && !spec.kind.is_stream(),
@@ -67,6 +72,7 @@ impl Settings {
         if let Some(congestion) = &self.congestion {
             set_congestion(&socket, congestion)?;
         }
+        self.kind.info().loops.set(&socket, self.message_size)?;
         Ok(socket)
     }
 

@@ -15,7 +15,7 @@ pub struct LoadSpec {
     /// Flows. The streams of one CPU share a thread, as do the receiving ends of numbered datagrams; all
     /// others have one each.
     pub flows: u32,
-    /// Bytes per send call of a stream.
+    /// Bytes per message of a stream: of a send call, or of a datagram.
     pub message_size: u32,
     /// Payload of a request, bytes.
     pub request_size: u32,

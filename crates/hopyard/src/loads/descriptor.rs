@@ -1,7 +1,7 @@
 //! What is asked about a load.
 
 use crate::load::loops::Loops;
-use crate::model::Counted;
+use crate::model::{Axes, Counted};
 
 /// One load: everything that the stages ask about it.
 ///
@@ -22,6 +22,8 @@ pub(crate) struct Load {
     pub(crate) pauses: bool,
     /// What devices on the path must count in a window.
     pub(crate) passing: Passing,
+    /// What it needs of the values of several axes together; the error is a sentence.
+    pub(crate) fits: fn(&Axes) -> Result<(), String>,
     /// What its latencies are of, in words; none where it has none.
     pub(crate) timed: Option<&'static str>,
     /// The figure that its cells are about, where no rate is searched for.

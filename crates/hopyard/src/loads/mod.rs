@@ -109,7 +109,7 @@ impl LoadKind {
 
     /// Does it carry bulk data from the server to the client?
     #[must_use]
-    pub(crate) fn is_from_server(self) -> bool {
+    pub fn is_from_server(self) -> bool {
         matches!(
             self.info().shape,
             Shape::Stream {

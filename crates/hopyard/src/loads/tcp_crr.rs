@@ -19,6 +19,7 @@ pub(super) static LOAD: Load = Load {
         least: 2.0,
         most_beside_data: 8.0,
     },
+    fits: |_| Ok(()),
     timed: Some("transactions"),
     main_figure: TRANSACTIONS,
     repeated: &[],

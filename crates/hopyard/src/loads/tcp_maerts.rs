@@ -21,6 +21,7 @@ pub(super) static LOAD: Load = Load {
     unit: Unit::Byte,
     pauses: true,
     passing: Passing::Segments,
+    fits: |_| Ok(()),
     timed: None,
     main_figure: GOODPUT,
     repeated: &[],

@@ -18,6 +18,7 @@ pub(super) static LOAD: Load = Load {
         least: 1.0,
         most_beside_data: 2.0,
     },
+    fits: |_| Ok(()),
     timed: Some("transactions"),
     main_figure: TRANSACTIONS,
     repeated: &[],

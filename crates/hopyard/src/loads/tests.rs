@@ -55,9 +55,10 @@ fn numbered_datagrams_do_not_pause() {
 
 #[test]
 fn every_load_can_be_made_with_the_default_axes() {
-    each(|load, _| {
+    each(|load, info| {
         let axes = Axes::default().for_cell(load, Peer::Local, &[]);
         assert_eq!(LoadSpec::new(load, &axes).check(), Ok(()), "{load}");
+        assert_eq!((info.fits)(&axes), Ok(()), "{load}");
         assert_eq!(axes.message_size_bytes.is_some(), load.is_stream());
         assert_eq!(axes.request_size_bytes.is_some(), !load.is_stream());
         assert_eq!(axes.congestion.is_some(), load.is_tcp());

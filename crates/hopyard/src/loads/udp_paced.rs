@@ -25,6 +25,7 @@ pub(super) static LOAD: Load = Load {
     unit: Unit::Packet,
     pauses: false,
     passing: Passing::Datagrams,
+    fits: |_| Ok(()),
     timed: Some("datagrams"),
     main_figure: LATENCY_P99,
     repeated: &[],

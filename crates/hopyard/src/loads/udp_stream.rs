@@ -21,6 +21,7 @@ pub(super) static LOAD: Load = Load {
     unit: Unit::Packet,
     pauses: true,
     passing: Passing::Datagrams,
+    fits: |_| Ok(()),
     timed: None,
     main_figure: GOODPUT,
     repeated: &[PACKETS, CPU_PER_BYTE],

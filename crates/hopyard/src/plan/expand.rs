@@ -160,6 +160,7 @@ fn cell(
     } else {
         LoadSpec::new(load, &axes).check()
     }
+    .and_then(|()| (load.info().fits)(&axes))
     .map_err(Error::Together)?;
     path.available_with(&axes)?;
     Ok(Cell {

@@ -8,6 +8,8 @@ use crate::load::numbered::Header;
 /// A message and what goes into it.
 pub(crate) struct Message {
     bytes: Vec<u8>,
+    /// How many messages a call sends.
+    count: u32,
     flow: Option<u32>,
     hold_ns: u64,
 }
@@ -15,11 +17,22 @@ pub(crate) struct Message {
 impl Message {
     /// So many bytes that say nothing.
     pub(crate) fn plain(size: u32) -> Self {
+        Self::several(size, 1)
+    }
+
+    /// So many messages of so many bytes each, sent by one call.
+    pub(crate) fn several(size: u32, count: u32) -> Self {
         Self {
-            bytes: vec![0x5a; size as usize],
+            bytes: vec![0x5a; size as usize * count as usize],
+            count,
             flow: None,
             hold_ns: 0,
         }
+    }
+
+    /// How many messages a call sends.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
     }
 
     /// A numbered datagram of a flow. Every other one is held for a known time after its own was written into it.

@@ -11,7 +11,7 @@ mod schedule;
 mod stream;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use hdrhistogram::Histogram;
@@ -38,11 +38,39 @@ pub(crate) trait Io {
     fn send(&self, message: &[u8]) -> io::Result<usize>;
     /// Takes what is there; 0 at the end.
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
+    /// The same, with the number of messages that it was.
+    #[inline]
+    fn take(&self, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
+        Ok((self.recv(buffer)?, 1))
+    }
+}
+
+impl<I: Io> Io for &I {
+    #[inline]
+    fn send(&self, message: &[u8]) -> io::Result<usize> {
+        (**self).send(message)
+    }
+
+    #[inline]
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        (**self).recv(buffer)
+    }
+
+    #[inline]
+    fn take(&self, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
+        (**self).take(buffer)
+    }
 }
 
 /// A connected socket.
 #[derive(Debug)]
 pub(crate) struct Socket(pub(crate) OwnedFd);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl Io for Socket {
     #[inline]

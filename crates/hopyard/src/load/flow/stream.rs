@@ -43,16 +43,20 @@ pub(crate) struct Sending<'a, I> {
     io: &'a I,
     context: Context<'a>,
     counted: Counted,
-    /// Bytes of the present message that went already: a non-blocking socket takes what it has room for.
+    /// Messages of a call.
+    each: u64,
+    /// Bytes of the present call that went already: a non-blocking socket takes what it has room for.
     gone: usize,
 }
 
 impl<'a, I: Io> Sending<'a, I> {
-    pub(crate) fn new(io: &'a I, context: Context<'a>) -> Self {
+    /// So many messages are sent by each call.
+    pub(crate) fn new(io: &'a I, context: Context<'a>, each: u32) -> Self {
         Self {
             io,
             context,
             counted: context.tally.read().sent,
+            each: u64::from(each),
             gone: 0,
         }
     }
@@ -74,7 +78,7 @@ impl<'a, I: Io> Sending<'a, I> {
                 self.counted.bytes += n as u64;
                 if self.gone == message.len() {
                     self.gone = 0;
-                    self.counted.messages += 1;
+                    self.counted.messages += self.each;
                 }
                 self.context.tally.set_sent(self.counted);
                 Ok(Step::Went)
@@ -112,11 +116,11 @@ impl<'a, I: Io> Receiving<'a, I> {
     /// The socket failed, or the other end closed, before the window was over.
     #[inline]
     pub(crate) fn step(&mut self, buffer: &mut [u8]) -> Result<Step, String> {
-        match self.io.recv(buffer) {
-            Ok(0) => self.context.closed().map(|()| Step::Over),
-            Ok(n) => {
+        match self.io.take(buffer) {
+            Ok((0, _)) => self.context.closed().map(|()| Step::Over),
+            Ok((n, messages)) => {
                 self.counted.bytes += n as u64;
-                self.counted.messages += 1;
+                self.counted.messages += messages;
                 self.context.tally.set_received(self.counted);
                 Ok(Step::Went)
             }
@@ -137,7 +141,7 @@ pub(crate) fn transmit(
     message: &mut Message,
     context: Context<'_>,
 ) -> Result<(), String> {
-    let mut flow = Sending::new(io, context);
+    let mut flow = Sending::new(io, context, message.count());
     while !context.stopped() && flow.step(message.ready(flow.messages(), None))? != Step::Over {}
     Ok(())
 }
@@ -154,7 +158,7 @@ pub(crate) fn transmit_paced(
     mut schedule: Schedule,
 ) -> Result<(), String> {
     clock::sharp_timers().map_err(|e| format!("cannot make timers sharp: {e}"))?;
-    let mut flow = Sending::new(io, context);
+    let mut flow = Sending::new(io, context, message.count());
     while !context.stopped() {
         let due_ns = schedule.due_ns();
         // A sleep that is over before it begins still takes µs, which one that is behind does not have.
@@ -188,12 +192,14 @@ pub(crate) fn receive(io: &impl Io, buffer: &mut [u8], context: Context<'_>) -> 
 /// As [`transmit`], of the first flow that fails.
 pub(crate) fn transmit_in_turns(
     flows: &[(&Socket, Context<'_>)],
-    message: &[u8],
+    message: &mut Message,
 ) -> Result<(), String> {
+    let each = message.count();
     let mut sending: Vec<_> = flows
         .iter()
-        .map(|(io, context)| Sending::new(*io, *context))
+        .map(|(io, context)| Sending::new(*io, *context, each))
         .collect();
+    let message = message.ready(0, None);
     take_turns(flows, PollFlags::POLLOUT, &mut sending, |flow| {
         turn(SENDS_IN_A_TURN, || flow.step(message))
     })
@@ -204,13 +210,13 @@ pub(crate) fn transmit_in_turns(
 ///
 /// # Errors
 /// As [`receive`], of the first flow that fails.
-pub(crate) fn receive_in_turns(
-    flows: &[(&Socket, Context<'_>)],
+pub(crate) fn receive_in_turns<I: Io + AsFd>(
+    flows: &[(I, Context<'_>)],
     buffer: &mut [u8],
 ) -> Result<(), String> {
     let mut receiving: Vec<_> = flows
         .iter()
-        .map(|(io, context)| Receiving::new(*io, *context))
+        .map(|(io, context)| Receiving::new(io, *context))
         .collect();
     take_turns(flows, PollFlags::POLLIN, &mut receiving, |flow| {
         turn(RECEIVES_IN_A_TURN, || flow.step(buffer))
@@ -231,15 +237,15 @@ fn turn(calls: u32, mut step: impl FnMut() -> Result<Step, String>) -> Result<St
 }
 
 /// A turn for each flow, round after round; after a round in which none went, waits until one can.
-fn take_turns<F>(
-    flows: &[(&Socket, Context<'_>)],
+fn take_turns<I: AsFd, F>(
+    flows: &[(I, Context<'_>)],
     wanted: PollFlags,
     states: &mut [F],
     mut turn: impl FnMut(&mut F) -> Result<Step, String>,
 ) -> Result<(), String> {
     let mut watched: Vec<_> = flows
         .iter()
-        .map(|(socket, _)| PollFd::new(socket.0.as_fd(), wanted))
+        .map(|(socket, _)| PollFd::new(socket.as_fd(), wanted))
         .collect();
     // All flows of a session stop together.
     while flows.iter().all(|(_, context)| !context.stopped()) {
@@ -309,9 +315,9 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_parts_counts_once() {
+    fn the_messages_of_a_call_in_parts_count_once() {
         with(&[100, 30, 70, 100], |io, context| {
-            let mut flow = Sending::new(io, context);
+            let mut flow = Sending::new(io, context, 3);
             let mut steps = Vec::new();
             for _ in 0..5 {
                 steps.push(flow.step(&[0; 100]).unwrap());
@@ -319,7 +325,37 @@ mod tests {
             use Step::{Waits, Went};
             assert_eq!(steps, [Went, Went, Went, Went, Waits]);
             let sent = context.tally.read().sent;
-            assert_eq!((sent.bytes, sent.messages), (300, 3));
+            assert_eq!((sent.bytes, sent.messages), (300, 3 * 3));
+        });
+    }
+
+    /// Takes two messages at a time.
+    struct Pairs(Room);
+
+    impl Io for Pairs {
+        fn send(&self, message: &[u8]) -> io::Result<usize> {
+            self.0.send(message)
+        }
+
+        fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.recv(buffer)
+        }
+
+        fn take(&self, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
+            Ok((self.recv(buffer)?, 2))
+        }
+    }
+
+    #[test]
+    fn a_call_counts_as_many_messages_as_it_takes() {
+        with(&[], |_, context| {
+            let io = Pairs(Room(RefCell::new(vec![20, 14])));
+            let mut flow = Receiving::new(&io, context);
+            for _ in 0..2 {
+                assert_eq!(flow.step(&mut [0; 64]).unwrap(), Step::Went);
+            }
+            let received = context.tally.read().received;
+            assert_eq!((received.bytes, received.messages), (34, 4));
         });
     }
 

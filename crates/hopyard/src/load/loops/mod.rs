@@ -1,12 +1,15 @@
 //! What the two ends of a load do with their sockets. The descriptor of a load names its [`Loops`] (`crate::loads`).
 
-mod ceiling;
+pub(crate) mod ceiling;
 mod connections;
 mod numbered;
-mod stream;
+pub(crate) mod stream;
 mod transactions;
 
+use std::io;
 use std::time::Duration;
+
+use socket2::Socket as RawSocket;
 
 use super::flow::{Context, Socket};
 use super::flow_thread::{Origin, Outcome};
@@ -21,6 +24,14 @@ pub(crate) use transactions::Transactions;
 
 /// What the ends of a load do.
 pub(crate) trait Loops: Sync {
+    /// Sets a data socket for messages of so many bytes, before it is bound or connected.
+    ///
+    /// # Errors
+    /// The kernel has no such option.
+    fn set(&self, _socket: &RawSocket, _message_size: u32) -> io::Result<()> {
+        Ok(())
+    }
+
     /// What the load needs beyond the bounds of all loads.
     ///
     /// # Errors

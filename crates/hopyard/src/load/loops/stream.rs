@@ -7,7 +7,7 @@ use socket2::SockRef;
 
 use super::ceiling::{slower, timed};
 use super::{Loops, Run, Work};
-use crate::load::flow::{self, Context, Message, Schedule, Socket};
+use crate::load::flow::{self, Context, Io, Message, Schedule, Socket};
 use crate::load::flow_thread::Said;
 use crate::load::protocol::Tallied;
 use crate::load::spec::LoadSpec;
@@ -30,7 +30,7 @@ impl Loops for Streams {
             transmit(&work, Message::plain(size))
         } else {
             let buffer = vec![0; receive_size(work.spec)];
-            receive(&work, buffer)
+            receive(&work, buffer, |socket| socket)
         }
     }
 
@@ -54,7 +54,7 @@ fn receive_size(spec: &LoadSpec) -> usize {
 }
 
 /// Sends the message again and again: each flow at its pace if it has one, several in turns.
-fn transmit<'a>(work: &Work<'a>, mut message: Message) -> Result<Run<'a>, String> {
+pub(crate) fn transmit<'a>(work: &Work<'a>, mut message: Message) -> Result<Run<'a>, String> {
     let flows = ready(work)?;
     let schedule = Schedule::new(work.spec, work.start_ns, 0);
     Ok(Box::new(move || {
@@ -63,18 +63,25 @@ fn transmit<'a>(work: &Work<'a>, mut message: Message) -> Result<Run<'a>, String
                 flow::transmit_paced(*socket, &mut message, *context, schedule)?;
             }
             ([(socket, context)], None) => flow::transmit(*socket, &mut message, *context)?,
-            (flows, _) => flow::transmit_in_turns(flows, message.ready(0, None))?,
+            (flows, _) => flow::transmit_in_turns(flows, &mut message)?,
         }
         Ok(Said::Nothing)
     }))
 }
 
-/// Takes what comes, of several flows in turns.
-fn receive<'a>(work: &Work<'a>, mut buffer: Vec<u8>) -> Result<Run<'a>, String> {
-    let flows = ready(work)?;
+/// Takes what comes, of several flows in turns; `by` says how it is taken from a socket.
+pub(crate) fn receive<'a, I: Io + AsFd + 'a>(
+    work: &Work<'a>,
+    mut buffer: Vec<u8>,
+    by: impl Fn(&'a Socket) -> I,
+) -> Result<Run<'a>, String> {
+    let flows = ready(work)?.into_iter();
+    let flows: Vec<_> = flows
+        .map(|(socket, context)| (by(socket), context))
+        .collect();
     Ok(Box::new(move || {
         match &*flows {
-            [(socket, context)] => flow::receive(*socket, &mut buffer, *context)?,
+            [(io, context)] => flow::receive(io, &mut buffer, *context)?,
             flows => flow::receive_in_turns(flows, &mut buffer)?,
         }
         Ok(Said::Nothing)
@@ -86,7 +93,7 @@ fn ready<'a>(work: &Work<'a>) -> Result<Vec<(&'a Socket, Context<'a>)>, String> 
     let flows = work.sockets()?;
     if flows.len() > 1 {
         for (socket, _) in &flows {
-            SockRef::from(&socket.0.as_fd())
+            SockRef::from(*socket)
                 .set_nonblocking(true)
                 .map_err(|e| format!("cannot make a socket non-blocking: {e}"))?;
         }
