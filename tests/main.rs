@@ -60,5 +60,6 @@ mod tapswitch;
 mod terminals;
 mod totals;
 mod turns;
+mod udp_gso;
 mod watch;
 mod workers;

@@ -8,6 +8,7 @@ mod tcp_maerts;
 mod tcp_rr;
 mod tcp_stream;
 mod udp_flood;
+mod udp_gso;
 mod udp_paced;
 mod udp_rr;
 mod udp_stream;
@@ -60,6 +61,8 @@ loads! {
     TcpCrr = tcp_crr,
     /// Datagrams from the client to the server as fast as the client can.
     UdpStream = udp_stream,
+    /// Datagrams from the client to the server, many for each call.
+    UdpGso = udp_gso,
     /// The same from many senders, with numbered datagrams whose arrival is timed.
     UdpFlood = udp_flood,
     /// Numbered datagrams at given instants, whether or not the last one got through (open loop).
