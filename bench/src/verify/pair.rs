@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use hopyard::assess::{self, cost, main_figure};
 use hopyard::lab::Lab;
 use hopyard::measure::{Sampler, turns};
-use hopyard::model::{Cell, Outcome, RunReport, Sample, VerdictReport};
+use hopyard::model::{Cell, LoadKind, Outcome, RunReport, Sample, VerdictReport};
 use hopyard::stats::{self, Estimate};
 use hopyard::store::{End, Run};
 use rand_chacha::ChaCha8Rng;
@@ -226,4 +226,9 @@ impl Share {
             100.0 * share.high
         ))
     }
+}
+
+/// The loads whose cells can take turns.
+pub(crate) fn loads_by_turns() -> impl Iterator<Item = LoadKind> + Clone {
+    LoadKind::ALL.into_iter().filter(|load| load.pauses())
 }

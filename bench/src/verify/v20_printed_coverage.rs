@@ -5,7 +5,7 @@
 //! twenty times as long that shares no sample with it.
 
 use hopyard::assess::assess;
-use hopyard::measure::{Sampler, turns};
+use hopyard::measure::Sampler;
 use hopyard::model::{LoadKind, Peer, RunReport};
 use hopyard::store::Run;
 use rand_chacha::ChaCha8Rng;
@@ -14,7 +14,7 @@ use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::hog::{Hog, Pattern};
-use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS};
+use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns};
 
 pub(crate) struct PrintedCoverage;
 
@@ -51,7 +51,7 @@ impl Experiment for PrintedCoverage {
         let mut rows = Vec::new();
         for pattern in [None, Some(Pattern::RealTime)] {
             let mut tally = Tally::default();
-            for load in turns::LOADS {
+            for load in loads_by_turns() {
                 let when = pattern.map_or("left alone", Pattern::name);
                 hopyard::note(format_args!("V20: {load}, {when}"));
                 let _hog = pattern
@@ -126,7 +126,7 @@ impl Tally {
                 rows.push(Row {
                     id: "V20",
                     what: format!(
-                        "veth and bridge, six loads, {} generations, {when}: {what} {}",
+                        "veth and bridge, every load that takes turns, {} generations, {when}: {what} {}",
                         generations(bench),
                         figure.name()
                     ),

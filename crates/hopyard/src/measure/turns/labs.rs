@@ -51,7 +51,7 @@ impl Labs {
 
 /// A connection for each transaction leaves thousands of them behind in TIME_WAIT.
 fn leaves_nothing(load: LoadKind) -> bool {
-    load != LoadKind::TcpCrr
+    !load.connects_anew()
 }
 
 fn build(cell: &Cell) -> Result<Lab, Error> {
