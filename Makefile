@@ -3,6 +3,9 @@
 CARGO ?= cargo
 HOPYARD := target/release/hopyard
 
+# What `make dist` builds for: the machine's own processor, with musl, which is linked statically.
+DIST_TARGET := $(shell uname -m)-unknown-linux-musl
+
 # What building needs beside a Rust toolchain; what tests and benchmarks use on top.
 BUILD_PACKAGES := gcc libc6-dev clang libbpf-dev
 TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db
@@ -21,7 +24,7 @@ PEERS := target/release/peers
 DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint unit verify bench reports fuzz doctor deny clean toolchain root
+.PHONY: help run build dist test lint unit verify bench reports fuzz doctor deny clean toolchain root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +35,13 @@ run: root build ## the main job: measure every path this host has, two minutes
 build: toolchain ## build the program (release)
 	@scripts/need $(BUILD_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard
+
+dist: root toolchain ## the static program, its manual pages, completions and a Debian package, in dist/
+	@scripts/need $(BUILD_PACKAGES) musl-tools binutils dpkg
+	@! command -v rustup >/dev/null || rustup target add $(DIST_TARGET)
+	$(CARGO) build --locked --profile dist --target $(DIST_TARGET) -p hopyard
+	@scripts/dist target/$(DIST_TARGET)/dist/hopyard
+	@scripts/dist-check
 
 test: root toolchain lint unit ## all tests, in throw-away namespaces; needs root
 
