@@ -12,7 +12,7 @@ TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 
 # More than run at once: those that wait for the machine to be theirs alone do not keep the others from it.
-TEST_THREADS ?= 4
+TEST_THREADS ?= 5
 
 # The release before turns (tag v0.1.0-windows), which `make bench` compares with; with `OLD=` it is this one with --turns off.
 OLD ?= b5e5a44

@@ -227,7 +227,7 @@ fn a_rate_shapes_the_wire_both_ways() {
 
 #[test]
 fn ipv6_is_ipv6() {
-    let _alone = alone();
+    let _beside = beside();
     walk("family=6", |path, peer| {
         let cell = cell(path.name(), peer, LoadKind::TcpRr, &[("family", "6")]);
         let lab = built(&cell)?;
@@ -259,7 +259,7 @@ fn ipv6_packets(lab: &Lab) -> u64 {
 
 #[test]
 fn the_congestion_control_asked_for_is_in_use_at_both_ends() {
-    let _alone = alone();
+    let _beside = beside();
     let reno = cell(
         "veth",
         Peer::Local,
@@ -328,7 +328,7 @@ fn labs_look_the_same_to_both_families() {
 
 #[test]
 fn ports_that_nobody_uses_are_ports_and_out_of_the_way() {
-    let _alone = alone();
+    let _beside = beside();
     walk("ports=12", |path, peer| {
         if !path.axes().contains(&"ports") {
             return Ok(());

@@ -118,7 +118,7 @@ fn every_container_carries_and_its_way_is_proved() {
 
 #[test]
 fn a_device_that_one_container_alone_does_not_pass_refutes_the_way() {
-    let _alone = alone();
+    let _beside = beside();
     for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
         let cell = contained("bridge", Peer::Local, load, &[]);
         let mut lab = build(&cell).unwrap();

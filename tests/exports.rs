@@ -8,9 +8,9 @@ use hopyard::assess::observations;
 use hopyard::store;
 use serde_json::Value;
 
+use crate::support::beside;
 use crate::support::cli::run;
 use crate::support::plan::{Room, measured, samples, stored};
-use crate::support::{alone, beside};
 
 /// Readers in the versions they were tried in.
 const READERS: [&str; 4] = [
@@ -68,7 +68,7 @@ fn read(script: &str, file: &str) -> Value {
 
 #[test]
 fn duckdb_and_arrow_read_samples_from_parquet() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let out = measured(&room, "8", &[]);
     let file = room.name("samples.parquet");
@@ -124,7 +124,7 @@ fn duckdb_and_arrow_read_samples_from_parquet() {
 
 #[test]
 fn prometheus_reads_openmetrics() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let out = measured(&room, "8", &[]);
     // A plan's name is anybody's.

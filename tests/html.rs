@@ -12,7 +12,7 @@ use crate::support::chance::{Seen, Verdict, decide};
 use crate::support::cli::run;
 use crate::support::host::unharmed;
 use crate::support::plan::{Room, measured, samples};
-use crate::support::{alone, tell};
+use crate::support::{alone, beside, tell};
 
 /// Would be markup, the end of an attribute, and code, were it not for escaping.
 const HOSTILE: &str =
@@ -343,7 +343,7 @@ fn data(browser: &mut Browser, samples: usize) {
 
 #[test]
 fn hostile_names_are_text() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     page(&room, "2");
     make_hostile(&room);

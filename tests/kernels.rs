@@ -51,7 +51,7 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
     let plan = [
-        "--loads", "tcp_rr", "--blocks", "3", "--window", "300ms", "--json",
+        "--loads", "tcp_rr", "--blocks", "2", "--window", "300ms", "--json",
     ];
     let mut said = None;
     unharmed(|| {

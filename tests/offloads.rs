@@ -107,7 +107,7 @@ fn whole(report: &Value) {
 fn segmentation_is_named_for_bulk_tcp_through_a_bridge() {
     let _alone = alone();
     let room = Room::new();
-    let enough = ["--blocks", "8", "--window", "150ms", "--json"];
+    let enough = ["--blocks", "8", "--window", "100ms", "--json"];
     let said = sweep(&room, "run", "bridge", &enough).wait();
     let report = said.exits(0).json();
     assert_eq!(report["run"]["quick_look"], false, "{said}");

@@ -8,11 +8,11 @@ use hopyard::model::{Axes, Feature, Peer};
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, schema};
+use crate::support::{beside, schema};
 
 #[test]
 fn a_run_ends_with_one_that_can_be_asked_again() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let out = room.name("run");
     let measure = [

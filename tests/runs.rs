@@ -177,7 +177,7 @@ fn contract(report: &Value) {
 
 #[test]
 fn every_load_has_its_figures() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let loads = "tcp_stream,tcp_maerts,tcp_rr,tcp_crr,udp_stream,udp_flood,udp_paced,udp_rr";
     let said = start(
@@ -239,7 +239,7 @@ fn every_load_has_its_figures() {
 
 #[test]
 fn the_same_seed_gives_the_same_order_of_cells() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let file = room.file(
         "mine.toml",
@@ -296,7 +296,7 @@ fn a_seed_nobody_chose_is_recorded_and_differs() {
 
 #[test]
 fn the_time_limit_ends_a_run_with_what_it_has() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let said = start(
         &room,

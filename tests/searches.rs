@@ -73,7 +73,7 @@ fn what_the_sender_cannot_send_is_lost() {
 
 #[test]
 fn a_run_searches_and_reports() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let dir = room.at("run");
     let dir = dir.to_str().unwrap();

@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use super::{need_root, tell};
 
-/// Tests that bear each other run two at a time: more would make each other late on two CPUs.
-const BESIDE: usize = 2;
+/// Tests that bear each other run three at a time: they wait most of their time, and more would make each other late on
+/// two CPUs.
+const BESIDE: usize = 3;
 /// A test that has the machine for longer is told by name, for whoever wants the tests faster.
 const LONG: Duration = Duration::from_secs(10);
 
 struct Machine {
     alone: bool,
     beside: usize,
-    /// Those that wait go before those that want it alone, so that two of them run where there are two.
+    /// Those that wait go before those that want it alone, so that several of them run where there are several.
     waiting_beside: usize,
 }
 
