@@ -2,7 +2,7 @@
 
 use super::{Connection, Layout, Load, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit};
 use crate::load::loops::Transactions;
-use crate::report::quantity::{
+use crate::model::quantity::{
     BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
     TRANSACTIONS,
 };

@@ -2,7 +2,7 @@
 
 use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
 use crate::load::loops::Streams;
-use crate::report::quantity::{
+use crate::model::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, EFFICIENCY, GOODPUT,
     RETRANSMITS,
 };

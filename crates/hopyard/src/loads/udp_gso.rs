@@ -20,11 +20,11 @@ use crate::load::loops::stream::{receive, transmit};
 use crate::load::loops::{Loops, Run, Work};
 use crate::load::protocol::Tallied;
 use crate::load::spec::{LoadSpec, MAX_DATAGRAM};
-use crate::model::{Axes, Family};
-use crate::report::quantity::{
+use crate::model::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
     LOST, PACKETS,
 };
+use crate::model::{Axes, Family};
 
 pub(super) static LOAD: Load = Load {
     name: "udp_gso",

@@ -2,7 +2,7 @@
 
 use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
 use crate::load::loops::Numbered;
-use crate::report::quantity::{
+use crate::model::quantity::{
     CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_PACKET, GAP_SD, LATENCY_MAX, LATENCY_P50, LATENCY_P99,
     LATENCY_P999, LOST, PACKETS, PDV, PDV_P99, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED,
     RUN_LENGTH,

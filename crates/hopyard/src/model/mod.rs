@@ -19,6 +19,7 @@ mod observation;
 mod offloads;
 mod profile;
 mod published;
+pub mod quantity;
 mod recommendation;
 mod result;
 mod sample;

@@ -4,40 +4,13 @@
 
 use super::number::{ABSENT, rough, rounded, significant};
 
-pub(crate) const GOODPUT: &str = "goodput_bps";
-pub(crate) const THROUGHPUT: &str = "throughput_packets_per_s";
-pub(crate) const THROUGHPUT_BITS: &str = "throughput_bps";
-pub(crate) const THROUGHPUT_LOWER: &str = "throughput_lower_packets_per_s";
-pub(crate) const THROUGHPUT_UPPER: &str = "throughput_upper_packets_per_s";
-pub(crate) const TRIALS: &str = "search_trials";
-pub(crate) const SENT: &str = "sent_bps";
-pub(crate) const SEND_ERRORS: &str = "send_errors_per_s";
-pub(crate) const PACKETS: &str = "packets_per_s";
-pub(crate) const TRANSACTIONS: &str = "transactions_per_s";
-pub(crate) const CPU_PER_BYTE: &str = "cpu_ns_per_byte";
-pub(crate) const CPU_PER_PACKET: &str = "cpu_ns_per_packet";
-pub(crate) const CPU_PER_TRANSACTION: &str = "cpu_ns_per_transaction";
-pub(crate) const BUSY_CORES: &str = "busy_cores";
-pub(crate) const EFFICIENCY: &str = "efficiency_bps_per_core";
-pub(crate) const NORMALIZED: &str = "normalized_bps_per_cpu_percent";
-pub(crate) const LATENCY_P50: &str = "latency_p50_ns";
-pub(crate) const LATENCY_P99: &str = "latency_p99_ns";
-pub(crate) const LATENCY_P999: &str = "latency_p999_ns";
-pub(crate) const LATENCY_MAX: &str = "latency_max_ns";
-pub(crate) const PDV: &str = "jitter_pdv_ns";
-pub(crate) const PDV_P99: &str = "jitter_pdv_p99_ns";
-pub(crate) const GAP_SD: &str = "interarrival_sd_ns";
-pub(crate) const CLIENT_CPU: &str = "client_cpu_busy_ratio";
-pub(crate) const CLIENT_SWITCHES: &str = "client_context_switches_per_s";
-pub(crate) const RUN_LENGTH: &str = "run_length_p50_packets";
-pub(crate) const REORDERED: &str = "reordered_ratio";
-pub(crate) const RECEIVER_DROPPED: &str = "receiver_dropped_ratio";
-pub(crate) const RECEIVER_BUSY: &str = "receiver_busy_ratio";
-pub(crate) const LOST: &str = "lost_ratio";
-pub(crate) const BYTES_PER_SKB: &str = "bytes_per_skb";
-pub(crate) const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
-pub(crate) const GUEST_STEAL: &str = "guest_steal_ratio";
-pub(crate) const RETRANSMITS: &str = "retransmits";
+pub(crate) use crate::model::quantity::{
+    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CPU_PER_BYTE, CPU_PER_PACKET, CPU_PER_TRANSACTION,
+    EFFICIENCY, GAP_SD, GOODPUT, GUEST_STEAL, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999,
+    LOST, NORMALIZED, PACKETS, PDV, PDV_P99, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED,
+    REORDERED, RETRANSMITS, RUN_LENGTH, SEND_ERRORS, SENT, THROUGHPUT, THROUGHPUT_BITS,
+    THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRANSACTIONS, TRIALS,
+};
 
 pub(super) use crate::assess::{cost as cpu_cost, main_figure};
 

@@ -1,0 +1,70 @@
+//! Names of quantities: what figures are called in documents, in claims and by the loads. The unit is the suffix.
+
+/// Payload that arrived, bit/s.
+pub const GOODPUT: &str = "goodput_bps";
+/// The rate that a search found, datagrams/s.
+pub const THROUGHPUT: &str = "throughput_packets_per_s";
+/// The same, bit/s of payload.
+pub const THROUGHPUT_BITS: &str = "throughput_bps";
+/// Highest rate that a search found to hold its goal, datagrams/s.
+pub const THROUGHPUT_LOWER: &str = "throughput_lower_packets_per_s";
+/// Lowest rate that a search found to miss its goal, datagrams/s.
+pub const THROUGHPUT_UPPER: &str = "throughput_upper_packets_per_s";
+/// Trials that a search made.
+pub const TRIALS: &str = "search_trials";
+/// Payload that the sender handed to its kernel, bit/s.
+pub const SENT: &str = "sent_bps";
+/// Send calls that the kernel refused.
+pub const SEND_ERRORS: &str = "send_errors_per_s";
+/// Datagrams that arrived.
+pub const PACKETS: &str = "packets_per_s";
+/// Transactions that were completed.
+pub const TRANSACTIONS: &str = "transactions_per_s";
+/// CPU time beyond that of the idle machine, for each byte that arrived.
+pub const CPU_PER_BYTE: &str = "cpu_ns_per_byte";
+/// CPU time beyond that of the idle machine, for each datagram that arrived.
+pub const CPU_PER_PACKET: &str = "cpu_ns_per_packet";
+/// CPU time beyond that of the idle machine, for each transaction.
+pub const CPU_PER_TRANSACTION: &str = "cpu_ns_per_transaction";
+/// CPUs that the load keeps busy.
+pub const BUSY_CORES: &str = "busy_cores";
+/// Goodput for each CPU that is kept busy.
+pub const EFFICIENCY: &str = "efficiency_bps_per_core";
+/// Goodput for each percent of a CPU.
+pub const NORMALIZED: &str = "normalized_bps_per_cpu_percent";
+/// Median of the times.
+pub const LATENCY_P50: &str = "latency_p50_ns";
+/// 99 % of the times are no longer.
+pub const LATENCY_P99: &str = "latency_p99_ns";
+/// 99.9 % of the times are no longer.
+pub const LATENCY_P999: &str = "latency_p999_ns";
+/// The longest of the times.
+pub const LATENCY_MAX: &str = "latency_max_ns";
+/// Packet delay variation (RFC 5481) at p99.9.
+pub const PDV: &str = "jitter_pdv_ns";
+/// Packet delay variation (RFC 5481) at p99.
+pub const PDV_P99: &str = "jitter_pdv_p99_ns";
+/// Standard deviation of the times between arrivals.
+pub const GAP_SD: &str = "interarrival_sd_ns";
+/// Share of the client's CPUs that is busy.
+pub const CLIENT_CPU: &str = "client_cpu_busy_ratio";
+/// Context switches of the client's threads.
+pub const CLIENT_SWITCHES: &str = "client_context_switches_per_s";
+/// Median number of datagrams of one flow that arrive with none of another between them.
+pub const RUN_LENGTH: &str = "run_length_p50_packets";
+/// Share of datagrams that arrive after one with a later number (RFC 4737).
+pub const REORDERED: &str = "reordered_ratio";
+/// Share of datagrams that the receiving socket had no room for.
+pub const RECEIVER_DROPPED: &str = "receiver_dropped_ratio";
+/// Share of the window that the receiving threads spent on a CPU.
+pub const RECEIVER_BUSY: &str = "receiver_busy_ratio";
+/// Share of datagrams that did not arrive.
+pub const LOST: &str = "lost_ratio";
+/// Mean size of what devices of the path pass on at once.
+pub const BYTES_PER_SKB: &str = "bytes_per_skb";
+/// How often a flow's packets came in by another queue of the tap.
+pub const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
+/// Share of the time that guests' CPUs waited for a CPU of this machine.
+pub const GUEST_STEAL: &str = "guest_steal_ratio";
+/// TCP segments that were sent again in a window.
+pub const RETRANSMITS: &str = "retransmits";
