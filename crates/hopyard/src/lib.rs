@@ -11,7 +11,6 @@ pub mod cli;
 pub mod guest;
 pub mod lab;
 pub mod load;
-mod loads;
 pub mod measure;
 pub mod meter;
 pub mod model;
@@ -26,6 +25,8 @@ pub mod stats;
 pub mod store;
 pub mod tapswitch;
 pub mod units;
+
+pub(crate) use model::loads;
 
 /// Says something on stderr that is neither a result nor the end of the program, harmless wherever it is from.
 pub fn note(message: std::fmt::Arguments<'_>) {

@@ -94,7 +94,7 @@ pub(super) fn flow_threads<L>(
     cpus: &[usize],
 ) -> Vec<(Option<usize>, Vec<L>)> {
     let is_plain = spec.pace_bps.is_none() && spec.stagger_ns == 0;
-    let in_turns = spec.kind.info().loops.share_threads() && is_plain;
+    let in_turns = loops::loops_of(spec.kind).share_threads() && is_plain;
     let mut flow_threads: Vec<(Option<usize>, Vec<L>)> = Vec::new();
     for (index, flow) in flows.into_iter().enumerate() {
         let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
@@ -198,7 +198,7 @@ impl FlowThread {
                 close_ns: timetable.close_ns,
             },
         });
-        let run = self.spec.kind.info().loops.prepare(Work {
+        let run = loops::loops_of(self.spec.kind).prepare(Work {
             spec: &self.spec,
             settings: &self.settings,
             timetable,

@@ -10,6 +10,7 @@ use hopyard_net::datagrams;
 use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::loops::loops_of;
 use super::spec::LoadSpec;
 use crate::model::LoadKind;
 
@@ -72,7 +73,7 @@ impl Settings {
         if let Some(congestion) = &self.congestion {
             set_congestion(&socket, congestion)?;
         }
-        self.kind.info().loops.set(&socket, self.message_size)?;
+        loops_of(self.kind).set(&socket, self.message_size)?;
         Ok(socket)
     }
 

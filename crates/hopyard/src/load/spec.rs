@@ -164,7 +164,7 @@ impl LoadSpec {
         if self.flows == 0 || self.flows > MOST_FLOWS {
             return Err(format!("{} flows: between 1 and {MOST_FLOWS}", self.flows));
         }
-        self.kind.info().loops.check(self)
+        super::loops::loops_of(self.kind).check(self)
     }
 }
 
@@ -200,6 +200,14 @@ mod tests {
         axes.flows = flows;
         axes.pace_bps = Some(Rate(Some(pace_bps)));
         LoadSpec::new(LoadKind::TcpStream, &axes)
+    }
+
+    #[test]
+    fn every_load_can_be_made_with_the_default_axes() {
+        for load in LoadKind::ALL {
+            let axes = Axes::default().for_cell(load, Peer::Local, &[]);
+            assert_eq!(LoadSpec::new(load, &axes).check(), Ok(()), "{load}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::time::TimeSpec;
 
 use super::lines;
+use super::loops::loops_of;
 use super::protocol::{Reply, Request, Tallied, VERSION};
 use super::session::Session;
 use super::spec::LoadSpec;
@@ -157,5 +158,5 @@ fn ceiling(spec: &LoadSpec, span: Duration, cpu: Option<usize>) -> Result<Tallie
     if let Some(cpu) = cpu {
         cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
     }
-    spec.kind.info().loops.ceiling(spec, span)
+    loops_of(spec.kind).ceiling(spec, span)
 }

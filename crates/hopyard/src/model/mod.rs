@@ -15,6 +15,7 @@ mod diff;
 mod environment;
 mod guest;
 mod latency;
+pub(crate) mod loads;
 mod observation;
 mod offloads;
 mod profile;
@@ -32,7 +33,6 @@ mod tcp;
 mod text;
 mod turn;
 
-pub use crate::loads::LoadKind;
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
     AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Decides, Distribution, Family, Hook,
@@ -56,6 +56,7 @@ pub use diff::{
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
 pub use latency::LatencyReport;
+pub use loads::LoadKind;
 pub use observation::Observation;
 pub use offloads::{
     FixedOffload, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding,

@@ -41,7 +41,7 @@ fn rate(tallied: &Tallied) -> f64 {
 }
 
 /// Runs a loop against nothing for a span.
-pub(crate) fn timed(
+pub(super) fn timed(
     span: Duration,
     run: impl FnOnce(&Nothing, Context<'_>) -> Result<(), String>,
 ) -> Result<Tallied, String> {

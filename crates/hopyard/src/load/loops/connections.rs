@@ -10,7 +10,7 @@ use crate::load::protocol::Tallied;
 use crate::load::spec::LoadSpec;
 
 /// Connect, request, response, close.
-pub(crate) struct Connections;
+pub(super) struct Connections;
 
 impl Loops for Connections {
     fn check(&self, _: &LoadSpec) -> Result<(), String> {

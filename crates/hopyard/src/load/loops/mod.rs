@@ -1,9 +1,10 @@
-//! What the two ends of a load do with their sockets. The descriptor of a load names its [`Loops`] (`crate::loads`).
+//! What the two ends of a load do with their sockets: a file for each kind of loops that a load's descriptor names.
 
-pub(crate) mod ceiling;
+mod ceiling;
 mod connections;
 mod numbered;
-pub(crate) mod stream;
+mod segments;
+mod stream;
 mod transactions;
 
 use std::io;
@@ -16,11 +17,19 @@ use super::flow_thread::{Origin, Outcome};
 use super::protocol::{Tallied, Timetable};
 use super::socket::Settings;
 use super::spec::LoadSpec;
+use crate::model::LoadKind;
+use crate::model::loads::LoopKind;
 
-pub(crate) use connections::Connections;
-pub(crate) use numbered::Numbered;
-pub(crate) use stream::Streams;
-pub(crate) use transactions::Transactions;
+/// The loops of a load.
+pub(crate) fn loops_of(load: LoadKind) -> &'static dyn Loops {
+    match load.info().loops {
+        LoopKind::Streams => &stream::Streams,
+        LoopKind::Segments => &segments::Segments,
+        LoopKind::Numbered => &numbered::Numbered,
+        LoopKind::Transactions => &transactions::Transactions,
+        LoopKind::Connections => &connections::Connections,
+    }
+}
 
 /// What the ends of a load do.
 pub(crate) trait Loops: Sync {

@@ -14,7 +14,7 @@ use crate::load::protocol::Tallied;
 use crate::load::spec::LoadSpec;
 
 /// As fast as the senders can, or at given instants.
-pub(crate) struct Numbered;
+pub(super) struct Numbered;
 
 impl Loops for Numbered {
     fn check(&self, spec: &LoadSpec) -> Result<(), String> {

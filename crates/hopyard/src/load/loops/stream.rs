@@ -13,7 +13,7 @@ use crate::load::protocol::Tallied;
 use crate::load::spec::LoadSpec;
 
 /// A TCP stream, or datagrams, a message for each call.
-pub(crate) struct Streams;
+pub(super) struct Streams;
 
 impl Loops for Streams {
     fn check(&self, _: &LoadSpec) -> Result<(), String> {
@@ -54,7 +54,7 @@ fn receive_size(spec: &LoadSpec) -> usize {
 }
 
 /// Sends the message again and again: each flow at its pace if it has one, several in turns.
-pub(crate) fn transmit<'a>(work: &Work<'a>, mut message: Message) -> Result<Run<'a>, String> {
+pub(super) fn transmit<'a>(work: &Work<'a>, mut message: Message) -> Result<Run<'a>, String> {
     let flows = ready(work)?;
     let schedule = Schedule::new(work.spec, work.start_ns, 0);
     Ok(Box::new(move || {
@@ -70,7 +70,7 @@ pub(crate) fn transmit<'a>(work: &Work<'a>, mut message: Message) -> Result<Run<
 }
 
 /// Takes what comes, of several flows in turns; `by` says how it is taken from a socket.
-pub(crate) fn receive<'a, I: Io + AsFd + 'a>(
+pub(super) fn receive<'a, I: Io + AsFd + 'a>(
     work: &Work<'a>,
     mut buffer: Vec<u8>,
     by: impl Fn(&'a Socket) -> I,

@@ -10,7 +10,7 @@ use crate::load::protocol::Tallied;
 use crate::load::spec::LoadSpec;
 
 /// Transactions over TCP or UDP.
-pub(crate) struct Transactions;
+pub(super) struct Transactions;
 
 impl Loops for Transactions {
     fn check(&self, _: &LoadSpec) -> Result<(), String> {

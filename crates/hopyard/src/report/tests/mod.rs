@@ -6,6 +6,7 @@ mod datagrams;
 mod doubts;
 mod hostile;
 mod html;
+mod loads;
 mod names;
 mod people;
 mod profiles;

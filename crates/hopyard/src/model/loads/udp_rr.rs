@@ -1,23 +1,23 @@
-//! A TCP connection for each transaction: netperf's TCP_CRR.
+//! Transactions over UDP: netperf's UDP_RR.
 
-use super::{Connection, Layout, Load, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit};
-use crate::load::loops::Connections;
+use super::{
+    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
 use crate::model::quantity::{
     BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
     TRANSACTIONS,
 };
 
 pub(super) static LOAD: Load = Load {
-    name: "tcp_crr",
-    summary: "connect, request, response, close over TCP",
-    protocol: Protocol::Tcp,
-    shape: Shape::Transactions(Connection::PerTransaction),
+    name: "udp_rr",
+    summary: "request/response over UDP",
+    protocol: Protocol::Udp,
+    shape: Shape::Transactions(Connection::Standing),
     unit: Unit::Transaction,
     pauses: true,
     passing: Passing::Exchanges {
-        // SYN, FIN and their acknowledgements.
-        least: 2.0,
-        most_beside_data: 8.0,
+        least: 1.0,
+        most_beside_data: 2.0,
     },
     fits: |_| Ok(()),
     timed: Some("transactions"),
@@ -37,8 +37,8 @@ pub(super) static LOAD: Load = Load {
         ],
     },
     netperf: Netperf {
-        test: "TCP Connect/Request/Response TEST",
+        test: "UDP REQUEST/RESPONSE TEST",
         layout: Layout::Transactions { gap: "   " },
     },
-    loops: &Connections,
+    loops: LoopKind::Transactions,
 };

@@ -1,7 +1,8 @@
 //! Numbered datagrams from many senders side by side (docs/datagrams.md).
 
-use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
-use crate::load::loops::Numbered;
+use super::{
+    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
 use crate::model::quantity::{
     CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_PACKET, GAP_SD, GOODPUT, LOST, PACKETS, PDV, PDV_P99,
     RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RUN_LENGTH,
@@ -44,5 +45,5 @@ pub(super) static LOAD: Load = Load {
         test: "UDP UNIDIRECTIONAL SEND TEST",
         layout: Layout::Datagrams,
     },
-    loops: &Numbered,
+    loops: LoopKind::Numbered,
 };

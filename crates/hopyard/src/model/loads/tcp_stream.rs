@@ -1,18 +1,19 @@
-//! Bulk TCP from the server to the client: netperf's TCP_MAERTS.
+//! Bulk TCP from the client to the server: netperf's TCP_STREAM.
 
-use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
-use crate::load::loops::Streams;
+use super::{
+    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
 use crate::model::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, EFFICIENCY, GOODPUT,
     RETRANSMITS,
 };
 
 pub(super) static LOAD: Load = Load {
-    name: "tcp_maerts",
-    summary: "bulk TCP, server to client",
+    name: "tcp_stream",
+    summary: "bulk TCP, client to server",
     protocol: Protocol::Tcp,
     shape: Shape::Stream {
-        sender: End::Server,
+        sender: End::Client,
         // As netperf.
         message_bytes: 16 * 1024,
         pace: Pace::Optional,
@@ -33,8 +34,8 @@ pub(super) static LOAD: Load = Load {
         curves: &[GOODPUT, CLIENT_CPU, CPU_PER_BYTE, CLIENT_SWITCHES],
     },
     netperf: Netperf {
-        test: "TCP MAERTS TEST",
-        layout: Layout::Maerts,
+        test: "TCP STREAM TEST",
+        layout: Layout::Stream,
     },
-    loops: &Streams,
+    loops: LoopKind::Streams,
 };

@@ -20,7 +20,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::descriptor::{
-    Connection, End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+    Connection, End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape,
+    Shown, Unit,
 };
 use crate::model::{UnknownName, named};
 

@@ -1,22 +1,24 @@
-//! Transactions over a standing TCP connection: netperf's TCP_RR.
+//! A TCP connection for each transaction: netperf's TCP_CRR.
 
-use super::{Connection, Layout, Load, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit};
-use crate::load::loops::Transactions;
+use super::{
+    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
 use crate::model::quantity::{
     BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
     TRANSACTIONS,
 };
 
 pub(super) static LOAD: Load = Load {
-    name: "tcp_rr",
-    summary: "request/response over a standing TCP connection",
+    name: "tcp_crr",
+    summary: "connect, request, response, close over TCP",
     protocol: Protocol::Tcp,
-    shape: Shape::Transactions(Connection::Standing),
+    shape: Shape::Transactions(Connection::PerTransaction),
     unit: Unit::Transaction,
     pauses: true,
     passing: Passing::Exchanges {
-        least: 1.0,
-        most_beside_data: 2.0,
+        // SYN, FIN and their acknowledgements.
+        least: 2.0,
+        most_beside_data: 8.0,
     },
     fits: |_| Ok(()),
     timed: Some("transactions"),
@@ -36,9 +38,8 @@ pub(super) static LOAD: Load = Load {
         ],
     },
     netperf: Netperf {
-        test: "TCP REQUEST/RESPONSE TEST",
-        // netperf itself sets TCP_RR one blank apart from its sisters.
-        layout: Layout::Transactions { gap: "  " },
+        test: "TCP Connect/Request/Response TEST",
+        layout: Layout::Transactions { gap: "   " },
     },
-    loops: &Transactions,
+    loops: LoopKind::Connections,
 };

@@ -1,16 +1,17 @@
-//! Transactions over UDP: netperf's UDP_RR.
+//! Transactions over a standing TCP connection: netperf's TCP_RR.
 
-use super::{Connection, Layout, Load, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit};
-use crate::load::loops::Transactions;
+use super::{
+    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
 use crate::model::quantity::{
     BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
     TRANSACTIONS,
 };
 
 pub(super) static LOAD: Load = Load {
-    name: "udp_rr",
-    summary: "request/response over UDP",
-    protocol: Protocol::Udp,
+    name: "tcp_rr",
+    summary: "request/response over a standing TCP connection",
+    protocol: Protocol::Tcp,
     shape: Shape::Transactions(Connection::Standing),
     unit: Unit::Transaction,
     pauses: true,
@@ -36,8 +37,9 @@ pub(super) static LOAD: Load = Load {
         ],
     },
     netperf: Netperf {
-        test: "UDP REQUEST/RESPONSE TEST",
-        layout: Layout::Transactions { gap: "   " },
+        test: "TCP REQUEST/RESPONSE TEST",
+        // netperf itself sets TCP_RR one blank apart from its sisters.
+        layout: Layout::Transactions { gap: "  " },
     },
-    loops: &Transactions,
+    loops: LoopKind::Transactions,
 };

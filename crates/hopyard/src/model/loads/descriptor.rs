@@ -1,6 +1,5 @@
 //! What is asked about a load.
 
-use crate::load::loops::Loops;
 use crate::model::{Axes, Counted};
 
 /// One load: everything that the stages ask about it.
@@ -34,8 +33,8 @@ pub(crate) struct Load {
     pub(crate) shown: Shown,
     /// How it reads in netperf's layout.
     pub(crate) netperf: Netperf,
-    /// What its two ends do.
-    pub(crate) loops: &'static dyn Loops,
+    /// What its two ends do with their sockets.
+    pub(crate) loops: LoopKind,
 }
 
 /// Quantities of a load that reports show, in their order. Those that were not measured are left out.
@@ -166,6 +165,21 @@ pub(crate) enum Connection {
     Standing,
     /// For one transaction. Each leaves a socket in TIME_WAIT behind.
     PerTransaction,
+}
+
+/// What the two ends of a load do with their sockets. The worker has a file for each (`load/loops`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoopKind {
+    /// A call sends one message of a stream, or one datagram.
+    Streams,
+    /// A call sends several datagrams, which the kernel cuts and joins (`UDP_SEGMENT`, `UDP_GRO`).
+    Segments,
+    /// Datagrams with number and time, many flows to one receiver.
+    Numbered,
+    /// Request and response over a standing connection, or in datagrams.
+    Transactions,
+    /// A connection for each request and response.
+    Connections,
 }
 
 /// A unit of work.

@@ -1,7 +1,8 @@
 //! Datagrams as fast as the client can send them: netperf's UDP_STREAM.
 
-use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
-use crate::load::loops::Streams;
+use super::{
+    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
 use crate::model::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
     LOST, PACKETS,
@@ -36,5 +37,5 @@ pub(super) static LOAD: Load = Load {
         test: "UDP UNIDIRECTIONAL SEND TEST",
         layout: Layout::Datagrams,
     },
-    loops: &Streams,
+    loops: LoopKind::Streams,
 };

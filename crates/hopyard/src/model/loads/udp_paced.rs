@@ -1,7 +1,8 @@
 //! Numbered datagrams at given instants (docs/datagrams.md).
 
-use super::{End, Layout, Load, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit};
-use crate::load::loops::Numbered;
+use super::{
+    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
 use crate::model::quantity::{
     CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_PACKET, GAP_SD, LATENCY_MAX, LATENCY_P50, LATENCY_P99,
     LATENCY_P999, LOST, PACKETS, PDV, PDV_P99, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED,
@@ -48,5 +49,5 @@ pub(super) static LOAD: Load = Load {
         test: "UDP UNIDIRECTIONAL SEND TEST",
         layout: Layout::Datagrams,
     },
-    loops: &Numbered,
+    loops: LoopKind::Numbered,
 };
