@@ -4,6 +4,7 @@
 //! process that holds them, however it ends; what could outlive it (a control group, a kept lab) carries
 //! the lab's id and is found by [`clean`].
 
+mod axes;
 mod bridging;
 mod builder;
 pub mod clean;

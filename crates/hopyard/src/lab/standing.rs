@@ -2,13 +2,14 @@
 
 use hopyard_net::Cgroup;
 
+use super::axes::ON_LAB;
 use super::daemon::{self, Service};
 use super::guests::Guest;
 use super::ovs::Ovs;
 use super::paths::Path;
 use super::topology::{Space, Topology};
 use super::{Builder, Error, LabId, Result, offloads, switching};
-use crate::model::{AXES, Axes, Datapath, OffloadState, Peer};
+use crate::model::{Axes, Datapath, OffloadState, Peer};
 
 /// A path as it stands, ready to be used. Dropping it takes it down.
 #[derive(Debug)]
@@ -45,8 +46,8 @@ impl Lab {
         let topology = path
             .build(&mut builder, peer)
             .map_err(|e| unsupported(path, e))?;
-        for axis in AXES {
-            (axis.apply)(&mut builder).map_err(|e| unsupported(path, e))?;
+        for axis in ON_LAB {
+            axis.apply(&mut builder).map_err(|e| unsupported(path, e))?;
         }
         builder.settle()?;
         let offloads = offloads::apply(&builder, path.name())?;

@@ -1,6 +1,6 @@
 //! The words of the product as plain data: what the stages hand to each other and the store keeps.
 //!
-//! Nothing here measures, computes or prints. The one thing that acts is an axis, whose file says what it does to a lab.
+//! Nothing here measures, computes or prints.
 
 mod arrivals;
 mod axes;

@@ -22,8 +22,9 @@ use std::time::Duration;
 
 pub use need::{Carried, Need};
 
+use super::axes::ON_LAB;
 use super::{Builder, Error, Result, Topology};
-use crate::model::{AXES, Attach, Axes, Feature, Peer, UnknownName};
+use crate::model::{Attach, Axes, Feature, Peer, UnknownName};
 
 /// One way to connect an endpoint.
 pub trait Path: Sync {
@@ -131,9 +132,9 @@ impl dyn Path {
     /// As [`Path::available`](Self::available).
     pub fn available_with(&self, axes: &Axes) -> Result<()> {
         self.probe(self.needs_for(axes))?;
-        for axis in AXES {
-            self.probe((axis.needs)(axes))?;
-            (axis.check)(axes)?;
+        for axis in ON_LAB {
+            self.probe(axis.needs(axes))?;
+            axis.check(axes)?;
         }
         Ok(())
     }

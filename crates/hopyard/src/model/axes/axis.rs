@@ -3,8 +3,6 @@
 use std::fmt;
 
 use super::Axes;
-use crate::lab::paths::Need;
-use crate::lab::{self, Builder};
 use crate::model::{LoadKind, Peer, UnknownName};
 use crate::units::{self, NotAQuantity};
 
@@ -83,22 +81,6 @@ pub(super) trait Descriptor {
     fn fits(_: LoadKind, _: Peer) -> bool {
         true
     }
-
-    /// What this host must have for these axes, beside what the path needs.
-    fn needs(_: &Axes) -> &'static [Need] {
-        &[]
-    }
-
-    /// Can this host do it?
-    fn check(_: &Axes) -> lab::Result<()> {
-        Ok(())
-    }
-
-    /// Does to a lab what [`Builder::axes`] say, once its path is built and every device is there. For an axis that the
-    /// path or the worker does not see to.
-    fn apply(_: &mut Builder) -> lab::Result<()> {
-        Ok(())
-    }
 }
 
 /// One axis, as everybody else sees it: its [`Descriptor`] and its field of [`Axes`].
@@ -128,12 +110,6 @@ pub struct Axis {
     pub decides: Decides,
     /// Does it count something? Cells that differ in nothing else make a curve.
     pub counts: bool,
-    /// What this host must have for these axes.
-    pub(crate) needs: fn(&Axes) -> &'static [Need],
-    /// Can this host do it?
-    pub(crate) check: fn(&Axes) -> lab::Result<()>,
-    /// Does it to a lab.
-    pub(crate) apply: fn(&mut Builder) -> lab::Result<()>,
 }
 
 impl Axis {

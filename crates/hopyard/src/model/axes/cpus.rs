@@ -3,13 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hopyard_net::{Cgroup, cpu};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Axes;
 use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
-use crate::lab::{Error, Result as LabResult};
 use crate::units::{self, NotAQuantity};
 
 /// Where the two ends run.
@@ -110,18 +107,6 @@ impl Descriptor for ClientCpus {
     fn print(value: &Self::Value) -> Option<String> {
         shown(value)
     }
-
-    fn check(axes: &Axes) -> LabResult<()> {
-        let Some(wanted) = &axes.client_cpus else {
-            return Ok(());
-        };
-        let allowed = Cpus(cpu::current_affinity()?);
-        if wanted.0.iter().all(|cpu| allowed.0.contains(cpu)) {
-            return Ok(());
-        }
-        let wanted = wanted.clone();
-        Err(Error::NoSuchCpu { wanted, allowed })
-    }
 }
 
 /// How the kernel schedules the client's flows.
@@ -142,15 +127,5 @@ impl Descriptor for SchedulerAxis {
 
     fn print(value: &Self::Value) -> Option<String> {
         shown(value)
-    }
-
-    fn check(axes: &Axes) -> LabResult<()> {
-        if axes.scheduler != Some(Scheduler::Groups) {
-            return Ok(());
-        }
-        if axes.containers.is_none() {
-            return Err(Error::OneProcess);
-        }
-        Ok(Cgroup::check_cpu_shares()?)
     }
 }

@@ -1,12 +1,6 @@
 //! What the hub has besides: idle ports, and rules.
 
-use hopyard_net::apply_ruleset;
-
-use super::Axes;
 use super::axis::{AxisError, Decides, Descriptor, bounded, shown};
-use super::ip::Family;
-use crate::lab::paths::Need;
-use crate::lab::{Builder, Result as LabResult, role};
 
 /// Devices attached to the hub's switch.
 pub(super) struct Ports;
@@ -52,29 +46,5 @@ impl Descriptor for Rules {
 
     fn print(value: &Self::Value) -> Option<String> {
         shown(value)
-    }
-
-    fn needs(axes: &Axes) -> &'static [Need] {
-        match axes.rules {
-            Some(1..) => &[Need::FILTER],
-            Some(0) | None => &[],
-        }
-    }
-
-    /// Their addresses are for documentation (RFC 5737, RFC 3849).
-    fn apply(lab: &mut Builder) -> LabResult<()> {
-        let rules = lab.axes().rules.unwrap_or(0);
-        if rules == 0 {
-            return Ok(());
-        }
-        let rule = match lab.axes().family {
-            Family::V4 => "ip saddr 192.0.2.1 drop\n",
-            Family::V6 => "ip6 saddr 2001:db8::1 drop\n",
-        };
-        let rules = rule.repeat(rules as usize);
-        let ruleset = format!(
-            "table inet lab {{ chain forward {{ type filter hook forward priority filter; policy accept;\n{rules}}}\n}}\n"
-        );
-        Ok(apply_ruleset(lab.space(role::HUB)?.ns(), &ruleset)?)
     }
 }

@@ -1,7 +1,7 @@
 //! The axes: everything that can be swept, as one registry.
 //!
 //! A new axis is a [`Descriptor`](axis::Descriptor) in a file here and an entry in `registry.rs`: the command line,
-//! plans, `list axes`, labs, the store and every report walk the registry. See `docs/adding-an-axis.md`.
+//! plans, `list axes`, the store and every report walk the registry. See `docs/adding-an-axis.md`.
 
 mod axis;
 mod chain;

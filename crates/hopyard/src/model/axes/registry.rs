@@ -58,9 +58,6 @@ macro_rules! axes {
                 of_path: <$axis>::OF_PATH,
                 decides: <$axis>::DECIDES,
                 counts: <$axis>::COUNTS,
-                needs: <$axis>::needs,
-                check: <$axis>::check,
-                apply: <$axis>::apply,
             },)+
         ];
     };
