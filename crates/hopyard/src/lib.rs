@@ -21,11 +21,11 @@ pub mod report;
 pub mod run;
 pub mod settings;
 pub mod signals;
-pub mod stats;
 pub mod store;
 pub mod tapswitch;
 pub mod units;
 
+pub use hopyard_stats as stats;
 pub(crate) use model::loads;
 
 /// Says something on stderr that is neither a result nor the end of the program, harmless wherever it is from.

@@ -31,7 +31,7 @@ pub fn jackknife(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Samples, mean, mean_interval};
+    use crate::{Samples, mean, mean_interval};
 
     fn without(x: &[f64], out: Option<usize>) -> Vec<f64> {
         let kept = x.iter().enumerate().filter(|(i, _)| Some(*i) != out);

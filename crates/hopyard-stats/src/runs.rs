@@ -158,7 +158,7 @@ fn shows(scatter_log: f64, runs: u32, difference: f64, confidence: f64) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Samples, log_mean_interval, standard_normal};
+    use crate::{Samples, log_mean_interval, standard_normal};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 

@@ -30,8 +30,8 @@ pub fn compare_unpaired(a: &[f64], b: &[f64], confidence: f64) -> Option<Compari
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::synthetic::Synthetic;
-    use crate::stats::{Verdict, judge};
+    use crate::synthetic::Synthetic;
+    use crate::{Verdict, judge};
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
@@ -75,7 +75,7 @@ mod tests {
                         .iter()
                         .map(|c| c.p)
                         .collect();
-                    crate::stats::benjamini_hochberg(&p, 0.05).contains(&true)
+                    crate::benjamini_hochberg(&p, 0.05).contains(&true)
                 })
                 .count();
             assert!(

@@ -72,7 +72,7 @@ fn is_covered(kind: Synthetic, x: Vec<f64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{bootstrap_mean, ratio_of_sums, unpaired_ratio};
+    use crate::{bootstrap_mean, ratio_of_sums, unpaired_ratio};
 
     #[test]
     fn independent_samples_are_covered() {

@@ -50,7 +50,7 @@ pub fn reached(curve: &Curve, limit: f64, confidence: f64, seed: u64) -> Reached
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::synthetic::normal;
+    use crate::synthetic::normal;
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;

@@ -71,7 +71,7 @@ pub fn settles(series: &[f64], share: f64) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::synthetic::{Synthetic, normal};
+    use crate::synthetic::{Synthetic, normal};
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;

@@ -210,7 +210,7 @@ fn chance(curve: &Curve, bases: &[Basis], mean: &[f64], seen: f64, seed: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::synthetic::normal;
+    use crate::synthetic::normal;
     use proptest::prelude::*;
 
     const X: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 32.0];

@@ -63,7 +63,7 @@ pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{geometric_mean, lag1_autocorrelation, mean, sd};
+    use crate::{geometric_mean, lag1_autocorrelation, mean, sd};
     use rand::SeedableRng;
 
     #[test]

@@ -45,7 +45,7 @@ pub fn largest_step(curve: &Curve, confidence: f64, least: impl Fn(usize) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::synthetic::normal;
+    use crate::synthetic::normal;
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;

@@ -1,6 +1,6 @@
 //! Statistics: pure functions on slices.
 //!
-//! No figure leaves this module without its interval, and no NaN leaves it at all: what cannot be
+//! No figure leaves this crate without its interval, and no NaN leaves it at all: what cannot be
 //! answered is `None`. Each function names the paper or book its method is from, and its tests
 //! repeat that source's own example where there is one.
 //!

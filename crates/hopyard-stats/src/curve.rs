@@ -147,7 +147,7 @@ pub(super) fn percentiles(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::synthetic::normal;
+    use crate::synthetic::normal;
     use proptest::prelude::*;
 
     #[test]

@@ -32,7 +32,7 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::mean;
+    use crate::mean;
     use proptest::prelude::*;
 
     /// Hollander and Wolfe, Nonparametric Statistical Methods, example 3.1 (depression scale): the estimate is −0.46.

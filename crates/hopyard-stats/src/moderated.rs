@@ -127,7 +127,7 @@ fn inverse_trigamma(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Verdict, compare, judge, standard_normal};
+    use crate::{Verdict, compare, judge, standard_normal};
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;

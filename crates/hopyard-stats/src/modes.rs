@@ -62,7 +62,7 @@ fn within(group: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::synthetic::{Synthetic, normal};
+    use crate::synthetic::{Synthetic, normal};
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
