@@ -322,7 +322,7 @@ fn another_version_of_the_protocol_is_refused() {
 fn a_worker_that_is_not_there_names_the_endpoint() {
     let _alone = alone();
     let before = Traces::now();
-    let error = Remote::start("b", Command::new("/nonexistent/worker")).unwrap_err();
+    let error = Remote::start("b", Command::new("/nonexistent/worker"), &|| false).unwrap_err();
     let text = hopyard::chain(&error);
     assert!(
         text.contains("cannot start the worker at `b`: No such file"),

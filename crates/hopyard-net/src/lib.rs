@@ -68,7 +68,7 @@ pub use nft::{NftChain, NftCounter, apply_ruleset, nft_chains, nft_counters};
 pub use offload::{Offload, OffloadState, Offloads};
 pub use packet::PacketSocket;
 pub use probe::{KINDS, probe_kind, probe_link, probe_shaping};
-pub use process::Process;
+pub use process::{Process, is_ending, name_and_flags};
 pub use shape::Shape;
 pub use stats::{DeviceStats, QdiscStats};
 pub use tun::{TunLayer, TunLink};

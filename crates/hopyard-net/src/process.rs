@@ -92,6 +92,33 @@ impl Process {
     }
 }
 
+/// `PF_EXITING` (include/linux/sched.h).
+const EXITING: u64 = 0x4;
+
+/// Is a process past its last instruction, though not yet to be waited for?
+#[must_use]
+pub fn is_ending(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok();
+    let found = pid.and_then(name_and_flags);
+    found.is_some_and(|(_, flags)| flags & EXITING > 0)
+}
+
+/// Name and flags (`PF_…` in include/linux/sched.h) of a process; `None` where there is none of that number.
+#[must_use]
+pub fn name_and_flags(pid: i32) -> Option<(String, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (name, flags) = second_and_ninth(&text)?;
+    Some((name.to_owned(), flags))
+}
+
+/// Fields of /proc/PID/stat; the second, the name, may hold spaces and parentheses.
+fn second_and_ninth(stat: &str) -> Option<(&str, u64)> {
+    let (head, rest) = stat.rsplit_once(") ")?;
+    let (_, name) = head.split_once('(')?;
+    let flags = rest.split_ascii_whitespace().nth(6)?.parse().ok()?;
+    Some((name, flags))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +147,26 @@ mod tests {
     #[test]
     fn nobody_has_process_id_zero() {
         assert!(Process::open(0).unwrap().is_none());
+    }
+
+    #[test]
+    fn name_and_flags() {
+        let text = "42 (a) b (c) S 1 42 42 0 -1 4194560 1000 0 0 0";
+        assert_eq!(second_and_ninth(text), Some(("a) b (c", 4_194_560)));
+        assert_eq!(second_and_ninth("garbage"), None);
+    }
+
+    #[test]
+    fn who_ends_is_told_from_who_runs() {
+        assert!(!is_ending(std::process::id()));
+        let mut child = Command::new("true").spawn().unwrap();
+        let began = std::time::Instant::now();
+        while !is_ending(child.id()) {
+            let took = began.elapsed();
+            assert!(took.as_secs() < 30, "`true` still runs");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(child.wait().unwrap().success());
+        assert!(!is_ending(child.id()), "it is gone");
     }
 }

@@ -27,6 +27,7 @@ pub mod units;
 
 pub use hopyard_stats as stats;
 pub(crate) use model::loads;
+pub use plain::chain;
 
 /// Says something on stderr that is neither a result nor the end of the program, harmless wherever it is from.
 pub fn note(message: std::fmt::Arguments<'_>) {
@@ -37,19 +38,4 @@ pub fn note(message: std::fmt::Arguments<'_>) {
         "hopyard: {}",
         plain::message(&message.to_string())
     );
-}
-
-/// An error with everything below it, each said once: "cannot do this: because of that".
-#[must_use]
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(below) = cause {
-        let said = below.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = below.source();
-    }
-    text
 }

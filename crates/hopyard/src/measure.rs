@@ -258,7 +258,7 @@ impl Sampler {
         let mut command = std::process::Command::new(&self.program);
         // A group of its own, as in a lab: Ctrl-C at the terminal is for the controller.
         command.arg("worker").process_group(0);
-        let mut worker = Remote::start("ceiling", command)?;
+        let mut worker = Remote::start("ceiling", command, &signals::interrupted)?;
         // Nothing else can change it. Of datagrams at given instants, any pace is as good.
         let mut axes = axes.of_message();
         if load.is_open_loop() {

@@ -52,6 +52,21 @@ pub fn message(text: &str) -> String {
     document(text.trim_end()).replace('\n', "\n  ")
 }
 
+/// An error with everything below it, each said once: "cannot do this: because of that".
+#[must_use]
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(below) = cause {
+        let said = below.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = below.source();
+    }
+    text
+}
+
 fn shown(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let stays = |c: char| is_plain(c) || c == '\n';
     if text.chars().all(stays) {

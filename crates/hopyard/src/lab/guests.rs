@@ -13,6 +13,7 @@ use super::{Builder, Error, Lab, Result};
 use crate::guest::{Backend, Bootable, Interface, Kit, WorkerGuest};
 use crate::load::remote::Remote;
 use crate::model::{GuestUsed, OffloadFlag, Switch};
+use crate::signals;
 
 /// The network card of a guest, in it.
 const CARD: &str = "eth0";
@@ -186,7 +187,7 @@ impl Lab {
         }
         hub.ns().adopt(&mut command)?;
         end_with_starter(&mut command);
-        let mut remote = Remote::start_within(guest.role, command, patience)
+        let mut remote = Remote::start_within(guest.role, command, patience, &signals::interrupted)
             .map_err(|error| console.explain(error))?;
         remote.compare_clocks()?;
         // The same each time it boots.

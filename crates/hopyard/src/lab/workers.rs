@@ -38,7 +38,7 @@ impl Lab {
         let net = self.space(endpoint.role)?.handle.ns();
         let child = net.run(|| command.spawn())?;
         let mut remote = Remote::begin(endpoint.role, child)?;
-        remote.greet(PROMPT)?;
+        remote.greet(PROMPT, &signals::interrupted)?;
         Ok(remote)
     }
 
@@ -73,7 +73,7 @@ impl Lab {
         // Each waits for those before it on a machine that is busy with all of them.
         let patience = PROMPT + PROMPT / 100 * axes.client_processes();
         for remote in &mut remotes {
-            remote.greet(patience)?;
+            remote.greet(patience, &signals::interrupted)?;
             if role::is_container(remote.endpoint()) {
                 match remote.hear(SET_APART, patience, &signals::interrupted)? {
                     Reply::Apart => {}

@@ -206,7 +206,8 @@ impl FlowThread {
             flows: flows.collect(),
         })?;
         if self.spec.round_robin && !self.lanes.iter().any(Lane::is_server) {
-            cpu::schedule_current_thread(cpu::Policy::RoundRobin).map_err(|e| crate::chain(&e))?;
+            cpu::schedule_current_thread(cpu::Policy::RoundRobin)
+                .map_err(|e| crate::plain::chain(&e))?;
         }
         clock::sleep_until_monotonic_ns(start_ns)
             .map_err(|e| format!("cannot sleep until the start: {e}"))?;

@@ -7,13 +7,11 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use hopyard_net::clock;
+use hopyard_net::{clock, is_ending};
 
 use super::lines;
 use super::protocol::{Reply, Request, Tallied, Timetable, VERSION};
-use crate::meter::is_ending;
 use crate::model::InvalidSample;
-use crate::signals;
 
 /// How long a worker may take to start and to answer what needs no waiting.
 pub const PROMPT: Duration = Duration::from_secs(5);
@@ -117,8 +115,12 @@ impl Remote {
     ///
     /// # Errors
     /// It cannot be started, does not greet, or speaks another version of the protocol.
-    pub fn start(endpoint: &str, command: Command) -> Result<Self, Error> {
-        Self::start_within(endpoint, command, PROMPT)
+    pub fn start(
+        endpoint: &str,
+        command: Command,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Self, Error> {
+        Self::start_within(endpoint, command, PROMPT, interrupt)
     }
 
     /// The same with a time of the caller's: a guest has to boot first.
@@ -129,10 +131,11 @@ impl Remote {
         endpoint: &str,
         mut command: Command,
         patience: Duration,
+        interrupt: Interrupt<'_>,
     ) -> Result<Self, Error> {
         let child = Self::piped(&mut command).spawn();
         let mut remote = Self::begin(endpoint, child)?;
-        remote.greet(patience)?;
+        remote.greet(patience, interrupt)?;
         Ok(remote)
     }
 
@@ -169,9 +172,9 @@ impl Remote {
     /// Hears the greeting.
     ///
     /// # Errors
-    /// It does not greet, or speaks another version of the protocol.
-    pub fn greet(&mut self, patience: Duration) -> Result<(), Error> {
-        match self.hear("start", patience, &signals::interrupted)? {
+    /// It does not greet, or speaks another version of the protocol; `Interrupted` when `interrupt` answers true.
+    pub fn greet(&mut self, patience: Duration, interrupt: Interrupt<'_>) -> Result<(), Error> {
+        match self.hear("start", patience, interrupt)? {
             Reply::Hello {
                 protocol: VERSION, ..
             } => Ok(()),

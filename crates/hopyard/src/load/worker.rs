@@ -126,7 +126,7 @@ fn carry_out(request: Request, session: &mut Option<Session>) -> Result<Reply, S
         }),
         Request::SetApart => hopyard_net::unshare_mount_and_cgroup()
             .map(|()| Reply::Apart)
-            .map_err(|e| crate::chain(&e)),
+            .map_err(|e| crate::plain::chain(&e)),
         Request::Quit => Err("quit is not carried out here".to_owned()),
     }
 }

@@ -14,7 +14,7 @@ pub mod vcpus;
 
 pub use cpu::{CpuMeter, CpuReading, OwnProcesses};
 pub use processes::Clocks;
-pub(crate) use processes::{Whose, is_ending, namespaces_are_going, possibly_foreign, whose};
+pub(crate) use processes::{Whose, namespaces_are_going, possibly_foreign, whose};
 
 /// What a meter could not read.
 #[derive(Debug, thiserror::Error)]

@@ -2,15 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hopyard_net::clock;
+use hopyard_net::{clock, name_and_flags};
 
-use super::{Error, read};
+use super::Error;
 
 /// `PF_KTHREAD` (include/linux/sched.h): kernel threads work for the network as often as not
 /// (`ksoftirqd`, `kworker`, `napi`, `vhost`, `rcu`), so they are not foreign but for those below.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// `PF_EXITING` (include/linux/sched.h).
-const EXITING: u64 = 0x4;
 
 /// Beginnings of the names of kernel threads that look after memory and file systems. They run in
 /// bursts, which a baseline read in another window cannot take out.
@@ -112,61 +110,24 @@ pub(crate) enum Whose {
 
 /// Whose work does a process do that is none of the load's own? As CPU time is told apart.
 pub(crate) fn whose(pid: i32) -> Whose {
-    let text = read(&format!("/proc/{pid}/stat")).unwrap_or_default();
-    match kind(&text) {
-        Some((name, flags)) if !never_ours(name, flags) => Whose::Kernel(name.to_owned()),
+    match name_and_flags(pid) {
+        Some((name, flags)) if !never_ours(&name, flags) => Whose::Kernel(name),
         _ => Whose::Foreign,
     }
 }
 
-/// Is a process past its last instruction, though not yet to be waited for?
-pub(crate) fn is_ending(pid: u32) -> bool {
-    i32::try_from(pid).is_ok_and(|pid| kind_of(pid, |_, flags| flags & EXITING > 0))
-}
-
 /// Is the process of the kind wanted, by its name and flags?
 fn kind_of(pid: i32, wanted: impl Fn(&str, u64) -> bool) -> bool {
-    read(&format!("/proc/{pid}/stat"))
-        .is_ok_and(|text| kind(&text).is_some_and(|(name, flags)| wanted(name, flags)))
+    name_and_flags(pid).is_some_and(|(name, flags)| wanted(&name, flags))
 }
 
 fn never_ours(name: &str, flags: u64) -> bool {
     flags & KERNEL_THREAD == 0 || NEVER_NETWORK.iter().any(|start| name.starts_with(start))
 }
 
-/// Name and flags: the second and ninth field of /proc/PID/stat; the name may hold spaces and
-/// parentheses.
-fn kind(stat: &str) -> Option<(&str, u64)> {
-    let (head, rest) = stat.rsplit_once(") ")?;
-    let (_, name) = head.split_once('(')?;
-    let flags = rest.split_ascii_whitespace().nth(6)?.parse().ok()?;
-    Some((name, flags))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn name_and_flags() {
-        let text = "42 (a) b (c) S 1 42 42 0 -1 4194560 1000 0 0 0";
-        assert_eq!(kind(text), Some(("a) b (c", 4_194_560)));
-        assert_eq!(kind("garbage"), None);
-    }
-
-    #[test]
-    fn who_ends_is_told_from_who_runs() {
-        assert!(!is_ending(std::process::id()));
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let began = std::time::Instant::now();
-        while !is_ending(child.id()) {
-            let took = began.elapsed();
-            assert!(took.as_secs() < 30, "`true` still runs");
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        assert!(child.wait().unwrap().success());
-        assert!(!is_ending(child.id()), "it is gone");
-    }
 
     #[test]
     fn kernel_threads_that_may_work_for_the_network_are_not_foreign() {
