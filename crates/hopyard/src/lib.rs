@@ -13,8 +13,6 @@ pub mod lab;
 pub mod load;
 pub mod measure;
 pub mod meter;
-pub mod model;
-pub mod plain;
 pub mod plan;
 pub mod profile;
 pub mod report;
@@ -23,11 +21,10 @@ pub mod settings;
 pub mod signals;
 pub mod store;
 pub mod tapswitch;
-pub mod units;
 
+pub(crate) use hopyard_model::loads;
+pub use hopyard_model::{self as model, plain, plain::chain, units};
 pub use hopyard_stats as stats;
-pub(crate) use model::loads;
-pub use plain::chain;
 
 /// Says something on stderr that is neither a result nor the end of the program, harmless wherever it is from.
 pub fn note(message: std::fmt::Arguments<'_>) {

@@ -1,0 +1,281 @@
+//! How numbered datagrams arrived: what the receiving end of `udp_flood` and `udp_paced` leaves behind.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Latency, largest, size};
+
+/// Numbered datagrams that the receiving kernel took in during the window.
+///
+/// Arrival is the kernel's own time stamp (`SO_TIMESTAMPNS`), one-way delay the time from the call that sent a
+/// datagram to it. Where the two ends have no common clock, nothing that needs a delay is here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Arrivals {
+    /// Each flow by itself.
+    pub flows: Vec<FlowArrivals>,
+    /// PDV (RFC 5481): one-way delay minus the least of its flow, all flows together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pdv: Option<Latency>,
+    /// Absolute IPDV (RFC 3393): difference of one-way delay between datagrams numbered one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipdv: Option<Latency>,
+    /// Time between two arrivals of the same flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interarrival: Option<Latency>,
+    /// Its standard deviation, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interarrival_sd_ns: Option<f64>,
+    /// The same and more over time; absent in samples of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<ArrivalSeries>,
+    /// How late the sender itself was: from when a datagram was to be sent to when it was (`udp_paced`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Latency>,
+    /// Runs of consecutive datagrams of one flow in the receiver's queue, where there are several flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunLengths>,
+    /// Datagrams for which the receiving sockets had no room.
+    pub socket_drops: u64,
+    /// CPU time of each of the receiver's threads, ns.
+    pub receiver_cpu_ns: Vec<u64>,
+}
+
+/// What became of the datagrams that an open loop was to send in the window, by when they were due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenLoop {
+    /// Datagrams that were due in the window, sent or not.
+    pub due: u64,
+    /// Those of them that were sent by 5 ms after its end, and arrived before traffic stopped.
+    pub arrived: u64,
+}
+
+impl OpenLoop {
+    /// Share of what was due that did not arrive; `None` where nothing was.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of a window are far below 2^53"
+    )]
+    pub fn loss_ratio(self) -> Option<f64> {
+        let lost = self.due.saturating_sub(self.arrived);
+        (self.due > 0).then(|| lost as f64 / self.due as f64)
+    }
+}
+
+/// One flow's numbered datagrams.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowArrivals {
+    /// Datagrams that arrived in the window, each counted once (duplicates not).
+    pub packets: u64,
+    /// Payload of `packets`, bytes.
+    pub bytes: u64,
+    /// Numbers below the highest that did not come within the window.
+    pub lost: u64,
+    /// Datagrams that arrived again after their first copy.
+    pub duplicates: u64,
+    /// Datagrams numbered below one that came before (Type-P-Reordered, RFC 4737).
+    pub reordered: u64,
+    /// When its first datagram came, ns before the window opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_before_window_ns: Option<u64>,
+    /// Longest time between two arrivals, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap_ns: Option<u64>,
+    /// Least one-way delay, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_min_ns: Option<u64>,
+    /// Mean one-way delay, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_mean_ns: Option<f64>,
+    /// Greatest one-way delay, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_max_ns: Option<u64>,
+    /// Smallest inter-packet delay variation (RFC 3393), ns; negative where a datagram was faster than the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipdv_min_ns: Option<i64>,
+    /// Largest inter-packet delay variation (RFC 3393), ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipdv_max_ns: Option<i64>,
+    /// Smoothed interarrival jitter of RFC 3550, its mean over the window's datagrams, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_rfc3550_ns: Option<f64>,
+}
+
+/// How rate and jitter went on in the window: equal intervals from its opening on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivalSeries {
+    /// Length of each, ns.
+    pub interval_ns: u64,
+    /// Traffic before the first, ns; 0 where the window opened with it.
+    pub before_ns: u64,
+    /// One after the other; what is left of a window is in none.
+    pub intervals: Vec<ArrivalInterval>,
+}
+
+/// Datagrams of one interval, all flows together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivalInterval {
+    /// Datagrams that arrived in the interval, each counted once.
+    pub packets: u64,
+    /// Standard deviation of the time between two arrivals of the same flow, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interarrival_sd_ns: Option<f64>,
+    /// Smoothed interarrival jitter of RFC 3550, its mean over the datagrams, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_rfc3550_ns: Option<f64>,
+}
+
+/// A distribution of run lengths, datagrams.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunLengths {
+    /// Runs that ended in the window.
+    pub count: u64,
+    /// Arithmetic mean, datagrams.
+    pub mean: f64,
+    /// Longest run, datagrams.
+    pub max: u64,
+    /// (quantile, datagrams) in rising order.
+    pub quantiles: Vec<(f64, u64)>,
+}
+
+impl Arrivals {
+    /// First copies of all flows.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.packets).sum()
+    }
+
+    /// Payload of [`Arrivals::packets`], bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.bytes).sum()
+    }
+
+    /// Takes out all that needs the two ends to have one clock.
+    pub(super) fn forget_delays(&mut self) {
+        self.pdv = None;
+        self.ipdv = None;
+        self.lateness = None;
+        for interval in self.series.iter_mut().flat_map(|s| &mut s.intervals) {
+            interval.jitter_rfc3550_ns = None;
+        }
+        for flow in &mut self.flows {
+            flow.delay_min_ns = None;
+            flow.delay_mean_ns = None;
+            flow.delay_max_ns = None;
+            flow.ipdv_min_ns = None;
+            flow.ipdv_max_ns = None;
+            flow.jitter_rfc3550_ns = None;
+        }
+    }
+
+    /// The largest of its counts, to be held against what can be.
+    #[must_use]
+    pub fn largest(&self) -> u64 {
+        let flows = self.flows.iter().map(FlowArrivals::largest);
+        let times = [&self.pdv, &self.ipdv, &self.interarrival, &self.lateness];
+        let counts = times.into_iter().flatten().map(Latency::largest);
+        let series = self.series.iter().flat_map(|series| &series.intervals);
+        let all = flows
+            .chain(counts)
+            .chain(series.map(|interval| interval.packets))
+            .chain(self.receiver_cpu_ns.iter().copied());
+        all.chain([
+            self.socket_drops,
+            self.runs.as_ref().map_or(0, RunLengths::largest),
+        ])
+        .max()
+        .unwrap_or(0)
+    }
+}
+
+impl FlowArrivals {
+    /// Two windows of a flow together. Means are weighted by datagrams.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mean = |of: fn(&Self) -> Option<f64>| match (of(self), of(other)) {
+            (Some(one), Some(two)) => Some(weighted(one, self.packets, two, other.packets)),
+            (one, two) => one.or(two),
+        };
+        let least = |one: Option<u64>, two: Option<u64>| one.into_iter().chain(two).min();
+        Self {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            lost: self.lost + other.lost,
+            duplicates: self.duplicates + other.duplicates,
+            reordered: self.reordered + other.reordered,
+            first_before_window_ns: least(
+                self.first_before_window_ns,
+                other.first_before_window_ns,
+            ),
+            longest_gap_ns: self.longest_gap_ns.max(other.longest_gap_ns),
+            delay_min_ns: least(self.delay_min_ns, other.delay_min_ns),
+            delay_mean_ns: mean(|flow| flow.delay_mean_ns),
+            delay_max_ns: self.delay_max_ns.max(other.delay_max_ns),
+            ipdv_min_ns: self.ipdv_min_ns.into_iter().chain(other.ipdv_min_ns).min(),
+            ipdv_max_ns: self.ipdv_max_ns.max(other.ipdv_max_ns),
+            jitter_rfc3550_ns: mean(|flow| flow.jitter_rfc3550_ns),
+        }
+    }
+
+    fn largest(&self) -> u64 {
+        largest(&[
+            self.packets,
+            self.bytes,
+            self.lost,
+            self.duplicates,
+            self.reordered,
+        ])
+    }
+}
+
+impl RunLengths {
+    fn largest(&self) -> u64 {
+        let quantiles = self.quantiles.iter().map(|(_, length)| *length);
+        let rest = [self.count, self.max, size([self.mean])];
+        rest.into_iter().chain(quantiles).max().unwrap_or(0)
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+fn weighted(one: f64, ones: u64, two: f64, twos: u64) -> f64 {
+    let all = (ones + twos) as f64;
+    (one * ones as f64 + two * twos as f64) / all.max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_windows_of_a_flow() {
+        let one = FlowArrivals {
+            packets: 30,
+            lost: 1,
+            delay_min_ns: Some(5),
+            delay_mean_ns: Some(10.0),
+            ipdv_min_ns: Some(-7),
+            ..FlowArrivals::default()
+        };
+        let two = FlowArrivals {
+            packets: 10,
+            delay_min_ns: Some(4),
+            delay_mean_ns: Some(50.0),
+            ipdv_min_ns: Some(3),
+            ..FlowArrivals::default()
+        };
+        let both = one.plus(&two);
+        assert_eq!((both.packets, both.lost), (40, 1));
+        assert_eq!(
+            (both.delay_min_ns, both.delay_mean_ns),
+            (Some(4), Some(20.0))
+        );
+        assert_eq!((both.ipdv_min_ns, both.ipdv_max_ns), (Some(-7), None));
+        // What neither window measured stays absent, and a silent window takes nothing away.
+        assert_eq!(both.jitter_rfc3550_ns, None);
+        assert_eq!(FlowArrivals::default().plus(&two), two);
+    }
+}

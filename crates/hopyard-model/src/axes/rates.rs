@@ -1,0 +1,165 @@
+//! Rates: of the wire, of the sender, and the one that is searched for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
+use crate::units::{self, NotAQuantity};
+use crate::{LoadKind, Peer, SearchFor};
+
+/// The rate of the wire in bit/s of Ethernet frames (without FCS); `None` leaves it unshaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Rate(pub Option<u64>);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.map_or_else(|| "none".to_owned(), units::show_rate))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        if text == "none" {
+            Ok(Self(None))
+        } else {
+            units::parse_rate(text).map(|r| Self(Some(r)))
+        }
+    }
+}
+
+/// A rate that is there, if as `null`: none is a rate too, and what does not apply is not there at all.
+pub(super) fn there<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Rate>, D::Error> {
+    Rate::deserialize(input).map(Some)
+}
+
+/// How the times between two messages are spread about their mean.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Distribution {
+    /// All the same.
+    #[default]
+    Constant,
+    /// Exponential: the messages are a Poisson process.
+    Poisson,
+}
+
+const DISTRIBUTIONS: [(&str, Distribution); 2] = [
+    ("constant", Distribution::Constant),
+    ("poisson", Distribution::Poisson),
+];
+
+shown_as!(Distribution: DISTRIBUTIONS);
+
+/// Rate of the wire.
+pub(super) struct WireRate;
+
+impl Descriptor for WireRate {
+    type Value = Option<Rate>;
+    const NAME: &'static str = "rate";
+    const SUMMARY: &'static str = "rate of the wire, both ways (peer far)";
+    const VALUES: &'static str = "100mbit, 1gbit, 10gbit, …, none (default none)";
+    const OTHER: &'static str = "1gbit";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+
+    fn default() -> Self::Value {
+        Some(Rate(None))
+    }
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(text.parse()?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+
+    fn fits(_: LoadKind, peer: Peer) -> bool {
+        peer == Peer::Far
+    }
+}
+
+/// What the sender of a stream offers at most.
+pub(super) struct Pace;
+
+impl Descriptor for Pace {
+    type Value = Option<Rate>;
+    const NAME: &'static str = "pace";
+    const SUMMARY: &'static str =
+        "what the sender of a stream offers at most, payload of all flows";
+    const VALUES: &'static str =
+        "10mbit, 940mbit, …, none (default none: as fast as it can; udp_paced 100mbit)";
+    const OTHER: &'static str = "940mbit";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Traffic;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(text.parse()?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+
+    fn fits(load: LoadKind, _: Peer) -> bool {
+        load.takes_pace()
+    }
+}
+
+/// How the times between messages are spread.
+pub(super) struct DistributionAxis;
+
+impl Descriptor for DistributionAxis {
+    type Value = Option<Distribution>;
+    const NAME: &'static str = "distribution";
+    const SUMMARY: &'static str = "of the times between messages of udp_paced";
+    const VALUES: &'static str = "constant, poisson (default constant)";
+    const OTHER: &'static str = "poisson";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Traffic;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(choice(Self::NAME, text, &DISTRIBUTIONS)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+
+    fn fits(load: LoadKind, _: Peer) -> bool {
+        load.is_open_loop()
+    }
+}
+
+/// What rate is searched for.
+pub(super) struct Search;
+
+impl Descriptor for Search {
+    type Value = Option<SearchFor>;
+    const NAME: &'static str = "search";
+    const SUMMARY: &'static str =
+        "the rate of udp_paced at which no more than this is lost, found by trials (RFC 9971)";
+    const VALUES: &'static str =
+        "ndr (nothing), pdr (0.5 %), pdr:SHARE (default: none, the pace is given)";
+    const OTHER: &'static str = "pdr:0.1%";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Traffic;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(text.parse()?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+
+    fn fits(load: LoadKind, _: Peer) -> bool {
+        load.is_open_loop()
+    }
+}

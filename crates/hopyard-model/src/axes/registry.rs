@@ -1,0 +1,200 @@
+//! The registry: an entry for every axis, from which come the fields of [`Axes`], their defaults and [`AXES`].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::axis::{Axis, Descriptor};
+use super::chain::Segments;
+use super::cpus::{Cpus, Placement, Scheduler};
+use super::flows::Containers;
+use super::guest::Attach;
+use super::hook::Hook;
+use super::ip::Family;
+use super::offloads::Switch;
+use super::rates::{Distribution, Rate};
+use super::setting::Setting;
+use super::taps::{Join, Steering};
+use super::{
+    chain, cpus, flows, gso_max, guest, hook, hub, ip, messages, offloads, rates, setting, sockets,
+    taps,
+};
+use crate::{SearchFor, Start, UnknownName};
+
+/// Makes of each `key: type = descriptor` a field of [`Axes`], its default, and an entry of [`AXES`]. The key is that of
+/// JSON and of CSV.
+macro_rules! axes {
+    ($($(#[$attribute:meta])* $key:ident: $value:ty = $axis:ty,)+) => {
+        /// The value of every axis that matters for a cell. What does not apply is absent.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct Axes {
+            $($(#[$attribute])* pub $key: $value,)+
+        }
+
+        impl Default for Axes {
+            /// The default of every axis, as `hopyard list axes` shows them.
+            fn default() -> Self {
+                Self {
+                    $($key: <$axis>::default(),)+
+                }
+            }
+        }
+
+        /// Every axis.
+        pub static AXES: &[Axis] = &[
+            $(Axis {
+                name: <$axis>::NAME,
+                key: stringify!($key),
+                summary: <$axis>::SUMMARY,
+                values: <$axis>::VALUES,
+                other: <$axis>::OTHER,
+                set: |axes, text| {
+                    axes.$key = <$axis>::parse(text)?;
+                    Ok(())
+                },
+                show: |axes| <$axis>::print(&axes.$key),
+                clear: |axes| axes.$key = <$axis>::ABSENT,
+                fits: <$axis>::fits,
+                of_path: <$axis>::OF_PATH,
+                decides: <$axis>::DECIDES,
+                counts: <$axis>::COUNTS,
+            },)+
+        ];
+    };
+}
+
+axes! {
+    /// Connections or datagram flows side by side.
+    flows: u32 = flows::Flows,
+    /// What the senders of the flows are; absent is one process for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    containers: Option<Containers> = flows::ContainersAxis,
+    /// Bytes handed to the kernel per call (streams).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message_size_bytes: Option<u32> = messages::MessageSize,
+    /// Bytes of a request (request/response).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request_size_bytes: Option<u32> = messages::RequestSize,
+    /// Bytes of a response (request/response).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    response_size_bytes: Option<u32> = messages::ResponseSize,
+    /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    socket_buffer_bytes: Option<u32> = sockets::SocketBuffer,
+    /// TCP congestion control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    congestion: Option<String> = sockets::Congestion,
+    /// Where the two ends run.
+    placement: Placement = cpus::PlacementAxis,
+    /// CPUs of the client's flows, in turn; absent leaves them to the placement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client_cpus: Option<Cpus> = cpus::ClientCpus,
+    /// How the client's flows are scheduled; absent is as everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scheduler: Option<Scheduler> = cpus::SchedulerAxis,
+    /// IP version.
+    family: Family = ip::FamilyAxis,
+    /// MTU of every device of the path, bytes.
+    mtu_bytes: u32 = ip::Mtu,
+    /// Rate of the wire (peer `far`).
+    #[serde(
+        default,
+        deserialize_with = "rates::there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    rate_bps: Option<Rate> = rates::WireRate,
+    /// What the sender of a stream offers at most, bit/s of payload, all flows together; absent is as
+    /// fast as it can.
+    #[serde(
+        default,
+        deserialize_with = "rates::there",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pace_bps: Option<Rate> = rates::Pace,
+    /// How the times between messages of `udp_paced` are spread; absent is constant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    distribution: Option<Distribution> = rates::DistributionAxis,
+    /// What rate is searched for, instead of a pace that is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    search: Option<SearchFor> = rates::Search,
+    /// When the flows begin; absent is all at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start: Option<Start> = flows::Start,
+    /// Devices attached to the hub's switch, with those that nobody uses; absent leaves it at those in
+    /// use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ports: Option<u32> = hub::Ports,
+    /// Rules that match nothing, in the hub's forward hook; absent is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rules: Option<u32> = hub::Rules,
+    /// Containers that forward, one behind the other; absent is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chain: Option<u32> = chain::Chain,
+    /// What lies between two neighbours of a chain; absent is a veth pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    segments: Option<Segments> = chain::SegmentsAxis,
+    /// CPUs of a guest; absent is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    guest_cpus: Option<u32> = guest::GuestCpus,
+    /// Memory of a guest, bytes; absent is 512 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    guest_memory_bytes: Option<u32> = guest::GuestMemory,
+    /// What a guest's card is attached to; absent is a bridge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attach: Option<Attach> = guest::AttachAxis,
+    /// Queues of each multi-queue device; absent leaves the path's own number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queues: Option<u32> = taps::Queues,
+    /// Who chooses among them; absent leaves the path's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    steering: Option<Steering> = taps::SteeringAxis,
+    /// Which frames of a TCP flow the tap switch joins; absent leaves its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    join: Option<Join> = taps::JoinAxis,
+    /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or where there is no tcx.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hook: Option<Hook> = hook::HookAxis,
+    /// All offload flags that can be changed at once; absent leaves the kernel's defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offload: Option<Switch> = offloads::AllOffloads,
+    /// TCP segmentation offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tso: Option<Switch> = offloads::Tso,
+    /// Generic segmentation offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gso: Option<Switch> = offloads::Gso,
+    /// Generic receive offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gro: Option<Switch> = offloads::Gro,
+    /// Large receive offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lro: Option<Switch> = offloads::Lro,
+    /// Transmit checksum offload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tx_checksum: Option<Switch> = offloads::TxChecksum,
+    /// Largest GSO and GRO packets of every device, bytes; absent leaves them as the kernel makes the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gso_max_bytes: Option<u32> = gso_max::GsoMax,
+    /// Which of two settings of this host, where a run compares two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    setting: Option<Setting> = setting::SettingAxis,
+}
+
+/// The axis of that name.
+///
+/// # Errors
+/// There is none; the error lists them all.
+pub fn axis(name: &str) -> Result<&'static Axis, UnknownName> {
+    let found = AXES.iter().find(|axis| axis.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<_> = AXES.iter().map(|axis| axis.name).collect();
+        UnknownName {
+            kind: "axis",
+            name: name.to_owned(),
+            choices: names.join(", "),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

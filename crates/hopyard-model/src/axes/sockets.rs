@@ -1,0 +1,55 @@
+//! What is asked of the data sockets.
+
+use super::axis::{AxisError, Decides, Descriptor, bounded, shown, shown_bytes};
+use crate::{LoadKind, Peer};
+
+/// Buffers of every data socket.
+pub(super) struct SocketBuffer;
+
+impl Descriptor for SocketBuffer {
+    type Value = Option<u32>;
+    const NAME: &'static str = "socket_buffer";
+    const SUMMARY: &'static str = "send and receive buffer asked for on every data socket";
+    const VALUES: &'static str = "4 KiB to 64 MiB (default: the kernel's own sizing)";
+    const OTHER: &'static str = "1MiB";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Traffic;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(bounded(Self::NAME, text, 4096, 64 * 1024 * 1024)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown_bytes(value)
+    }
+}
+
+/// TCP congestion control.
+pub(super) struct Congestion;
+
+impl Descriptor for Congestion {
+    type Value = Option<String>;
+    const NAME: &'static str = "congestion";
+    const SUMMARY: &'static str = "TCP congestion control";
+    const VALUES: &'static str =
+        "what net.ipv4.tcp_available_congestion_control lists (default cubic)";
+    const OTHER: &'static str = "reno";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Traffic;
+
+    fn default() -> Self::Value {
+        Some("cubic".to_owned())
+    }
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(text.to_owned()))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+
+    fn fits(load: LoadKind, _: Peer) -> bool {
+        load.is_tcp()
+    }
+}

@@ -1,0 +1,171 @@
+//! What cells are compared with.
+
+use super::{AXES, Axes, Axis, AxisError, Cell, OffloadChange, axis};
+
+/// What cells are compared with: the same cell on another path, at another value of an axis, or without
+/// its own choice of offloads.
+#[derive(Clone, Copy)]
+pub enum Base<'a> {
+    /// A path.
+    Path(&'a str),
+    /// `AXIS=VALUE`.
+    Value(&'static Axis, &'a str),
+    /// [`Base::OFFLOAD`]: all offloads on or off, whichever the cell has but for single flags; for all off
+    /// itself, all on.
+    Offload,
+}
+
+impl Base<'_> {
+    /// How [`Base::Offload`] is written.
+    pub const OFFLOAD: &'static str = "offload";
+}
+
+impl<'a> Base<'a> {
+    /// Reads `PATH`, `AXIS=VALUE` or `offload`. Whether there is such a path is not for the model to know.
+    ///
+    /// # Errors
+    /// There is no such axis, or it has no such value.
+    pub fn parse(text: &'a str) -> Result<Self, AxisError> {
+        let Some((name, value)) = text.split_once('=') else {
+            return Ok(match text {
+                Base::OFFLOAD => Self::Offload,
+                path => Self::Path(path),
+            });
+        };
+        let axis = axis(name.trim())?;
+        (axis.set)(&mut Axes::default(), value.trim())?;
+        Ok(Self::Value(axis, value.trim()))
+    }
+
+    /// Is this cell itself one that others are compared with?
+    #[must_use]
+    pub fn is(&self, path: &str, axes: &Axes) -> bool {
+        match self {
+            Self::Path(base) => *base == path,
+            Self::Value(..) | Self::Offload => self.axes(axes).is_some_and(|base| base == *axes),
+        }
+    }
+
+    /// Is `other` the cell that `cell` is compared with?
+    ///
+    /// A path without an axis that only some paths have is the same at each of its values.
+    #[must_use]
+    pub fn is_of(&self, cell: &Cell, other: &Cell) -> bool {
+        if (cell.load, cell.peer) != (other.load, other.peer) {
+            return false;
+        }
+        match self {
+            Self::Path(path) => {
+                let same = |axis: &Axis| {
+                    let theirs = (axis.show)(&other.axes);
+                    (axis.of_path && theirs.is_none()) || theirs == (axis.show)(&cell.axes)
+                };
+                other.path == *path && AXES.iter().all(same)
+            }
+            Self::Value(..) | Self::Offload => {
+                other.path == cell.path
+                    && self.axes(&cell.axes).is_some_and(|axes| axes == other.axes)
+            }
+        }
+    }
+
+    /// Is `other` a cell that `cell` may be compared with, as the same but for axes that one of the two paths has not?
+    /// There may be several.
+    #[must_use]
+    pub fn is_like(&self, cell: &Cell, other: &Cell) -> bool {
+        let Self::Path(path) = self else {
+            return false;
+        };
+        let alike = |axis: &Axis| {
+            let (own, theirs) = ((axis.show)(&cell.axes), (axis.show)(&other.axes));
+            own == theirs || (axis.of_path && (own.is_none() || theirs.is_none()))
+        };
+        (cell.load, cell.peer) == (other.load, other.peer)
+            && other.path == *path
+            && AXES.iter().all(alike)
+    }
+
+    /// These axes as the base has them on the same path, where the base says so.
+    fn axes(&self, axes: &Axes) -> Option<Axes> {
+        match self {
+            Self::Path(_) => None,
+            Self::Value(axis, value) => {
+                (axis.show)(axes)?;
+                let mut base = axes.clone();
+                (axis.set)(&mut base, value).ok()?;
+                Some(base)
+            }
+            Self::Offload => Some(OffloadChange::of(axes)?.base().with(axes)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LoadKind, Peer};
+
+    fn cell(path: &str, own: &[&str], set: &[(&str, &str)]) -> Cell {
+        let mut axes = Axes::default();
+        for (name, value) in set {
+            (axis(name).unwrap().set)(&mut axes, value).unwrap();
+        }
+        let (load, peer) = (LoadKind::TcpRr, Peer::Local);
+        Cell {
+            path: path.to_owned(),
+            peer,
+            load,
+            axes: axes.for_cell(load, peer, own),
+        }
+    }
+
+    #[test]
+    fn a_path_without_the_axis_is_the_base_of_every_value() {
+        let base = Base::parse("veth").unwrap();
+        let bridge = |rules| cell("bridge", &["rules"], &[("rules", rules)]);
+        let veth = cell("veth", &[], &[("rules", "0")]);
+        assert!(base.is_of(&bridge("0"), &veth) && base.is_of(&bridge("100"), &veth));
+        assert!(!base.is_of(&bridge("0"), &cell("veth", &[], &[("mtu", "9000")])));
+        let base = Base::parse("bridge").unwrap();
+        assert!(base.is_like(&veth, &bridge("0")) && base.is_like(&veth, &bridge("100")));
+        assert!(!base.is_like(&bridge("0"), &bridge("100")) && !base.is_like(&veth, &veth));
+        assert!(
+            base.is_of(&bridge("0"), &bridge("0")) && !base.is_of(&bridge("0"), &bridge("100"))
+        );
+    }
+
+    #[test]
+    fn a_value_is_the_base_on_the_same_path() {
+        let base = Base::parse("ports=2").unwrap();
+        let direct = |ports| cell("direct", &["ports"], &[("ports", ports)]);
+        assert!(base.is_of(&direct("1000"), &direct("2")));
+        assert!(!base.is_of(&direct("1000"), &direct("10")));
+        assert!(base.is("direct", &direct("2").axes) && !base.is("direct", &direct("3").axes));
+        let veth = cell("veth", &[], &[]);
+        assert!(!base.is_of(&veth, &veth) && !base.is("veth", &veth.axes));
+    }
+
+    #[test]
+    fn offloads_are_compared_with_all_on_or_all_off() {
+        let base = Base::parse("offload").unwrap();
+        let veth = |set: &[(&str, &str)]| cell("veth", &[], set);
+        let (on, off) = (veth(&[("offload", "on")]), veth(&[("offload", "off")]));
+        let without = veth(&[("offload", "on"), ("tso", "off"), ("gso", "off")]);
+        assert!(base.is_of(&without, &on) && !base.is_of(&without, &off));
+        let with = veth(&[("offload", "off"), ("gro", "on")]);
+        assert!(base.is_of(&with, &off) && !base.is_of(&with, &on));
+        assert!(base.is_of(&off, &on) && base.is_of(&on, &on));
+        assert!(base.is("veth", &on.axes) && !base.is("veth", &off.axes));
+        // Another size is another cell, and who asks for nothing has no base.
+        let small = veth(&[("offload", "on"), ("request_size", "64")]);
+        assert!(!base.is_of(&small, &on));
+        assert!(!base.is_of(&veth(&[("tso", "off")]), &on));
+        assert!(!base.is("veth", &veth(&[]).axes));
+    }
+
+    #[test]
+    fn a_base_that_is_none() {
+        assert!(Base::parse("colour=red").is_err());
+        assert!(Base::parse("ports=many").is_err());
+    }
+}

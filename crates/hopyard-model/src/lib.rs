@@ -1,0 +1,89 @@
+//! The words of the product as plain data: what the stages hand to each other and the store keeps.
+//!
+//! Nothing here measures, computes or prints.
+
+mod arrivals;
+mod axes;
+mod base;
+mod cell;
+mod cell_name;
+mod claims;
+mod cpu;
+mod curves;
+mod datapath;
+mod diff;
+mod environment;
+mod guest;
+mod latency;
+pub mod loads;
+mod observation;
+mod offloads;
+pub mod plain;
+mod profile;
+mod published;
+pub mod quantity;
+mod recommendation;
+mod result;
+mod sample;
+mod scheduling;
+mod search;
+mod series;
+mod settings;
+mod start;
+mod tcp;
+mod text;
+mod turn;
+pub mod units;
+
+pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
+pub use axes::{
+    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Decides, Distribution, Family, Hook,
+    Join, MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Setting, Steering, Switch,
+    axis,
+};
+pub use base::Base;
+pub(crate) use cell::named;
+pub use cell::{Cell, Peer, UnknownName};
+pub use claims::{
+    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
+    ReportOfClaims,
+};
+pub use cpu::{BusyCpus, CpuBounds, CpuTolerance, CpuUse, TickSplit};
+pub use curves::{CurveReport, FullInterval, QuantityCurve, Saturation, StepReport};
+pub use datapath::{DIRECT_SWITCH, Datapath, DatapathKind, OPEN_VSWITCH};
+pub use diff::{
+    CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, IntervalFrom,
+    LeftOut, MeasuredIn, QuantityDiff,
+};
+pub use environment::{CpuAccounting, Environment};
+pub use guest::GuestUsed;
+pub use latency::LatencyReport;
+pub use loads::LoadKind;
+pub use observation::Observation;
+pub use offloads::{
+    FixedOffload, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding,
+    OffloadReport, OffloadSurvey, listed as listed_offloads,
+};
+pub use profile::{
+    BadProfile, FunctionCost, ProfileDifference, ProfileReport, ProfileWindow, Stack,
+    SubsystemCost, SubsystemDifference,
+};
+pub use published::{Published, PublishedFigure};
+pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
+pub use result::{
+    CellReport, CellStatus, DeviceSeen, MachineOverhead, RunReport, RunSummary, TurnsReport,
+    VerdictReport, Warning, WarningCode, WayReport,
+};
+pub(crate) use sample::size;
+pub use sample::{
+    Arrived, Counted, DeviceCount, Direction, InvalidSample, Latency, Measurement, OffloadState,
+    Outcome, PathProof, QueueChanges, Sample,
+};
+pub use sample::{largest, plausible, scaled};
+pub use scheduling::Scheduling;
+pub use search::{SearchFor, Searched};
+pub use series::{SeriesReport, Settling};
+pub use settings::{Settings, SettingsReport, SwitchedBetween};
+pub use start::Start;
+pub use tcp::TcpSummary;
+pub use turn::{Disturbance, Turn, has_quiet_turns, kept, takes_again, takes_another};

@@ -1,0 +1,185 @@
+//! The loads: a file for each, and a line for each in the registry below (`docs/adding-a-load.md`).
+//!
+//! Everything that differs between loads is in their files. The stages ask [`LoadKind::info`], and do not match over loads.
+
+mod descriptor;
+mod tcp_crr;
+mod tcp_maerts;
+mod tcp_rr;
+mod tcp_stream;
+mod udp_flood;
+mod udp_gso;
+mod udp_paced;
+mod udp_rr;
+mod udp_stream;
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use self::descriptor::{
+    Connection, End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape,
+    Shown, Unit,
+};
+use crate::{UnknownName, named};
+
+/// Makes [`LoadKind`] of the registry, with each load's descriptor.
+macro_rules! loads {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $file:ident,)+) => {
+        /// The traffic, by netperf's names.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum LoadKind {
+            $($(#[doc = $doc])+ $kind,)+
+        }
+
+        impl LoadKind {
+            /// Every load there is.
+            pub const ALL: [Self; [$(stringify!($kind)),+].len()] = [$(Self::$kind),+];
+
+            /// Everything that is asked about it.
+            pub fn info(self) -> &'static Load {
+                match self {
+                    $(Self::$kind => &$file::LOAD,)+
+                }
+            }
+        }
+    };
+}
+
+loads! {
+    /// Bulk TCP from the client to the server.
+    TcpStream = tcp_stream,
+    /// Bulk TCP from the server to the client.
+    TcpMaerts = tcp_maerts,
+    /// One request and one response at a time over a standing TCP connection.
+    TcpRr = tcp_rr,
+    /// A TCP connection for each request and response.
+    TcpCrr = tcp_crr,
+    /// Datagrams from the client to the server as fast as the client can.
+    UdpStream = udp_stream,
+    /// Datagrams from the client to the server, many for each call.
+    UdpGso = udp_gso,
+    /// The same from many senders, with numbered datagrams whose arrival is timed.
+    UdpFlood = udp_flood,
+    /// Numbered datagrams at given instants, whether or not the last one got through (open loop).
+    UdpPaced = udp_paced,
+    /// One request and one response at a time over UDP.
+    UdpRr = udp_rr,
+}
+
+named!(LoadKind, "load");
+
+impl LoadKind {
+    /// netperf's name in lower case, as on the command line and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// What the load does, in a line.
+    #[must_use]
+    pub fn summary(self) -> &'static str {
+        self.info().summary
+    }
+
+    /// Does it run over TCP?
+    #[must_use]
+    pub fn is_tcp(self) -> bool {
+        self.info().protocol == Protocol::Tcp
+    }
+
+    /// Does it carry bulk data one way (counted in bytes) rather than transactions?
+    #[must_use]
+    pub fn is_stream(self) -> bool {
+        matches!(self.info().shape, Shape::Stream { .. })
+    }
+
+    /// Does it carry datagrams one way?
+    #[must_use]
+    pub fn is_udp_stream(self) -> bool {
+        self.is_stream() && !self.is_tcp()
+    }
+
+    /// Does each datagram carry its number and the time it was sent?
+    #[must_use]
+    pub fn is_numbered(self) -> bool {
+        matches!(self.info().shape, Shape::Stream { numbered: true, .. })
+    }
+
+    /// Does it carry bulk data from the server to the client?
+    #[must_use]
+    pub fn is_from_server(self) -> bool {
+        matches!(
+            self.info().shape,
+            Shape::Stream {
+                sender: End::Server,
+                ..
+            }
+        )
+    }
+
+    /// Size of a stream's message where none is asked for, bytes.
+    #[must_use]
+    pub fn default_message_size(self) -> Option<u32> {
+        match self.info().shape {
+            Shape::Stream { message_bytes, .. } => Some(message_bytes),
+            Shape::Transactions(_) => None,
+        }
+    }
+
+    /// May its sender be given a pace?
+    #[must_use]
+    pub fn takes_pace(self) -> bool {
+        matches!(
+            self.info().shape,
+            Shape::Stream {
+                pace: Pace::Optional | Pace::OpenLoop { .. },
+                ..
+            }
+        )
+    }
+
+    /// The pace of an open loop where none is asked for, bit/s of payload.
+    #[must_use]
+    pub fn default_pace_bps(self) -> Option<u64> {
+        match self.info().shape {
+            Shape::Stream {
+                pace: Pace::OpenLoop { default_bps },
+                ..
+            } => Some(default_bps),
+            Shape::Stream { .. } | Shape::Transactions(_) => None,
+        }
+    }
+
+    /// Does its sender keep its pace whether or not the last message got through?
+    #[must_use]
+    pub fn is_open_loop(self) -> bool {
+        self.default_pace_bps().is_some()
+    }
+
+    /// Can its traffic pause, so that its cells can take turns?
+    #[must_use]
+    pub fn pauses(self) -> bool {
+        self.info().pauses
+    }
+
+    /// Does each transaction have a connection of its own?
+    #[must_use]
+    pub fn connects_anew(self) -> bool {
+        self.info().shape == Shape::Transactions(Connection::PerTransaction)
+    }
+
+    /// Does each flow have one TCP connection, which lasts as long as the traffic?
+    #[must_use]
+    pub fn has_standing_connections(self) -> bool {
+        self.is_tcp() && !self.connects_anew()
+    }
+}
+
+#[cfg(test)]
+mod tests;

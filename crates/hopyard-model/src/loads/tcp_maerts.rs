@@ -1,0 +1,41 @@
+//! Bulk TCP from the server to the client: netperf's TCP_MAERTS.
+
+use super::{
+    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
+use crate::quantity::{
+    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, EFFICIENCY, GOODPUT,
+    RETRANSMITS,
+};
+
+pub(super) static LOAD: Load = Load {
+    name: "tcp_maerts",
+    summary: "bulk TCP, server to client",
+    protocol: Protocol::Tcp,
+    shape: Shape::Stream {
+        sender: End::Server,
+        // As netperf.
+        message_bytes: 16 * 1024,
+        pace: Pace::Optional,
+        numbered: false,
+    },
+    unit: Unit::Byte,
+    pauses: true,
+    passing: Passing::Segments,
+    fits: |_| Ok(()),
+    timed: None,
+    main_figure: GOODPUT,
+    repeated: &[],
+    shown: Shown {
+        saying: Saying::RATE,
+        beside: &[],
+        columns: &[BUSY_CORES, EFFICIENCY, BYTES_PER_SKB, RETRANSMITS],
+        grids: &[],
+        curves: &[GOODPUT, CLIENT_CPU, CPU_PER_BYTE, CLIENT_SWITCHES],
+    },
+    netperf: Netperf {
+        test: "TCP MAERTS TEST",
+        layout: Layout::Maerts,
+    },
+    loops: LoopKind::Streams,
+};

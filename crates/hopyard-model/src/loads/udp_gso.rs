@@ -1,0 +1,89 @@
+//! Datagrams, many for each call (`UDP_SEGMENT`, `UDP_GRO`; `load/loops/segments.rs`).
+
+use super::{
+    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
+use crate::quantity::{
+    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
+    LOST, PACKETS,
+};
+use crate::{Axes, Family};
+
+pub(super) static LOAD: Load = Load {
+    name: "udp_gso",
+    summary: "datagrams, many per call (UDP_SEGMENT), joined on arrival (UDP_GRO)",
+    protocol: Protocol::Udp,
+    shape: Shape::Stream {
+        sender: End::Client,
+        // As udp_stream, to be compared with it.
+        message_bytes: 1400,
+        // A call is a burst: no pace of single messages can be kept.
+        pace: Pace::Never,
+        numbered: false,
+    },
+    unit: Unit::Packet,
+    pauses: true,
+    passing: Passing::Datagrams,
+    fits,
+    timed: None,
+    main_figure: GOODPUT,
+    repeated: &[PACKETS, CPU_PER_BYTE],
+    shown: Shown {
+        saying: Saying::RATE,
+        beside: &[PACKETS, LOST],
+        columns: &[BUSY_CORES, BYTES_PER_SKB],
+        grids: &[BYTES_PER_SKB],
+        curves: &[GOODPUT, CLIENT_CPU, CPU_PER_PACKET, CLIENT_SWITCHES],
+    },
+    netperf: Netperf {
+        test: "UDP UNIDIRECTIONAL SEND TEST",
+        layout: Layout::Datagrams,
+    },
+    loops: LoopKind::Segments,
+};
+
+/// The kernel does not fragment what it cuts: a datagram with its headers has to fit the MTU.
+fn fits(axes: &Axes) -> Result<(), String> {
+    // IPv4 (RFC 791) or IPv6 (RFC 8200), then UDP (RFC 768).
+    let headers = match axes.family {
+        Family::V4 => 20 + 8,
+        Family::V6 => 40 + 8,
+    };
+    let (size, most) = (
+        axes.message_size_bytes.unwrap_or(1),
+        axes.mtu_bytes - headers,
+    );
+    if size <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "message_size {size} is too large for udp_gso: its datagrams are not fragmented, so at most {most} bytes at mtu {} \
+         over IPv{}; choose a smaller message_size or a greater mtu, or load udp_stream",
+        axes.mtu_bytes, axes.family
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LoadKind, Peer};
+
+    #[test]
+    fn a_datagram_fits_the_mtu() {
+        let of = |size, family, mtu| {
+            let mut axes = Axes::default().for_cell(LoadKind::UdpGso, Peer::Local, &[]);
+            axes.message_size_bytes = Some(size);
+            axes.family = family;
+            axes.mtu_bytes = mtu;
+            fits(&axes)
+        };
+        assert_eq!(of(1472, Family::V4, 1500), Ok(()));
+        assert_eq!(of(8952, Family::V6, 9000), Ok(()));
+        assert_eq!(
+            of(1453, Family::V6, 1500).unwrap_err(),
+            "message_size 1453 is too large for udp_gso: its datagrams are not fragmented, so at most 1452 bytes at mtu \
+             1500 over IPv6; choose a smaller message_size or a greater mtu, or load udp_stream"
+        );
+        assert!(of(1473, Family::V4, 1500).is_err());
+    }
+}

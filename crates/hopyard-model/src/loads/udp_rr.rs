@@ -1,0 +1,44 @@
+//! Transactions over UDP: netperf's UDP_RR.
+
+use super::{
+    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit,
+};
+use crate::quantity::{
+    BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
+    TRANSACTIONS,
+};
+
+pub(super) static LOAD: Load = Load {
+    name: "udp_rr",
+    summary: "request/response over UDP",
+    protocol: Protocol::Udp,
+    shape: Shape::Transactions(Connection::Standing),
+    unit: Unit::Transaction,
+    pauses: true,
+    passing: Passing::Exchanges {
+        least: 1.0,
+        most_beside_data: 2.0,
+    },
+    fits: |_| Ok(()),
+    timed: Some("transactions"),
+    main_figure: TRANSACTIONS,
+    repeated: &[],
+    shown: Shown {
+        saying: Saying::TRANSACTIONS,
+        beside: &[],
+        columns: &[LATENCY_P50, LATENCY_P99, BUSY_CORES],
+        grids: &[],
+        curves: &[
+            TRANSACTIONS,
+            CLIENT_CPU,
+            CPU_PER_TRANSACTION,
+            LATENCY_P99,
+            CLIENT_SWITCHES,
+        ],
+    },
+    netperf: Netperf {
+        test: "UDP REQUEST/RESPONSE TEST",
+        layout: Layout::Transactions { gap: "   " },
+    },
+    loops: LoopKind::Transactions,
+};

@@ -1,0 +1,111 @@
+//! What to choose: the best path for each load, and what that rests on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cell::named;
+use super::{Axes, LoadKind, Peer, UnknownName, VerdictReport};
+use hopyard_stats::Estimate;
+
+/// What a user may need of a path beside its speed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Feature {
+    /// Packet filter rules of the host see the traffic.
+    Filter,
+    /// It puts an endpoint into a VLAN by itself: untagged inside, tagged on the wire.
+    Vlan,
+    /// The endpoint reaches the host's own addresses, and the host needs no further device for that.
+    HostAccess,
+    /// A user without privilege can build it, in a user namespace of their own.
+    Unprivileged,
+}
+
+impl Feature {
+    /// Every feature there is.
+    pub const ALL: [Self; 4] = [
+        Self::Filter,
+        Self::Vlan,
+        Self::HostAccess,
+        Self::Unprivileged,
+    ];
+
+    /// The name on the command line and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Vlan => "vlan",
+            Self::HostAccess => "host-access",
+            Self::Unprivileged => "unprivileged",
+        }
+    }
+}
+
+named!(Feature, "need");
+
+/// What to choose by load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recommendation {
+    /// What a path must offer to be recommended.
+    pub needs: Vec<Feature>,
+    /// One for each load, peer and setting that has something to choose from.
+    pub choices: Vec<Choice>,
+    /// What would change it, a sentence each.
+    pub conditions: Vec<String>,
+}
+
+/// What to choose for one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Choice {
+    /// Whom the endpoint talks to.
+    pub peer: Peer,
+    /// The traffic.
+    pub load: LoadKind,
+    /// Axis values that all candidates share.
+    pub axes: Axes,
+    /// The quantity by which candidates are ranked.
+    pub quantity: String,
+    /// The recommended path; several that are not told apart are a tie; empty where there is none to
+    /// recommend, see `reason`.
+    pub best: Vec<Candidate>,
+    /// Candidates shown to be worse, the best of them first.
+    pub others: Vec<Candidate>,
+    /// Paths that were no candidates, and why.
+    pub left_out: Vec<NoCandidate>,
+    /// Why none is recommended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A path that could be chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Candidate {
+    /// Name of the path.
+    pub path: String,
+    /// Its axis values, its own included.
+    pub axes: Axes,
+    /// Estimate of [`Choice::quantity`], by which candidates are ranked.
+    pub figure: Estimate,
+    /// Its CPU cost, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Estimate>,
+    /// Name of the quantity → comparison with the candidate of the best figure (the `base`); empty for that
+    /// one itself. All comparisons of a recommendation are judged together.
+    pub versus: BTreeMap<String, VerdictReport>,
+}
+
+/// A path that could not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NoCandidate {
+    /// Name of the path.
+    pub path: String,
+    /// Why not, as what follows its name in a sentence.
+    pub reason: String,
+}

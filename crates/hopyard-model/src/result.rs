@@ -1,0 +1,365 @@
+//! The document `hopyard/run/1`: what a run amounts to, for scripts (`--json`) and for every report.
+//!
+//! Fields are only ever added. SI base units are in the names. What was not measured is absent.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Axes, CurveReport, Datapath, Disturbance, Environment, FlowArrivals, Gate, GuestUsed,
+    LatencyReport, LoadKind, OffloadReport, Peer, ProfileReport, Published, Recommendation,
+    Searched, SeriesReport, SettingsReport,
+};
+use hopyard_stats::{Estimate, Verdict};
+
+/// The document `hopyard/run/1`: one run with all that was estimated from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunReport {
+    /// Always `hopyard/run/1`.
+    pub schema: String,
+    /// What was run, when, how long and on which machine.
+    pub run: RunSummary,
+    /// What the plan's report published, a table each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
+    /// What offloads do, where the run is a sweep of them (`hopyard doctor --offloads`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offloads: Option<OffloadReport>,
+    /// What to choose by load, where there is something to choose from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<Recommendation>,
+    /// One entry per cell, in the plan's order.
+    pub cells: Vec<CellReport>,
+    /// How quantities run against a count, an entry for each set of cells that differ in nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<CurveReport>,
+    /// What the gate says of the comparisons with the base, where one was asked for (`--fail-on`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+    /// What a reader must know before trusting a figure.
+    pub warnings: Vec<Warning>,
+}
+
+/// What was run, when, how long and on which machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunSummary {
+    /// Its id: time and plan.
+    pub id: String,
+    /// Name of the plan.
+    pub plan: String,
+    /// Seed of every random order.
+    pub seed: u64,
+    /// RFC 3339 time of the beginning.
+    pub started: String,
+    /// Path, or value of an axis (`ports=2`), that others are compared with; a cell without it names
+    /// another in its verdicts. `offload`: all offloads on or off, whichever the cell has but for single
+    /// flags; for all off itself, all on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Number of complete blocks: each has a sample of every cell.
+    pub blocks: u32,
+    /// Length of a measured window, s.
+    pub window_s: f64,
+    /// Dropped before each window, s.
+    pub warm_up_s: f64,
+    /// From the start of the first sample to the end of the last one, s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_s: Option<f64>,
+    /// Confidence of every interval.
+    pub confidence: f64,
+    /// Difference below which two cells count as equivalent, as a share.
+    pub margin: f64,
+    /// Half-width at which measuring may stop, as a share.
+    pub half_width: f64,
+    /// Did every cell reach that width?
+    pub half_width_reached: bool,
+    /// Fewer blocks than a verdict needs: figures without verdicts.
+    pub quick_look: bool,
+    /// Was the run carried out to its end?
+    pub complete: bool,
+    /// What else used the machine in the measured windows; absent where nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<MachineOverhead>,
+    /// The turns, where cells took turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsReport>,
+    /// The settings of this host that were compared, where a run compares two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsReport>,
+    /// The machine and kernel that the run was made on.
+    pub environment: Environment,
+}
+
+/// Short windows of cells that are compared, taken in turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnsReport {
+    /// Length of one, s.
+    pub window_s: f64,
+    /// How many were taken, all cells and blocks together.
+    pub taken: u32,
+    /// How many of them something else disturbed, by what it was; rounds with such turns are taken again while time allows.
+    pub disturbed: BTreeMap<Disturbance, u32>,
+    /// Fewest and most rounds of a block, those taken again included.
+    pub rounds: (u32, u32),
+}
+
+/// Use of the machine by others than the load, all measured windows together; shares of all CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineOverhead {
+    /// CPU time of processes that do not belong to hopyard.
+    pub foreign_ratio: f64,
+    /// Taken by the hypervisor.
+    pub steal_ratio: f64,
+    /// CPU time of hopyard's controller, which drives the workers.
+    pub controller_ratio: f64,
+    /// The quiet machine by itself.
+    pub baseline_ratio: f64,
+    /// Sum of the columns of /proc/stat over the time that passed; 1 where they add up.
+    pub closure: f64,
+}
+
+/// Did the cell give figures?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CellStatus {
+    /// It gave figures.
+    Ok,
+    /// It gave none or not all of them: see `cause`.
+    Failed,
+    /// This host cannot build it: see `cause`.
+    Unsupported,
+}
+
+/// One cell with its estimates, verdicts and evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellReport {
+    /// A path of the registry.
+    pub path: String,
+    /// Whom the endpoint talks to.
+    pub peer: Peer,
+    /// The traffic.
+    pub load: LoadKind,
+    /// Values of every axis that matters for this load.
+    pub axes: Axes,
+    /// Did it give figures?
+    pub status: CellStatus,
+    /// Why not, or why some samples are missing.
+    pub cause: Option<String>,
+    /// Name of the quantity (with its unit) → estimate.
+    pub estimates: BTreeMap<String, Estimate>,
+    /// Name of the quantity → comparison with the base path.
+    pub verdicts: BTreeMap<String, VerdictReport>,
+    /// Two groups of values in one cell, per quantity: both centres.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub two_modes: BTreeMap<String, [f64; 2]>,
+    /// Windows that never settled.
+    pub unsettled_samples: u32,
+    /// Number of samples that failed and are in no estimate.
+    pub failed_samples: u32,
+    /// Share of the sender's busy time that TCP was held back by the receiver's window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_window_limited_ratio: Option<f64>,
+    /// Share of the sender's busy time that TCP was held back by its send buffer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer_limited_ratio: Option<f64>,
+    /// CPU time of the load split as the kernel's ticks see it, shares of busy time: `user`, `system`,
+    /// `irq`, `softirq`. Left out where /proc/stat does not add up within 1 %.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cpu_split_ratio: BTreeMap<String, f64>,
+    /// Packets that devices of the lab dropped, all windows together; absent where nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_drops: Option<u64>,
+    /// Datagrams that the sender handed over and the receiver never read, all windows together; absent where nothing was measured, and
+    /// of TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_datagrams: Option<u64>,
+    /// The search of each sample, in the order of blocks, where a rate was searched for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<Searched>,
+    /// Each flow of numbered datagrams, all windows together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowArrivals>,
+    /// How its round trips, or one-way times, are distributed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyReport>,
+    /// How rate and jitter of numbered datagrams went on in the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesReport>,
+    /// Offload flags of the way's devices as they really were: `flag` → `on`, `off`, `mixed`, `differs`.
+    pub offloads: BTreeMap<String, String>,
+    /// Do packet filter rules of the hub (nftables, iptables) see its traffic?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter_sees: Option<bool>,
+    /// What forwarded, where the path can be built in more than one way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datapath: Option<Datapath>,
+    /// The guest that an endpoint was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestUsed>,
+    /// Proof of the way.
+    pub way: WayReport,
+    /// Where the CPU time goes, where the run took profiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileReport>,
+}
+
+/// A comparison with the base path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerdictReport {
+    /// The base: a path, `AXIS=VALUE`, or `offload`; in a contrast of offloads the other combination.
+    pub base: String,
+    /// This cell over the base.
+    pub ratio: Estimate,
+    /// The verdict; absent in a quick look, and where fewer blocks than a verdict needs have the quantity in both cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Smallest |ratio − 1| that this run would have shown four times out of five; absent where it could show nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_detectable: Option<f64>,
+    /// Does it trip the gate? Absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trips_gate: Option<bool>,
+    /// Smallest loss, as a share, that would trip the gate four times out of five; absent where none would, or there is no gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate_catches_ratio: Option<f64>,
+}
+
+/// Proof of the way over all samples of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WayReport {
+    /// Proved in every sample; not where there is none.
+    pub proved: bool,
+    /// What did not hold, a sentence each, without repetition.
+    pub problems: Vec<String>,
+    /// Devices of the lab with their packets, all windows together.
+    pub devices: Vec<DeviceSeen>,
+}
+
+/// One device and what passed through it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceSeen {
+    /// Namespace by its role in the lab.
+    pub namespace: String,
+    /// Name of the device in its namespace.
+    pub name: String,
+    /// Packets (one per skb), both ways.
+    pub packets: u64,
+}
+
+/// A doubt about a result: a full sentence with advice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// Kind, stable for scripts.
+    pub code: WarningCode,
+    /// A full sentence with advice, for people.
+    pub message: String,
+}
+
+/// Kinds of warnings, stable for scripts.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningCode {
+    /// Other people's processes used more than 2 % of the machine.
+    ForeignCpu,
+    /// Many processes were started by others while measuring: their CPU time may be missed.
+    ForeignForks,
+    /// The hypervisor took more than 1 %.
+    Steal,
+    /// Samples have no figures of CPU time, because it is not known closely enough.
+    CpuUnknown,
+    /// Cells are made of turns that something disturbed.
+    DisturbedTurns,
+    /// /proc/stat does not add up: no split into user, system, softirq.
+    Closure,
+    /// Both ends ran on one CPU though nobody asked for it.
+    SharedCpu,
+    /// A result within 10 % of what the generator can do with no path at all.
+    GeneratorCeiling,
+    /// The machine's default congestion control is not the one used.
+    CongestionControl,
+    /// The kernel carries debug or tracing features that slow it down.
+    DebugKernel,
+    /// CPU frequency scaling is active.
+    FrequencyScaling,
+    /// An offload flag is not what was asked for.
+    Offload,
+    /// Fewer blocks than a verdict needs.
+    QuickLook,
+    /// The machine is emulated: shape only.
+    Emulated,
+    /// Some cell's interval is wider than asked for.
+    Width,
+    /// A cell has two modes.
+    TwoModes,
+    /// Windows never settled.
+    Unsettled,
+    /// Blocks are not independent, or drift.
+    Dependent,
+    /// The way could not be proved.
+    Way,
+    /// Some cells failed in all or some blocks.
+    Failed,
+    /// The run ended before its plan did.
+    CutShort,
+    /// CPU time comes from a clock too coarse for the window, or is missing.
+    CpuAccounting,
+    /// Paths left out because this host cannot build them.
+    LeftOut,
+    /// A switch forwarded in userspace for want of its kernel datapath.
+    Datapath,
+    /// The pace asked for was not kept.
+    Pace,
+    /// A search for a rate ended without both bounds, or with bounds too far apart.
+    Search,
+    /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
+    Receiver,
+    /// Nothing arrived of some flows in a window.
+    SilentFlows,
+    /// Windows were measured again because the machine was taken away.
+    MissedWindows,
+    /// Cells have no counterpart at the base that others are compared with.
+    NotCompared,
+}
+
+impl WarningCode {
+    /// What it is, for people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::ForeignCpu => "CPU time of other processes",
+            Self::ForeignForks => "processes started by others",
+            Self::DisturbedTurns => "disturbed turns",
+            Self::Steal => "CPU time taken by the hypervisor",
+            Self::Closure => "CPU times that do not add up",
+            Self::SharedCpu => "both ends on one CPU",
+            Self::GeneratorCeiling => "the limit of the load generator",
+            Self::CongestionControl => "another congestion control",
+            Self::DebugKernel => "debug features of the kernel",
+            Self::FrequencyScaling => "frequency scaling",
+            Self::Offload => "offloads other than asked for",
+            Self::QuickLook => "too few blocks",
+            Self::Emulated => "an emulated machine",
+            Self::Width => "wide intervals",
+            Self::TwoModes => "cells with two modes",
+            Self::Unsettled => "windows that never settled",
+            Self::Dependent => "blocks that are not independent",
+            Self::Way => "a way that was not proved",
+            Self::Failed => "cells that failed",
+            Self::CutShort => "a run that was cut short",
+            Self::CpuAccounting => "a coarse clock of CPU time",
+            Self::LeftOut => "paths left out",
+            Self::Datapath => "forwarding in user space",
+            Self::Pace => "a pace that was not kept",
+            Self::Search => "a search without both bounds",
+            Self::Receiver => "a receiver that did not keep up",
+            Self::SilentFlows => "flows of which nothing arrived",
+            Self::MissedWindows => "windows measured again",
+            Self::NotCompared => "cells without a base",
+            Self::CpuUnknown => "CPU time that is not known",
+        }
+    }
+}

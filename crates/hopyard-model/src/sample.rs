@@ -1,0 +1,423 @@
+//! Samples: what one window of one cell in one block left behind, raw.
+//!
+//! Everything an estimate needs is here, so that a report can be made again from the stored samples.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Arrivals, BusyCpus, CpuUse, Datapath, GuestUsed, OffloadFlag, OpenLoop, Scheduling, Searched,
+    Switch, TcpSummary, Turn,
+};
+
+/// One cell in one block: a fresh lab, fresh sockets, one measured window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// Block, from 0. The unit of pairing.
+    pub block: u32,
+    /// 0, or how often this block was repeated before (steal above its limit).
+    pub attempt: u32,
+    /// Place of the cell in the run's list.
+    pub cell: usize,
+    /// Place of this sample in the order of the whole run.
+    pub order: u32,
+    /// When the sample began, ns since the run began.
+    pub started_ns: u64,
+    /// How long it took, building and tearing down included, ns.
+    pub took_ns: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of a sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The window was measured.
+    Measured(Box<Measurement>),
+    /// It failed; the cause is a sentence.
+    Failed {
+        /// Operation, object and way out.
+        cause: String,
+    },
+}
+
+/// What was counted in one window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// Length of the window as the receiver saw it, ns.
+    pub window_ns: u64,
+    /// What arrived (for request/response: what the client completed).
+    pub received: Counted,
+    /// What was handed to the kernel in the same window.
+    pub sent: Counted,
+    /// Calls that the sender's kernel refused for want of buffers.
+    pub send_errors: u64,
+    /// Requests given up after their time-out (`udp_rr`).
+    pub timeouts: u64,
+    /// The received units in equal parts of the window: bytes of a stream, transactions otherwise.
+    pub slices: Vec<u64>,
+    /// CPU use of the whole machine in the window.
+    pub cpu: CpuUse,
+    /// Round-trip times, where the load has them; of `udp_paced` the one-way times from when a datagram was
+    /// to be sent to when the receiver had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// How numbered datagrams arrived, and whether the receiver kept up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// What became of what was due (`udp_paced`), where the two ends have one clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoop>,
+    /// The search whose lower bound this is a trial at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Searched>,
+    /// What TCP did and what held it back, where the load has standing connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpSummary>,
+    /// How the client's threads were scheduled, all of its processes together.
+    #[serde(default)]
+    pub client_scheduling: Scheduling,
+    /// The CPUs that the client's flows may run on. Absent of a guest, and where the clock tells of all CPUs together only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpus: Option<BusyCpus>,
+    /// All CPUs that the run may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_cpus: Option<BusyCpus>,
+    /// What the receiving end's device took in, data direction only (streams).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<Arrived>,
+    /// Counters of every device in every namespace of the lab over the window.
+    pub devices: Vec<DeviceCount>,
+    /// Offload flags of every device of the way, as read back.
+    pub offloads: Vec<OffloadState>,
+    /// How flows changed queues, where there is more than one and somebody who counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_changes: Option<QueueChanges>,
+    /// Flows of which nothing arrived in the window; none in what older versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_flows: Option<u32>,
+    /// Windows before this one that the machine missed: somebody had no CPU when they opened or closed, or nothing arrived
+    /// while others had a CPU for half of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missed_windows: u32,
+    /// What forwarded, where the path can be built in more than one way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datapath: Option<Datapath>,
+    /// Share of the guests' CPU time that the host's CPUs were busy with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_steal_ratio: Option<f64>,
+    /// The guest that an endpoint was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestUsed>,
+    /// The short windows that this is the sum of, where cells took turns. Counts of devices, TCP's own account and problems
+    /// of the way are then those of all traffic of the block, warm-ups included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
+    /// Did the traffic take the way it should?
+    pub way: PathProof,
+}
+
+/// What one end sent or received in a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// Payload, bytes.
+    pub bytes: u64,
+    /// Datagrams, or calls that moved data on a stream.
+    pub messages: u64,
+    /// Completed request/response pairs.
+    pub transactions: u64,
+}
+
+/// Most of anything that one window can hold. In ten minutes, the longest window, it takes 3.7 Tbit/s to
+/// get there; below it every count is exact as a float, and those of a run's samples can be added up.
+const MOST: u64 = 1 << 48;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// What no window can hold.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum InvalidSample {
+    /// More than there can be.
+    #[error("{what}: {count} is more than any window holds ({MOST})")]
+    TooMuch {
+        /// What is said to be so much.
+        what: &'static str,
+        /// The count that was reported.
+        count: u64,
+    },
+    /// A list of more than there can be.
+    #[error("{what}: {count} of them, and a load makes {most} at most")]
+    TooMany {
+        /// Name of the list.
+        what: &'static str,
+        /// Number of its entries.
+        count: usize,
+        /// How many there can be.
+        most: usize,
+    },
+    /// No time at all.
+    #[error("{0}: 0, and nothing is measured in no time")]
+    NoTime(&'static str),
+    /// What is not of this machine.
+    #[error("cpu: {0} CPUs")]
+    Cpus(u32),
+    /// A window that ended before it began.
+    #[error("cpu: a window of {0} ns")]
+    Elapsed(f64),
+}
+
+/// Holds counts, each with its name, against what a machine can count in a window.
+///
+/// # Errors
+/// One is too large.
+pub fn plausible(counts: &[(&'static str, u64)]) -> Result<(), InvalidSample> {
+    match counts.iter().find(|(_, count)| *count > MOST) {
+        Some(&(what, count)) => Err(InvalidSample::TooMuch { what, count }),
+        None => Ok(()),
+    }
+}
+
+/// The size of the largest of some figures, as far as a count can say it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a figure beyond u64 is as absurd as its end"
+)]
+pub(crate) fn size(figures: impl IntoIterator<Item = f64>) -> u64 {
+    figures
+        .into_iter()
+        .fold(0.0, |most: f64, figure| most.max(figure.abs()))
+        .ceil() as u64
+}
+
+impl Measurement {
+    /// Takes out all that needs the two ends of a one-way load to have one clock.
+    pub fn forget_one_way_times(&mut self) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.forget_delays();
+            self.latency = None;
+            self.open_loop = None;
+        }
+    }
+
+    /// Can it be? What is stored may be damaged, and sums over samples must be what they say.
+    ///
+    /// # Errors
+    /// A figure is larger than any window can hold, or the window is none.
+    pub fn check(&self) -> Result<(), InvalidSample> {
+        if self.window_ns == 0 {
+            return Err(InvalidSample::NoTime("window_ns"));
+        }
+        self.cpu.check()?;
+        let busy = [self.client_cpus, self.allowed_cpus];
+        plausible(&[
+            ("window_ns", self.window_ns),
+            ("received", self.received.largest()),
+            ("sent", self.sent.largest()),
+            ("send_errors", self.send_errors),
+            ("timeouts", self.timeouts),
+            ("slices", largest(&self.slices)),
+            ("latency", self.latency.as_ref().map_or(0, Latency::largest)),
+            ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
+            ("client_scheduling", self.client_scheduling.largest()),
+            ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
+            (
+                "arrivals",
+                self.arrivals.as_ref().map_or(0, Arrivals::largest),
+            ),
+            (
+                "open_loop",
+                self.open_loop.map_or(0, |o| o.due.max(o.arrived)),
+            ),
+            ("forks", self.cpu.forks),
+            (
+                "busy_ratio",
+                size(busy.into_iter().flatten().map(|cpus| cpus.busy_ratio)),
+            ),
+            ("guest_steal_ratio", size(self.guest_steal_ratio)),
+            ("search", self.search.as_ref().map_or(0, Searched::largest)),
+            (
+                "queue_changes",
+                self.queue_changes.map_or(0, |c| c.count.max(c.span_ns)),
+            ),
+        ])?;
+        self.turns.iter().try_for_each(Turn::check)?;
+        self.devices
+            .iter()
+            .try_for_each(|device| plausible(&[("devices", device.largest())]))
+    }
+}
+
+/// The largest of some counts; 0 where there are none.
+#[must_use]
+pub fn largest(counts: &[u64]) -> u64 {
+    counts.iter().copied().max().unwrap_or(0)
+}
+
+impl Latency {
+    /// The largest of its counts alone: who sends from another clock makes times of any length.
+    #[must_use]
+    pub fn largest(&self) -> u64 {
+        let buckets = self.histogram.iter().map(|(_, count)| *count);
+        buckets.chain([self.count]).max().unwrap_or(0)
+    }
+}
+
+impl DeviceCount {
+    fn largest(&self) -> u64 {
+        largest(&[
+            self.rx_packets,
+            self.rx_bytes,
+            self.tx_packets,
+            self.tx_bytes,
+            self.dropped,
+        ])
+    }
+}
+
+impl Counted {
+    /// The largest of its counts, to be held against what can be.
+    #[must_use]
+    pub fn largest(self) -> u64 {
+        largest(&[self.bytes, self.messages, self.transactions])
+    }
+
+    /// The units between two readings.
+    #[must_use]
+    pub fn since(self, start: Self) -> Self {
+        Self {
+            bytes: self.bytes.wrapping_sub(start.bytes),
+            messages: self.messages.wrapping_sub(start.messages),
+            transactions: self.transactions.wrapping_sub(start.transactions),
+        }
+    }
+
+    /// As many units in a span that is `factor` times as long.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self {
+            bytes: scaled(self.bytes, factor),
+            messages: scaled(self.messages, factor),
+            transactions: scaled(self.transactions, factor),
+        }
+    }
+
+    /// The units of two flows together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            messages: self.messages + other.messages,
+            transactions: self.transactions + other.transactions,
+        }
+    }
+}
+
+/// A count of a span that is `factor` times as long.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts of a window are far below 2^53, and factors are not negative"
+)]
+#[must_use]
+pub fn scaled(count: u64, factor: f64) -> u64 {
+    (count as f64 * factor).round() as u64
+}
+
+/// Data as the receiving end's device saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Arrived {
+    /// Bytes, headers of each skb included once.
+    pub bytes: u64,
+    /// Number of skbs.
+    pub skbs: u64,
+}
+
+/// Frames that left a device by another queue than the frame of the same flow before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueChanges {
+    /// How many, both ways of all flows.
+    pub count: u64,
+    /// Flows of the load.
+    pub flows: u32,
+    /// Over which time, ns.
+    pub span_ns: u64,
+}
+
+/// A distribution of times, ns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Number of observations.
+    pub count: u64,
+    /// Smallest observation, ns.
+    pub min_ns: u64,
+    /// Arithmetic mean, ns.
+    pub mean_ns: f64,
+    /// Largest observation, ns, exact.
+    pub max_ns: u64,
+    /// (quantile, ns) in rising order.
+    pub quantiles: Vec<(f64, u64)>,
+    /// (upper bound of a bucket in ns, observations), two significant digits, empty ones left out.
+    pub histogram: Vec<(u64, u64)>,
+}
+
+/// Counters of one device over the window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceCount {
+    /// Namespace by its role in the lab: `a`, `b`, `hub`, `far`.
+    pub namespace: String,
+    /// Name of the device in its namespace.
+    pub name: String,
+    /// Packets (one per skb) received.
+    pub rx_packets: u64,
+    /// Bytes received, as the device counts them.
+    pub rx_bytes: u64,
+    /// Packets (one per skb) sent.
+    pub tx_packets: u64,
+    /// Bytes sent, as the device counts them.
+    pub tx_bytes: u64,
+    /// Packets dropped on receipt or sending.
+    pub dropped: u64,
+}
+
+/// One offload flag of one device as it really was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OffloadState {
+    /// Namespace by its role in the lab.
+    pub namespace: String,
+    /// Name of the device in its namespace.
+    pub device: String,
+    /// The flag whose state this is.
+    pub flag: OffloadFlag,
+    /// `on`, `off`, `mixed` (parts of it on), as the kernel has it active.
+    pub state: String,
+    /// Can it be changed at all?
+    pub fixed: bool,
+    /// What was asked for, where something was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Switch>,
+}
+
+/// Which direction of a device a packet takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The device receives it.
+    Rx,
+    /// The device sends it.
+    Tx,
+}
+
+/// Proof of the way: did every device on the path move by the expected amount, and no other?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PathProof {
+    /// All of it held.
+    pub proved: bool,
+    /// What did not, a sentence each.
+    pub problems: Vec<String>,
+}

@@ -1,0 +1,70 @@
+//! What TCP itself counts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::sample::largest;
+
+/// What TCP did in the window, summed over the flows (`tcp_info`, include/uapi/linux/tcp.h).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpSummary {
+    /// Segments sent again, both ends.
+    pub retransmits: u64,
+    /// Payload that the kernel took in at the receiver, read by then or not, bytes.
+    #[serde(default)]
+    pub bytes_received: u64,
+    /// Time the sender had data in flight or to send, ns.
+    pub busy_ns: u64,
+    /// Of that, held back by the receiver's window, ns.
+    pub receive_window_limited_ns: u64,
+    /// Of that, held back by the send buffer, ns.
+    pub send_buffer_limited_ns: u64,
+}
+
+impl TcpSummary {
+    /// Sums of all flows.
+    #[must_use]
+    pub fn sum(flows: &[Self]) -> Self {
+        flows
+            .iter()
+            .fold(Self::default(), |sum, flow| sum.plus(*flow))
+    }
+
+    /// What came since an earlier reading.
+    #[must_use]
+    pub fn since(self, start: Self) -> Self {
+        Self {
+            retransmits: self.retransmits - start.retransmits,
+            bytes_received: self.bytes_received - start.bytes_received,
+            busy_ns: self.busy_ns - start.busy_ns,
+            receive_window_limited_ns: self.receive_window_limited_ns
+                - start.receive_window_limited_ns,
+            send_buffer_limited_ns: self.send_buffer_limited_ns - start.send_buffer_limited_ns,
+        }
+    }
+
+    /// Sums of two flows.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            retransmits: self.retransmits + other.retransmits,
+            bytes_received: self.bytes_received + other.bytes_received,
+            busy_ns: self.busy_ns + other.busy_ns,
+            receive_window_limited_ns: self.receive_window_limited_ns
+                + other.receive_window_limited_ns,
+            send_buffer_limited_ns: self.send_buffer_limited_ns + other.send_buffer_limited_ns,
+        }
+    }
+
+    /// The largest of its counts, to be held against what can be.
+    #[must_use]
+    pub fn largest(self) -> u64 {
+        largest(&[
+            self.retransmits,
+            self.bytes_received,
+            self.busy_ns,
+            self.receive_window_limited_ns,
+            self.send_buffer_limited_ns,
+        ])
+    }
+}
