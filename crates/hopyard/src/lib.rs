@@ -10,7 +10,6 @@ pub mod claims;
 pub mod cli;
 pub mod guest;
 pub mod lab;
-pub mod load;
 pub mod measure;
 pub mod meter;
 pub mod plan;
@@ -22,6 +21,7 @@ pub mod signals;
 pub mod store;
 pub mod tapswitch;
 
+pub use hopyard_load as load;
 pub(crate) use hopyard_model::loads;
 pub use hopyard_model::{self as model, plain, plain::chain, units};
 pub use hopyard_stats as stats;

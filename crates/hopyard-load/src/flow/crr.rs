@@ -1,0 +1,104 @@
+//! Connect, request, response, close: a new TCP connection for every transaction.
+//!
+//! The server closes first, so that the waiting after a close (TIME-WAIT, RFC 9293) is on its side and
+//! the client's ports can be used again at once.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use hopyard_net::clock;
+use socket2::Socket as RawSocket;
+
+use super::{Context, Io, Responder, Socket, Times, again};
+use crate::socket::Settings;
+
+/// Makes transactions until told to stop.
+///
+/// # Errors
+/// A connection failed before the window was over.
+pub(crate) fn client(
+    server: SocketAddr,
+    settings: &Settings,
+    buffers: &mut Responder,
+    times: &mut Times,
+    context: Context<'_>,
+) -> Result<(), String> {
+    let mut counted = context.tally.read().received;
+    while !context.stopped() {
+        let began = clock::monotonic_ns();
+        let connection = match settings.connect(server) {
+            Ok(connection) => Socket(OwnedFd::from(connection)),
+            Err(e) => return context.ended(&format!("connect to {server}"), &e),
+        };
+        if let Err(e) = connection.send(&buffers.request) {
+            return context.ended("send a request", &e);
+        }
+        if let Err(e) = take_all(&connection, &mut buffers.response) {
+            return context.ended("receive a response", &e);
+        }
+        drop(connection);
+        times.record(began, clock::monotonic_ns());
+        counted.transactions += 1;
+        counted.messages += 1;
+        counted.bytes += buffers.response.len() as u64;
+        context.tally.set_received(counted);
+    }
+    Ok(())
+}
+
+/// Answers one request per connection until the listener is shut down.
+///
+/// # Errors
+/// The listener failed before the window was over.
+pub(crate) fn server(
+    listener: &RawSocket,
+    buffers: &mut Responder,
+    context: Context<'_>,
+) -> Result<(), String> {
+    let mut counted = context.tally.read().received;
+    while !context.stopped() {
+        let connection = match listener.accept() {
+            Ok((connection, _)) => Socket(OwnedFd::from(connection)),
+            Err(e) if again(&e) => continue,
+            Err(e) => return context.ended("accept", &e),
+        };
+        if answer(&connection, buffers).is_err() {
+            // The client went away in mid-transaction; it will say why.
+            continue;
+        }
+        counted.transactions += 1;
+        counted.messages += 1;
+        counted.bytes += buffers.request.len() as u64;
+        context.tally.set_received(counted);
+    }
+    Ok(())
+}
+
+fn answer(connection: &Socket, buffers: &mut Responder) -> std::io::Result<()> {
+    let mut have = 0;
+    while have < buffers.request.len() {
+        match connection.recv(&mut buffers.request[have..])? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            n => have += n,
+        }
+    }
+    connection.send(&buffers.response).map(drop)
+}
+
+/// The whole response and the server's close after it.
+fn take_all(connection: &Socket, response: &mut [u8]) -> std::io::Result<()> {
+    let mut have = 0;
+    let mut end = [0; 1];
+    loop {
+        let room = if have < response.len() {
+            &mut response[have..]
+        } else {
+            &mut end[..]
+        };
+        match connection.recv(room)? {
+            0 if have == response.len() => return Ok(()),
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            n => have += n,
+        }
+    }
+}

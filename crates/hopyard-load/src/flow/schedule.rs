@@ -1,0 +1,156 @@
+//! The instants at which a paced flow sends.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::spec::LoadSpec;
+use hopyard_model::Distribution;
+
+/// How far behind its time a paced stream may fall before the rest is let go. Without an end to it, what a slow
+/// start or a lost packet held up would press on a path that is only a little faster for the whole window.
+const ARREARS_NS: u64 = 2_000_000;
+
+/// The instants of one flow, one after another.
+pub(crate) struct Schedule {
+    start_ns: u64,
+    /// After the start.
+    due_ps: u64,
+    interval_ps: u64,
+    poisson: Option<ChaCha8Rng>,
+    /// An open loop lets nothing go: what it could not send in time is late, and its latency says so.
+    open_loop: bool,
+}
+
+impl Schedule {
+    /// Of the flow with that number, where the load is paced. Flows of an open loop take their turns within an interval,
+    /// so that all together are as even as one.
+    pub(crate) fn new(spec: &LoadSpec, start_ns: u64, flow: u32) -> Option<Self> {
+        let interval_ps = spec.interval_ps()?;
+        let open_loop = spec.kind.is_open_loop();
+        let turn = u64::from(if open_loop { flow % spec.flows } else { 0 });
+        let poisson = open_loop && spec.distribution == Distribution::Poisson;
+        Some(Self {
+            start_ns,
+            due_ps: interval_ps / u64::from(spec.flows) * turn,
+            interval_ps,
+            // Other instants in every sample and flow.
+            poisson: poisson.then(|| ChaCha8Rng::seed_from_u64(start_ns ^ u64::from(flow) << 48)),
+            open_loop,
+        })
+    }
+
+    /// When the next message is due.
+    pub(crate) fn due_ns(&self) -> u64 {
+        self.start_ns + self.due_ps / 1000
+    }
+
+    /// How many messages are due from one instant to before another; an open loop's alone, which nothing puts off.
+    pub(crate) fn due_between(mut self, from_ns: u64, to_ns: u64) -> u64 {
+        let mut count = 0;
+        while self.due_ns() < to_ns {
+            count += u64::from(self.due_ns() >= from_ns);
+            self.advance(0);
+        }
+        count
+    }
+
+    /// Goes on to the message after it, which has gone now.
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        let late_ns = now_ns.saturating_sub(self.due_ns());
+        self.due_ps += match &mut self.poisson {
+            Some(rng) => exponential(rng, self.interval_ps),
+            None => self.interval_ps,
+        };
+        if !self.open_loop {
+            let let_go_ns = late_ns.saturating_sub(ARREARS_NS.max(self.interval_ps / 1000));
+            self.due_ps += let_go_ns * 1000;
+        }
+    }
+}
+
+/// A time between two events of a Poisson process, by inversion.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "intervals are at most 50 ms, and −ln is not negative"
+)]
+fn exponential(rng: &mut ChaCha8Rng, mean: u64) -> u64 {
+    let uniform: f64 = rng.random();
+    (-(1.0 - uniform).ln() * mean as f64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopyard_model::{Axes, LoadKind, Peer};
+
+    fn spec(kind: LoadKind, distribution: Distribution, flows: u32) -> LoadSpec {
+        let mut spec = LoadSpec::new(kind, &Axes::default().for_cell(kind, Peer::Local, &[]));
+        spec.flows = flows;
+        spec.message_size = 1000;
+        // A message every ms, all flows together.
+        spec.pace_bps = Some(8_000_000);
+        spec.distribution = distribution;
+        spec
+    }
+
+    /// Instants of a flow that is never late.
+    fn instants(spec: &LoadSpec, flow: u32, count: usize) -> Vec<u64> {
+        let mut schedule = Schedule::new(spec, 1_000, flow).unwrap();
+        let mut next = || {
+            let due = schedule.due_ns();
+            schedule.advance(due);
+            due
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn flows_take_turns() {
+        let spec = spec(LoadKind::UdpPaced, Distribution::Constant, 4);
+        assert_eq!(instants(&spec, 0, 3), [1_000, 4_001_000, 8_001_000]);
+        assert_eq!(instants(&spec, 3, 2), [3_001_000, 7_001_000]);
+    }
+
+    #[test]
+    fn a_fast_schedule_keeps_its_rate() {
+        let mut spec = spec(LoadKind::UdpPaced, Distribution::Constant, 1);
+        // One every 333.333 ns: the ps that are left out are one in a million.
+        spec.pace_bps = Some(24_000_000_000);
+        let schedule = Schedule::new(&spec, 5_000, 0).unwrap();
+        assert_eq!(schedule.due_between(5_000, 1_000_005_000), 3_000_004);
+        spec.pace_bps = Some(8_000_000);
+        let of = |flow| Schedule::new(&spec, 5_000, flow).unwrap();
+        assert_eq!(of(0).due_between(1_005_000, 3_005_000), 2);
+        assert_eq!(of(0).due_between(1_005_001, 3_005_001), 2);
+    }
+
+    #[test]
+    fn an_open_loop_lets_nothing_go() {
+        let late = |kind| {
+            let mut schedule = Schedule::new(&spec(kind, Distribution::Constant, 1), 0, 0).unwrap();
+            schedule.advance(500_000_000);
+            schedule.due_ns()
+        };
+        assert_eq!(late(LoadKind::UdpPaced), 1_000_000);
+        assert_eq!(late(LoadKind::UdpStream), 1_000_000 + 498_000_000);
+    }
+
+    #[test]
+    fn a_poisson_process_has_its_mean_and_its_spread() {
+        let spec = spec(LoadKind::UdpPaced, Distribution::Poisson, 1);
+        let instants = instants(&spec, 0, 100_001);
+        let gaps: Vec<f64> = instants
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as f64 / 1e6)
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / 1e5;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 1e5;
+        assert!((mean - 1.0).abs() < 0.02, "{mean}");
+        assert!((variance - 1.0).abs() < 0.05, "{variance}");
+        // Memoryless: a share of 1/e is longer than the mean.
+        let longer = gaps.iter().filter(|gap| **gap > 1.0).count() as f64 / 1e5;
+        assert!((longer - (-1.0f64).exp()).abs() < 0.01, "{longer}");
+    }
+}

@@ -1,0 +1,264 @@
+//! The threads of a session: which flows each of them serves, and how.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hdrhistogram::Histogram;
+use hopyard_net::{clock, cpu};
+use nix::unistd::gettid;
+use socket2::Socket as Listener;
+
+use super::flow::{Context, Socket};
+use super::journal::Journal;
+use super::loops::{self, Work};
+use super::protocol::Timetable;
+use super::receiver::SharedTid;
+use super::socket::Settings;
+use super::spec::LoadSpec;
+use super::tally::Tally;
+use hopyard_model::LoadKind;
+
+/// What a thread says last, or what went wrong.
+pub(crate) type Outcome = Result<Said, String>;
+
+/// What a thread has to say besides its counters.
+pub(crate) enum Said {
+    Nothing,
+    /// The round trips of a client.
+    RoundTrips(Histogram<u64>),
+    /// How many datagrams of an open loop's sender were due in the window.
+    Due(u64),
+    /// The datagrams of a receiver of numbered ones.
+    Journal(Box<Journal>),
+}
+
+/// A flow's data socket, once there is one, for the controlling thread.
+pub(super) type SharedSocket = Arc<Mutex<Option<OwnedFd>>>;
+
+/// How a flow gets its socket.
+pub(crate) enum Origin {
+    Client {
+        connected: OwnedFd,
+        /// Where the server numbers its flows.
+        number: Option<u32>,
+    },
+    /// `tcp_crr` connects anew for each transaction.
+    Connector {
+        server: SocketAddr,
+    },
+    Server {
+        listener: Listener,
+    },
+    /// Takes the numbered datagrams of several flows.
+    Gatherer {
+        socket: Listener,
+        flows: u32,
+    },
+}
+
+/// A flow as its thread has it.
+pub(super) struct Lane {
+    origin: Origin,
+    pub(super) tally: Arc<Tally>,
+    pub(super) socket: SharedSocket,
+}
+
+/// A thread and its flows.
+pub(super) struct FlowThread {
+    pub(super) spec: LoadSpec,
+    pub(super) settings: Settings,
+    pub(super) lanes: Vec<Lane>,
+    /// `None` leaves it to the scheduler.
+    pub(super) cpu: Option<usize>,
+    /// How long after the start they begin, ns.
+    pub(super) after_ns: u64,
+    pub(super) stop: Arc<AtomicBool>,
+    /// Told once every flow has its connection, or that one cannot have it.
+    pub(super) placed: Sender<Result<(), String>>,
+    pub(super) started: Receiver<Timetable>,
+    /// For the controlling thread.
+    pub(super) tid: SharedTid,
+}
+
+/// Shares flows out to threads, over the CPUs in turn.
+///
+/// The streams of one CPU have one thread, which costs them fewer switches and wake-ups (see
+/// [`super::flow::transmit_in_turns`]). Every other flow has a thread of its own: in turns, the time of a transaction
+/// would hold the work on the others'; a paced flow sleeps, as does one that begins later; and which sender of a flood runs is the scheduler's to say. Without CPUs the scheduler is to have something to place.
+pub(super) fn flow_threads<L>(
+    spec: &LoadSpec,
+    flows: Vec<L>,
+    cpus: &[usize],
+) -> Vec<(Option<usize>, Vec<L>)> {
+    let is_plain = spec.pace_bps.is_none() && spec.stagger_ns == 0;
+    let in_turns = loops::loops_of(spec.kind).share_threads() && is_plain;
+    let mut flow_threads: Vec<(Option<usize>, Vec<L>)> = Vec::new();
+    for (index, flow) in flows.into_iter().enumerate() {
+        let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
+        let shared = flow_threads
+            .iter_mut()
+            .find(|(of, _)| in_turns && cpu.is_some() && *of == cpu);
+        match shared {
+            Some((_, flow_thread)) => flow_thread.push(flow),
+            None => flow_threads.push((cpu, vec![flow])),
+        }
+    }
+    flow_threads
+}
+
+impl Lane {
+    pub(super) fn new(origin: Origin) -> Self {
+        Self {
+            origin,
+            tally: Arc::default(),
+            socket: Arc::default(),
+        }
+    }
+
+    /// A copy of its listener, if it is a server.
+    pub(super) fn listener(&self) -> Result<Option<Listener>, String> {
+        let (Origin::Server { listener }
+        | Origin::Gatherer {
+            socket: listener, ..
+        }) = &self.origin
+        else {
+            return Ok(None);
+        };
+        let listener = listener
+            .try_clone()
+            .map_err(|e| format!("cannot copy a socket: {e}"))?;
+        Ok(Some(listener))
+    }
+
+    /// Does it send what the other end waits for?
+    pub(super) fn begins(&self, kind: LoadKind) -> bool {
+        !self.gathers() && self.is_server() == kind.is_from_server()
+    }
+
+    fn is_server(&self) -> bool {
+        matches!(self.origin, Origin::Server { .. })
+    }
+
+    /// Does it take the numbered datagrams of several flows?
+    fn gathers(&self) -> bool {
+        matches!(self.origin, Origin::Gatherer { .. })
+    }
+
+    /// The standing connection, also for the controlling thread. `tcp_crr` has none.
+    fn connection(&self, settings: &Settings, kind: LoadKind) -> Result<Option<Socket>, String> {
+        let socket = match &self.origin {
+            Origin::Connector { .. } => return Ok(None),
+            Origin::Server { .. } if kind.connects_anew() => return Ok(None),
+            Origin::Server { listener } => settings.accept_flow(listener)?,
+            Origin::Gatherer { socket, flows } => settings.gather_flows(socket, *flows)?,
+            Origin::Client { connected, .. } => copy(connected)?,
+        };
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy(&socket)?);
+        Ok(Some(Socket(socket)))
+    }
+}
+
+impl FlowThread {
+    /// Serves the flows by each timetable that comes, until none will; the outcome of each goes to `ended`.
+    pub(super) fn run(self, ended: &Sender<Outcome>) {
+        let connections = self.take_place();
+        // A dropped receiver means that the session is gone: nobody to tell.
+        let _ = self
+            .placed
+            .send(connections.as_ref().map(drop).map_err(String::clone));
+        let connections = match connections {
+            Ok(connections) => connections,
+            Err(why) => {
+                let _ = ended.send(Err(why));
+                return;
+            }
+        };
+        while let Ok(timetable) = self.started.recv() {
+            let outcome = self.make_traffic(&connections, timetable);
+            let failed = outcome.is_err();
+            if ended.send(outcome).is_err() || failed {
+                return;
+            }
+        }
+    }
+
+    /// One turn of traffic, from its start until it is told to stop.
+    fn make_traffic(&self, connections: &[Option<Socket>], timetable: Timetable) -> Outcome {
+        let start_ns = timetable.start_ns + self.after_ns;
+        let flows = self.lanes.iter().zip(connections);
+        let flows = flows.map(|(lane, socket)| loops::Flow {
+            origin: &lane.origin,
+            socket: socket.as_ref(),
+            context: Context {
+                tally: &lane.tally,
+                stop: &self.stop,
+                close_ns: timetable.close_ns,
+            },
+        });
+        let run = loops::loops_of(self.spec.kind).prepare(Work {
+            spec: &self.spec,
+            settings: &self.settings,
+            timetable,
+            start_ns,
+            flows: flows.collect(),
+        })?;
+        if self.spec.round_robin && !self.lanes.iter().any(Lane::is_server) {
+            cpu::schedule_current_thread(cpu::Policy::RoundRobin)
+                .map_err(|e| hopyard_model::plain::chain(&e))?;
+        }
+        clock::sleep_until_monotonic_ns(start_ns)
+            .map_err(|e| format!("cannot sleep until the start: {e}"))?;
+        run()
+    }
+
+    /// Goes to the CPU where its flows are to be served, and takes their standing connections, where they have any.
+    fn take_place(&self) -> Result<Vec<Option<Socket>>, String> {
+        self.tid.store(gettid().as_raw(), Relaxed);
+        if let Some(cpu) = self.cpu {
+            cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
+        }
+        self.lanes
+            .iter()
+            .map(|lane| lane.connection(&self.settings, self.spec.kind))
+            .collect()
+    }
+}
+
+fn copy(socket: &OwnedFd) -> Result<OwnedFd, String> {
+    socket
+        .try_clone()
+        .map_err(|e| format!("cannot copy a socket: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use LoadKind::{TcpRr, TcpStream};
+    use hopyard_model::{Axes, Peer};
+
+    #[test]
+    fn streams_of_one_cpu_share_a_thread_unless_they_sleep() {
+        let spec = |kind| LoadSpec::new(kind, &Axes::default().for_cell(kind, Peer::Local, &[]));
+        let of = |kind, cpus| flow_threads(&spec(kind), vec!["a", "b", "c"], cpus);
+        assert_eq!(of(TcpStream, &[5]), [(Some(5), vec!["a", "b", "c"])]);
+        assert_eq!(
+            of(TcpStream, &[5, 6]),
+            [(Some(5), vec!["a", "c"]), (Some(6), vec!["b"])]
+        );
+        let apart = |cpu| [(cpu, vec!["a"]), (cpu, vec!["b"]), (cpu, vec!["c"])];
+        assert_eq!(of(TcpRr, &[5]), apart(Some(5)));
+        assert_eq!(of(TcpStream, &[]), apart(None));
+        let paced = LoadSpec {
+            pace_bps: Some(1_000_000),
+            ..spec(TcpStream)
+        };
+        assert_eq!(
+            flow_threads(&paced, vec!["a", "b", "c"], &[5]),
+            apart(Some(5))
+        );
+        assert_eq!(of(LoadKind::UdpFlood, &[5]), apart(Some(5)));
+    }
+}

@@ -1,0 +1,55 @@
+//! A connection for each transaction.
+
+use std::time::Duration;
+
+use super::ceiling;
+use super::{Loops, Run, Work};
+use crate::flow::{self, Responder, Times};
+use crate::flow_thread::{Origin, Said};
+use crate::protocol::Tallied;
+use crate::spec::LoadSpec;
+
+/// Connect, request, response, close.
+pub(super) struct Connections;
+
+impl Loops for Connections {
+    fn check(&self, _: &LoadSpec) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// In turns, the time of a transaction would hold the work on those of others.
+    fn share_threads(&self) -> bool {
+        false
+    }
+
+    fn prepare<'a>(&self, work: Work<'a>) -> Result<Run<'a>, String> {
+        let Work {
+            spec,
+            settings,
+            timetable,
+            ..
+        } = work;
+        let flow = work.flow()?;
+        let (origin, context) = (flow.origin, flow.context);
+        let mut responder = Responder::of(spec);
+        match origin {
+            Origin::Connector { server } => {
+                let mut times = Times::new(timetable.open_ns, timetable.close_ns)?;
+                Ok(Box::new(move || {
+                    flow::crr_client(*server, settings, &mut responder, &mut times, context)?;
+                    Ok(Said::RoundTrips(times.histogram))
+                }))
+            }
+            Origin::Server { listener } => Ok(Box::new(move || {
+                flow::crr_server(listener, &mut responder, context).map(|()| Said::Nothing)
+            })),
+            Origin::Client { .. } | Origin::Gatherer { .. } => {
+                Err(format!("{}: a flow that is of another load", spec.kind))
+            }
+        }
+    }
+
+    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String> {
+        ceiling::of_transactions(spec, span)
+    }
+}

@@ -1,0 +1,118 @@
+//! What the two ends of a load do with their sockets: a file for each kind of loops that a load's descriptor names.
+
+mod ceiling;
+mod connections;
+mod numbered;
+mod segments;
+mod stream;
+mod transactions;
+
+use std::io;
+use std::time::Duration;
+
+use socket2::Socket as RawSocket;
+
+use super::flow::{Context, Socket};
+use super::flow_thread::{Origin, Outcome};
+use super::protocol::{Tallied, Timetable};
+use super::socket::Settings;
+use super::spec::LoadSpec;
+use hopyard_model::LoadKind;
+use hopyard_model::loads::LoopKind;
+
+/// The loops of a load.
+pub(crate) fn loops_of(load: LoadKind) -> &'static dyn Loops {
+    match load.info().loops {
+        LoopKind::Streams => &stream::Streams,
+        LoopKind::Segments => &segments::Segments,
+        LoopKind::Numbered => &numbered::Numbered,
+        LoopKind::Transactions => &transactions::Transactions,
+        LoopKind::Connections => &connections::Connections,
+    }
+}
+
+/// What the ends of a load do.
+pub(crate) trait Loops: Sync {
+    /// Sets a data socket for messages of so many bytes, before it is bound or connected.
+    ///
+    /// # Errors
+    /// The kernel has no such option.
+    fn set(&self, _socket: &RawSocket, _message_size: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What the load needs beyond the bounds of all loads.
+    ///
+    /// # Errors
+    /// A sentence naming the value and its bound.
+    fn check(&self, spec: &LoadSpec) -> Result<(), String>;
+
+    /// May the flows of one CPU share a thread, and take turns on it?
+    fn share_threads(&self) -> bool;
+
+    /// Makes everything that the loops of a thread write to, before the start; what is given back runs them.
+    ///
+    /// # Errors
+    /// A sentence: a flow has no socket, or it cannot be set.
+    fn prepare<'a>(&self, work: Work<'a>) -> Result<Run<'a>, String>;
+
+    /// The loops with no path at all, for a span: what the generator itself can do at most.
+    ///
+    /// # Errors
+    /// A sentence: a loop failed.
+    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String>;
+}
+
+/// The loops of a thread, ready to run.
+pub(crate) type Run<'a> = Box<dyn FnOnce() -> Outcome + 'a>;
+
+/// What a thread has to do in a turn of traffic.
+pub(crate) struct Work<'a> {
+    pub(crate) spec: &'a LoadSpec,
+    pub(crate) settings: &'a Settings,
+    pub(crate) timetable: Timetable,
+    /// When its flows begin, ns.
+    pub(crate) start_ns: u64,
+    /// One, unless the loops share threads.
+    pub(crate) flows: Vec<Flow<'a>>,
+}
+
+/// A flow of a thread.
+pub(crate) struct Flow<'a> {
+    pub(crate) origin: &'a Origin,
+    /// Its standing connection, if it has one.
+    pub(crate) socket: Option<&'a Socket>,
+    pub(crate) context: Context<'a>,
+}
+
+impl<'a> Work<'a> {
+    /// Is this the end that sends a stream?
+    pub(crate) fn sends(&self) -> bool {
+        let is_server = |flow: &Flow<'_>| matches!(flow.origin, Origin::Server { .. });
+        self.flows.iter().any(is_server) == self.spec.kind.is_from_server()
+    }
+
+    /// The sockets of all flows.
+    ///
+    /// # Errors
+    /// A flow has none.
+    pub(crate) fn sockets(&self) -> Result<Vec<(&'a Socket, Context<'a>)>, String> {
+        let flows = self.flows.iter();
+        flows
+            .map(|flow| Ok((flow.socket.ok_or(NO_SOCKET)?, flow.context)))
+            .collect()
+    }
+
+    /// The flow of loops that share no threads.
+    ///
+    /// # Errors
+    /// It is none, or more than one.
+    fn flow(&self) -> Result<&Flow<'a>, String> {
+        match &*self.flows {
+            [flow] => Ok(flow),
+            flows => Err(format!("{} flows on a thread for one", flows.len())),
+        }
+    }
+}
+
+const NO_SOCKET: &str = "a flow without a socket";

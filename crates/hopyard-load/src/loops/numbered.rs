@@ -1,0 +1,96 @@
+//! Numbered datagrams: many flows to one receiver, which enters each datagram into a journal.
+
+use std::time::Duration;
+
+use hopyard_net::datagrams::Batch;
+
+use super::ceiling::timed;
+use super::{Loops, NO_SOCKET, Run, Work};
+use crate::flow::{self, Message, Schedule};
+use crate::flow_thread::{Origin, Said};
+use crate::journal::Journal;
+use crate::numbered::HEADER_BYTES;
+use crate::protocol::Tallied;
+use crate::spec::LoadSpec;
+
+/// As fast as the senders can, or at given instants.
+pub(super) struct Numbered;
+
+impl Loops for Numbered {
+    fn check(&self, spec: &LoadSpec) -> Result<(), String> {
+        if (spec.message_size as usize) < HEADER_BYTES {
+            return Err(format!(
+                "message_size {} is too small for {}: its datagrams carry their number and times, {HEADER_BYTES} bytes; \
+                 choose {HEADER_BYTES} or more, or load udp_stream",
+                spec.message_size, spec.kind
+            ));
+        }
+        if spec.kind.is_open_loop() && spec.pace_bps.is_none() {
+            return Err(format!(
+                "{} with no pace: give one, such as pace=100mbit, or choose load udp_flood",
+                spec.kind
+            ));
+        }
+        Ok(())
+    }
+
+    /// Which of many senders runs is the scheduler's to say.
+    fn share_threads(&self) -> bool {
+        false
+    }
+
+    fn prepare<'a>(&self, work: Work<'a>) -> Result<Run<'a>, String> {
+        let Work {
+            spec,
+            timetable,
+            start_ns,
+            ..
+        } = work;
+        let flow = work.flow()?;
+        let (socket, context) = (flow.socket.ok_or(NO_SOCKET)?, flow.context);
+        match *flow.origin {
+            Origin::Gatherer { flows, .. } => {
+                let mut batch = Batch::new(flow::BATCH, spec.message_size as usize);
+                let mut journal = Journal::new(flows, timetable)?;
+                Ok(Box::new(move || {
+                    flow::gather(socket, &mut batch, &mut journal, context)?;
+                    Ok(Said::Journal(Box::new(journal)))
+                }))
+            }
+            Origin::Client {
+                number: Some(number),
+                ..
+            } => {
+                let mut message =
+                    Message::numbered(spec.message_size, number, spec.service_time_ns);
+                let schedule = move || Schedule::new(spec, start_ns, number);
+                Ok(Box::new(move || {
+                    match schedule() {
+                        Some(schedule) => {
+                            flow::transmit_paced(socket, &mut message, context, schedule)?;
+                        }
+                        None => flow::transmit(socket, &mut message, context)?,
+                    }
+                    let due = schedule().filter(|_| spec.kind.is_open_loop());
+                    Ok(due.map_or(Said::Nothing, |schedule| {
+                        Said::Due(schedule.due_between(timetable.open_ns, timetable.close_ns))
+                    }))
+                }))
+            }
+            Origin::Client { number: None, .. } => {
+                Err(format!("{}: the server gave a flow no number", spec.kind))
+            }
+            Origin::Connector { .. } | Origin::Server { .. } => {
+                Err(format!("{}: a flow that is of another load", spec.kind))
+            }
+        }
+    }
+
+    /// Its receiver takes many datagrams per call, so that it is never the slower end.
+    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String> {
+        let mut message = Message::numbered(spec.message_size, 0, 0);
+        timed(span, |io, context| {
+            flow::transmit(io, &mut message, context)
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! One request and one response at a time over a standing connection or over datagrams.
+
+use std::time::Duration;
+
+use super::ceiling;
+use super::{Loops, NO_SOCKET, Run, Work};
+use crate::flow::{self, Responder, Times};
+use crate::flow_thread::{Origin, Said};
+use crate::protocol::Tallied;
+use crate::spec::LoadSpec;
+
+/// Transactions over TCP or UDP.
+pub(super) struct Transactions;
+
+impl Loops for Transactions {
+    fn check(&self, _: &LoadSpec) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// In turns, the time of a transaction would hold the work on those of others.
+    fn share_threads(&self) -> bool {
+        false
+    }
+
+    fn prepare<'a>(&self, work: Work<'a>) -> Result<Run<'a>, String> {
+        let flow = work.flow()?;
+        let (socket, context) = (flow.socket.ok_or(NO_SOCKET)?, flow.context);
+        let mut responder = Responder::of(work.spec);
+        if matches!(flow.origin, Origin::Server { .. }) {
+            return Ok(Box::new(move || {
+                flow::rr_server(socket, &mut responder, context).map(|()| Said::Nothing)
+            }));
+        }
+        let mut times = Times::new(work.timetable.open_ns, work.timetable.close_ns)?;
+        Ok(Box::new(move || {
+            flow::rr_client(socket, &mut responder, &mut times, context)?;
+            Ok(Said::RoundTrips(times.histogram))
+        }))
+    }
+
+    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String> {
+        ceiling::of_transactions(spec, span)
+    }
+}

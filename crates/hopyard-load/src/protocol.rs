@@ -1,0 +1,266 @@
+//! The worker's protocol: one JSON object per line, requests in on stdin, replies out on stdout.
+//!
+//! ```text
+//! worker      hello
+//! controller  serve | connect        worker  serving | connected
+//! controller  accept                 worker  connected     (the server, when every client is connected)
+//! controller  run                    worker  done          (after the window; the connections end)
+//! controller  turn                   worker  done          (after the window; the connections stay)
+//! controller  finish                 worker  done          (what all turns counted; the connections end)
+//! controller  ceiling                worker  done
+//! controller  clock                  worker  clock         (where it has a kernel of its own)
+//! controller  set_apart              worker  apart         (before anything else, where it is a container)
+//! controller  quit, or end of input  worker  (exits)
+//! ```
+//!
+//! Any request may be answered by `failed` with a sentence. Instants are `CLOCK_MONOTONIC` of the
+//! worker's host, ns.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::LoadSpec;
+use super::tally::Reading;
+use hopyard_model::{
+    Arrivals, Counted, InvalidSample, Latency, MOST_FLOWS, Scheduling, TcpSummary, largest,
+    plausible,
+};
+
+/// Version of the protocol; both ends must have the same.
+pub const VERSION: u32 = 6;
+
+/// What the controller asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Request {
+    /// Be the server: listen, a port for each flow.
+    Serve {
+        /// Traffic, sizes and limits; both ends get the same.
+        spec: LoadSpec,
+        /// Own address to listen at.
+        address: IpAddr,
+        /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each (one for all
+        /// flows of numbered datagrams).
+        cpus: Vec<usize>,
+    },
+    /// Be the client: connect every flow.
+    Connect {
+        /// Traffic, sizes and limits; both ends get the same.
+        spec: LoadSpec,
+        /// Address that the server listens at.
+        address: IpAddr,
+        /// The server's ports, one per flow.
+        ports: Vec<u16>,
+        /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each.
+        cpus: Vec<usize>,
+        /// Longest to wait for any one flow, ms.
+        patience_ms: u64,
+    },
+    /// Be the server still: say when every flow has its connection.
+    Accept {
+        /// Longest to wait for that, ms.
+        patience_ms: u64,
+    },
+    /// Make and count traffic, then end the connections.
+    Run(Timetable),
+    /// Make and count traffic over connections that stay for further turns.
+    Turn(Timetable),
+    /// End the connections and report what was counted since the first turn began, warm-ups included.
+    Finish,
+    /// How fast do the loops go with no path at all (`/dev/null`, `/dev/zero`)?
+    Ceiling {
+        /// Traffic, sizes and limits of the load that is tried.
+        spec: LoadSpec,
+        /// How long to try, ms.
+        span_ms: u64,
+        /// CPU to run on.
+        cpu: Option<usize>,
+    },
+    /// What does your clock say?
+    Clock,
+    /// Be a container: have mount and cgroup namespaces of your own.
+    SetApart,
+    /// End the process.
+    Quit,
+}
+
+/// The instants of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timetable {
+    /// Traffic starts; everything up to `open_ns` is warm-up.
+    pub start_ns: u64,
+    /// The window opens, ns of `CLOCK_MONOTONIC`.
+    pub open_ns: u64,
+    /// The window closes, ns of `CLOCK_MONOTONIC`.
+    pub close_ns: u64,
+    /// Traffic stops; later than `close_ns`, so that both ends are busy for the whole window.
+    pub stop_ns: u64,
+    /// Equal parts into which the window is cut.
+    pub slices: u32,
+}
+
+impl Timetable {
+    /// How long the window is, ns.
+    #[must_use]
+    pub fn window_ns(&self) -> u64 {
+        self.close_ns - self.open_ns
+    }
+
+    /// Each of its instants by a clock that is so many ns ahead.
+    #[must_use]
+    pub fn ahead_by(self, ns: i64) -> Self {
+        let theirs = |instant: u64| instant.saturating_add_signed(ns);
+        Self {
+            start_ns: theirs(self.start_ns),
+            open_ns: theirs(self.open_ns),
+            close_ns: theirs(self.close_ns),
+            stop_ns: theirs(self.stop_ns),
+            slices: self.slices,
+        }
+    }
+
+    /// How much later than planned somebody looked who did so at these instants when the window opened and closed, the
+    /// greater of both, ns.
+    #[must_use]
+    pub fn lateness(&self, opened_ns: u64, closed_ns: u64) -> u64 {
+        let opened = opened_ns.saturating_sub(self.open_ns);
+        opened.max(closed_ns.saturating_sub(self.close_ns))
+    }
+}
+
+/// What the worker answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Reply {
+    /// First line of every worker.
+    Hello {
+        /// Version of the protocol: [`VERSION`].
+        protocol: u32,
+        /// Version of the program.
+        version: String,
+    },
+    /// The server listens at all of its ports.
+    Serving {
+        /// A port per flow; flows of numbered datagrams share some.
+        ports: Vec<u16>,
+    },
+    /// Every flow has its connection, and a thread that waits for the start.
+    Connected,
+    /// The window is over.
+    Done(Box<Tallied>),
+    /// The answer to [`Request::Clock`].
+    Clock {
+        /// `CLOCK_MONOTONIC` of the worker, ns.
+        monotonic_ns: u64,
+    },
+    /// The answer to [`Request::SetApart`].
+    Apart,
+    /// The request could not be carried out.
+    Failed {
+        /// Operation, object and way out.
+        cause: String,
+    },
+}
+
+/// More parts than any window is cut into.
+const MOST_SLICES: usize = 100;
+/// More classes than a histogram of times has.
+const MOST_BUCKETS: usize = 1 << 16;
+
+/// What one end counted in the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tallied {
+    /// The window as this end's clock saw it, ns.
+    pub window_ns: u64,
+    /// How much later than planned it looked when the window opened or closed, the greater of both, ns.
+    pub late_ns: u64,
+    /// What this end took in.
+    pub received: Counted,
+    /// What this end handed to the kernel.
+    pub sent: Counted,
+    /// Sends refused for want of buffers.
+    pub send_errors: u64,
+    /// Requests that got no response in time and were given up.
+    pub timeouts: u64,
+    /// Received units per slice: bytes of a stream, transactions otherwise.
+    pub slices: Vec<u64>,
+    /// Round-trip times (client of a request/response load), or one-way times (server of `udp_paced`).
+    pub latency: Option<Latency>,
+    /// How numbered datagrams arrived (their server).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// Datagrams of an open loop that were due in the window: by the sender's schedule, or those of them that the
+    /// receiver has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<u64>,
+    /// TCP's own account (standing connections).
+    pub tcp: Option<TcpSummary>,
+    /// What each flow took in; of a TCP stream, what its kernel took in.
+    pub flows: Vec<Counted>,
+    /// How this end's threads were scheduled.
+    pub scheduling: Scheduling,
+}
+
+impl Tallied {
+    /// Nothing but counters over a span, ns.
+    pub(super) fn counted(window_ns: u64, counted: Reading) -> Self {
+        Self {
+            window_ns,
+            late_ns: 0,
+            received: counted.received,
+            sent: counted.sent,
+            send_errors: counted.send_errors,
+            timeouts: counted.timeouts,
+            slices: Vec::new(),
+            latency: None,
+            arrivals: None,
+            due: None,
+            tcp: None,
+            flows: Vec::new(),
+            scheduling: Scheduling::default(),
+        }
+    }
+
+    /// Can it be? A worker may be another program, or one gone wrong.
+    ///
+    /// # Errors
+    /// A count is larger than any window can hold, or a list longer than any load makes it.
+    pub fn check(&self) -> Result<(), InvalidSample> {
+        let buckets = self.latency.as_ref().map_or(0, |l| l.histogram.len());
+        for (what, count, most) in [
+            ("slices", self.slices.len(), MOST_SLICES),
+            ("flows", self.flows.len(), MOST_FLOWS as usize),
+            ("latency", buckets, MOST_BUCKETS),
+        ] {
+            if count > most {
+                return Err(InvalidSample::TooMany { what, count, most });
+            }
+        }
+        plausible(&[
+            ("window_ns", self.window_ns),
+            ("late_ns", self.late_ns),
+            ("received", self.received.largest()),
+            ("sent", self.sent.largest()),
+            ("send_errors", self.send_errors),
+            ("timeouts", self.timeouts),
+            ("slices", largest(&self.slices)),
+            ("latency", self.latency.as_ref().map_or(0, Latency::largest)),
+            (
+                "arrivals",
+                self.arrivals.as_ref().map_or(0, Arrivals::largest),
+            ),
+            ("due", self.due.unwrap_or(0)),
+            ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
+            (
+                "flows",
+                self.flows
+                    .iter()
+                    .map(|flow| flow.largest())
+                    .max()
+                    .unwrap_or(0),
+            ),
+            ("scheduling", self.scheduling.largest()),
+        ])
+    }
+}

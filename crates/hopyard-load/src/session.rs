@@ -1,0 +1,426 @@
+//! One load at one end: its sockets, its threads, and the reading of its counters over the window.
+
+mod parting;
+mod turns;
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hopyard_net::{clock, cpu, tcp_info};
+use nix::sys::socket::{Shutdown, shutdown};
+use socket2::Socket as Listener;
+
+use super::flow_thread::{FlowThread, Lane, Origin, Outcome, SharedSocket, flow_threads};
+use super::protocol::{Tallied, Timetable};
+use super::receiver::{Effort, SharedTid};
+use super::scheduling::Watch;
+use super::socket::Settings;
+use super::spec::LoadSpec;
+use super::summary::{DIGITS, summarise};
+use super::tally::{Reading, Tally};
+use hopyard_model::{Counted, Scheduling, TcpSummary};
+
+/// A load at one end, from its sockets to its result.
+pub(crate) struct Session {
+    spec: LoadSpec,
+    flows: Vec<Flow>,
+    threads: Vec<Thread>,
+    /// A message from each thread, once its flows have their connections.
+    placed: Receiver<Result<(), String>>,
+    /// How many have not been heard.
+    unplaced: usize,
+    ended: Receiver<Outcome>,
+    /// Ends the loops for good.
+    stop: Arc<AtomicBool>,
+    /// Ends the loops that begin traffic, until the next turn.
+    pause: Arc<AtomicBool>,
+    watch: Watch,
+    /// When the first of several turns began, and what had been counted then.
+    first_turn: Option<(u64, Reading, Edge)>,
+}
+
+/// What the controlling thread keeps of a flow.
+struct Flow {
+    tally: Arc<Tally>,
+    /// The data socket once there is one, and the listener: both are shut down to end the flow.
+    socket: SharedSocket,
+    listener: Option<Listener>,
+}
+
+/// What it keeps of a thread.
+struct Thread {
+    start: Sender<Timetable>,
+    tid: SharedTid,
+    /// Does it send what the other end waits for? Only such threads pause between turns.
+    begins: bool,
+    handle: JoinHandle<()>,
+}
+
+impl Session {
+    /// Listens, a port for each flow, with threads waiting on them.
+    ///
+    /// # Errors
+    /// A sentence: the address is not ours, no port is free.
+    pub(crate) fn serve(
+        spec: &LoadSpec,
+        address: IpAddr,
+        cpus: &[usize],
+    ) -> Result<(Self, Vec<u16>), String> {
+        let settings = Settings::of(spec);
+        let listen = || {
+            settings
+                .listen(address)
+                .map_err(|e| format!("cannot listen at {address}: {e}"))
+        };
+        let mut ports = Vec::new();
+        let mut origins = Vec::new();
+        for flows in shares(spec, cpus.len()) {
+            let (listener, port) = listen()?;
+            ports.extend(std::iter::repeat_n(port, flows as usize));
+            origins.push(if spec.kind.is_numbered() {
+                Origin::Gatherer {
+                    socket: listener,
+                    flows,
+                }
+            } else {
+                Origin::Server { listener }
+            });
+        }
+        Ok((Self::start(spec, &settings, origins, cpus)?, ports))
+    }
+
+    /// Connects every flow.
+    ///
+    /// # Errors
+    /// A sentence: the server does not answer within `patience`.
+    pub(crate) fn connect(
+        spec: &LoadSpec,
+        address: IpAddr,
+        ports: &[u16],
+        cpus: &[usize],
+        patience: Duration,
+    ) -> Result<Self, String> {
+        let settings = Settings::of(spec);
+        let mut origins = Vec::new();
+        for port in ports {
+            let server = SocketAddr::new(address, *port);
+            let (connected, number) = settings.connect_flow(server, patience)?;
+            origins.push(if spec.kind.connects_anew() {
+                // That was a trial: the loop connects without a time limit. The server passes over a
+                // connection that ends without a request.
+                Origin::Connector { server }
+            } else {
+                Origin::Client { connected, number }
+            });
+        }
+        let mut session = Self::start(spec, &settings, origins, cpus)?;
+        session.accept(patience)?;
+        Ok(session)
+    }
+
+    /// Waits until every flow has its connection: threads that wait for their CPU may be late to take theirs.
+    ///
+    /// # Errors
+    /// A sentence: a flow cannot have one, or has none within `patience`.
+    pub(crate) fn accept(&mut self, patience: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + patience;
+        while self.unplaced > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let placed = self
+                .placed
+                .recv_timeout(left)
+                .map_err(|error| match error {
+                    RecvTimeoutError::Timeout => {
+                        format!("a flow has no connection after {} ms", patience.as_millis())
+                    }
+                    RecvTimeoutError::Disconnected => {
+                        "a flow's thread panicked; its message is on stderr".to_owned()
+                    }
+                })?;
+            self.unplaced -= 1;
+            placed?;
+        }
+        Ok(())
+    }
+
+    fn start(
+        spec: &LoadSpec,
+        settings: &Settings,
+        origins: Vec<Origin>,
+        cpus: &[usize],
+    ) -> Result<Self, String> {
+        // Before the threads.
+        let watch = Watch::new(spec.cache_misses);
+        let (stop, pause) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+        let (ended_tx, ended) = channel();
+        let (placed_tx, placed) = channel();
+        let mut lanes = Vec::new();
+        let mut flows = Vec::new();
+        for origin in origins {
+            let lane = Lane::new(origin);
+            flows.push(Flow {
+                tally: lane.tally.clone(),
+                socket: lane.socket.clone(),
+                listener: lane.listener()?,
+            });
+            lanes.push(lane);
+        }
+        let mut session = Self {
+            spec: spec.clone(),
+            flows,
+            threads: Vec::new(),
+            placed,
+            unplaced: 0,
+            ended,
+            stop: stop.clone(),
+            pause: pause.clone(),
+            watch,
+            first_turn: None,
+        };
+        for (cpu, lanes) in flow_threads(spec, lanes, cpus) {
+            let (start, started) = channel();
+            let tid = SharedTid::default();
+            let index = session.threads.len();
+            // Staggered flows have a thread each.
+            let begins = lanes.iter().all(|lane| lane.begins(spec.kind));
+            let flow_thread = FlowThread {
+                after_ns: if begins {
+                    spec.begins_after_ns(index)
+                } else {
+                    0
+                },
+                tid: tid.clone(),
+                spec: spec.clone(),
+                settings: settings.clone(),
+                lanes,
+                cpu,
+                stop: if begins { &pause } else { &stop }.clone(),
+                placed: placed_tx.clone(),
+                started,
+            };
+            let ended = ended_tx.clone();
+            let handle = std::thread::Builder::new()
+                .name(format!("flow-{index}"))
+                .spawn(move || flow_thread.run(&ended))
+                .map_err(|e| format!("cannot start thread {index} of the flows: {e}"))?;
+            session.unplaced += 1;
+            session.threads.push(Thread {
+                start,
+                tid,
+                begins,
+                handle,
+            });
+        }
+        Ok(session)
+    }
+
+    /// Makes traffic by the timetable, ends the connections, and gives back what this end counted in the window.
+    ///
+    /// `wait_until` sleeps to an instant; it fails when the controller is gone.
+    ///
+    /// # Errors
+    /// A flow failed before the window was over.
+    pub(crate) fn run(
+        mut self,
+        timetable: Timetable,
+        mut wait_until: impl FnMut(u64) -> Result<(), String>,
+    ) -> Result<Tallied, String> {
+        // A thousand senders may be before it in the queue for a CPU.
+        let _prompt = self.spec.crowded.then(cpu::RealtimeGuard::new);
+        for thread in &self.threads {
+            // A thread that is gone has said why; `farewell` reads it.
+            let _ = thread.start.send(timetable);
+        }
+        let mut edges = Vec::with_capacity(2);
+        let mut efforts = Vec::with_capacity(2);
+        let window = self.watch_window(timetable, &mut wait_until, |session| {
+            edges.push(session.edge()?);
+            efforts.extend(session.effort()?);
+            Ok(())
+        })?;
+        wait_until(timetable.stop_ns)?;
+        let parting = self.farewell()?;
+        let told = match (parting.journal, &efforts[..]) {
+            (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),
+            _ => None,
+        };
+        let due = parting.due.or(told.as_ref().and_then(|told| told.due));
+        let (one_way, arrivals) =
+            told.map_or((None, None), |told| (told.latency, Some(told.arrivals)));
+        let round_trips = parting.round_trips.as_ref();
+        let round_trips = round_trips.map(|all| summarise(all, DIGITS)).transpose()?;
+        Ok(Tallied {
+            latency: round_trips.or(one_way),
+            arrivals,
+            due,
+            ..self.edges_counted(window, &edges)
+        })
+    }
+
+    /// Reads the counters at the window's edges and between its slices; `at_edge` does what else is to be done at the
+    /// two edges.
+    fn watch_window(
+        &mut self,
+        timetable: Timetable,
+        wait_until: &mut impl FnMut(u64) -> Result<(), String>,
+        mut at_edge: impl FnMut(&mut Self) -> Result<(), String>,
+    ) -> Result<Tallied, String> {
+        let span = timetable.close_ns.saturating_sub(timetable.open_ns);
+        let slices = u64::from(timetable.slices.max(1));
+        let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
+        for edge in 0..=slices {
+            wait_until(timetable.open_ns + span * edge / slices)?;
+            readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
+            if edge == 0 || edge == slices {
+                at_edge(self)?;
+            }
+        }
+        let ((first_ns, first), (last_ns, last)) = (readings[0], readings[readings.len() - 1]);
+        let stream = self.spec.kind.is_stream();
+        let parts = readings.windows(2).map(|pair| {
+            let part = pair[1].1.since(pair[0].1).received;
+            if stream {
+                part.bytes
+            } else {
+                part.transactions
+            }
+        });
+        Ok(Tallied {
+            late_ns: timetable.lateness(first_ns, last_ns),
+            slices: parts.collect(),
+            ..Tallied::counted(last_ns - first_ns, last.since(first))
+        })
+    }
+
+    /// Adds what came between two edges to what a window counted.
+    fn edges_counted(&self, window: Tallied, edges: &[Edge]) -> Tallied {
+        let [opened, closed] = edges else {
+            return window;
+        };
+        Tallied {
+            tcp: self
+                .spec
+                .kind
+                .has_standing_connections()
+                .then(|| TcpSummary::sum(&closed.tcp).since(TcpSummary::sum(&opened.tcp))),
+            flows: self.taken_in(opened, closed),
+            scheduling: closed.scheduling.since(opened.scheduling),
+            ..window
+        }
+    }
+
+    fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        self.flows.iter().map(|flow| &*flow.tally)
+    }
+
+    /// What is read at the window's two edges alone.
+    fn edge(&mut self) -> Result<Edge, String> {
+        Ok(Edge {
+            flows: self.tallies().map(Tally::read).collect(),
+            tcp: self.tcp_summaries()?,
+            scheduling: self.watch.read(),
+        })
+    }
+
+    /// What each flow took in; of a TCP stream what its kernel did, since a program that was behind when the
+    /// window opened reads what had come before. Numbered datagrams share their sockets, and are in the order in which
+    /// their senders came: none.
+    fn taken_in(&self, opened: &Edge, closed: &Edge) -> Vec<Counted> {
+        if self.spec.kind.is_numbered() {
+            return Vec::new();
+        }
+        let flows = closed.flows.iter().zip(&opened.flows);
+        let mut flows: Vec<Counted> = flows
+            .map(|(end, start)| end.since(*start).received)
+            .collect();
+        if self.spec.kind.is_stream() {
+            let tcp = closed.tcp.iter().zip(&opened.tcp);
+            for (flow, (end, start)) in flows.iter_mut().zip(tcp) {
+                flow.bytes = end.bytes_received - start.bytes_received;
+            }
+        }
+        flows
+    }
+
+    /// What a receiver of numbered datagrams has spent and lost so far.
+    fn effort(&self) -> Result<Option<Effort>, String> {
+        // Its flows are those with a listener: they are sockets of several flows.
+        if !self.spec.kind.is_numbered() || self.flows.iter().any(|flow| flow.listener.is_none()) {
+            return Ok(None);
+        }
+        let sockets = self.flows.iter().map(|flow| &flow.socket);
+        Effort::read(sockets, self.threads.iter().map(|thread| &thread.tid)).map(Some)
+    }
+
+    /// The `tcp_info` of each flow; none where there are no standing connections.
+    fn tcp_summaries(&self) -> Result<Vec<TcpSummary>, String> {
+        let mut summaries = Vec::new();
+        if !self.spec.kind.has_standing_connections() {
+            return Ok(summaries);
+        }
+        for flow in &self.flows {
+            let socket = flow.socket.lock().unwrap_or_else(PoisonError::into_inner);
+            let socket = socket
+                .as_ref()
+                .ok_or("a flow had no connection when the window opened")?;
+            let info =
+                tcp_info::read(socket.as_fd()).map_err(|e| format!("cannot read TCP_INFO: {e}"))?;
+            summaries.push(TcpSummary {
+                retransmits: u64::from(info.total_retransmits),
+                bytes_received: info.bytes_received,
+                busy_ns: info.busy_time_us * 1000,
+                receive_window_limited_ns: info.receive_window_limited_us * 1000,
+                send_buffer_limited_ns: info.send_buffer_limited_us * 1000,
+            });
+        }
+        Ok(summaries)
+    }
+
+    /// Tells the loops to stop and wakes those that wait in a socket call.
+    fn hang_up(&self) {
+        self.stop.store(true, Relaxed);
+        self.pause.store(true, Relaxed);
+        for flow in &self.flows {
+            // ENOTCONN is what a socket answers that nobody waits on: nothing to undo.
+            if let Some(listener) = &flow.listener {
+                let _ = listener.shutdown(std::net::Shutdown::Both);
+            }
+            let socket = flow.socket.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(socket) = socket.as_ref() {
+                use std::os::fd::AsRawFd;
+                let _ = shutdown(socket.as_raw_fd(), Shutdown::Both);
+            }
+        }
+    }
+}
+
+/// What is read at an edge of the window, by flow.
+#[derive(Default)]
+struct Edge {
+    flows: Vec<Reading>,
+    tcp: Vec<TcpSummary>,
+    scheduling: Scheduling,
+}
+
+/// Over how many sockets the flows of a server are spread, and how many each has: numbered datagrams share one on
+/// each CPU, every other flow has its own.
+fn shares(spec: &LoadSpec, cpus: usize) -> Vec<u32> {
+    if !spec.kind.is_numbered() {
+        return vec![1; spec.flows as usize];
+    }
+    let sockets = u32::try_from(cpus).unwrap_or(1).clamp(1, spec.flows);
+    (0..sockets)
+        .map(|nth| spec.flows / sockets + u32::from(nth < spec.flows % sockets))
+        .collect()
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.hang_up();
+    }
+}

@@ -1,0 +1,283 @@
+//! Data sockets, opened as a load asks: options before `listen` and `connect`, read back after.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use hopyard_net::datagrams;
+use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::loops::loops_of;
+use super::spec::LoadSpec;
+use hopyard_model::LoadKind;
+
+/// After this the client of `udp_rr` takes a datagram for lost.
+const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
+/// Between two greetings of a datagram flow that has not been answered.
+const GREETING_EVERY: Duration = Duration::from_millis(50);
+/// First datagram of a flow, before any traffic: tells the server whom to talk to.
+const GREETING: &[u8] = b"hopyard?";
+/// The answer to it; a flow of numbered datagrams also learns its number, four bytes, low byte first.
+const ANSWER: &[u8; 8] = b"hopyard!";
+/// Receive buffer of numbered datagrams where none is asked for: the receiver is an instrument, and is to sit out a
+/// pause of some ms.
+const GATHERER_BUFFER_BYTES: usize = 16 * 1024 * 1024;
+
+/// How the sockets of a load are set.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    kind: LoadKind,
+    message_size: u32,
+    tcp: bool,
+    numbered: bool,
+    no_delay: bool,
+    buffer: Option<u32>,
+    congestion: Option<String>,
+}
+
+impl Settings {
+    pub(crate) fn of(spec: &LoadSpec) -> Self {
+        Self {
+            kind: spec.kind,
+            message_size: spec.message_size,
+            tcp: spec.kind.is_tcp(),
+            numbered: spec.kind.is_numbered(),
+            no_delay: spec.kind.is_tcp() && !spec.kind.is_stream(),
+            buffer: spec.socket_buffer,
+            congestion: spec.congestion.clone(),
+        }
+    }
+
+    fn open(&self, address: IpAddr) -> io::Result<Socket> {
+        let domain = if address.is_ipv4() {
+            Domain::IPV4
+        } else {
+            Domain::IPV6
+        };
+        let (kind, protocol) = if self.tcp {
+            (Type::STREAM, Protocol::TCP)
+        } else {
+            (Type::DGRAM, Protocol::UDP)
+        };
+        let socket = Socket::new(domain, kind, Some(protocol))?;
+        if let Some(bytes) = self.buffer {
+            socket.set_send_buffer_size(bytes as usize)?;
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        if self.no_delay {
+            socket.set_tcp_nodelay(true)?;
+        }
+        if let Some(congestion) = &self.congestion {
+            set_congestion(&socket, congestion)?;
+        }
+        loops_of(self.kind).set(&socket, self.message_size)?;
+        Ok(socket)
+    }
+
+    /// A bound socket, listening where the load has connections, and its port.
+    ///
+    /// # Errors
+    /// The address is not this end's own, or no port is free.
+    pub(crate) fn listen(&self, address: IpAddr) -> io::Result<(Socket, u16)> {
+        let socket = self.open(address)?;
+        socket.bind(&SocketAddr::new(address, 0).into())?;
+        if self.tcp {
+            socket.listen(4096)?;
+        }
+        if self.numbered {
+            datagrams::stamp_arrivals(&socket)?;
+            if self.buffer.is_none() {
+                datagrams::receive_buffer(&socket, GATHERER_BUFFER_BYTES)?;
+            }
+        }
+        let port = socket.local_addr()?.as_socket().map_or(0, |a| a.port());
+        Ok((socket, port))
+    }
+
+    /// A connection to the server, made at once.
+    ///
+    /// # Errors
+    /// As `connect(2)`.
+    pub(crate) fn connect(&self, server: SocketAddr) -> io::Result<Socket> {
+        let socket = self.open(server.ip())?;
+        socket.connect(&server.into())?;
+        Ok(socket)
+    }
+
+    /// A standing flow to the server: a TCP connection, or a datagram socket that was answered; and its number, where
+    /// the server gives it one.
+    ///
+    /// # Errors
+    /// Nobody answers within `patience`, or the congestion control is not the one asked for.
+    pub(crate) fn connect_flow(
+        &self,
+        server: SocketAddr,
+        patience: Duration,
+    ) -> Result<(OwnedFd, Option<u32>), String> {
+        let to = format!("connect to {server}");
+        let socket = self
+            .open(server.ip())
+            .map_err(|e| format!("cannot {to}: {e}"))?;
+        socket
+            .connect_timeout(&server.into(), patience)
+            .map_err(|e| format!("cannot {to} within {} ms: {e}", patience.as_millis()))?;
+        let mut number = None;
+        if self.tcp {
+            self.require_congestion(&socket)?;
+        } else {
+            number = greet(&socket, patience)
+                .map_err(|e| format!("no answer to datagrams from {server}: {e}"))?;
+            socket
+                .set_read_timeout(Some(DATAGRAM_PATIENCE))
+                .map_err(|e| format!("cannot set a receive time-out: {e}"))?;
+        }
+        Ok((socket.into(), number))
+    }
+
+    /// The server's end of a standing flow: accepts, or waits for the greeting and answers it.
+    ///
+    /// # Errors
+    /// The socket was shut down, or failed, before a client came.
+    pub(crate) fn accept_flow(&self, listener: &Socket) -> Result<OwnedFd, String> {
+        if self.tcp {
+            let (socket, _) = listener
+                .accept()
+                .map_err(|e| format!("cannot accept: {e}"))?;
+            if self.no_delay {
+                socket
+                    .set_tcp_nodelay(true)
+                    .map_err(|e| format!("cannot set TCP_NODELAY: {e}"))?;
+            }
+            self.require_congestion(&socket)?;
+            return Ok(socket.into());
+        }
+        answer_greeting(listener).map_err(|e| format!("cannot take a datagram flow: {e}"))?;
+        let socket = listener
+            .try_clone()
+            .map_err(|e| format!("cannot copy a socket: {e}"))?;
+        Ok(socket.into())
+    }
+
+    /// The server's end of so many flows of numbered datagrams: answers the greeting of each with its number.
+    ///
+    /// # Errors
+    /// The socket was shut down, or failed, before all clients came.
+    pub(crate) fn gather_flows(&self, socket: &Socket, flows: u32) -> Result<OwnedFd, String> {
+        number_flows(socket, flows)
+            .map_err(|e| format!("cannot take {flows} datagram flows: {e}"))?;
+        let socket = socket
+            .try_clone()
+            .map_err(|e| format!("cannot copy a socket: {e}"))?;
+        Ok(socket.into())
+    }
+
+    /// Reads the congestion control back: kernels fall back without a word.
+    fn require_congestion(&self, socket: &impl AsFd) -> Result<(), String> {
+        let Some(wanted) = &self.congestion else {
+            return Ok(());
+        };
+        let got = getsockopt(socket, sockopt::TcpCongestion)
+            .map_err(|e| format!("cannot read the congestion control back: {e}"))?;
+        let got = got.to_string_lossy();
+        let got = got.trim_end_matches('\0');
+        if got == wanted {
+            Ok(())
+        } else {
+            Err(format!("congestion control is `{got}`, not `{wanted}`"))
+        }
+    }
+}
+
+/// By socket, not by sysctl: a new namespace may only choose among the host's *allowed* algorithms.
+/// Accepted connections take it over from their listener.
+fn set_congestion(socket: &Socket, wanted: &str) -> io::Result<()> {
+    nix::sys::socket::setsockopt(socket, sockopt::TcpCongestion, &wanted.into()).map_err(|e| {
+        let why = format!(
+            "cannot use congestion control `{wanted}` ({e}); \
+             net.ipv4.tcp_available_congestion_control lists what there is"
+        );
+        io::Error::new(io::Error::from(e).kind(), why)
+    })
+}
+
+fn greet(socket: &Socket, patience: Duration) -> io::Result<Option<u32>> {
+    let deadline = Instant::now() + patience;
+    socket.set_read_timeout(Some(GREETING_EVERY))?;
+    let mut buffer = [0u8; 16];
+    while Instant::now() < deadline {
+        socket.send(GREETING)?;
+        match nix_recv(socket, &mut buffer) {
+            Ok(n) if buffer[..n].starts_with(ANSWER) => {
+                let number = buffer[ANSWER.len()..n].first_chunk();
+                return Ok(number.map(|number| u32::from_le_bytes(*number)));
+            }
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!("nothing came back for {} ms", patience.as_millis()),
+    ))
+}
+
+/// Takes the first greeting, answers it and connects to whom it came from. Greetings that were sent
+/// again meanwhile are read away.
+fn answer_greeting(socket: &Socket) -> io::Result<()> {
+    let from = hear_greeting(socket)?;
+    socket.connect(&from.into())?;
+    let mut buffer = [0u8; 16];
+    while nix::sys::socket::recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).is_ok() {}
+    socket.send(ANSWER).map(drop)
+}
+
+/// Answers greetings, each client's with its number in the order of their coming, until so many have come.
+fn number_flows(socket: &Socket, flows: u32) -> io::Result<()> {
+    let mut numbers: HashMap<SocketAddr, u32> = HashMap::new();
+    while numbers.len() < flows as usize {
+        let from = hear_greeting(socket)?;
+        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        let number = *numbers.entry(from).or_insert(next);
+        let mut answer = ANSWER.to_vec();
+        answer.extend(number.to_le_bytes());
+        socket.send_to(&answer, &from.into())?;
+    }
+    Ok(())
+}
+
+/// Waits for a greeting; whom it comes from.
+fn hear_greeting(socket: &Socket) -> io::Result<SocketAddr> {
+    let mut buffer = [0u8; 16];
+    loop {
+        let (n, from) = recvfrom::<SockaddrStorage>(socket.as_raw_fd(), &mut buffer)?;
+        let Some(from) = from.as_ref().and_then(to_std) else {
+            return Err(io::Error::new(
+                io::ErrorKind::NotConnected,
+                "the socket was shut down",
+            ));
+        };
+        if &buffer[..n] == GREETING {
+            return Ok(from);
+        }
+    }
+}
+
+fn to_std(from: &SockaddrStorage) -> Option<SocketAddr> {
+    if let Some(v4) = from.as_sockaddr_in() {
+        return Some(SocketAddr::new(v4.ip().into(), v4.port()));
+    }
+    from.as_sockaddr_in6()
+        .map(|v6| SocketAddr::new(v6.ip().into(), v6.port()))
+}
+
+fn nix_recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(nix::sys::socket::recv(
+        socket.as_raw_fd(),
+        buffer,
+        MsgFlags::empty(),
+    )?)
+}

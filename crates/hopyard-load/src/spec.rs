@@ -1,0 +1,270 @@
+//! What one load does, as both ends are told.
+
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+
+use hopyard_model::units::ns;
+use hopyard_model::{Axes, Distribution, LoadKind, MOST_FLOWS, Rate, Scheduler};
+
+/// Everything the two ends of a load must agree on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadSpec {
+    /// The traffic.
+    pub kind: LoadKind,
+    /// Flows. The streams of one CPU share a thread, as do the receiving ends of numbered datagrams; all
+    /// others have one each.
+    pub flows: u32,
+    /// Bytes per message of a stream: of a send call, or of a datagram.
+    pub message_size: u32,
+    /// Payload of a request, bytes.
+    pub request_size: u32,
+    /// Payload of a response, bytes.
+    pub response_size: u32,
+    /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
+    pub socket_buffer: Option<u32>,
+    /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
+    #[serde(default)]
+    pub pace_bps: Option<u64>,
+    /// How the times between the messages of `udp_paced` are spread.
+    #[serde(default)]
+    pub distribution: Distribution,
+    /// The first flow begins at the start, each next one so many ns after the one before.
+    #[serde(default)]
+    pub stagger_ns: u64,
+    /// Of all flows, the place of the first of these.
+    #[serde(default)]
+    pub first_flow: u32,
+    /// TCP congestion control that every connection must have.
+    pub congestion: Option<String>,
+    /// The client's flows take turns of fixed length on their CPU, before everything else (`SCHED_RR`).
+    #[serde(default)]
+    pub round_robin: bool,
+    /// Do more senders than this process may use CPUs wait for one? Threads that read counters then go before all
+    /// others; elsewhere they are no different, so that they take nothing from the load that it does not give.
+    #[serde(default)]
+    pub crowded: bool,
+    /// Count the cache misses of its threads?
+    #[serde(default)]
+    pub cache_misses: bool,
+    /// Self-timed work, ns (a known answer for `verify`): of the responder before each response; of a sender of
+    /// numbered datagrams between the time it writes into every other one and the call that sends it.
+    #[serde(default)]
+    pub service_time_ns: u64,
+    /// Self-timed work of a requester before each request, outside the round trip, ns (for `verify`).
+    #[serde(default)]
+    pub pause_ns: u64,
+}
+
+/// Longest time between two messages of a paced flow, ns: traffic ends within it.
+const LONGEST_INTERVAL_NS: u64 = 50_000_000;
+
+/// Latest start of a flow after that of the first, ns.
+const LATEST_START_NS: u64 = 600_000_000_000;
+
+/// Largest UDP payload over IPv4 (RFC 768, RFC 791).
+pub const MAX_DATAGRAM: u32 = 65507;
+
+impl LoadSpec {
+    /// The load of a cell.
+    #[must_use]
+    pub fn new(kind: LoadKind, axes: &Axes) -> Self {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let has_senders = kind.is_numbered() || axes.containers.is_some();
+        Self {
+            kind,
+            flows: axes.flows,
+            message_size: axes.message_size_bytes.unwrap_or(1),
+            request_size: axes.request_size_bytes.unwrap_or(1),
+            response_size: axes.response_size_bytes.unwrap_or(1),
+            socket_buffer: axes.socket_buffer_bytes,
+            pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
+            distribution: axes.distribution.unwrap_or_default(),
+            stagger_ns: axes.start.map_or(0, |start| ns(start.apart())),
+            first_flow: 0,
+            congestion: axes.congestion.clone(),
+            crowded: has_senders && axes.flows as usize > cpus,
+            cache_misses: axes.containers.is_some(),
+            round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
+            service_time_ns: 0,
+            pause_ns: 0,
+        }
+    }
+
+    /// The same load with some of its flows, each as it is among all, from the `first` on.
+    #[must_use]
+    pub fn part(&self, first: usize, flows: usize) -> Self {
+        let of = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let flows = of(flows);
+        let share = |pace: u64| pace * u64::from(flows) / u64::from(self.flows.max(1));
+        Self {
+            flows,
+            first_flow: of(first),
+            pace_bps: self.pace_bps.map(share),
+            ..self.clone()
+        }
+    }
+
+    /// How long after the start one of these flows begins, ns.
+    #[must_use]
+    pub fn begins_after_ns(&self, flow: usize) -> u64 {
+        self.stagger_ns * (u64::from(self.first_flow) + flow as u64)
+    }
+
+    /// Time between two messages of a flow, ps, where it is paced: in ns, a million messages a second would be wrong
+    /// by up to one in a thousand.
+    #[must_use]
+    pub fn interval_ps(&self) -> Option<u64> {
+        let pace = u128::from(self.pace_bps?.max(1));
+        let bits = u128::from(self.message_size) * 8 * u128::from(self.flows);
+        Some(u64::try_from(bits * 1_000_000_000_000 / pace).unwrap_or(u64::MAX))
+    }
+
+    /// What is wrong with it, if anything: the bounds that hold for every endpoint.
+    ///
+    /// # Errors
+    /// A sentence naming the value and its bound.
+    pub fn check(&self) -> Result<(), String> {
+        let sizes = [
+            ("message_size", self.message_size),
+            ("request_size", self.request_size),
+            ("response_size", self.response_size),
+        ];
+        for (name, size) in sizes {
+            if size == 0 {
+                return Err(format!("{name} is 0: a message has at least one byte"));
+            }
+            if !self.kind.is_tcp() && size > MAX_DATAGRAM {
+                return Err(format!(
+                    "{name} {size} is too large for {}: a datagram holds at most {MAX_DATAGRAM} bytes",
+                    self.kind
+                ));
+            }
+        }
+        let interval_ns = self.interval_ps().map(|ps| ps / 1000);
+        if let Some(interval_ns) = interval_ns.filter(|ns| *ns > LONGEST_INTERVAL_NS) {
+            return Err(format!(
+                "a message of {} bytes every {} ms is too seldom: at most {} ms, with a greater pace or a \
+                 smaller message_size",
+                self.message_size,
+                interval_ns / 1_000_000,
+                LONGEST_INTERVAL_NS / 1_000_000
+            ));
+        }
+        let last_ns = self.begins_after_ns((self.flows as usize).saturating_sub(1));
+        if last_ns > LATEST_START_NS {
+            return Err(format!(
+                "the last of {} flows would begin {} s after the first: at most {} s, with fewer flows or less time \
+                 between them",
+                self.first_flow + self.flows,
+                last_ns / 1_000_000_000,
+                LATEST_START_NS / 1_000_000_000
+            ));
+        }
+        if self.flows == 0 || self.flows > MOST_FLOWS {
+            return Err(format!("{} flows: between 1 and {MOST_FLOWS}", self.flows));
+        }
+        super::loops::loops_of(self.kind).check(self)
+    }
+}
+
+/// The least load that a search tries, messages per second of all flows: enough for a short trial to tell a loss
+/// from chance, and no more seldom than a flow may send.
+#[must_use]
+pub fn least_load(axes: &Axes) -> f64 {
+    const LEAST: f64 = 1000.0;
+    const LEAST_EACH: f64 = 25.0;
+    LEAST.max(LEAST_EACH * f64::from(axes.flows))
+}
+
+/// The pace, bit/s of payload, at which so many messages of these axes' size go per second.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "loads are positive, and below what 2^63 bit/s carry"
+)]
+pub fn pace_of(axes: &Axes, messages_per_s: f64) -> u64 {
+    let bits = f64::from(axes.message_size_bytes.unwrap_or(1)) * 8.0;
+    (messages_per_s * bits).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopyard_model::Peer;
+
+    fn paced(message_size: u32, flows: u32, pace_bps: u64) -> LoadSpec {
+        let mut axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local, &[]);
+        axes.message_size_bytes = Some(message_size);
+        axes.flows = flows;
+        axes.pace_bps = Some(Rate(Some(pace_bps)));
+        LoadSpec::new(LoadKind::TcpStream, &axes)
+    }
+
+    #[test]
+    fn every_load_can_be_made_with_the_default_axes() {
+        for load in LoadKind::ALL {
+            let axes = Axes::default().for_cell(load, Peer::Local, &[]);
+            assert_eq!(LoadSpec::new(load, &axes).check(), Ok(()), "{load}");
+        }
+    }
+
+    #[test]
+    fn a_pace_is_of_all_flows_together() {
+        let interval_ps = |spec: LoadSpec| spec.interval_ps();
+        assert_eq!(interval_ps(paced(1000, 1, 8_000_000)), Some(1_000_000_000));
+        assert_eq!(interval_ps(paced(1000, 4, 8_000_000)), Some(4_000_000_000));
+        assert_eq!(paced(1000, 4, 8_000_000).check(), Ok(()));
+    }
+
+    #[test]
+    fn numbered_datagrams_need_room_and_a_pace() {
+        let of = |kind, size| {
+            let mut axes = Axes::default().for_cell(kind, Peer::Local, &[]);
+            axes.message_size_bytes = Some(size);
+            LoadSpec::new(kind, &axes)
+        };
+        assert_eq!(of(LoadKind::UdpFlood, 32).check(), Ok(()));
+        assert_eq!(of(LoadKind::UdpPaced, 64).check(), Ok(()));
+        let error = of(LoadKind::UdpFlood, 31).check().unwrap_err();
+        assert!(error.starts_with("message_size 31 is too small for udp_flood"));
+        let mut spec = of(LoadKind::UdpPaced, 64);
+        spec.pace_bps = None;
+        let error = spec.check().unwrap_err();
+        assert!(error.starts_with("udp_paced with no pace"), "{error}");
+    }
+
+    #[test]
+    fn flows_begin_one_after_another() {
+        let mut axes = Axes::default().for_cell(LoadKind::UdpFlood, Peer::Local, &[]);
+        axes.start = Some("staggered:2ms".parse().unwrap());
+        axes.flows = 1000;
+        let spec = LoadSpec::new(LoadKind::UdpFlood, &axes);
+        assert_eq!(
+            (spec.begins_after_ns(0), spec.begins_after_ns(999)),
+            (0, 1_998_000_000)
+        );
+        assert_eq!(spec.part(998, 2).begins_after_ns(1), 1_998_000_000);
+        assert_eq!(spec.check(), Ok(()));
+        axes.start = Some("staggered:10s".parse().unwrap());
+        let error = LoadSpec::new(LoadKind::UdpFlood, &axes)
+            .check()
+            .unwrap_err();
+        assert!(
+            error.starts_with(
+                "the last of 1000 flows would begin 9990 s after the first: at most 600 s"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_message_now_and_then_is_no_load() {
+        assert_eq!(
+            paced(1024 * 1024, 1, 1_000_000).check().unwrap_err(),
+            "a message of 1048576 bytes every 8388 ms is too seldom: at most 50 ms, with a greater pace or a \
+             smaller message_size"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! A flow's counters: written by its thread alone with plain stores, read by anyone.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use hopyard_model::Counted;
+
+/// Counters of one flow, on cache lines of their own.
+///
+/// The owner keeps its counts in registers and stores them after each call: no read-modify-write
+/// instruction, no lock, nothing shared between flows.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Tally {
+    received: Cells,
+    sent: Cells,
+    send_errors: AtomicU64,
+    timeouts: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Cells {
+    bytes: AtomicU64,
+    messages: AtomicU64,
+    transactions: AtomicU64,
+}
+
+impl Cells {
+    fn set(&self, counted: Counted) {
+        self.bytes.store(counted.bytes, Relaxed);
+        self.messages.store(counted.messages, Relaxed);
+        self.transactions.store(counted.transactions, Relaxed);
+    }
+
+    fn get(&self) -> Counted {
+        Counted {
+            bytes: self.bytes.load(Relaxed),
+            messages: self.messages.load(Relaxed),
+            transactions: self.transactions.load(Relaxed),
+        }
+    }
+}
+
+/// All counters at one instant.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Reading {
+    pub(crate) received: Counted,
+    pub(crate) sent: Counted,
+    pub(crate) send_errors: u64,
+    pub(crate) timeouts: u64,
+}
+
+impl Tally {
+    pub(crate) fn set_received(&self, counted: Counted) {
+        self.received.set(counted);
+    }
+
+    pub(crate) fn set_sent(&self, counted: Counted) {
+        self.sent.set(counted);
+    }
+
+    /// Rare, so a read-modify-write is fine.
+    pub(crate) fn send_error(&self) {
+        self.send_errors.fetch_add(1, Relaxed);
+    }
+
+    /// Rare, so a read-modify-write is fine.
+    pub(crate) fn timed_out(&self) {
+        self.timeouts.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Reading {
+        Reading {
+            received: self.received.get(),
+            sent: self.sent.get(),
+            send_errors: self.send_errors.load(Relaxed),
+            timeouts: self.timeouts.load(Relaxed),
+        }
+    }
+}
+
+impl Reading {
+    /// All flows of an end together.
+    pub(crate) fn total<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Self {
+        tallies
+            .map(Tally::read)
+            .fold(Self::default(), |sum, one| Self {
+                received: sum.received.plus(one.received),
+                sent: sum.sent.plus(one.sent),
+                send_errors: sum.send_errors + one.send_errors,
+                timeouts: sum.timeouts + one.timeouts,
+            })
+    }
+
+    /// What came between two readings.
+    pub(crate) fn since(self, start: Self) -> Self {
+        Self {
+            received: self.received.since(start.received),
+            sent: self.sent.since(start.sent),
+            send_errors: self.send_errors - start.send_errors,
+            timeouts: self.timeouts - start.timeouts,
+        }
+    }
+}
