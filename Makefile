@@ -36,11 +36,11 @@ build: toolchain ## build the program (release)
 	@scripts/need $(BUILD_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard
 
-dist: root toolchain ## the static program, its manual pages, completions and a Debian package, in dist/
+dist: root toolchain ## the static programs, manual pages, completions and a Debian package, in dist/
 	@scripts/need $(BUILD_PACKAGES) musl-tools binutils dpkg
 	@! command -v rustup >/dev/null || rustup target add $(DIST_TARGET)
-	$(CARGO) build --locked --profile dist --target $(DIST_TARGET) -p hopyard
-	@scripts/dist target/$(DIST_TARGET)/dist/hopyard
+	$(CARGO) build --locked --profile dist --target $(DIST_TARGET) -p hopyard -p hopyard-load
+	@scripts/dist target/$(DIST_TARGET)/dist
 	@scripts/dist-check
 
 test: root toolchain lint unit ## all tests, in throw-away namespaces; needs root

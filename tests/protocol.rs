@@ -1,4 +1,5 @@
-//! The worker's protocol, spoken by hand through pipes.
+//! The worker's protocol, spoken by hand through pipes: to `hopyard worker`, and to `hopyard-worker` by its own tests
+//! (`crates/hopyard-load/tests/program.rs`).
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -8,9 +9,8 @@ use std::time::{Duration, Instant};
 use hopyard_net::clock::{monotonic_ns, process_cpu_ns};
 use serde_json::{Value, json};
 
-use crate::support::cli::hopyard;
-use crate::support::{beside, tell, until};
-use hopyard::model::LoadKind;
+use crate::support::{beside, tell, until, worker};
+use hopyard_model::LoadKind;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const MS: u64 = 1_000_000;
@@ -26,7 +26,7 @@ struct Worker {
 impl Worker {
     /// Starts one and takes its greeting.
     fn start() -> Self {
-        let mut child = hopyard(&["worker"])
+        let mut child = worker()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -481,7 +481,7 @@ fn a_reader_that_is_gone_ends_a_worker() {
     let _beside = beside();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut child = hopyard(&["worker"])
+    let mut child = worker()
         .stdin(Stdio::piped())
         .stdout(writer)
         .stderr(Stdio::piped())

@@ -17,6 +17,7 @@ pub(crate) mod traces;
 pub(crate) mod walk;
 
 use std::io::Write;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub(crate) use chance::{mostly, unless_disturbed};
@@ -41,6 +42,11 @@ fn need_root() {
 pub(crate) fn tell(text: &str) {
     // A reader that went away is no reason to fail.
     let _ = writeln!(std::io::stderr(), "lab: {text}");
+}
+
+/// The program as a worker.
+pub(crate) fn worker() -> Command {
+    cli::hopyard(&["worker"])
 }
 
 /// Waits until something is so.
