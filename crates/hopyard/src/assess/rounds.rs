@@ -30,15 +30,21 @@ fn log_ratio(
     other: &Measurement,
     value: impl Fn(&Turn) -> Option<f64>,
 ) -> Option<f64> {
-    stats::hodges_lehmann(&log_ratios(one, other, value)?).filter(|log| log.is_finite())
+    let rounds = log_ratios(one, other, value)?;
+    let all: Vec<f64> = rounds.into_iter().flatten().collect();
+    stats::hodges_lehmann(&all).filter(|log| log.is_finite())
 }
 
-/// ln(one/other) of each round that both had a turn in; `None` where most of these rounds have no such value.
+/// ln(one/other) of every two turns of a round, by rounds that both had a turn in; `None` where most of these rounds have no
+/// such value.
+///
+/// Each turn of a base that has several stands for itself. Their mean would have fewer outliers than the single turn of the
+/// other cell: the ratios of two equal cells would lean to one side, and their location would not be 1.
 fn log_ratios(
     one: &Measurement,
     other: &Measurement,
     value: impl Fn(&Turn) -> Option<f64>,
-) -> Option<Vec<f64>> {
+) -> Option<Vec<Vec<f64>>> {
     let mut others = by_round(other);
     let rounds = by_round(one).into_iter();
     let pairs = rounds.filter_map(|(round, own)| Some((own, others.remove(&round)?)));
@@ -47,12 +53,14 @@ fn log_ratios(
         any_quiet(own) && any_quiet(theirs)
     });
     let all = pairs.len();
-    let logs = pairs
-        .into_iter()
-        .filter_map(|(own, theirs)| Some(mean_log(own, &value)? - mean_log(theirs, &value)?));
-    let logs: Vec<f64> = logs.collect();
+    let rounds = pairs.into_iter().map(|(own, theirs)| {
+        let [own, theirs] = [own, theirs].map(|turns| logs(turns, &value));
+        let with = |log: &f64| theirs.iter().map(|other| log - other).collect::<Vec<f64>>();
+        own.iter().flat_map(with).collect::<Vec<f64>>()
+    });
+    let rounds: Vec<Vec<f64>> = rounds.filter(|logs| !logs.is_empty()).collect();
     // CPU time is not known closely enough in every turn.
-    (!logs.is_empty() && logs.len() * 2 >= all).then_some(logs)
+    (!rounds.is_empty() && rounds.len() * 2 >= all).then_some(rounds)
 }
 
 fn by_round(measurement: &Measurement) -> BTreeMap<u32, Vec<&Turn>> {
@@ -63,16 +71,13 @@ fn by_round(measurement: &Measurement) -> BTreeMap<u32, Vec<&Turn>> {
     rounds
 }
 
-/// The mean logarithm of the undisturbed turns of a round, or of all where each was disturbed.
-fn mean_log(mut turns: Vec<&Turn>, value: impl Fn(&Turn) -> Option<f64>) -> Option<f64> {
+/// The logarithms of the undisturbed turns of a round, or of all where each was disturbed.
+fn logs(mut turns: Vec<&Turn>, value: impl Fn(&Turn) -> Option<f64>) -> Vec<f64> {
     if turns.iter().any(|turn| turn.is_quiet()) {
         turns.retain(|turn| turn.is_quiet());
     }
-    let logs: Vec<f64> = turns
-        .into_iter()
-        .filter_map(|turn| Some(value(turn)?.ln()))
-        .collect();
-    stats::mean(&logs)
+    let logs = turns.into_iter().filter_map(|turn| Some(value(turn)?.ln()));
+    logs.collect()
 }
 
 /// How the time of a group of cells is to be shared between rounds and generations, as its samples so far tell: the rounds
@@ -102,7 +107,11 @@ pub fn rounds_worth(
             .filter(|sample| sample.cell == cell)
             .filter_map(|sample| {
                 let other = of_block(samples, base, sample.block)?;
-                log_ratios(of_block(samples, cell, sample.block)?, other, value)
+                let rounds = log_ratios(of_block(samples, cell, sample.block)?, other, value)?;
+                rounds
+                    .iter()
+                    .map(|logs: &Vec<f64>| stats::mean(logs))
+                    .collect::<Option<Vec<f64>>>()
             });
         let generations: Vec<Vec<f64>> = generations
             .filter(|logs| logs.iter().all(|log| log.is_finite()))
@@ -209,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn several_turns_of_a_round_count_as_their_mean() {
+    fn several_turns_of_a_round_are_paired_each() {
         let rate = quantity("transactions_per_s").unwrap();
         let of = |one, base| {
             let (own, base) = pair(&in_rounds(one), &in_rounds(base), rate, HOW).unwrap();

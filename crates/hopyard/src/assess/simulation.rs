@@ -383,6 +383,27 @@ mod tests {
         assert!((0.60..0.73).contains(&share), "{share}");
     }
 
+    /// What nobody notices slows single turns by much, of a cell and of its base alike.
+    #[test]
+    fn more_turns_of_the_base_move_no_ratio() {
+        let setup = TurnsSetup {
+            base_turns: 3,
+            between: 0.0,
+            rounds: 4,
+            bursts: Bursts {
+                noticed: f64::INFINITY,
+                slowdown: 0.2,
+                ..UNRELATED
+            },
+            ..SETUP
+        };
+        let (mean, error) = located(&ratios(setup));
+        assert!(
+            (mean - setup.log_ratio).abs() < 4.0 * error,
+            "{mean} ± {error}"
+        );
+    }
+
     #[test]
     fn retaking_moves_no_ratio_where_figures_change_with_the_disturbance() {
         for (rho, noticed, slowdown) in [(0.0, 0.0, 0.0), (0.8, 0.0, 0.2), (0.8, 1.0, 0.2)] {
