@@ -4,8 +4,7 @@ use super::{
     End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
 };
 use crate::quantity::{
-    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, EFFICIENCY, GOODPUT,
-    RETRANSMITS,
+    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, GOODPUT, RETRANSMITS,
 };
 
 pub(super) static LOAD: Load = Load {
@@ -29,7 +28,7 @@ pub(super) static LOAD: Load = Load {
     shown: Shown {
         saying: Saying::RATE,
         beside: &[],
-        columns: &[BUSY_CORES, EFFICIENCY, BYTES_PER_SKB, RETRANSMITS],
+        columns: &[BUSY_CORES, BYTES_PER_SKB, RETRANSMITS],
         grids: &[],
         curves: &[GOODPUT, CLIENT_CPU, CPU_PER_BYTE, CLIENT_SWITCHES],
     },

@@ -271,6 +271,12 @@ impl Footnotes {
 
     /// The notes as a block, where there are any.
     pub(super) fn block(self) -> Option<Block> {
+        self.with(Vec::new())
+    }
+
+    /// The same with remarks that no row is marked with.
+    pub(super) fn with(mut self, remarks: Vec<String>) -> Option<Block> {
+        self.notes.extend(remarks);
         (!self.notes.is_empty()).then_some(Block::Notes(self.notes))
     }
 }

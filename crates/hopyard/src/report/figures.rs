@@ -1,14 +1,14 @@
 //! The table of one load: a row per path, or per path and axis values.
 
+use super::answer::capital;
 use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone};
 use super::group::{Group, Layout};
 use super::notes;
 use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
-    self, BUSY_CORES, BYTES_PER_SKB, EFFICIENCY, GUEST_STEAL, LATENCY_MAX, LATENCY_P50,
-    LATENCY_P99, LATENCY_P999, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED,
-    RETRANSMITS, RUN_LENGTH, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER,
-    THROUGHPUT_UPPER, TRIALS,
+    self, BUSY_CORES, BYTES_PER_SKB, GUEST_STEAL, LATENCY_MAX, LATENCY_P50, LATENCY_P99,
+    LATENCY_P999, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS,
+    RUN_LENGTH, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRIALS,
 };
 use crate::model::{CellReport, CellStatus, VerdictReport};
 use crate::plain;
@@ -25,11 +25,16 @@ enum Show {
     Value,
 }
 
+/// Sizes of packets that differ by less than this share are alike.
+const ALIKE: f64 = 0.02;
+
 /// Heading, table and footnotes.
 pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     let mut footnotes = Footnotes::default();
     let figures = Figures::of(group);
-    let nothing = figures.nothing(group);
+    let mut without_column = figures.notes(group);
+    let (figures, alike) = figures.without_alike(group);
+    without_column.extend(alike);
     let mut columns = key_columns(group);
     let keys = columns.len();
     let base = layout.base.map_or_else(|| "base".to_owned(), plain::line);
@@ -54,10 +59,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
         rows,
     };
     let mut blocks = vec![Block::Heading(group.title.clone()), Block::Table(table)];
-    blocks.extend(footnotes.block());
-    if !nothing.is_empty() {
-        blocks.push(Block::Notes(nothing));
-    }
+    blocks.extend(footnotes.with(without_column));
     blocks.extend(notes::no_base(group, layout));
     blocks
 }
@@ -76,30 +78,52 @@ impl Figures {
         }
     }
 
-    /// What has no column because it is nothing everywhere.
-    fn nothing(&self, group: &Group<'_>) -> Vec<String> {
-        let measured = group.cells.iter().any(|c| c.status == CellStatus::Ok);
+    /// Quantities without a column: not measured, zero everywhere, or known of a few cells only.
+    fn notes(&self, group: &Group<'_>) -> Vec<String> {
+        let any = measured(group).next().is_some();
         let missing = |show: Show, name: &str| {
-            measured && !self.columns.iter().any(|&(s, n, _)| s == show && n == name)
+            any && !self.columns.iter().any(|&(s, n, _)| s == show && n == name)
         };
         let wanted = wanted(group).into_iter();
-        let (mut absent, mut zero) = (Vec::new(), Vec::new());
+        let (mut absent, mut zero, mut rare) = (Vec::new(), Vec::new(), Vec::new());
         for (show, name) in wanted.filter(|&(show, name)| missing(show, name)) {
-            let some = values(group, name).next().is_some();
+            // Zero on one path of many is no news.
+            let known = 2 * values(group, name).count() >= measured(group).count();
             match show {
                 Show::Figure => absent.push(quantity::words(name)),
-                // Others are news only where they occur.
-                Show::Value if some && is_zero(group, name) && least(name) < 0.0 => {
-                    zero.push(quantity::words(name));
-                }
-                _ => {}
+                Show::Value if known && is_zero(group, name) => zero.push(quantity::words(name)),
+                Show::Value => rare.extend(told_of(group, name)),
+                Show::Comparison => {}
             }
         }
         let note = |what: &str, names: Vec<String>| {
             (!names.is_empty()).then(|| format!("{what}: {}.", names.join(", ")))
         };
         let notes = [note("Not measured", absent), note("Zero everywhere", zero)];
-        notes.into_iter().flatten().collect()
+        rare.into_iter()
+            .chain(notes.into_iter().flatten())
+            .collect()
+    }
+
+    /// The same without the size of packets where it is alike everywhere, and that size in words.
+    fn without_alike(self, group: &Group<'_>) -> (Self, Option<String>) {
+        let (least, most) = values(group, BYTES_PER_SKB)
+            .fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
+                (least.min(value), most.max(value))
+            });
+        let several = measured(group).count() > 1;
+        let everywhere = values(group, BYTES_PER_SKB).count() == measured(group).count();
+        if !several || !everywhere || least < (1.0 - ALIKE) * most {
+            return (self, None);
+        }
+        let scale = scale(group, BYTES_PER_SKB);
+        let size = match (scale.show(least), scale.show(most)) {
+            (least, most) if least == most => most,
+            (least, most) => format!("{least} to {most}"),
+        };
+        let words = capital(&quantity::words(BYTES_PER_SKB));
+        let note = format!("{words}: {size} everywhere.");
+        (self.without(&[BYTES_PER_SKB]), Some(note))
     }
 
     /// The same without some quantities.
@@ -149,11 +173,42 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     list.retain(|&(show, name)| match show {
         Show::Figure => values(group, name).next().is_some(),
         Show::Comparison => group.cells.iter().any(|c| c.verdicts.contains_key(name)),
-        Show::Value => {
-            values(group, name).any(|value| value >= least(name)) && !is_zero(group, name)
-        }
+        Show::Value => !is_zero(group, name) && !is_rare(group, name),
     });
     list
+}
+
+/// The cells whose value of a quantity is news.
+fn news<'a>(group: &Group<'a>, name: &'static str) -> Vec<(&'a CellReport, f64)> {
+    measured(group)
+        .filter_map(|cell| Some((cell, cell.estimates.get(name)?.value)))
+        .filter(|(_, value)| *value >= least(name))
+        .collect()
+}
+
+/// Would most rows of its column say nothing?
+fn is_rare(group: &Group<'_>, name: &'static str) -> bool {
+    2 * news(group, name).len() < measured(group).count()
+}
+
+/// A quantity of a few cells in words: `Queue changes of a flow: tap-mq 0.310 /s.`
+fn told_of(group: &Group<'_>, name: &'static str) -> Option<String> {
+    let scale = scale(group, name);
+    let cells: Vec<String> = news(group, name)
+        .into_iter()
+        .map(|(cell, value)| {
+            let values = group.values(cell);
+            let values = match &values[..] {
+                [] => String::new(),
+                _ => format!(" ({})", values.join(", ")),
+            };
+            let path = plain::line(&cell.path);
+            format!("{path}{values} {}", scale.show(value))
+        })
+        .collect();
+    let what = quantity::words(name);
+    let text = format!("{what}: {} {}", cells.join(", "), scale.unit);
+    (!cells.is_empty()).then(|| capital(text.trim_end()) + ".")
 }
 
 /// Is it nothing everywhere?
@@ -186,18 +241,20 @@ fn wanted(group: &Group<'_>) -> Vec<(Show, &'static str)> {
 fn least(name: &str) -> f64 {
     match name {
         RETRANSMITS => 0.05,
-        REORDERED | RECEIVER_DROPPED => f64::MIN_POSITIVE,
+        REORDERED | RECEIVER_DROPPED | QUEUE_CHANGES | GUEST_STEAL => f64::MIN_POSITIVE,
         _ => f64::NEG_INFINITY,
     }
 }
 
 fn values<'a>(group: &Group<'a>, name: &'static str) -> impl Iterator<Item = f64> {
-    group
-        .cells
-        .iter()
-        .filter(|cell| cell.status == CellStatus::Ok)
+    measured(group)
         .filter_map(move |cell| cell.estimates.get(name))
         .map(|estimate| estimate.value)
+}
+
+fn measured<'a>(group: &Group<'a>) -> impl Iterator<Item = &'a CellReport> {
+    let cells = group.cells.iter().copied();
+    cells.filter(|cell| cell.status == CellStatus::Ok)
 }
 
 /// The unit for a whole column.
@@ -209,7 +266,6 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
     match (show, name) {
         (Show::Comparison, _) => Column::left(&[&format!("vs {base}")]).following(),
         (_, BUSY_CORES) => Column::right(&["busy", "cores"]),
-        (_, EFFICIENCY) => Column::right(&["Gbit/s", "/core"]),
         (_, BYTES_PER_SKB) => Column::right(&["bytes", "per skb"]),
         (_, GUEST_STEAL) => Column::right(&["guest", "steal %"]),
         (_, QUEUE_CHANGES) => Column::right(&["queue changes", &format!("/flow {}", scale.unit)]),

@@ -126,7 +126,7 @@ pub(super) fn legend(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
 }
 
 fn inconclusive(sized: bool) -> String {
-    let size = " (x%: a difference of x % would have shown four times out of five)";
+    let size = " (x%: the smallest difference detectable with 80 % power)";
     format!("inconclusive{}", if sized { size } else { "" })
 }
 

@@ -4,7 +4,7 @@ use super::document::{Block, Cell, Column, Footnotes, Row, Table};
 use super::figures::Figures;
 use super::group::Group;
 use super::notes;
-use super::quantity::{BUSY_CORES, EFFICIENCY, RETRANSMITS};
+use super::quantity::{BUSY_CORES, RETRANSMITS};
 use crate::model::{
     CellReport, OffloadChange, OffloadCombination, OffloadFinding, OffloadReport, OffloadSurvey,
     Switch, listed_offloads,
@@ -62,7 +62,7 @@ fn table(
     if rows.len() < 2 {
         return None;
     }
-    let figures = Figures::of(group).without(&[BUSY_CORES, EFFICIENCY, RETRANSMITS]);
+    let figures = Figures::of(group).without(&[BUSY_CORES, RETRANSMITS]);
     let mut columns = vec![Column::left(&["offloads", &format!("(rest {rest})")])];
     columns.extend(figures.columns(&base.to_string()));
     let row =

@@ -6,7 +6,7 @@ use super::figures::verdict_mark;
 use super::group::{Layout, distinct};
 use super::number::ratio;
 use super::quantity::{self, show_all};
-use crate::model::{Candidate, CellReport, Choice, Recommendation, RunReport};
+use crate::model::{Candidate, CellReport, Choice, Recommendation, RunReport, VerdictReport};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
@@ -141,11 +141,9 @@ fn alone(choice: &Choice, best: &Candidate) -> String {
         _ => format!("not told apart from {leader}"),
     };
     format!(
-        "{what}: {so} ({} {}) at {} {} of its CPU cost",
-        ratio(rate.ratio.value),
-        verdict_mark(rate),
-        ratio(cost.ratio.value),
-        verdict_mark(cost),
+        "{what}: {so} ({}) at {} of its CPU cost",
+        judged(rate),
+        judged(cost)
     )
 }
 
@@ -161,12 +159,7 @@ fn tie(choice: &Choice, several: &[Candidate]) -> String {
         .iter()
         .take(NAMED)
         .map(|candidate| match candidate.versus.get(&choice.quantity) {
-            Some(v) => format!(
-                "{} ({} {})",
-                name(candidate),
-                ratio(v.ratio.value),
-                verdict_mark(v)
-            ),
+            Some(v) => format!("{} ({})", name(candidate), judged(v)),
             None => format!("{} {}", name(candidate), figures(choice, candidate)),
         })
         .collect();
@@ -192,14 +185,19 @@ fn runner_up(choice: &Choice) -> Option<String> {
         return Some(format!("{} has {}", name(next), figures(choice, next)));
     };
     let cost = next.versus.get(quantity::cpu_cost(choice.load));
-    let cost = cost.map(|v| format!(", CPU cost {} {}", ratio(v.ratio.value), verdict_mark(v)));
+    let cost = cost.map(|v| format!(", CPU cost {}", judged(v)));
     Some(format!(
-        "next is {} at {} {}{}",
+        "next is {} at {}{}",
         name(next),
-        ratio(rate.ratio.value),
-        verdict_mark(rate),
+        judged(rate),
         cost.unwrap_or_default(),
     ))
+}
+
+/// A ratio and the sign of its verdict, where it has one.
+fn judged(verdict: &VerdictReport) -> String {
+    let text = format!("{} {}", ratio(verdict.ratio.value), verdict_mark(verdict));
+    text.trim_end().to_owned()
 }
 
 /// Who could not be chosen, each reason once.

@@ -116,7 +116,14 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
         }
         for name in quantities(group) {
             let scale = scale(group, name);
-            blocks.push(Block::Table(grid(&plane, layout, &cells, name, scale)));
+            let mut cells = cells.clone();
+            if name == QUEUE_CHANGES {
+                // Paths without queues to change have no line of dashes.
+                cells.retain(|(cell, _)| cell.estimates.contains_key(name));
+            }
+            if !cells.is_empty() {
+                blocks.push(Block::Table(grid(&plane, layout, &cells, name, scale)));
+            }
         }
     }
     blocks.extend(footnotes.block());

@@ -42,6 +42,7 @@ fn a_flood() {
     ────────────────────────────────────────────────────────────────────────────────────
     veth    131 ±2.0%  base          256  0.0200  3100 ±1.0%    1080      7.20      56.1
     bridge  105 ±2.0%  0.800× ≠      205  0.0200  3880 ±1.0%     864      7.20      56.1
+    Zero everywhere: reordered, receiver dropped.
 
     ± half-width at 95 % confidence · ≠ different
 

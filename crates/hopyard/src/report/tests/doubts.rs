@@ -1,5 +1,5 @@
-use super::{fixture, from, text};
-use crate::model::{Datapath, DatapathKind, Hook, LoadKind, Peer};
+use super::{fixture, from, page, text};
+use crate::model::{CellReport, Datapath, DatapathKind, Hook, LoadKind, Peer, WarningCode};
 
 #[test]
 fn failed_and_unsupported_cells_say_why() {
@@ -38,15 +38,17 @@ fn failed_and_unsupported_cells_say_why() {
     every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
 
     tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
-                  goodput               CPU cost             busy    bytes
-    path           Gbit/s  vs veth       ns/byte  vs veth   cores  per skb
-    ──────────────────────────────────────────────────────────────────────
-    veth       21.4 ±0.4%  base      0.612 ±0.4%  base       1.64    61400
-    bridge     19.5 ±1.2%  0.912× ≠  0.676 ±1.2%  1.10×  ≠   1.64    61400
+                  goodput               CPU cost             busy
+    path           Gbit/s  vs veth       ns/byte  vs veth   cores
+    ─────────────────────────────────────────────────────────────
+    veth       21.4 ±0.4%  base      0.612 ±0.4%  base       1.64
+    bridge     19.5 ±1.2%  0.912× ≠  0.676 ±1.2%  1.10×  ≠   1.64
     bridge-nf  failed: the receiver got nothing for 2 s: [31mcheck the rules of bridge br0
-    macvlan    24.0 ±3.6%  1.12×  ≠  0.554 ±3.6%  0.905× ≠   1.64    61400
-    ipvlan     24.0 ±0.6%  1.12×  ≠  0.551 ±0.6%  0.899× ≠   1.64    61400
+    macvlan    24.0 ±3.6%  1.12×  ≠  0.554 ±3.6%  0.905× ≠   1.64
+    ipvlan     24.0 ±0.6%  1.12×  ≠  0.551 ±0.6%  0.899× ≠   1.64
     netkit     unsupported: the kernel has no netkit support: build it with CONFIG_NETKIT or choose ano…
+    Zero everywhere: retransmits.
+    Bytes per skb: 61400 everywhere.
 
     tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
                transactions                  CPU cost            latency  latency   busy
@@ -120,12 +122,14 @@ fn quick_look() {
     every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
 
     tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
-               goodput           CPU cost            busy    bytes
-    path        Gbit/s  vs veth   ns/byte  vs veth  cores  per skb
-    ──────────────────────────────────────────────────────────────
-    veth         21.4   base       0.612   base      1.64    61400
-    bridge       19.5   0.912×     0.676   1.10×     1.64    61400
-    bridge-nf    16.4   0.767×     0.803   1.31×     1.64    61400
+               goodput           CPU cost            busy
+    path        Gbit/s  vs veth   ns/byte  vs veth  cores
+    ─────────────────────────────────────────────────────
+    veth         21.4   base       0.612   base      1.64
+    bridge       19.5   0.912×     0.676   1.10×     1.64
+    bridge-nf    16.4   0.767×     0.803   1.31×     1.64
+    Zero everywhere: retransmits.
+    Bytes per skb: 61400 everywhere.
 
     The way was proved for all 3 cells: every device on it moved with the traffic, no other did.
     ");
@@ -148,11 +152,13 @@ fn cut_short() {
     Cut short after 4 blocks: the figures below are from those.
 
     tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
-               goodput               CPU cost            busy    bytes
-    path        Gbit/s  vs veth       ns/byte  vs veth  cores  per skb
-    ──────────────────────────────────────────────────────────────────
-    veth    21.4 ±0.4%  base      0.612 ±0.4%  base      1.64    61400
-    bridge  19.5 ±1.2%  0.912× ≠  0.676 ±1.2%  1.10× ≠   1.64    61400
+               goodput               CPU cost            busy
+    path        Gbit/s  vs veth       ns/byte  vs veth  cores
+    ─────────────────────────────────────────────────────────
+    veth    21.4 ±0.4%  base      0.612 ±0.4%  base      1.64
+    bridge  19.5 ±1.2%  0.912× ≠  0.676 ±1.2%  1.10× ≠   1.64
+    Zero everywhere: retransmits.
+    Bytes per skb: 61400 everywhere.
 
     ± half-width at 95 % confidence · ≠ different
 
@@ -185,18 +191,20 @@ fn two_modes_and_unsettled_windows() {
     ];
     insta::assert_snapshot!(from(&text(&report), "tcp_stream"), @r"
     tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
-                  goodput                    CPU cost                  busy    bytes   resent
-    path           Gbit/s  vs veth            ns/byte  vs veth        cores  per skb  /window
-    ─────────────────────────────────────────────────────────────────────────────────────────
-    veth       21.4 ±0.4%  base           0.612 ±0.4%  base            1.64    61400      0
-    bridge ¹   19.5 ±1.2%  0.912× ≠       0.676 ±1.2%  1.10×  ≠        1.64    61400     17.3
-    bridge-nf  16.4 ±0.8%  0.767× ≠       0.803 ±0.8%  1.31×  ≠        1.64    61400      0
-    macvlan ²  24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64    61400      0
-    ipvlan ³   24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64    61400      0
-    netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64    61400      0
+                  goodput                    CPU cost                  busy
+    path           Gbit/s  vs veth            ns/byte  vs veth        cores
+    ───────────────────────────────────────────────────────────────────────
+    veth       21.4 ±0.4%  base           0.612 ±0.4%  base            1.64
+    bridge ¹   19.5 ±1.2%  0.912× ≠       0.676 ±1.2%  1.10×  ≠        1.64
+    bridge-nf  16.4 ±0.8%  0.767× ≠       0.803 ±0.8%  1.31×  ≠        1.64
+    macvlan ²  24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64
+    ipvlan ³   24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64
+    netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64
     ¹ bridge: goodput has two modes, 12.1 and 24.4 Gbit/s: the figure lies between them
     ² macvlan: 3 windows never settled; 1 sample failed: the lab could not be built: device busy
     ³ ipvlan: the way was not proved, see below
+    Retransmits: bridge 17.3 per window.
+    Bytes per skb: 61400 everywhere.
 
     What the verdicts support, relative to veth
     - tcp_stream · local: macvlan carries the most, 1.12×; macvlan costs the least CPU per byte, 0.905×;
@@ -227,6 +235,8 @@ fn without_its_base_a_table_says_so() {
     ───────────────────────────────────────────────
     veth    failed: device busy
     bridge  19.5 ±1.2%  0.676 ±1.2%   1.64    61400
+    Zero everywhere: retransmits.
+
     No comparison: veth has no figures here.
 
     tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
@@ -292,4 +302,90 @@ fn who_forwarded_is_told_by_flows_where_they_decide() {
         let text = forwarded(asked);
         assert!(text.contains(wanted), "`{wanted}` is missing: {text}");
     }
+}
+
+#[test]
+fn no_format_for_people_shows_the_code_of_a_warning() {
+    let all = schemars::schema_for!(WarningCode).to_value();
+    let codes: Vec<String> = all["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|code| code["const"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(codes.len() > 25, "{all:#}");
+    let mut report = fixture::paths();
+    report.warnings.clear();
+    for code in &codes {
+        let code = serde_json::from_value(code.as_str().into()).unwrap();
+        fixture::warn(&mut report, code, &format!("It is about {}.", code.words()));
+    }
+    let json = page(&report, "json");
+    for format in ["text", "markdown", "html", "netperf"] {
+        let page = page(&report, format);
+        for code in &codes {
+            assert!(json.contains(&format!("\"code\": \"{code}\"")), "{code}");
+            // Others are words that sentences need.
+            if code.contains('_') {
+                assert!(!page.contains(code.as_str()), "{format}: {code}");
+            }
+            let is_prose = ["text", "markdown"].contains(&format);
+            assert!(
+                !(is_prose && page.contains(&format!("{code}:"))),
+                "{format}: {code}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_few_paths_have_or_nobody_has_is_a_note() {
+    let mut report = fixture::paths();
+    report.cells.truncate(6);
+    let told = |cell: &mut CellReport, name: &str, value| {
+        let estimate = fixture::estimate(value, 0.1);
+        cell.estimates.insert(name.to_owned(), estimate);
+    };
+    told(&mut report.cells[3], "queue_changes_per_flow_per_s", 0.31);
+    told(&mut report.cells[0], "retransmits", 2.0);
+    told(&mut report.cells[4], "retransmits", 235.0);
+    told(&mut report.cells[2], "guest_steal_ratio", 0.0);
+    told(&mut report.cells[5], "bytes_per_skb", 1440.0);
+    let table = text(&report);
+    let table = from(&table, "tcp_stream").split("\n\n").next().unwrap();
+    insta::assert_snapshot!(table, @"
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+                  goodput                    CPU cost                  busy    bytes
+    path           Gbit/s  vs veth            ns/byte  vs veth        cores  per skb
+    ────────────────────────────────────────────────────────────────────────────────
+    veth       21.4 ±0.4%  base           0.612 ±0.4%  base            1.64    61400
+    bridge     19.5 ±1.2%  0.912× ≠       0.676 ±1.2%  1.10×  ≠        1.64    61400
+    bridge-nf  16.4 ±0.8%  0.767× ≠       0.803 ±0.8%  1.31×  ≠        1.64    61400
+    macvlan    24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64    61400
+    ipvlan     24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64    61400
+    netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64     1440
+    Retransmits: veth 2.00, ipvlan 235 per window.
+    Queue changes of a flow: macvlan 0.310 /s.
+    ");
+    // Where most have it, it is a column.
+    for cell in &mut report.cells[..4] {
+        told(cell, "queue_changes_per_flow_per_s", 0.31);
+        told(cell, "retransmits", 0.0);
+    }
+    told(&mut report.cells[4], "retransmits", 0.0);
+    let table = text(&report);
+    let table = from(&table, "tcp_stream").split("\n\n").next().unwrap();
+    insta::assert_snapshot!(table, @"
+    tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
+                  goodput                    CPU cost                  busy    bytes  queue changes
+    path           Gbit/s  vs veth            ns/byte  vs veth        cores  per skb       /flow /s
+    ───────────────────────────────────────────────────────────────────────────────────────────────
+    veth       21.4 ±0.4%  base           0.612 ±0.4%  base            1.64    61400          0.310
+    bridge     19.5 ±1.2%  0.912× ≠       0.676 ±1.2%  1.10×  ≠        1.64    61400          0.310
+    bridge-nf  16.4 ±0.8%  0.767× ≠       0.803 ±0.8%  1.31×  ≠        1.64    61400          0.310
+    macvlan    24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64    61400          0.310
+    ipvlan     24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64    61400           –
+    netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64     1440           –
+    Zero everywhere: retransmits.
+    ");
 }

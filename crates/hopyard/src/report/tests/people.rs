@@ -24,22 +24,24 @@ fn six_paths_under_five_loads() {
     netkit     ?2.2% / ?2.2%  1.00= / 0.99=  ?5.0% / ?5.0%  1.00= / 0.99=  1.00= / 0.99=
 
     ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 %
-    ? inconclusive (x%: a difference of x % would have shown four times out of five)
+    ? inconclusive (x%: the smallest difference detectable with 80 % power)
 
     hopyard run: paths · 10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
     Linux 6.18.5 · AMD EPYC 7B13, 2 CPUs · under KVM · 2026-03-01T10:15:00Z
     every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
 
     tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
-                  goodput                    CPU cost                  busy    bytes
-    path           Gbit/s  vs veth            ns/byte  vs veth        cores  per skb
-    ────────────────────────────────────────────────────────────────────────────────
-    veth       21.4 ±0.4%  base           0.612 ±0.4%  base            1.64    61400
-    bridge     19.5 ±1.2%  0.912× ≠       0.676 ±1.2%  1.10×  ≠        1.64    61400
-    bridge-nf  16.4 ±0.8%  0.767× ≠       0.803 ±0.8%  1.31×  ≠        1.64    61400
-    macvlan    24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64    61400
-    ipvlan     24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64    61400
-    netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64    61400
+                  goodput                    CPU cost                  busy
+    path           Gbit/s  vs veth            ns/byte  vs veth        cores
+    ───────────────────────────────────────────────────────────────────────
+    veth       21.4 ±0.4%  base           0.612 ±0.4%  base            1.64
+    bridge     19.5 ±1.2%  0.912× ≠       0.676 ±1.2%  1.10×  ≠        1.64
+    bridge-nf  16.4 ±0.8%  0.767× ≠       0.803 ±0.8%  1.31×  ≠        1.64
+    macvlan    24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64
+    ipvlan     24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64
+    netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64
+    Zero everywhere: retransmits.
+    Bytes per skb: 61400 everywhere.
 
     tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
                transactions                  CPU cost            latency  latency   busy
@@ -64,15 +66,16 @@ fn six_paths_under_five_loads() {
     netkit       9.85 ±3.6%  1.00×  ? 5.0%       170 ±3.6%  0.995× ? 5.0%     97.8      161   1.68
 
     udp_stream · local · 1400 B messages (datagrams, client to server, as fast as the client can)
-                  goodput            packets  loss    CPU cost             busy    bytes
-    path           Gbit/s  vs veth       k/s     %   ns/packet  vs veth   cores  per skb
-    ────────────────────────────────────────────────────────────────────────────────────
-    veth       4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base       1.98     1400
-    bridge     3.75 ±1.6%  0.912× ≠      335  12.6  5940 ±1.6%  1.10×  ≠   1.98     1400
-    bridge-nf  3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31×  ≠   1.98     1400
-    macvlan    4.62 ±0.4%  1.12×  ≠      412  12.6  4870 ±0.4%  0.905× ≠   1.98     1400
-    ipvlan     4.60 ±1.2%  1.12×  ≠      411  12.6  4830 ±1.2%  0.899× ≠   1.98     1400
-    netkit     4.13 ±0.8%  1.00×  =      369  12.6  5350 ±0.8%  0.995× =   1.98     1400
+                  goodput            packets  loss    CPU cost             busy
+    path           Gbit/s  vs veth       k/s     %   ns/packet  vs veth   cores
+    ───────────────────────────────────────────────────────────────────────────
+    veth       4.12 ±0.6%  base          368  12.6  5380 ±0.6%  base       1.98
+    bridge     3.75 ±1.6%  0.912× ≠      335  12.6  5940 ±1.6%  1.10×  ≠   1.98
+    bridge-nf  3.16 ±1.0%  0.767× ≠      282  12.6  7050 ±1.0%  1.31×  ≠   1.98
+    macvlan    4.62 ±0.4%  1.12×  ≠      412  12.6  4870 ±0.4%  0.905× ≠   1.98
+    ipvlan     4.60 ±1.2%  1.12×  ≠      411  12.6  4830 ±1.2%  0.899× ≠   1.98
+    netkit     4.13 ±0.8%  1.00×  =      369  12.6  5350 ±0.8%  0.995× =   1.98
+    Bytes per skb: 1400 everywhere.
 
     udp_rr · local · 1 B requests and responses (request/response over UDP)
                transactions                  CPU cost            latency  latency   busy
@@ -130,7 +133,7 @@ fn markdown() {
     | ipvlan    | no figures             | 1.12≠ / 0.90≠      |
     | netkit    | ?2.2% / ?2.2%          | 1.00= / 0.99=      |
 
-    ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 % · ? inconclusive (x%: a difference of x % would have shown four times out of five)
+    ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 % · ? inconclusive (x%: the smallest difference detectable with 80 % power)
 
     10 blocks × 0.3 s · 95 % confidence · seed 42 · compared with veth
 
@@ -140,14 +143,17 @@ fn markdown() {
 
     ## tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
 
-    | path      |                                               goodput Gbit/s | vs veth      | CPU cost ns/byte | vs veth       | busy cores | bytes per skb |
-    | --------- | -----------------------------------------------------------: | ------------ | ---------------: | ------------- | ---------: | ------------: |
-    | veth      |                                                   21.4 ±0.4% | base         |      0.612 ±0.4% | base          |       1.64 |         61400 |
-    | bridge    |                                                   19.5 ±1.2% | 0.912× ≠     |      0.676 ±1.2% | 1.10× ≠       |       1.64 |         61400 |
-    | bridge-nf |                                                   16.4 ±0.8% | 0.767× ≠     |      0.803 ±0.8% | 1.31× ≠       |       1.64 |         61400 |
-    | macvlan   |                                                   24.0 ±3.6% | 1.12× ≠      |      0.554 ±3.6% | 0.905× ≠      |       1.64 |         61400 |
-    | ipvlan    | failed: worker a died: signal 9 \| out of memory, while the… |              |                  |               |            |               |
-    | netkit    |                                                   21.5 ±1.6% | 1.00× ? 2.2% |      0.609 ±1.6% | 0.995× ? 2.2% |       1.64 |         61400 |
+    | path      |                                               goodput Gbit/s | vs veth      | CPU cost ns/byte | vs veth       | busy cores |
+    | --------- | -----------------------------------------------------------: | ------------ | ---------------: | ------------- | ---------: |
+    | veth      |                                                   21.4 ±0.4% | base         |      0.612 ±0.4% | base          |       1.64 |
+    | bridge    |                                                   19.5 ±1.2% | 0.912× ≠     |      0.676 ±1.2% | 1.10× ≠       |       1.64 |
+    | bridge-nf |                                                   16.4 ±0.8% | 0.767× ≠     |      0.803 ±0.8% | 1.31× ≠       |       1.64 |
+    | macvlan   |                                                   24.0 ±3.6% | 1.12× ≠      |      0.554 ±3.6% | 0.905× ≠      |       1.64 |
+    | ipvlan    | failed: worker a died: signal 9 \| out of memory, while the… |              |                  |               |            |
+    | netkit    |                                                   21.5 ±1.6% | 1.00× ? 2.2% |      0.609 ±1.6% | 0.995× ? 2.2% |       1.64 |
+
+    - Zero everywhere: retransmits.
+    - Bytes per skb: 61400 everywhere.
 
     ## tcp_rr · local · 1 B requests and responses (request/response over a standing TCP connection)
 
