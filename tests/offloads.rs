@@ -58,6 +58,8 @@ fn a_sweep_measures_what_the_kernel_makes_of_each_combination() {
                 "lro is fixed off",
                 "Which offload matters",
             ]);
+            let begins = format!("{path} now has ");
+            assert!(text.stdout.starts_with(&begins), "{text}");
             for format in ["markdown", "csv", "netperf"] {
                 run(&["report", &room.name(path), "--format", format]).exits(0);
             }
@@ -71,6 +73,14 @@ fn whole(report: &Value) {
     assert_eq!(
         *fixed,
         serde_json::json!([{ "flag": "lro", "state": "off" }])
+    );
+    let now = report["offloads"]["now"].as_array().unwrap();
+    assert_eq!(now.len(), 5, "{now:?}");
+    let is_known = |flag: &Value| ["on", "off"].contains(&flag["state"].as_str().unwrap());
+    assert!(now.iter().all(is_known), "{now:?}");
+    assert!(
+        now.contains(&fixed[0]),
+        "what cannot be had is off now: {now:?}"
     );
     let tso = combination(report, "off", &["tso"]);
     assert_eq!(

@@ -61,7 +61,7 @@ pub use latency::LatencyReport;
 pub use loads::LoadKind;
 pub use observation::Observation;
 pub use offloads::{
-    FixedOffload, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding,
+    FixedOffload, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding, OffloadNow,
     OffloadReport, OffloadSurvey, listed as listed_offloads,
 };
 pub use profile::{

@@ -102,10 +102,22 @@ impl fmt::Display for OffloadChange {
 /// What the kernel makes of each combination, as read back from labs before anything is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadSurvey {
+    /// The flags as this host sets them where nothing is asked for. Older runs do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub now: Vec<OffloadNow>,
     /// Flags that no device of the way lets one change.
     pub fixed: Vec<FixedOffload>,
     /// Every combination of the others that is of interest.
     pub combinations: Vec<OffloadCombination>,
+}
+
+/// A flag on the devices of the way as they are made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OffloadNow {
+    /// The flag.
+    pub flag: OffloadFlag,
+    /// `on`, `off`, or `mixed` where devices differ.
+    pub state: String,
 }
 
 /// A flag that cannot be changed.

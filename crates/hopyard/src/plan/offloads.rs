@@ -143,6 +143,7 @@ mod tests {
         );
         let but = |rest, flag| OffloadChange::but(rest, &[flag]);
         let survey = OffloadSurvey {
+            now: Vec::new(),
             fixed: vec![FixedOffload {
                 flag: OffloadFlag::Lro,
                 state: "off".to_owned(),

@@ -1,6 +1,6 @@
 //! The one sentence that a report begins with: what to choose, or why nothing can be said yet and how long that would take.
 
-mod time;
+pub(super) mod time;
 mod versus;
 
 use super::document::Block;

@@ -133,9 +133,13 @@ impl Chapters {
             None => conclusion::blocks(&layout),
         };
         conclusion.extend(gate::of_run(report));
+        let answer = match &report.offloads {
+            Some(sweep) => offloads::now(report, sweep, &layout.groups),
+            None => answer::blocks(report, &layout),
+        };
         Self {
             title: header::title(report),
-            answer: answer::blocks(report, &layout),
+            answer,
             matrix: matrix::blocks(report, &layout),
             opening: header::blocks(report),
             figures,

@@ -1,5 +1,7 @@
 //! A sweep of offloads: what switching each off does to all on, each on to all off, and which matters.
 
+mod now;
+
 use super::document::{Block, Cell, Column, Footnotes, Row, Table};
 use super::figures::Figures;
 use super::group::Group;
@@ -10,6 +12,7 @@ use crate::model::{
     Switch, listed_offloads,
 };
 use crate::plain;
+pub(super) use now::blocks as now;
 
 /// What comes of each load, in words.
 pub(super) fn findings(report: &OffloadReport) -> Vec<Block> {

@@ -3,7 +3,7 @@
 use super::Error;
 use crate::lab::{self, Lab};
 use crate::model::{
-    Axes, FixedOffload, OffloadChange, OffloadCombination, OffloadFlag, OffloadState,
+    Axes, FixedOffload, OffloadChange, OffloadCombination, OffloadFlag, OffloadNow, OffloadState,
     OffloadSurvey, Peer, Switch,
 };
 use crate::{measure, plan, signals};
@@ -18,15 +18,20 @@ type ReadBack = Result<Vec<OffloadState>, String>;
 pub fn survey_offloads(path: &'static dyn lab::Path, peer: Peer) -> Result<OffloadSurvey, Error> {
     path.available().map_err(measure::Error::from)?;
     path.check(peer).map_err(measure::Error::from)?;
+    let as_made = read_back(path, peer, &Axes::default())?.map_err(Error::Nothing)?;
     let first = OffloadChange::all(Switch::On);
-    let all_on = read_back(path, peer, &first)?.map_err(Error::Nothing)?;
+    let asked = |change: &OffloadChange| change.with(&Axes::default());
+    let all_on = read_back(path, peer, &asked(&first))?.map_err(Error::Nothing)?;
     let (fixed, flags) = changeable(&all_on);
     let mut read = vec![(first, Ok(all_on))];
     for change in plan::offload_changes(&flags).into_iter().skip(1) {
-        let states = read_back(path, peer, &change)?;
+        let states = read_back(path, peer, &asked(&change))?;
         read.push((change, states));
     }
-    let survey = compare(fixed, read);
+    let survey = OffloadSurvey {
+        now: now(&as_made),
+        ..compare(fixed, read)
+    };
     let measured = survey.combinations.iter().filter(|c| c.is_measured());
     if measured.count() < 2 {
         return Err(Error::Nothing(format!(
@@ -40,15 +45,11 @@ pub fn survey_offloads(path: &'static dyn lab::Path, peer: Peer) -> Result<Offlo
 
 /// The flags of every device of the way. Others (a bridge's own device, the wire of a path that does not
 /// use it) may differ without the traffic knowing.
-fn read_back(
-    path: &'static dyn lab::Path,
-    peer: Peer,
-    change: &OffloadChange,
-) -> Result<ReadBack, Error> {
+fn read_back(path: &'static dyn lab::Path, peer: Peer, axes: &Axes) -> Result<ReadBack, Error> {
     if signals::interrupted() {
         return Err(measure::Error::Interrupted.into());
     }
-    match Lab::build(path, peer, &change.with(&Axes::default())) {
+    match Lab::build(path, peer, axes) {
         Ok(lab) => {
             let hops = &lab.topology.way;
             let on_way = |state: &&OffloadState| {
@@ -75,16 +76,27 @@ fn changeable(states: &[OffloadState]) -> (Vec<FixedOffload>, Vec<OffloadFlag>) 
         let own: Vec<_> = states.iter().filter(|s| s.flag == flag).collect();
         if own.iter().any(|s| !s.fixed) {
             flags.push(flag);
-        } else if let Some(first) = own.first() {
-            let alike = own.iter().all(|s| s.state == first.state);
-            let state = if alike { &first.state } else { "mixed" };
-            fixed.push(FixedOffload {
-                flag,
-                state: state.to_owned(),
-            });
+        } else if let Some(state) = common(&own) {
+            fixed.push(FixedOffload { flag, state });
         }
     }
     (fixed, flags)
+}
+
+/// The state that devices share, `mixed` where they differ; `None` without devices.
+fn common(states: &[&OffloadState]) -> Option<String> {
+    let first = states.first()?;
+    let alike = states.iter().all(|s| s.state == first.state);
+    Some(if alike { &*first.state } else { "mixed" }.to_owned())
+}
+
+/// Every flag as the devices of the way have it.
+fn now(states: &[OffloadState]) -> Vec<OffloadNow> {
+    let state = |flag: OffloadFlag| {
+        let own: Vec<_> = states.iter().filter(|s| s.flag == flag).collect();
+        common(&own).map(|state| OffloadNow { flag, state })
+    };
+    OffloadFlag::ALL.into_iter().filter_map(state).collect()
 }
 
 /// Which combinations are one and the same, and what each changes against the first, all on.
@@ -113,6 +125,7 @@ fn compare(fixed: Vec<FixedOffload>, read: Vec<(OffloadChange, ReadBack)>) -> Of
         combinations.push(combination);
     }
     OffloadSurvey {
+        now: Vec::new(),
         fixed,
         combinations,
     }

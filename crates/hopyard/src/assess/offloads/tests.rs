@@ -3,8 +3,8 @@
 use crate::assess::assess;
 use crate::assess::tests::{measured, push, run};
 use crate::model::{
-    Axes, FixedOffload, LoadKind, OffloadChange, OffloadCombination, OffloadFlag, OffloadReport,
-    OffloadSurvey, Outcome, Peer, RunReport, Switch,
+    Axes, FixedOffload, LoadKind, OffloadChange, OffloadCombination, OffloadFlag, OffloadNow,
+    OffloadReport, OffloadSurvey, Outcome, Peer, RunReport, Switch,
 };
 use crate::plan;
 use crate::report::{TEXT, export};
@@ -39,6 +39,7 @@ fn survey(flags: &[OffloadFlag]) -> OffloadSurvey {
     }
     let fixed = OffloadFlag::ALL.into_iter().filter(|f| !flags.contains(f));
     OffloadSurvey {
+        now: Vec::new(),
         fixed: fixed
             .map(|flag| FixedOffload {
                 flag,
@@ -145,6 +146,77 @@ fn the_page_has_the_finding_first_and_a_line_for_each_combination() {
         !page.contains("Recommendation"),
         "no path is chosen among offloads of one"
     );
+}
+
+/// How the report begins where these flags are off now.
+fn beginning(run: &mut Run, off: &[OffloadFlag]) -> String {
+    let now = |flag: OffloadFlag| OffloadNow {
+        flag,
+        state: match off.contains(&flag) {
+            true => "off".to_owned(),
+            false => "on".to_owned(),
+        },
+    };
+    run.header.offloads.as_mut().unwrap().now = OffloadFlag::ALL.map(now).to_vec();
+    let mut report = assess(run);
+    report.run.measured_s = Some(100.0);
+    let text = String::from_utf8(TEXT.render(&report, &[]).unwrap()).unwrap();
+    let to = text.find("hopyard run").unwrap();
+    text[..to].trim_end().to_owned()
+}
+
+#[test]
+fn a_sweep_begins_with_how_things_are_now() {
+    let mut run = sweep(&VETH, 10, 0.002, segments);
+    insta::assert_snapshot!(beginning(&mut run, &[Gro, Lro]), @"
+    bridge now has gro off, and tx_checksum, tso and gso on; lro is fixed off.
+
+    - gro is off; on: no difference (equivalent within 2 %).
+    - tx_checksum is on; off (tso goes off with it): goodput 0.360×, CPU cost 2.78×. Measured with gro
+      on.
+    - tso is on; off: goodput 0.280×, CPU cost 3.57×.
+    - gso is on; off: no difference (equivalent within 2 %).
+    ");
+    insta::assert_snapshot!(beginning(&mut run, &[Lro]), @"
+    bridge now has tx_checksum, tso, gso and gro on; lro is fixed off.
+
+    - tx_checksum is on; off (tso goes off with it): goodput 0.360×, CPU cost 2.78×.
+    - tso is on; off: goodput 0.400×, CPU cost 2.50×.
+    - gso is on; off: no difference (equivalent within 2 %).
+    - gro is on; off: no difference (equivalent within 2 %).
+    ");
+    insta::assert_snapshot!(beginning(&mut run, &[Tso, Gso, Lro]), @"
+    bridge now has tso and gso off, and tx_checksum and gro on; lro is fixed off.
+
+    - tso is off; on: goodput 2.50×, CPU cost 0.400×.
+    - gso is off; on: no difference (equivalent within 2 %).
+    - tx_checksum is on; off (tso goes off with it): goodput 0.360×, CPU cost 2.78×. Measured with gso
+      on.
+    - gro is on; off: no difference (equivalent within 2 %). Measured with tso and gso on.
+    ");
+}
+
+#[test]
+fn what_is_undecided_says_how_much_longer_it_takes() {
+    let noisy = |off: &[OffloadFlag]| if off.contains(&Gro) { 0.95 } else { 1.0 };
+    insta::assert_snapshot!(beginning(&mut sweep(&VETH, 10, 0.03, noisy), &[Gro, Lro]), @"
+    bridge now has gro off, and tx_checksum, tso and gso on; lro is fixed off.
+
+    - gro is off; on: goodput 1.04×, CPU cost 0.959×, undecided, needs about 12 more minutes.
+    - tx_checksum is on; off (tso goes off with it): goodput 1.01×, CPU cost 0.988×, undecided, needs
+      about 2 more hours. Measured with gro on.
+    - tso is on; off: goodput 0.991×, CPU cost 1.01×, undecided, needs about 59 more minutes.
+    - gso is on; off: goodput 0.994×, CPU cost 1.01×, undecided, needs about 3 more hours.
+    ");
+    insta::assert_snapshot!(beginning(&mut sweep(&VETH, 3, 0.03, noisy), &[Gro, Lro]), @"
+    bridge now has gro off, and tx_checksum, tso and gso on; lro is fixed off.
+
+    - gro is off; on: goodput 1.02×, CPU cost 0.979×, too few blocks for a verdict.
+    - tx_checksum is on; off (tso goes off with it): goodput 1.04×, CPU cost 0.960×, too few blocks for
+      a verdict. Measured with gro on.
+    - tso is on; off: goodput 0.970×, CPU cost 1.03×, too few blocks for a verdict.
+    - gso is on; off: goodput 0.981×, CPU cost 1.02×, too few blocks for a verdict.
+    ");
 }
 
 #[test]

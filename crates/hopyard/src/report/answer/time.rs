@@ -43,16 +43,28 @@ pub(super) fn unseen(sizes: &[(String, f64)], report: &RunReport) -> String {
     )
 }
 
-/// How much longer until a smaller difference would show, and that difference. Standard errors fall with the square root of the time.
+/// How much longer until a smaller difference would show, and that difference.
 fn after(size: f64, report: &RunReport) -> Option<(String, String)> {
     let wanted = WANTED.into_iter().find(|wanted| *wanted < 0.9 * size)?;
-    let more = report.run.measured_s? * ((size.ln_1p() / wanted.ln_1p()).powi(2) - 1.0);
-    let time = if more > LONGEST_S {
+    let time = in_words(needed(size, wanted, report)?);
+    Some((time, super::super::number::chosen_percent(wanted)))
+}
+
+/// How much longer, in seconds, until a difference of the wanted size would show, where one of `size` would have shown. Standard errors
+/// fall with the square root of the time. What would have shown already, and was missed by chance, gets a tenth of the time more.
+pub(in crate::report) fn needed(size: f64, wanted: f64, report: &RunReport) -> Option<f64> {
+    let measured_s = report.run.measured_s?;
+    let more = measured_s * ((size.ln_1p() / wanted.ln_1p()).powi(2) - 1.0);
+    more.is_finite().then(|| more.max(measured_s / 10.0))
+}
+
+/// `about 4 more minutes`.
+pub(in crate::report) fn in_words(seconds: f64) -> String {
+    if seconds > LONGEST_S {
         "no run of a day".to_owned()
     } else {
-        format!("about {}", longer(more))
-    };
-    Some((time, super::super::number::chosen_percent(wanted)))
+        format!("about {}", longer(seconds))
+    }
 }
 
 fn longer(seconds: f64) -> String {
