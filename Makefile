@@ -17,6 +17,10 @@ TEST_THREADS ?= 5
 # The release before turns (tag v0.1.0-windows), which `make bench` compares with; with `OLD=` it is this one with --turns off.
 OLD ?= b5e5a44
 
+# What builds the book. It is installed below target/, nowhere else.
+MDBOOK_VERSION := 0.5.4
+MDBOOK := target/tools/bin/mdbook
+
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
 
@@ -24,7 +28,7 @@ PEERS := target/release/peers
 DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist test lint unit verify bench reports fuzz doctor deny clean toolchain root
+.PHONY: help run build dist test lint unit verify bench docs reports fuzz doctor deny clean toolchain root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +75,15 @@ else ifeq ($(firstword $(ARGS)),decide)
 else
 	$(PEERS) $(ARGS)
 endif
+
+docs: toolchain ## the documentation as a book, in target/book, and a check of all its links; installs mdBook below target/
+	@scripts/need $(BUILD_PACKAGES)
+	@[ "$$($(MDBOOK) --version 2>/dev/null)" = "mdbook v$(MDBOOK_VERSION)" ] || { \
+		echo "installing mdBook $(MDBOOK_VERSION) into target/tools, once, some four minutes"; \
+		$(CARGO) install mdbook --version "=$(MDBOOK_VERSION)" --locked --no-default-features --features search \
+			--root target/tools --target-dir target/tools/build --force; }
+	$(MDBOOK) build docs
+	$(CARGO) test --locked -p hopyard --test lab book::
 
 reports: build ## the tables of docs/reports and docs/claims-table.md anew, from what `hopyard claims` measured: DIR="hopyard-runs/…-claims"
 	@scripts/reports $(DIR)

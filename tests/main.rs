@@ -15,6 +15,7 @@
 
 mod ab;
 mod axes;
+mod book;
 mod broken;
 mod chance;
 mod claims;

@@ -15,8 +15,8 @@ use crate::{lab, run, signals};
 /// What a sweep of offloads takes.
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
-    /// Sweep the offloads of a path, one at a time and in the pairs that interact, and name the flag that
-    /// matters; about two minutes for one load
+    /// Say how the offloads of a path are now, what changing each would do, and which one matters: measures
+    /// them one at a time and in the pairs that interact; about two minutes for one load
     #[arg(long, value_name = "PATH")]
     pub(super) offloads: Option<String>,
     /// Peers that exchange traffic with the endpoint: local, far, host
