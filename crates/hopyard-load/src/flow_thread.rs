@@ -1,63 +1,22 @@
 //! The threads of a session: which flows each of them serves, and how.
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use hdrhistogram::Histogram;
 use hopyard_net::{clock, cpu};
 use nix::unistd::gettid;
 use socket2::Socket as Listener;
 
 use super::flow::{Context, Socket};
-use super::journal::Journal;
-use super::loops::{self, Work};
+use super::loops::{self, Origin, Outcome, Work};
 use super::protocol::Timetable;
-use super::receiver::SharedTid;
+use super::receiver::{SharedSocket, SharedTid};
 use super::socket::Settings;
 use super::spec::LoadSpec;
 use super::tally::Tally;
 use hopyard_model::LoadKind;
-
-/// What a thread says last, or what went wrong.
-pub(crate) type Outcome = Result<Said, String>;
-
-/// What a thread has to say besides its counters.
-pub(crate) enum Said {
-    Nothing,
-    /// The round trips of a client.
-    RoundTrips(Histogram<u64>),
-    /// How many datagrams of an open loop's sender were due in the window.
-    Due(u64),
-    /// The datagrams of a receiver of numbered ones.
-    Journal(Box<Journal>),
-}
-
-/// A flow's data socket, once there is one, for the controlling thread.
-pub(super) type SharedSocket = Arc<Mutex<Option<OwnedFd>>>;
-
-/// How a flow gets its socket.
-pub(crate) enum Origin {
-    Client {
-        connected: OwnedFd,
-        /// Where the server numbers its flows.
-        number: Option<u32>,
-    },
-    /// `tcp_crr` connects anew for each transaction.
-    Connector {
-        server: SocketAddr,
-    },
-    Server {
-        listener: Listener,
-    },
-    /// Takes the numbered datagrams of several flows.
-    Gatherer {
-        socket: Listener,
-        flows: u32,
-    },
-}
 
 /// A flow as its thread has it.
 pub(super) struct Lane {

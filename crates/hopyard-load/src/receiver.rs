@@ -1,12 +1,13 @@
 //! Did the receiver keep up? Its CPU time and what its sockets had no room for.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hopyard_net::{clock, datagrams};
 
-use super::flow_thread::SharedSocket;
+/// A flow's data socket, once there is one, for the controlling thread.
+pub(super) type SharedSocket = Arc<Mutex<Option<OwnedFd>>>;
 
 /// A thread's id, once it runs.
 pub(super) type SharedTid = Arc<AtomicI32>;

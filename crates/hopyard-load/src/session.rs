@@ -15,9 +15,10 @@ use hopyard_net::{clock, cpu, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
-use super::flow_thread::{FlowThread, Lane, Origin, Outcome, SharedSocket, flow_threads};
+use super::flow_thread::{FlowThread, Lane, flow_threads};
+use super::loops::{Origin, Outcome, loops_of};
 use super::protocol::{Tallied, Timetable};
-use super::receiver::{Effort, SharedTid};
+use super::receiver::{Effort, SharedSocket, SharedTid};
 use super::scheduling::Watch;
 use super::socket::Settings;
 use super::spec::LoadSpec;
@@ -71,7 +72,7 @@ impl Session {
         address: IpAddr,
         cpus: &[usize],
     ) -> Result<(Self, Vec<u16>), String> {
-        let settings = Settings::of(spec);
+        let settings = Settings::of(spec, loops_of(spec.kind).set());
         let listen = || {
             settings
                 .listen(address)
@@ -105,7 +106,7 @@ impl Session {
         cpus: &[usize],
         patience: Duration,
     ) -> Result<Self, String> {
-        let settings = Settings::of(spec);
+        let settings = Settings::of(spec, loops_of(spec.kind).set());
         let mut origins = Vec::new();
         for port in ports {
             let server = SocketAddr::new(address, *port);

@@ -10,9 +10,7 @@ use hopyard_net::datagrams;
 use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::loops::loops_of;
 use super::spec::LoadSpec;
-use hopyard_model::LoadKind;
 
 /// After this the client of `udp_rr` takes a datagram for lost.
 const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
@@ -26,10 +24,13 @@ const ANSWER: &[u8; 8] = b"hopyard!";
 /// pause of some ms.
 const GATHERER_BUFFER_BYTES: usize = 16 * 1024 * 1024;
 
+/// Sets a data socket for messages of so many bytes; an error says which option the kernel does not have.
+pub(crate) type SetSocket = fn(&Socket, u32) -> io::Result<()>;
+
 /// How the sockets of a load are set.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    kind: LoadKind,
+    set: SetSocket,
     message_size: u32,
     tcp: bool,
     numbered: bool,
@@ -39,9 +40,9 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn of(spec: &LoadSpec) -> Self {
+    pub(crate) fn of(spec: &LoadSpec, set: SetSocket) -> Self {
         Self {
-            kind: spec.kind,
+            set,
             message_size: spec.message_size,
             tcp: spec.kind.is_tcp(),
             numbered: spec.kind.is_numbered(),
@@ -73,7 +74,7 @@ impl Settings {
         if let Some(congestion) = &self.congestion {
             set_congestion(&socket, congestion)?;
         }
-        loops_of(self.kind).set(&socket, self.message_size)?;
+        (self.set)(&socket, self.message_size)?;
         Ok(socket)
     }
 

@@ -1,8 +1,11 @@
-//! Histograms as they are told.
+//! Histograms: how they are made, and how they are told.
 
 use hdrhistogram::Histogram;
 
 use hopyard_model::Latency;
+
+/// Longest time a histogram tells apart, ns.
+pub(crate) const LONGEST_NS: u64 = 10_000_000_000;
 
 /// The quantiles kept of every distribution.
 const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
@@ -11,6 +14,12 @@ const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999
 pub(super) const DIGITS: u8 = 2;
 /// Significant digits of times that are still to be put together with others.
 pub(super) const FINE_DIGITS: u8 = 3;
+
+/// A histogram that takes 1 ns to 10 s at three digits and never grows.
+pub(crate) fn histogram() -> Result<Histogram<u64>, String> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3)
+        .map_err(|e| format!("cannot make a histogram: {e}"))
+}
 
 /// (quantile, value) in rising order.
 pub(super) fn quantiles(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Latency, largest, size};
+use super::counted::{Latency, largest, size};
 
 /// Numbered datagrams that the receiving kernel took in during the window.
 ///

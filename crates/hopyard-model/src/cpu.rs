@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sample::{InvalidSample, plausible, size};
+use super::counted::{InvalidSample, plausible, size};
 
 /// CPU use of the whole machine over a window. All spans are CPU time summed over CPUs, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, RunSummary, WarningCode};
+use super::{Cell, Gate, RunSummary, WarningCode};
 use hopyard_stats::{Estimate, Verdict};
 
 /// The whole document. Every ratio is B over A.
@@ -150,31 +150,6 @@ pub enum MeasuredIn {
     Both,
     /// Neither side.
     Neither,
-}
-
-/// A gate: is any cell shown to be worse in B by more than so much?
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Gate {
-    /// The loss that is still let through, as a share.
-    pub fail_on_ratio: f64,
-    /// Did anything trip it?
-    pub failed: bool,
-    /// Comparisons that it looked at.
-    pub comparisons: usize,
-    /// Of those, the ones that tripped it.
-    pub tripped: usize,
-    /// Of those, the ones that could not tell a loss of that size from none: too noisy, or without a verdict.
-    pub blind: usize,
-    /// Nothing tripped it, but it could not have seen such a loss everywhere: it has neither passed nor failed.
-    #[serde(default)]
-    pub undecided: bool,
-    /// Blocks that a run would need for its gate to see such a loss everywhere; absent where it can, or nobody can tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocks_needed: Option<u32>,
-    /// The same of the gate of a diff: runs that each side would need. It is the least number where it is not known how much
-    /// runs of one thing differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runs_needed: Option<u32>,
 }
 
 /// A doubt about a comparison.

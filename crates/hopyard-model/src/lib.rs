@@ -8,6 +8,7 @@ mod base;
 mod cell;
 mod cell_name;
 mod claims;
+mod counted;
 mod cpu;
 mod curves;
 mod datapath;
@@ -16,6 +17,7 @@ mod environment;
 mod guest;
 mod latency;
 pub mod loads;
+mod names;
 mod observation;
 mod offloads;
 pub mod plain;
@@ -34,31 +36,32 @@ mod tcp;
 mod text;
 mod turn;
 pub mod units;
+mod verdict;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
-    AXES, Attach, Axes, Axis, AxisError, Containers, Cpus, Decides, Distribution, Family, Hook,
-    Join, MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Setting, Steering, Switch,
-    axis,
+    AXES, Attach, Axes, Axis, Containers, Cpus, Decides, Distribution, Family, Hook, Join,
+    MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Setting, Steering, Switch, axis,
 };
 pub use base::Base;
-pub(crate) use cell::named;
-pub use cell::{Cell, Peer, UnknownName};
+pub use cell::Cell;
 pub use claims::{
     BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
     ReportOfClaims,
 };
+pub use counted::{Counted, InvalidSample, Latency, largest, plausible, scaled};
 pub use cpu::{BusyCpus, CpuBounds, CpuTolerance, CpuUse, TickSplit};
 pub use curves::{CurveReport, FullInterval, QuantityCurve, Saturation, StepReport};
 pub use datapath::{DIRECT_SWITCH, Datapath, DatapathKind, OPEN_VSWITCH};
 pub use diff::{
-    CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate, IntervalFrom,
-    LeftOut, MeasuredIn, QuantityDiff,
+    CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, IntervalFrom, LeftOut,
+    MeasuredIn, QuantityDiff,
 };
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
 pub use latency::LatencyReport;
 pub use loads::LoadKind;
+pub use names::{AxisError, Peer, UnknownName};
 pub use observation::Observation;
 pub use offloads::{
     FixedOffload, OffloadChange, OffloadCombination, OffloadContrast, OffloadFinding, OffloadNow,
@@ -72,14 +75,12 @@ pub use published::{Published, PublishedFigure};
 pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
 pub use result::{
     CellReport, CellStatus, DeviceSeen, MachineOverhead, RunReport, RunSummary, TurnsReport,
-    VerdictReport, Warning, WarningCode, WayReport,
+    WayReport,
 };
-pub(crate) use sample::size;
 pub use sample::{
-    Arrived, Counted, DeviceCount, Direction, InvalidSample, Latency, Measurement, OffloadState,
-    Outcome, PathProof, QueueChanges, Sample,
+    Arrived, DeviceCount, Direction, Measurement, OffloadState, Outcome, PathProof, QueueChanges,
+    Sample,
 };
-pub use sample::{largest, plausible, scaled};
 pub use scheduling::Scheduling;
 pub use search::{SearchFor, Searched};
 pub use series::{SeriesReport, Settling};
@@ -87,3 +88,4 @@ pub use settings::{Settings, SettingsReport, SwitchedBetween};
 pub use start::Start;
 pub use tcp::TcpSummary;
 pub use turn::{Disturbance, Turn, has_quiet_turns, kept, takes_again, takes_another};
+pub use verdict::{Gate, VerdictReport, Warning, WarningCode};

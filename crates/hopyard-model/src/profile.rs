@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sample::{InvalidSample, plausible};
+use super::counted::{InvalidSample, plausible};
 use hopyard_stats::Estimate;
 
 /// Call chains of one cell in one block, taken in a window beside the measured one.

@@ -1,14 +1,11 @@
 //! What to choose: the best path for each load, and what that rests on.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-use super::cell::named;
-use super::{Axes, LoadKind, Peer, UnknownName, VerdictReport};
+use super::names::named;
+use super::{Axes, LoadKind, Peer, VerdictReport};
 use hopyard_stats::Estimate;
 
 /// What a user may need of a path beside its speed.

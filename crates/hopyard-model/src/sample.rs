@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counted::{Counted, InvalidSample, Latency, largest, plausible, size};
 use super::{
     Arrivals, BusyCpus, CpuUse, Datapath, GuestUsed, OffloadFlag, OpenLoop, Scheduling, Searched,
     Switch, TcpSummary, Turn,
@@ -118,80 +119,9 @@ pub struct Measurement {
     pub way: PathProof,
 }
 
-/// What one end sent or received in a window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counted {
-    /// Payload, bytes.
-    pub bytes: u64,
-    /// Datagrams, or calls that moved data on a stream.
-    pub messages: u64,
-    /// Completed request/response pairs.
-    pub transactions: u64,
-}
-
-/// Most of anything that one window can hold. In ten minutes, the longest window, it takes 3.7 Tbit/s to
-/// get there; below it every count is exact as a float, and those of a run's samples can be added up.
-const MOST: u64 = 1 << 48;
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
-}
-
-/// What no window can hold.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum InvalidSample {
-    /// More than there can be.
-    #[error("{what}: {count} is more than any window holds ({MOST})")]
-    TooMuch {
-        /// What is said to be so much.
-        what: &'static str,
-        /// The count that was reported.
-        count: u64,
-    },
-    /// A list of more than there can be.
-    #[error("{what}: {count} of them, and a load makes {most} at most")]
-    TooMany {
-        /// Name of the list.
-        what: &'static str,
-        /// Number of its entries.
-        count: usize,
-        /// How many there can be.
-        most: usize,
-    },
-    /// No time at all.
-    #[error("{0}: 0, and nothing is measured in no time")]
-    NoTime(&'static str),
-    /// What is not of this machine.
-    #[error("cpu: {0} CPUs")]
-    Cpus(u32),
-    /// A window that ended before it began.
-    #[error("cpu: a window of {0} ns")]
-    Elapsed(f64),
-}
-
-/// Holds counts, each with its name, against what a machine can count in a window.
-///
-/// # Errors
-/// One is too large.
-pub fn plausible(counts: &[(&'static str, u64)]) -> Result<(), InvalidSample> {
-    match counts.iter().find(|(_, count)| *count > MOST) {
-        Some(&(what, count)) => Err(InvalidSample::TooMuch { what, count }),
-        None => Ok(()),
-    }
-}
-
-/// The size of the largest of some figures, as far as a count can say it.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a figure beyond u64 is as absurd as its end"
-)]
-pub(crate) fn size(figures: impl IntoIterator<Item = f64>) -> u64 {
-    figures
-        .into_iter()
-        .fold(0.0, |most: f64, figure| most.max(figure.abs()))
-        .ceil() as u64
 }
 
 impl Measurement {
@@ -252,21 +182,6 @@ impl Measurement {
     }
 }
 
-/// The largest of some counts; 0 where there are none.
-#[must_use]
-pub fn largest(counts: &[u64]) -> u64 {
-    counts.iter().copied().max().unwrap_or(0)
-}
-
-impl Latency {
-    /// The largest of its counts alone: who sends from another clock makes times of any length.
-    #[must_use]
-    pub fn largest(&self) -> u64 {
-        let buckets = self.histogram.iter().map(|(_, count)| *count);
-        buckets.chain([self.count]).max().unwrap_or(0)
-    }
-}
-
 impl DeviceCount {
     fn largest(&self) -> u64 {
         largest(&[
@@ -277,56 +192,6 @@ impl DeviceCount {
             self.dropped,
         ])
     }
-}
-
-impl Counted {
-    /// The largest of its counts, to be held against what can be.
-    #[must_use]
-    pub fn largest(self) -> u64 {
-        largest(&[self.bytes, self.messages, self.transactions])
-    }
-
-    /// The units between two readings.
-    #[must_use]
-    pub fn since(self, start: Self) -> Self {
-        Self {
-            bytes: self.bytes.wrapping_sub(start.bytes),
-            messages: self.messages.wrapping_sub(start.messages),
-            transactions: self.transactions.wrapping_sub(start.transactions),
-        }
-    }
-
-    /// As many units in a span that is `factor` times as long.
-    #[must_use]
-    pub fn times(self, factor: f64) -> Self {
-        Self {
-            bytes: scaled(self.bytes, factor),
-            messages: scaled(self.messages, factor),
-            transactions: scaled(self.transactions, factor),
-        }
-    }
-
-    /// The units of two flows together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes + other.bytes,
-            messages: self.messages + other.messages,
-            transactions: self.transactions + other.transactions,
-        }
-    }
-}
-
-/// A count of a span that is `factor` times as long.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "counts of a window are far below 2^53, and factors are not negative"
-)]
-#[must_use]
-pub fn scaled(count: u64, factor: f64) -> u64 {
-    (count as f64 * factor).round() as u64
 }
 
 /// Data as the receiving end's device saw it.
@@ -347,23 +212,6 @@ pub struct QueueChanges {
     pub flows: u32,
     /// Over which time, ns.
     pub span_ns: u64,
-}
-
-/// A distribution of times, ns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Latency {
-    /// Number of observations.
-    pub count: u64,
-    /// Smallest observation, ns.
-    pub min_ns: u64,
-    /// Arithmetic mean, ns.
-    pub mean_ns: f64,
-    /// Largest observation, ns, exact.
-    pub max_ns: u64,
-    /// (quantile, ns) in rising order.
-    pub quantiles: Vec<(f64, u64)>,
-    /// (upper bound of a bucket in ns, observations), two significant digits, empty ones left out.
-    pub histogram: Vec<(u64, u64)>,
 }
 
 /// Counters of one device over the window.
@@ -420,4 +268,42 @@ pub struct PathProof {
     pub proved: bool,
     /// What did not, a sentence each.
     pub problems: Vec<String>,
+}
+
+impl Turn {
+    /// The turn as a measurement of its own, without what only a whole sample has.
+    #[must_use]
+    pub fn measurement(&self) -> Measurement {
+        Measurement {
+            window_ns: self.window_ns,
+            received: self.received,
+            sent: self.sent,
+            cpu: self.cpu,
+            send_errors: 0,
+            timeouts: 0,
+            slices: Vec::new(),
+            latency: None,
+            arrivals: None,
+            open_loop: None,
+            search: None,
+            tcp: None,
+            client_scheduling: Scheduling::default(),
+            client_cpus: None,
+            allowed_cpus: None,
+            arrived: None,
+            devices: Vec::new(),
+            offloads: Vec::new(),
+            queue_changes: None,
+            silent_flows: None,
+            missed_windows: 0,
+            datapath: None,
+            guest_steal_ratio: None,
+            guest: None,
+            turns: Vec::new(),
+            way: PathProof {
+                proved: true,
+                problems: Vec::new(),
+            },
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sample::size;
+use super::counted::size;
 use super::text::as_text;
 use super::{AxisError, UnknownName};
 use crate::units;

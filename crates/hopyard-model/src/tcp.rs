@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sample::largest;
+use super::counted::largest;
 
 /// What TCP did in the window, summed over the flows (`tcp_info`, include/uapi/linux/tcp.h).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

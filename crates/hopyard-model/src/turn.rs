@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sample::plausible;
-use super::{Counted, CpuUse, InvalidSample, Measurement, PathProof};
+use super::CpuUse;
+use super::counted::{Counted, InvalidSample, plausible};
 
 /// One short window of a cell, in a round in which every other cell of its group had one as well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,42 +61,6 @@ impl Turn {
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.disturbance.is_none()
-    }
-
-    /// The turn as a measurement of its own, without what only a whole sample has.
-    #[must_use]
-    pub fn measurement(&self) -> Measurement {
-        Measurement {
-            window_ns: self.window_ns,
-            received: self.received,
-            sent: self.sent,
-            cpu: self.cpu,
-            send_errors: 0,
-            timeouts: 0,
-            slices: Vec::new(),
-            latency: None,
-            arrivals: None,
-            open_loop: None,
-            search: None,
-            tcp: None,
-            client_scheduling: super::Scheduling::default(),
-            client_cpus: None,
-            allowed_cpus: None,
-            arrived: None,
-            devices: Vec::new(),
-            offloads: Vec::new(),
-            queue_changes: None,
-            silent_flows: None,
-            missed_windows: 0,
-            datapath: None,
-            guest_steal_ratio: None,
-            guest: None,
-            turns: Vec::new(),
-            way: PathProof {
-                proved: true,
-                problems: Vec::new(),
-            },
-        }
     }
 
     /// Checks the counts of a stored turn against what a window can hold.

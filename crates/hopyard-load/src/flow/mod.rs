@@ -14,7 +14,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use hdrhistogram::Histogram;
 use nix::sys::socket::{MsgFlags, recv, send};
 
 pub(crate) use crr::{client as crr_client, server as crr_server};
@@ -28,9 +27,6 @@ pub(crate) use stream::{
 
 use super::tally::Tally;
 use hopyard_net::clock;
-
-/// Longest time a histogram tells apart, ns.
-pub(crate) const LONGEST_NS: u64 = 10_000_000_000;
 
 /// What a flow reads from and writes to.
 pub(crate) trait Io {
@@ -139,12 +135,6 @@ impl Context<'_> {
     fn over(&self) -> bool {
         self.stopped() || clock::monotonic_ns() >= self.close_ns
     }
-}
-
-/// A histogram that takes 1 ns to 10 s at three digits and never grows.
-pub(crate) fn histogram() -> Result<Histogram<u64>, String> {
-    Histogram::new_with_bounds(1, LONGEST_NS, 3)
-        .map_err(|e| format!("cannot make a histogram: {e}"))
 }
 
 /// A call was interrupted or has to be made again.

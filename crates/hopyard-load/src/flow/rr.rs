@@ -17,7 +17,7 @@ impl Times {
     /// None yet, of a window.
     pub(crate) fn new(open_ns: u64, close_ns: u64) -> Result<Self, String> {
         Ok(Self {
-            histogram: super::histogram()?,
+            histogram: crate::summary::histogram()?,
             open_ns,
             close_ns,
         })

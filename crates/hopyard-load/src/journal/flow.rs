@@ -4,8 +4,8 @@ use hdrhistogram::Histogram;
 
 use super::jitter::Jitter;
 use super::sequence::{Place, Sequence};
-use crate::flow::LONGEST_NS;
 use crate::numbered::Header;
+use crate::summary::LONGEST_NS;
 use hopyard_model::FlowArrivals;
 
 /// Up to so many flows have their delays kept to three digits, more of them to two: 100 KiB each, or 14.

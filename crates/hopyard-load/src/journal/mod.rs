@@ -12,9 +12,9 @@ use hdrhistogram::Histogram;
 use self::flow::Flow;
 use self::runs::Runs;
 use self::series::Series;
-use super::flow as loops;
 use super::numbered::Header;
 use super::protocol::Timetable;
+use super::summary::histogram;
 
 /// A sender that is later than this at the window's end did not send in time. One that keeps up is late by less: it
 /// wakes µs late, or ms where another had its CPU for a tick.
@@ -68,10 +68,10 @@ impl Journal {
             due: 0,
             series: Series::new(timetable),
             spread: Spread {
-                latency: loops::histogram()?,
-                lateness: loops::histogram()?,
-                ipdv: loops::histogram()?,
-                interarrival: loops::histogram()?,
+                latency: histogram()?,
+                lateness: histogram()?,
+                ipdv: histogram()?,
+                interarrival: histogram()?,
                 run_lengths: Histogram::new_with_bounds(1, LONGEST_RUN, 3)
                     .map_err(|e| format!("cannot make a histogram: {e}"))?,
             },

@@ -3,9 +3,8 @@
 use hdrhistogram::Histogram;
 
 use super::Journal;
-use crate::flow as loops;
 use crate::receiver::Effort;
-use crate::summary::{DIGITS, quantiles, summarise};
+use crate::summary::{DIGITS, histogram, quantiles, summarise};
 use hopyard_model::{Arrivals, Latency, LoadKind, RunLengths};
 
 /// What is told of a window.
@@ -39,7 +38,7 @@ impl Journal {
 
     /// Sums it up, with what the receiver spent.
     pub(crate) fn tell(&self, kind: LoadKind, effort: Effort) -> Result<Told, String> {
-        let mut pdv = loops::histogram()?;
+        let mut pdv = histogram()?;
         for flow in &self.flows {
             flow.add_pdv(&mut pdv)?;
         }

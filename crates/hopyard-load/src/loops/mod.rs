@@ -7,15 +7,17 @@ mod segments;
 mod stream;
 mod transactions;
 
-use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use socket2::Socket as RawSocket;
+use hdrhistogram::Histogram;
+use socket2::Socket as Listener;
 
 use super::flow::{Context, Socket};
-use super::flow_thread::{Origin, Outcome};
+use super::journal::Journal;
 use super::protocol::{Tallied, Timetable};
-use super::socket::Settings;
+use super::socket::{SetSocket, Settings};
 use super::spec::LoadSpec;
 use hopyard_model::LoadKind;
 use hopyard_model::loads::LoopKind;
@@ -31,14 +33,22 @@ pub(crate) fn loops_of(load: LoadKind) -> &'static dyn Loops {
     }
 }
 
-/// What the ends of a load do.
-pub(crate) trait Loops: Sync {
-    /// Sets a data socket for messages of so many bytes, before it is bound or connected.
+impl LoadSpec {
+    /// What is wrong with it, if anything: the bounds that hold for every endpoint.
     ///
     /// # Errors
-    /// The kernel has no such option.
-    fn set(&self, _socket: &RawSocket, _message_size: u32) -> io::Result<()> {
-        Ok(())
+    /// A sentence naming the value and its bound.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_bounds()?;
+        loops_of(self.kind).check(self)
+    }
+}
+
+/// What the ends of a load do.
+pub(crate) trait Loops: Sync {
+    /// What sets a data socket for messages of so many bytes, before it is bound or connected.
+    fn set(&self) -> SetSocket {
+        |_, _| Ok(())
     }
 
     /// What the load needs beyond the bounds of all loads.
@@ -61,6 +71,41 @@ pub(crate) trait Loops: Sync {
     /// # Errors
     /// A sentence: a loop failed.
     fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String>;
+}
+
+/// What a thread says last, or what went wrong.
+pub(crate) type Outcome = Result<Said, String>;
+
+/// What a thread has to say besides its counters.
+pub(crate) enum Said {
+    Nothing,
+    /// The round trips of a client.
+    RoundTrips(Histogram<u64>),
+    /// How many datagrams of an open loop's sender were due in the window.
+    Due(u64),
+    /// The datagrams of a receiver of numbered ones.
+    Journal(Box<Journal>),
+}
+
+/// How a flow gets its socket.
+pub(crate) enum Origin {
+    Client {
+        connected: OwnedFd,
+        /// Where the server numbers its flows.
+        number: Option<u32>,
+    },
+    /// `tcp_crr` connects anew for each transaction.
+    Connector {
+        server: SocketAddr,
+    },
+    Server {
+        listener: Listener,
+    },
+    /// Takes the numbered datagrams of several flows.
+    Gatherer {
+        socket: Listener,
+        flows: u32,
+    },
 }
 
 /// The loops of a thread, ready to run.

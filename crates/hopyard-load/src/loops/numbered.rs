@@ -5,9 +5,8 @@ use std::time::Duration;
 use hopyard_net::datagrams::Batch;
 
 use super::ceiling::timed;
-use super::{Loops, NO_SOCKET, Run, Work};
+use super::{Loops, NO_SOCKET, Origin, Run, Said, Work};
 use crate::flow::{self, Message, Schedule};
-use crate::flow_thread::{Origin, Said};
 use crate::journal::Journal;
 use crate::numbered::HEADER_BYTES;
 use crate::protocol::Tallied;

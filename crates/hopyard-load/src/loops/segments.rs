@@ -18,6 +18,7 @@ use super::stream::{receive, transmit};
 use super::{Loops, Run, Work};
 use crate::flow::{self, Io, Message, Socket};
 use crate::protocol::Tallied;
+use crate::socket::SetSocket;
 use crate::spec::{LoadSpec, MAX_DATAGRAM};
 
 /// Most datagrams of a call: `UDP_MAX_SEGMENTS` before Linux 6.9, which takes 128.
@@ -35,20 +36,25 @@ fn several(spec: &LoadSpec) -> Message {
     Message::several(spec.message_size, segments(spec.message_size))
 }
 
+/// Has the kernel cut what is sent, and join what arrives.
+fn set(socket: &RawSocket, message_size: u32) -> io::Result<()> {
+    let size = libc::c_int::try_from(message_size).map_err(io::Error::other)?;
+    let said = |what: &str, error: nix::Error| {
+        let why = format!("cannot set {what}: {error}");
+        io::Error::new(io::Error::from(error).kind(), why)
+    };
+    setsockopt(socket, sockopt::UdpGsoSegment, &size)
+        .map_err(|e| said("UDP_SEGMENT, which Linux 4.18 has", e))?;
+    setsockopt(socket, sockopt::UdpGroSegment, &true)
+        .map_err(|e| said("UDP_GRO, which Linux 5.0 has", e))
+}
+
 /// Several datagrams for each call, cut and joined by the kernel.
 pub(super) struct Segments;
 
 impl Loops for Segments {
-    fn set(&self, socket: &RawSocket, message_size: u32) -> io::Result<()> {
-        let size = libc::c_int::try_from(message_size).map_err(io::Error::other)?;
-        let said = |what: &str, error: nix::Error| {
-            let why = format!("cannot set {what}: {error}");
-            io::Error::new(io::Error::from(error).kind(), why)
-        };
-        setsockopt(socket, sockopt::UdpGsoSegment, &size)
-            .map_err(|e| said("UDP_SEGMENT, which Linux 4.18 has", e))?;
-        setsockopt(socket, sockopt::UdpGroSegment, &true)
-            .map_err(|e| said("UDP_GRO, which Linux 5.0 has", e))
+    fn set(&self) -> SetSocket {
+        set
     }
 
     fn check(&self, _: &LoadSpec) -> Result<(), String> {
@@ -161,7 +167,7 @@ mod tests {
     /// A sender to this receiver, set for messages of so many bytes.
     fn sender(receiver: &UdpSocket, size: u32) -> UdpSocket {
         let sender = RawSocket::from(raw());
-        Segments.set(&sender, size).unwrap();
+        set(&sender, size).unwrap();
         let sender = UdpSocket::from(sender);
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         sender
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn what_was_joined_counts_as_the_datagrams_that_it_was() {
         let receiver = RawSocket::from(raw());
-        Segments.set(&receiver, 1000).unwrap();
+        set(&receiver, 1000).unwrap();
         let receiver = UdpSocket::from(receiver);
         let sender = sender(&receiver, 1000);
         let receiver = Socket(receiver.into());

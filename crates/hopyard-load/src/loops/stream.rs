@@ -6,9 +6,8 @@ use std::time::Duration;
 use socket2::SockRef;
 
 use super::ceiling::{slower, timed};
-use super::{Loops, Run, Work};
+use super::{Loops, Run, Said, Work};
 use crate::flow::{self, Context, Io, Message, Schedule, Socket};
-use crate::flow_thread::Said;
 use crate::protocol::Tallied;
 use crate::spec::LoadSpec;
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use super::ceiling;
-use super::{Loops, NO_SOCKET, Run, Work};
+use super::{Loops, NO_SOCKET, Origin, Run, Said, Work};
 use crate::flow::{self, Responder, Times};
-use crate::flow_thread::{Origin, Said};
 use crate::protocol::Tallied;
 use crate::spec::LoadSpec;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::{Session, Thread};
-use crate::flow_thread::Said;
 use crate::journal::Journal;
+use crate::loops::Said;
 
 /// How long a flow may take to notice that it is over.
 pub(super) const FAREWELL: Duration = Duration::from_secs(2);

@@ -3,31 +3,9 @@
 use std::fmt;
 
 use super::Axes;
-use crate::units::{self, NotAQuantity};
-use crate::{LoadKind, Peer, UnknownName};
-
-/// Why a value is not one of an axis.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AxisError {
-    /// Not a number, size or rate.
-    #[error(transparent)]
-    NotAQuantity(#[from] NotAQuantity),
-    /// Not one of the names.
-    #[error(transparent)]
-    UnknownName(#[from] UnknownName),
-    /// Out of bounds.
-    #[error("`{text}` is out of bounds: {axis} goes from {low} to {high}")]
-    Bounds {
-        /// The axis.
-        axis: &'static str,
-        /// What was asked.
-        text: String,
-        /// Least value.
-        low: u32,
-        /// Greatest value.
-        high: u32,
-    },
-}
+pub(super) use crate::names::AxisError;
+use crate::names::{Peer, UnknownName};
+use crate::{LoadKind, units};
 
 /// What depends on the value of an axis, beside the figures.
 ///

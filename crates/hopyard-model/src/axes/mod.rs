@@ -20,7 +20,7 @@ mod setting;
 mod sockets;
 mod taps;
 
-pub use axis::{Axis, AxisError, Decides};
+pub use axis::{Axis, Decides};
 pub use chain::Segments;
 pub use cpus::{Cpus, Placement, Scheduler};
 pub use flows::{Containers, MOST_FLOWS};
@@ -33,6 +33,7 @@ pub use registry::{AXES, Axes, axis};
 pub use setting::Setting;
 pub use taps::{Join, Steering};
 
+use super::loads::Packets;
 use super::{LoadKind, Peer};
 
 impl Axes {
@@ -89,6 +90,16 @@ impl Axes {
             pace_bps: Some(Rate(Some(pace_bps))),
             search: None,
             ..self.clone()
+        }
+    }
+
+    /// What a load may have bounds for.
+    #[must_use]
+    pub fn packets(&self) -> Packets {
+        Packets {
+            message_bytes: self.message_size_bytes.unwrap_or(1),
+            mtu_bytes: self.mtu_bytes,
+            is_ipv6: self.family == Family::V6,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is asked about a load.
 
-use crate::{Axes, Counted};
+use crate::Counted;
 
 /// One load: everything that the stages ask about it.
 ///
@@ -21,8 +21,8 @@ pub struct Load {
     pub pauses: bool,
     /// What devices on the path must count in a window.
     pub passing: Passing,
-    /// What it needs of the values of several axes together; the error is a sentence.
-    pub fits: fn(&Axes) -> Result<(), String>,
+    /// Bounds of sizes that depend on each other; the error is a sentence.
+    pub fits: fn(Packets) -> Result<(), String>,
     /// What its latencies are of, in words; none where it has none.
     pub timed: Option<&'static str>,
     /// The figure that its cells are about, where no rate is searched for.
@@ -35,6 +35,17 @@ pub struct Load {
     pub netperf: Netperf,
     /// What its two ends do with their sockets.
     pub loops: LoopKind,
+}
+
+/// Sizes of a cell that a load may have bounds for.
+#[derive(Debug, Clone, Copy)]
+pub struct Packets {
+    /// Of a message, bytes.
+    pub message_bytes: u32,
+    /// The MTU of every device, bytes.
+    pub mtu_bytes: u32,
+    /// Do they go over IPv6, or IPv4?
+    pub is_ipv6: bool,
 }
 
 /// Quantities of a load that reports show, in their order. Those that were not measured are left out.

@@ -13,17 +13,14 @@ mod udp_paced;
 mod udp_rr;
 mod udp_stream;
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::descriptor::{
-    Connection, End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape,
-    Shown, Unit,
+    Connection, End, Layout, Load, LoopKind, Netperf, Pace, Packets, Passing, Protocol, Saying,
+    Shape, Shown, Unit,
 };
-use crate::{UnknownName, named};
+use crate::names::named;
 
 /// Makes [`LoadKind`] of the registry, with each load's descriptor.
 macro_rules! loads {

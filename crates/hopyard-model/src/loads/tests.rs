@@ -55,7 +55,7 @@ fn numbered_datagrams_do_not_pause() {
 fn every_load_can_be_made_with_the_default_axes() {
     each(|load, info| {
         let axes = Axes::default().for_cell(load, Peer::Local, &[]);
-        assert_eq!((info.fits)(&axes), Ok(()), "{load}");
+        assert_eq!((info.fits)(axes.packets()), Ok(()), "{load}");
         assert_eq!(axes.message_size_bytes.is_some(), load.is_stream());
         assert_eq!(axes.request_size_bytes.is_some(), !load.is_stream());
         assert_eq!(axes.congestion.is_some(), load.is_tcp());

@@ -1,13 +1,13 @@
 //! Datagrams, many for each call (`UDP_SEGMENT`, `UDP_GRO`; `load/loops/segments.rs`).
 
 use super::{
-    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+    End, Layout, Load, LoopKind, Netperf, Pace, Packets, Passing, Protocol, Saying, Shape, Shown,
+    Unit,
 };
 use crate::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
     LOST, PACKETS,
 };
-use crate::{Axes, Family};
 
 pub(super) static LOAD: Load = Load {
     name: "udp_gso",
@@ -43,30 +43,28 @@ pub(super) static LOAD: Load = Load {
 };
 
 /// The kernel does not fragment what it cuts: a datagram with its headers has to fit the MTU.
-fn fits(axes: &Axes) -> Result<(), String> {
+fn fits(packets: Packets) -> Result<(), String> {
+    let Packets {
+        message_bytes,
+        mtu_bytes,
+        is_ipv6,
+    } = packets;
     // IPv4 (RFC 791) or IPv6 (RFC 8200), then UDP (RFC 768).
-    let headers = match axes.family {
-        Family::V4 => 20 + 8,
-        Family::V6 => 40 + 8,
-    };
-    let (size, most) = (
-        axes.message_size_bytes.unwrap_or(1),
-        axes.mtu_bytes - headers,
-    );
-    if size <= most {
+    let (version, headers) = if is_ipv6 { (6, 40 + 8) } else { (4, 20 + 8) };
+    let most = mtu_bytes - headers;
+    if message_bytes <= most {
         return Ok(());
     }
     Err(format!(
-        "message_size {size} is too large for udp_gso: its datagrams are not fragmented, so at most {most} bytes at mtu {} \
-         over IPv{}; choose a smaller message_size or a greater mtu, or load udp_stream",
-        axes.mtu_bytes, axes.family
+        "message_size {message_bytes} is too large for udp_gso: its datagrams are not fragmented, so at most {most} bytes at mtu \
+         {mtu_bytes} over IPv{version}; choose a smaller message_size or a greater mtu, or load udp_stream"
     ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LoadKind, Peer};
+    use crate::{Axes, Family, LoadKind, Peer};
 
     #[test]
     fn a_datagram_fits_the_mtu() {
@@ -75,7 +73,7 @@ mod tests {
             axes.message_size_bytes = Some(size);
             axes.family = family;
             axes.mtu_bytes = mtu;
-            fits(&axes)
+            fits(axes.packets())
         };
         assert_eq!(of(1472, Family::V4, 1500), Ok(()));
         assert_eq!(of(8952, Family::V6, 9000), Ok(()));

@@ -160,7 +160,7 @@ fn cell(
     } else {
         LoadSpec::new(load, &axes).check()
     }
-    .and_then(|()| (load.info().fits)(&axes))
+    .and_then(|()| (load.info().fits)(axes.packets()))
     .map_err(Error::Together)?;
     path.available_with(&axes)?;
     Ok(Cell {

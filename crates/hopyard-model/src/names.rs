@@ -1,0 +1,100 @@
+//! Names that people write, and what is wrong with one that is none.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::NotAQuantity;
+
+/// A name that is not in its list; says what would have been.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {kind} `{name}`: choose {choices}")]
+pub struct UnknownName {
+    /// What was looked for: `path`, `load`, `axis`, …
+    pub kind: &'static str,
+    /// The name that was asked for.
+    pub name: String,
+    /// The names to choose from.
+    pub choices: String,
+}
+
+/// Why a value is not one of an axis.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AxisError {
+    /// Not a number, size or rate.
+    #[error(transparent)]
+    NotAQuantity(#[from] NotAQuantity),
+    /// Not one of the names.
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+    /// Out of bounds.
+    #[error("`{text}` is out of bounds: {axis} goes from {low} to {high}")]
+    Bounds {
+        /// The axis.
+        axis: &'static str,
+        /// What was asked.
+        text: String,
+        /// Least value.
+        low: u32,
+        /// Greatest value.
+        high: u32,
+    },
+}
+
+/// Display and `FromStr` of what has names and a list of all.
+macro_rules! named {
+    ($type:ty, $kind:literal) => {
+        impl ::std::fmt::Display for $type {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl ::std::str::FromStr for $type {
+            type Err = $crate::UnknownName;
+
+            fn from_str(text: &str) -> Result<Self, $crate::UnknownName> {
+                Self::ALL
+                    .into_iter()
+                    .find(|v| v.name() == text)
+                    .ok_or_else(|| $crate::UnknownName {
+                        kind: $kind,
+                        name: text.to_owned(),
+                        choices: Self::ALL.map(Self::name).join(", "),
+                    })
+            }
+        }
+    };
+}
+
+pub(crate) use named;
+
+/// Whom an endpoint talks to.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Peer {
+    /// A second endpoint on the same path.
+    Local,
+    /// Namespace `far`, over the wire.
+    Far,
+    /// The hub itself.
+    Host,
+}
+
+impl Peer {
+    /// Every peer there is.
+    pub const ALL: [Self; 3] = [Self::Local, Self::Far, Self::Host];
+
+    /// The name on the command line and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Far => "far",
+            Self::Host => "host",
+        }
+    }
+}
+
+named!(Peer, "peer");
