@@ -109,7 +109,7 @@ impl Timetable {
 
     /// Each of its instants by a clock that is so many ns ahead.
     #[must_use]
-    pub fn ahead_by(self, ns: i64) -> Self {
+    pub(crate) fn ahead_by(self, ns: i64) -> Self {
         let theirs = |instant: u64| instant.saturating_add_signed(ns);
         Self {
             start_ns: theirs(self.start_ns),

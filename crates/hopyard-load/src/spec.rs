@@ -63,7 +63,7 @@ const LONGEST_INTERVAL_NS: u64 = 50_000_000;
 const LATEST_START_NS: u64 = 600_000_000_000;
 
 /// Largest UDP payload over IPv4 (RFC 768, RFC 791).
-pub const MAX_DATAGRAM: u32 = 65507;
+pub(crate) const MAX_DATAGRAM: u32 = 65507;
 
 impl LoadSpec {
     /// The load of a cell.
@@ -107,14 +107,14 @@ impl LoadSpec {
 
     /// How long after the start one of these flows begins, ns.
     #[must_use]
-    pub fn begins_after_ns(&self, flow: usize) -> u64 {
+    pub(crate) fn begins_after_ns(&self, flow: usize) -> u64 {
         self.stagger_ns * (u64::from(self.first_flow) + flow as u64)
     }
 
     /// Time between two messages of a flow, ps, where it is paced: in ns, a million messages a second would be wrong
     /// by up to one in a thousand.
     #[must_use]
-    pub fn interval_ps(&self) -> Option<u64> {
+    pub(crate) fn interval_ps(&self) -> Option<u64> {
         let pace = u128::from(self.pace_bps?.max(1));
         let bits = u128::from(self.message_size) * 8 * u128::from(self.flows);
         Some(u64::try_from(bits * 1_000_000_000_000 / pace).unwrap_or(u64::MAX))

@@ -134,7 +134,7 @@ impl Axes {
     }
 
     /// The flag's own axis, to be changed.
-    pub fn offload_named_mut(&mut self, flag: OffloadFlag) -> &mut Option<Switch> {
+    pub(crate) fn offload_named_mut(&mut self, flag: OffloadFlag) -> &mut Option<Switch> {
         match flag {
             OffloadFlag::Tso => &mut self.tso,
             OffloadFlag::Gso => &mut self.gso,

@@ -122,7 +122,7 @@ impl LoadKind {
 
     /// Size of a stream's message where none is asked for, bytes.
     #[must_use]
-    pub fn default_message_size(self) -> Option<u32> {
+    pub(crate) fn default_message_size(self) -> Option<u32> {
         match self.info().shape {
             Shape::Stream { message_bytes, .. } => Some(message_bytes),
             Shape::Transactions(_) => None,
@@ -131,7 +131,7 @@ impl LoadKind {
 
     /// May its sender be given a pace?
     #[must_use]
-    pub fn takes_pace(self) -> bool {
+    pub(crate) fn takes_pace(self) -> bool {
         matches!(
             self.info().shape,
             Shape::Stream {
@@ -143,7 +143,7 @@ impl LoadKind {
 
     /// The pace of an open loop where none is asked for, bit/s of payload.
     #[must_use]
-    pub fn default_pace_bps(self) -> Option<u64> {
+    pub(crate) fn default_pace_bps(self) -> Option<u64> {
         match self.info().shape {
             Shape::Stream {
                 pace: Pace::OpenLoop { default_bps },
