@@ -1,11 +1,10 @@
 //! What paths build labs with; dropping it takes down what was built.
 
-use hopyard_net::{Cgroup, Handle, LinkKind, NetNs, NewLink, allow_files};
-use hopyard_switch::{Hooks, Switch};
+use std::any::Any;
 
-use super::daemon::Service;
-use super::guests::Guest;
-use super::ovs::Ovs;
+use hopyard_net::{Handle, LinkKind, NetNs, NewLink, allow_files};
+
+use super::part::{Part, undo};
 use super::topology::{Addresses, Endpoint, Space, Subnet, role};
 use super::{Error, LabId, Result};
 use crate::model::{Axes, OffloadFlag};
@@ -28,23 +27,13 @@ pub struct Builder {
     /// Id of the lab; control groups, daemons and the direct switch carry it.
     pub id: LabId,
     axes: Axes,
+    /// The bottom of the stack: namespaces, in which all else is made.
     pub(super) spaces: Vec<Space>,
+    /// What else was made, in that order.
+    parts: Vec<Box<dyn Part>>,
     devices: Vec<(&'static str, String)>,
-    /// One end of every pair, by role: what has to be deleted by hand.
-    pairs: Vec<(&'static str, String)>,
-    pub(super) cgroup: Option<Cgroup>,
-    /// The direct switch of the hub, by name: it would outlive the lab.
-    pub(super) switch: Option<String>,
-    /// Where its programs run.
-    pub(super) hooks: Hooks,
-    /// Open vSwitch of the hub.
-    pub(super) ovs: Option<Ovs>,
-    /// Another switch of the lab's own that is a program.
-    pub(super) service: Option<Service>,
     /// Offload flags that the path's switch does not bear, whatever the axes ask for.
     pub(super) fixed: Vec<Fixed>,
-    /// Guests, each booted when its worker is started.
-    pub(super) guests: Vec<Guest>,
     /// Is it built to stand when its process is gone?
     to_keep: bool,
     pub(super) keep: bool,
@@ -60,26 +49,45 @@ pub(super) struct Fixed {
 
 impl Builder {
     pub(super) fn new(axes: &Axes, to_keep: bool) -> Self {
-        let id = LabId::next();
-        // Without cgroup v2 the lab goes on: processes are then told apart by their ids.
-        let cgroup = Cgroup::create(&id.to_string()).ok();
-        Self {
-            id,
+        let mut builder = Self {
+            id: LabId::next(),
             // Nothing else can shape it: labs that are alike in these are one to whoever tries them out.
             axes: axes.of_lab(),
             spaces: Vec::new(),
+            parts: Vec::new(),
             devices: Vec::new(),
-            pairs: Vec::new(),
-            cgroup,
-            switch: None,
-            hooks: Hooks::default(),
-            ovs: None,
-            service: None,
             fixed: Vec::new(),
-            guests: Vec::new(),
             to_keep,
             keep: false,
-        }
+        };
+        builder.make_group();
+        builder
+    }
+
+    /// Takes on what was made, to be undone with the lab.
+    pub(super) fn push<P: Part>(&mut self, part: P) -> &mut P {
+        self.parts.push(Box::new(part));
+        let last = self.parts.last_mut();
+        let part = last.and_then(|part| (&mut **part as &mut dyn Any).downcast_mut());
+        part.unwrap_or_else(|| unreachable!("what was pushed is there, and of its type"))
+    }
+
+    /// All that was made, in that order.
+    pub(super) fn stack(&self) -> impl DoubleEndedIterator<Item = &dyn Part> {
+        let spaces = self.spaces.iter().map(|space| space as &dyn Part);
+        spaces.chain(self.parts.iter().map(|part| &**part))
+    }
+
+    fn stack_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut (dyn Part + 'static)> {
+        let spaces = self.spaces.iter_mut();
+        let spaces = spaces.map(|space| space as &mut (dyn Part + 'static));
+        spaces.chain(self.parts.iter_mut().map(|part| &mut **part))
+    }
+
+    /// The parts of one type.
+    pub(super) fn parts<P: Part>(&self) -> impl Iterator<Item = &P> {
+        let parts = self.parts.iter();
+        parts.filter_map(|part| (&**part as &dyn Any).downcast_ref())
     }
 
     /// MTU that endpoints are to have, bytes.
@@ -97,16 +105,6 @@ impl Builder {
     /// What the cells ask for.
     pub(crate) fn axes(&self) -> &Axes {
         &self.axes
-    }
-
-    /// Is an endpoint a guest, whose devices are not the lab's?
-    #[must_use]
-    pub fn has_guests(&self) -> bool {
-        !self.guests.is_empty()
-    }
-
-    pub(super) fn cgroup(&self) -> Option<&Cgroup> {
-        self.cgroup.as_ref()
     }
 
     pub(super) fn is_to_keep(&self) -> bool {
@@ -140,7 +138,7 @@ impl Builder {
         let handles = Handle::create_many(roles.len(), &SYSCTLS)?;
         let named = roles.iter().zip(handles);
         self.spaces
-            .extend(named.map(|(role, handle)| Space { role, handle }));
+            .extend(named.map(|(role, handle)| Space::new(role, handle)));
         Ok(())
     }
 
@@ -232,7 +230,9 @@ impl Builder {
         } else {
             (role, name)
         };
-        self.pairs.push((end.0, end.1.to_owned()));
+        if let Some(space) = self.spaces.iter_mut().find(|space| space.role == end.0) {
+            space.pairs.push(end.1.to_owned());
+        }
         self.devices.push((role, name.to_owned()));
         self.devices.push((peer_role, peer.to_owned()));
         self.space(peer_role)?.set_up(peer)?;
@@ -351,38 +351,8 @@ impl Drop for Builder {
         if self.keep {
             return;
         }
-        if let Some(name) = &self.switch
-            && let Err(error) = Switch::discard(name)
-        {
-            complain("switch", &error);
-        }
-        // First of all: it uses the devices.
-        self.ovs = None;
-        self.service = None;
-        // Pairs go at once; namespaces and what else is in them follow in the background.
-        for space in &self.spaces {
-            let names: Vec<&str> = self
-                .pairs
-                .iter()
-                .filter(|(role, _)| *role == space.role)
-                .map(|(_, name)| name.as_str())
-                .collect();
-            if let Err(error) = space.handle.delete_links(&names) {
-                complain("devices", &error);
-            }
-        }
-        if let Some(cgroup) = &self.cgroup
-            && let Err(error) = cgroup.remove()
-        {
-            complain("control group", &error);
+        for problem in undo(self.stack_mut()) {
+            crate::note(format_args!("could not remove all of a lab: {problem}"));
         }
     }
-}
-
-/// Undo goes on past a failure and says what it was.
-fn complain(what: &str, error: &(dyn std::error::Error + 'static)) {
-    crate::note(format_args!(
-        "could not remove the {what} of a lab: {}",
-        crate::chain(error)
-    ));
 }

@@ -1,20 +1,15 @@
 //! Finding and removing what an interrupted lab left.
 //!
-//! Namespaces of a lab end with its processes. What can stay behind a SIGKILL is a control group, with
-//! a worker in it that was stopped, a direct switch, the directory of a switch that is a program (with
-//! its daemons, if the lab was to be kept), and a kept lab that was never finished. All of them are named by
-//! the id of their lab, which tells whether its builder lives. What cannot be judged is named and left alone.
+//! Namespaces of a lab end with its processes. What can stay behind a SIGKILL is a part of a kind in [`KINDS`],
+//! and a kept lab that was never finished. All of them are named by the id of their lab, which tells whether its
+//! builder lives. What cannot be judged is named and left alone.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 
-use hopyard_net::Cgroup;
-use hopyard_switch::Switch;
-
-use super::daemon::home::{HOMES, Home};
 use super::id::Life;
 use super::keep::Survey;
-use super::{LabId, Result, keep};
+use super::part::{KINDS, Kind, Names};
+use super::{Result, keep};
 
 /// What was found, and what became of it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -55,43 +50,11 @@ impl Cleaned {
         }
     }
 
-    fn groups(&mut self, names: &[String]) {
-        for name in names {
-            let outcome = Cgroup::open(name).and_then(|group| {
-                let processes = group.procs()?.len();
-                group.kill()?;
-                group.remove()?;
-                Ok(processes)
-            });
-            match outcome {
-                Ok(0) => self.removed.push(format!("control group of lab {name}")),
-                Ok(n) => self.removed.push(format!(
-                    "control group of lab {name} and {n} process(es) in it"
-                )),
-                // Its owner was just about to go, and took it along.
-                Err(hopyard_net::Error::Missing { .. }) => {}
-                Err(e) => self.problems.push(crate::chain(&e)),
-            }
-        }
-    }
-
-    fn switches(&mut self, names: &[String]) {
-        for name in names {
-            match Switch::discard(name) {
-                Ok(()) => self.removed.push(format!("switch `{name}` of a lab")),
-                Err(e) => self.problems.push(crate::chain(&e)),
-            }
-        }
-    }
-
-    fn homes(&mut self, homes: &[(&'static Home, String)]) {
-        for (home, name) in homes {
-            let (daemons, problems) = home.remove(name);
-            let with = match daemons {
-                0 => String::new(),
-                n => format!(" and its {n} daemon(s)"),
-            };
-            self.note(format!("{} of lab {name}{with}", home.of), problems);
+    fn parts(&mut self, left: Vec<(&'static dyn Kind, String)>) {
+        for (kind, name) in left {
+            let undone = kind.left(name).undo();
+            self.removed.extend(undone.removed);
+            self.problems.extend(undone.problems);
         }
     }
 }
@@ -108,14 +71,11 @@ pub fn clean(force: bool) -> Result<Cleaned> {
     cleaned.unfinished_labs(&survey);
     cleaned.foreign_labs(&survey, force);
     let found = Abandoned::find()?;
-    cleaned.groups(&found.groups);
-    cleaned.switches(&found.switches);
-    cleaned.homes(&found.homes);
-    if found.switches_closed {
-        cleaned.left_alone.push(
-            "only root can see the switches of interrupted labs: run `hopyard clean` as root to remove them too"
-                .to_owned(),
-        );
+    cleaned.parts(found.left);
+    for what in found.closed {
+        cleaned.left_alone.push(format!(
+            "only root can see the {what} of interrupted labs: run `hopyard clean` as root to remove them too"
+        ));
     }
     let hidden: BTreeSet<String> = found.hidden.into_iter().chain(survey.hidden).collect();
     for lab in hidden {
@@ -133,9 +93,7 @@ pub fn clean(force: bool) -> Result<Cleaned> {
 /// The places where leftovers would be cannot be read.
 pub fn find() -> Result<Vec<String>> {
     let found = Abandoned::find()?;
-    let mut names = found.groups;
-    names.extend(found.switches);
-    names.extend(found.homes.into_iter().map(|(_, name)| name));
+    let mut names: Vec<String> = found.left.into_iter().map(|(_, name)| name).collect();
     names.extend(keep::survey()?.unfinished);
     Ok(names)
 }
@@ -143,72 +101,39 @@ pub fn find() -> Result<Vec<String>> {
 /// What belongs to labs whose builder is dead and which are not kept.
 #[derive(Default)]
 struct Abandoned {
-    groups: Vec<String>,
-    switches: Vec<String>,
-    homes: Vec<(&'static Home, String)>,
+    left: Vec<(&'static dyn Kind, String)>,
     /// Ids of labs whose builder cannot be seen.
     hidden: Vec<String>,
-    /// Only root may look for switches, as with the BPF file system that systemd mounts.
-    switches_closed: bool,
+    /// What only root may look for.
+    closed: Vec<&'static str>,
 }
 
 impl Abandoned {
     fn find() -> Result<Self> {
         let mut found = Self::default();
-        let groups = groups()?;
-        found.groups = found.of_the_dead(groups, |name| name.parse().ok());
-        match switches()? {
-            Some(names) => found.switches = found.of_the_dead(names, |name| LabId::of_switch(name)),
-            None => found.switches_closed = true,
-        }
-        for home in HOMES {
-            let dead = found.of_the_dead(home.names()?, |name| name.parse().ok());
-            found
-                .homes
-                .extend(dead.into_iter().map(|name| (home, name)));
+        for kind in KINDS {
+            match kind.names()? {
+                Names::Of(names) => found.of_the_dead(kind, names),
+                Names::Closed(what) => found.closed.push(what),
+            }
         }
         // In this order: a lab that is kept meanwhile has a builder that lives.
         let kept = keep::States::read()?;
-        found.switches.retain(|name| !kept.may_have(name));
-        found.homes.retain(|(_, name)| !kept.may_have(name));
+        found
+            .left
+            .retain(|(kind, name)| !(kind.is_kept() && kept.may_have(name)));
         Ok(found)
     }
 
-    /// Those of some names that are of labs whose builder is dead; notes those whose builder cannot be seen.
-    fn of_the_dead(
-        &mut self,
-        names: Vec<String>,
-        id: impl Fn(&String) -> Option<LabId>,
-    ) -> Vec<String> {
-        let mut dead = names;
-        dead.retain(|name| {
-            let Some(id) = id(name) else { return false };
-            let life = id.owner.life();
-            if life == Life::Hidden {
-                self.hidden.push(id.to_string());
+    /// Takes note of those that are of labs whose builder is dead, and of builders that cannot be seen.
+    fn of_the_dead(&mut self, kind: &'static dyn Kind, names: Vec<String>) {
+        for name in names {
+            let Some(lab) = kind.lab(&name) else { continue };
+            match lab.owner.life() {
+                Life::Gone => self.left.push((kind, name)),
+                Life::Hidden => self.hidden.push(lab.to_string()),
+                Life::Lives => {}
             }
-            life == Life::Gone
-        });
-        dead
-    }
-}
-
-fn groups() -> Result<Vec<String>> {
-    match Cgroup::list() {
-        // No cgroup v2: no lab has made a group.
-        Err(hopyard_net::Error::Unsupported { .. }) => Ok(Vec::new()),
-        names => Ok(names?),
-    }
-}
-
-/// `None` where only root may look.
-fn switches() -> Result<Option<Vec<String>>> {
-    match Switch::names() {
-        Err(hopyard_switch::Error::File { source, .. })
-            if source.kind() == ErrorKind::PermissionDenied =>
-        {
-            Ok(None)
         }
-        names => Ok(Some(names?)),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use hopyard_net::{LinkKind, MacvlanMode, NewLink, end_with_starter};
 use hopyard_tap::{NewDevice, Queues};
 
+use super::part::{Part, Undone};
 use super::topology::{Addresses, Endpoint, role};
 use super::wire::UPLINK;
 use super::{Builder, Error, Lab, Result};
@@ -45,7 +46,20 @@ pub(super) struct Guest {
     used: OnceLock<GuestUsed>,
 }
 
+impl Part for Guest {
+    /// Its device goes with the hub, and what was booted with its worker.
+    fn undo(&mut self) -> Undone {
+        Undone::default()
+    }
+}
+
 impl Builder {
+    /// Is an endpoint a guest, whose devices are not the lab's?
+    #[must_use]
+    pub fn has_guests(&self) -> bool {
+        self.parts::<Guest>().next().is_some()
+    }
+
     /// An endpoint that is a guest, at a device of the hub with as many queues as axis `queues` says, else one for
     /// each of its CPUs.
     ///
@@ -76,7 +90,7 @@ impl Builder {
             HubEnd::Tap(name) => self.tap(name, queues)?,
             HubEnd::Macvtap(name) => self.macvtap(name)?,
         }
-        self.guests.push(Guest {
+        self.push(Guest {
             role,
             hub_end,
             cpus,
@@ -138,7 +152,7 @@ impl Builder {
 
     /// The address of the guest behind a device of the hub.
     pub(super) fn guest_mac(&self, device: &str) -> Option<[u8; 6]> {
-        let mut ends = self.guests.iter().map(|guest| guest.hub_end);
+        let mut ends = self.parts::<Guest>().map(|guest| guest.hub_end);
         ends.any(|end| matches!(end, HubEnd::Tap(name) | HubEnd::Macvtap(name) if name == device))
             .then_some(MAC)
     }
@@ -147,15 +161,15 @@ impl Builder {
 impl Lab {
     /// The guest that an endpoint is.
     pub(super) fn guest(&self, role: &str) -> Option<&Guest> {
-        self.guests().iter().find(|guest| guest.role == role)
+        let mut guests = self.builder.parts::<Guest>();
+        guests.find(|guest| guest.role == role)
     }
 
     /// What its guest was booted with.
     #[must_use]
     pub fn guest_used(&self) -> Option<GuestUsed> {
-        self.guests()
-            .iter()
-            .find_map(|guest| guest.used.get().cloned())
+        let mut guests = self.builder.parts::<Guest>();
+        guests.find_map(|guest| guest.used.get().cloned())
     }
 
     /// Boots a guest in the hub, with hopyard as its worker.

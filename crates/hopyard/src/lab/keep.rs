@@ -203,15 +203,17 @@ fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
         });
     }
     kept.switch = lab.switch().map(str::to_owned);
-    kept.ovs = lab.ovs().zip(lab.datapath()).map(|(id, datapath)| KeptOvs {
-        id: id.to_owned(),
-        database: ovs::database(id),
-        datapath,
+    let ovs = lab.service().filter(|service| *service.home == OVS);
+    kept.ovs = ovs.map(|service| KeptOvs {
+        id: service.name.clone(),
+        database: ovs::database(&service.name),
+        datapath: service.datapath.clone(),
     });
-    kept.service = lab.service().map(|service| KeptService {
-        id: service.name().to_owned(),
-        of: service.home().of.to_owned(),
-        datapath: service.datapath().clone(),
+    let service = lab.service().filter(|service| *service.home != OVS);
+    kept.service = service.map(|service| KeptService {
+        id: service.name.clone(),
+        of: service.home.of.to_owned(),
+        datapath: service.datapath.clone(),
     });
     kept.complete = true;
     write(&home, &kept)?;

@@ -1,20 +1,17 @@
 //! A lab that stands.
 
-use hopyard_net::Cgroup;
-
 use super::axes::ON_LAB;
-use super::daemon::{self, Service};
-use super::guests::Guest;
-use super::ovs::Ovs;
+use super::daemon;
+use super::part::Part;
 use super::paths::Path;
 use super::topology::{Space, Topology};
-use super::{Builder, Error, LabId, Result, offloads, switching};
+use super::{Builder, Error, LabId, Result, offloads};
 use crate::model::{Axes, Datapath, OffloadState, Peer};
 
 /// A path as it stands, ready to be used. Dropping it takes it down.
 #[derive(Debug)]
 pub struct Lab {
-    builder: Builder,
+    pub(super) builder: Builder,
     /// The path that the lab was built from.
     pub path: &'static dyn Path,
     /// Endpoints and the way between them.
@@ -95,78 +92,27 @@ impl Lab {
         })
     }
 
-    /// The control group of its processes, where the machine has cgroup v2.
-    #[must_use]
-    pub fn cgroup(&self) -> Option<&Cgroup> {
-        self.builder.cgroup.as_ref()
-    }
-
-    /// The name of its direct switch, which is state beside its namespaces.
-    #[must_use]
-    pub fn switch(&self) -> Option<&str> {
-        self.builder.switch.as_deref()
-    }
-
-    /// The name of its Open vSwitch, which is daemons and a directory beside its namespaces.
-    #[must_use]
-    pub fn ovs(&self) -> Option<&str> {
-        self.builder.ovs.as_ref().map(Ovs::name)
-    }
-
-    /// The switch of its own that is one daemon and a directory.
-    pub(super) fn service(&self) -> Option<&Service> {
-        self.builder.service.as_ref()
-    }
-
     /// Processes that forward, beside the load's own.
     #[must_use]
     pub fn daemons(&self) -> Vec<u32> {
-        let mut pids = self.builder.ovs.as_ref().map_or_else(Vec::new, Ovs::pids);
-        pids.extend(self.service().and_then(Service::pid));
-        pids
+        self.builder.stack().flat_map(Part::pids).collect()
     }
 
     /// What forwards, where a path can be built in more than one way, or by a program.
     #[must_use]
     pub fn datapath(&self) -> Option<Datapath> {
-        let service = || self.service().map(|service| service.datapath().clone());
-        let direct = || {
-            self.switch()
-                .map(|_| switching::datapath(self.builder.hooks))
-        };
-        self.builder
-            .ovs
-            .as_ref()
-            .map(Ovs::datapath)
-            .or_else(service)
-            .or_else(direct)
+        self.builder.stack().find_map(Part::datapath)
     }
 
     /// A process that forwards is gone, and how it ended.
     #[must_use]
     pub fn death(&self) -> Option<daemon::Error> {
-        let service = || self.service().and_then(Service::death);
-        self.builder
-            .ovs
-            .as_ref()
-            .and_then(Ovs::death)
-            .or_else(service)
-    }
-
-    /// Its guests.
-    pub(super) fn guests(&self) -> &[Guest] {
-        &self.builder.guests
+        self.builder.stack().find_map(Part::death)
     }
 
     /// Lets everything stand when this value goes; whoever calls this has named the namespaces.
     pub fn leave_standing(mut self) {
         self.builder.keep = true;
-        if let Some(ovs) = &mut self.builder.ovs {
-            ovs.leave_running();
-        }
-        if let Some(service) = &mut self.builder.service {
-            service.leave_running();
-        }
     }
 }
 

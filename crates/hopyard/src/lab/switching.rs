@@ -1,16 +1,72 @@
 //! The direct switch of the hub.
 
+use std::io::ErrorKind;
+
 use hopyard_switch::{Hooks, Mac, NewPort, NewSwitch, Switch, has_tcx};
 
 use super::builder::ETH;
+use super::part::{Kind, Names, Part, Undone};
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
-use super::{Builder, Result};
+use super::{Builder, Lab, LabId, Result};
 use crate::meter::path_proof::Hop;
 use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Peer};
 
 /// The port of endpoint `b`.
 const PORT_B: &str = "veth-b";
+
+pub(super) static SWITCHES: Switches = Switches;
+
+pub(super) struct Switches;
+
+/// A direct switch, which would outlive its lab.
+#[derive(Debug)]
+struct DirectSwitch {
+    name: String,
+    /// Where its programs run, if it was made here.
+    hooks: Option<Hooks>,
+}
+
+impl Part for DirectSwitch {
+    fn undo(&mut self) -> Undone {
+        let what = format!("switch `{}` of a lab", self.name);
+        Undone::of(what, Switch::discard(&self.name))
+    }
+
+    fn datapath(&self) -> Option<Datapath> {
+        Some(Datapath {
+            switch: DIRECT_SWITCH.to_owned(),
+            version: String::new(),
+            kind: DatapathKind::Kernel,
+            hook: Some(match self.hooks? {
+                Hooks::Tcx => Hook::Tcx,
+                Hooks::Clsact => Hook::Clsact,
+            }),
+        })
+    }
+}
+
+impl Kind for Switches {
+    fn names(&self) -> Result<Names> {
+        match Switch::names() {
+            // As with the BPF file system that systemd mounts.
+            Err(hopyard_switch::Error::File { source, .. })
+                if source.kind() == ErrorKind::PermissionDenied =>
+            {
+                Ok(Names::Closed("switches"))
+            }
+            names => Ok(Names::Of(names?)),
+        }
+    }
+
+    fn lab(&self, name: &str) -> Option<LabId> {
+        LabId::of_switch(name)
+    }
+
+    fn left(&'static self, name: String) -> Box<dyn Part> {
+        Box::new(DirectSwitch { name, hooks: None })
+    }
+}
 
 impl Builder {
     /// The direct switch in the hub, with these of its devices as ports.
@@ -20,9 +76,12 @@ impl Builder {
     pub fn switch(&mut self, uplink: Option<&str>, ports: &[String]) -> Result<()> {
         let name = self.id.switch_name();
         let hub = self.space(role::HUB)?.ns().try_clone()?;
-        self.switch = Some(name.clone());
         let hooks = hooks(self.axes().hook, ports.len());
-        self.hooks = hooks;
+        // What fails half-way leaves some of it.
+        self.push(DirectSwitch {
+            name: name.clone(),
+            hooks: Some(hooks),
+        });
         let macs = |device: &str| self.guest_mac(device).map(Mac).into_iter().collect();
         let ports: Vec<(&str, Vec<Mac>)> = ports.iter().map(|port| (&**port, macs(port))).collect();
         hub.run(|| {
@@ -78,6 +137,15 @@ impl Builder {
     }
 }
 
+impl Lab {
+    /// The name of its direct switch, which is state beside its namespaces.
+    #[must_use]
+    pub fn switch(&self) -> Option<&str> {
+        let mut switches = self.builder.parts::<DirectSwitch>();
+        switches.next().map(|switch| &*switch.name)
+    }
+}
+
 /// More ports than these are attached as classifiers, which makes a thousand stand in two seconds instead of
 /// seventeen (docs/containers.md).
 const MANY: usize = 64;
@@ -88,18 +156,5 @@ pub(super) fn hooks(asked: Option<Hook>, ports: usize) -> Hooks {
         Some(Hook::Clsact) => Hooks::Clsact,
         None if ports > MANY || !has_tcx() => Hooks::Clsact,
         Some(Hook::Tcx) | None => Hooks::Tcx,
-    }
-}
-
-/// What a report says of it.
-pub(super) fn datapath(hooks: Hooks) -> Datapath {
-    Datapath {
-        switch: DIRECT_SWITCH.to_owned(),
-        version: String::new(),
-        kind: DatapathKind::Kernel,
-        hook: Some(match hooks {
-            Hooks::Tcx => Hook::Tcx,
-            Hooks::Clsact => Hook::Clsact,
-        }),
     }
 }

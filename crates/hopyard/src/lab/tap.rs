@@ -7,10 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use hopyard_net::NetNs;
 
 use super::builder::Builder;
+use super::daemon::Program;
 use super::daemon::home::TAP;
-use super::daemon::{NewService, Program};
 use super::paths::{Carried, Need};
-use super::topology::role;
 use super::{Error, Lab, Result};
 use crate::model::{Datapath, DatapathKind};
 use crate::tapswitch;
@@ -105,23 +104,15 @@ impl Builder {
         if let Some(join) = axes.join {
             switch.arg(format!("--join={join}"));
         }
-        let hub = self.space(role::HUB)?.ns().try_clone()?;
-        let new = NewService {
-            id: self.id,
-            home: &TAP,
-            program: &SWITCH,
-            hub: &hub,
-            cgroup: self.cgroup(),
-            keep: self.is_to_keep(),
-            datapath: Datapath {
-                switch: "hopyard tapswitch".to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                kind: DatapathKind::Userspace,
-                hook: None,
-            },
+        let datapath = Datapath {
+            switch: "hopyard tapswitch".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            kind: DatapathKind::Userspace,
+            hook: None,
         };
-        let service = new.start(|home| Ok((switch, home.join("ctl"))))?;
-        self.service = Some(service);
+        let service = self.service(&TAP, datapath)?;
+        let socket = service.directory().join("ctl");
+        service.start(&SWITCH, switch, Some(&socket))?;
         let mtu = self.mtu();
         for (role, name) in taps {
             self.space(role)?.set_mtu(name, mtu)?;
@@ -138,10 +129,10 @@ impl Lab {
     /// # Errors
     /// The switch does not answer.
     pub fn queue_changes(&self) -> Result<Option<u64>> {
-        let Some(switch) = self.service().filter(|s| *s.home() == TAP) else {
+        let Some(switch) = self.service().filter(|s| *s.home == TAP) else {
             return Ok(None);
         };
-        let document = tapswitch::read(switch.name())?;
+        let document = tapswitch::read(&switch.name)?;
         let counts = document.ports.iter().map(|port| port.queue_changes);
         Ok((document.queues.attached > 1).then(|| counts.sum()))
     }

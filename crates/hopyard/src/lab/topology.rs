@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopyard_net::Handle;
 
+use super::part::{Part, Undone};
 use crate::meter::path_proof::Hop;
 use crate::model::Family;
 
@@ -231,4 +232,25 @@ pub struct Space {
     pub role: &'static str,
     /// What acts in it.
     pub handle: Handle,
+    /// Devices of it that are ends of pairs, one end of each pair of the lab.
+    pub(super) pairs: Vec<String>,
+}
+
+impl Space {
+    pub(super) fn new(role: &'static str, handle: Handle) -> Self {
+        Self {
+            role,
+            handle,
+            pairs: Vec::new(),
+        }
+    }
+}
+
+impl Part for Space {
+    /// Pairs go at once, in one request; the namespace and what else is in it follow in the background.
+    fn undo(&mut self) -> Undone {
+        let names: Vec<&str> = self.pairs.iter().map(String::as_str).collect();
+        let what = format!("devices of namespace `{}`", self.role);
+        Undone::of(what, self.handle.delete_links(&names))
+    }
 }

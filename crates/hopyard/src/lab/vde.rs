@@ -6,13 +6,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hopyard_net::NetNs;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::builder::Builder;
 use super::daemon::home::VDE;
-use super::daemon::{Error as DaemonError, NewService, PATIENCE, Program};
+use super::daemon::{Error as DaemonError, PATIENCE, Program};
 use super::paths::{Carried, Need};
 use super::programs::in_path;
 use super::topology::role;
@@ -68,45 +67,35 @@ impl Builder {
                 "set `mtu` to 1500 or less, or choose path `tap-mq`",
             )));
         }
-        let hub = self.space(role::HUB)?.ns().try_clone()?;
-        let new = NewService {
-            id: self.id,
-            home: &VDE,
-            program: &SWITCH,
-            hub: &hub,
-            cgroup: self.cgroup(),
-            keep: self.is_to_keep(),
-            datapath: Datapath {
-                switch: SWITCH.name.to_owned(),
-                version: String::new(),
-                kind: DatapathKind::Userspace,
-                hook: None,
-            },
+        let datapath = Datapath {
+            switch: SWITCH.name.to_owned(),
+            version: String::new(),
+            kind: DatapathKind::Userspace,
+            hook: None,
         };
-        let service = new.start(|home| {
-            let mut switch = Command::new(SWITCH.name);
-            switch
-                .stdin(silence(home)?)
-                .arg("--sock")
-                .arg(home.join("vde"));
-            for (_, name) in taps {
-                switch.args(["--tap", name]);
-            }
-            Ok((switch, home.join("vde").join("ctl")))
-        })?;
-        self.service = Some(service);
+        let service = self.service(&VDE, datapath)?;
+        let home = service.directory();
+        let mut switch = Command::new(SWITCH.name);
+        switch
+            .stdin(silence(&home)?)
+            .arg("--sock")
+            .arg(home.join("vde"));
+        for (_, name) in taps {
+            switch.args(["--tap", name]);
+        }
+        service.start(&SWITCH, switch, Some(&home.join("vde").join("ctl")))?;
         taps.iter()
-            .try_for_each(|(role, name)| self.move_tap(role, name, &hub))
+            .try_for_each(|(role, name)| self.move_tap(role, name))
     }
 
-    fn move_tap(&mut self, role: &'static str, name: &'static str, hub: &NetNs) -> Result<()> {
+    fn move_tap(&mut self, role: &'static str, name: &'static str) -> Result<()> {
         let target = self.space(role)?.ns().try_clone()?;
-        let from = hopyard_net::Handle::new(hub)?;
+        let hub = self.space(role::HUB)?;
         let deadline = Instant::now() + PATIENCE;
-        while from.link(name).is_err() && Instant::now() < deadline {
+        while hub.link(name).is_err() && Instant::now() < deadline {
             thread::sleep(Duration::from_micros(500));
         }
-        from.move_to(name, &target)?;
+        hub.move_to(name, &target)?;
         let mtu = self.mtu();
         let inside = self.space(role)?;
         inside.set_mtu(name, mtu)?;

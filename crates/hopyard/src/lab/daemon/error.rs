@@ -31,10 +31,10 @@ pub enum Error {
         source: io::Error,
     },
     /// It lives but cannot be spoken to.
-    #[error("cannot {what}: {daemon} does not listen on {socket} after {after:?}: {said}")]
+    #[error("cannot start {of}: {daemon} does not listen on {socket} after {after:?}: {said}")]
     Deaf {
-        /// Operation and object.
-        what: &'static str,
+        /// The switch whose daemon it is.
+        of: &'static str,
         /// What the daemon is called in messages.
         daemon: &'static str,
         /// Where it was to listen.

@@ -8,7 +8,6 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use hopyard_net::{Process, owned};
 
@@ -42,9 +41,6 @@ pub(in crate::lab) static VDE: Home = Home {
 };
 /// All of them.
 pub(in crate::lab) static HOMES: [&Home; 3] = [&OVS, &TAP, &VDE];
-
-/// How long a killed daemon may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Home {
     /// The directory of a name that [`Home::names`] gives or an id makes.
@@ -136,30 +132,6 @@ impl Home {
         let file = process.executable();
         let name = file.as_ref().and_then(|file| file.file_name()?.to_str());
         name.is_some_and(|name| self.programs.iter().any(|own| name.starts_with(own)))
-    }
-
-    /// Ends the daemons of a directory that are not children of ours, and removes it; goes on past
-    /// failures. Answers with how many there were, and with what would not go.
-    pub(in crate::lab) fn remove(&self, name: &str) -> (usize, Vec<String>) {
-        let mut problems = Vec::new();
-        let daemons = self.daemons(name).unwrap_or_else(|error| {
-            problems.push(crate::chain(&error));
-            Vec::new()
-        });
-        for daemon in &daemons {
-            if let Err(error) = daemon.kill() {
-                problems.push(format!("lab {name}: {}", crate::chain(&error)));
-            }
-        }
-        let deadline = Instant::now() + PATIENCE;
-        for daemon in &daemons {
-            // The directory is removed even if one does not end.
-            let _ = daemon.has_ended(deadline.saturating_duration_since(Instant::now()));
-        }
-        if let Err(error) = self.remove_files(name) {
-            problems.push(crate::chain(&error));
-        }
-        (daemons.len(), problems)
     }
 
     /// Removes the directory. One that is gone is no error.

@@ -2,6 +2,7 @@
 
 mod error;
 pub(in crate::lab) mod home;
+mod left;
 mod said;
 mod service;
 
@@ -22,25 +23,26 @@ use crate::lab::Result;
 pub use error::Error;
 use home::Home;
 pub(in crate::lab) use said::shown;
-pub(in crate::lab) use service::{NewService, Service};
+pub(in crate::lab) use service::Service;
 
 /// How long a program may take to start. They take some ms; a loaded machine multiplies that.
 pub(in crate::lab) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a lab has its daemons run.
-pub(in crate::lab) struct Household<'a> {
+#[derive(Debug)]
+struct Household {
     /// The namespace they live in.
-    pub(in crate::lab) hub: &'a NetNs,
+    hub: NetNs,
     /// The group that counts their CPU time with the load's.
-    pub(in crate::lab) cgroup: Option<&'a Cgroup>,
+    cgroup: Option<Cgroup>,
     /// Do they outlive this process?
-    pub(in crate::lab) keep: bool,
+    keep: bool,
 }
 
 /// A thread that starts processes and lives as long as they shall: the kernel kills them when the
 /// thread that started them ends, which it does at the latest with this process, however that ends.
 #[derive(Debug)]
-pub(in crate::lab) struct Starter {
+struct Starter {
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,7 +53,7 @@ struct Order {
 }
 
 impl Starter {
-    pub(in crate::lab) fn new() -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         let (orders, taken) = channel();
         let thread = thread::Builder::new()
             .name("lab starter".into())
@@ -109,7 +111,7 @@ pub(in crate::lab) struct Program {
 
 /// A running daemon. It ends when told to, with its starter, or never where the lab is kept.
 #[derive(Debug)]
-pub(in crate::lab) struct Daemon {
+struct Daemon {
     program: &'static Program,
     child: Mutex<Child>,
     log: PathBuf,
@@ -117,12 +119,12 @@ pub(in crate::lab) struct Daemon {
 
 impl Daemon {
     /// Starts it with `home/NAME.log` for what it has to say.
-    pub(in crate::lab) fn start(
+    fn start(
         program: &'static Program,
         mut command: Command,
         home: &Path,
         starter: &Starter,
-        household: &Household<'_>,
+        household: &Household,
     ) -> Result<Self> {
         let log = home.join(format!("{}.log", program.name));
         let file = File::create(&log).map_err(|source| Error::Home {
@@ -139,7 +141,7 @@ impl Daemon {
         if !household.keep {
             end_with_starter(&mut command);
         }
-        if let Some(cgroup) = household.cgroup {
+        if let Some(cgroup) = &household.cgroup {
             cgroup.adopt(&mut command)?;
         }
         let child = starter.start(command).map_err(|source| Error::Start {
@@ -154,12 +156,12 @@ impl Daemon {
         })
     }
 
-    pub(in crate::lab) fn pid(&self) -> u32 {
+    fn pid(&self) -> u32 {
         self.child().id()
     }
 
     /// How it ended, if it did.
-    pub(in crate::lab) fn death(&self) -> Option<Error> {
+    fn death(&self) -> Option<Error> {
         let how = self.child().try_wait().ok()??;
         Some(Error::Died {
             daemon: self.program.called,
@@ -168,8 +170,8 @@ impl Daemon {
         })
     }
 
-    /// Waits until it listens on its socket.
-    pub(in crate::lab) fn listens(&self, what: &'static str, socket: &Path) -> Result<()> {
+    /// Waits until it listens on its socket, as the switch `of` has it do.
+    fn listens(&self, of: &'static str, socket: &Path) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while UnixStream::connect(socket).is_err() {
             if let Some(death) = self.death() {
@@ -177,7 +179,7 @@ impl Daemon {
             }
             if Instant::now() > deadline {
                 return Err(Error::Deaf {
-                    what,
+                    of,
                     daemon: self.program.name,
                     socket: socket.display().to_string(),
                     after: PATIENCE,
@@ -191,7 +193,7 @@ impl Daemon {
     }
 
     /// Ends it, whatever it is doing; its state goes with it.
-    pub(in crate::lab) fn end(&self) {
+    fn end(&self) {
         let mut child = self.child();
         // Fails only if it ended by itself.
         let _ = child.kill();

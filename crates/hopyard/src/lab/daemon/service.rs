@@ -1,123 +1,105 @@
-//! A switch of a lab that is one daemon and the directory it needs.
+//! A switch of a lab that is daemons and the directory they need.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopyard_net::{Cgroup, NetNs};
-
 use super::{Daemon, Error, Home, Household, Program, Starter};
-use crate::lab::{LabId, Result};
+use crate::lab::part::{Part, Undone};
+use crate::lab::topology::role;
+use crate::lab::{Builder, Lab, Result};
 use crate::model::Datapath;
 
-/// A running switch. Dropping it ends it, unless it is kept.
+/// A switch whose daemons are children of this process.
 #[derive(Debug)]
 pub(in crate::lab) struct Service {
-    home: &'static Home,
-    /// Name of its directory: the lab's id.
-    name: String,
-    daemon: Option<Daemon>,
-    /// Outlives the daemon, which ends with it.
-    starter: Option<Starter>,
-    datapath: Datapath,
-    keep: bool,
-}
-
-/// What to start.
-pub(in crate::lab) struct NewService<'a> {
-    pub(in crate::lab) id: LabId,
     pub(in crate::lab) home: &'static Home,
-    pub(in crate::lab) program: &'static Program,
-    /// The namespace it lives in.
-    pub(in crate::lab) hub: &'a NetNs,
-    /// The group that counts its CPU time with the load's.
-    pub(in crate::lab) cgroup: Option<&'a Cgroup>,
-    /// Does it outlive this process?
-    pub(in crate::lab) keep: bool,
-    /// What forwards, for results.
+    /// Name of its directory: the lab's id.
+    pub(in crate::lab) name: String,
     pub(in crate::lab) datapath: Datapath,
+    household: Household,
+    /// In the order in which they started.
+    daemons: Vec<Daemon>,
+    /// Outlives the daemons, which end with it.
+    starter: Starter,
 }
 
-impl NewService<'_> {
-    /// Starts it with the command that `command` makes for its directory, and waits until it listens on the socket
-    /// that comes with it.
-    pub(in crate::lab) fn start(
-        self,
-        command: impl FnOnce(&Path) -> std::result::Result<(Command, PathBuf), Error>,
-    ) -> Result<Service> {
-        let name = self.id.to_string();
-        let home = self.home.make(&name)?;
-        // Whatever fails from here on, dropping it undoes it.
-        let mut service = Service {
-            home: self.home,
-            name,
-            daemon: None,
-            starter: None,
-            datapath: self.datapath,
-            keep: false,
+impl Builder {
+    /// Makes the directory of a switch of the hub; [`Service::start`] starts its daemons.
+    pub(in crate::lab) fn service(
+        &mut self,
+        home: &'static Home,
+        datapath: Datapath,
+    ) -> Result<&mut Service> {
+        let keep = self.is_to_keep();
+        let household = Household {
+            hub: self.space(role::HUB)?.ns().try_clone()?,
+            // A kept lab has nothing to count, and nobody who would remove the group.
+            cgroup: self.cgroup().filter(|_| !keep).cloned(),
+            keep,
         };
         let starter = Starter::new().map_err(|source| Error::Home {
-            what: format!("start a thread for {}", self.program.called),
+            what: format!("start a thread for the daemons of {}", home.of),
             source,
         })?;
-        let starter = service.starter.insert(starter);
-        let household = Household {
-            hub: self.hub,
-            // A kept lab has nothing to count, and nobody who would remove the group.
-            cgroup: self.cgroup.filter(|_| !self.keep),
-            keep: self.keep,
-        };
-        let (command, socket) = command(&home)?;
-        let daemon = Daemon::start(self.program, command, &home, starter, &household)?;
-        let daemon = service.daemon.insert(daemon);
-        daemon.listens("start the switch", &socket)?;
-        Ok(service)
+        let name = self.id.to_string();
+        // Nothing can fail from here until it is on the stack.
+        home.make(&name)?;
+        Ok(self.push(Service {
+            home,
+            name,
+            datapath,
+            household,
+            daemons: Vec::new(),
+            starter,
+        }))
     }
 }
 
 impl Service {
-    /// Lets it run when this value goes.
-    pub(in crate::lab) fn leave_running(&mut self) {
-        self.keep = true;
+    pub(in crate::lab) fn directory(&self) -> PathBuf {
+        self.home.directory(&self.name)
     }
 
-    /// How it ended, if it did.
-    pub(in crate::lab) fn death(&self) -> Option<Error> {
-        self.daemon.as_ref().and_then(Daemon::death)
-    }
-
-    pub(in crate::lab) fn pid(&self) -> Option<u32> {
-        self.daemon.as_ref().map(Daemon::pid)
-    }
-
-    pub(in crate::lab) fn home(&self) -> &'static Home {
-        self.home
-    }
-
-    /// Name of its directory.
-    pub(in crate::lab) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What forwards, for results.
-    pub(in crate::lab) fn datapath(&self) -> &Datapath {
-        &self.datapath
+    /// Starts a daemon and waits until it listens on a socket, if it is said which.
+    pub(in crate::lab) fn start(
+        &mut self,
+        program: &'static Program,
+        command: Command,
+        socket: Option<&Path>,
+    ) -> Result<()> {
+        let (home, household) = (self.directory(), &self.household);
+        let daemon = Daemon::start(program, command, &home, &self.starter, household)?;
+        self.daemons.push(daemon);
+        match (self.daemons.last(), socket) {
+            (Some(daemon), Some(socket)) => daemon.listens(self.home.of, socket),
+            _ => Ok(()),
+        }
     }
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        if self.keep {
-            return;
-        }
-        if let Some(daemon) = &self.daemon {
-            daemon.end();
-        }
-        if let Err(error) = self.home.remove_files(&self.name) {
-            crate::note(format_args!(
-                "could not remove the {} of a lab: {}",
-                self.home.of,
-                crate::chain(&error)
-            ));
-        }
+impl Part for Service {
+    /// Ends the daemons, the last started first, and removes their directory.
+    fn undo(&mut self) -> Undone {
+        self.daemons.iter().rev().for_each(Daemon::end);
+        Undone::of(self.home.of, self.home.remove_files(&self.name))
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.daemons.iter().map(Daemon::pid).collect()
+    }
+
+    fn death(&self) -> Option<Error> {
+        self.daemons.iter().rev().find_map(Daemon::death)
+    }
+
+    fn datapath(&self) -> Option<Datapath> {
+        Some(self.datapath.clone())
+    }
+}
+
+impl Lab {
+    /// The switch of its own that is daemons.
+    pub(in crate::lab) fn service(&self) -> Option<&Service> {
+        self.builder.parts().next()
     }
 }

@@ -9,6 +9,7 @@ use hopyard_net::{Handle, NetNs, owned, unbind};
 use hopyard_switch::Switch;
 
 use super::{HOME, Kept, STATE, directory, draft, read, state_in};
+use crate::lab::part::Kind;
 use crate::lab::{Error, Result, role};
 
 /// Takes a kept lab down.
@@ -75,8 +76,7 @@ pub(in crate::lab) fn remove(name: &str) -> Vec<String> {
         tried(format!("remove switch `{switch}`"), outcome);
     }
     for (switch, id) in state.iter().flat_map(Kept::homes) {
-        let (_, left) = switch.remove(&id);
-        for problem in left {
+        for problem in switch.left(id).undo().problems {
             tried(format!("remove {}", switch.of), Err(problem));
         }
     }

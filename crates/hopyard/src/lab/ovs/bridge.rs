@@ -1,7 +1,9 @@
 //! The one bridge of a lab's Open vSwitch, and its ports.
 
-use super::{Ovs, programs};
+use super::programs::{self, Programs};
+use super::{command_switch, datapath, start};
 use crate::lab::builder::{Builder, Fixed};
+use crate::lab::daemon::home::OVS;
 use crate::lab::topology::role;
 use crate::lab::wire::UPLINK;
 use crate::lab::{Error, Result};
@@ -49,11 +51,12 @@ impl Builder {
     pub fn ovs_bridge(&mut self, path: &'static str, ports: &[Port]) -> Result<()> {
         let kind = programs::datapath()?;
         self.check_mtu(path, kind, ports)?;
-        let hub = self.space(role::HUB)?.ns().try_clone()?;
-        let ovs = Ovs::start(self.id, &hub, self.cgroup(), self.is_to_keep())?;
+        let programs = Programs::find()?;
         let words = self.commands(kind, ports);
-        ovs.control(&format!("make bridge `{BRIDGE}` of Open vSwitch"), &words)?;
-        self.ovs = Some(ovs);
+        let service = self.service(&OVS, datapath(&programs, kind))?;
+        start(service, &programs)?;
+        let what = format!("make bridge `{BRIDGE}` of Open vSwitch");
+        command_switch(service, &programs, &what, &words)?;
         self.furnish(kind)?;
         for port in ports {
             match *port {
