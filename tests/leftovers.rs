@@ -62,7 +62,15 @@ fn a_kept_lab_of_another_version_is_named_and_left_alone() {
     let unknown_owner = written
         .replacen("\"owner\": \"", "\"owner\": \"somebody-", 1)
         .replacen("\"complete\": true", "\"complete\": false", 1);
-    for other in [&unknown_axis, &unknown_owner, "no JSON at all"] {
+    let unknown_switch = written.replacen("\"tap switch\"", "\"tap-dance\"", 1);
+    let unknown_part = written.replacen("\"spaces\": [", "\"tunnel\": \"t0\",\n \"spaces\": [", 1);
+    for other in [
+        &unknown_axis,
+        &unknown_owner,
+        &unknown_switch,
+        &unknown_part,
+        "no JSON at all",
+    ] {
         assert_ne!(*other, written);
         fs::write(&file, other).unwrap();
         let cleaned = run(&["clean"]);

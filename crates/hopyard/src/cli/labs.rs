@@ -77,15 +77,8 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     if let Some(last) = containers[shown..].last() {
         text += &format!("  … {} more, to {}\n", containers.len() - shown, last.role);
     }
-    if let Some(ovs) = &kept.ovs {
-        text += &format!("  {}: ovs-vsctl --db={} show\n", ovs.datapath, ovs.database);
-    }
-    if let Some(service) = &kept.service {
-        text += &format!("  {}", service.datapath);
-        if service.of == lab::tap::SWITCH_NAME {
-            text += &format!(": hopyard tapswitch show {}", service.id);
-        }
-        text += "\n";
+    for switch in kept.switches() {
+        text += &format!("  {switch}\n");
     }
     text += &format!(
         "hopyard lab exec {0} {1} -- ip address; hopyard lab down {0}\n",

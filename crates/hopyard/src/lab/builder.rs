@@ -1,9 +1,11 @@
 //! What paths build labs with; dropping it takes down what was built.
 
 use std::any::Any;
+use std::path::Path;
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink, allow_files};
 
+use super::keep::Kept;
 use super::part::{Part, undo};
 use super::topology::{Addresses, Endpoint, Space, Subnet, role};
 use super::{Error, LabId, Result};
@@ -36,7 +38,8 @@ pub struct Builder {
     pub(super) fixed: Vec<Fixed>,
     /// Is it built to stand when its process is gone?
     to_keep: bool,
-    pub(super) keep: bool,
+    /// Does it stay when this value goes?
+    pub(super) stays: bool,
 }
 
 /// An offload flag that is off and stays so.
@@ -58,7 +61,7 @@ impl Builder {
             devices: Vec::new(),
             fixed: Vec::new(),
             to_keep,
-            keep: false,
+            stays: false,
         };
         builder.make_group();
         builder
@@ -82,6 +85,11 @@ impl Builder {
         let spaces = self.spaces.iter_mut();
         let spaces = spaces.map(|space| space as &mut (dyn Part + 'static));
         spaces.chain(self.parts.iter_mut().map(|part| &mut **part))
+    }
+
+    /// Has all of it stand as a kept lab with this directory; what is needed to undo it is then in the state.
+    pub(super) fn keep(&mut self, home: &Path, kept: &mut Kept) -> Result<()> {
+        self.stack_mut().try_for_each(|part| part.keep(home, kept))
     }
 
     /// The parts of one type.
@@ -348,7 +356,7 @@ impl Builder {
 
 impl Drop for Builder {
     fn drop(&mut self) {
-        if self.keep {
+        if self.stays {
             return;
         }
         for problem in undo(self.stack_mut()) {

@@ -1,7 +1,10 @@
 //! The control group of a lab's processes.
 
+use std::path::Path;
+
 use hopyard_net::Cgroup;
 
+use super::keep::Kept;
 use super::part::{Kind, Names, Part, Undone};
 use super::{Builder, Lab, Result};
 
@@ -38,6 +41,11 @@ impl Part for Group {
     fn undo(&mut self) -> Undone {
         Undone::of("control group", self.0.remove())
     }
+
+    /// No process of ours is in it: a kept lab is for other people's commands.
+    fn keep(&mut self, _: &Path, _: &mut Kept) -> Result<()> {
+        Ok(self.0.remove()?)
+    }
 }
 
 impl Kind for Groups {
@@ -49,7 +57,6 @@ impl Kind for Groups {
         }
     }
 
-    /// It would count for nobody.
     fn is_kept(&self) -> bool {
         false
     }

@@ -18,12 +18,12 @@ use std::process::Command;
 
 use hopyard_net::{NetNs, enter_for_exec, owned};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::daemon::home::{HOMES, Home, OVS};
 use super::id::{LabId, Owner};
-use super::ovs;
+use super::part::{KINDS, Part};
 use super::{Error, Lab, Result};
-use crate::model::{Axes, Datapath, Peer};
+use crate::model::{Axes, Peer};
 use crate::store::bounded;
 
 pub use down::down;
@@ -52,49 +52,54 @@ pub struct Kept {
     pub complete: bool,
     /// Namespaces of the lab, with their devices and addresses.
     pub spaces: Vec<KeptSpace>,
-    /// Its direct switch, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub switch: Option<String>,
-    /// Its Open vSwitch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ovs: Option<KeptOvs>,
-    /// Its switch that is one daemon.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service: Option<KeptService>,
-}
-
-/// A switch of a kept lab that is one daemon.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KeptService {
-    /// Name of its directory: the id of the lab it was built as.
-    pub id: String,
-    /// Which switch: "tap switch".
-    pub of: String,
-    /// What forwards.
-    pub datapath: Datapath,
+    /// What else it has, each under the key of its kind.
+    #[serde(flatten)]
+    parts: Map<String, Value>,
 }
 
 impl Kept {
-    /// The directories of its daemons.
-    pub(super) fn homes(&self) -> Vec<(&'static Home, String)> {
-        let ovs = self.ovs.iter().map(|ovs| (&OVS, ovs.id.clone()));
-        let service = self.service.iter().filter_map(|service| {
-            let home = HOMES.into_iter().find(|home| home.of == service.of)?;
-            Some((home, service.id.clone()))
+    /// Writes down a part of the lab.
+    pub(super) fn note(&mut self, key: &str, part: &impl Serialize) -> Result<()> {
+        let part = serde_json::to_value(part).map_err(io::Error::from);
+        let part = part.map_err(file_error(format!("write `{key}` into {STATE}")))?;
+        self.parts.insert(key.to_owned(), part);
+        Ok(())
+    }
+
+    /// What it has beside its namespaces.
+    fn parts(&self) -> Vec<Box<dyn Part>> {
+        // `parse` has refused what is not understood.
+        self.understood().unwrap_or_default()
+    }
+
+    fn understood(&self) -> serde_json::Result<Vec<Box<dyn Part>>> {
+        let parts = self.parts.iter();
+        parts.map(|(key, value)| part_of(key, value)).collect()
+    }
+
+    /// What forwards in it, with the command that shows it, for people.
+    #[must_use]
+    pub fn switches(&self) -> Vec<String> {
+        let parts = self.parts();
+        let shown = parts.iter().filter_map(|part| {
+            let datapath = part.datapath()?.to_string();
+            Some(match part.shown_by() {
+                Some(command) => format!("{datapath}: {command}"),
+                None => datapath,
+            })
         });
-        ovs.chain(service).collect()
+        shown.collect()
     }
 }
 
-/// Open vSwitch of a kept lab.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KeptOvs {
-    /// Name of its directory: the id of the lab it was built as.
-    pub id: String,
-    /// What `ovs-vsctl --db=` takes.
-    pub database: String,
-    /// What forwards.
-    pub datapath: Datapath,
+fn part_of(key: &str, value: &Value) -> serde_json::Result<Box<dyn Part>> {
+    for kind in KINDS {
+        if let Some(part) = kind.kept(key, value)? {
+            return Ok(part);
+        }
+    }
+    let unknown = format!("it has a `{key}` that this version does not know");
+    Err(serde::de::Error::custom(unknown))
 }
 
 /// A namespace of a kept lab.
@@ -140,9 +145,7 @@ pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -
         owner: Owner::me().to_string(),
         complete: false,
         spaces: Vec::new(),
-        switch: None,
-        ovs: None,
-        service: None,
+        parts: Map::new(),
     };
     claim(&kept)?;
     let built = stand(kept, path);
@@ -185,43 +188,16 @@ fn draft() -> PathBuf {
 
 fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
     let home = directory(&kept.name);
-    let lab = Lab::build_to_keep(path, kept.peer, &kept.axes)?;
-    for space in lab.spaces() {
-        space.handle.ns().bind(&home.join(space.role))?;
+    let mut lab = Lab::build_to_keep(path, kept.peer, &kept.axes)?;
+    lab.builder.keep(&home, &mut kept)?;
+    for space in &mut kept.spaces {
         let mut ends = lab.topology.clients().chain([&lab.topology.server]);
-        let address = ends
-            .find(|end| end.role == space.role)
-            .map(|end| end.addresses.of(kept.axes.family).to_string());
-        let mut devices = Vec::new();
-        for link in space.handle.links()? {
-            devices.push(link.name);
-        }
-        kept.spaces.push(KeptSpace {
-            role: space.role.to_owned(),
-            devices,
-            address,
-        });
+        let own = ends.find(|end| end.role == space.role);
+        space.address = own.map(|end| end.addresses.of(kept.axes.family).to_string());
     }
-    kept.switch = lab.switch().map(str::to_owned);
-    let ovs = lab.service().filter(|service| *service.home == OVS);
-    kept.ovs = ovs.map(|service| KeptOvs {
-        id: service.name.clone(),
-        database: ovs::database(&service.name),
-        datapath: service.datapath.clone(),
-    });
-    let service = lab.service().filter(|service| *service.home != OVS);
-    kept.service = service.map(|service| KeptService {
-        id: service.name.clone(),
-        of: service.home.of.to_owned(),
-        datapath: service.datapath.clone(),
-    });
     kept.complete = true;
     write(&home, &kept)?;
-    if let Some(cgroup) = lab.cgroup() {
-        // No process of ours is in it: a kept lab is for other people's commands.
-        cgroup.remove()?;
-    }
-    lab.leave_standing();
+    lab.builder.stays = true;
     Ok(kept)
 }
 
@@ -269,7 +245,11 @@ fn state_in(home: &Path) -> Result<Kept> {
 }
 
 fn parse(file: &Path, text: &[u8]) -> Result<Kept> {
-    serde_json::from_slice(text).map_err(|source| Error::ForeignLab {
+    let understood = serde_json::from_slice(text).and_then(|kept: Kept| {
+        kept.understood()?;
+        Ok(kept)
+    });
+    understood.map_err(|source| Error::ForeignLab {
         file: file.to_owned(),
         source,
     })
@@ -304,4 +284,79 @@ pub fn exec(name: &str, role: &str, command: &[String]) -> Result<std::convert::
         what: format!("run `{program}`"),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The state of a lab with one part, as versions before this one wrote it.
+    fn state(key: &str, part: Value) -> String {
+        let mut state = json!({
+            "name": "old",
+            "path": "veth",
+            "peer": "local",
+            "axes": {
+                "flows": 1, "message_size_bytes": 16384, "congestion": "cubic", "placement": "split", "family": "4",
+                "mtu_bytes": 1500, "rate_bps": 10_000_000_000_u64, "pace_bps": null, "queues": 3, "containers": "own"
+            },
+            "owner": "26791.1481813.4026531836",
+            "complete": true,
+            "spaces": [{"role": "a", "devices": ["lo", "eth0"], "address": "198.18.0.1"}]
+        });
+        state[key] = part;
+        state.to_string()
+    }
+
+    fn daemon(named: &[(&str, &str)]) -> Value {
+        let datapath = json!({"switch": "other", "version": "3.1", "kind": "userspace"});
+        let mut part = json!({"id": "26791.1481813.4026531836.2", "datapath": datapath});
+        for (key, value) in named {
+            part[*key] = (*value).into();
+        }
+        part
+    }
+
+    #[test]
+    fn states_of_the_version_before_are_understood_and_written_alike() {
+        let ovs = daemon(&[(
+            "database",
+            "unix:/run/hopyard-ovs/26791.1481813.4026531836.2/db.sock",
+        )]);
+        let show = "other 3.1, userspace datapath: ovs-vsctl --db=unix:/run/hopyard-ovs/26791.1481813.4026531836.2/db.sock show";
+        let tap =
+            "other 3.1, userspace datapath: hopyard tapswitch show 26791.1481813.4026531836.2";
+        for (key, part, shown) in [
+            ("switch", json!("lab-ko7-vrdh-1ulajuk-3"), &[][..]),
+            ("ovs", ovs, &[show]),
+            ("service", daemon(&[("of", "tap switch")]), &[tap]),
+            (
+                "service",
+                daemon(&[("of", "vde_switch")]),
+                &["other 3.1, userspace datapath"],
+            ),
+        ] {
+            let text = state(key, part);
+            let kept = parse(Path::new("lab.json"), text.as_bytes()).unwrap();
+            assert_eq!(kept.parts().len(), 1, "{text}");
+            assert_eq!(kept.switches(), shown);
+            let again: Value = serde_json::to_value(&kept).unwrap();
+            assert_eq!(again, serde_json::from_str::<Value>(&text).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_not_known_makes_a_lab_of_another_version() {
+        for (key, part) in [
+            ("tunnel", json!("x")),
+            ("service", daemon(&[("of", "another switch")])),
+            ("service", daemon(&[])),
+            ("switch", json!(7)),
+        ] {
+            let error = parse(Path::new("lab.json"), state(key, part).as_bytes()).unwrap_err();
+            assert!(matches!(error, Error::ForeignLab { .. }), "{error}");
+        }
+    }
 }

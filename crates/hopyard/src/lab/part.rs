@@ -2,9 +2,13 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::Path;
+
+use serde_json::Value;
 
 use super::daemon::home::{OVS, TAP, VDE};
 use super::group::GROUPS;
+use super::keep::Kept;
 use super::switching::SWITCHES;
 use super::{LabId, Result, daemon};
 use crate::model::Datapath;
@@ -18,6 +22,15 @@ pub(super) trait Part: Any + fmt::Debug {
     /// Undoes it and goes on past failures. What was undone before, by whomever, is no failure.
     fn undo(&mut self) -> Undone;
 
+    /// Has it stand in a directory of a kept lab when this process is gone, and writes into the state what it takes
+    /// to undo it.
+    ///
+    /// # Errors
+    /// It cannot stay.
+    fn keep(&mut self, _home: &Path, _kept: &mut Kept) -> Result<()> {
+        Ok(())
+    }
+
     /// The processes that it runs.
     fn pids(&self) -> Vec<u32> {
         Vec::new()
@@ -30,6 +43,11 @@ pub(super) trait Part: Any + fmt::Debug {
 
     /// What forwards, where it is this part, for results.
     fn datapath(&self) -> Option<Datapath> {
+        None
+    }
+
+    /// The command that shows it, for people.
+    fn shown_by(&self) -> Option<String> {
         None
     }
 }
@@ -54,6 +72,18 @@ pub(super) trait Kind: Sync {
 
     /// The one of this name, whose maker has ended.
     fn left(&'static self, name: String) -> Box<dyn Part>;
+
+    /// The one that the state of a kept lab has under this key; `None` where the key is another kind's.
+    ///
+    /// # Errors
+    /// This version does not understand what is there.
+    fn kept(
+        &'static self,
+        _key: &str,
+        _value: &Value,
+    ) -> serde_json::Result<Option<Box<dyn Part>>> {
+        Ok(None)
+    }
 }
 
 /// Names of things of one kind.

@@ -109,11 +109,6 @@ impl Lab {
     pub fn death(&self) -> Option<daemon::Error> {
         self.builder.stack().find_map(Part::death)
     }
-
-    /// Lets everything stand when this value goes; whoever calls this has named the namespaces.
-    pub fn leave_standing(mut self) {
-        self.builder.keep = true;
-    }
 }
 
 /// A missing kernel feature, said of the path.

@@ -1,10 +1,14 @@
 //! The direct switch of the hub.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
 use hopyard_switch::{Hooks, Mac, NewPort, NewSwitch, Switch, has_tcx};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::builder::ETH;
+use super::keep::Kept;
 use super::part::{Kind, Names, Part, Undone};
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
@@ -14,6 +18,9 @@ use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Peer};
 
 /// The port of endpoint `b`.
 const PORT_B: &str = "veth-b";
+
+/// Its name in the state of a kept lab.
+const KEY: &str = "switch";
 
 pub(super) static SWITCHES: Switches = Switches;
 
@@ -31,6 +38,10 @@ impl Part for DirectSwitch {
     fn undo(&mut self) -> Undone {
         let what = format!("switch `{}` of a lab", self.name);
         Undone::of(what, Switch::discard(&self.name))
+    }
+
+    fn keep(&mut self, _: &Path, kept: &mut Kept) -> Result<()> {
+        kept.note(KEY, &self.name)
     }
 
     fn datapath(&self) -> Option<Datapath> {
@@ -65,6 +76,13 @@ impl Kind for Switches {
 
     fn left(&'static self, name: String) -> Box<dyn Part> {
         Box::new(DirectSwitch { name, hooks: None })
+    }
+
+    fn kept(&'static self, key: &str, value: &Value) -> serde_json::Result<Option<Box<dyn Part>>> {
+        if key != KEY {
+            return Ok(None);
+        }
+        Ok(Some(self.left(String::deserialize(value)?)))
     }
 }
 

@@ -24,8 +24,6 @@ pub const NEED: Need = Need {
     carried: Carried::modules(&["tun"]),
     ..Need::new("taps and io_uring", |_| probe())
 };
-/// What a kept lab calls it.
-pub const SWITCH_NAME: &str = "tap switch";
 /// Queues of each tap where the axes do not say.
 const QUEUES: u32 = 2;
 
@@ -129,7 +127,7 @@ impl Lab {
     /// # Errors
     /// The switch does not answer.
     pub fn queue_changes(&self) -> Result<Option<u64>> {
-        let Some(switch) = self.service().filter(|s| *s.home == TAP) else {
+        let Some(switch) = self.service().filter(|s| std::ptr::eq(s.home, &TAP)) else {
             return Ok(None);
         };
         let document = tapswitch::read(&switch.name)?;

@@ -1,9 +1,12 @@
 //! What a built path looks like: its endpoints, their addresses, and the devices between.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 
 use hopyard_net::Handle;
 
+use super::Result;
+use super::keep::{Kept, KeptSpace};
 use super::part::{Part, Undone};
 use crate::meter::path_proof::Hop;
 use crate::model::Family;
@@ -252,5 +255,16 @@ impl Part for Space {
         let names: Vec<&str> = self.pairs.iter().map(String::as_str).collect();
         let what = format!("devices of namespace `{}`", self.role);
         Undone::of(what, self.handle.delete_links(&names))
+    }
+
+    fn keep(&mut self, home: &Path, kept: &mut Kept) -> Result<()> {
+        self.handle.ns().bind(&home.join(self.role))?;
+        let links = self.handle.links()?;
+        kept.spaces.push(KeptSpace {
+            role: self.role.to_owned(),
+            devices: links.into_iter().map(|link| link.name).collect(),
+            address: None,
+        });
+        Ok(())
     }
 }

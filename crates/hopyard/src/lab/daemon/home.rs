@@ -13,36 +13,59 @@ use hopyard_net::{Process, owned};
 
 use super::Error;
 use crate::lab::LabId;
+use crate::lab::ovs::database;
 
-/// Where the directories of one kind of switch are.
-#[derive(Debug, PartialEq, Eq)]
+/// Where the directories of one kind of switch are, and what is said of them.
+#[derive(Debug)]
 pub(in crate::lab) struct Home {
-    /// The switch, for people.
+    /// The switch, for people and in the state of a kept lab.
     pub(in crate::lab) of: &'static str,
     root: &'static str,
     /// Names of the files that its daemons run.
     programs: &'static [&'static str],
+    /// Its key in the state of a kept lab: one of its own, or [`SERVICE`].
+    pub(super) key: &'static str,
+    /// Where the database of a directory answers, if it has one.
+    pub(super) database: Option<fn(&str) -> String>,
+    /// The command that shows the switch of a directory.
+    pub(super) shown_by: Option<fn(&str) -> String>,
 }
 
+/// The key of all switches that have none of their own.
+pub(super) const SERVICE: &str = "service";
+
 pub(in crate::lab) static OVS: Home = Home {
-    of: "Open vSwitch",
-    root: "/run/hopyard-ovs",
-    programs: &["ovsdb-server", "ovs-vswitchd"],
+    key: "ovs",
+    database: Some(database),
+    shown_by: Some(|name| format!("ovs-vsctl --db={} show", database(name))),
+    ..Home::new(
+        "Open vSwitch",
+        "/run/hopyard-ovs",
+        &["ovsdb-server", "ovs-vswitchd"],
+    )
 };
 pub(in crate::lab) static TAP: Home = Home {
-    of: crate::lab::tap::SWITCH_NAME,
-    root: crate::tapswitch::HOME,
-    programs: &["hopyard"],
+    shown_by: Some(|name| format!("hopyard tapswitch show {name}")),
+    ..Home::new("tap switch", crate::tapswitch::HOME, &["hopyard"])
 };
-pub(in crate::lab) static VDE: Home = Home {
-    of: "vde_switch",
-    root: "/run/hopyard-vde",
-    programs: &["vde_switch"],
-};
-/// All of them.
-pub(in crate::lab) static HOMES: [&Home; 3] = [&OVS, &TAP, &VDE];
+pub(in crate::lab) static VDE: Home = Home::new("vde_switch", "/run/hopyard-vde", &["vde_switch"]);
 
 impl Home {
+    pub(in crate::lab) const fn new(
+        of: &'static str,
+        root: &'static str,
+        programs: &'static [&'static str],
+    ) -> Self {
+        Self {
+            of,
+            root,
+            programs,
+            key: SERVICE,
+            database: None,
+            shown_by: None,
+        }
+    }
+
     /// The directory of a name that [`Home::names`] gives or an id makes.
     pub(in crate::lab) fn directory(&self, name: &str) -> PathBuf {
         Path::new(self.root).join(name)
@@ -100,24 +123,29 @@ impl Home {
     }
 
     /// Its daemons: processes that run one of the switch's programs and were told to use the directory.
-    pub(in crate::lab) fn daemons(&self, name: &str) -> Result<Vec<Process>, Error> {
-        let pids = fs::read_dir("/proc")
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            // Cheaper than a descriptor for each process of the machine.
-            .filter(|pid| self.is_told(name, &arguments_of(*pid)));
+    pub(super) fn daemons(&self, name: &str) -> Result<Vec<Process>, Error> {
         let mut found = Vec::new();
-        for pid in pids {
+        // A descriptor for each process of the machine would cost more.
+        for pid in self.pids(name) {
             let Some(process) = Process::open(pid).map_err(Error::Process)? else {
                 continue;
             };
-            if self.is_told(name, &process.arguments()) && self.is_run_by(&process) {
+            // The number may be that of a later process.
+            let runs = process.executable();
+            if self.is_told(name, &process.arguments()) && runs.is_some_and(|f| self.has(&f)) {
                 found.push(process);
             }
         }
         Ok(found)
+    }
+
+    /// Their numbers.
+    pub(super) fn pids(&self, name: &str) -> Vec<u32> {
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| self.is_told(name, &arguments_of(*pid)))
+            .filter(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|f| self.has(&f)))
+            .collect()
     }
 
     /// Do these arguments name the directory, a file in it, or the switch that is to run?
@@ -127,10 +155,9 @@ impl Home {
         arguments.iter().any(is_file) || arguments.windows(2).any(|words| words == ["run", name])
     }
 
-    /// Is what a process runs a program of this switch? Distributions add to the name of Open vSwitch's.
-    fn is_run_by(&self, process: &Process) -> bool {
-        let file = process.executable();
-        let name = file.as_ref().and_then(|file| file.file_name()?.to_str());
+    /// Is the file a program of this switch? Distributions add to the name of Open vSwitch's.
+    fn has(&self, file: &Path) -> bool {
+        let name = file.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| self.programs.iter().any(|own| name.starts_with(own)))
     }
 

@@ -2,9 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::Home;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::home::{Home, SERVICE};
 use crate::lab::Result;
 use crate::lab::part::{Kind, Names, Part, Undone};
+use crate::model::Datapath;
 
 /// How long a killed daemon may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -15,7 +19,55 @@ impl Kind for Home {
     }
 
     fn left(&'static self, name: String) -> Box<dyn Part> {
-        Box::new(Left { home: self, name })
+        Box::new(Left {
+            home: self,
+            name,
+            datapath: None,
+        })
+    }
+
+    fn kept(&'static self, key: &str, value: &Value) -> serde_json::Result<Option<Box<dyn Part>>> {
+        if key != self.key {
+            return Ok(None);
+        }
+        let record = Record::deserialize(value)?;
+        if record.of.as_deref() != self.named() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Left {
+            home: self,
+            name: record.id,
+            datapath: Some(record.datapath),
+        })))
+    }
+}
+
+/// What the state of a kept lab has of a switch.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Name of its directory: the id of the lab it was built as.
+    id: String,
+    /// Which switch, where its key does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
+    /// Where its database answers, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    database: Option<String>,
+    datapath: Datapath,
+}
+
+impl Home {
+    pub(super) fn record(&self, name: &str, datapath: &Datapath) -> Record {
+        Record {
+            id: name.to_owned(),
+            of: self.named().map(str::to_owned),
+            database: self.database.map(|database| database(name)),
+            datapath: datapath.clone(),
+        }
+    }
+
+    fn named(&self) -> Option<&'static str> {
+        (self.key == SERVICE).then_some(self.of)
     }
 }
 
@@ -24,6 +76,8 @@ impl Kind for Home {
 struct Left {
     home: &'static Home,
     name: String,
+    /// Where a kept lab's state has it.
+    datapath: Option<Datapath>,
 }
 
 impl Part for Left {
@@ -56,5 +110,16 @@ impl Part for Left {
             undone.removed = Some(format!("{} of lab {}{with}", self.home.of, self.name));
         }
         undone
+    }
+    fn pids(&self) -> Vec<u32> {
+        self.home.pids(&self.name)
+    }
+
+    fn datapath(&self) -> Option<Datapath> {
+        self.datapath.clone()
+    }
+
+    fn shown_by(&self) -> Option<String> {
+        self.home.shown_by.map(|shown_by| shown_by(&self.name))
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Daemon, Error, Home, Household, Program, Starter};
+use crate::lab::keep::Kept;
 use crate::lab::part::{Part, Undone};
 use crate::lab::topology::role;
 use crate::lab::{Builder, Lab, Result};
@@ -82,6 +83,11 @@ impl Part for Service {
     fn undo(&mut self) -> Undone {
         self.daemons.iter().rev().for_each(Daemon::end);
         Undone::of(self.home.of, self.home.remove_files(&self.name))
+    }
+
+    fn keep(&mut self, _: &Path, kept: &mut Kept) -> Result<()> {
+        let record = self.home.record(&self.name, &self.datapath);
+        kept.note(self.home.key, &record)
     }
 
     fn pids(&self) -> Vec<u32> {

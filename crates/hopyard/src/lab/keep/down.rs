@@ -6,10 +6,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use hopyard_net::{Handle, NetNs, owned, unbind};
-use hopyard_switch::Switch;
 
-use super::{HOME, Kept, STATE, directory, draft, read, state_in};
-use crate::lab::part::Kind;
+use super::{HOME, STATE, directory, draft, read, state_in};
+use crate::lab::part::{Part, Undone, undo};
 use crate::lab::{Error, Result, role};
 
 /// Takes a kept lab down.
@@ -19,11 +18,8 @@ use crate::lab::{Error, Result, role};
 /// removed; everything else is gone then.
 pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
-    let homes = kept.homes().into_iter();
-    let mut daemons = Vec::new();
-    for (home, id) in homes {
-        daemons.extend(home.daemons(&id)?);
-    }
+    let parts = kept.parts();
+    let daemons: Vec<u32> = parts.iter().flat_map(|part| part.pids()).collect();
     let mut spaces = HashMap::new();
     for space in &kept.spaces {
         let ns = NetNs::open(&directory(name).join(&space.role))?;
@@ -31,7 +27,7 @@ pub fn down(name: &str, force: bool) -> Result<()> {
     }
     let mut inside = Vec::new();
     for (pid, role) in processes_in(&spaces) {
-        if !daemons.iter().any(|daemon| daemon.pid() == pid) {
+        if !daemons.contains(&pid) {
             inside.push(format!("{} ({pid}) in `{role}`", command_name(pid)));
         }
     }
@@ -63,42 +59,51 @@ pub(in crate::lab) fn remove(name: &str) -> Vec<String> {
             )];
         }
     }
-    let mut problems = Vec::new();
-    let mut tried = |what: String, outcome: std::result::Result<(), String>| {
-        if let Err(why) = outcome {
-            problems.push(format!("cannot {what}: {why}"));
-        }
-    };
-    // One that was never whole has its switch removed by its builder, or by `clean`.
-    let state = state_in(&home).ok();
-    if let Some(switch) = state.as_ref().and_then(|kept| kept.switch.as_ref()) {
-        let outcome = Switch::discard(switch).map_err(|e| crate::chain(&e));
-        tried(format!("remove switch `{switch}`"), outcome);
-    }
-    for (switch, id) in state.iter().flat_map(Kept::homes) {
-        for problem in switch.left(id).undo().problems {
-            tried(format!("remove {}", switch.of), Err(problem));
-        }
-    }
+    let mut parts: Vec<Box<dyn Part>> = vec![Box::new(Directory(home.clone()))];
     for file in namespaces_in(&home) {
-        // Pairs go at once; what else is in the namespace follows it in the background.
-        if let Err(why) = delete_pairs(&file) {
-            tried(
-                format!("remove the devices in {}", file.display()),
-                Err(why),
-            );
-        }
-        let what = format!("remove {}", file.display());
-        tried(what, unbind(&file).map_err(|e| crate::chain(&e)));
+        parts.push(Box::new(Mounted(file)));
     }
-    let what = format!("remove {}", home.display());
-    tried(what, owned::remove_tree(&home).map_err(|e| e.to_string()));
-    // Goes with the last lab; not empty otherwise.
-    let _ = owned::remove_directory(Path::new(HOME));
-    problems
+    // One that was never whole has its switch removed by its builder, or by `clean`.
+    if let Ok(kept) = state_in(&home) {
+        parts.extend(kept.parts());
+    }
+    undo(parts.iter_mut().map(|part| &mut **part))
 }
 
-/// The files of a lab's namespaces, containers' last: their pairs have an end in another, and go in one request.
+/// The directory of a kept lab.
+#[derive(Debug)]
+struct Directory(PathBuf);
+
+impl Part for Directory {
+    fn undo(&mut self) -> Undone {
+        let mut undone = Undone::default();
+        if let Err(error) = owned::remove_tree(&self.0) {
+            let problem = format!("cannot remove {}: {error}", self.0.display());
+            undone.problems.push(problem);
+        }
+        // Goes with the last lab; not empty otherwise.
+        let _ = owned::remove_directory(Path::new(HOME));
+        undone
+    }
+}
+
+/// The file of a kept namespace.
+#[derive(Debug)]
+struct Mounted(PathBuf);
+
+impl Part for Mounted {
+    /// Pairs go at once; what else is in the namespace follows it in the background.
+    fn undo(&mut self) -> Undone {
+        let mut undone = delete_pairs(&self.0);
+        if let Err(error) = unbind(&self.0) {
+            undone.problems.push(crate::chain(&error));
+        }
+        undone
+    }
+}
+
+/// The files of a lab's namespaces, containers' first: their pairs have an end in another namespace, which is undone
+/// before, and go there in one request.
 fn namespaces_in(home: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -107,20 +112,21 @@ fn namespaces_in(home: &Path) -> Vec<PathBuf> {
         let role = file.file_name().and_then(|name| name.to_str());
         role.is_some_and(role::is_container)
     };
-    files.sort_by_key(|file| (of_container(file), !file.ends_with(role::HUB)));
+    files.sort_by_key(|file| (!of_container(file), file.ends_with(role::HUB)));
     files
 }
 
 /// Deletes the pairs that have an end in a namespace, in one request.
-fn delete_pairs(file: &Path) -> std::result::Result<(), String> {
+fn delete_pairs(file: &Path) -> Undone {
     // What cannot be opened is no namespace any more.
     let Ok(handle) = NetNs::open(file).and_then(|ns| Handle::new(&ns)) else {
-        return Ok(());
+        return Undone::default();
     };
     let mut links = handle.links().unwrap_or_default();
     links.retain(|link| matches!(link.kind.as_deref(), Some("veth" | "netkit")));
     let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
-    handle.delete_links(&names).map_err(|e| crate::chain(&e))
+    let what = format!("devices in {}", file.display());
+    Undone::of(what, handle.delete_links(&names))
 }
 
 /// Processes in these network namespaces (`net:[INODE]`), and the role of the namespace.
