@@ -32,7 +32,7 @@ pub(crate) struct Traces {
     /// What there is in /run/hopyard.
     kept: BTreeSet<String>,
     /// What there is in the directories of labs' daemons.
-    daemons: [BTreeSet<String>; 3],
+    daemons: BTreeSet<String>,
     /// Files that the kernel makes for macvtaps.
     macvtaps: BTreeSet<String>,
 }
@@ -65,12 +65,7 @@ impl Traces {
             descriptors: count("/proc/self/fd"),
             threads: threads(),
             kept: entries("/run/hopyard"),
-            daemons: [
-                "/run/hopyard-ovs",
-                "/run/hopyard-tapswitch",
-                "/run/hopyard-vde",
-            ]
-            .map(entries),
+            daemons: homes(),
             macvtaps: macvtaps(),
         }
     }
@@ -96,6 +91,17 @@ fn entries(directory: &str) -> BTreeSet<String> {
     fs::read_dir(directory)
         .map(|entries| entries.flatten().map(name).collect())
         .unwrap_or_default()
+}
+
+/// What there is in each `/run/hopyard-…`.
+fn homes() -> BTreeSet<String> {
+    let mut kinds = entries("/run");
+    kinds.retain(|kind| kind.starts_with("hopyard-"));
+    let inside = |kind: String| {
+        let names = entries(&format!("/run/{kind}")).into_iter();
+        names.map(move |name| format!("{kind}/{name}"))
+    };
+    kinds.into_iter().flat_map(inside).collect()
 }
 
 fn macvtaps() -> BTreeSet<String> {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use hopyard::lab::paths::Need;
+use hopyard::lab::paths::{Carried, Need};
 use hopyard::lab::{self, PATHS, Path};
 use hopyard::model::{Attach, Axes, Peer};
 
@@ -141,35 +141,50 @@ pub(crate) fn machine_has(need: Need) -> bool {
         // Loops in eBPF programs.
         "direct switch" => is_kernel_at_least("5.17"),
         "tcx" => is_kernel_at_least("6.6"),
-        "Open vSwitch" => Command::new("sh")
-            .args([
-                "-c",
-                "for p in ovs-vswitchd ovsdb-server ovsdb-tool ovs-vsctl; do command -v $p || exit; done; \
-                 grep -qw ovs_datapath /proc/net/genetlink /proc/kallsyms || exec 3<>/dev/net/tun",
-            ])
-            .output()
-            .expect("sh runs")
-            .status
-            .success(),
         "guest" => Command::new("qemu-system-x86_64")
             .arg("--version")
             .output()
             .is_ok_and(|output| output.status.success()),
-        "vde_switch" => Command::new("sh")
-            .args(["-c", "command -v vde_switch && exec 3<>/dev/net/tun"])
-            .output()
-            .expect("sh runs")
-            .status
-            .success(),
-        "taps and io_uring" => std::fs::OpenOptions::new()
+        "br_netfilter" => {
+            std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
+        }
+        // A switch that is programs, and taps or a module that they do with.
+        name => {
+            let Carried {
+                modules, programs, ..
+            } = need.carried;
+            let how = "say how a test finds out whether this machine has";
+            assert!(!modules.is_empty(), "{how} `{name}`");
+            programs.iter().all(|program| has_program(program))
+                && modules.iter().any(|module| has_module(module))
+        }
+    }
+}
+
+fn has_program(name: &str) -> bool {
+    let mut find = Command::new("sh");
+    find.args(["-c", "command -v \"$0\"", name]);
+    find.output().expect("sh runs").status.success()
+}
+
+fn has_module(name: &str) -> bool {
+    match name {
+        "tun" => std::fs::OpenOptions::new()
             .read(true)
             .write(true)
             .open("/dev/net/tun")
             .is_ok(),
-        "br_netfilter" => {
-            std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
-        }
-        other => panic!("say how a test finds out whether this machine has `{other}`"),
+        "openvswitch" => Command::new("grep")
+            .args([
+                "-qw",
+                "ovs_datapath",
+                "/proc/net/genetlink",
+                "/proc/kallsyms",
+            ])
+            .status()
+            .expect("grep runs")
+            .success(),
+        other => panic!("say how a test finds out whether this machine has module `{other}`"),
     }
 }
 

@@ -6,10 +6,11 @@ use std::path::Path;
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink, allow_files};
 
 use super::keep::Kept;
+use super::offloads::Fixed;
 use super::part::{Part, undo};
 use super::topology::{Addresses, Endpoint, Space, Subnet, role};
 use super::{Error, LabId, Result};
-use crate::model::{Axes, OffloadFlag};
+use crate::model::Axes;
 
 /// Name of the device that carries an endpoint's addresses.
 pub(super) const ETH: &str = "eth0";
@@ -40,14 +41,6 @@ pub struct Builder {
     to_keep: bool,
     /// Does it stay when this value goes?
     pub(super) stays: bool,
-}
-
-/// An offload flag that is off and stays so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fixed {
-    pub(super) role: &'static str,
-    pub(super) device: String,
-    pub(super) flag: OffloadFlag,
 }
 
 impl Builder {

@@ -6,15 +6,14 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::daemon::home::{OVS, TAP, VDE};
 use super::group::GROUPS;
 use super::keep::Kept;
 use super::switching::SWITCHES;
-use super::{LabId, Result, daemon};
+use super::{LabId, Result, daemon, ovs, tap, vde};
 use crate::model::Datapath;
 
-/// Every kind of thing that can be left by a process that was killed.
-pub(super) static KINDS: [&dyn Kind; 5] = [&GROUPS, &SWITCHES, &OVS, &TAP, &VDE];
+/// Every kind of thing that can be left by a process that was killed, in the order in which `clean` removes them.
+pub(super) static KINDS: [&dyn Kind; 5] = [&GROUPS, &SWITCHES, &ovs::HOME, &tap::HOME, &vde::HOME];
 
 /// Something that a lab has made. Whoever makes it pushes it ([`Builder::push`](super::Builder::push)) as soon as
 /// there is something to undo; parts are undone in the opposite order.

@@ -30,7 +30,7 @@ impl Lab {
         Self::build_with(path, peer, Builder::new(axes, false))
     }
 
-    /// The same for a lab that may stand when this process is gone: [`Lab::leave_standing`].
+    /// The same for a lab that may be kept: its daemons do not end with this process.
     ///
     /// # Errors
     /// As [`Lab::build`].

@@ -7,8 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use hopyard_net::NetNs;
 
 use super::builder::Builder;
-use super::daemon::Program;
-use super::daemon::home::TAP;
+use super::daemon::{Home, Program};
 use super::paths::{Carried, Need};
 use super::{Error, Lab, Result};
 use crate::model::{Datapath, DatapathKind};
@@ -23,6 +22,11 @@ static SWITCH: Program = Program {
 pub const NEED: Need = Need {
     carried: Carried::modules(&["tun"]),
     ..Need::new("taps and io_uring", |_| probe())
+};
+/// Where its directories are.
+pub(super) static HOME: Home = Home {
+    shown_by: Some(|name| format!("hopyard tapswitch show {name}")),
+    ..Home::new("tap switch", tapswitch::HOME, &[SWITCH.name])
 };
 /// Queues of each tap where the axes do not say.
 const QUEUES: u32 = 2;
@@ -108,7 +112,7 @@ impl Builder {
             kind: DatapathKind::Userspace,
             hook: None,
         };
-        let service = self.service(&TAP, datapath)?;
+        let service = self.service(&HOME, datapath)?;
         let socket = service.directory().join("ctl");
         service.start(&SWITCH, switch, Some(&socket))?;
         let mtu = self.mtu();
@@ -127,7 +131,7 @@ impl Lab {
     /// # Errors
     /// The switch does not answer.
     pub fn queue_changes(&self) -> Result<Option<u64>> {
-        let Some(switch) = self.service().filter(|s| std::ptr::eq(s.home, &TAP)) else {
+        let Some(switch) = self.service().filter(|s| std::ptr::eq(s.home, &HOME)) else {
             return Ok(None);
         };
         let document = tapswitch::read(&switch.name)?;

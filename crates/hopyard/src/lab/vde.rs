@@ -10,8 +10,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::builder::Builder;
-use super::daemon::home::VDE;
-use super::daemon::{Error as DaemonError, PATIENCE, Program};
+use super::daemon::{Error as DaemonError, Home, PATIENCE, Program};
 use super::paths::{Carried, Need};
 use super::programs::in_path;
 use super::topology::role;
@@ -23,6 +22,8 @@ const SWITCH: Program = Program {
     called: "vde_switch",
     remedy: "repair package `vde2`",
 };
+/// Where its directories are.
+pub(super) static HOME: Home = Home::new(SWITCH.name, "/run/hopyard-vde", &[SWITCH.name]);
 /// vde_switch, and taps for it.
 pub(super) const NEED: Need = Need {
     carried: Carried {
@@ -73,7 +74,7 @@ impl Builder {
             kind: DatapathKind::Userspace,
             hook: None,
         };
-        let service = self.service(&VDE, datapath)?;
+        let service = self.service(&HOME, datapath)?;
         let home = service.directory();
         let mut switch = Command::new(SWITCH.name);
         switch

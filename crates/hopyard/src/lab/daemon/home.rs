@@ -13,42 +13,25 @@ use hopyard_net::{Process, owned};
 
 use super::Error;
 use crate::lab::LabId;
-use crate::lab::ovs::database;
 
 /// Where the directories of one kind of switch are, and what is said of them.
 #[derive(Debug)]
 pub(in crate::lab) struct Home {
     /// The switch, for people and in the state of a kept lab.
     pub(in crate::lab) of: &'static str,
-    root: &'static str,
+    pub(in crate::lab) root: &'static str,
     /// Names of the files that its daemons run.
-    programs: &'static [&'static str],
+    pub(in crate::lab) programs: &'static [&'static str],
     /// Its key in the state of a kept lab: one of its own, or [`SERVICE`].
-    pub(super) key: &'static str,
+    pub(in crate::lab) key: &'static str,
     /// Where the database of a directory answers, if it has one.
-    pub(super) database: Option<fn(&str) -> String>,
+    pub(in crate::lab) database: Option<fn(&str) -> String>,
     /// The command that shows the switch of a directory.
-    pub(super) shown_by: Option<fn(&str) -> String>,
+    pub(in crate::lab) shown_by: Option<fn(&str) -> String>,
 }
 
 /// The key of all switches that have none of their own.
 pub(super) const SERVICE: &str = "service";
-
-pub(in crate::lab) static OVS: Home = Home {
-    key: "ovs",
-    database: Some(database),
-    shown_by: Some(|name| format!("ovs-vsctl --db={} show", database(name))),
-    ..Home::new(
-        "Open vSwitch",
-        "/run/hopyard-ovs",
-        &["ovsdb-server", "ovs-vswitchd"],
-    )
-};
-pub(in crate::lab) static TAP: Home = Home {
-    shown_by: Some(|name| format!("hopyard tapswitch show {name}")),
-    ..Home::new("tap switch", crate::tapswitch::HOME, &["hopyard"])
-};
-pub(in crate::lab) static VDE: Home = Home::new("vde_switch", "/run/hopyard-vde", &["vde_switch"]);
 
 impl Home {
     pub(in crate::lab) const fn new(

@@ -111,6 +111,7 @@ impl Part for Left {
         }
         undone
     }
+
     fn pids(&self) -> Vec<u32> {
         self.home.pids(&self.name)
     }

@@ -1,7 +1,7 @@
 //! Programs that forward for a lab: started so that they end when they should, and found when they do not.
 
 mod error;
-pub(in crate::lab) mod home;
+mod home;
 mod left;
 mod said;
 mod service;
@@ -21,7 +21,7 @@ use hopyard_net::{Cgroup, NetNs, end_with_starter};
 
 use crate::lab::Result;
 pub use error::Error;
-use home::Home;
+pub(in crate::lab) use home::Home;
 pub(in crate::lab) use said::shown;
 pub(in crate::lab) use service::Service;
 

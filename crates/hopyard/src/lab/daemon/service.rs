@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::{Daemon, Error, Home, Household, Program, Starter};
 use crate::lab::keep::Kept;
-use crate::lab::part::{Part, Undone};
+use crate::lab::part::{KINDS, Kind, Part, Undone};
 use crate::lab::topology::role;
 use crate::lab::{Builder, Lab, Result};
 use crate::model::Datapath;
@@ -31,6 +31,8 @@ impl Builder {
         home: &'static Home,
         datapath: Datapath,
     ) -> Result<&mut Service> {
+        let is_of_home = |kind: &&dyn Kind| std::ptr::addr_eq(*kind, home);
+        debug_assert!(KINDS.iter().any(is_of_home), "{home:?} is missing in KINDS");
         let keep = self.is_to_keep();
         let household = Household {
             hub: self.space(role::HUB)?.ns().try_clone()?,

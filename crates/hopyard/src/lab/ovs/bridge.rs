@@ -1,9 +1,8 @@
 //! The one bridge of a lab's Open vSwitch, and its ports.
 
 use super::programs::{self, Programs};
-use super::{command_switch, datapath, start};
-use crate::lab::builder::{Builder, Fixed};
-use crate::lab::daemon::home::OVS;
+use super::{HOME, command_switch, datapath, start};
+use crate::lab::builder::Builder;
 use crate::lab::topology::role;
 use crate::lab::wire::UPLINK;
 use crate::lab::{Error, Result};
@@ -53,7 +52,7 @@ impl Builder {
         self.check_mtu(path, kind, ports)?;
         let programs = Programs::find()?;
         let words = self.commands(kind, ports);
-        let service = self.service(&OVS, datapath(&programs, kind))?;
+        let service = self.service(&HOME, datapath(&programs, kind))?;
         start(service, &programs)?;
         let what = format!("make bridge `{BRIDGE}` of Open vSwitch");
         command_switch(service, &programs, &what, &words)?;
@@ -173,19 +172,5 @@ impl Builder {
     fn whole_frames(&mut self, port: &'static str, (role, device): (&'static str, &'static str)) {
         self.fix_off(role, device, &[OffloadFlag::TxChecksum, OffloadFlag::Tso]);
         self.fix_off(role::HUB, port, &[OffloadFlag::Gro]);
-    }
-
-    /// Takes note of offload flags that the path's switch does not bear.
-    pub(in crate::lab) fn fix_off(
-        &mut self,
-        role: &'static str,
-        device: &str,
-        flags: &[OffloadFlag],
-    ) {
-        self.fixed.extend(flags.iter().map(|flag| Fixed {
-            role,
-            device: device.to_owned(),
-            flag: *flag,
-        }));
     }
 }

@@ -15,8 +15,7 @@ pub use error::Error;
 use programs::Programs;
 
 use super::Result;
-use super::daemon::home::OVS;
-use super::daemon::{self, Program, Service};
+use super::daemon::{self, Home, Program, Service};
 use super::part::Part;
 use super::paths::{Carried, Need};
 use crate::model::{Datapath, DatapathKind, OPEN_VSWITCH};
@@ -49,6 +48,17 @@ const SWITCH: Program = Program {
     remedy: REMEDY,
 };
 const REMEDY: &str = "repair package `openvswitch-switch`";
+/// Where its directories are.
+pub(super) static HOME: Home = Home {
+    key: "ovs",
+    database: Some(database),
+    shown_by: Some(|name| format!("ovs-vsctl --db={} show", database(name))),
+    ..Home::new(
+        "Open vSwitch",
+        "/run/hopyard-ovs",
+        &[SERVER.name, SWITCH.name],
+    )
+};
 
 /// Does Open vSwitch forward in the kernel here? Not where nobody can tell.
 #[must_use]
@@ -104,9 +114,9 @@ fn command_switch(
     Ok(())
 }
 
-/// Where the database of a directory answers, for people.
-pub fn database(name: &str) -> String {
-    format!("unix:{}", OVS.directory(name).join("db.sock").display())
+/// Where the database of a directory answers.
+fn database(name: &str) -> String {
+    format!("unix:{}", HOME.directory(name).join("db.sock").display())
 }
 
 /// A program of Open vSwitch with directories of the lab's own.
