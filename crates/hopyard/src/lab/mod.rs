@@ -25,7 +25,6 @@ mod standing;
 mod switching;
 pub mod tap;
 mod topology;
-mod vde;
 mod wire;
 mod workers;
 

@@ -8,12 +8,14 @@ use serde_json::Value;
 
 use super::group::GROUPS;
 use super::keep::Kept;
+use super::paths::tap_vde;
 use super::switching::SWITCHES;
-use super::{LabId, Result, daemon, ovs, tap, vde};
+use super::{LabId, Result, daemon, ovs, tap};
 use crate::model::Datapath;
 
 /// Every kind of thing that can be left by a process that was killed, in the order in which `clean` removes them.
-pub(super) static KINDS: [&dyn Kind; 5] = [&GROUPS, &SWITCHES, &ovs::HOME, &tap::HOME, &vde::HOME];
+pub(super) static KINDS: [&dyn Kind; 5] =
+    [&GROUPS, &SWITCHES, &ovs::HOME, &tap::HOME, &tap_vde::HOME];
 
 /// Something that a lab has made. Whoever makes it pushes it ([`Builder::push`](super::Builder::push)) as soon as
 /// there is something to undo; parts are undone in the opposite order.

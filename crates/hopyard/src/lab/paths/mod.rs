@@ -11,7 +11,7 @@ mod need;
 mod netkit;
 mod open_vswitch;
 mod tap_mq;
-mod tap_vde;
+pub(super) mod tap_vde;
 mod veth;
 mod veth_route;
 mod vm;
