@@ -1,8 +1,8 @@
 //! Every path with every peer: built, pinged, loaded, proved, taken down, nothing left.
 
 use hopyard::lab::{Lab, Path, role};
-use hopyard::meter::path_proof::{self, Hop, Traffic};
-use hopyard::model::{Cell, Direction, LoadKind, Measurement, Peer};
+use hopyard::meter::path_proof::{self, Traffic};
+use hopyard::model::{Cell, Direction, Hop, LoadKind, Measurement, Peer};
 use hopyard_net::{Handle, LinkKind, NewLink};
 
 use crate::support::cli::PROGRAM;

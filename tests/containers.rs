@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use hopyard::lab::{Lab, Path};
 use hopyard::load::remote::Remote;
-use hopyard::meter::path_proof::Hop;
-use hopyard::model::{Cell, LoadKind, Peer};
+use hopyard::model::{Cell, Hop, LoadKind, Peer};
 use hopyard_net::{LinkKind, NewLink};
 
 use crate::support::cli::{PROGRAM, run};

@@ -4,8 +4,7 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use hopyard::model::{AXES, Axes, Base, LoadKind, Peer, SearchFor, Start};
-use hopyard::plan::Blocks;
+use hopyard::model::{AXES, Axes, Base, Blocks, LoadKind, Peer, SearchFor, Start};
 use hopyard::units;
 use hopyard_switch::Mac;
 use libfuzzer_sys::fuzz_target;

@@ -16,7 +16,7 @@ use crate::generation::lab_of;
 use crate::two_runs::header;
 
 /// Generations of a table of fixed size: as many as verdicts take.
-pub(crate) const GENERATIONS: u32 = hopyard::plan::FOR_A_VERDICT;
+pub(crate) const GENERATIONS: u32 = hopyard::model::FOR_A_VERDICT;
 /// The window of the default plan, which says how many rounds a generation begins with.
 pub(crate) const WINDOW_MS: u64 = 200;
 pub(crate) const WARM_UP_MS: u64 = 80;

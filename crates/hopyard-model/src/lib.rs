@@ -5,6 +5,7 @@
 mod arrivals;
 mod axes;
 mod base;
+mod blocks;
 mod cell;
 mod cell_name;
 mod claims;
@@ -15,6 +16,7 @@ mod datapath;
 mod diff;
 mod environment;
 mod guest;
+mod hop;
 mod latency;
 pub mod loads;
 mod names;
@@ -44,6 +46,7 @@ pub use axes::{
     MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Setting, Steering, Switch, axis,
 };
 pub use base::Base;
+pub use blocks::{Blocks, FOR_A_VERDICT, NotBlocks, WINDOW};
 pub use cell::Cell;
 pub use claims::{
     BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
@@ -59,6 +62,7 @@ pub use diff::{
 };
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
+pub use hop::Hop;
 pub use latency::LatencyReport;
 pub use loads::LoadKind;
 pub use names::{AxisError, Peer, UnknownName};

@@ -1,7 +1,6 @@
 //! What each cell of a run is compared with.
 
-use crate::model::{AXES, Axis, Base, Cell};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::{AXES, Axis, Base, Cell, FOR_A_VERDICT};
 use crate::store::Header;
 
 use super::NATIVE;

@@ -24,8 +24,9 @@ use std::collections::BTreeMap;
 
 use quantities::decides_width;
 
-use crate::model::{CellReport, Feature, Measurement, RunReport, RunSummary, Sample};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::{
+    CellReport, FOR_A_VERDICT, Feature, Measurement, RunReport, RunSummary, Sample,
+};
 use crate::stats::{self, Estimate};
 use crate::store::{End, Header, Run};
 

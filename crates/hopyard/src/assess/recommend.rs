@@ -12,10 +12,9 @@ use super::NATIVE;
 use super::quantities::{Quantity, cost, main_figure, quantity};
 use super::verdicts::{paired, verdict_of};
 use crate::model::{
-    AXES, Candidate, CellReport, CellStatus, Choice, Feature, NoCandidate, Recommendation,
-    RunSummary, Sample, VerdictReport, Warning,
+    AXES, Candidate, CellReport, CellStatus, Choice, FOR_A_VERDICT, Feature, NoCandidate,
+    Recommendation, RunSummary, Sample, VerdictReport, Warning,
 };
-use crate::plan::FOR_A_VERDICT;
 use crate::stats::{self, Comparison, Verdict};
 use crate::store::Header;
 

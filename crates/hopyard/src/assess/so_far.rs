@@ -1,8 +1,7 @@
 //! What the comparisons of a run under way say so far.
 
 use super::{base, cells, complete_blocks, cost, main_figure, offloads, verdicts};
-use crate::model::{Sample, VerdictReport};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::{FOR_A_VERDICT, Sample, VerdictReport};
 use crate::store::Header;
 
 /// A cell compared with its base: by its main figure, and by what a unit of it costs.

@@ -8,8 +8,7 @@ use super::gate::{Guarded, Ruling};
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
 use super::rounds;
-use crate::model::{CellReport, Gate, LoadKind, Sample, VerdictReport};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::{CellReport, FOR_A_VERDICT, Gate, LoadKind, Sample, VerdictReport};
 use crate::stats::{self, Comparison, Judged, Verdict};
 use crate::store::Header;
 

@@ -6,8 +6,9 @@ mod turns;
 
 use super::base;
 use super::quantities::decides_width;
-use crate::model::{CellReport, Measurement, Outcome, RunSummary, Sample, Warning, WarningCode};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::{
+    CellReport, FOR_A_VERDICT, Measurement, Outcome, RunSummary, Sample, Warning, WarningCode,
+};
 use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
 use crate::units::counted;

@@ -139,4 +139,4 @@ fn full(along: &Along<'_, Saturation>, confidence: f64) -> Option<Estimate> {
 }
 
 /// The interval is by resampling of at least so many blocks; how many more does not tell.
-const BLOCKS: usize = crate::plan::FOR_A_VERDICT as usize;
+const BLOCKS: usize = crate::model::FOR_A_VERDICT as usize;

@@ -10,8 +10,9 @@ use super::evidence::Evidence;
 use super::judge::{Figure, Gathered, Point, gather};
 use super::rule::{Check, Judge, Over};
 use super::sentence::sentence;
-use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::{
+    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, FOR_A_VERDICT, PointReport,
+};
 use crate::stats::{self, Estimate};
 
 /// Confidence of what is not measured in a run.

@@ -11,8 +11,7 @@ use clap_complete::Shell;
 
 use super::guest::{GuestArgs, KernelArgs};
 use crate::guest;
-use crate::model::{LoadKind, Peer, SearchFor};
-use crate::plan::Blocks;
+use crate::model::{Blocks, LoadKind, Peer, SearchFor};
 use crate::units;
 
 use super::offloads::SweepArgs;

@@ -8,8 +8,8 @@ use clap::Args;
 use super::args::DoctorArgs;
 use super::run::{carry_out, check_out, destination};
 use super::{Done, Failure};
-use crate::model::{LoadKind, OffloadSurvey, Peer};
-use crate::plan::{self, Blocks, Plan};
+use crate::model::{Blocks, LoadKind, OffloadSurvey, Peer};
+use crate::plan::{self, Plan};
 use crate::{lab, run, signals};
 
 /// What a sweep of offloads takes.

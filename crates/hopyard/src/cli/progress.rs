@@ -9,9 +9,8 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::assess::SoFar;
-use crate::model::Cell;
+use crate::model::{Blocks, Cell};
 use crate::plain;
-use crate::plan::Blocks;
 use crate::run::Observer;
 use crate::store::Header;
 use crate::units::{counted, show_duration};

@@ -9,8 +9,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Cell, ProfileWindow, Sample};
-use crate::plan::{Blocks, Plan};
+use crate::model::{Blocks, Cell, ProfileWindow, Sample};
+use crate::plan::Plan;
 use crate::store::{End, Header};
 
 /// What the host asks.

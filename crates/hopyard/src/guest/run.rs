@@ -10,8 +10,7 @@ use super::qemu::{self, Guest, MEMORY_MIB};
 use super::{Accelerator, Contents, Error, Initramfs, Kernel, Result};
 use crate::lab;
 use crate::load::lines;
-use crate::model::Cell;
-use crate::plan::Blocks;
+use crate::model::{Blocks, Cell};
 use crate::run::Observer;
 use crate::store::{End, Header, Known, Record, Run, Writer, check_header, check_id};
 

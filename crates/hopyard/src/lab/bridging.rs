@@ -6,8 +6,7 @@ use super::builder::ETH;
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
 use super::{Builder, Result};
-use crate::meter::path_proof::Hop;
-use crate::model::Peer;
+use crate::model::{Hop, Peer};
 
 /// The port of endpoint `b`.
 const PORT_B: &str = "veth-b";

@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use super::builder::ETH;
 use super::topology::{Addresses, Client, Endpoint, Subnet, host, role};
 use super::{Builder, Result};
-use crate::meter::path_proof::Hop;
-use crate::model::Family;
+use crate::model::{Family, Hop};
 
 /// What a client is connected to is named after it.
 const PORT: &str = "veth-";

@@ -13,8 +13,7 @@ use super::part::{Kind, Names, Part, Undone};
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
 use super::{Builder, Lab, LabId, Result};
-use crate::meter::path_proof::Hop;
-use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Peer};
+use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Hop, Peer};
 
 /// The port of endpoint `b`.
 const PORT_B: &str = "veth-b";

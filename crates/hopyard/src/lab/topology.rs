@@ -8,8 +8,7 @@ use hopyard_net::Handle;
 use super::Result;
 use super::keep::{Kept, KeptSpace};
 use super::part::{Part, Undone};
-use crate::meter::path_proof::Hop;
-use crate::model::Family;
+use crate::model::{Family, Hop};
 
 /// An IPv4 and an IPv6 address of one interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

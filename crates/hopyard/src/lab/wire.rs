@@ -2,8 +2,7 @@
 
 use super::topology::{Endpoint, Subnet, host, role};
 use super::{Builder, Result};
-use crate::meter::path_proof::Hop;
-use crate::model::Rate;
+use crate::model::{Hop, Rate};
 
 /// The hub's end of the wire.
 pub(super) const UPLINK: &str = "up0";

@@ -7,9 +7,9 @@ use super::proof_segments::{self, Parts};
 use super::{Error, QuietCores};
 use crate::lab::{Client, Lab, Topology};
 use crate::load::protocol::Tallied;
-use crate::meter::path_proof::{Bracket, Hop, Traffic};
+use crate::meter::path_proof::{Bracket, Traffic};
 use crate::model::{
-    Arrivals, Arrived, BusyCpus, Cell, Counted, CpuUse, DeviceCount, Direction, LoadKind,
+    Arrivals, Arrived, BusyCpus, Cell, Counted, CpuUse, DeviceCount, Direction, Hop, LoadKind,
     Measurement, OpenLoop, QueueChanges,
 };
 use crate::units::float;

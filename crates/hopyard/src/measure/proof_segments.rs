@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::lab::Topology;
 use crate::load::protocol::Tallied;
-use crate::meter::path_proof::{self, Bracket, Hop, ProofSegment, Traffic};
-use crate::model::{Axes, Counted, DeviceCount, PathProof, Scheduler};
+use crate::meter::path_proof::{self, Bracket, ProofSegment, Traffic};
+use crate::model::{Axes, Counted, DeviceCount, Hop, PathProof, Scheduler};
 
 /// The traffic as the ends of its flows counted it.
 pub(super) struct Parts<'a> {

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::published::{self, published};
 use super::{Part, Paths, Plan};
 use crate::lab;
-use crate::model::{Axes, AxisError, Base, LoadKind, Peer, axis};
+use crate::model::{Axes, AxisError, Base, LoadKind, Peer, WINDOW, axis};
 use crate::units;
 
 /// What can be wrong with a plan's text.
@@ -151,10 +151,6 @@ impl Source<'_> {
         self.text.lines().position(sets_it).map_or(1, |n| n + 1)
     }
 }
-
-/// Bounds of a window: shorter ones are all edges, longer ones belong into more blocks.
-pub const WINDOW: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(50)..=Duration::from_secs(600);
 
 /// A window's length within its bounds.
 ///

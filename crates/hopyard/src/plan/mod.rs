@@ -3,7 +3,6 @@
 //! A plan is checked whole before anything is built: its text with file, line and key ([`file`]), its cells
 //! against what this host can do ([`expand`]).
 
-mod blocks;
 mod expand;
 mod file;
 mod offloads;
@@ -13,13 +12,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use blocks::{Blocks, FOR_A_VERDICT};
 pub use expand::{Error as ExpandError, Expanded, expand};
 pub use file::{Error as FileError, parse};
-pub use file::{WINDOW, base, time_limit, warm_up, window};
+pub use file::{base, time_limit, warm_up, window};
 pub use offloads::{offload_changes, offloads};
 
-use crate::model::{Feature, LoadKind, Peer, Published, Setting, Settings};
+use crate::model::{Blocks, FOR_A_VERDICT, Feature, LoadKind, Peer, Published, Setting, Settings};
 
 /// What to measure and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

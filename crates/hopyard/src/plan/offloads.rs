@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Blocks, Part, Paths, Plan};
-use crate::model::{Base, LoadKind, OffloadChange, OffloadFlag, OffloadSurvey, Peer, Switch};
+use super::{Part, Paths, Plan};
+use crate::model::{
+    Base, Blocks, LoadKind, OffloadChange, OffloadFlag, OffloadSurvey, Peer, Switch,
+};
 
 /// Flags whose effect hangs on another's, and what both are set to with the rest the other way:
 /// segments that nobody makes any more are what GSO and GRO are about, so these two count where TSO is

@@ -6,10 +6,10 @@ mod versus;
 use super::document::Block;
 use super::group::{Layout, distinct};
 use crate::model::{
-    Base, Candidate, CellStatus, Choice, Feature, Recommendation, RunReport, VerdictReport,
+    Base, Candidate, CellStatus, Choice, FOR_A_VERDICT, Feature, Recommendation, RunReport,
+    VerdictReport,
 };
 use crate::plain;
-use crate::plan::FOR_A_VERDICT;
 use crate::stats::Verdict;
 use crate::units::counted;
 use time::unseen;

@@ -7,7 +7,7 @@ use super::{Observer, Prepared, groups, resume};
 use crate::lab::{self, LabKey};
 use crate::measure::turns::Participant;
 use crate::measure::{Sampler, turns};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::FOR_A_VERDICT;
 use crate::units::show_duration;
 
 impl Prepared {

@@ -17,7 +17,9 @@ use crate::assess::{self, SoFar};
 use crate::lab::{self, LabKey};
 use crate::measure::{self, Sampler, turns};
 use crate::meter;
-use crate::model::{Cell, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween};
+use crate::model::{
+    Blocks, Cell, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween,
+};
 use crate::plan::{self, Expanded, Plan};
 use crate::settings::Host;
 use crate::signals;
@@ -81,7 +83,7 @@ impl Error {
 /// Who wants to know how it goes.
 pub trait Observer {
     /// The plan is known: this many cells, and so long a block takes, roughly.
-    fn planned(&mut self, _cells: usize, _blocks: plan::Blocks, _block: Duration) {}
+    fn planned(&mut self, _cells: usize, _blocks: Blocks, _block: Duration) {}
     /// How long measuring may take, where that is limited.
     fn limited(&mut self, _limit: Duration) {}
     /// So many blocks are done, and nothing is measured at the moment. `so_far` works out what their comparisons say.
@@ -242,8 +244,8 @@ fn id(started: &jiff::Timestamp, plan: &str) -> String {
 
 impl Prepared {
     /// Fewest and most blocks.
-    fn blocks(&self) -> plan::Blocks {
-        plan::Blocks {
+    fn blocks(&self) -> Blocks {
+        Blocks {
             min: self.header.blocks_min,
             max: self.header.blocks_max,
         }

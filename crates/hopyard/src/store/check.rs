@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Header, PlannedCell};
-use crate::model::{AXES, Axes, Base, Outcome, ProfileWindow, Sample};
-use crate::plan::{Blocks, WINDOW};
+use crate::model::{AXES, Axes, Base, Blocks, Outcome, ProfileWindow, Sample, WINDOW};
 use crate::units::CONFIDENCE;
 
 /// Shares that a gate may let through.

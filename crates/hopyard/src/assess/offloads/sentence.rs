@@ -1,8 +1,7 @@
 //! The findings in words; nothing that a verdict does not carry.
 
 use super::{Shown, Single, Sweep, Verdicts, judged, shown};
-use crate::model::{OffloadChange, OffloadFlag, Switch, listed_offloads};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::{FOR_A_VERDICT, OffloadChange, OffloadFlag, Switch, listed_offloads};
 use crate::stats::{Estimate, Verdict};
 
 impl Sweep<'_> {

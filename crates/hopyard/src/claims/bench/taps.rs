@@ -9,7 +9,7 @@ use hopyard_tap::{Error as TapError, MAX_QUEUES, NewDevice, Queue, Queues};
 
 use super::site::space;
 use super::{FunctionalCheck, Result, Timed, socket};
-use crate::plan::FOR_A_VERDICT;
+use crate::model::FOR_A_VERDICT;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const STATION: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);

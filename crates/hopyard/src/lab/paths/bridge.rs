@@ -4,8 +4,7 @@ use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::role;
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Axes, Peer};
+use crate::model::{Axes, Hop, Peer};
 
 /// The bridge's device.
 const BRIDGE_DEVICE: &str = "br0";

@@ -4,8 +4,7 @@ use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::role;
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Axes, Hook, Peer};
+use crate::model::{Axes, Hook, Hop, Peer};
 
 pub(super) struct Direct;
 

@@ -7,8 +7,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Axes, Peer, Segments};
+use crate::model::{Axes, Hop, Peer, Segments};
 
 /// A forwarding container's device towards the server; that towards the client is [`ETH`].
 const ONWARD: &str = "eth1";

@@ -7,8 +7,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Endpoint, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Axes, Peer};
+use crate::model::{Axes, Hop, Peer};
 
 /// The hub's own macvlan: without one, a host cannot talk to the macvlans on its device.
 pub(super) const HUB_DEVICE: &str = "mac-hub";

@@ -4,8 +4,7 @@ use super::{Need, Path};
 use crate::lab::topology::{host, role};
 use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Axes, Peer};
+use crate::model::{Axes, Hop, Peer};
 
 pub(super) struct Native;
 

@@ -4,8 +4,7 @@ use super::{Need, Path};
 use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::Peer;
+use crate::model::{Hop, Peer};
 
 pub(super) struct Netkit;
 

@@ -8,8 +8,7 @@ use crate::lab::ovs::{self, BRIDGE, Port};
 use crate::lab::topology::{host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Axes, Peer};
+use crate::model::{Axes, Hop, Peer};
 
 pub(super) static OVS_VETH: Ovs = Ovs { internal: false };
 pub(super) static OVS_INTERNAL: Ovs = Ovs { internal: true };

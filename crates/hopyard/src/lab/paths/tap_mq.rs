@@ -5,8 +5,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::UPLINK;
 use crate::lab::{Builder, Result, Subnet, Topology, tap};
-use crate::meter::path_proof::Hop;
-use crate::model::Peer;
+use crate::model::{Hop, Peer};
 
 /// The hub's tap.
 const HUB_TAP: &str = "tap0";

@@ -15,8 +15,7 @@ use crate::lab::programs::in_path;
 use crate::lab::tap::probe_taps;
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Error, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Datapath, DatapathKind, OffloadFlag, Peer};
+use crate::model::{Datapath, DatapathKind, Hop, OffloadFlag, Peer};
 
 /// The endpoints' devices; both are made in one namespace, so their names differ.
 const TAP_A: &str = "vde-a";

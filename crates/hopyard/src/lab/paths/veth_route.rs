@@ -5,8 +5,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Client, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Axes, Peer};
+use crate::model::{Axes, Hop, Peer};
 
 pub(super) struct VethRoute;
 

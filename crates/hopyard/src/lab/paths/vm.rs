@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::{Need, Path, macvlan};
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Endpoint, HubEnd, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::{Attach, Axes, Peer};
+use crate::model::{Attach, Axes, Hop, Peer};
 
 const NAME: &str = "vm";
 /// The bridge's device.

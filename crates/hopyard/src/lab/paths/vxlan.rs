@@ -11,8 +11,7 @@ use crate::lab::builder::ETH;
 use crate::lab::topology::{Addresses, host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Error, Result, Subnet, Topology};
-use crate::meter::path_proof::Hop;
-use crate::model::Peer;
+use crate::model::{Hop, Peer};
 
 /// The tunnel's device at either end.
 const TUNNEL: &str = "vx0";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Blocks;
 use crate::assess::{self, last_attempts};
-use crate::plan::Blocks as PlannedBlocks;
+use crate::model::Blocks as PlannedBlocks;
 use crate::run::Observer;
 use crate::stats;
 use crate::units::show_duration;

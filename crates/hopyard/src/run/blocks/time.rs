@@ -8,7 +8,7 @@ use super::Blocks;
 use crate::assess::{self, last_attempts};
 use crate::measure::Sampler;
 use crate::measure::turns;
-use crate::plan::FOR_A_VERDICT;
+use crate::model::FOR_A_VERDICT;
 use crate::run::groups::Group;
 
 /// Of a time limit, what the last block may use: the rest is for taking its labs down.

@@ -1,7 +1,9 @@
-//! How many blocks a run may have.
+//! How many blocks a run may have, and how long a window may be.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,9 @@ pub struct Blocks {
 
 /// Blocks below which there are figures but no verdicts (docs/method.md, rule 10).
 pub const FOR_A_VERDICT: u32 = 8;
+
+/// Bounds of a window: shorter ones are all edges, longer ones belong into more blocks.
+pub const WINDOW: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(600);
 
 impl Blocks {
     /// No run has more.

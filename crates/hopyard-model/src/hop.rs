@@ -1,0 +1,64 @@
+//! The devices that traffic must pass.
+
+use super::Direction;
+
+/// A device that the traffic must pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// Namespace by its role in the lab.
+    pub namespace: &'static str,
+    /// Name of the device in its namespace.
+    pub device: String,
+    /// What it counts of packets from client to server.
+    pub forward: &'static [Direction],
+    /// What it counts of packets from server to client; loopback counts both ways as forward.
+    pub backward: &'static [Direction],
+}
+
+impl Hop {
+    fn new(
+        namespace: &'static str,
+        device: &str,
+        forward: &'static [Direction],
+        backward: &'static [Direction],
+    ) -> Self {
+        Self {
+            namespace,
+            device: device.to_owned(),
+            forward,
+            backward,
+        }
+    }
+
+    /// A device that sends what goes from client to server.
+    #[must_use]
+    pub fn tx(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Tx], &[Direction::Rx])
+    }
+
+    /// A device that receives what goes from client to server.
+    #[must_use]
+    pub fn rx(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Rx], &[Direction::Tx])
+    }
+
+    /// Loopback, which sends and receives every packet.
+    #[must_use]
+    pub fn loopback(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Tx, Direction::Rx], &[])
+    }
+
+    /// A device that receives from the client what goes to the server, while what comes back is
+    /// handed past it.
+    #[must_use]
+    pub fn rx_from_client(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Rx], &[])
+    }
+
+    /// A device that receives from the server what goes to the client, while what goes to the server
+    /// is handed past it.
+    #[must_use]
+    pub fn rx_from_server(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[], &[Direction::Rx])
+    }
+}
