@@ -6,14 +6,17 @@
 //! ```
 
 pub mod assess;
+mod bounded;
 pub mod claims;
 pub mod cli;
 pub mod guest;
 pub mod lab;
 pub mod measure;
 pub mod meter;
+mod owner;
 pub mod plan;
 pub mod profile;
+mod programs;
 pub mod report;
 pub mod run;
 pub mod settings;

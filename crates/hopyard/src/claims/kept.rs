@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::{self, Benched, Done};
 use super::{Demand, Evidence};
+use crate::bounded;
 use crate::run::{self, Observer};
 use crate::signals;
-use crate::store::{self, Run, bounded};
+use crate::store::{self, Run};
 
 /// Version of the file.
 const SCHEMA: &str = "hopyard/claims-store/1";

@@ -14,7 +14,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::{Error, Kernel, Result, modules, programs};
 use crate::lab::PATHS;
-use crate::lab::programs::in_path;
+use crate::programs::in_path;
 
 /// Where hopyard is in the guest.
 pub(super) const PROGRAM: &str = "/hopyard";

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::error::LastWords;
 use super::initramfs::{Initramfs, PROGRAM, open_name, scratch};
 use super::{Error, Kernel, PORT, Result};
-use crate::lab::programs::in_path;
 use crate::load::remote;
+use crate::programs::in_path;
 
 /// Memory of a guest that nobody asked otherwise for, MiB.
 pub(super) const MEMORY_MIB: u32 = 1024;

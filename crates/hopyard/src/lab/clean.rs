@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::id::Life;
 use super::keep::Survey;
 use super::part::{KINDS, Kind, Names};
 use super::{Result, keep};
+use crate::owner::Life;
 
 /// What was found, and what became of it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

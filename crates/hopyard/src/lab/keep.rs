@@ -20,11 +20,11 @@ use hopyard_net::{NetNs, enter_for_exec, owned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::id::{LabId, Owner};
 use super::part::{KINDS, Part};
 use super::{Error, Lab, Result};
+use crate::bounded;
 use crate::model::{Axes, Peer};
-use crate::store::bounded;
+use crate::owner::{LabId, Owner};
 
 pub use down::down;
 pub(super) use down::remove;

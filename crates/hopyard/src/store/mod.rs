@@ -9,7 +9,6 @@
 //!
 //! Every report is made from these alone, so a run that was cut short is still worth something.
 
-pub(crate) mod bounded;
 mod check;
 mod place;
 mod reader;

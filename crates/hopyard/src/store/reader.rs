@@ -5,9 +5,9 @@ use std::{fs, io};
 
 use serde::Deserialize;
 
-use super::bounded::{self, Lines};
 use super::check::{self, Known};
 use super::{END, Error, HEADER, Header, PROFILES, Run, SAMPLES, SCHEMA};
+use crate::bounded::{self, Lines};
 use crate::model::{ProfileWindow, Sample};
 
 /// Reads a run directory. A last line without its end (a kill in mid-write) is passed over.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::bounded::{self, MOST_OF_A_LINE, MOST_OF_LINES, check_size, open_to_write};
 use super::{END, End, Error, HEADER, Header, PROFILES, Record, SAMPLES, place};
+use crate::bounded::{self, MOST_OF_A_LINE, MOST_OF_LINES, check_size, open_to_write};
 use crate::model::{ProfileWindow, Sample};
 
 /// A run being written.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hopyard_net::owned;
 
 use super::Document;
-use crate::lab::LabId;
+use crate::owner::LabId;
 
 /// Directories of running switches, by their names.
 pub const HOME: &str = "/run/hopyard-tapswitch";

@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use serde::de::IgnoredAny;
 
 use super::{HOME, Kept, STATE, check_name, directory, file_error, state_in};
+use crate::bounded;
 use crate::lab::Result;
-use crate::lab::id::{LabId, Life, Owner};
-use crate::store::bounded;
+use crate::owner::{LabId, Life, Owner};
 
 /// What there is below [`HOME`].
 #[derive(Debug, Default, Clone, PartialEq)]

@@ -9,8 +9,8 @@ use hopyard_net::has_genl_family;
 
 use super::{Error, control};
 use crate::lab::daemon::shown;
-use crate::lab::programs::in_path;
 use crate::model::DatapathKind;
+use crate::programs::in_path;
 
 /// The oldest release that anybody still maintains (Ubuntu 20.04). Older ones are not tried.
 const LEAST: (u32, u32) = (2, 13);

@@ -11,11 +11,12 @@ use nix::unistd::mkfifo;
 
 use super::{Carried, Need, Path};
 use crate::lab::daemon::{Error as DaemonError, Home, PATIENCE, Program};
-use crate::lab::programs::in_path;
+
 use crate::lab::tap::probe_taps;
 use crate::lab::topology::{host, role};
 use crate::lab::{Builder, Error, Result, Subnet, Topology};
 use crate::model::{Datapath, DatapathKind, Hop, OffloadFlag, Peer};
+use crate::programs::in_path;
 
 /// The endpoints' devices; both are made in one namespace, so their names differ.
 const TAP_A: &str = "vde-a";

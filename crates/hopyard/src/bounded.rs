@@ -1,4 +1,4 @@
-//! Files of a run directory that somebody else may have made: a FIFO or a device in the place of a file, a line without
+//! Files of a run directory or of a kept lab that somebody else may have made: a FIFO or a device in the place of a file, a line without
 //! end, more than a run can be, a link to another place.
 
 use std::fs::File;
@@ -11,9 +11,9 @@ use nix::fcntl::OFlag;
 /// Most bytes of a document: thousands of cells take less than a tenth.
 pub(crate) const MOST_OF_A_DOCUMENT: u64 = 8 << 20;
 /// Most bytes of a file of lines: 1000 blocks of 100 cells take about so much.
-pub(super) const MOST_OF_LINES: u64 = 512 << 20;
+pub(crate) const MOST_OF_LINES: u64 = 512 << 20;
 /// Most bytes of a line: a sample takes some KiB, a profile some hundred.
-pub(super) const MOST_OF_A_LINE: u64 = 4 << 20;
+pub(crate) const MOST_OF_A_LINE: u64 = 4 << 20;
 
 /// Reads a document.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
@@ -25,15 +25,15 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The lines of a file, one after another.
-pub(super) struct Lines(BufReader<File>);
+pub(crate) struct Lines(BufReader<File>);
 
 impl Lines {
-    pub(super) fn open(file: &Path) -> io::Result<Self> {
+    pub(crate) fn open(file: &Path) -> io::Result<Self> {
         open(file, MOST_OF_LINES).map(|file| Self(BufReader::new(file)))
     }
 
     /// The next line without its end; `None` after the last, and of a line that lacks its end.
-    pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         let mut limited = self.0.by_ref().take(MOST_OF_A_LINE);
         let read = limited.read_until(b'\n', &mut line)?;
@@ -62,7 +62,7 @@ fn open(file: &Path, most: u64) -> io::Result<File> {
 }
 
 /// Opens a file of a run to write it: one of its directory, never what a link leads to.
-pub(super) fn open_to_write(file: &Path, options: &mut std::fs::OpenOptions) -> io::Result<File> {
+pub(crate) fn open_to_write(file: &Path, options: &mut std::fs::OpenOptions) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let opened = options.custom_flags(flags.bits()).open(file)?;
     check(&opened, MOST_OF_LINES)?;
@@ -89,7 +89,7 @@ fn check(file: &File, most: u64) -> io::Result<()> {
 }
 
 /// Is a file of this size as small as it can be read again?
-pub(super) fn check_size(bytes: u64, most: u64) -> io::Result<()> {
+pub(crate) fn check_size(bytes: u64, most: u64) -> io::Result<()> {
     if bytes <= most {
         return Ok(());
     }
