@@ -1,7 +1,7 @@
 //! What workers and guests say, and what is said to them: a line each, over a pipe or a serial port.
 #![no_main]
 
-use hopyard::guest::protocol::{Order, Said};
+use hopyard::run::guest::protocol::{Order, Said};
 use hopyard::load::heard;
 use hopyard::load::protocol::{Reply, Request};
 use hopyard_fuzz::same_again;

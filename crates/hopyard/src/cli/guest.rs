@@ -6,7 +6,8 @@ use clap::{Args as ClapArgs, Subcommand};
 use hopyard_net::cpu;
 
 use super::{Done, Failure, print};
-use crate::guest::{self, Accelerator, Host, Kernel, fetch};
+use crate::guest::{self, Accelerator, Kernel, fetch};
+use crate::run::guest::Host;
 
 /// A guest to run in.
 #[derive(Debug, ClapArgs)]

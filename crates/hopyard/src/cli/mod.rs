@@ -180,7 +180,7 @@ fn dispatch(command: Command) -> Done {
         Command::Worker => load::worker::main()
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::internal(&e)),
-        Command::Runner => crate::guest::runner::main()
+        Command::Runner => crate::run::guest::runner::main()
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::internal(&e)),
         Command::Init { job, interface } => crate::guest::init(job, &interface)

@@ -11,11 +11,12 @@ use super::progress::Progress;
 use super::report::for_stdout;
 use super::{Done, Failure, by_gate, deliver};
 use crate::assess::assess;
-use crate::guest::{self, protocol::Order};
+use crate::guest;
 use crate::model::{Blocks, CellStatus, Settings};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{JSON, TEXT};
 use crate::run::Prepared;
+use crate::run::guest::protocol::Order;
 use crate::store::{self, End, Header, Run};
 use crate::{profile, run, signals};
 
@@ -36,7 +37,7 @@ pub(super) fn run(args: &RunArgs) -> Done {
             left_out: None,
         };
         let place = |header: &Header| destination(args.out.as_deref(), &header.id);
-        let carried = guest::carry_out(&order, &host, place, &mut Progress::new())?;
+        let carried = run::guest::carry_out(&order, &host, place, &mut Progress::new())?;
         let failure = carried.failure.as_ref().map(cut_short);
         // Its machine is gone: nothing can go on with it.
         return told(&carried.run, failure, &carried.directory, args.json, false);

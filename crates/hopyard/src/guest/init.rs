@@ -26,7 +26,7 @@ use super::initramfs::{MODULES, PROGRAM};
 /// What the host wants done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Job {
-    /// Carry out a plan: [`runner`](super::runner).
+    /// Carry out a plan: `hopyard runner`.
     Runner,
     /// Be an endpoint: [`worker`](crate::load::worker).
     Worker,
@@ -78,7 +78,7 @@ fn address(text: &str) -> Result<(IpAddr, u8), String> {
 }
 
 impl Job {
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Runner => "runner",
             Self::Worker => "worker",

@@ -13,7 +13,6 @@ use cpio::newc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::{Error, Kernel, Result, modules, programs};
-use crate::lab::PATHS;
 use crate::programs::in_path;
 
 /// Where hopyard is in the guest.
@@ -34,12 +33,34 @@ const BESIDE: &[&str] = &[
 const LOADER_CACHE: &str = "/etc/ld.so.cache";
 
 /// What a guest is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     /// An endpoint of a path.
     Worker,
-    /// Any path that this host and the kernel can build.
-    Paths,
+    /// Any path that this host and the kernel can build: what paths need.
+    Paths(Vec<Carried>),
+}
+
+/// What a machine must carry to meet a need of a path, where its kernel does not have it built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carried {
+    /// Modules of the kernel; those they depend on come along.
+    pub modules: &'static [&'static str],
+    /// Programs, as found in PATH.
+    pub programs: &'static [&'static str],
+    /// Files that the programs read.
+    pub files: &'static [&'static str],
+}
+
+impl Carried {
+    /// Modules alone.
+    pub(crate) const fn modules(modules: &'static [&'static str]) -> Self {
+        Self {
+            modules,
+            programs: &[],
+            files: &[],
+        }
+    }
 }
 
 /// A finished initramfs in a memfd.
@@ -62,13 +83,12 @@ impl Initramfs {
         }
         archive.console()?;
         archive.program(program, Path::new(PROGRAM))?;
-        let modules = match contents {
-            Contents::Worker => BESIDE.iter().copied().collect(),
-            Contents::Paths => {
-                archive.what_paths_need()?;
-                wanted()
-            }
+        let carried = match contents {
+            Contents::Worker => Vec::new(),
+            Contents::Paths(carried) => carried,
         };
+        archive.what_paths_need(&carried)?;
+        let modules = wanted(&carried);
         archive.copy(Path::new(LOADER_CACHE))?;
         for (number, module) in modules::gather(kernel, &modules)?.iter().enumerate() {
             let name = format!("{MODULES}/{number:03}-{}.ko", module.name);
@@ -98,10 +118,9 @@ pub(super) fn scratch(name: &str) -> io::Result<File> {
     Ok(memfd_create(name, MFdFlags::MFD_CLOEXEC)?.into())
 }
 
-/// The modules of every path, and those beside.
-fn wanted() -> BTreeSet<&'static str> {
-    let needs = PATHS.iter().flat_map(|path| path.needs());
-    let of_paths = needs.flat_map(|need| need.carried.modules);
+/// The modules that these ask for, and those beside.
+fn wanted(carried: &[Carried]) -> BTreeSet<&'static str> {
+    let of_paths = carried.iter().flat_map(|carried| carried.modules);
     of_paths.chain(BESIDE).copied().collect()
 }
 
@@ -134,9 +153,8 @@ impl Archive {
     }
 
     /// Programs of paths that this host has; for others the guest says what it lacks.
-    fn what_paths_need(&mut self) -> Result<()> {
-        for need in PATHS.iter().flat_map(|path| path.needs()) {
-            let carried = need.carried;
+    fn what_paths_need(&mut self, carried: &[Carried]) -> Result<()> {
+        for carried in carried {
             let found = carried.programs.iter().map(|name| in_path(name));
             for file in found.flatten() {
                 self.program(&file, &file)?;
@@ -261,16 +279,9 @@ mod tests {
     }
 
     #[test]
-    fn every_path_says_what_it_needs() {
-        let wanted = wanted();
-        for module in [
-            "veth",
-            "bridge",
-            "br_netfilter",
-            "openvswitch",
-            "ipvlan",
-            "virtio_net",
-        ] {
+    fn modules_of_axes_come_along_with_those_of_paths() {
+        let wanted = wanted(&[Carried::modules(&["bridge", "veth"])]);
+        for module in ["veth", "bridge", "virtio_net"] {
             assert!(wanted.contains(module), "{module}");
         }
     }

@@ -27,12 +27,12 @@ const BOOT: &str = "boot and greet";
 
 /// A guest that runs and has greeted. Dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Machine<Reply> {
+pub(crate) struct Machine<Reply> {
     child: Child,
     stdin: Option<ChildStdin>,
     replies: Receiver<io::Result<Reply>>,
     console: Console,
-    pub(super) accelerator: Accelerator,
+    pub(crate) accelerator: Accelerator,
 }
 
 /// How long a guest may take to boot.
@@ -73,7 +73,7 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
     ///
     /// # Errors
     /// QEMU cannot be started; the guest dies or stays silent; the user wants to stop.
-    pub(super) fn boot(guest: &Guest<'_>, ordered: Option<Accelerator>) -> Result<(Self, Reply)> {
+    pub(crate) fn boot(guest: &Guest<'_>, ordered: Option<Accelerator>) -> Result<(Self, Reply)> {
         let accelerator = match ordered {
             Some(ordered) => ordered,
             None => accelerator(guest)?,
@@ -129,7 +129,7 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
     }
 
     /// Says something.
-    pub(super) fn tell(&mut self, message: &impl Serialize, doing: &'static str) -> Result<()> {
+    pub(crate) fn tell(&mut self, message: &impl Serialize, doing: &'static str) -> Result<()> {
         let sent = match &mut self.stdin {
             Some(stdin) => lines::say(stdin, message),
             None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -143,7 +143,7 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
     }
 
     /// Hears what comes next of something that began at an instant and may take so long.
-    pub(super) fn hear_until(
+    pub(crate) fn hear_until(
         &mut self,
         doing: &'static str,
         began: Instant,

@@ -1,9 +1,8 @@
 //! Guests: a kernel of one's own, booted by QEMU with hopyard as its only program.
 //!
 //! The guest's file system is made here, in memory ([`Initramfs`]); its first process is `hopyard init`
-//! ([`init`]), which starts what speaks to the host over a virtio-serial port: [`runner`], which carries a
-//! whole plan out inside ([`carry_out`] is the host's side of it), or a worker, for a guest that is an endpoint of
-//! a path.
+//! ([`init`]), which starts what speaks to the host over a virtio-serial port: a runner, which carries a
+//! whole plan out inside (module `run::guest`), or a worker, for a guest that is an endpoint of a path.
 
 mod error;
 pub mod fetch;
@@ -14,21 +13,19 @@ mod kit;
 mod machine;
 mod modules;
 mod programs;
-pub mod protocol;
 mod qemu;
-mod run;
-pub mod runner;
 mod scratch;
 mod worker;
 
 pub use error::{Error, LastWords, Result};
 pub use init::{Interface, Job, main as init};
-pub use initramfs::{Contents, Initramfs};
+pub use initramfs::{Carried, Contents, Initramfs};
 pub use kernel::Kernel;
 pub use kit::choose_kernel;
 pub(crate) use kit::{Kit, probe};
+pub(crate) use machine::Machine;
 pub use qemu::Accelerator;
-pub use run::{Carried, Host, carry_out};
+pub(crate) use qemu::{Guest, MEMORY_MIB, program as qemu_program};
 pub(crate) use worker::{Backend, Bootable, WorkerGuest};
 
 /// What `fuzz/` has of a kernel's modules: what one depends on, from the bytes of its file, which is compressed as its ending says.

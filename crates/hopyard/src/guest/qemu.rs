@@ -16,7 +16,7 @@ use crate::load::remote;
 use crate::programs::in_path;
 
 /// Memory of a guest that nobody asked otherwise for, MiB.
-pub(super) const MEMORY_MIB: u32 = 1024;
+pub(crate) const MEMORY_MIB: u32 = 1024;
 
 /// System calls that QEMU has no use for here, for whoever breaks out of a guest.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
@@ -35,7 +35,7 @@ pub enum Accelerator {
 
 impl Accelerator {
     /// For people.
-    pub(super) fn described(self) -> &'static str {
+    pub(crate) fn described(self) -> &'static str {
         match self {
             Self::Kvm => "under KVM",
             Self::Tcg => "emulated",
@@ -53,17 +53,17 @@ impl Accelerator {
 
 /// A guest to boot.
 #[derive(Debug)]
-pub(super) struct Guest<'a> {
-    pub(super) kernel: &'a Kernel,
-    pub(super) initramfs: &'a Initramfs,
-    pub(super) cpus: usize,
-    pub(super) memory_mib: u32,
+pub(crate) struct Guest<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) initramfs: &'a Initramfs,
+    pub(crate) cpus: usize,
+    pub(crate) memory_mib: u32,
     /// Words for its kernel.
-    pub(super) append: &'a str,
+    pub(crate) append: &'a str,
     /// Words for `hopyard init`.
-    pub(super) job: Vec<String>,
+    pub(crate) job: Vec<String>,
     /// Words for QEMU: devices beside the port.
-    pub(super) devices: Vec<String>,
+    pub(crate) devices: Vec<String>,
 }
 
 impl Guest<'_> {
@@ -129,7 +129,7 @@ impl Guest<'_> {
 }
 
 /// QEMU for machines like this one.
-pub(super) fn program() -> Result<PathBuf> {
+pub(crate) fn program() -> Result<PathBuf> {
     let name = format!("qemu-system-{}", std::env::consts::ARCH);
     in_path(&name).ok_or(Error::NoQemu { program: name })
 }

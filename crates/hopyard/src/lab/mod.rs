@@ -32,6 +32,6 @@ pub use clients::ClientSlot;
 pub use error::{Error, Result};
 pub use guests::HubEnd;
 pub use key::LabKey;
-pub use paths::{PATHS, Path, lacking, path};
+pub use paths::{PATHS, Path, carried, lacking, path};
 pub use standing::Lab;
 pub use topology::{Addresses, Client, Endpoint, Space, Subnet, Topology, host, role};

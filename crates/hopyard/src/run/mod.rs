@@ -3,6 +3,7 @@
 mod blocks;
 mod estimate;
 mod groups;
+pub mod guest;
 mod resume;
 mod survey;
 mod tried;

@@ -14,10 +14,10 @@ use crate::cli::guest::{GuestArgs, cut_short};
 use crate::cli::progress::Progress;
 use crate::cli::run::{check_out, destination};
 use crate::cli::{Done, Failure, args, deliver};
-use crate::guest::protocol::Order;
-use crate::guest::{self, Host};
+use crate::guest;
 use crate::model::ClaimsReport;
 use crate::report::claims::Detail;
+use crate::run::guest::{Host, protocol::Order};
 use crate::run::{self, Observer};
 use crate::units::show_duration;
 use crate::{profile, signals};
@@ -324,7 +324,7 @@ fn measure_in_guests(
         };
         let name = plan.plan.name.clone();
         let directory = place.of_plan(&name);
-        match guest::carry_out(&order, host, |_| directory, &mut Progress::new()) {
+        match run::guest::carry_out(&order, host, |_| directory, &mut Progress::new()) {
             Ok(carried) => {
                 if let Some(error) = &carried.failure {
                     return Err(cut_short(error));

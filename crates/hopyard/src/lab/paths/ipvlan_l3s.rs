@@ -8,7 +8,7 @@ use hopyard_net::{IpvlanMode, LinkKind, probe_link};
 
 use super::Path;
 use super::macvlan::on_uplink;
-use super::need::{Carried, Need};
+use super::{Carried, Need};
 use crate::lab::topology::{host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Error, Result, Subnet, Topology};

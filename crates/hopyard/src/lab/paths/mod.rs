@@ -20,10 +20,11 @@ mod vxlan;
 use std::fmt;
 use std::time::Duration;
 
-pub use need::{Carried, Need};
+pub use need::Need;
 
 use super::axes::ON_LAB;
 use super::{Builder, Error, Result, Topology};
+pub use crate::guest::Carried;
 use crate::model::{Attach, Axes, Feature, Peer, UnknownName};
 
 /// One way to connect an endpoint.
@@ -204,6 +205,13 @@ pub fn lacking(name: &str) -> Option<String> {
     available.err().map(|error| crate::chain(&error))
 }
 
+/// What a machine must carry to build every path.
+#[must_use]
+pub fn carried() -> Vec<Carried> {
+    let needs = PATHS.iter().flat_map(|path| path.needs());
+    needs.map(|need| need.carried).collect()
+}
+
 /// The path of that name.
 ///
 /// # Errors
@@ -237,6 +245,15 @@ mod tests {
         for path in PATHS {
             assert!(!path.peers().is_empty(), "{}", path.name());
             assert!(!path.summary().is_empty(), "{}", path.name());
+        }
+    }
+
+    #[test]
+    fn every_path_says_what_it_needs() {
+        let carried = carried();
+        let wanted: Vec<_> = carried.iter().flat_map(|c| c.modules).collect();
+        for module in ["veth", "bridge", "br_netfilter", "openvswitch", "ipvlan"] {
+            assert!(wanted.contains(&&module), "{module}");
         }
     }
 

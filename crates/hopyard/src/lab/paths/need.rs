@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{Hooks, NewSwitch, Switch};
 
-use crate::guest;
+use crate::guest::{self, Carried};
 use crate::lab::LabId;
 use crate::lab::switching;
 
@@ -23,28 +23,6 @@ pub struct Need {
     pub is_device: bool,
     /// Tries it in a throw-away namespace; gets the name.
     pub(in crate::lab) try_out: fn(&'static str) -> hopyard_net::Result<()>,
-}
-
-/// What a machine must carry for a [`Need`] to be met, where its kernel does not have it built in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carried {
-    /// Modules of the kernel; those they depend on come along.
-    pub modules: &'static [&'static str],
-    /// Programs, as found in PATH.
-    pub programs: &'static [&'static str],
-    /// Files that the programs read.
-    pub files: &'static [&'static str],
-}
-
-impl Carried {
-    /// Modules alone.
-    pub(in crate::lab) const fn modules(modules: &'static [&'static str]) -> Self {
-        Self {
-            modules,
-            programs: &[],
-            files: &[],
-        }
-    }
 }
 
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).

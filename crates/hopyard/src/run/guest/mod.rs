@@ -1,17 +1,22 @@
-//! The host's side of a run inside a guest: boots it, gives it the plan, keeps what it measures.
+//! A run inside a guest. This is the host's side: boots the guest, gives it the plan, keeps what it measures.
+//! [`runner`] is the side of the guest, and [`protocol`] what the two say to each other.
+
+pub mod protocol;
+pub mod runner;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::init::Job;
-use super::machine::Machine;
-use super::protocol::{Order, Said};
-use super::qemu::{self, Guest, MEMORY_MIB};
-use super::{Accelerator, Contents, Error, Initramfs, Kernel, Result};
+use protocol::{Order, Said};
+
+use super::Observer;
+use crate::guest::{
+    Accelerator, Contents, Error, Guest, Initramfs, Job, Kernel, MEMORY_MIB, Machine, Result,
+    qemu_program,
+};
 use crate::lab;
 use crate::load::lines;
 use crate::model::{Blocks, Cell};
-use crate::run::Observer;
 use crate::store::{End, Header, Known, Record, Run, Writer, check_header, check_id};
 
 /// Building every lab once takes seconds; emulated, with Open vSwitch, some more.
@@ -47,7 +52,7 @@ impl Host {
         accelerator: Option<Accelerator>,
         cpus: usize,
     ) -> Result<Self> {
-        qemu::program()?;
+        qemu_program()?;
         Ok(Self {
             kernel,
             append: append.to_owned(),
@@ -82,7 +87,7 @@ pub fn carry_out(
         file: "/proc/self/exe".into(),
         source,
     })?;
-    let initramfs = Initramfs::build(&host.kernel, &own, Contents::Paths)?;
+    let initramfs = Initramfs::build(&host.kernel, &own, Contents::Paths(lab::carried()))?;
     let guest = Guest {
         kernel: &host.kernel,
         initramfs: &initramfs,

@@ -8,7 +8,7 @@ use crate::lab;
 use crate::load::lines;
 use crate::measure::Error as MeasureError;
 use crate::model::{Blocks, Cell, ProfileWindow, Sample};
-use crate::run::{self, Error, Observer};
+use crate::run::{Error, Observer, prepare};
 use crate::store::{self, End, Record};
 use crate::{profile, store::Error as StoreError};
 
@@ -48,7 +48,7 @@ fn carry_out(order: &Order) -> Result<End, Error> {
             return Err(Error::Nothing(why.collect::<Vec<_>>().join("; ")));
         }
     }
-    let mut prepared = run::prepare(&plan, order.seed)?;
+    let mut prepared = prepare(&plan, order.seed)?;
     prepared.header.profile = order.profile;
     prepared.header.left_out.extend(left_out);
     tell(&Said::Prepared(Box::new(prepared.header.clone())))?;
