@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! plan ──> lab ──> load ┐
-//!                 meter ┴──> store ──> stats ──> report
+//!                 meter ┴──> store ──> assess (stats) ──> report
 //! ```
+//!
+//! Which module may use which is in `direction`, and held by its tests; `docs/architecture.md` shows it.
 
 pub mod assess;
 mod bounded;
 pub mod claims;
 pub mod cli;
+#[cfg(test)]
+mod direction;
 pub mod guest;
 pub mod lab;
 pub mod measure;
