@@ -107,7 +107,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "result",
         ],
     ),
-    ("plan", &["file", "published"]),
     (
         "report",
         &[

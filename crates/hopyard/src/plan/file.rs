@@ -1,58 +1,16 @@
 //! A plan as a TOML file: every error names file, line and key.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::published::{self, published};
+use super::source::{Error, Source, path_name, plain};
 use super::{Part, Paths, Plan};
 use crate::lab;
 use crate::model::{Axes, AxisError, Base, LoadKind, Peer, WINDOW, axis};
 use crate::units;
-
-/// What can be wrong with a plan's text.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// There is neither a plan nor a file of such a name.
-    #[error("there is no plan `{name}`: choose {choices}, or name a .toml file")]
-    Unknown {
-        /// The name that was asked for.
-        name: String,
-        /// Names of all plans, for people.
-        choices: String,
-    },
-    /// The file cannot be read.
-    #[error("cannot read the plan {file}")]
-    Read {
-        /// Path of the file.
-        file: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// It is not TOML, or has a key that plans do not have.
-    #[error("{file}: {message}")]
-    Toml {
-        /// Name of the file or plan.
-        file: String,
-        /// The parser's words, with line, column and key.
-        message: String,
-    },
-    /// A value is not one.
-    #[error("{file}:{line}: {key}: {why}")]
-    Value {
-        /// Name of the file or plan.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// Key whose value is wrong.
-        key: String,
-        /// What is wrong with it, and what would be right.
-        why: String,
-    },
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,67 +47,6 @@ struct RawPart {
     loads: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     set: toml::map::Map<String, toml::Value>,
-}
-
-pub(super) struct Source<'a> {
-    file: &'a str,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    pub(super) fn line(&self, span: &Range<usize>) -> usize {
-        self.text
-            .as_bytes()
-            .iter()
-            .take(span.start)
-            .filter(|b| **b == b'\n')
-            .count()
-            + 1
-    }
-
-    pub(super) fn read<T, E: std::fmt::Display>(
-        &self,
-        key: &str,
-        value: &Spanned<String>,
-        reader: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Result<T, Error> {
-        reader(value.get_ref())
-            .map_err(|e| self.wrong(key, self.line(&value.span()), e.to_string()))
-    }
-
-    fn read_all<T, E: std::fmt::Display>(
-        &self,
-        key: &str,
-        values: &[Spanned<String>],
-        reader: impl Fn(&str) -> Result<T, E>,
-    ) -> Result<Vec<T>, Error> {
-        if values.is_empty() {
-            return Err(self.wrong(key, self.line_of_key(key), "an empty list".to_owned()));
-        }
-        values
-            .iter()
-            .map(|value| self.read(key, value, &reader))
-            .collect()
-    }
-
-    pub(super) fn wrong(&self, key: &str, line: usize, why: String) -> Error {
-        Error::Value {
-            file: self.file.to_owned(),
-            line,
-            key: key.to_owned(),
-            why,
-        }
-    }
-
-    /// The line on which a key is set; 1 where it cannot be found.
-    fn line_of_key(&self, key: &str) -> usize {
-        let sets_it = |line: &str| {
-            line.trim_start()
-                .strip_prefix(key)
-                .is_some_and(|rest| rest.trim_start().starts_with('='))
-        };
-        self.text.lines().position(sets_it).map_or(1, |n| n + 1)
-    }
 }
 
 /// A window's length within its bounds.
@@ -197,15 +94,6 @@ pub fn time_limit(text: &str) -> Result<Duration, String> {
         Err(format!(
             "a time limit of {text} is out of bounds: from 500ms, since less measures nothing"
         ))
-    }
-}
-
-/// A path's name, or `all`.
-pub(super) fn path_name(text: &str) -> Result<String, crate::model::UnknownName> {
-    if text == "all" {
-        Ok(text.to_owned())
-    } else {
-        lab::path(text).map(|p| p.name().to_owned())
     }
 }
 
@@ -329,15 +217,6 @@ fn sets(
         sets.push((key.clone(), values));
     }
     Ok(sets)
-}
-
-/// A number or text of TOML, as axes read it.
-pub(super) fn plain(value: &toml::Value) -> Option<String> {
-    match value {
-        toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Integer(number) => Some(number.to_string()),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

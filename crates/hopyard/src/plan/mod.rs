@@ -7,15 +7,16 @@ mod expand;
 mod file;
 mod offloads;
 mod published;
+mod source;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 pub use expand::{Error as ExpandError, Expanded, expand};
-pub use file::{Error as FileError, parse};
-pub use file::{base, time_limit, warm_up, window};
+pub use file::{base, parse, time_limit, warm_up, window};
 pub use offloads::{offload_changes, offloads};
+pub use source::Error as FileError;
 
 use crate::model::{Blocks, FOR_A_VERDICT, Feature, LoadKind, Peer, Published, Setting, Settings};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::file::{Error, Source, path_name, plain};
+use super::source::{Error, Source, path_name, plain};
 use crate::assess;
 use crate::model::{Axes, LoadKind, Peer, Published, PublishedFigure, axis};
 
