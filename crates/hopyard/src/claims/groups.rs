@@ -1,7 +1,7 @@
 //! What makes one figure: a cell beside what it is compared with, or several of them that a geometric mean is taken of.
 
 use super::evidence::{self, Series, What};
-use super::judge::Figure;
+use super::figure::Figure;
 use super::label::{apart, versus};
 use super::rule::{Check, Judge};
 use crate::model::{Axis, Cell, axis};

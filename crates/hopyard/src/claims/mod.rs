@@ -9,11 +9,13 @@
 //! A claim is data. Judges ([`rule::Judge`]) are few, and cells are those of the ordinary plans.
 
 pub mod bench;
+mod bounds;
 pub mod campaign;
 mod code;
 mod demand;
 mod document;
 mod evidence;
+mod figure;
 mod file;
 mod groups;
 mod judge;

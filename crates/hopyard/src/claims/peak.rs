@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use super::evidence::{self, Series, What};
+use super::figure::{Figure, Gathered, Point};
 use super::groups::paired;
-use super::judge::{Figure, Gathered, Point};
 use super::published::Published;
 use crate::model::{Cell, axis};
 use crate::stats;

@@ -1,6 +1,6 @@
 //! A claim in a sentence that can be quoted.
 
-use super::verdict::Bounds;
+use super::bounds::Bounds;
 use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport};
 use crate::report::claims::{bounds, figure, interval, percent};
 

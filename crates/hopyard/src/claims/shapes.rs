@@ -1,7 +1,7 @@
 //! Shapes of curves against the number of senders, as figures with intervals.
 
 use super::evidence::What;
-use super::judge::{Figure, Gathered, Point};
+use super::figure::{Figure, Gathered, Point};
 use super::label::apart;
 use super::published::Published;
 use super::rule::Shape;

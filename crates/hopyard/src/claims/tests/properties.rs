@@ -1,8 +1,9 @@
 //! Verdicts of generated intervals and blocks.
 
 use super::*;
+use crate::claims::bounds::Bounds;
 use crate::claims::rule::Over;
-use crate::claims::verdict::{Bounds, combine, place};
+use crate::claims::verdict::{combine, place};
 use crate::stats::Estimate;
 use proptest::prelude::*;
 
