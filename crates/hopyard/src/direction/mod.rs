@@ -111,7 +111,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "curves", "document", "figures", "header", "notes", "plot", "sweep",
         ],
     ),
-    ("report", &["exports", "tidy"]),
 ];
 
 type Uses<'a> = BTreeMap<(&'a str, &'a str), BTreeSet<&'a str>>;

@@ -10,6 +10,7 @@ mod curves;
 pub mod diff;
 mod document;
 mod exports;
+mod fields;
 mod figures;
 pub mod flame;
 mod gate;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::exports::csv::{axis_columns, line, number};
+use super::fields::{axis_columns, line, number};
 use crate::assess::QUANTITIES;
 use crate::model::Observation;
 

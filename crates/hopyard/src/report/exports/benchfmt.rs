@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use super::csv::number;
 use super::{Export, Writer};
 use crate::assess::quantity;
 use crate::model::{CellReport, CellStatus, Observation, RunReport};
 use crate::plain;
+use crate::report::fields::number;
 
 pub(super) static EXPORT: Export = Export {
     name: "benchfmt",

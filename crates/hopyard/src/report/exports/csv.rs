@@ -1,11 +1,9 @@
 //! CSV for spreadsheets and data frames: a row per cell and quantity, quoted as in RFC 4180, lines
 //! ending in LF. A cell without figures has one row, so that it is not lost.
 
-use serde_json::Value;
-
 use super::{Export, Writer};
-use crate::model::{AXES, CellReport, CellStatus, RunReport};
-use crate::plain;
+use crate::model::{CellReport, CellStatus, RunReport};
+use crate::report::fields::{axes, axis_columns, line, number};
 use crate::stats::{Estimate, Verdict};
 
 pub(super) static EXPORT: Export = Export {
@@ -18,11 +16,6 @@ pub(super) static EXPORT: Export = Export {
     diff: None,
     claims: None,
 };
-
-/// The axes by their names in the JSON document.
-pub(in crate::report) fn axis_columns() -> impl Iterator<Item = &'static str> {
-    AXES.iter().map(|axis| axis.key)
-}
 
 const BEFORE: [&str; 4] = ["run", "path", "peer", "load"];
 const AFTER: [&str; 14] = [
@@ -72,19 +65,6 @@ fn render(report: &RunReport) -> String {
     text
 }
 
-/// Axis values in base units; blank where one does not apply, `none` for an unshaped wire.
-pub(super) fn axes(cell: &CellReport) -> Vec<String> {
-    let values = serde_json::to_value(&cell.axes).unwrap_or_default();
-    axis_columns()
-        .map(|name| match values.get(name) {
-            None => String::new(),
-            Some(Value::Null) => "none".to_owned(),
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-        })
-        .collect()
-}
-
 fn quantity(cell: &CellReport, name: &str) -> Vec<String> {
     let mut fields = vec![name.to_owned()];
     let estimate = cell.estimates.get(name);
@@ -104,15 +84,6 @@ fn interval(estimate: Option<&Estimate>) -> [String; 3] {
     estimate.map_or_else(Default::default, |e| [e.value, e.low, e.high].map(number))
 }
 
-/// All digits, no exponent.
-pub(in crate::report) fn number(value: f64) -> String {
-    if value.is_finite() {
-        value.to_string()
-    } else {
-        String::new()
-    }
-}
-
 fn status(status: CellStatus) -> &'static str {
     match status {
         CellStatus::Ok => "ok",
@@ -129,67 +100,11 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-pub(in crate::report) fn line(fields: impl Iterator<Item = String>) -> String {
-    let quoted: Vec<String> = fields.map(|field| quote(&cell(&field))).collect();
-    format!("{}\n", quoted.join(","))
-}
-
-/// A field in one line, and as text where a spreadsheet would compute it.
-fn cell(field: &str) -> String {
-    let text = plain::line(field);
-    if text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err() {
-        format!("'{text}")
-    } else {
-        text
-    }
-}
-
-fn quote(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Axes, LoadKind, Peer};
+    use crate::model::{LoadKind, Peer};
     use crate::report::fixture;
-
-    #[test]
-    fn fields_are_one_line_and_no_formula() {
-        assert_eq!(cell("two\nlines\u{1b}[31m"), "two lines [31m");
-        for formula in ["=1+1", "+x", "-x", "@x", "\t=1"] {
-            assert!(cell(formula).starts_with('\''), "{formula}");
-        }
-        for number in ["-42.1", "-1e9", "17"] {
-            assert_eq!(cell(number), number);
-        }
-    }
-
-    #[test]
-    fn quoting() {
-        assert_eq!(quote("plain text"), "plain text");
-        assert_eq!(quote("a,b"), "\"a,b\"");
-        assert_eq!(quote("say \"no\""), "\"say \"\"no\"\"\"");
-        assert_eq!(quote("two\nlines\r"), "\"two\nlines\r\"");
-    }
-
-    #[test]
-    fn every_axis_has_its_column() {
-        let mut full = Axes::default();
-        for axis in AXES {
-            (axis.set)(&mut full, axis.other).unwrap();
-        }
-        let json = serde_json::to_value(&full).unwrap();
-        let mut keys: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
-        let mut columns: Vec<_> = axis_columns().map(str::to_owned).collect();
-        keys.sort();
-        columns.sort();
-        assert_eq!(keys, columns);
-    }
 
     #[test]
     fn every_line_has_every_column() {

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use super::csv::{axes, axis_columns, number};
 use super::{Export, Writer};
 use crate::model::{CellReport, CellStatus, RunReport, VerdictReport};
 use crate::plain;
+use crate::report::fields::{axes, axis_columns, number};
 use crate::stats::{Estimate, Verdict};
 
 pub(super) static EXPORT: Export = Export {
