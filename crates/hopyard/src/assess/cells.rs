@@ -14,6 +14,14 @@ use crate::store::{Header, PlannedCell};
 /// Ticks add up if their sum is within this of the time that passed (docs/method.md, rule 2).
 pub(crate) const CLOSURE: f64 = 0.01;
 
+/// What was measured in the samples that did not fail.
+pub(super) fn measurements<'a>(samples: &'a [&Sample]) -> impl Iterator<Item = &'a Measurement> {
+    samples.iter().filter_map(|s| match &s.outcome {
+        Outcome::Measured(m) => Some(&**m),
+        Outcome::Failed { .. } => None,
+    })
+}
+
 /// The measurements of a cell.
 pub(super) fn measured<'a>(samples: &[&'a Sample], cell: usize) -> Vec<&'a Measurement> {
     samples

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::base_of;
-use super::cells::of_block;
-use super::warnings::measurements;
+use super::cells::{measurements, of_block};
 use super::{Quantity, main_figure, quantity, seconds};
 use crate::model::{CpuTolerance, LoadKind, Measurement, Sample, Turn, TurnsReport, kept};
 use crate::stats::{self, Spread};

@@ -5,10 +5,9 @@ mod machine;
 mod turns;
 
 use super::base;
+use super::cells::measurements;
 use super::quantities::decides_width;
-use crate::model::{
-    CellReport, FOR_A_VERDICT, Measurement, Outcome, RunSummary, Sample, Warning, WarningCode,
-};
+use crate::model::{CellReport, FOR_A_VERDICT, RunSummary, Sample, Warning, WarningCode};
 use crate::stats::{self, Dependence};
 use crate::store::{End, Run};
 use crate::units::counted;
@@ -77,13 +76,6 @@ pub(super) fn all(
         emulated(summary).or_else(|| emulated_guest(cells)),
     );
     warnings
-}
-
-pub(super) fn measurements<'a>(samples: &'a [&Sample]) -> impl Iterator<Item = &'a Measurement> {
-    samples.iter().filter_map(|s| match &s.outcome {
-        Outcome::Measured(m) => Some(&**m),
-        Outcome::Failed { .. } => None,
-    })
 }
 
 fn percent(share: f64) -> String {
