@@ -1,4 +1,4 @@
-//! Words and flags.
+//! Words and flags of commands that several files need.
 
 mod switch;
 mod values;
@@ -6,106 +6,15 @@ mod values;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use super::guest::{GuestArgs, KernelArgs};
-use crate::guest;
+use super::guest::GuestArgs;
 use crate::model::{Blocks, LoadKind, Peer, SearchFor};
 use crate::units;
 
-use super::offloads::SweepArgs;
 pub(super) use switch::{PortCommand, SwitchArgs, SwitchCommand};
 pub(super) use values::{Need, format};
 use values::{axis_values, base, command, on_or_off};
-
-/// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
-/// it, and says what it costs on this kernel.
-#[derive(Debug, Parser)]
-#[command(
-    version,
-    disable_help_subcommand = true,
-    after_help = "\
-Examples:
-  hopyard run                                       what every path here costs, in two minutes
-  hopyard run --paths veth,bridge --loads tcp_rr    two paths, one load
-  hopyard run --peer far --set rate=1gbit           over a wire of 1 Gbit/s
-  hopyard doctor                                    what this host can build, and what would distort figures
-  hopyard doctor --offloads bridge                  which offload matters on a path
-  hopyard lab up bridge && hopyard lab exec bridge a -- ip -brief address
-
-Exit status: 0 fine, 1 a cell or check failed, 2 wrong usage or a request this host cannot meet,
-3 an internal failure, 130 interrupted."
-)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    pub(super) command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum Command {
-    /// Measure the paths of a plan and print the results
-    Run(Box<RunArgs>),
-    /// Print a run again, from its stored samples
-    Report(super::report::ReportArgs),
-    /// Compare repeated runs of two things cell by cell, or fail where one is worse
-    Diff(super::diff::DiffArgs),
-    /// Check published claims here: holds, fails, undecided, or cannot be tested here and why
-    Claims(Box<super::claims::ClaimsArgs>),
-    /// Say what this host can build, what would distort figures, and how to mend it; or which offload matters
-    Doctor(DoctorArgs),
-    /// List what there is to choose from
-    List(ListArgs),
-    /// Build a path and keep it, to experiment by hand
-    Lab(LabArgs),
-    /// The direct switch: bind virtual interfaces to a device, forward by MAC address, no bridge
-    Switch(SwitchArgs),
-    /// Fetch a kernel for guests
-    Kernel(KernelArgs),
-    /// The tap switch: join multi-queue taps by MAC address, in user space
-    Tapswitch(super::tapswitch::TapswitchArgs),
-    /// Remove what an interrupted lab left behind
-    Clean {
-        /// Also remove kept labs that this version does not understand
-        #[arg(long)]
-        force: bool,
-    },
-    /// Print the JSON schema of results (`hopyard/run/1`)
-    Schema {
-        /// Print the schema of comparisons (`hopyard/diff/2`)
-        #[arg(long)]
-        diff: bool,
-        /// Print the schema of claims (`hopyard/claims/1`)
-        #[arg(long, conflicts_with = "diff")]
-        claims: bool,
-    },
-    /// Print a completion script for a shell
-    #[command(after_help = "Example:\n  hopyard completions bash > /etc/bash_completion.d/hopyard")]
-    Completions {
-        /// The shell
-        shell: Shell,
-    },
-    /// Print the manual page `hopyard.1`, or write it and those of all commands into a directory
-    #[command(hide = true)]
-    Man {
-        /// The directory
-        directory: Option<PathBuf>,
-    },
-    /// Drive load as a process of a run tells it to, over stdin and stdout
-    #[command(hide = true)]
-    Worker,
-    /// Carries out a plan that comes on stdin
-    #[command(hide = true)]
-    Runner,
-    /// The first process of a guest
-    #[command(hide = true)]
-    Init {
-        /// The program to start in the guest
-        job: guest::Job,
-        #[command(flatten)]
-        interface: guest::Interface,
-    },
-}
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -212,21 +121,6 @@ pub(super) struct RunArgs {
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) guest: GuestArgs,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-Examples:
-  hopyard doctor                                          what this host can build, what would distort figures
-  hopyard doctor --offloads bridge                        which of tso, gso, gro, lro and checksums matters
-  hopyard doctor --offloads bridge --peer far --loads tcp_stream,udp_stream
-  hopyard doctor --offloads veth --json | jq '.offloads.findings[] | {flag, sentence}'")]
-pub(super) struct DoctorArgs {
-    #[command(flatten)]
-    pub(super) sweep: SweepArgs,
-    /// Print as JSON
-    #[arg(long)]
-    pub(super) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -4,7 +4,7 @@ use hopyard_net::NetNs;
 use hopyard_switch::{Bypassed, bypassed_rules};
 use serde::Serialize;
 
-use super::args::DoctorArgs;
+use super::offloads::DoctorArgs;
 use super::{Done, Failure, pretty, print};
 use crate::lab::{self, PATHS};
 use crate::measure::Sampler;

@@ -5,6 +5,7 @@
 
 mod args;
 mod claims;
+mod command;
 mod diff;
 mod doctor;
 mod guest;
@@ -26,7 +27,7 @@ use clap::Parser;
 
 use crate::model::Gate;
 use crate::{lab, load, measure, meter, plain, plan, run as runner, signals, store};
-use args::{Args, Command};
+use command::{Args, Command};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]

@@ -5,12 +5,26 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::args::DoctorArgs;
 use super::run::{carry_out, check_out, destination};
 use super::{Done, Failure};
 use crate::model::{Blocks, LoadKind, OffloadSurvey, Peer};
 use crate::plan::{self, Plan};
 use crate::{lab, run, signals};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hopyard doctor                                          what this host can build, what would distort figures
+  hopyard doctor --offloads bridge                        which of tso, gso, gro, lro and checksums matters
+  hopyard doctor --offloads bridge --peer far --loads tcp_stream,udp_stream
+  hopyard doctor --offloads veth --json | jq '.offloads.findings[] | {flag, sentence}'")]
+pub(super) struct DoctorArgs {
+    #[command(flatten)]
+    pub(super) sweep: SweepArgs,
+    /// Print as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
 /// What a sweep of offloads takes.
 #[derive(Debug, Args)]

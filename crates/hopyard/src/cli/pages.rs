@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::args::Args;
+use super::command::Args;
 use super::{Done, Failure, deliver};
 
 pub(super) fn completions(shell: Shell) -> Done {

@@ -1,6 +1,7 @@
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 
 use super::*;
+use crate::cli::command::{Args, Command};
 
 #[test]
 fn the_definition_is_sound() {
