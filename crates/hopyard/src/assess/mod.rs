@@ -10,7 +10,7 @@ mod observations;
 mod offloads;
 mod profile;
 mod quantities;
-mod recommend;
+mod recommendation;
 mod rounds;
 mod settling;
 mod simulation;
@@ -85,14 +85,14 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
     let offloads = offloads::report(header, &summary, &cells, contrasts, answers);
     let curves = curves::report(header, &blocks);
     let warnings = warnings::all(run, &summary, &cells, &blocks);
-    let evidence = recommend::Evidence {
+    let evidence = recommendation::Evidence {
         header,
         samples: &blocks,
         cells: &cells,
         summary: &summary,
         warnings: &warnings,
     };
-    let recommendation = recommend::recommend(&evidence, needs);
+    let recommendation = recommendation::recommend(&evidence, needs);
     RunReport {
         schema: "hopyard/run/1".to_owned(),
         run: summary,

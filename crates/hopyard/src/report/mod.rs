@@ -26,7 +26,7 @@ mod profile;
 mod published;
 pub(crate) mod quantity;
 mod recommendation;
-mod series;
+mod settling;
 mod sweep;
 mod tidy;
 
@@ -121,7 +121,7 @@ impl Chapters {
             .flat_map(|group| tables(group, report, &layout, &gallery))
             .collect();
         figures.extend(curves::blocks(report, &layout, &gallery));
-        figures.extend(series::blocks(&layout, &gallery));
+        figures.extend(settling::blocks(&layout, &gallery));
         figures.extend(published::blocks(report, &layout, &gallery));
         figures.extend(profile::blocks(&layout));
         let mut doubts = notes::warnings(report);
