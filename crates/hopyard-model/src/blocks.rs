@@ -31,12 +31,6 @@ impl Blocks {
     pub fn are_possible(self) -> bool {
         self.min >= 1 && self.min <= self.max && self.max <= Self::MOST
     }
-
-    /// Too few for verdicts, because the user wanted it so?
-    #[must_use]
-    pub fn is_quick_look(self) -> bool {
-        self.max < FOR_A_VERDICT
-    }
 }
 
 /// Not a range of blocks.

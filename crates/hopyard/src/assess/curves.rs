@@ -9,17 +9,14 @@ pub(crate) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use senders::{
-    Along, At, changes, fullness, knees, lines, over_count, own_over_native,
-    settling_own_over_native, slopes_around,
-};
+pub use senders::{Along, changes, fullness, knees, lines, slopes_around};
 
 use super::quantities::QUANTITIES;
 use crate::model::{
     AXES, Axes, Axis, Cell, CurveReport, FullInterval, Measurement, Outcome, QuantityCurve, Sample,
     Saturation, StepReport,
 };
-use crate::stats::{self, Curve, Estimate, Samples};
+use crate::stats::{self, Curve, Samples};
 use crate::store::Header;
 
 /// Fewest values of a curve.
@@ -245,11 +242,4 @@ pub(super) fn step(name: &str, curve: &Curve, confidence: f64) -> Option<StepRep
         change: step.change,
         is_leap: step.is_leap,
     })
-}
-
-/// The ratio of two cells' values, paired within the blocks that have both.
-fn ratio(measured: &Measured<'_>, one: usize, other: usize, name: &str) -> Option<Estimate> {
-    let rows = measured.rows(&[one, other], name);
-    let of = |i: usize| rows.iter().map(|row| row[i]).collect::<Vec<_>>();
-    stats::paired_ratio(&of(0), &of(1), measured.header.confidence)
 }

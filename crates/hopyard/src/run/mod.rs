@@ -99,12 +99,6 @@ pub trait Observer {
     fn finished(&mut self) {}
 }
 
-/// Nobody does.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Silent;
-
-impl Observer for Silent {}
-
 /// A run about to be made: checked, with its header.
 #[derive(Debug)]
 pub struct Prepared {

@@ -1,21 +1,11 @@
 //! Figures of a run of many senders, each with its interval: what statements about containers, CPUs and jitter against N are
 //! judged by. They judge nothing.
 
-use super::{Measured, Swept, ratio, step};
-use crate::assess::cells::of_block;
-use crate::assess::{last_attempts, settling};
-use crate::model::{Base, Cell, Saturation, StepReport};
-use crate::stats::{self, Curve, Estimate, Knee, Slopes, Straight};
+use super::{Measured, Swept, step};
+use crate::assess::last_attempts;
+use crate::model::{Cell, Saturation, StepReport};
+use crate::stats::{self, Curve, Knee, Slopes, Straight};
 use crate::store::Run;
-
-/// A figure of one cell.
-#[derive(Debug, Clone, PartialEq)]
-pub struct At<'a> {
-    /// The cell.
-    pub cell: &'a Cell,
-    /// The figure.
-    pub figure: Estimate,
-}
 
 /// A figure of a curve.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,62 +18,6 @@ pub struct Along<'a, T> {
     pub values: Vec<f64>,
     /// The figure.
     pub figure: T,
-}
-
-/// A quantity of containers over that of native processes, of every cell with both: a ratio, paired within blocks.
-#[must_use]
-pub fn own_over_native<'a>(run: &'a Run, quantity: &str) -> Vec<At<'a>> {
-    let samples = last_attempts(&run.samples);
-    let measured = Measured::of(&run.header, &samples);
-    pairs(run)
-        .filter_map(|(own, native)| {
-            Some(At {
-                cell: &run.header.cells[own].cell,
-                figure: ratio(&measured, own, native, quantity)?,
-            })
-        })
-        .collect()
-}
-
-/// How long jitter took to settle in containers over that among native processes, of every cell with both: a ratio, paired within the
-/// blocks in which both settled.
-#[must_use]
-pub fn settling_own_over_native(run: &Run) -> Vec<At<'_>> {
-    let samples = last_attempts(&run.samples);
-    let time = |cell: usize, block: u32| settling::time_s(of_block(&samples, cell, block)?);
-    pairs(run)
-        .filter_map(|(own, native)| {
-            let blocks = 0..run.samples.iter().map(|s| s.block + 1).max()?;
-            let both = blocks.filter_map(|block| Some((time(own, block)?, time(native, block)?)));
-            let (own_s, native_s): (Vec<f64>, Vec<f64>) = both.unzip();
-            Some(At {
-                cell: &run.header.cells[own].cell,
-                figure: stats::paired_ratio(&own_s, &native_s, run.header.confidence)?,
-            })
-        })
-        .collect()
-}
-
-/// A quantity of every cell over that of the same cell with `base` flows: a ratio, paired within blocks. Cells with `base`
-/// flows or fewer are left out.
-#[must_use]
-pub fn over_count<'a>(run: &'a Run, quantity: &str, base: u32) -> Vec<At<'a>> {
-    let samples = last_attempts(&run.samples);
-    let measured = Measured::of(&run.header, &samples);
-    let cells = || run.header.cells.iter().map(|planned| &planned.cell);
-    cells()
-        .enumerate()
-        .filter(|(_, cell)| cell.axes.flows > base)
-        .filter_map(|(place, cell)| {
-            let mut wanted = cell.clone();
-            wanted.axes.flows = base;
-            let other = cells().position(|cell| *cell == wanted)?;
-            Some(At {
-                cell,
-                figure: ratio(&measured, place, other, quantity)?,
-            })
-        })
-        .collect()
 }
 
 /// From which count on the client's CPUs are full: a count, with the last before it and an interval.
@@ -146,16 +80,4 @@ fn along<T>(run: &Run, of: impl Fn(&Measured<'_>, &Swept) -> Option<T>) -> Vec<A
         })
     };
     measured.swept().iter().filter_map(one).collect()
-}
-
-/// Every cell of containers with the same one of native processes.
-fn pairs(run: &Run) -> impl Iterator<Item = (usize, usize)> + '_ {
-    let cells = || run.header.cells.iter().map(|planned| &planned.cell);
-    let native = Base::parse("containers=native").ok();
-    native.into_iter().flat_map(move |native| {
-        cells().enumerate().filter_map(move |(own, cell)| {
-            let other = cells().position(|other| native.is_of(cell, other))?;
-            (other != own).then_some((own, other))
-        })
-    })
 }
