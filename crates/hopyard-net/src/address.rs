@@ -18,12 +18,12 @@ use crate::handle::{Handle, refused};
 
 /// Bytes of `struct ifaddrmsg`, `struct rtmsg` and `struct rtnexthop`.
 const IFADDRMSG: usize = 8;
-const RTMSG: usize = 12;
+pub(crate) const RTMSG: usize = 12;
 const RTNEXTHOP: usize = 8;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
+pub(crate) const RTA_OIF: u16 = 4;
+pub(crate) const RTA_GATEWAY: u16 = 5;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_VIA: u16 = 18;
 
@@ -234,7 +234,7 @@ fn hop(message: &[u8], header: usize, mut device: Option<u32>) -> Option<(u32, I
     Some((device?, gateway?))
 }
 
-fn ip_at(octets: &[u8]) -> Option<IpAddr> {
+pub(crate) fn ip_at(octets: &[u8]) -> Option<IpAddr> {
     match octets.len() {
         4 => <[u8; 4]>::try_from(octets)
             .ok()
@@ -246,14 +246,14 @@ fn ip_at(octets: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn family(address: IpAddr) -> AddressFamily {
+pub(crate) fn family(address: IpAddr) -> AddressFamily {
     match address {
         IpAddr::V4(_) => AddressFamily::Inet,
         IpAddr::V6(_) => AddressFamily::Inet6,
     }
 }
 
-fn check_prefix(what: &str, address: IpAddr, prefix: u8) -> Result<()> {
+pub(crate) fn check_prefix(what: &str, address: IpAddr, prefix: u8) -> Result<()> {
     let longest = if address.is_ipv4() { 32 } else { 128 };
     if prefix > longest {
         return Err(Error::invalid(

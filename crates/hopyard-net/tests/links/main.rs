@@ -14,7 +14,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hopyard_net::{Error, Handle, LinkKind, MacvlanMode, NetNs, NewLink};
+use hopyard_net::{Error, Handle, LinkKind, MacvlanMode, NetNs, NewLink, Route};
 
 /// What is to come has come by then, also where others take the machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -235,6 +235,44 @@ fn routes_lead_through_a_forwarding_namespace() {
             .starts_with("cannot add route default via 172.16.0.1 ("),
         "{error}"
     );
+}
+
+#[test]
+fn routes_with_metrics_are_made_and_listed() {
+    let (a, _b) = pair();
+    let device = a.index("a0").unwrap();
+    for (to, prefix, via) in [
+        ("10.7.0.0", 16, Some("10.0.0.2")),
+        ("10.8.0.0", 16, None),
+        ("0.0.0.0", 0, Some("10.0.0.2")),
+        ("fd07::", 64, Some("fd00::2")),
+    ] {
+        let mut route = Route::new(ip(to), prefix, via.map(ip), device);
+        route.mtu = Some(1400);
+        route.advmss = Some(1360);
+        route.priority = Some(7);
+        route.table = (to == "10.8.0.0").then_some(300);
+        a.make_route(&route).unwrap();
+        let refused = a.make_route(&route).unwrap_err();
+        assert_eq!(refused.errno(), Some(libc::EEXIST), "{refused}");
+        let found = a.routes().unwrap();
+        let found = found
+            .iter()
+            .find(|r| (r.destination, r.prefix) == (ip(to), prefix));
+        let found = found.unwrap_or_else(|| panic!("{to} is not listed"));
+        assert_eq!((found.via, found.device), (via.map(ip), device));
+        assert_eq!(found.table, Some(route.table.unwrap_or(254)));
+    }
+    let shown = a.ns().run(|| {
+        let shown = Command::new("ip")
+            .args(["route", "show", "10.7.0.0/16"])
+            .output();
+        String::from_utf8(shown.unwrap().stdout).unwrap()
+    });
+    let shown = shown.unwrap();
+    for part in ["mtu 1400", "advmss 1360", "metric 7"] {
+        assert!(shown.contains(part), "{shown}");
+    }
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! Routes with their metrics, made and listed.
+
+use std::net::IpAddr;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
+};
+
+use crate::address::{RTA_GATEWAY, RTA_OIF, RTMSG, check_prefix, family, ip_at};
+use crate::attrs::{attributes, u32_at};
+use crate::error::Result;
+use crate::handle::{Handle, refused};
+
+const RTA_DST: u16 = 1;
+const RTA_TABLE: u16 = 15;
+const RTN_UNICAST: u8 = 1;
+/// The main table.
+const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
+
+/// A unicast route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// First address of the destination.
+    pub destination: IpAddr,
+    /// Bits of the destination; 0 is the default route.
+    pub prefix: u8,
+    /// The gateway.
+    pub via: Option<IpAddr>,
+    /// Index of the device to send by.
+    pub device: u32,
+    /// The table; `None`: the main one.
+    pub table: Option<u32>,
+    /// Its metric; `None`: the kernel's default.
+    pub priority: Option<u32>,
+    /// Largest packet along this route, bytes.
+    pub mtu: Option<u32>,
+    /// Largest TCP segment to announce, bytes.
+    pub advmss: Option<u32>,
+    /// Its scope (`rtnetlink(7)`); `None`: `link` without a gateway, `global` with one.
+    pub scope: Option<u8>,
+}
+
+impl Route {
+    /// A route without metrics, in the main table.
+    #[must_use]
+    pub fn new(destination: IpAddr, prefix: u8, via: Option<IpAddr>, device: u32) -> Self {
+        Self {
+            destination,
+            prefix,
+            via,
+            device,
+            table: None,
+            priority: None,
+            mtu: None,
+            advmss: None,
+            scope: None,
+        }
+    }
+}
+
+impl Handle {
+    /// Adds a route.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a prefix that is too long, [`Error::Kernel`](crate::Error::Kernel):
+    /// `EEXIST` if there is one, `ENETUNREACH` for a gateway that cannot be reached.
+    pub fn make_route(&self, route: &Route) -> Result<()> {
+        let via = route.via.map(|via| format!(" via {via}"));
+        let what = format!(
+            "add route {}/{}{}",
+            route.destination,
+            route.prefix,
+            via.unwrap_or_default()
+        );
+        check_prefix(&what, route.destination, route.prefix)?;
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(route.destination);
+        message.header.protocol = RouteProtocol::Static;
+        message.header.kind = RouteType::Unicast;
+        message.header.destination_prefix_length = route.prefix;
+        message.header.scope = match (route.scope, route.via) {
+            (Some(scope), _) => RouteScope::from(scope),
+            (None, Some(_)) => RouteScope::Universe,
+            (None, None) => RouteScope::Link,
+        };
+        let mut attributes = vec![
+            RouteAttribute::Oif(route.device),
+            RouteAttribute::Table(route.table.unwrap_or(MAIN)),
+        ];
+        if route.prefix > 0 {
+            let destination = RouteAddress::from(route.destination);
+            attributes.push(RouteAttribute::Destination(destination));
+        }
+        attributes.extend(
+            route
+                .via
+                .map(|via| RouteAttribute::Gateway(RouteAddress::from(via))),
+        );
+        attributes.extend(route.priority.map(RouteAttribute::Priority));
+        let metrics: Vec<RouteMetric> = [
+            route.mtu.map(RouteMetric::Mtu),
+            route.advmss.map(RouteMetric::Advmss),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if !metrics.is_empty() {
+            attributes.push(RouteAttribute::Metrics(metrics));
+        }
+        message.attributes = attributes;
+        let message = RouteNetlinkMessage::NewRoute(message);
+        self.request(message, NLM_F_CREATE | NLM_F_EXCL)
+            .map(drop)
+            .map_err(|refusal| refused(&what, refusal))
+    }
+
+    /// The unicast routes of all tables that have one device, without their metrics.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`](crate::Error::Kernel) if the dump fails.
+    pub fn routes(&self) -> Result<Vec<Route>> {
+        let message = RouteNetlinkMessage::GetRoute(RouteMessage::default());
+        let replies = self.dump("list the routes of a namespace", &message)?;
+        Ok(replies.iter().filter_map(|reply| parse(reply)).collect())
+    }
+}
+
+fn parse(reply: &[u8]) -> Option<Route> {
+    let header = reply.get(..RTMSG)?;
+    if header[7] != RTN_UNICAST {
+        return None;
+    }
+    let any = match header[0] {
+        2 => IpAddr::from([0; 4]),
+        10 => IpAddr::from([0; 16]),
+        _ => return None,
+    };
+    let mut route = Route::new(any, header[1], None, 0);
+    route.table = Some(header[4].into());
+    route.scope = Some(header[6]);
+    for (kind, value) in attributes(reply, RTMSG) {
+        match kind {
+            RTA_DST => route.destination = ip_at(value)?,
+            RTA_GATEWAY => route.via = ip_at(value),
+            RTA_OIF => route.device = u32_at(value, 0)?,
+            RTA_TABLE => route.table = u32_at(value, 0),
+            _ => {}
+        }
+    }
+    (route.device != 0).then_some(route)
+}
