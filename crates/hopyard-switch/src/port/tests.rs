@@ -58,8 +58,12 @@ fn a_full_switch_says_so_and_is_as_it_was() {
             ..NewSwitch::default()
         };
         let mut switch = Switch::create(&new).unwrap();
+        let glance = || Switch::glance(&name).unwrap().unwrap();
+        assert!(!glance().has_ports && !glance().is_full);
         add(&mut switch, "p0").unwrap();
+        assert!(glance().has_ports && !glance().is_full);
         fill(&mut switch, first);
+        assert!(glance().is_full);
         let before = switch.state.ports().unwrap();
         let error = add(&mut switch, "p1").unwrap_err();
         assert_eq!(
@@ -70,10 +74,13 @@ fn a_full_switch_says_so_and_is_as_it_was() {
         assert_eq!(switch.state.stations.keys().count(), 1);
         // One goes, and there is room for one.
         switch.state.untie(100).unwrap();
+        assert!(!glance().is_full);
         add(&mut switch, "p1").unwrap();
         let ifindex = switch.state.port(100).unwrap().ifindex;
         assert_eq!(ifindex, hub.link("p1").unwrap().index);
+        assert!(!Switch::remove_unused(&name).unwrap());
         Switch::remove(&name).unwrap();
+        assert_eq!(Switch::glance(&name).unwrap(), None);
     })
     .unwrap();
 }
@@ -122,6 +129,46 @@ fn a_change_that_was_interrupted_is_finished_by_the_next_command() {
         assert_eq!(found(&switch), (true, true));
         assert_eq!(switch.state.config().unwrap().changing, 0);
         Switch::remove(&name).unwrap();
+    })
+    .unwrap();
+}
+
+/// Needs root, as it makes a switch.
+#[test]
+fn a_switch_goes_with_its_last_port_and_tells_of_each() {
+    let name = format!("last-{}", std::process::id());
+    let ns = NetNs::create().unwrap();
+    let hub = Handle::new(&ns).unwrap();
+    guest(&hub, "p0");
+    ns.run(|| {
+        let new = NewSwitch {
+            name: &name,
+            ..NewSwitch::default()
+        };
+        let mut switch = Switch::create(&new).unwrap();
+        let mac = Mac([2, 0, 0, 0, 0, 1]);
+        let ips: Vec<IpAddr> = vec!["192.0.2.1".parse().unwrap(), "fd00::1".parse().unwrap()];
+        let port = NewPort {
+            device: "p0",
+            macs: vec![mac],
+            ips: ips.clone(),
+            vlan: Some(7),
+            isolated: true,
+            ..NewPort::default()
+        };
+        switch.add_port(&port).unwrap();
+        let told = switch.port("p0").unwrap().unwrap();
+        assert_eq!((told.macs, told.ips), (vec![mac], ips));
+        assert_eq!((told.vlan, told.isolated), (Some(7), true));
+        assert_eq!(switch.port("lo").unwrap(), None);
+        assert_eq!(switch.port("absent").unwrap(), None);
+        assert!(!Switch::remove_unused(&name).unwrap());
+        // A port whose device is gone keeps nothing.
+        hub.delete_link("p0").unwrap();
+        assert!(!Switch::glance(&name).unwrap().unwrap().has_ports);
+        assert!(Switch::remove_unused(&name).unwrap());
+        assert!(Switch::remove_unused(&name).unwrap());
+        assert_eq!(Switch::glance(&name).unwrap(), None);
     })
     .unwrap();
 }

@@ -1,0 +1,154 @@
+//! What programs ask that attach guests by themselves: is there room, is this a port, is the switch still used?
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use crate::bpffs::{Lock, check_name, directory, is_directory};
+use crate::error::Result;
+use crate::here::{Here, device_name};
+use crate::layout::{FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ISOLATED};
+use crate::mac::Mac;
+use crate::remove;
+use crate::state::{Stage, State, stage};
+use crate::switch::Switch;
+
+/// A switch as it is found without waiting for anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glance {
+    /// Inode number of its network namespace.
+    pub netns: u64,
+    /// Index of the uplink, where it has one.
+    pub uplink: Option<u32>,
+    /// The name of the uplink; the one it had where it is gone or in another namespace.
+    pub uplink_name: Option<String>,
+    /// Does it have a port whose device is there?
+    pub has_ports: bool,
+    /// Does it have as many ports as it can have?
+    pub is_full: bool,
+}
+
+/// A port of a switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// The Ethernet addresses that are its, the guest's own among them.
+    pub macs: Vec<Mac>,
+    /// The IP addresses that it is held to; none: any.
+    pub ips: Vec<IpAddr>,
+    /// Its VLAN; `None`: untagged.
+    pub vlan: Option<u16>,
+    /// Does it talk to the uplink and the host only?
+    pub isolated: bool,
+}
+
+impl Switch {
+    /// Looks at a switch without the lock, and finishes nothing that an interrupted command left: for programs that ask
+    /// every few seconds. `None`: there is none of that name, or it is not finished.
+    ///
+    /// # Errors
+    /// Its state is another version's, or cannot be read.
+    pub fn glance(name: &str) -> Result<Option<Glance>> {
+        check_name("find a switch", name)?;
+        let directory = directory(name);
+        match look(name, &directory) {
+            // Somebody removed it meanwhile.
+            Err(_) if !is_directory(&directory) => Ok(None),
+            looked => looked,
+        }
+    }
+
+    /// What is known of a device as a port; `None`: it is no port of this switch, or there is no such device in the calling
+    /// thread's namespace.
+    ///
+    /// # Errors
+    /// The switch is in another namespace, or the kernel's maps cannot be read.
+    pub fn port(&self, device: &str) -> Result<Option<Port>> {
+        let here = self.here(&format!(
+            "look for port `{device}` of switch `{}`",
+            self.name
+        ))?;
+        let index = match here.handle.index(device) {
+            Err(hopyard_net::Error::Missing { .. }) => return Ok(None),
+            found => found?,
+        };
+        let Some(slot) = self.state.slot_of(index) else {
+            return Ok(None);
+        };
+        let record = self.state.port(slot)?;
+        let mut port = Port {
+            macs: Vec::new(),
+            ips: Vec::new(),
+            vlan: (record.vlan != 0).then_some(record.vlan),
+            isolated: record.flags & PORT_ISOLATED != 0,
+        };
+        for (_, holding) in self.state.holdings(slot, record.holdings)? {
+            match holding.kind {
+                HOLDS_STATION => port.macs.push(Mac::from_number(holding.station)),
+                HOLDS_ADDRESS => port.ips.push(holding.address.ip()),
+                _ => {}
+            }
+        }
+        Ok(Some(port))
+    }
+
+    /// Removes the switch of a name if it has no ports, under the lock: nobody adds one in between. Says whether there is
+    /// none of that name now.
+    ///
+    /// # Errors
+    /// The switch is in another namespace or of another version; something of it cannot be removed.
+    pub fn remove_unused(name: &str) -> Result<bool> {
+        check_name("remove a switch", name)?;
+        let directory = directory(name);
+        let Some(_lock) = Lock::at_home()?.filter(|_| is_directory(&directory)) else {
+            return Ok(true);
+        };
+        stage(&directory)?.check_layout(name)?;
+        let mut switch = Self {
+            name: name.to_owned(),
+            state: State::open(&directory)?,
+            directory,
+            forgotten: Vec::new(),
+        };
+        let _: Here = switch.here(&format!("remove switch `{name}`"))?;
+        if !switch.repair()?.is_empty() {
+            return Ok(false);
+        }
+        remove::all(&switch.directory)?;
+        Ok(true)
+    }
+}
+
+fn look(name: &str, directory: &Path) -> Result<Option<Glance>> {
+    if !is_directory(directory) {
+        return Ok(None);
+    }
+    match stage(directory)? {
+        Stage::Unfinished => return Ok(None),
+        found => found.check_layout(name)?,
+    }
+    let state = State::open(directory)?;
+    let config = state.config()?;
+    let uplink = (config.uplink != 0).then_some(config.uplink);
+    let uplink_name = match uplink.map(device_name) {
+        Some(Some(name)) => Some(name),
+        Some(None) => Some(state.uplink_name()?),
+        None => None,
+    };
+    let mut has_ports = false;
+    let mut has_room = config.slots < MAX_SLOTS;
+    for slot in FIRST_PORT..config.slots {
+        if has_ports && has_room {
+            break;
+        }
+        match state.is_tied(slot)? {
+            true => has_ports = true,
+            false => has_room = true,
+        }
+    }
+    Ok(Some(Glance {
+        netns: config.netns,
+        uplink,
+        uplink_name,
+        has_ports,
+        is_full: !has_room,
+    }))
+}
