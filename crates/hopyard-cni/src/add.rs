@@ -1,0 +1,194 @@
+//! ADD.
+
+use std::net::IpAddr;
+
+use hopyard_net::{Error as NetError, Handle, Link, LinkKind, NewLink};
+use hopyard_switch::{Mac, NewPort};
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::conf::Conf;
+use crate::container;
+use crate::del::{Leaving, detach, finish};
+use crate::error::{Error, Result, code};
+use crate::ipam::Ipam;
+use crate::names;
+use crate::outcome::{Addresses, Interface, document};
+use crate::record::{Attachment, Entry, Record};
+use crate::switch::{self, Found};
+
+/// The IPAM plugin that asks on the wire: the container has to be connected before.
+const ASKS_ON_THE_WIRE: &str = "dhcp";
+
+/// Everything that is known before anything is made.
+struct Plan<'a> {
+    call: &'a Call,
+    conf: Conf,
+    here: Handle,
+    inside: Handle,
+    found: Found,
+    device: String,
+    ipam: Option<Ipam<'a>>,
+}
+
+/// Makes a container a port of the switch, and gives the result.
+pub(crate) fn add(call: &Call) -> Result<Value> {
+    let conf = Conf::of(call)?;
+    let here = Handle::here()?;
+    let inside = container::open(&here, &call.netns)?;
+    if inside.index(&call.ifname).is_ok() {
+        let msg = format!(
+            "container `{}` has a device `{}` already",
+            call.container, call.ifname
+        );
+        return Err(Error::new(code::ATTACHED, msg));
+    }
+    let found = switch::look(&here, &conf, &call.conf)?;
+    let kind = call.conf["ipam"]["type"].as_str();
+    let ipam = conf.ipam.as_ref().and(kind).map(|kind| call.ipam(kind));
+    if let Some(ipam) = &ipam {
+        ipam.program()?;
+    }
+    let plan = Plan {
+        device: names::device(&call.network, &call.container, &call.ifname),
+        call,
+        conf,
+        here,
+        inside,
+        found,
+        ipam,
+    };
+    let record = plan.begin()?;
+    match plan.make(&record) {
+        Ok(result) => Ok(result),
+        Err(mut error) => {
+            // The record stays where something could not be taken away: DEL and GC try again.
+            let undone =
+                Leaving::of_record(call, &plan.attachment(), Some(&record)).and_then(|leaving| {
+                    finish(detach(&plan.here, &leaving, Some(&record)), Some(record))
+                });
+            if let Err(problem) = undone {
+                error.also(&problem);
+            }
+            Err(error)
+        }
+    }
+}
+
+impl Plan<'_> {
+    fn attachment(&self) -> Attachment {
+        self.call.attachment()
+    }
+
+    /// Writes the record. What an ADD left that was killed goes before.
+    fn begin(&self) -> Result<Record> {
+        let entry = Entry {
+            device: self.device.clone(),
+            switch: self.conf.switch.name.clone(),
+            own_switch: self.conf.switch.is_own,
+            args: self.call.args.clone(),
+            conf: self.call.text.clone(),
+        };
+        let of = self.attachment();
+        loop {
+            if let Some(record) = Record::create(&of, &entry)? {
+                return Ok(record);
+            }
+            let Some(old) = Record::of(&of)? else {
+                continue;
+            };
+            let leaving = Leaving::of_record(self.call, &of, Some(&old))?;
+            // Of an ADD that was killed, or of a container that went without DEL: the namespace has no such device.
+            let problems = detach(&self.here, &leaving, Some(&old));
+            finish(problems, Some(old))?;
+        }
+    }
+
+    fn make(&self, record: &Record) -> Result<Value> {
+        let late = self.conf.ipam.as_deref() == Some(ASKS_ON_THE_WIRE);
+        let mut addresses = Addresses::default();
+        if !late {
+            addresses = self.addresses(record)?;
+        }
+        let link = self.make_device()?;
+        container::prepare(&self.inside, &self.call.ifname, self.held(&addresses))?;
+        if late {
+            self.add_port(&Addresses::default())?;
+            self.inside.set_up(&self.call.ifname)?;
+            addresses = self.addresses(record)?;
+            switch::remove_port(&self.conf.switch.name, &self.device)?;
+        }
+        self.add_port(&addresses)?;
+        container::configure(&self.inside, &self.call.ifname, &addresses)?;
+        let inside = self.inside.link(&self.call.ifname)?;
+        record.finish()?;
+        let host = Interface {
+            name: &self.device,
+            mac: link.mac.map(Mac),
+            mtu: link.mtu,
+            sandbox: None,
+        };
+        let container = Interface {
+            name: &self.call.ifname,
+            mac: inside.mac.map(Mac),
+            mtu: inside.mtu,
+            sandbox: Some(&self.call.netns),
+        };
+        Ok(document(self.call, [host, container], &addresses))
+    }
+
+    /// What the IPAM plugin gives.
+    fn addresses(&self, record: &Record) -> Result<Addresses> {
+        let Some(ipam) = &self.ipam else {
+            return Ok(Addresses::default());
+        };
+        let result = ipam.run("ADD", Some(record))?.unwrap_or_default();
+        let addresses = Addresses::of(&result)?;
+        if addresses.ips.is_empty() {
+            let msg = format!("IPAM plugin `{}` gave no addresses", ipam.kind);
+            return Err(Error::new(code::IPAM, msg));
+        }
+        Ok(addresses)
+    }
+
+    /// The addresses that the port is held to; `None`: any.
+    fn held<'a>(&self, addresses: &'a Addresses) -> Option<&'a Addresses> {
+        (self.conf.ipam.is_some() && !self.conf.may_spoof).then_some(addresses)
+    }
+
+    fn make_device(&self) -> Result<Link> {
+        let kind = LinkKind::Veth {
+            peer: self.call.ifname.clone(),
+            peer_ns: Some(self.inside.ns()),
+            peer_mac: self.conf.mac.map(|mac| mac.0),
+        };
+        self.here.add_link(&NewLink {
+            mtu: self.found.mtu,
+            ..NewLink::new(&self.device, kind)
+        })?;
+        // The host's end has no part in IPv6: nothing that it says is for the container.
+        let quiet = format!("net/ipv6/conf/{}/disable_ipv6", self.device);
+        match self.here.set_sysctl(&quiet, "1") {
+            Err(NetError::Missing { .. }) => {}
+            set => set?,
+        }
+        self.here.set_up(&self.device)?;
+        Ok(self.here.link(&self.device)?)
+    }
+
+    fn add_port(&self, addresses: &Addresses) -> Result<()> {
+        let ips: Vec<IpAddr> = self
+            .held(addresses)
+            .map(|held| held.ips.iter().map(|ip| ip.address).collect())
+            .unwrap_or_default();
+        let port = NewPort {
+            device: &self.device,
+            ips,
+            vlan: self.conf.vlan,
+            isolated: self.conf.isolated,
+            allow_spoof: self.conf.may_spoof,
+            ..NewPort::default()
+        };
+        switch::add_port(&self.conf, &port)
+    }
+}

@@ -1,0 +1,130 @@
+//! CHECK.
+
+use hopyard_net::Handle;
+use hopyard_switch::Switch;
+
+use crate::call::Call;
+use crate::conf::Conf;
+use crate::container;
+use crate::error::{Error, Result, code};
+use crate::names;
+use crate::outcome::{Addresses, previous};
+
+fn changed(why: impl Into<String>) -> Error {
+    Error::new(code::CHANGED, why)
+}
+
+/// Holds an attachment against what ADD said of it, then has the IPAM plugin do the same.
+pub(crate) fn check(call: &Call) -> Result<()> {
+    let conf = Conf::of(call)?;
+    let (addresses, mac) = previous(call)?;
+    let here = Handle::here()?;
+    let inside = container::open(&here, &call.netns)?;
+    check_device(call, &inside, mac.as_deref())?;
+    check_addresses(call, &inside, &addresses)?;
+    check_port(call, &conf, &here, &addresses, mac.as_deref())?;
+    if let Some(kind) = &conf.ipam {
+        call.ipam(kind).run("CHECK", None)?;
+    }
+    Ok(())
+}
+
+fn check_device(call: &Call, inside: &Handle, mac: Option<&str>) -> Result<()> {
+    let ifname = &call.ifname;
+    let link = inside
+        .link(ifname)
+        .map_err(|_| changed(format!("the container has no device `{ifname}`")))?;
+    if link.kind.as_deref() != Some("veth") {
+        return Err(changed(format!(
+            "`{ifname}` is not the device that ADD made"
+        )));
+    }
+    if !link.up {
+        return Err(changed(format!("`{ifname}` is down")));
+    }
+    let has = link.mac.map(|mac| hopyard_switch::Mac(mac).to_string());
+    if mac.is_some_and(|mac| has.as_deref() != Some(&mac.to_ascii_lowercase())) {
+        let msg = format!(
+            "`{ifname}` has the Ethernet address {}, not {}",
+            has.unwrap_or_default(),
+            mac.unwrap_or_default()
+        );
+        return Err(changed(msg));
+    }
+    Ok(())
+}
+
+fn check_addresses(call: &Call, inside: &Handle, addresses: &Addresses) -> Result<()> {
+    let device = inside.index(&call.ifname)?;
+    let has = inside.addresses()?;
+    for ip in &addresses.ips {
+        if !has.contains(&(device, ip.address)) {
+            let msg = format!("`{}` has the address {} no longer", call.ifname, ip.address);
+            return Err(changed(msg));
+        }
+    }
+    let routes = inside.routes()?;
+    for to in &addresses.routes {
+        let wanted = addresses.route(to, device);
+        let is_there = routes.iter().any(|route| {
+            (route.destination, route.prefix, route.via)
+                == (wanted.destination, wanted.prefix, wanted.via)
+                && wanted.table.is_none_or(|table| route.table == Some(table))
+        });
+        if !is_there {
+            let msg = format!(
+                "the container has the route to {}/{} no longer",
+                to.destination, to.prefix
+            );
+            return Err(changed(msg));
+        }
+    }
+    Ok(())
+}
+
+fn check_port(
+    call: &Call,
+    conf: &Conf,
+    here: &Handle,
+    addresses: &Addresses,
+    mac: Option<&str>,
+) -> Result<()> {
+    let device = names::device(&call.network, &call.container, &call.ifname);
+    let switch = &conf.switch.name;
+    let link = here
+        .link(&device)
+        .map_err(|_| changed(format!("the host's end `{device}` is gone")))?;
+    if !link.up {
+        return Err(changed(format!("the host's end `{device}` is down")));
+    }
+    let is_no_port = || changed(format!("`{device}` is no port of switch `{switch}`"));
+    let port = match Switch::open(switch) {
+        Err(hopyard_switch::Error::NoSwitch { .. }) => return Err(is_no_port()),
+        opened => opened?.port(&device)?.ok_or_else(is_no_port)?,
+    };
+    if let Some(mac) = mac
+        && !port
+            .macs
+            .iter()
+            .any(|own| own.to_string() == mac.to_ascii_lowercase())
+    {
+        let msg = format!("port `{device}` is not held to the Ethernet address {mac}");
+        return Err(changed(msg));
+    }
+    if (port.vlan, port.isolated) != (conf.vlan, conf.isolated) {
+        let msg = format!("port `{device}` has another VLAN or isolation than the configuration");
+        return Err(changed(msg));
+    }
+    let is_held = conf.ipam.is_some() && !conf.may_spoof;
+    let missing = addresses
+        .ips
+        .iter()
+        .find(|ip| !port.ips.contains(&ip.address));
+    match missing.filter(|_| is_held) {
+        Some(ip) => Err(changed(format!(
+            "port `{device}` has the address {} no longer",
+            ip.address
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,185 @@
+//! The network configuration.
+
+use hopyard_switch::Mac;
+use serde_json::Value;
+
+use crate::call::{Call, check_args};
+use crate::error::{Error, Result, code};
+use crate::names::SwitchName;
+use crate::refused::{check_capabilities, check_keys};
+
+/// Highest VLAN identifier (IEEE 802.1Q reserves 4095).
+const MAX_VLAN: u64 = 4094;
+
+/// What a container's attachment is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conf {
+    pub(crate) switch: SwitchName,
+    /// The device to the wire.
+    pub(crate) master: Option<String>,
+    pub(crate) mtu: Option<u32>,
+    /// The container's Ethernet address; `None`: the kernel chooses.
+    pub(crate) mac: Option<Mac>,
+    pub(crate) vlan: Option<u16>,
+    /// May the container send from addresses that are not its own?
+    pub(crate) may_spoof: bool,
+    pub(crate) isolated: bool,
+    /// The type of the IPAM plugin; `None`: no IP addresses.
+    pub(crate) ipam: Option<String>,
+}
+
+/// Reads a configuration, which must be an object.
+pub(crate) fn parse(text: &[u8]) -> Result<Value> {
+    let conf: Value = serde_json::from_slice(text).map_err(|error| {
+        let msg = format!("the network configuration on stdin is not JSON: {error}");
+        Error::new(code::NOT_JSON, msg)
+    })?;
+    if !conf.is_object() {
+        let msg = "the network configuration on stdin is no JSON object";
+        return Err(Error::new(code::NOT_JSON, msg));
+    }
+    Ok(conf)
+}
+
+/// Letters, digits, `.`, `_` and `-`, a letter or digit first: container identifiers and names of networks.
+pub(crate) fn is_identifier(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    text.chars().all(plain) && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+/// Files of records have this name.
+const LONGEST_NETWORK: usize = 200;
+
+/// The name of the network.
+pub(crate) fn network_name(conf: &Value) -> Result<String> {
+    let name = text(conf, "name")?.unwrap_or_default();
+    if !is_identifier(&name) || name.len() > LONGEST_NETWORK {
+        let why =
+            "is no name of a network: letters, digits, `.`, `_` and `-`, a letter or digit first";
+        return Err(invalid("name", &conf["name"], why));
+    }
+    Ok(name)
+}
+
+/// The type of the IPAM plugin; `None`: there is none.
+pub(crate) fn ipam_type(conf: &Value) -> Result<Option<String>> {
+    match &conf["ipam"] {
+        Value::Null => Ok(None),
+        Value::Object(ipam) if ipam.is_empty() => Ok(None),
+        ipam => match text(ipam, "type")? {
+            None => Err(invalid("ipam", ipam, "has no `type`: name an IPAM plugin")),
+            Some(kind) if kind.contains('/') || kind.starts_with('.') => Err(invalid(
+                "ipam.type",
+                &ipam["type"],
+                "is no name of a plugin",
+            )),
+            Some(kind) => Ok(Some(kind)),
+        },
+    }
+}
+
+impl Conf {
+    /// Reads and checks all that a call says.
+    pub(crate) fn of(call: &Call) -> Result<Self> {
+        let conf = &call.conf;
+        check_keys(conf)?;
+        check_capabilities(conf)?;
+        check_args(call)?;
+        let mode = text(conf, "mode")?.unwrap_or_default();
+        if !matches!(mode.as_str(), "" | "bridge") {
+            let why = "is not supported: the direct switch forwards between its ports (`bridge`); `portIsolation` keeps \
+                       containers apart";
+            let error = invalid("mode", &conf["mode"], why);
+            return Err(Error {
+                code: code::UNSUPPORTED_FIELD,
+                ..error
+            });
+        }
+        let mtu = match number(conf, "mtu", u32::MAX.into())? {
+            Some(mtu) if mtu < 68 => {
+                return Err(invalid(
+                    "mtu",
+                    &conf["mtu"],
+                    "is less than the 68 that IP takes",
+                ));
+            }
+            mtu => mtu.and_then(|mtu| u32::try_from(mtu).ok()),
+        };
+        let vlan = number(conf, "vlan", MAX_VLAN)?;
+        Ok(Self {
+            switch: SwitchName::of(conf, &call.network)?,
+            master: text(conf, "master")?,
+            mtu,
+            mac: mac(call)?,
+            vlan: vlan.and_then(|vlan| u16::try_from(vlan).ok()),
+            may_spoof: !flag(conf, "macspoofchk", true)?,
+            isolated: flag(conf, "portIsolation", false)?,
+            ipam: ipam_type(conf)?,
+        })
+    }
+}
+
+/// The address that somebody asks for: the runtime before the configuration.
+fn mac(call: &Call) -> Result<Option<Mac>> {
+    let conf = &call.conf;
+    let own = text(conf, "mac")?;
+    let asked = [
+        ("runtimeConfig.mac", conf["runtimeConfig"]["mac"].as_str()),
+        ("args.cni.mac", conf["args"]["cni"]["mac"].as_str()),
+        ("MAC in CNI_ARGS", call.arg("MAC")),
+        ("mac", own.as_deref()),
+    ];
+    let Some((key, asked)) = asked
+        .iter()
+        .find_map(|(key, asked)| Some((key, asked.filter(|text| !text.is_empty())?)))
+    else {
+        return Ok(None);
+    };
+    let not = |why: String| Error::new(code::BAD_CONFIG, format!("`{key}`: {why}"));
+    let mac: Mac = asked.parse().map_err(|error| not(format!("{error}")))?;
+    if !mac.is_station() {
+        return Err(not(format!("{mac} is no address of a station")));
+    }
+    Ok(Some(mac))
+}
+
+pub(crate) fn invalid(key: &str, value: &Value, why: &str) -> Error {
+    Error::new(code::BAD_CONFIG, format!("key `{key}` ({value}) {why}"))
+}
+
+/// A text; an empty one is none.
+pub(crate) fn text(conf: &Value, key: &str) -> Result<Option<String>> {
+    match &conf[key] {
+        Value::Null => Ok(None),
+        Value::String(text) if text.is_empty() => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        other => Err(invalid(key, other, "is no text")),
+    }
+}
+
+/// A number up to `most`; 0 is none.
+fn number(conf: &Value, key: &str, most: u64) -> Result<Option<u64>> {
+    match &conf[key] {
+        Value::Null => Ok(None),
+        value => match value.as_u64() {
+            Some(0) => Ok(None),
+            Some(number) if number <= most => Ok(Some(number)),
+            _ => Err(invalid(
+                key,
+                value,
+                &format!("is no number from 0 to {most}"),
+            )),
+        },
+    }
+}
+
+fn flag(conf: &Value, key: &str, default: bool) -> Result<bool> {
+    match &conf[key] {
+        Value::Null => Ok(default),
+        Value::Bool(value) => Ok(*value),
+        other => Err(invalid(key, other, "is neither true nor false")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! GC.
+
+use std::collections::BTreeSet;
+use std::time::SystemTime;
+
+use hopyard_net::Handle;
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::conf::{invalid, ipam_type};
+use crate::del::{Leaving, detach, finish};
+use crate::error::{Error, Result, code};
+use crate::record::{Attachment, Record, attachments};
+
+/// The keys of what is still valid. The specification had the second name for a while, and runtimes give both.
+const VALID: [&str; 2] = ["cni.dev/valid-attachments", "cni.dev/attachments"];
+
+/// Takes away every attachment of the network that is not valid any more, with its addresses. Goes on after errors.
+pub(crate) fn gc(call: &Call) -> Result<()> {
+    let began = SystemTime::now();
+    let valid = valid(call)?;
+    let here = Handle::here()?;
+    let mut problems = Vec::new();
+    for attachment in attachments(&call.network)? {
+        if valid.contains(&(attachment.container.clone(), attachment.ifname.clone())) {
+            continue;
+        }
+        if let Err(mut error) = collect(call, &here, &attachment, began) {
+            error.msg = format!(
+                "container `{}`, `{}`: {}",
+                attachment.container, attachment.ifname, error.msg
+            );
+            problems.push(error);
+        }
+    }
+    if let Some(kind) = ipam_type(&call.conf)?
+        && let Err(error) = call.ipam(&kind).run("GC", None)
+    {
+        problems.push(error);
+    }
+    Error::all(problems).map_or(Ok(()), Err)
+}
+
+fn collect(call: &Call, here: &Handle, of: &Attachment, began: SystemTime) -> Result<()> {
+    let Some(record) = Record::of(of)? else {
+        return Ok(());
+    };
+    // An ADD that was under way: the runtime did not know of it when it listed what is valid.
+    if record.is_since(began) {
+        return Ok(());
+    }
+    let leaving = Leaving::of_record(call, of, Some(&record))?;
+    let problems = detach(here, &leaving, Some(&record));
+    finish(problems, Some(record))
+}
+
+/// The attachments that are to stay. A runtime that names none has none (`cnitool gc`).
+fn valid(call: &Call) -> Result<BTreeSet<(String, String)>> {
+    let mut valid = BTreeSet::new();
+    for key in VALID {
+        let list = &call.conf[key];
+        if !list.is_array() && !list.is_null() {
+            return Err(invalid(key, list, "is no list of attachments"));
+        }
+        for one in list.as_array().into_iter().flatten() {
+            let text = |key: &str| one[key].as_str().map(str::to_owned);
+            let Some(pair) = text("containerID").zip(text("ifname")) else {
+                return Err(no_attachment(key, one));
+            };
+            valid.insert(pair);
+        }
+    }
+    Ok(valid)
+}
+
+/// Nothing is removed by a list that is not understood.
+fn no_attachment(key: &str, one: &Value) -> Error {
+    let msg = format!("key `{key}` has {one}, which is no attachment: `containerID` and `ifname`");
+    Error::new(code::BAD_CONFIG, msg)
+}

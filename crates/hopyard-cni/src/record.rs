@@ -1,0 +1,266 @@
+//! Records of attachments: a file each, written before anything is made and removed after everything is gone.
+//!
+//! Whoever works on an attachment holds the lock on its file. An IPAM plugin inherits the lock: where its caller is killed,
+//! the next one waits until it has ended, and knows then all that it reserved.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use hopyard_net::owned;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Where records are, in a directory for each network. As the reservations of `host-local`, they outlive a boot.
+const HOME: &str = "/var/lib/cni/hopyard";
+/// Of its directories.
+const MODE: u32 = 0o700;
+/// Between container and device in the name of a file; neither may have it.
+const SEPARATOR: char = ':';
+/// Before the name of a file that is not finished.
+const UNFINISHED: char = '.';
+
+/// What there is to take away of an attachment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The host's end of the container's device.
+    pub(crate) device: String,
+    /// The switch that has it as a port.
+    pub(crate) switch: String,
+    /// Does the plugin remove the switch after its last port?
+    pub(crate) own_switch: bool,
+    /// `CNI_ARGS` of ADD.
+    pub(crate) args: String,
+    /// The configuration of ADD, for the IPAM plugin.
+    pub(crate) conf: String,
+}
+
+/// Whose a record is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attachment {
+    pub(crate) network: String,
+    pub(crate) container: String,
+    pub(crate) ifname: String,
+}
+
+impl Attachment {
+    fn directory(&self) -> PathBuf {
+        Path::new(HOME).join(&self.network)
+    }
+
+    fn file(&self) -> PathBuf {
+        let name = format!("{}{SEPARATOR}{}", self.container, self.ifname);
+        self.directory().join(name)
+    }
+}
+
+/// A record under its lock, which ends with this value or, where the process is killed, with the plugin that it runs.
+pub(crate) struct Record {
+    path: PathBuf,
+    file: Flock<File>,
+    /// `None`: what is there cannot be read.
+    pub(crate) entry: Option<Entry>,
+}
+
+/// What came of an attempt to write a record.
+enum Created {
+    Done(Record),
+    IsThere,
+    Lost,
+}
+
+fn failed<'a>(what: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Error + 'a {
+    move |error| Error::io(&format!("{what} `{}`", path.display()), &error)
+}
+
+impl Record {
+    /// Writes a record, unless there is one. It comes to its name whole and locked.
+    pub(crate) fn create(of: &Attachment, entry: &Entry) -> Result<Option<Self>> {
+        loop {
+            match Self::try_create(of, entry)? {
+                Created::Done(record) => return Ok(Some(record)),
+                Created::IsThere => return Ok(None),
+                // A GC took the file, which had no lock yet, for one that was never finished.
+                Created::Lost => {}
+            }
+        }
+    }
+
+    fn try_create(of: &Attachment, entry: &Entry) -> Result<Created> {
+        let path = of.file();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let unfinished = of.directory().join(format!(
+            "{UNFINISHED}{}{SEPARATOR}{name}",
+            std::process::id()
+        ));
+        let file = create_in(&of.directory(), &unfinished)?;
+        let written = (|| {
+            let file = Flock::lock(file, FlockArg::LockExclusive)
+                .map_err(|(_, errno)| failed("lock", &unfinished)(errno.into()))?;
+            let text = serde_json::to_vec(entry).map_err(std::io::Error::from);
+            text.and_then(|text| (&*file).write_all(&text))
+                .map_err(failed("write", &unfinished))?;
+            match fs::hard_link(&unfinished, &path).map_err(|error| (error.kind(), error)) {
+                Ok(()) => Ok(Created::Done(Self {
+                    path: path.clone(),
+                    file,
+                    entry: Some(entry.clone()),
+                })),
+                Err((ErrorKind::AlreadyExists, _)) => Ok(Created::IsThere),
+                Err((ErrorKind::NotFound, _)) => Ok(Created::Lost),
+                Err((_, error)) => Err(failed("make", &path)(error)),
+            }
+        })();
+        match owned::remove_file(&unfinished) {
+            Err(error) if error.kind() != ErrorKind::NotFound && written.is_ok() => {
+                Err(failed("remove", &unfinished)(error))
+            }
+            _ => written,
+        }
+    }
+
+    /// Waits for the record of an attachment; `None`: there is none.
+    pub(crate) fn of(attachment: &Attachment) -> Result<Option<Self>> {
+        Self::lock(attachment.file())
+    }
+
+    fn lock(path: PathBuf) -> Result<Option<Self>> {
+        loop {
+            let opened = File::options()
+                .read(true)
+                .write(true)
+                .custom_flags(OFlag::O_NOFOLLOW.bits())
+                .open(&path);
+            let file = match opened {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                opened => opened.map_err(failed("open", &path))?,
+            };
+            let file = Flock::lock(file, FlockArg::LockExclusive)
+                .map_err(|(_, errno)| failed("lock", &path)(errno.into()))?;
+            // Whoever held it may have removed it, and another one may stand there now.
+            if !stands_at(&file, &path) {
+                continue;
+            }
+            let mut text = Vec::new();
+            (&*file)
+                .read_to_end(&mut text)
+                .map_err(failed("read", &path))?;
+            let entry = serde_json::from_slice(&text).ok();
+            return Ok(Some(Self { path, file, entry }));
+        }
+    }
+
+    /// The lock, for a program that is to hold it as well.
+    pub(crate) fn share(&self) -> Result<OwnedFd> {
+        let shared = self.file.try_clone().map_err(failed("share", &self.path))?;
+        Ok(shared.into())
+    }
+
+    /// Notes the time: ADD is done. What is done after a GC has begun is none of its business.
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.file
+            .set_modified(SystemTime::now())
+            .map_err(failed("write", &self.path))
+    }
+
+    /// Was it made or finished since then?
+    pub(crate) fn is_since(&self, then: SystemTime) -> bool {
+        let modified = self.file.metadata().and_then(|data| data.modified());
+        modified.is_ok_and(|modified| modified >= then)
+    }
+
+    /// Removes the record, and the directories that are empty then.
+    pub(crate) fn remove(self) -> Result<()> {
+        match owned::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(failed("remove", &self.path)(error));
+            }
+            _ => {}
+        }
+        if let Some(network) = self.path.parent() {
+            remove_empty(network);
+        }
+        Ok(())
+    }
+}
+
+/// Makes the file, and the directories above it. Others may remove those as soon as they are empty.
+fn create_in(directory: &Path, file: &Path) -> Result<File> {
+    loop {
+        owned::make_directory(directory, MODE).map_err(failed("make directory", directory))?;
+        let made = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(file);
+        match made {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            // Of a process that had the same number, and was killed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                owned::remove_file(file).map_err(failed("remove", file))?;
+            }
+            made => return made.map_err(failed("make", file)),
+        }
+    }
+}
+
+/// Removes the directory of a network and the one above it, if nothing is in them.
+fn remove_empty(network: &Path) {
+    if owned::remove_directory(network).is_ok() {
+        // It may have other networks.
+        let _ = owned::remove_directory(Path::new(HOME));
+    }
+}
+
+fn stands_at(file: &File, path: &Path) -> bool {
+    let identity = |data: fs::Metadata| (data.dev(), data.ino());
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(held), Ok(there)) => identity(held) == identity(there),
+        _ => false,
+    }
+}
+
+/// The attachments of a network that have records. Removes files that were never finished.
+pub(crate) fn attachments(network: &str) -> Result<Vec<Attachment>> {
+    let directory = Path::new(HOME).join(network);
+    let entries = match fs::read_dir(&directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed("read directory", &directory))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed("read directory", &directory))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(UNFINISHED) {
+            remove_abandoned(&entry.path());
+        } else if let Some((container, ifname)) = name.split_once(SEPARATOR) {
+            found.push(Attachment {
+                network: network.to_owned(),
+                container: container.to_owned(),
+                ifname: ifname.to_owned(),
+            });
+        }
+    }
+    // Goes where nothing was in it but what was never finished.
+    remove_empty(&directory);
+    found.sort_by(|a, b| (&a.container, &a.ifname).cmp(&(&b.container, &b.ifname)));
+    Ok(found)
+}
+
+/// Removes a file that its maker never finished, unless it is just being made.
+fn remove_abandoned(path: &Path) {
+    let opened = File::options().write(true).open(path);
+    let locked =
+        opened.is_ok_and(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock).is_ok());
+    if locked {
+        // Left for the next time where it cannot be removed.
+        let _ = owned::remove_file(path);
+    }
+}

@@ -1,0 +1,67 @@
+//! STATUS: could a container be added now? Runtimes ask every few seconds: nothing waits for a lock, nothing is changed.
+
+use hopyard_net::Handle;
+
+use crate::call::Call;
+use crate::conf::Conf;
+use crate::error::{Error, Result, code};
+use crate::switch::{look, other_switch_on};
+
+/// Answers 50 where no container can be added, 51 where those that there are may be cut off as well.
+pub(crate) fn status(call: &Call) -> Result<()> {
+    let conf = Conf::of(call)?;
+    check_switch(call, &conf)?;
+    match &conf.ipam {
+        Some(kind) => call.ipam(kind).run("STATUS", None).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn check_switch(call: &Call, conf: &Conf) -> Result<()> {
+    let name = &conf.switch.name;
+    let here = Handle::here()?;
+    let found = look(&here, conf, &call.conf).map_err(|error| {
+        let glance = hopyard_switch::Switch::glance(name);
+        let has_ports = glance.is_ok_and(|glance| glance.is_some_and(|glance| glance.has_ports));
+        unavailable(has_ports, error.to_string())
+    })?;
+    let has_ports = found.glance.as_ref().is_some_and(|glance| glance.has_ports);
+    if let Some(uplink) = &found.uplink {
+        if !uplink.up || !uplink.carrier {
+            let why = if uplink.up {
+                "has no carrier"
+            } else {
+                "is down"
+            };
+            return Err(unavailable(
+                has_ports,
+                format!("the uplink `{}` {why}", uplink.name),
+            ));
+        }
+        if found.glance.is_none()
+            && let Some(other) = other_switch_on(uplink.index, name)
+        {
+            let why = format!(
+                "`{}` is the uplink of switch `{other}`: name that with `switch`",
+                uplink.name
+            );
+            return Err(unavailable(false, why));
+        }
+    }
+    if found.glance.is_some_and(|glance| glance.is_full) {
+        return Err(unavailable(
+            false,
+            format!("switch `{name}` has as many ports as it can have"),
+        ));
+    }
+    Ok(())
+}
+
+fn unavailable(limited: bool, why: String) -> Error {
+    let code = if limited {
+        code::NOT_AVAILABLE_LIMITED
+    } else {
+        code::NOT_AVAILABLE
+    };
+    Error::new(code, why)
+}

@@ -1,0 +1,191 @@
+//! The switch of a network: what can be said of it beforehand, and its ports.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hopyard_net::{Error as NetError, Handle, Link};
+use hopyard_switch::{Error as SwitchError, Glance, NewPort, NewSwitch, Switch, has_tcx};
+
+use crate::conf::{Conf, invalid};
+use crate::error::{Error, Result, code};
+use crate::names::SwitchName;
+
+/// How long others may make and remove the switch over and over while a port is to be added.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is there before anything is made.
+pub(crate) struct Found {
+    /// The switch, if it is there.
+    pub(crate) glance: Option<Glance>,
+    /// The MTU that containers get; `None`: the kernel's.
+    pub(crate) mtu: Option<u32>,
+    /// The device to the wire.
+    pub(crate) uplink: Option<Link>,
+}
+
+/// Looks whether the configuration fits what is there. Takes no lock and changes nothing.
+pub(crate) fn look(here: &Handle, conf: &Conf, document: &serde_json::Value) -> Result<Found> {
+    if !has_tcx() {
+        let msg = "the direct switch takes Linux 6.6 or newer (tcx hooks)";
+        return Err(Error::new(code::KERNEL, msg));
+    }
+    let name = &conf.switch.name;
+    let glance = Switch::glance(name)?;
+    if glance.is_none() && !conf.switch.is_own {
+        let why = format!(
+            "is no switch that is there: `hopyard switch create {name} --uplink DEV`, or leave the key out and give `master`"
+        );
+        return Err(invalid("switch", &document["switch"], &why));
+    }
+    if let Some(glance) = &glance
+        && glance.netns != here.ns().inode()?
+    {
+        let msg =
+            format!("switch `{name}` is in another network namespace than the plugin runs in");
+        return Err(Error::new(code::BAD_CONFIG, msg));
+    }
+    let uplink = match &conf.master {
+        Some(master) => match here.link(master) {
+            Err(NetError::Missing { .. }) => {
+                let why = "is no device of this host";
+                return Err(invalid("master", &document["master"], why));
+            }
+            link => Some(link?),
+        },
+        None => match glance
+            .as_ref()
+            .and_then(|glance| glance.uplink_name.as_ref())
+        {
+            Some(device) => Some(here.link(device)?),
+            None => None,
+        },
+    };
+    let index = uplink.as_ref().map(|link| link.index);
+    if let Some(glance) = &glance
+        && glance.uplink != index
+    {
+        return Err(other_uplink(name, glance, conf, document));
+    }
+    let most = uplink.as_ref().map(|link| link.mtu);
+    if let (Some(mtu), Some(link)) = (conf.mtu, &uplink)
+        && mtu > link.mtu
+    {
+        let why = format!(
+            "is more than the {} of `{}`: longer frames would be dropped",
+            link.mtu, link.name
+        );
+        return Err(invalid("mtu", &document["mtu"], &why));
+    }
+    Ok(Found {
+        glance,
+        mtu: conf.mtu.or(most),
+        uplink,
+    })
+}
+
+fn other_uplink(name: &str, glance: &Glance, conf: &Conf, document: &serde_json::Value) -> Error {
+    let had = glance.uplink_name.as_deref().unwrap_or("none");
+    match &conf.master {
+        Some(master) if glance.uplink_name.as_ref() == Some(master) => {
+            let why = format!(
+                "was made again since switch `{name}` has it as its uplink: `hopyard switch uplink {name} {master}`"
+            );
+            invalid("master", &document["master"], &why)
+        }
+        Some(master) => {
+            let why = format!(
+                "is not the uplink of switch `{name}`, which has {had}: `hopyard switch uplink {name} {master}`, or another \
+                 switch"
+            );
+            invalid("master", &document["master"], &why)
+        }
+        None => {
+            let msg = format!(
+                "the uplink of switch `{name}` ({had}) is gone: `hopyard switch uplink {name} DEV` when it is back"
+            );
+            Error::new(code::BAD_CONFIG, msg)
+        }
+    }
+}
+
+/// Adds a port, making the switch first where that is the plugin's to do. Others may remove it meanwhile, after its last
+/// port: then it is made again.
+pub(crate) fn add_port(conf: &Conf, port: &NewPort<'_>) -> Result<()> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let added = open(conf).and_then(|mut switch| switch.add_port(port));
+        match added {
+            Err(SwitchError::NoSwitch { .. }) if conf.switch.is_own && Instant::now() < end => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(with_advice(error, conf)),
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+fn open(conf: &Conf) -> hopyard_switch::Result<Switch> {
+    let name = &conf.switch.name;
+    match Switch::open(name) {
+        Err(SwitchError::NoSwitch { .. }) if conf.switch.is_own => {
+            let new = NewSwitch {
+                name,
+                uplink: conf.master.as_deref(),
+                ..NewSwitch::default()
+            };
+            match Switch::create(&new) {
+                // Somebody else has made it first.
+                Err(_) if Switch::glance(name).is_ok_and(|found| found.is_some()) => {
+                    Switch::open(name)
+                }
+                made => made,
+            }
+        }
+        opened => opened,
+    }
+}
+
+/// The name of a switch that has the device as its uplink, but for this one.
+pub(crate) fn other_switch_on(device: u32, but: &str) -> Option<String> {
+    let names = Switch::names().unwrap_or_default();
+    names.into_iter().filter(|name| name != but).find(|name| {
+        // Those of other versions cannot be looked into.
+        let glance = Switch::glance(name).ok().flatten();
+        glance.is_some_and(|glance| glance.uplink == Some(device))
+    })
+}
+
+fn with_advice(error: SwitchError, conf: &Conf) -> Error {
+    let mut error = Error::from(error);
+    if let Some(master) = &conf.master
+        && conf.switch.is_own
+        && error.msg.contains("is the uplink of switch")
+    {
+        error.msg +=
+            &format!(": name that with `switch` instead of making another one on {master}");
+    }
+    error
+}
+
+/// Takes a device off the switch, if it is a port there; a switch that is gone has none.
+pub(crate) fn remove_port(switch: &str, device: &str) -> Result<()> {
+    let mut switch = match Switch::open(switch) {
+        Err(SwitchError::NoSwitch { .. }) => return Ok(()),
+        opened => opened?,
+    };
+    if switch.port(device)?.is_none() {
+        return Ok(());
+    }
+    match switch.remove_port(device) {
+        Err(SwitchError::NoSwitch { .. }) => Ok(()),
+        removed => Ok(removed?),
+    }
+}
+
+/// Removes a switch of the plugin's that has no ports any more.
+pub(crate) fn remove_unused(switch: &SwitchName) -> Result<()> {
+    if switch.is_own {
+        Switch::remove_unused(&switch.name)?;
+    }
+    Ok(())
+}
