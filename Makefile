@@ -8,7 +8,8 @@ DIST_TARGET := $(shell uname -m)-unknown-linux-musl
 
 # What building needs beside a Rust toolchain; what tests and benchmarks use on top.
 BUILD_PACKAGES := gcc libc6-dev clang libbpf-dev
-TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db
+TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db podman runc conmon \
+	busybox-static containernetworking-plugins
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 
 # More than run at once: those that wait for the machine to be theirs alone do not keep the others from it.
@@ -36,9 +37,9 @@ help: ## list the targets
 run: root build ## the main job: measure every path this host has, two minutes
 	$(HOPYARD) run
 
-build: toolchain ## build the program (release)
+build: toolchain ## build the program and the CNI plugin (release)
 	@scripts/need $(BUILD_PACKAGES)
-	$(CARGO) build --release --locked -p hopyard
+	$(CARGO) build --release --locked -p hopyard -p hopyard-cni
 
 dist: root toolchain ## the static programs, manual pages, completions and a Debian package, in dist/
 	@scripts/need $(BUILD_PACKAGES) musl-tools binutils dpkg

@@ -1,0 +1,193 @@
+//! Calls that fail, say why, and leave nothing.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::host::{Running, conf_with, on_host, spawn, with};
+
+fn base() -> Value {
+    conf_with("1.0.0", "front", "10.1.0.5/16")
+}
+
+#[test]
+fn refused_keys_and_capabilities_are_named() {
+    on_host(|host| {
+        let container = host.container("c1");
+        let refused = [
+            ("isGateway", json!(true)),
+            ("isDefaultGateway", json!(true)),
+            ("ipMasq", json!(true)),
+            ("forceAddress", json!(true)),
+            ("hairpinMode", json!(true)),
+            ("promiscMode", json!(true)),
+            ("bridge", json!("cni0")),
+            ("vlanTrunk", json!([{ "id": 100 }])),
+            ("preserveDefaultVlan", json!(true)),
+            ("enabledad", json!(true)),
+            ("disableContainerInterface", json!(true)),
+            ("linkInContainer", json!(true)),
+            ("mode", json!("passthru")),
+            ("isolation", json!(true)),
+        ];
+        for (key, value) in refused {
+            let said = host.call("ADD", &with(&base(), json!({ key: value })), &container);
+            said.fails(2, &[&format!("`{key}`")]);
+        }
+        for key in ["portMappings", "bandwidth", "aliases"] {
+            for list in ["capabilities", "runtimeConfig"] {
+                let conf = with(&base(), json!({ list: { key: [{ "hostPort": 80 }] } }));
+                let said = host.call("ADD", &conf, &container);
+                said.fails(2, &[&format!("capability `{key}`")]);
+            }
+        }
+        let wrong = [
+            ("vlan", json!(4095)),
+            ("mtu", json!(9000)),
+            ("master", json!("absent0")),
+            ("switch", json!("absent")),
+        ];
+        for (key, value) in wrong {
+            let said = host.call("ADD", &with(&base(), json!({ key: value })), &container);
+            said.fails(7, &[&format!("`{key}`")]);
+        }
+        assert!(container.inside.link("eth0").is_err());
+        assert!(!Path::new("/run/ipam.log").exists(), "IPAM was asked");
+        host.is_clean();
+    });
+}
+
+#[test]
+fn what_the_environment_lacks_is_named() {
+    on_host(|host| {
+        let call =
+            |verb, env: &[(&str, &str)]| Running::start(host.command(verb, env), &base()).said();
+        let netns = host.container("c1").inside.ns().proc_path();
+        let whole = [
+            ("CNI_CONTAINERID", "c1"),
+            ("CNI_IFNAME", "eth0"),
+            ("CNI_NETNS", netns.to_str().unwrap()),
+        ];
+        for lacking in 0..3 {
+            let mut env = whole.to_vec();
+            let (key, _) = env.remove(lacking);
+            call("ADD", &env).fails(4, &[key]);
+        }
+        call("JUMP", &whole).fails(4, &["`JUMP`"]);
+        let mut env = whole;
+        env[0].1 = "../c1";
+        call("ADD", &env).fails(4, &["CNI_CONTAINERID"]);
+        let mut env = whole;
+        env[1].1 = "a/b";
+        call("DEL", &env).fails(4, &["CNI_IFNAME"]);
+        let mut env = whole;
+        env[2].1 = "/run/netns/absent";
+        call("ADD", &env).fails(4, &["CNI_NETNS"]);
+        let mut env = whole;
+        env[2].1 = "/proc/thread-self/ns/net";
+        call("ADD", &env).fails(4, &["runs in"]);
+        let said = host.call(
+            "ADD",
+            &with(&base(), json!({ "cniVersion": "0.3.1" })),
+            &host.container("c1"),
+        );
+        said.fails(1, &["0.3.1", "0.4.0, 1.0.0, 1.1.0"]);
+        for text in ["", "[]", "{"] {
+            let mut command = host.command("ADD", &whole);
+            command.stdin(std::process::Stdio::piped());
+            let mut child = spawn(&mut command).unwrap();
+            std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+            Running { child }.said().fails(6, &["stdin"]);
+        }
+        host.is_clean();
+    });
+}
+
+#[test]
+fn versions_are_told_to_whoever_asks() {
+    on_host(|host| {
+        // As podman asks.
+        let env = [("CNI_IFNAME", "dummy"), ("CNI_NETNS", "dummy")];
+        for asked in ["0.1.0", "1.0.0", "1.1.0"] {
+            let command = host.command("VERSION", &env);
+            let told = Running::start(command, &json!({ "cniVersion": asked }))
+                .said()
+                .works();
+            assert_eq!(told["cniVersion"], asked);
+            assert_eq!(
+                told["supportedVersions"],
+                json!(["0.4.0", "1.0.0", "1.1.0"])
+            );
+        }
+        for verb in ["GC", "STATUS"] {
+            host.call_network(verb, &base()).fails(1, &[verb, "1.1.0"]);
+        }
+    });
+}
+
+#[test]
+fn an_add_that_fails_half_way_leaves_nothing() {
+    on_host(|host| {
+        let container = host.container("c1");
+        // IPAM fails, before and after it has reserved something.
+        let mut conf = base();
+        conf["ipam"]["fail"] = "ADD".into();
+        host.call("ADD", &conf, &container)
+            .fails(142, &["fake-ipam", "no more addresses", "asked to fail"]);
+        host.is_clean();
+        for result in ["", "{}", "{", r#"{"ips": [{"address": "10.1.0.5"}]}"#] {
+            std::fs::write("/run/broken", result).unwrap();
+            let mut conf = base();
+            conf["ipam"]["result"] = "/run/broken".into();
+            host.call("ADD", &conf, &container).fails(103, &[]);
+            host.is_clean();
+        }
+        let conf = with(&base(), json!({ "ipam": { "type": "absent-ipam" } }));
+        host.call("ADD", &conf, &container)
+            .fails(103, &["absent-ipam", "CNI_PATH"]);
+        // The kernel refuses the last thing: a route.
+        let result = json!({
+            "ips": [{ "address": "10.1.0.5/16" }],
+            "routes": [{ "dst": "10.9.0.0/16", "gw": "172.16.0.1" }],
+        });
+        let conf = crate::host::conf("1.0.0", "front", &result);
+        host.call("ADD", &conf, &container)
+            .fails(100, &["10.9.0.0/16 via 172.16.0.1"]);
+        assert!(container.inside.link("eth0").is_err());
+        host.is_clean();
+        // The device is there already, somebody else's.
+        let (conf, other) = (base(), host.container("c2"));
+        host.call("ADD", &conf, &container).works();
+        let said = host.call("ADD", &conf, &container);
+        said.fails(101, &["`eth0` already"]);
+        assert!(container.reaches(&host.wire, "10.1.0.1"));
+        drop(other);
+        host.call("DEL", &conf, &container).works();
+        host.is_clean();
+    });
+}
+
+#[test]
+fn what_could_not_be_taken_away_is_taken_away_the_next_time() {
+    on_host(|host| {
+        let container = host.container("c1");
+        let mut failing = base();
+        failing["ipam"]["fail"] = "DEL".into();
+        host.call("ADD", &failing, &container).works();
+        let said = host.call("DEL", &failing, &container);
+        said.fails(142, &["DEL", "no more addresses"]);
+        // Device and switch are gone nevertheless.
+        assert!(container.inside.link("eth0").is_err());
+        assert!(host.devices().is_empty() && host.switches().is_empty());
+        assert!(Path::new("/run/ipam/c1:eth0").exists());
+        // Its record holds the broken configuration; that of the call is another one, and the recorded one is used.
+        host.call("DEL", &base(), &container).fails(142, &[]);
+        std::fs::write(
+            "/run/plugins/fake-ipam",
+            "#!/bin/sh\nrm -f \"/run/ipam/$CNI_CONTAINERID:$CNI_IFNAME\"\n",
+        )
+        .unwrap();
+        host.call("DEL", &base(), &container).works();
+        host.is_clean();
+    });
+}
