@@ -1,7 +1,7 @@
 //! CNI plugin `hopyard`: containers become ports of the direct switch (`hopyard-switch`).
 //!
-//! Specification 1.1.0, 1.0.0 and 0.4.0. A call is read and checked as a whole ([`conf`], [`call`]), then one of the
-//! operations acts. Before anything is made, a record of the attachment is written ([`record`]): DEL, GC and an ADD that
+//! Specification 1.1.0, 1.0.0 and 0.4.0. A call is read and checked as a whole (`conf`, `call`), then one of the
+//! operations acts. Before anything is made, a record of the attachment is written (`record`): DEL, GC and an ADD that
 //! fails take away what it names, also what the IPAM plugin gave.
 
 mod add;
