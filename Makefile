@@ -6,10 +6,11 @@ HOPYARD := target/release/hopyard
 # What `make dist` builds for: the machine's own processor, with musl, which is linked statically.
 DIST_TARGET := $(shell uname -m)-unknown-linux-musl
 
-# What building needs beside a Rust toolchain; what tests and benchmarks use on top.
-BUILD_PACKAGES := gcc libc6-dev clang libbpf-dev
-TEST_PACKAGES := nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db podman runc conmon \
-	busybox-static containernetworking-plugins
+# What building needs beside a Rust toolchain; what compiles eBPF programs (`make bpf`); what tests and benchmarks use on top.
+BUILD_PACKAGES := gcc libc6-dev
+BPF_PACKAGES := clang llvm libbpf-dev
+TEST_PACKAGES := $(BPF_PACKAGES) nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db \
+	podman runc conmon busybox-static containernetworking-plugins
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 
 # More than run at once: those that wait for the machine to be theirs alone do not keep the others from it.
@@ -29,7 +30,7 @@ PEERS := target/release/peers
 DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist test lint unit verify bench docs reports fuzz doctor deny clean toolchain root
+.PHONY: help run build dist bpf test lint unit verify bench docs reports fuzz doctor deny clean toolchain root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +49,10 @@ dist: root toolchain ## the static programs, manual pages, completions and a Deb
 	@scripts/dist target/$(DIST_TARGET)/dist
 	@scripts/dist-check
 
+bpf: toolchain ## after a change of an eBPF program: its compiled object anew, which travels with the source
+	@scripts/need $(BUILD_PACKAGES) $(BPF_PACKAGES)
+	$(CARGO) run --quiet --locked -p hopyard-bpf-build --example renew -- $$(find crates bench -name '*.bpf.c' | sort)
+
 test: root toolchain lint unit ## all tests, in throw-away namespaces; needs root
 
 lint: toolchain
@@ -65,7 +70,7 @@ verify: root toolchain ## experiments with a known answer: promised against seen
 	target/release/verify $(ARGS)
 
 bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf and the release before turns, switches beside their targets: some ninety minutes
-	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES)
+	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES) $(if $(OLD),$(BPF_PACKAGES))
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 ifeq ($(ARGS),)
 	$(PEERS)

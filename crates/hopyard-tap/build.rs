@@ -2,5 +2,5 @@
 
 fn main() {
     let sources = ["bpf/steering.bpf.c", "tests/bpf/drops.bpf.c"];
-    hopyard_bpf_build::compile("steering the queues of taps", &sources);
+    hopyard_bpf_build::objects("steering the queues of taps", &sources);
 }

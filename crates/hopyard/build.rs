@@ -3,7 +3,7 @@
 use std::process::Command;
 
 fn main() {
-    hopyard_bpf_build::compile("counting copies of packets", &["bpf/copies.bpf.c"]);
+    hopyard_bpf_build::objects("counting copies of packets", &["bpf/copies.bpf.c"]);
     println!("cargo::rerun-if-changed=../../.git/HEAD");
     println!("cargo::rerun-if-changed=../../.git/index");
     // Outside a checkout there is no revision, and reports have none.
