@@ -150,7 +150,7 @@ impl Cgroup {
             feature: "cgroup2 controller cpu".into(),
             remedy: format!(
                 "it takes `cpu` in {}: `echo +cpu` to it, where a mount of cgroup v1 does not have that \
-                 controller; or choose another scheduler",
+                 controller",
                 path.display()
             ),
         })

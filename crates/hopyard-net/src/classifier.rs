@@ -44,6 +44,7 @@ impl Side {
 
 /// A classifier of a `clsact`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Classifier {
     /// Its kind: `bpf`, `flower`, `matchall`…
     pub kind: String,

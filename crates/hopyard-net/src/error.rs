@@ -101,6 +101,36 @@ impl Error {
         }
     }
 
+    /// True when the request was wrong or cannot be met here, as opposed to something that broke.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Invalid { .. }
+                | Self::Missing { .. }
+                | Self::Unsupported { .. }
+                | Self::Denied { .. }
+        )
+    }
+
+    /// The same error with a further way out, where the host lacks a feature: "or `alternative`". What else its user could
+    /// ask for is known to the program alone.
+    #[must_use]
+    pub fn or(self, alternative: &str) -> Self {
+        match self {
+            Self::Unsupported {
+                what,
+                feature,
+                remedy,
+            } => Self::Unsupported {
+                what,
+                feature,
+                remedy: format!("{remedy}, or {alternative}"),
+            },
+            other => other,
+        }
+    }
+
     /// True when the host lacks a feature, as opposed to a failure.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
@@ -128,12 +158,13 @@ mod tests {
         let error = Error::Unsupported {
             what: "create macvlan `mv0` on `up0`".into(),
             feature: "macvlan".into(),
-            remedy: "load module `macvlan` or choose another path".into(),
+            remedy: "load module `macvlan`".into(),
         };
-        assert_eq!(
-            error.to_string(),
-            "cannot create macvlan `mv0` on `up0`: this host has no macvlan support; load module `macvlan` or choose another path"
-        );
+        let text = "cannot create macvlan `mv0` on `up0`: this host has no macvlan support; load module `macvlan`";
+        assert_eq!(error.to_string(), text);
+        let error = error.or("use veth");
+        assert_eq!(error.to_string(), format!("{text}, or use veth"));
+        assert!(error.is_usage());
         let error = Error::from_io("delete `x`", io::Error::from_raw_os_error(libc::EPERM));
         assert!(matches!(error, Error::Denied { .. }));
         assert!(error.to_string().contains("run as root"));

@@ -74,8 +74,8 @@ pub enum LinkKind<'a> {
         /// Ethernet address of the other end.
         peer_mac: Option<[u8; 6]>,
     },
-    /// A bridge without spanning tree, forward delay and multicast snooping; it forwards at once.
-    Bridge,
+    /// A bridge, `net/bridge`.
+    Bridge(BridgeSettings),
     /// A further Ethernet address on a device.
     Macvlan {
         /// The device below, in the handle's namespace.
@@ -121,8 +121,74 @@ pub enum LinkKind<'a> {
     },
 }
 
+/// How a bridge forwards. What is not set is as the kernel makes it: no spanning tree, 15 s of forward delay with one, multicast
+/// snooping.
+///
+/// ```
+/// use hopyard_net::BridgeSettings;
+///
+/// let at_once = BridgeSettings::default().stp(false).forward_delay(0);
+/// assert_eq!(at_once.multicast_snooping, None);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BridgeSettings {
+    /// Does it speak the spanning tree protocol?
+    pub stp: Option<bool>,
+    /// Hundredths of a second for which a new port listens, and then learns, before it forwards. With the spanning tree
+    /// protocol the kernel takes 2 to 30 s.
+    pub forward_delay: Option<u32>,
+    /// Does multicast go only to ports where somebody asked for it?
+    pub multicast_snooping: Option<bool>,
+}
+
+impl BridgeSettings {
+    /// With the spanning tree protocol or without.
+    #[must_use]
+    pub fn stp(self, stp: bool) -> Self {
+        Self {
+            stp: Some(stp),
+            ..self
+        }
+    }
+
+    /// With this forward delay, in hundredths of a second.
+    #[must_use]
+    pub fn forward_delay(self, hundredths: u32) -> Self {
+        Self {
+            forward_delay: Some(hundredths),
+            ..self
+        }
+    }
+
+    /// With multicast snooping or without.
+    #[must_use]
+    pub fn multicast_snooping(self, snoops: bool) -> Self {
+        Self {
+            multicast_snooping: Some(snoops),
+            ..self
+        }
+    }
+
+    fn attributes(self) -> Vec<InfoBridge> {
+        let state = |on| match on {
+            true => BridgeStpState::KernelStp,
+            false => BridgeStpState::Disabled,
+        };
+        [
+            self.forward_delay.map(InfoBridge::ForwardDelay),
+            self.stp.map(|on| InfoBridge::StpState(state(on))),
+            self.multicast_snooping.map(InfoBridge::MulticastSnooping),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
 /// Macvlan modes, `enum macvlan_mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MacvlanMode {
     /// Devices on the same lower one do not see each other.
     Private,
@@ -136,6 +202,7 @@ pub enum MacvlanMode {
 
 /// Ipvlan modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IpvlanMode {
     /// Switched by address, ARP and multicast work.
     L2,
@@ -151,7 +218,7 @@ impl LinkKind<'_> {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Veth { .. } => "veth",
-            Self::Bridge => "bridge",
+            Self::Bridge(_) => "bridge",
             Self::Macvlan { .. } => "macvlan",
             Self::Macvtap { .. } => "macvtap",
             Self::Ipvlan { .. } => "ipvlan",
@@ -167,7 +234,7 @@ impl LinkKind<'_> {
             | Self::Macvtap { lower, .. }
             | Self::Ipvlan { lower, .. } => Some(lower),
             Self::Vxlan { lower, .. } => lower.as_deref(),
-            Self::Veth { .. } | Self::Bridge | Self::Netkit { .. } => None,
+            Self::Veth { .. } | Self::Bridge(_) | Self::Netkit { .. } => None,
         }
     }
 
@@ -219,7 +286,7 @@ fn end(link: &NewLink<'_>, name: &str, ns: Option<&NetNs>, mac: Option<[u8; 6]>)
 fn kind(kind: &LinkKind<'_>) -> InfoKind {
     match kind {
         LinkKind::Veth { .. } => InfoKind::Veth,
-        LinkKind::Bridge => InfoKind::Bridge,
+        LinkKind::Bridge(_) => InfoKind::Bridge,
         LinkKind::Macvlan { .. } => InfoKind::MacVlan,
         LinkKind::Macvtap { .. } => InfoKind::MacVtap,
         LinkKind::Ipvlan { .. } => InfoKind::IpVlan,
@@ -235,11 +302,7 @@ fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
             peer_ns,
             peer_mac,
         } => InfoData::Veth(InfoVeth::Peer(end(link, peer, *peer_ns, *peer_mac))),
-        LinkKind::Bridge => InfoData::Bridge(vec![
-            InfoBridge::ForwardDelay(0),
-            InfoBridge::StpState(BridgeStpState::Disabled),
-            InfoBridge::MulticastSnooping(false),
-        ]),
+        LinkKind::Bridge(settings) => InfoData::Bridge(settings.attributes()),
         LinkKind::Macvlan { mode, .. } => {
             InfoData::MacVlan(vec![InfoMacVlan::Mode((*mode).into())])
         }
@@ -304,8 +367,7 @@ pub(crate) fn refused(what: &str, kind: &LinkKind<'_>, refusal: Refusal) -> Erro
         return Error::Unsupported {
             what: what.into(),
             feature: "ipvlan mode l3s".into(),
-            remedy: "this needs a kernel with CONFIG_IPVLAN_L3S; choose another path otherwise"
-                .into(),
+            remedy: "this needs a kernel with CONFIG_IPVLAN_L3S".into(),
         };
     }
     let kind = kind.name();
@@ -317,10 +379,7 @@ pub(crate) fn refused(what: &str, kind: &LinkKind<'_>, refusal: Refusal) -> Erro
         return Error::Unsupported {
             what: what.into(),
             feature: kind.into(),
-            remedy: format!(
-                "load module `{kind}` (kernel option {}) or choose another path",
-                option(kind)
-            ),
+            remedy: format!("load module `{kind}` (kernel option {})", option(kind)),
         };
     }
     handle::refused(what, refusal)

@@ -60,7 +60,7 @@ pub use fresh_thread::on_fresh_thread;
 pub use genl::{has_genl_family, is_wireless_client};
 pub use gso::MaxSizes;
 pub use handle::Handle;
-pub use kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};
+pub use kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NewLink};
 pub use limits::allow_files;
 pub use link::{Link, XdpHook};
 pub use monitor::Monitor;

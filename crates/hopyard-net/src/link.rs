@@ -47,6 +47,7 @@ pub enum XdpHook {
 
 /// A device as the kernel reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Link {
     /// Its index in its namespace.
     pub index: u32,

@@ -69,7 +69,7 @@ impl NetNs {
         if filesystem.filesystem_type() != nix::sys::statfs::NSFS_MAGIC {
             return Err(Error::invalid(
                 what(),
-                "the file is not a namespace; give a name that `ip netns` lists or /proc/PID/ns/net",
+                "the file is not a namespace, as those of `ip netns` and /proc/PID/ns/net are",
             ));
         }
         Ok(Self { fd: file.into() })
@@ -156,9 +156,7 @@ impl NetNs {
         }
         let created = OpenOptions::new().write(true).create_new(true).open(path);
         created.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Error::invalid(what(), "the name is taken; choose another one")
-            }
+            io::ErrorKind::AlreadyExists => Error::invalid(what(), "the name is taken"),
             _ => Error::from_io(what(), error),
         })?;
         let source = format!("/proc/self/fd/{}", self.fd.as_raw_fd());

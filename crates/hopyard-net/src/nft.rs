@@ -8,6 +8,7 @@ use crate::netns::NetNs;
 
 /// A named counter of the rule set.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NftCounter {
     /// Address family of its table: `inet`, `bridge`, `ip`.
     pub family: String,
@@ -44,7 +45,8 @@ pub fn nft_counters(ns: &NetNs) -> Result<Vec<NftCounter>> {
 }
 
 /// A chain with rules that hangs on a hook of netfilter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NftChain {
     /// Address family of its table: `inet`, `bridge`, `ip`.
     pub family: String,

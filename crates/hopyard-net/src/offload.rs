@@ -8,6 +8,7 @@ use crate::handle::{Handle, missing_device};
 
 /// An offload, as `ethtool -K` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Offload {
     /// TCP segmentation by the device, all `tx-tcp*-segmentation`.
     Tso,

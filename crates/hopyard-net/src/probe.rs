@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::error::{Error, Result};
 use crate::handle::Handle;
-use crate::kind::{IpvlanMode, LinkKind, MacvlanMode, NewLink};
+use crate::kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NewLink};
 use crate::netns::NetNs;
 
 /// The kinds [`probe_kind`] knows, by the kernel's names.
@@ -24,7 +24,7 @@ pub fn probe_kind(kind: &str) -> Result<()> {
     let local = Ipv4Addr::new(192, 0, 2, 1);
     let kind = match kind {
         "veth" => veth(peer()),
-        "bridge" => LinkKind::Bridge,
+        "bridge" => LinkKind::Bridge(BridgeSettings::default()),
         "macvlan" => LinkKind::Macvlan {
             lower: lower(),
             mode: MacvlanMode::Bridge,

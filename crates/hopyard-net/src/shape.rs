@@ -30,6 +30,7 @@ const PEAK: u64 = 1 << 40;
 /// Bytes are the qdisc's: each Ethernet frame with its header and without FCS, preamble and gap; a
 /// GSO packet counts as its frames (`qdisc_pkt_len_segs_init`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shape {
     /// Rate of the shaper, bit/s.
     pub rate_bps: u64,
@@ -89,7 +90,7 @@ impl Handle {
                 libc::ENOENT => Error::Unsupported {
                     what,
                     feature: "tbf".into(),
-                    remedy: "load module `sch_tbf` (kernel option CONFIG_NET_SCH_TBF) or leave the rate out".into(),
+                    remedy: "load module `sch_tbf` (kernel option CONFIG_NET_SCH_TBF)".into(),
                 },
                 _ => refused(&what, refusal),
             })?;

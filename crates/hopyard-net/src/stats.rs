@@ -23,6 +23,7 @@ const TCA_STATS_PKT64: u16 = 8;
 
 /// The counters of one device, all since it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceStats {
     /// Name of the device in its namespace.
     pub name: String,
@@ -46,6 +47,7 @@ pub struct DeviceStats {
 
 /// The counters of a queueing discipline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QdiscStats {
     /// Its kind: `tbf`, `pfifo_fast`.
     pub kind: String,

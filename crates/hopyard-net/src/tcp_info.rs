@@ -8,6 +8,7 @@ const BYTES: usize = 192;
 
 /// The fields of `struct tcp_info` (`include/uapi/linux/tcp.h`) that a meter needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TcpInfo {
     /// Segments sent again since the connection began.
     pub total_retransmits: u32,

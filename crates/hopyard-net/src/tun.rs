@@ -32,6 +32,7 @@ pub enum TunLayer {
 
 /// A tap or tun as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TunLink {
     /// Its index in its namespace.
     pub index: u32,

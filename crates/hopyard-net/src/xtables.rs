@@ -12,6 +12,7 @@ use crate::netns::NetNs;
 
 /// A chain of the old iptables that hangs on a hook and has rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LegacyChain {
     /// `ip` or `ip6`.
     pub family: String,

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::clock::{monotonic_ns, process_cpu_ns};
 use hopyard_net::{
-    Cgroup, Error, Handle, LinkKind, NetNs, NewLink, Side, apply_ruleset, nft_counters, unbind,
+    BridgeSettings, Cgroup, Error, Handle, LinkKind, NetNs, NewLink, Side, apply_ruleset,
+    nft_counters, unbind,
 };
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -188,7 +189,7 @@ fn lab() -> (Duration, Duration) {
     let (hub, a, b, far) = (namespace(), namespace(), namespace(), namespace());
     hub.add_link(&NewLink {
         up: true,
-        ..NewLink::new("br0", LinkKind::Bridge)
+        ..NewLink::new("br0", LinkKind::Bridge(BridgeSettings::default()))
     })
     .unwrap();
     for (port, handle, host) in [("p0", &a, 1), ("p1", &b, 2), ("p2", &far, 3)] {
@@ -416,8 +417,11 @@ table inet lab {
 fn exec_sees_the_devices_of_its_namespace() {
     let _alone = alone();
     let ns = namespace();
-    ns.add_link(&NewLink::new("only-here", LinkKind::Bridge))
-        .unwrap();
+    ns.add_link(&NewLink::new(
+        "only-here",
+        LinkKind::Bridge(BridgeSettings::default()),
+    ))
+    .unwrap();
     // A thread of its own mount namespace stands in for the process that is about to exec.
     let fd = ns.ns().try_clone().unwrap();
     let (devices, mounts) = thread::spawn(move || {

@@ -40,10 +40,10 @@ fn no_access(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |error| match (error.kind(), error.raw_os_error()) {
         (ErrorKind::PermissionDenied, Some(_)) => {
-            Error::refused(what, "permission denied; run as root (CAP_SYS_ADMIN)")
+            Error::invalid(what, "permission denied; run as root (CAP_SYS_ADMIN)")
         }
         // A reason in words: `owned` gives no number with it.
-        (_, None) => Error::refused(what, error.to_string()),
+        (_, None) => Error::invalid(what, error.to_string()),
         _ => file_error("use", &path)(error),
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
         let why = format!("`{name}` is no name for a switch: 1 to 32 letters, digits, `-` and `_`");
-        return Err(Error::refused(what, why));
+        return Err(Error::invalid(what, why));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn prepare() -> Result<()> {
             Some(MOUNT_OPTIONS),
         )
         .map_err(|errno| match errno {
-            Errno::EPERM => Error::refused(
+            Errno::EPERM => Error::invalid(
                 format!("mount the BPF file system on {BPFFS}"),
                 "permission denied; run as root (CAP_SYS_ADMIN)",
             ),

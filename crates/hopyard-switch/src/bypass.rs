@@ -14,6 +14,7 @@ const OF_DEVICES: [&str; 2] = ["ingress", "egress"];
 /// Frames between ports, and between ports and the wire, are redirected before the host's network layer
 /// sees them. What goes to the host itself meets the host's rules as ever, except those of bridges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bypassed {
     /// The chains: family, table, name.
     pub chains: BTreeSet<String>,
@@ -107,14 +108,14 @@ mod tests {
     use super::*;
 
     fn chain(family: &str, hook: &str, devices: &[&str]) -> NftChain {
-        NftChain {
-            family: family.to_owned(),
-            table: "t".to_owned(),
-            name: "c".to_owned(),
-            hook: hook.to_owned(),
-            rules: 1,
-            devices: devices.iter().map(|device| (*device).to_owned()).collect(),
-        }
+        let mut chain = NftChain::default();
+        chain.family = family.to_owned();
+        chain.table = "t".to_owned();
+        chain.name = "c".to_owned();
+        chain.hook = hook.to_owned();
+        chain.rules = 1;
+        chain.devices = devices.iter().map(|device| (*device).to_owned()).collect();
+        chain
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Switch {
             }
         }
         let config = self.state.config()?;
-        let changing = u16::try_from(slot).map_err(|_| Error::refused(&what, "its slot is odd"))?;
+        let changing = u16::try_from(slot).map_err(|_| Error::invalid(&what, "its slot is odd"))?;
         // From here on it is finished, by whoever comes next if not by us.
         self.state.set_config(Config { changing, ..config })?;
         self.state.set_port(

@@ -9,11 +9,61 @@ use std::path::PathBuf;
 pub enum Error {
     /// The request cannot be met; found before anything was changed.
     #[error("cannot {what}: {why}")]
-    Refused {
+    Invalid {
         /// Operation and object.
         what: String,
         /// What is in the way, and the way out.
         why: String,
+    },
+    /// There is a switch of that name.
+    #[error("cannot create switch `{name}`: there is one of that name")]
+    Exists {
+        /// The name asked for.
+        name: String,
+    },
+    /// A switch of another version, whose maps this one does not understand.
+    #[error("cannot use the switch `{name}`: its maps have {}, this program writes layout {own}", .found.map_or_else(|| "an unknown layout".to_owned(), |n| format!("layout {n}")))]
+    OtherLayout {
+        /// Name of the switch.
+        name: String,
+        /// Number of its layout, if it is known.
+        found: Option<u32>,
+        /// Number of the layout of this version.
+        own: u32,
+    },
+    /// Something of others would come before the switch's program, which was not asked for ([`NewSwitch::behind_others`](crate::NewSwitch::behind_others)).
+    #[error(
+        "cannot {what}: {other} comes before it, and what that passes, drops or redirects itself never reaches the switch"
+    )]
+    NotFirst {
+        /// Operation and object.
+        what: String,
+        /// What comes before it.
+        other: String,
+    },
+    /// The address of the guest behind a port is to be given: it cannot be read.
+    #[error("cannot {what}: the guest's Ethernet address cannot be read from `{device}`")]
+    NoGuestMac {
+        /// Operation and object.
+        what: String,
+        /// The device of the port.
+        device: String,
+    },
+    /// Other addresses of the host were given ([`NewSwitch::host_macs`](crate::NewSwitch::host_macs)), and no uplink to have them.
+    #[error("cannot {what}: other addresses of the host take an uplink")]
+    HostMacsWithoutUplink {
+        /// Operation and object.
+        what: String,
+    },
+    /// The device is no port of the switch.
+    #[error("cannot {what}: it is none of its ports; the switch has {}", ports_text(.ports))]
+    NotAPort {
+        /// Operation and object.
+        what: String,
+        /// Name of the switch.
+        name: String,
+        /// The ports it has.
+        ports: Vec<String>,
     },
     /// There is no switch of that name.
     #[error("there is no switch `{name}`; {}", if .there.is_empty() { "there are none".to_owned() } else { format!("there are: {}", .there.join(", ")) })]
@@ -46,9 +96,20 @@ pub enum Error {
     },
 }
 
+/// [`Error::NotAPort`] counts more ports than this, and names as many.
+pub const PORTS_NAMED: usize = 20;
+
+fn ports_text(ports: &[String]) -> String {
+    match ports.len() {
+        0 => "no ports".to_owned(),
+        1..=PORTS_NAMED => ports.join(", "),
+        n => format!("{n} ports"),
+    }
+}
+
 impl Error {
-    pub(crate) fn refused(what: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::Refused {
+    pub(crate) fn invalid(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Invalid {
             what: what.into(),
             why: why.into(),
         }
@@ -70,14 +131,15 @@ impl Error {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Refused { .. } | Self::NoSwitch { .. } => true,
-            Self::Net(error) => matches!(
-                error,
-                hopyard_net::Error::Invalid { .. }
-                    | hopyard_net::Error::Missing { .. }
-                    | hopyard_net::Error::Unsupported { .. }
-                    | hopyard_net::Error::Denied { .. }
-            ),
+            Self::Invalid { .. }
+            | Self::Exists { .. }
+            | Self::OtherLayout { .. }
+            | Self::NotFirst { .. }
+            | Self::NoGuestMac { .. }
+            | Self::HostMacsWithoutUplink { .. }
+            | Self::NotAPort { .. }
+            | Self::NoSwitch { .. } => true,
+            Self::Net(error) => error.is_usage(),
             Self::Bpf { .. } | Self::File { .. } => false,
         }
     }

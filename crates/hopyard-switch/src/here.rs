@@ -36,10 +36,10 @@ impl Here {
     pub(crate) fn fit_device(&self, what: &str, name: &str) -> Result<Link> {
         let link = self.handle.link(name)?;
         if name == "lo" {
-            return Err(Error::refused(what, "`lo` leads nowhere"));
+            return Err(Error::invalid(what, "`lo` leads nowhere"));
         }
         if link.master.is_some() && is_pair(&link) {
-            return Err(Error::refused(what, has_master(name)));
+            return Err(Error::invalid(what, has_master(name)));
         }
         Ok(link)
     }
@@ -55,11 +55,11 @@ impl Here {
                 return Ok(link);
             };
             if let Some(owner) = self.owner_of(name, link.index)? {
-                return Err(Error::refused(what, owner));
+                return Err(Error::invalid(what, owner));
             }
             let late = waited >= DETACHING;
             if late && (waited >= DETACHING_LATE || !self.is_leaving(name, id)?) {
-                return Err(Error::refused(what, stray(name, id)));
+                return Err(Error::invalid(what, stray(name, id)));
             }
             // To look whether it is leaving takes every switch and link there is.
             std::thread::sleep(Duration::from_millis(if late { 50 } else { 1 }));
@@ -151,7 +151,7 @@ pub(crate) fn has_master(name: &str) -> String {
 pub(crate) fn check_uplink(what: &str, link: &Link) -> Result<()> {
     let name = &link.name;
     match link.kind.as_deref() {
-        Some(kind @ ("macvlan" | "macvtap" | "ipvlan" | "ipvtap")) => Err(Error::refused(
+        Some(kind @ ("macvlan" | "macvtap" | "ipvlan" | "ipvtap")) => Err(Error::invalid(
             what,
             format!(
                 "`{name}` is a {kind}: it gets no frames but those to its own address; use the device below it"
@@ -179,7 +179,7 @@ pub(crate) fn check_kernel(what: &str, hooks: Hooks) -> Result<()> {
     let (release, (major, minor)) = (kernel.release, needs);
     let why =
         format!("this kernel ({release}) has no {lacks}; it takes Linux {major}.{minor} or newer");
-    Err(Error::refused(what, why))
+    Err(Error::invalid(what, why))
 }
 
 /// Has this kernel tcx hooks? They came with Linux 6.6.

@@ -41,7 +41,7 @@ fn unknown(function: &str, error: &str) -> Error {
     let why = format!(
         "this kernel does not tell of {function} ({error}); it takes Linux 6.2 or newer with CONFIG_DEBUG_INFO_BTF"
     );
-    Error::refused("load the switch's programs", why)
+    Error::invalid("load the switch's programs", why)
 }
 
 fn set_calls(object: &mut [u8], placeholder: i32, number: u32) {

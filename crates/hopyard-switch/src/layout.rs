@@ -213,6 +213,7 @@ pub const DROP_REASONS: [(&str, &str); 19] = [
 /// What one CPU counted of a party.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Counters {
     /// Packets from the party; a GSO packet counts as one, as on any device.
     pub rx_packets: u64,

@@ -3,8 +3,9 @@
 //!
 //! Three eBPF programs (`bpf/switch.bpf.c`) run at the tcx hooks of the ports and of the uplink; their
 //! maps and links are pinned in the BPF file system, so a [`Switch`] outlives the process that made it
-//! and is found again by name. [`Hooks::Clsact`] is for namespaces that end with their switch. All that refers to devices acts in the network namespace of the calling
-//! thread. `docs/switch.md` tells the way of a frame.
+//! and is found again by name. [`Hooks::Clsact`] is for namespaces that end with their switch. All that
+//! refers to devices acts in the network namespace of the calling thread. `docs/switch.md` of the
+//! project tells the way of a frame.
 
 mod bpffs;
 mod bypass;
@@ -31,7 +32,7 @@ mod uplink;
 
 pub use bypass::{Bypassed, bypassed_rules};
 pub use change::PortChange;
-pub use error::{Error, Result};
+pub use error::{Error, PORTS_NAMED, Result};
 pub use glance::{Glance, Port};
 pub use here::has_tcx;
 pub use layout::{BROADCAST_BURST_S, Counters, DROP_REASONS};
@@ -40,6 +41,6 @@ pub use mac::{Mac, NotAMac};
 pub use port::NewPort;
 pub use prefix::{NotAPrefix, Prefix};
 pub use programs::Hooks;
-pub use show::{Shown, ShownPort, ShownUplink};
+pub use show::{Shown, ShownPort, ShownUplink, Warning, WayOut};
 pub use switch::{NewSwitch, PartyStats, Switch};
 pub use uplink::NewUplink;

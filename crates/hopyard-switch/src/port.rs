@@ -90,7 +90,7 @@ impl Switch {
         let port = self.check(&what, new, &link, peer.as_ref())?;
         let slot = free_slot(taken).ok_or_else(|| {
             let why = format!("it has {} ports already", MAX_SLOTS - FIRST_PORT);
-            Error::refused(&what, why)
+            Error::invalid(&what, why)
         })?;
         let bound = self.bind(here, slot, &port, &link);
         if bound.is_err() {
@@ -111,26 +111,23 @@ impl Switch {
             && !(1..=MAX_VLAN).contains(&vlan)
         {
             let why = format!("VLAN {vlan} is outside 1 to {MAX_VLAN}");
-            return Err(Error::refused(what, why));
+            return Err(Error::invalid(what, why));
         }
         check_kind(what, link)?;
         let vlan = new.vlan.unwrap_or(0);
         let own = peer.and_then(|peer| peer.mac).map(Mac);
         let mut macs = new.macs.clone();
         if macs.is_empty() {
-            macs.push(own.ok_or_else(|| {
-                let why = format!(
-                    "the guest's Ethernet address cannot be read from `{}`: give --mac",
-                    new.device
-                );
-                Error::refused(what, why)
+            macs.push(own.ok_or_else(|| Error::NoGuestMac {
+                what: what.to_owned(),
+                device: new.device.to_owned(),
             })?);
         }
-        let refused = |why| Error::refused(what, why);
+        let invalid = |why| Error::invalid(what, why);
         let host = self.state.config()?.host_mac;
-        self.check_stations(&macs, vlan, host).map_err(refused)?;
-        self.check_addresses(&new.ips, vlan).map_err(refused)?;
-        check_prefixes(&new.prefixes).map_err(refused)?;
+        self.check_stations(&macs, vlan, host).map_err(invalid)?;
+        self.check_addresses(&new.ips, vlan).map_err(invalid)?;
+        check_prefixes(&new.prefixes).map_err(invalid)?;
         let mut flags = 0;
         // What is handed over passes the XDP program by that the guest has in its driver.
         let queued = new.queued || peer.is_some_and(|peer| peer.xdp == Some(XdpHook::Driver));
@@ -320,13 +317,11 @@ impl Switch {
                 .iter()
                 .map(|(slot, _)| self.device_of(*slot))
                 .collect();
-            let has = match ports.len() {
-                0 => "no ports".to_owned(),
-                1..=20 => ports.join(", "),
-                n => format!("{n} ports, see `hopyard switch show {}`", self.name),
-            };
-            let why = format!("it is none of its ports; the switch has {has}");
-            return Err(Error::refused(what, why));
+            return Err(Error::NotAPort {
+                what: what.to_owned(),
+                name: self.name.clone(),
+                ports,
+            });
         };
         Ok(slot)
     }
@@ -386,7 +381,7 @@ fn check_kind(what: &str, link: &Link) -> Result<()> {
         _ if link.master.is_some() => has_master(name),
         _ => return Ok(()),
     };
-    Err(Error::refused(what, why))
+    Err(Error::invalid(what, why))
 }
 
 /// A port as it will be, checked.

@@ -131,7 +131,7 @@ pub(crate) fn load(directory: &Path) -> Result<()> {
         let what = format!("load the program {name}");
         let program: &mut SchedClassifier = object
             .program_mut(name)
-            .ok_or_else(|| Error::refused(what.clone(), "it is not in the object: built wrongly"))?
+            .ok_or_else(|| Error::invalid(what.clone(), "it is not in the object: built wrongly"))?
             .try_into()
             .map_err(Error::bpf(what.clone()))?;
         program.load().map_err(Error::bpf(what.clone()))?;
@@ -188,7 +188,7 @@ pub(crate) fn net_device(directory: &Path, index: u32) -> Result<u64> {
     let [a, b, c, d, e, f, g, h, ..] = frame;
     let address = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
     if result.return_value != 0 || address == 0 {
-        return Err(Error::refused(what(), "its address cannot be read"));
+        return Err(Error::invalid(what(), "its address cannot be read"));
     }
     Ok(address)
 }
@@ -249,11 +249,10 @@ impl Place<'_> {
         let Some(other) = before.find(|one| !one.is_ours()) else {
             return Ok(());
         };
-        let why = format!(
-            "{other} comes before it, and what that passes, drops or redirects itself never reaches the switch: \
-             detach it, or make the switch with --behind-others if others are to come first"
-        );
-        Err(Error::refused(what, why))
+        Err(Error::NotFirst {
+            what: what.to_owned(),
+            other: other.to_string(),
+        })
     }
 }
 

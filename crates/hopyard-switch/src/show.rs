@@ -20,12 +20,15 @@ use crate::switch::Switch;
 mod hook;
 mod port;
 mod uplink;
+mod warning;
 
 use hook::Findings;
 use port::PortSeen;
+pub use warning::{Warning, WayOut};
 
 /// A switch as it stands. Lists are in the order of the slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Shown {
     /// Name of the switch.
     pub name: String,
@@ -37,12 +40,13 @@ pub struct Shown {
     pub answers: bool,
     /// The ports, in the order of their slots.
     pub ports: Vec<ShownPort>,
-    /// What is not as it should be, a sentence each.
-    pub warnings: Vec<String>,
+    /// What is not as it should be.
+    pub warnings: Vec<Warning>,
 }
 
 /// An uplink as it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ShownUplink {
     /// Name of the uplink's device.
     pub device: String,
@@ -56,6 +60,7 @@ pub struct ShownUplink {
 
 /// A port as it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ShownPort {
     /// Name of the port's device in the namespace of the switch.
     pub device: String,
@@ -106,18 +111,23 @@ impl Switch {
             BTreeMap::new()
         };
         if at_home {
+            findings.warnings.extend(
+                self.bypassed(&ns, config.uplink, &links)?
+                    .into_iter()
+                    .map(Warning::from),
+            );
             findings
                 .warnings
-                .extend(self.bypassed(&ns, config.uplink, &links)?);
-            findings.warnings.extend(self.gone(&links));
-            findings.warnings.extend(self.unknown_of_host(&handle)?.iter().map(|key| {
-                format!(
-                    "the host has the address {} now, which ports are not kept from claiming: `hopyard switch upgrade \
-                     {}` takes it over",
-                    key.ip(),
-                    self.name
-                )
-            }));
+                .extend(self.gone(&links).map(Warning::from));
+            findings
+                .warnings
+                .extend(self.unknown_of_host(&handle)?.iter().map(|key| {
+                    let wrong = format!(
+                        "the host has the address {} now, which ports are not kept from claiming: ",
+                        key.ip()
+                    );
+                    Warning::new(wrong, WayOut::Upgrade, " takes it over")
+                }));
         }
         let uplink = (config.uplink != 0).then(|| {
             let link = links.get(&config.uplink);
@@ -177,9 +187,11 @@ impl Switch {
                 let other = format!("uplink `{}`", up.device);
                 findings
                     .warnings
-                    .extend(differ.map(|port| mismatch(port, &other, up.mtu_bytes)));
+                    .extend(differ.map(|port| mismatch(port, &other, up.mtu_bytes).into()));
             }
-            None => findings.warnings.extend(differing(&ports)),
+            None => findings
+                .warnings
+                .extend(differing(&ports).into_iter().map(Warning::from)),
         }
         Ok(Shown {
             name: self.name.clone(),
@@ -249,14 +261,15 @@ impl Switch {
 
 /// What is wrong where a device takes less than it did when the switch learned of it: frames up to `sure_len`
 /// are handed to it unasked.
-fn shrunk(link: &Link, sure_len: u32, mend: &str) -> Option<String> {
+fn shrunk(link: &Link, sure_len: u32, mend: WayOut) -> Option<Warning> {
     let had = sure_len.saturating_sub(ETHERNET_HEADER);
     (link.mtu < had).then(|| {
-        format!(
+        let wrong = format!(
             "`{}` has an MTU of {} now, and had one of {had} when it became part of the switch: longer frames \
-             are handed to it still, and may be lost uncounted; {mend}",
+             are handed to it still, and may be lost uncounted; ",
             link.name, link.mtu
-        )
+        );
+        Warning::new(wrong, mend, "")
     })
 }
 

@@ -72,18 +72,14 @@ pub(crate) fn stage(directory: &Path) -> Result<Stage> {
 impl Stage {
     /// Refuses maps that this version of the program does not understand.
     pub(crate) fn check_layout(self, name: &str) -> Result<()> {
-        let Self::Foreign(layout) = self else {
+        let Self::Foreign(found) = self else {
             return Ok(());
         };
-        let found =
-            layout.map_or_else(|| "an unknown layout".to_owned(), |n| format!("layout {n}"));
-        Err(Error::refused(
-            format!("use the switch `{name}`"),
-            format!(
-                "its maps have {found}, this program writes layout {LAYOUT_VERSION}; use the version of \
-                 hopyard that made it, or delete it and create it again"
-            ),
-        ))
+        Err(Error::OtherLayout {
+            name: name.to_owned(),
+            found,
+            own: LAYOUT_VERSION,
+        })
     }
 }
 

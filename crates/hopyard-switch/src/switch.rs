@@ -63,11 +63,9 @@ impl Switch {
         let _lock = Lock::making_home()?;
         let directory = directory(new.name);
         if is_directory(&directory) {
-            let why = format!(
-                "there is one of that name; choose another, or `hopyard switch delete {}`",
-                new.name
-            );
-            return Err(Error::refused(what, why));
+            return Err(Error::Exists {
+                name: new.name.to_owned(),
+            });
         }
         let uplink = new
             .uplink
@@ -241,7 +239,7 @@ impl Switch {
              command there",
             here.inode
         );
-        Err(Error::refused(what, why))
+        Err(Error::invalid(what, why))
     }
 
     /// The name of a port's device, for people.
@@ -284,6 +282,7 @@ impl fmt::Debug for Switch {
 
 /// What one party sent and got.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct PartyStats {
     /// `wire`, `host`, or the port's device.
     pub party: String,

@@ -71,7 +71,7 @@ impl Switch {
                 let port = self.device_of(station.slot);
                 let why =
                     format!("the host's address {mac} is taken by port {port}: remove it first");
-                return Err(Error::refused(what, why));
+                return Err(Error::invalid(what, why));
             }
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Switch {
         if config.hooks() == Hooks::Clsact {
             let why =
                 "its programs are classifiers, which go with their device: make the switch again";
-            return Err(Error::refused(what, why));
+            return Err(Error::invalid(what, why));
         }
         if link.index == config.uplink {
             self.let_go(what, here, link)?;
@@ -129,7 +129,7 @@ impl Switch {
         for hook in UPLINK {
             while let Some(id) = running::ours_at(&here.handle, &link.name, hook)?.first() {
                 if Instant::now() >= end {
-                    return Err(Error::refused(what, stray(&link.name, *id)));
+                    return Err(Error::invalid(what, stray(&link.name, *id)));
                 }
                 thread::sleep(Duration::from_millis(1));
             }
@@ -186,7 +186,7 @@ impl Config {
     pub(crate) fn with_uplink(self, what: &str, link: &Link) -> Result<Self> {
         check_uplink(what, link)?;
         let mac = link.mac.ok_or_else(|| {
-            Error::refused(what, format!("`{}` has no Ethernet address", link.name))
+            Error::invalid(what, format!("`{}` has no Ethernet address", link.name))
         })?;
         Ok(Self {
             uplink: link.index,
@@ -209,7 +209,9 @@ impl Config {
 /// The host's addresses beside that of the uplink, each once, if they are fit.
 pub(crate) fn others_of_the_host(what: &str, given: &[Mac], own: u64) -> Result<Vec<Mac>> {
     if own == 0 && !given.is_empty() {
-        return Err(Error::refused(what, "--host-mac needs an uplink"));
+        return Err(Error::HostMacsWithoutUplink {
+            what: what.to_owned(),
+        });
     }
     let mut others = given.to_vec();
     others.retain(|mac| mac.to_number() != own);
@@ -217,14 +219,14 @@ pub(crate) fn others_of_the_host(what: &str, given: &[Mac], own: u64) -> Result<
     others.dedup();
     if let Some(mac) = others.iter().find(|mac| !mac.is_station()) {
         let why = format!("{mac} is no address of a station");
-        return Err(Error::refused(what, why));
+        return Err(Error::invalid(what, why));
     }
     if others.len() > MAX_HOSTS {
         let why = format!(
             "the host may have {MAX_HOSTS} other addresses, not {}",
             others.len()
         );
-        return Err(Error::refused(what, why));
+        return Err(Error::invalid(what, why));
     }
     Ok(others)
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use aya::maps::{Array, Map, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{SchedClassifier, TcAttachType};
-use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
+use hopyard_switch::{Mac, NewPort, NewSwitch, Switch, Warning};
 use nix::mount::{MsFlags, mount};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
@@ -156,7 +156,7 @@ fn an_upgrade_goes_on_where_a_device_is_gone() {
     assert!(talks(&world));
     let shown = world.in_hub(|| Switch::open(world.name()).unwrap().show().unwrap());
     assert_eq!(shown.ports.len(), 2);
-    let odd: Vec<&String> = shown
+    let odd: Vec<&Warning> = shown
         .warnings
         .iter()
         .filter(|w| w.contains("programs"))

@@ -251,13 +251,7 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Kernel { .. } | Self::Bpf { .. } => false,
-            Self::Net(error) => matches!(
-                error,
-                hopyard_net::Error::Invalid { .. }
-                    | hopyard_net::Error::Missing { .. }
-                    | hopyard_net::Error::Unsupported { .. }
-                    | hopyard_net::Error::Denied { .. }
-            ),
+            Self::Net(error) => error.is_usage(),
             _ => true,
         }
     }

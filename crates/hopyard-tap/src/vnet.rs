@@ -50,6 +50,7 @@ pub enum Checksum {
 
 /// What a frame is cut into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SegmentKind {
     /// TCP over IPv4.
     TcpV4,
@@ -88,6 +89,7 @@ pub struct VnetHeader {
 
 /// Bytes that are no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadVnetHeader {
     /// Fewer bytes than its size.
     #[error("a virtio-net header has {wanted} bytes, not {got}")]

@@ -3,7 +3,8 @@
 use std::fs;
 
 use hopyard_net::{
-    Error, KINDS, LinkKind, MacvlanMode, NewLink, Offload, OffloadState, probe_kind, probe_shaping,
+    BridgeSettings, Error, KINDS, LinkKind, MacvlanMode, NewLink, Offload, OffloadState,
+    probe_kind, probe_shaping,
 };
 
 use crate::{ip, namespace, pair, veth};
@@ -104,7 +105,10 @@ fn errors_name_operation_object_and_way_out() {
         text(a.set_up("nope")),
         "cannot bring `nope` up: there is no device `nope` in this namespace"
     );
-    let long = text(a.add_link(&NewLink::new("a-name-of-16-byte", LinkKind::Bridge)));
+    let long = text(a.add_link(&NewLink::new(
+        "a-name-of-16-byte",
+        LinkKind::Bridge(BridgeSettings::default()),
+    )));
     assert!(long.contains("1 to 15 bytes"), "{long}");
     let kind = LinkKind::Macvlan {
         lower: "up9".into(),
@@ -114,9 +118,16 @@ fn errors_name_operation_object_and_way_out() {
         text(a.add_link(&NewLink::new("mv0", kind))),
         "cannot create macvlan `mv0` on `up9`: there is no device `up9` in this namespace"
     );
-    a.add_link(&NewLink::new("br0", LinkKind::Bridge)).unwrap();
+    a.add_link(&NewLink::new(
+        "br0",
+        LinkKind::Bridge(BridgeSettings::default()),
+    ))
+    .unwrap();
     let taken = a
-        .add_link(&NewLink::new("br0", LinkKind::Bridge))
+        .add_link(&NewLink::new(
+            "br0",
+            LinkKind::Bridge(BridgeSettings::default()),
+        ))
         .unwrap_err();
     assert_eq!(taken.errno(), Some(libc::EEXIST));
     let prefix = text(a.add_address("br0", ip("10.0.0.1"), 33));

@@ -14,7 +14,13 @@ use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hopyard_net::{Error, Handle, LinkKind, MacvlanMode, NetNs, NewLink, Route};
+use hopyard_net::{BridgeSettings, Error, Handle, LinkKind, MacvlanMode, NetNs, NewLink, Route};
+
+/// Bridges forward at once, and everything.
+fn at_once() -> BridgeSettings {
+    let settings = BridgeSettings::default().stp(false).forward_delay(0);
+    settings.multicast_snooping(false)
+}
 
 /// What is to come has come by then, also where others take the machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -294,7 +300,7 @@ fn a_bridge_forwards_at_once() {
     let (hub, a, b) = (namespace(), namespace(), namespace());
     hub.add_link(&NewLink {
         up: true,
-        ..NewLink::new("br0", LinkKind::Bridge)
+        ..NewLink::new("br0", LinkKind::Bridge(at_once()))
     })
     .unwrap();
     for (port, peer, ns) in [("p0", "a0", a.ns()), ("p1", "b0", b.ns())] {

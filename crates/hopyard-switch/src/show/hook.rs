@@ -2,6 +2,7 @@
 
 use hopyard_net::{Handle, Link, Side, XdpHook};
 
+use super::{Warning, WayOut};
 use crate::programs::{self, Hook};
 use crate::running::{self, Running};
 use crate::switch::Switch;
@@ -9,15 +10,14 @@ use crate::switch::Switch;
 /// What is found wrong, or worth knowing.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// A sentence each.
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Vec<Warning>,
     /// Programs, filters and queues that frames do not meet which the switch redirects.
     bypassed: Vec<String>,
 }
 
 impl Findings {
     pub(super) fn warn(&mut self, sentence: String) {
-        self.warnings.push(sentence);
+        self.warnings.push(sentence.into());
     }
 
     pub(super) fn bypass(&mut self, what: &str, side: Side, device: &str) {
@@ -25,10 +25,10 @@ impl Findings {
         self.bypassed.push(format!("{what} ({side} of {device})"));
     }
 
-    pub(super) fn into_warnings(mut self) -> Vec<String> {
+    pub(super) fn into_warnings(mut self) -> Vec<Warning> {
         if !self.bypassed.is_empty() {
             let all = self.bypassed.join(", ");
-            self.warnings.push(format!(
+            self.warn(format!(
                 "frames that the switch hands on at a device BYPASS these programs, filters and queues there: {all}"
             ));
         }
@@ -65,25 +65,26 @@ impl Switch {
             .filter_map(|one| one.program)
             .collect();
         if ours.is_empty() {
-            return found.warn(format!(
-                "the switch's program does not run at `{device}` any more: somebody detached it; {}",
-                again(hook, &self.name, device)
-            ));
+            let wrong = format!(
+                "the switch's program does not run at `{device}` any more: somebody detached it; "
+            );
+            let warning = Warning::new(wrong, again(hook, device), "");
+            return found.warnings.push(warning);
         }
         if ours != [own] {
-            return found.warn(format!(
-                "programs {ours:?} run at `{device}` instead of {own} alone: `hopyard switch upgrade {}`",
-                self.name
-            ));
+            let wrong = format!("programs {ours:?} run at `{device}` instead of {own} alone: ");
+            let warning = Warning::new(wrong, WayOut::Upgrade, "");
+            return found.warnings.push(warning);
         }
         let mut others = there.split(|one| one.program == Some(own));
         for one in others.next().unwrap_or_default() {
-            found.warn(format!(
+            let wrong = format!(
                 "{one} runs at the {} of `{device}` before the switch's: it may pass frames to the host's stack \
-                 unfiltered, drop or redirect them, and those never reach the switch; detach it, then {}",
+                 unfiltered, drop or redirect them, and those never reach the switch; detach it, then ",
                 side_name(side),
-                again(hook, &self.name, device)
-            ));
+            );
+            let warning = Warning::new(wrong, again(hook, device), "");
+            found.warnings.push(warning);
         }
         for Running { name, .. } in others.flatten() {
             found.bypass(name, side, device);
@@ -92,10 +93,12 @@ impl Switch {
 }
 
 /// What puts the program of a hook in its place again.
-fn again(hook: Hook, switch: &str, device: &str) -> String {
+fn again(hook: Hook, device: &str) -> WayOut {
     match hook {
-        Hook::Port => "remove the port and add it again".to_owned(),
-        _ => format!("`hopyard switch uplink {switch} {device}`"),
+        Hook::Port => WayOut::AddPortAgain,
+        _ => WayOut::SetUplink {
+            device: Some(device.to_owned()),
+        },
     }
 }
 

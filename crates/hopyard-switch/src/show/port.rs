@@ -3,7 +3,7 @@
 use hopyard_net::{Handle, Link, Side, XdpHook};
 
 use super::hook::{Findings, xdp_before};
-use super::shrunk;
+use super::{Warning, WayOut, shrunk};
 use crate::layout::{PORT_PEER, PORT_QUEUED, PortRecord};
 use crate::programs::Hook;
 use crate::running;
@@ -25,12 +25,13 @@ impl Switch {
         if !link.up {
             found.warn(format!("`{name}` is down: `ip link set {name} up`"));
         }
-        let mend = "remove it and add it again";
-        found.warnings.extend(shrunk(link, record.sure_len, mend));
+        let shrunk = shrunk(link, record.sure_len, WayOut::AddPortAgain);
+        found.warnings.extend(shrunk);
         if let Some(peer) = port.peer {
-            found.warnings.extend(check_pair(record, link, peer));
+            let wrong = check_pair(record, link, peer).into_iter();
+            found.warnings.extend(wrong.map(Warning::from));
         }
-        found.warnings.extend(xdp_before(link));
+        found.warnings.extend(xdp_before(link).map(Warning::from));
         self.check_hook(handle, name, Hook::Port, found);
         if record.flags & PORT_PEER != 0 {
             bypassed_on_the_way_in(handle, port, found);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hopyard_net::{Handle, Link, Offload, OffloadState, is_wireless_client};
 
 use super::hook::{Findings, xdp_before};
-use super::shrunk;
+use super::{Warning, WayOut, shrunk};
 use crate::layout::Config;
 use crate::mac::Mac;
 use crate::switch::{Switch, UPLINK};
@@ -21,22 +21,24 @@ impl Switch {
         let was = self.state.uplink_name().unwrap_or_default();
         let Some(link) = links.get(&config.uplink) else {
             let same = links.values().find(|link| link.name == was);
-            return found.warn(lost(&self.name, &was, same));
+            return found.warnings.push(lost(&was, same));
         };
-        let again = format!("`hopyard switch uplink {} {}`", self.name, link.name);
+        let again = set_uplink(&link.name);
         found.warnings.extend(changed(config, &was, link, &again));
         found
             .warnings
-            .extend(shrunk(link, config.uplink_len, &again));
+            .extend(shrunk(link, config.uplink_len, again));
         // A kernel without wireless devices has no answer, and no need of one.
         let is_client = is_wireless_client(link.index).unwrap_or(false);
-        found.warnings.extend(filters(link, is_client));
+        found
+            .warnings
+            .extend(filters(link, is_client).map(Warning::from));
         if let Ok(offloads) = handle.offloads(&link.name) {
             found
                 .warnings
-                .extend(joins(&link.name, offloads.get(Offload::Lro)));
+                .extend(joins(&link.name, offloads.get(Offload::Lro)).map(Warning::from));
         }
-        found.warnings.extend(xdp_before(link));
+        found.warnings.extend(xdp_before(link).map(Warning::from));
         for hook in UPLINK {
             self.check_hook(handle, &link.name, hook, found);
         }
@@ -44,42 +46,56 @@ impl Switch {
 }
 
 /// What to say where the uplink is not there, but perhaps another device of its name.
-fn lost(switch: &str, was: &str, same: Option<&Link>) -> String {
-    match same {
-        Some(_) => format!(
-            "the uplink `{was}` was deleted and made again, or another device has its name now: nothing goes to the \
-             wire and to the host; `hopyard switch uplink {switch} {was}`"
+fn lost(was: &str, same: Option<&Link>) -> Warning {
+    let (wrong, mend) = match same {
+        Some(_) => (
+            format!(
+                "the uplink `{was}` was deleted and made again, or another device has its name now: nothing goes to the \
+                 wire and to the host; "
+            ),
+            set_uplink(was),
         ),
-        None => format!(
-            "the uplink `{was}` is gone, or in another network namespace: nothing goes to the wire and to the host; \
-             when it is back, or with another device: `hopyard switch uplink {switch} DEV`"
+        None => (
+            format!(
+                "the uplink `{was}` is gone, or in another network namespace: nothing goes to the wire and to the host; \
+                 when it is back, or with another device: "
+            ),
+            WayOut::SetUplink { device: None },
         ),
+    };
+    Warning::new(wrong, mend, "")
+}
+
+fn set_uplink(device: &str) -> WayOut {
+    WayOut::SetUplink {
+        device: Some(device.to_owned()),
     }
 }
 
 /// What happened to an uplink that is still the same device.
-fn changed(config: &Config, was: &str, link: &Link, again: &str) -> Vec<String> {
+fn changed(config: &Config, was: &str, link: &Link, again: &WayOut) -> Vec<Warning> {
     let name = &link.name;
     let mut warnings = Vec::new();
     if name != was {
-        warnings.push(format!(
-            "the uplink was named `{was}` and is named `{name}` now, and works on; {again} keeps the name"
-        ));
+        let wrong =
+            format!("the uplink was named `{was}` and is named `{name}` now, and works on; ");
+        warnings.push(Warning::new(wrong, again.clone(), " keeps the name"));
     }
     if !link.up {
-        warnings.push(format!(
+        let wrong = format!(
             "the uplink `{name}` is down: nothing goes to the wire and to the host; `ip link set {name} up`"
-        ));
+        );
+        warnings.push(wrong.into());
     } else if !link.carrier {
-        warnings.push(format!(
-            "the uplink `{name}` has no carrier: nothing goes to the wire"
-        ));
+        let wrong = format!("the uplink `{name}` has no carrier: nothing goes to the wire");
+        warnings.push(wrong.into());
     }
     let mac = Mac::from_number(config.host_mac);
     if link.mac != Some(mac.0) {
-        warnings.push(format!(
-            "`{name}` has another Ethernet address now than {mac}: guests do not reach the host; {again}"
-        ));
+        let wrong = format!(
+            "`{name}` has another Ethernet address now than {mac}: guests do not reach the host; "
+        );
+        warnings.push(Warning::new(wrong, again.clone(), ""));
     }
     warnings
 }
@@ -120,11 +136,10 @@ mod tests {
     use super::*;
 
     fn adapter(kind: Option<&str>) -> Link {
-        Link {
-            name: "eth0".to_owned(),
-            kind: kind.map(str::to_owned),
-            ..Link::default()
-        }
+        let mut link = Link::default();
+        link.name = "eth0".to_owned();
+        link.kind = kind.map(str::to_owned);
+        link
     }
 
     #[test]
@@ -138,10 +153,8 @@ mod tests {
             let text = filters(&adapter(kind), false).unwrap();
             assert!(text.contains(word), "{text}");
             assert!(text.contains("ip link set eth0 promisc on"), "{text}");
-            let promiscuous = Link {
-                promiscuous: true,
-                ..adapter(kind)
-            };
+            let mut promiscuous = adapter(kind);
+            promiscuous.promiscuous = true;
             assert_eq!(filters(&promiscuous, false), None);
         }
         assert_eq!(filters(&adapter(Some("veth")), false), None);
@@ -149,10 +162,8 @@ mod tests {
 
     #[test]
     fn a_wireless_client_is_warned_of_though_it_is_promiscuous() {
-        let promiscuous = Link {
-            promiscuous: true,
-            ..adapter(None)
-        };
+        let mut promiscuous = adapter(None);
+        promiscuous.promiscuous = true;
         let text = filters(&promiscuous, true).unwrap();
         assert!(
             text.contains("wireless") && !text.contains("promisc on"),

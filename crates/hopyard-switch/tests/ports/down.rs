@@ -1,7 +1,7 @@
 //! Receivers that are down: what is lost on the way to them is not counted as given to them.
 
 use hopyard_net::Handle;
-use hopyard_switch::{Counters, Mac, NewPort};
+use hopyard_switch::{Counters, Mac, NewPort, Warning};
 use nix::errno::Errno;
 
 use crate::frames::{BROADCAST, EXPERIMENT, frame};
@@ -214,7 +214,7 @@ fn show_names_a_guest_that_is_down() {
     site.connect(false, |_, _| {});
     let named = || {
         let warnings = site.show().warnings;
-        let about = |warning: &&String| warning.starts_with("the other end of `p1` is down");
+        let about = |warning: &&Warning| warning.starts_with("the other end of `p1` is down");
         (warnings.iter().filter(about).count(), warnings.len())
     };
     assert_eq!(named(), (0, 0));

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use hopyard_net::{LinkKind, MacvlanMode, NewLink};
-use hopyard_switch::{NewPort, PortChange, Prefix, Switch};
+use hopyard_switch::{NewPort, PortChange, Prefix, Switch, Warning, WayOut};
 
 use crate::frames::BROADCAST;
 use crate::listen::Ear;
@@ -276,7 +276,6 @@ fn an_address_that_the_host_gets_later_is_kept_from_ports() {
             port.vlan = Some(7);
         }
     });
-    let none: [String; 0] = [];
     let refused = |host: u8, party: usize| {
         let own = claims(guest_mac(party), host);
         let passed = outcomes(&site, &own, party).len();
@@ -287,11 +286,12 @@ fn an_address_that_the_host_gets_later_is_kept_from_ports() {
     site.hub.add_address("up0", v4(FREE), 24).unwrap();
     site.hub.add_address("up0", v6(FREE).into(), 64).unwrap();
     let warnings = site.show().warnings;
-    let about =
-        |warning: &&String| warning.contains("10.0.0.77") && warning.contains("switch upgrade");
+    let about = |warning: &&Warning| {
+        warning.contains("10.0.0.77") && warning.way_out() == Some(&WayOut::Upgrade)
+    };
     assert_eq!(warnings.iter().filter(about).count(), 1, "{warnings:?}");
     site.switch(Switch::upgrade).unwrap();
-    assert_eq!(site.show().warnings, none);
+    assert_eq!(site.show().warnings, [""; 0]);
     assert!(refused(FREE, 0) && refused(HOST, 0));
     assert!(!refused(FREE, 1), "not in another VLAN");
     // An address that moves to a device above the uplink, which is down and does not answer itself, and then goes.

@@ -6,7 +6,7 @@ use aya::programs::tc::{NlOptions, TcAttachOptions};
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, Xdp, XdpMode};
 use aya::{Ebpf, include_bytes_aligned};
 use hopyard_net::Handle;
-use hopyard_switch::{NewPort, NewSwitch, NewUplink, Switch};
+use hopyard_switch::{NewPort, NewSwitch, NewUplink, Switch, Warning};
 
 use crate::frames::{EXPERIMENT, frame};
 use crate::listen::{Ear, who};
@@ -131,7 +131,7 @@ fn show_names_who_came_before_the_switch() {
     let warnings = site.show().warnings;
     assert_eq!(warnings.len(), 3, "{warnings:#?}");
     for place in ["ingress of `p0`", "ingress of `up0`", "egress of `up0`"] {
-        let named = |w: &&String| w.contains(place) && w.contains("foreign_pass");
+        let named = |w: &&Warning| w.contains(place) && w.contains("foreign_pass");
         assert_eq!(
             warnings.iter().filter(named).count(),
             1,
@@ -198,7 +198,7 @@ fn others_come_first_where_that_is_asked_for_and_show_still_says_so() {
     site.add(0, |_| {});
     assert_eq!(heard(&site)[0], ["stack"], "the first program takes it");
     let warnings = site.show().warnings;
-    let before = |w: &&String| w.contains("before the switch's") && w.contains("foreign_pass");
+    let before = |w: &&Warning| w.contains("before the switch's") && w.contains("foreign_pass");
     assert_eq!(warnings.iter().filter(before).count(), 3, "{warnings:#?}");
 }
 
@@ -218,7 +218,8 @@ fn a_switch_of_classifiers_is_refused_where_another_program_comes_first() {
         let text = error.to_string();
         assert!(error.is_usage(), "{error:?}");
         assert!(
-            text.contains("foreign_pass") && text.contains("--behind-others"),
+            text.contains("foreign_pass")
+                && matches!(error, hopyard_switch::Error::NotFirst { .. }),
             "{text}"
         );
     };

@@ -3,12 +3,18 @@
 use std::io::Write;
 use std::net::IpAddr;
 
-use hopyard_net::{Handle, LinkKind, NewLink};
+use hopyard_net::{BridgeSettings, Handle, LinkKind, NewLink};
 
 use crate::frames::{BROADCAST, EXPERIMENT, IPV4, frame, tagged};
 use crate::listen::{Ear, Offloads};
 use crate::site::{FAR, FAR_MAC, HOST, Site, address, guest, guest_mac, second_mac, space, v4, v6};
 use crate::sockets::{connect, exchange};
+
+/// Bridges forward at once, and everything.
+fn at_once() -> BridgeSettings {
+    let settings = BridgeSettings::default().stp(false).forward_delay(0);
+    settings.multicast_snooping(false)
+}
 
 /// The station behind the bridge of a guest.
 const STATION: u8 = 50;
@@ -25,7 +31,7 @@ fn bridge_behind(guest: &Handle) -> Handle {
     for new in [
         NewLink {
             mac: Some(guest_mac(0)),
-            ..NewLink::new("br0", LinkKind::Bridge)
+            ..NewLink::new("br0", LinkKind::Bridge(at_once()))
         },
         NewLink::new("s0", kind),
     ] {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use hopyard_net::{Error, LinkKind, MacvlanMode, NewLink};
+use hopyard_net::{BridgeSettings, Error, LinkKind, MacvlanMode, NewLink};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
 use crate::frames::{BROADCAST, EXPERIMENT, frame};
@@ -26,7 +26,8 @@ fn a_tap_is_a_port_like_another() {
     // Nobody can read the address of a guest behind a tap.
     let error = site.switch(|switch| switch.add_port(&port(Vec::new())).unwrap_err());
     assert!(
-        error.is_usage() && error.to_string().contains("give --mac"),
+        error.is_usage()
+            && matches!(&error, hopyard_switch::Error::NoGuestMac { device, .. } if device == "tap0"),
         "{error}"
     );
     site.switch(|switch| switch.add_port(&port(vec![Mac(TAP_MAC)])).unwrap());
@@ -167,7 +168,7 @@ fn a_port_of_a_bridge_is_no_port_of_a_switch() {
     let site = Site::new("master", 1);
     site.create(Some("up0"), false);
     let _tap = Tap::open(&site.hub, "tap0", TAP);
-    let bridge = NewLink::new("br0", LinkKind::Bridge);
+    let bridge = NewLink::new("br0", LinkKind::Bridge(BridgeSettings::default()));
     site.hub.add_link(&bridge).unwrap();
     for device in ["tap0", "p0"] {
         site.hub.set_master(device, "br0").unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hopyard_net::{LinkKind, MacvlanMode, NewLink};
-use hopyard_switch::{Error, Mac, NewSwitch, NewUplink, Switch};
+use hopyard_switch::{Error, Mac, NewSwitch, NewUplink, Switch, Warning};
 
 use crate::flow::{Flow, acquaint, during};
 use crate::frames::{EXPERIMENT, frame};
@@ -12,7 +12,7 @@ use crate::site::{FAR, FAR_MAC, HOST, Site, cable, guest_mac, port, space, v4};
 
 /// The one warning there is.
 #[track_caller]
-fn warning(site: &Site) -> String {
+fn warning(site: &Site) -> Warning {
     let mut warnings = site.show().warnings;
     assert_eq!(warnings.len(), 1, "{warnings:#?}");
     warnings.remove(0)
@@ -37,7 +37,7 @@ fn show_says_what_happened_to_the_uplink() {
     cable(&site.hub, "up0", &site.far, "far0", FAR_MAC, 1500);
     let said = warning(&site);
     assert!(said.contains("`up0` was deleted and made again"), "{said}");
-    assert!(said.contains("hopyard switch uplink"), "{said}");
+    assert!(said.contains("`Switch::set_uplink` with `up0`"), "{said}");
     let before = site.show().ports;
     set_uplink(&site, "up0", None).unwrap();
     let shown = site.show();
@@ -96,7 +96,8 @@ fn an_uplink_with_another_address_is_found_again_and_loses_nothing_of_the_hosts(
     site.hub.set_mac("up0", other).unwrap();
     let said = warning(&site);
     assert!(
-        said.contains("another Ethernet address") && said.contains("hopyard switch uplink"),
+        said.contains("another Ethernet address")
+            && said.contains("`Switch::set_uplink` with `up0`"),
         "{said}"
     );
     acquaint((&site.hub, "up0", HOST), (&site.far, "far0", FAR));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, XdpMode};
 use hopyard_net::Handle;
-use hopyard_switch::NewUplink;
+use hopyard_switch::{NewUplink, Warning};
 
 use crate::foreign::Foreign;
 use crate::frames::{EXPERIMENT, IPV4, frame};
@@ -17,7 +17,7 @@ const EVERYTHING: u16 = 3;
 
 /// The one warning there is.
 #[track_caller]
-fn warning(site: &Site) -> String {
+fn warning(site: &Site) -> Warning {
     let mut warnings = site.show().warnings;
     assert_eq!(warnings.len(), 1, "{warnings:#?}");
     warnings.remove(0)

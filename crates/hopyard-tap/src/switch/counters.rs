@@ -33,6 +33,7 @@ pub(super) enum Event {
 
 /// Why a frame went nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Reason {
     /// Read: it has no Ethernet header.
     Runt,
@@ -145,6 +146,7 @@ impl Cell {
 
 /// What passed a port since the switch began, all queues together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Counters {
     /// Frames that its device sent to the switch.
     pub rx_frames: u64,

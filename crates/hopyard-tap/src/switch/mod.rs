@@ -101,6 +101,7 @@ pub enum QueueCount {
 
 /// Who chooses the queue by which a frame leaves the kernel. See [`Steering`](crate::Steering).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Choice {
     /// The kernel: flows stay where their answers came in, also when the number of queues changes.
     Kernel,
@@ -114,6 +115,7 @@ pub enum Choice {
 /// What becomes of frames of one TCP flow that are there together, follow each other and are to enter the kernel by a device
 /// that has TCP segmentation offload (`ethtool -k`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Join {
     /// They pass as they are.
     Off,
@@ -246,6 +248,7 @@ fn queue_files(ports: usize, queues: usize) -> u64 {
 
 /// What there is of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PortState {
     /// The device, as of the start.
     pub device: String,
@@ -264,6 +267,7 @@ pub struct PortState {
 
 /// What there is of a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct State {
     /// In the order they were named.
     pub ports: Vec<PortState>,

@@ -3,11 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use hopyard_net::{Handle, LinkKind, NetNs, NewLink, Offload};
+use hopyard_net::{BridgeSettings, Handle, LinkKind, NetNs, NewLink, Offload};
 use hopyard_tap::switch::{NewSwitch, PortState, Reason};
 
 use crate::stations::{BROADCAST, SOON, TAP, frame, joined, mac, until};
 use crate::whole::stream;
+
+/// Bridges forward at once, and everything.
+fn at_once() -> BridgeSettings {
+    let settings = BridgeSettings::default().stp(false).forward_delay(0);
+    settings.multicast_snooping(false)
+}
 
 /// The far end of the wire.
 const FAR: &str = "far0";
@@ -22,7 +28,7 @@ fn beyond(slow: &Handle) -> Handle {
         peer_mac: None,
     };
     slow.add_link(&NewLink::new("wire0", pair)).unwrap();
-    slow.add_link(&NewLink::new("br0", LinkKind::Bridge))
+    slow.add_link(&NewLink::new("br0", LinkKind::Bridge(at_once())))
         .unwrap();
     for device in [TAP, "wire0"] {
         slow.set_master(device, "br0").unwrap();

@@ -191,9 +191,10 @@ fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
 fn of_rules(found: hopyard_net::Result<Bypassed>) -> Vec<Finding> {
     const EFFECT: &str = "none on figures; but frames that `hopyard switch` forwards, between its ports and to the \
     wire, bypass these rules";
-    let found = found.unwrap_or_else(|error| Bypassed {
-        unknown: vec![format!("cannot look for bypassed rules: {error}")],
-        ..Bypassed::default()
+    let found = found.unwrap_or_else(|error| {
+        let mut found = Bypassed::default();
+        found.unknown = vec![format!("cannot look for bypassed rules: {error}")];
+        found
     });
     let mut findings = Vec::new();
     for unknown in found.unknown {

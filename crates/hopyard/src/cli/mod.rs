@@ -91,11 +91,13 @@ is_a_request!(
 
 impl From<hopyard_switch::Error> for Failure {
     fn from(error: hopyard_switch::Error) -> Self {
-        if error.is_usage() {
+        let mut failure = if error.is_usage() {
             Self::asked(&error)
         } else {
             Self::internal(&error)
-        }
+        };
+        failure.message += &switch::advice(&error).unwrap_or_default();
+        failure
     }
 }
 

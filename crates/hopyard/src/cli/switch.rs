@@ -4,13 +4,18 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use hopyard_switch::{
-    Counters, NewPort, NewSwitch, NewUplink, PartyStats, PortChange, Shown, ShownPort, Switch,
+    Counters, NewPort, NewSwitch, NewUplink, PartyStats, PortChange, Shown, ShownPort, ShownUplink,
+    Switch, Warning,
 };
 use serde::Serialize;
 
 use super::args::{PortCommand, SwitchArgs, SwitchCommand};
 use super::{Done, Failure, is_read, pretty, print, table};
 use crate::lab::LabId;
+
+mod words;
+
+pub(super) use words::advice;
 
 /// How often `stats --watch` looks.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -113,10 +118,40 @@ fn port(command: PortCommand) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is not as it should be, in the words of the command line.
+fn warnings(shown: &Shown) -> Vec<String> {
+    let say = |warning: &Warning| warning.reword(|way_out| words::command(&shown.name, way_out));
+    shown.warnings.iter().map(say).collect()
+}
+
 #[derive(Serialize)]
-struct ShownDocument {
+struct ShownDocument<'a> {
     schema: &'static str,
-    switches: Vec<Shown>,
+    switches: Vec<ShownSwitch<'a>>,
+}
+
+/// [`Shown`] with the warnings in the words of the command line.
+#[derive(Serialize)]
+struct ShownSwitch<'a> {
+    name: &'a str,
+    netns: u64,
+    uplink: Option<&'a ShownUplink>,
+    answers: bool,
+    ports: &'a [ShownPort],
+    warnings: Vec<String>,
+}
+
+impl<'a> From<&'a Shown> for ShownSwitch<'a> {
+    fn from(shown: &'a Shown) -> Self {
+        Self {
+            name: &shown.name,
+            netns: shown.netns,
+            uplink: shown.uplink.as_ref(),
+            answers: shown.answers,
+            ports: &shown.ports,
+            warnings: warnings(shown),
+        }
+    }
 }
 
 fn show(name: Option<String>, json: bool) -> Done {
@@ -128,7 +163,7 @@ fn show(name: Option<String>, json: bool) -> Done {
     if json {
         return print(&pretty(&ShownDocument {
             schema: "hopyard/switch/1",
-            switches,
+            switches: switches.iter().map(ShownSwitch::from).collect(),
         })?);
     }
     if switches.is_empty() {
@@ -142,7 +177,7 @@ fn show(name: Option<String>, json: bool) -> Done {
 }
 
 fn warn(shown: &Shown) {
-    for warning in &shown.warnings {
+    for warning in warnings(shown) {
         crate::note(format_args!("{}: {warning}", shown.name));
     }
 }

@@ -1,6 +1,6 @@
 //! A Linux bridge of the hub.
 
-use hopyard_net::LinkKind;
+use hopyard_net::{BridgeSettings, LinkKind};
 
 use super::builder::ETH;
 use super::topology::{Endpoint, Subnet, host, role};
@@ -11,6 +11,12 @@ use crate::model::{Hop, Peer};
 /// The port of endpoint `b`.
 const PORT_B: &str = "veth-b";
 
+/// A bridge that forwards at once, and everything: without spanning tree, forward delay and multicast snooping.
+pub(crate) fn forwarding_bridge() -> LinkKind<'static> {
+    let settings = BridgeSettings::default().stp(false).forward_delay(0);
+    LinkKind::Bridge(settings.multicast_snooping(false))
+}
+
 impl Builder {
     /// A bridge of that name in the hub, with netfilter's calls off or on. A new namespace has them on where
     /// br_netfilter is loaded; a kernel without it has them off.
@@ -18,7 +24,7 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub fn bridge(&mut self, name: &str, netfilter: bool) -> Result<()> {
-        self.link(role::HUB, name, LinkKind::Bridge)?;
+        self.link(role::HUB, name, forwarding_bridge())?;
         let hub = self.space(role::HUB)?;
         let value = if netfilter { "1" } else { "0" };
         for protocol in ["iptables", "ip6tables", "arptables"] {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink, allow_files};
 
+use super::error::or_another_path;
 use super::keep::Kept;
 use super::offloads::Fixed;
 use super::part::{Part, undo};
@@ -150,11 +151,13 @@ impl Builder {
     /// The kernel cannot or will not.
     pub fn link(&mut self, role: &'static str, name: &str, kind: LinkKind<'_>) -> Result<()> {
         let mtu = self.mtu();
-        self.space(role)?.add_link(&NewLink {
-            mtu: Some(mtu),
-            up: true,
-            ..NewLink::new(name, kind)
-        })?;
+        self.space(role)?
+            .add_link(&NewLink {
+                mtu: Some(mtu),
+                up: true,
+                ..NewLink::new(name, kind)
+            })
+            .map_err(or_another_path)?;
         self.devices.push((role, name.to_owned()));
         Ok(())
     }
@@ -177,11 +180,14 @@ impl Builder {
             return Err(Error::Kept(format!("namespace `{into}` is gone")));
         };
         let within = (lower.role != target.role).then(|| target.handle.ns());
-        lower.handle.add_link(&NewLink {
-            mtu: Some(mtu),
-            into: within,
-            ..NewLink::new(name, kind)
-        })?;
+        lower
+            .handle
+            .add_link(&NewLink {
+                mtu: Some(mtu),
+                into: within,
+                ..NewLink::new(name, kind)
+            })
+            .map_err(or_another_path)?;
         target.handle.set_up(name)?;
         self.devices.push((into, name.to_owned()));
         Ok(())
@@ -220,11 +226,13 @@ impl Builder {
         let peer_ns = self.space(peer_role)?.ns().try_clone()?;
         let handle = self.space(role)?;
         let kind = kind(peer.to_owned(), &peer_ns);
-        handle.add_link(&NewLink {
-            mtu: Some(mtu),
-            up: true,
-            ..NewLink::new(name, kind)
-        })?;
+        handle
+            .add_link(&NewLink {
+                mtu: Some(mtu),
+                up: true,
+                ..NewLink::new(name, kind)
+            })
+            .map_err(or_another_path)?;
         // The kernel waits once per request to delete, so as many ends as can be are of one namespace.
         let end = if peer_role == role::HUB || role::is_container(role) {
             (peer_role, peer)

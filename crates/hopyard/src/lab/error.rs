@@ -174,6 +174,11 @@ pub enum Error {
     Kept(String),
 }
 
+/// The way out that is always there where a host cannot make a device of a path.
+pub(in crate::lab) fn or_another_path(error: hopyard_net::Error) -> hopyard_net::Error {
+    error.or("choose another path")
+}
+
 impl Error {
     /// Is it this host that lacks something, rather than something that went wrong?
     #[must_use]

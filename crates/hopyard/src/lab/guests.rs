@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use hopyard_net::{LinkKind, MacvlanMode, NewLink, end_with_starter};
 use hopyard_tap::{NewDevice, Queues};
 
+use super::error::or_another_path;
 use super::part::{Part, Undone};
 use super::topology::{Addresses, Endpoint, role};
 use super::wire::UPLINK;
@@ -144,7 +145,8 @@ impl Builder {
             mac: Some(MAC),
             up: true,
             ..NewLink::new(name, kind)
-        })?;
+        })
+        .map_err(or_another_path)?;
         // The guest's own, which neighbour discovery asks in, are known to the guest alone.
         hub.take_all_groups(name)?;
         Ok(())

@@ -27,6 +27,7 @@ mod wire;
 mod workers;
 
 pub use crate::owner::{LabId, Life};
+pub(crate) use bridging::forwarding_bridge;
 pub use builder::Builder;
 pub use clients::ClientSlot;
 pub use error::{Error, Result};

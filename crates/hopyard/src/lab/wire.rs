@@ -18,8 +18,11 @@ impl Builder {
     pub fn wire(&mut self) -> Result<()> {
         self.veth((role::HUB, UPLINK), (role::FAR, FAR_END))?;
         if let Some(Rate(Some(rate_bps))) = self.axes().rate_bps {
-            self.space(role::HUB)?.shape(UPLINK, rate_bps)?;
-            self.space(role::FAR)?.shape(FAR_END, rate_bps)?;
+            for (role, device) in [(role::HUB, UPLINK), (role::FAR, FAR_END)] {
+                self.space(role)?
+                    .shape(device, rate_bps)
+                    .map_err(|error| error.or("leave the rate out"))?;
+            }
         }
         Ok(())
     }

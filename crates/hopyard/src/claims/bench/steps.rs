@@ -1,11 +1,12 @@
 //! ND6: what it takes from nothing to a guest that works, with a bridge and with the direct switch; and
 //! whether mistakes are noticed.
 
-use hopyard_net::{Handle, LinkKind, NewLink};
+use hopyard_net::{Handle, NewLink};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 
 use super::site::{FAR, HOST, Site, reaches, v4};
 use super::{FunctionalCheck, Result};
+use crate::lab::forwarding_bridge;
 
 /// Steps of a set-up, each named, done in turn.
 struct Steps(Vec<&'static str>);
@@ -22,7 +23,7 @@ fn with_a_bridge(site: &Site) -> Result<Steps> {
     let hub: &Handle = &site.hub;
     let side = &site.sides[0];
     let mut steps = Steps(Vec::new());
-    let bridge = NewLink::new("br0", LinkKind::Bridge);
+    let bridge = NewLink::new("br0", forwarding_bridge());
     steps.step("make the bridge", Ok(hub.add_link(&bridge)?))?;
     steps.step("take the uplink down", Ok(hub.set_down(&side.uplink)?))?;
     steps.step("add the uplink", Ok(hub.set_master(&side.uplink, "br0")?))?;

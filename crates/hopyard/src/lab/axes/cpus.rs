@@ -32,6 +32,6 @@ impl OnLab for Scheduling {
         if axes.containers.is_none() {
             return Err(Error::OneProcess);
         }
-        Ok(Cgroup::check_cpu_shares()?)
+        Ok(Cgroup::check_cpu_shares().map_err(|error| error.or("choose another scheduler"))?)
     }
 }

@@ -9,6 +9,7 @@ use hopyard_net::{IpvlanMode, LinkKind, probe_link};
 use super::Path;
 use super::macvlan::on_uplink;
 use super::{Carried, Need};
+use crate::lab::error::or_another_path;
 use crate::lab::topology::{host, role};
 use crate::lab::wire::{FAR_END, UPLINK};
 use crate::lab::{Builder, Error, Result, Subnet, Topology};
@@ -18,7 +19,9 @@ use crate::model::{Axes, Peer};
 const NEED: Need = Need {
     carried: Carried::modules(&["ipvlan"]),
     is_device: true,
-    ..Need::new("ipvlan mode l3s", |_| probe_link(kind()))
+    ..Need::new("ipvlan mode l3s", |_| {
+        probe_link(kind()).map_err(or_another_path)
+    })
 };
 
 pub(super) struct IpvlanL3s;

@@ -8,6 +8,7 @@ use hopyard_switch::{Hooks, NewSwitch, Switch};
 
 use crate::guest::{self, Carried};
 use crate::lab::LabId;
+use crate::lab::error::or_another_path;
 use crate::lab::switching;
 
 /// Something this host must have. A path of its own kind defines its own, in its file.
@@ -86,7 +87,7 @@ impl Need {
         Self {
             carried: Carried::modules(modules),
             is_device: true,
-            ..Self::new(name, probe_kind)
+            ..Self::new(name, |name| probe_kind(name).map_err(or_another_path))
         }
     }
 
