@@ -23,6 +23,10 @@ OLD ?= b5e5a44
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
 
+# For others too (docs/libraries.md), in the order of publishing; what `make semver` compares with.
+LIBRARIES := hopyard-bpf-build hopyard-net hopyard-switch hopyard-tap
+BASE ?=
+
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
 
@@ -30,7 +34,7 @@ PEERS := target/release/peers
 DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist bpf test lint unit verify bench docs reports fuzz doctor deny clean toolchain root
+.PHONY: help run build dist bpf test lint unit verify bench docs reports fuzz doctor deny packages semver clean toolchain root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +108,15 @@ doctor: build ## what this host can build, and what would distort figures
 deny: toolchain ## licences and advisories of all dependencies
 	@command -v cargo-deny >/dev/null || { echo "installing cargo-deny"; $(CARGO) install --locked cargo-deny; }
 	$(CARGO) deny check
+
+packages: toolchain ## the packages of the libraries, each built from what it holds; nothing is uploaded
+	@scripts/need $(BUILD_PACKAGES)
+	$(CARGO) publish --dry-run --locked $(LIBRARIES:%=-p %)
+
+semver: toolchain ## what the libraries change for whoever depends on them since a revision: BASE=v0.1.0
+	@[ -n "$(BASE)" ] || { echo "say which revision to compare with: make semver BASE=v0.1.0" >&2; exit 1; }
+	@command -v cargo-semver-checks >/dev/null || { echo "installing cargo-semver-checks"; $(CARGO) install --locked cargo-semver-checks; }
+	$(CARGO) semver-checks --baseline-rev $(BASE) $(LIBRARIES:%=-p %)
 
 clean: ## remove what an interrupted lab left, and the build
 	@[ ! -x $(HOPYARD) ] || $(HOPYARD) clean

@@ -8,6 +8,22 @@
 //! `/dev/net/tun` (`hopyard-tap`). Nothing here
 //! decides what to build, and nothing here touches the caller's own namespace unless it is asked to
 //! by a [`Handle`] on [`NetNs::current`].
+//!
+//! ```no_run
+//! use hopyard_net::{Handle, NetNs};
+//!
+//! // It ends with the value, also when the process is killed.
+//! let handle = Handle::new(&NetNs::create()?)?;
+//! handle.set_up("lo")?;
+//! handle.add_address("lo", [192, 0, 2, 1].into(), 32)?;
+//! let socket = handle.ns().run(|| std::net::UdpSocket::bind("192.0.2.1:0"))?;
+//! # Ok::<(), hopyard_net::Error>(())
+//! ```
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod address;
 mod attrs;

@@ -6,6 +6,22 @@
 //! and is found again by name. [`Hooks::Clsact`] is for namespaces that end with their switch. All that
 //! refers to devices acts in the network namespace of the calling thread. `docs/switch.md` of the
 //! project tells the way of a frame.
+//!
+//! ```no_run
+//! use hopyard_switch::{NewPort, NewSwitch, Switch};
+//!
+//! let mut switch = Switch::create(&NewSwitch { name: "guests", ..NewSwitch::default() })?;
+//! switch.add_port(&NewPort { device: "veth-web", ..NewPort::default() })?;
+//! for party in switch.stats()? {
+//!     println!("{}: {} packets", party.party, party.counters.rx_packets);
+//! }
+//! # Ok::<(), hopyard_switch::Error>(())
+//! ```
+
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod bpffs;
 mod bypass;

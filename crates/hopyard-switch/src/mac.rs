@@ -6,6 +6,15 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 /// An Ethernet address.
+///
+/// ```
+/// use hopyard_switch::Mac;
+///
+/// let mac: Mac = "02:00:00:00:00:01".parse()?;
+/// assert!(mac.is_station());
+/// assert_eq!(mac.to_string(), "02:00:00:00:00:01");
+/// # Ok::<(), hopyard_switch::NotAMac>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mac(pub [u8; 6]);
 

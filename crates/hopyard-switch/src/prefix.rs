@@ -7,6 +7,15 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 /// An IP prefix, without bits behind it.
+///
+/// ```
+/// use hopyard_switch::Prefix;
+///
+/// let prefix: Prefix = "192.0.2.0/24".parse()?;
+/// assert_eq!(prefix.ip().to_string(), "192.0.2.0");
+/// assert!("192.0.2.1/24".parse::<Prefix>().is_err());
+/// # Ok::<(), hopyard_switch::NotAPrefix>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prefix {
     ip: IpAddr,

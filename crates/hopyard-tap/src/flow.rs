@@ -6,6 +6,15 @@ use std::net::{IpAddr, SocketAddr};
 pub(crate) const KEY: usize = 40;
 
 /// A flow in one direction: as its frames leave the kernel towards a queue.
+///
+/// ```
+/// use hopyard_tap::Flow;
+///
+/// let (one, two) = ("192.0.2.1:5000".parse()?, "192.0.2.2:80".parse()?);
+/// let queue = Flow::tcp(one, two).queue(4);
+/// assert_eq!(queue, Flow::tcp(two, one).queue(4));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// The IP protocol: 6 is TCP, 17 UDP (IANA, *Protocol Numbers*).

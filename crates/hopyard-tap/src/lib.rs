@@ -24,6 +24,11 @@
 //! [`hopyard_net::Handle`]. Devices are made in the network namespace of the calling thread; for another one see
 //! [`hopyard_net::NetNs::run`].
 
+/// Its examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod control;
 mod device;
 mod error;

@@ -74,6 +74,14 @@ pub struct Segmentation {
 }
 
 /// What is left to do on a frame. The default says: nothing.
+///
+/// ```
+/// use hopyard_tap::{VnetHeader, VnetHeaderSize};
+///
+/// let header = VnetHeader::parse(&[0; 12], VnetHeaderSize::Mergeable)?;
+/// assert_eq!(header, VnetHeader::default());
+/// # Ok::<(), hopyard_tap::BadVnetHeader>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct VnetHeader {
     /// Is the checksum complete, checked or still to be computed?
