@@ -15,6 +15,18 @@ pub enum Error {
         /// What is in the way, and the way out.
         why: String,
     },
+    /// The calling thread is not in the network namespace of the switch.
+    #[error(
+        "cannot {what}: the switch is in another network namespace (net:[{home}]; this is net:[{here}])"
+    )]
+    OtherNamespace {
+        /// Operation and object.
+        what: String,
+        /// The inode of the switch's namespace.
+        home: u64,
+        /// The inode of the calling thread's.
+        here: u64,
+    },
     /// There is a switch of that name.
     #[error("cannot create switch `{name}`: there is one of that name")]
     Exists {
@@ -132,6 +144,7 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Invalid { .. }
+            | Self::OtherNamespace { .. }
             | Self::Exists { .. }
             | Self::OtherLayout { .. }
             | Self::NotFirst { .. }

@@ -234,12 +234,11 @@ impl Switch {
         if here.inode == home {
             return Ok(here);
         }
-        let why = format!(
-            "the switch is in another network namespace (net:[{home}]; this is net:[{}]): run the \
-             command there",
-            here.inode
-        );
-        Err(Error::invalid(what, why))
+        Err(Error::OtherNamespace {
+            what: what.to_owned(),
+            home,
+            here: here.inode,
+        })
     }
 
     /// The name of a port's device, for people.

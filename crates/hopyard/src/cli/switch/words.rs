@@ -15,6 +15,7 @@ pub(in crate::cli) fn advice(error: &Error) -> Option<String> {
             ": detach it, or make the switch with --behind-others if others are to come first"
                 .to_owned()
         }
+        Error::OtherNamespace { .. } => ": run the command there".to_owned(),
         Error::NoGuestMac { .. } => ": give --mac".to_owned(),
         Error::HostMacsWithoutUplink { .. } => ": --host-mac needs --uplink".to_owned(),
         Error::NotAPort { name, ports, .. } if ports.len() > PORTS_NAMED => {
@@ -65,6 +66,14 @@ mod tests {
                     other: "program 7".to_owned(),
                 },
                 "never reaches the switch: detach it, or make the switch with --behind-others if others are to come first",
+            ),
+            (
+                Error::OtherNamespace {
+                    what: what(),
+                    home: 1,
+                    here: 2,
+                },
+                "in another network namespace (net:[1]; this is net:[2]): run the command there",
             ),
             (
                 Error::NoGuestMac {
