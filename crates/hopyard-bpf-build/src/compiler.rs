@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::digest::Digest;
-use crate::program::Error;
+use crate::error::Error;
 
 /// Debug information is what BTF is made of.
 pub(crate) const FLAGS: &[&str] = &["-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c"];

@@ -19,13 +19,15 @@
 
 mod compiler;
 mod digest;
+mod error;
 mod program;
 
 use std::path::Path;
 use std::process::exit;
 
 pub use compiler::Endian;
-pub use program::{Check, Error, Program};
+pub use error::Error;
+pub use program::{Check, Program};
 
 /// Asks build scripts to compile every program, whatever there is of objects: `HOPYARD_BPF=compile`.
 const WISH: &str = "HOPYARD_BPF";
