@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::conf::{is_identifier, network_name};
 use crate::error::{Error, Result, code};
+use crate::values::{is_identifier, network_name};
 use crate::version::Version;
 
 /// The operations of the specification.
@@ -50,6 +50,19 @@ impl Command {
     /// Is it about one attachment?
     fn has_container(self) -> bool {
         matches!(self, Self::Add | Self::Del | Self::Check)
+    }
+
+    /// Refuses a command that came with a later version.
+    pub(crate) fn must_be_of(self, version: Version) -> Result<()> {
+        if matches!(self, Self::Gc | Self::Status) && version < Version::V1_1_0 {
+            let msg = format!(
+                "`cniVersion` {} of the configuration has no {}: it came with 1.1.0",
+                version.name(),
+                self.name()
+            );
+            return Err(Error::new(code::INCOMPATIBLE_VERSION, msg));
+        }
+        Ok(())
     }
 }
 

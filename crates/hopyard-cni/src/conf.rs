@@ -7,6 +7,7 @@ use crate::call::{Call, check_args};
 use crate::error::{Error, Result, code};
 use crate::names::SwitchName;
 use crate::refused::{check_capabilities, check_keys};
+use crate::values::{invalid, text};
 
 /// Highest VLAN identifier (IEEE 802.1Q reserves 4095).
 const MAX_VLAN: u64 = 4094;
@@ -26,39 +27,6 @@ pub(crate) struct Conf {
     pub(crate) isolated: bool,
     /// The type of the IPAM plugin; `None`: no IP addresses.
     pub(crate) ipam: Option<String>,
-}
-
-/// Reads a configuration, which must be an object.
-pub(crate) fn parse(text: &[u8]) -> Result<Value> {
-    let conf: Value = serde_json::from_slice(text).map_err(|error| {
-        let msg = format!("the network configuration on stdin is not JSON: {error}");
-        Error::new(code::NOT_JSON, msg)
-    })?;
-    if !conf.is_object() {
-        let msg = "the network configuration on stdin is no JSON object";
-        return Err(Error::new(code::NOT_JSON, msg));
-    }
-    Ok(conf)
-}
-
-/// Letters, digits, `.`, `_` and `-`, a letter or digit first: container identifiers and names of networks.
-pub(crate) fn is_identifier(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    text.chars().all(plain) && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-}
-
-/// Files of records have this name.
-const LONGEST_NETWORK: usize = 200;
-
-/// The name of the network.
-pub(crate) fn network_name(conf: &Value) -> Result<String> {
-    let name = text(conf, "name")?.unwrap_or_default();
-    if !is_identifier(&name) || name.len() > LONGEST_NETWORK {
-        let why =
-            "is no name of a network: letters, digits, `.`, `_` and `-`, a letter or digit first";
-        return Err(invalid("name", &conf["name"], why));
-    }
-    Ok(name)
 }
 
 /// The type of the IPAM plugin; `None`: there is none.
@@ -141,20 +109,6 @@ fn mac(call: &Call) -> Result<Option<Mac>> {
         return Err(not(format!("{mac} is no address of a station")));
     }
     Ok(Some(mac))
-}
-
-pub(crate) fn invalid(key: &str, value: &Value, why: &str) -> Error {
-    Error::new(code::BAD_CONFIG, format!("key `{key}` ({value}) {why}"))
-}
-
-/// A text; an empty one is none.
-pub(crate) fn text(conf: &Value, key: &str) -> Result<Option<String>> {
-    match &conf[key] {
-        Value::Null => Ok(None),
-        Value::String(text) if text.is_empty() => Ok(None),
-        Value::String(text) => Ok(Some(text.clone())),
-        other => Err(invalid(key, other, "is no text")),
-    }
 }
 
 /// A number up to `most`; 0 is none.

@@ -6,12 +6,13 @@ use hopyard_net::{Error as NetError, Handle};
 use serde_json::Value;
 
 use crate::call::{Call, Command};
-use crate::conf::{ipam_type, parse};
+use crate::conf::ipam_type;
 use crate::error::{Error, Result};
 use crate::ipam::Ipam;
 use crate::names::{self, SwitchName};
 use crate::record::{Attachment, Record};
 use crate::switch;
+use crate::values::parse;
 
 /// What is to go.
 pub(crate) struct Leaving {

@@ -7,10 +7,11 @@ use hopyard_net::Handle;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::conf::{invalid, ipam_type};
+use crate::conf::ipam_type;
 use crate::del::{Leaving, detach, finish};
 use crate::error::{Error, Result, code};
 use crate::record::{Attachment, Record, attachments};
+use crate::values::invalid;
 
 /// The keys of what is still valid. The specification had the second name for a while, and runtimes give both.
 const VALID: [&str; 2] = ["cni.dev/valid-attachments", "cni.dev/attachments"];

@@ -19,6 +19,7 @@ mod record;
 mod refused;
 mod status;
 mod switch;
+mod values;
 mod version;
 
 use std::io::{Read, Write};
@@ -66,9 +67,9 @@ fn answer(command: &str, text: &[u8]) -> Result<Option<Value>> {
     if command == Command::Version {
         return version::answer(text).map(Some);
     }
-    let conf = conf::parse(text)?;
+    let conf = values::parse(text)?;
     let version = Version::of(&conf)?;
-    version.must_have(command)?;
+    command.must_be_of(version)?;
     let call = Call::from_environment(command, version, text, conf)?;
     match command {
         Command::Add => add::add(&call).map(Some),

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::conf::{invalid, text};
 use crate::error::Result;
+use crate::values::{invalid, text};
 
 /// Switches that the plugin makes, and removes after their last port, begin with this.
 const OWN: &str = "cni-";

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use hopyard_net::{Error as NetError, Handle, Link};
 use hopyard_switch::{Error as SwitchError, Glance, NewPort, NewSwitch, Switch, has_tcx};
 
-use crate::conf::{Conf, invalid};
+use crate::conf::Conf;
 use crate::error::{Error, Result, code};
 use crate::names::SwitchName;
+use crate::values::invalid;
 
 /// How long others may make and remove the switch over and over while a port is to be added.
 const PATIENCE: Duration = Duration::from_secs(10);

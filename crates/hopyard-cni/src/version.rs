@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::call::Command;
-use crate::conf;
 use crate::error::{Error, Result, code};
+use crate::values;
 
 /// A version that the plugin speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,19 +41,6 @@ impl Version {
                 Error::new(code::INCOMPATIBLE_VERSION, msg)
             })
     }
-
-    /// Refuses commands that came with a later version.
-    pub(crate) fn must_have(self, command: Command) -> Result<()> {
-        if matches!(command, Command::Gc | Command::Status) && self < Self::V1_1_0 {
-            let msg = format!(
-                "`cniVersion` {} of the configuration has no {}: it came with 1.1.0",
-                self.name(),
-                command.name()
-            );
-            return Err(Error::new(code::INCOMPATIBLE_VERSION, msg));
-        }
-        Ok(())
-    }
 }
 
 /// The answer to VERSION, in whatever version it was asked.
@@ -62,7 +48,7 @@ pub(crate) fn answer(text: &[u8]) -> Result<Value> {
     let conf = if text.trim_ascii().is_empty() {
         json!({})
     } else {
-        conf::parse(text)?
+        values::parse(text)?
     };
     Ok(json!({
         "cniVersion": conf["cniVersion"].as_str().unwrap_or(Version::NEWEST.name()),
@@ -73,6 +59,7 @@ pub(crate) fn answer(text: &[u8]) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Command;
 
     #[test]
     fn only_supported_versions_are_taken() {
@@ -91,7 +78,7 @@ mod tests {
             }
         }
         assert!(Version::of(&json!({})).is_err());
-        assert!(Version::V1_0_0.must_have(Command::Status).is_err());
-        assert!(Version::V1_1_0.must_have(Command::Gc).is_ok());
+        assert!(Command::Status.must_be_of(Version::V1_0_0).is_err());
+        assert!(Command::Gc.must_be_of(Version::V1_1_0).is_ok());
     }
 }

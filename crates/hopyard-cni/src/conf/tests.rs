@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::call::Command;
+use crate::values::network_name;
 use crate::version::Version;
 
 fn call(conf: Value, args: &str) -> Call {
