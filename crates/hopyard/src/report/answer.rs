@@ -5,6 +5,7 @@ mod versus;
 
 use super::document::Block;
 use super::group::{Layout, distinct};
+use super::quantity::capital;
 use crate::model::{
     Base, Candidate, CellStatus, Choice, FOR_A_VERDICT, Feature, Recommendation, RunReport,
     VerdictReport,
@@ -256,10 +257,4 @@ fn listed(names: &[String]) -> String {
             names.len() - NAMED
         ),
     }
-}
-
-pub(super) fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(chars).collect()
 }

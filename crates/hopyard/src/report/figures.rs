@@ -1,6 +1,5 @@
 //! The table of one load: a row per path, or per path and axis values.
 
-use super::answer::capital;
 use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone};
 use super::group::{Group, Layout};
 use super::notes;
@@ -9,6 +8,7 @@ use super::quantity::{
     self, BUSY_CORES, BYTES_PER_SKB, GUEST_STEAL, LATENCY_MAX, LATENCY_P50, LATENCY_P99,
     LATENCY_P999, PDV, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS,
     RUN_LENGTH, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRIALS,
+    capital,
 };
 use crate::model::{CellReport, CellStatus, VerdictReport};
 use crate::plain;

@@ -122,6 +122,13 @@ pub(super) fn show_all(name: &str, values: &[f64]) -> String {
     }
 }
 
+/// A text that begins with a capital letter.
+pub(super) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(chars).collect()
+}
+
 /// The name in words, without its unit.
 pub(super) fn words(name: &str) -> String {
     match name {
