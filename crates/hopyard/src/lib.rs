@@ -5,14 +5,12 @@
 //!                 meter ┴──> store ──> assess (stats) ──> report
 //! ```
 //!
-//! Which module may use which is in `direction`, and held by its tests; `docs/architecture.md` shows it.
+//! Which module may use which is held by `tests/layers`; `docs/architecture.md` shows it.
 
 pub mod assess;
 mod bounded;
 pub mod claims;
 pub mod cli;
-#[cfg(test)]
-mod direction;
 pub mod guest;
 pub mod lab;
 pub mod measure;
