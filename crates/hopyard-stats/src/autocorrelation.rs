@@ -30,7 +30,7 @@ pub enum Dependence {
 /// Correlation of each value with the next (Box and Jenkins 1976, r₁). Biased towards −1/n in
 /// short series. `None` with fewer than 3 values, or if all are the same or any is not finite.
 #[must_use]
-pub fn lag1_autocorrelation(x: &[f64]) -> Option<f64> {
+pub(super) fn lag1_autocorrelation(x: &[f64]) -> Option<f64> {
     let centre = mean(x)?;
     let squares: f64 = x.iter().map(|v| (v - centre).powi(2)).sum();
     let products: f64 = x

@@ -3,10 +3,12 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::bootstrap::LEAST;
 use super::distribution::{normal_cdf, t_quantile};
 use super::estimate::{Estimate, alpha};
 use super::moments::logs;
+
+/// Fewest blocks that are resampled.
+pub(super) const LEAST: usize = 6;
 
 /// Resamples of an interval.
 const RESAMPLES: usize = 1000;
@@ -39,7 +41,6 @@ impl Curve {
         &self.x
     }
 
-    /// Blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.rows.len()
@@ -126,7 +127,7 @@ fn mean_of<'a>(rows: impl Iterator<Item = &'a [f64]>) -> Vec<f64> {
 /// interval with the normal quantile and divisor n would be; theirs are moved out to where Student's t and
 /// n − 1 would put them. `None` with fewer than [`LEAST`] blocks or too few answers.
 ///
-/// Percentiles rather than the studentised bootstrap of [`super::bootstrap_mean`]: breakpoints and the first N
+/// Percentiles rather than a studentised bootstrap (Efron and Tibshirani 1993, section 12.5): breakpoints and the first N
 /// past a threshold take few values, and of those a standard error says nothing.
 pub(super) fn percentiles(
     mut drawn: Vec<f64>,

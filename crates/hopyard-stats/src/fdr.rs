@@ -4,7 +4,7 @@
 /// each would be rejected (Benjamini and Hochberg 1995, "Controlling the false discovery rate";
 /// adjusted form after Yekutieli and Benjamini 1999). A p-value that is not a number counts as 1.
 #[must_use]
-pub fn adjusted_p(p: &[f64]) -> Vec<f64> {
+pub(super) fn adjusted_p(p: &[f64]) -> Vec<f64> {
     let clean: Vec<f64> = p
         .iter()
         .map(|v| if v.is_nan() { 1.0 } else { v.clamp(0.0, 1.0) })

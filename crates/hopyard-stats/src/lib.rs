@@ -9,7 +9,6 @@
 
 mod autocorrelation;
 mod binomial;
-mod bootstrap;
 mod coverage;
 mod curve;
 mod distribution;
@@ -40,13 +39,12 @@ mod synthetic;
 mod verdict;
 mod welch;
 
-pub use autocorrelation::{Dependence, dependence, drift, lag1_autocorrelation};
+pub use autocorrelation::{Dependence, dependence, drift};
 pub use binomial::binomial_interval;
-pub use bootstrap::{LEAST as BOOTSTRAP_LEAST, bootstrap_mean, bootstrap_ratio};
 pub use coverage::{Coverage, simulate_coverage};
 pub use curve::Curve;
 pub use estimate::{Estimate, settled_width};
-pub use fdr::{adjusted_p, benjamini_hochberg};
+pub use fdr::benjamini_hochberg;
 pub use interval::{log_mean_interval, mean_interval};
 pub use jackknife::jackknife;
 pub use knee::{Knee, Slopes, knee, slopes_around};
@@ -55,7 +53,7 @@ pub use moderated::moderated;
 pub use modes::two_modes;
 pub use moments::{geometric_mean, mean, sd};
 pub use power::{one_sided_detectable, smallest_detectable};
-pub use ratio::{paired_ratio, ratio_of_sums, unpaired_ratio};
+pub use ratio::{paired_ratio, ratio_of_sums};
 pub use replication::{Spread, spread};
 pub use runs::{
     REPEATS_FOR_A_VERDICT, RUNS_FOR_A_SCATTER, RunsCompared, compare_runs, ratio_within_runs,
@@ -70,4 +68,3 @@ pub use step::{Step, largest_step};
 pub use stopping::{enough_for_quantile, frequent_looks, looks};
 pub use synthetic::{Synthetic, normal as standard_normal};
 pub use verdict::{Comparison, Judged, POWER, Verdict, compare, judge};
-pub use welch::compare_unpaired;

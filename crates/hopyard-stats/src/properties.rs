@@ -2,6 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::autocorrelation::lag1_autocorrelation;
+use super::fdr::adjusted_p;
+use super::welch::compare_unpaired;
 use super::*;
 
 fn close(a: f64, b: f64) -> bool {
@@ -32,7 +35,7 @@ type Ratio = fn(&[f64], &[f64], f64) -> Option<Estimate>;
 proptest! {
     #[test]
     fn ratios_hold_their_value_and_scale((a, b) in pairs(), k in 1e-6..1e6_f64) {
-        for ratio in [ratio_of_sums as Ratio, paired_ratio, unpaired_ratio] {
+        for ratio in [ratio_of_sums as Ratio, paired_ratio] {
             let Some(e) = ratio(&a, &b, 0.95) else { continue };
             prop_assert!(holds(&e));
             let s = ratio(&scaled(&a, k), &b, 0.95).unwrap();
@@ -45,14 +48,11 @@ proptest! {
 
     #[test]
     fn the_other_way_round_is_the_reciprocal((a, b) in pairs()) {
-        for ratio in [ratio_of_sums as Ratio, paired_ratio, unpaired_ratio] {
+        for ratio in [ratio_of_sums as Ratio, paired_ratio] {
             let (Some(e), Some(r)) = (ratio(&a, &b, 0.95), ratio(&b, &a, 0.95)) else { continue };
             prop_assert!(close(r.value, 1.0 / e.value));
-            // Fieller's ends may pass 0, where the reciprocal is no interval.
-            if e.low > 1e-3 && r.low > 1e-3 {
-                prop_assert!(close(r.low, 1.0 / e.high), "{e:?} {r:?}");
-                prop_assert!(close(r.high, 1.0 / e.low), "{e:?} {r:?}");
-            }
+            prop_assert!(close(r.low, 1.0 / e.high), "{e:?} {r:?}");
+            prop_assert!(close(r.high, 1.0 / e.low), "{e:?} {r:?}");
         }
     }
 
@@ -70,7 +70,7 @@ proptest! {
     #[test]
     fn the_same_samples_twice_are_narrower((a, b) in pairs()) {
         let twice = |x: &[f64]| [x, x].concat();
-        for ratio in [ratio_of_sums as Ratio, paired_ratio, unpaired_ratio] {
+        for ratio in [ratio_of_sums as Ratio, paired_ratio] {
             let Some(e) = ratio(&a, &b, 0.95) else { continue };
             let t = ratio(&twice(&a), &twice(&b), 0.95).unwrap();
             prop_assert!(t.high - t.low <= (e.high - e.low) * (1.0 + 1e-9));
@@ -84,7 +84,7 @@ proptest! {
 
     #[test]
     fn more_confidence_is_wider((a, b) in pairs()) {
-        for ratio in [ratio_of_sums as Ratio, paired_ratio, unpaired_ratio] {
+        for ratio in [ratio_of_sums as Ratio, paired_ratio] {
             let (Some(e), Some(w)) = (ratio(&a, &b, 0.90), ratio(&a, &b, 0.99)) else { continue };
             prop_assert!(w.low <= e.low && w.high >= e.high);
         }
@@ -93,17 +93,15 @@ proptest! {
     #[test]
     fn no_nan_whatever_goes_in(a in anything(), b in anything(), confidence in any::<f64>(), unit in 0.0..1.0_f64) {
         for confidence in [confidence, unit, 0.95] {
-            for ratio in [ratio_of_sums as Ratio, paired_ratio, unpaired_ratio, linear_slope] {
+            for ratio in [ratio_of_sums as Ratio, paired_ratio, linear_slope] {
                 prop_assert!(ratio(&a, &b, confidence).is_none_or(|e| holds(&e)));
                 prop_assert!(ratio(&a, &a, confidence).is_none_or(|e| holds(&e)));
             }
             prop_assert!(drift(&a, confidence).is_none_or(|e| holds(&e)));
-            prop_assert!(bootstrap_ratio(&a, &b, confidence, 50, 1).is_none_or(|e| holds(&e)));
             if let Ok(x) = Samples::new(&a) {
                 for interval in [mean_interval, log_mean_interval] {
                     prop_assert!(interval(&x, confidence).is_none_or(|e| holds(&e)));
                 }
-                prop_assert!(bootstrap_mean(&x, confidence, 50, 1).is_none_or(|e| holds(&e)));
             }
             for c in [compare, compare_unpaired].iter().filter_map(|c| c(&a, &b, confidence)) {
                 let sides = [c.p, c.p_above(unit), c.p_below(unit), c.p_above(confidence)];

@@ -1,9 +1,9 @@
-//! Ratios: of sums (service demand), paired within blocks, and of independent groups.
+//! Ratios: of sums (service demand), and paired within blocks.
 
 use super::distribution::t_quantile;
 use super::estimate::{Estimate, alpha};
 use super::interval::exp_student;
-use super::moments::{log_ratios, mean, sd};
+use super::moments::{log_ratios, sd};
 
 /// Σ num / Σ den over blocks, with an interval: the service demand when `num` is CPU time and
 /// `den` the units of work of the same block. `None` unless there are at least 2 blocks, every
@@ -54,46 +54,6 @@ fn ln_positive(x: f64) -> Option<f64> {
 #[must_use]
 pub fn paired_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Estimate> {
     exp_student(&log_ratios(a, b)?, confidence)
-}
-
-/// Ratio of the means of two independent groups, with Fieller's interval (Fieller 1954, "Some
-/// problems in interval estimation"): all ρ for which mean(a) − ρ·mean(b) is not significantly
-/// different from 0. `None` if a group has fewer than 2 values, any value is not above 0, or the
-/// interval is unbounded, which is when mean(b) itself is not clearly different from 0.
-///
-/// Variances may differ; degrees of freedom by Welch and Satterthwaite at the point estimate
-/// (Tamhane and Logan 2004). `n` of the result is the smaller group.
-#[must_use]
-pub fn unpaired_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Estimate> {
-    let alpha = alpha(confidence)?;
-    if a.iter().chain(b).any(|v| v.is_nan() || *v <= 0.0) {
-        return None;
-    }
-    let (mean_a, mean_b) = (mean(a)?, mean(b)?);
-    let (na, nb) = (a.len() as f64, b.len() as f64);
-    let n = a.len().min(b.len());
-    let rho = mean_a / mean_b;
-    // Squared relative standard errors: working relative to the means keeps units out and
-    // keeps squares of large counts from overflowing.
-    let ra = (sd(a)? / mean_a).powi(2) / na;
-    let rb = (sd(b)? / mean_b).powi(2) / nb;
-    let both = ra + rb;
-    if both == 0.0 {
-        return Estimate::bounded(rho, (rho, rho), confidence, n);
-    }
-    let df = both.powi(2) / (ra.powi(2) / (na - 1.0) + rb.powi(2) / (nb - 1.0));
-    let t2 = t_quantile(1.0 - alpha / 2.0, df)?.powi(2);
-    // With r = ρ·mean(b)/mean(a) the boundary is (1 − r)² = t²(ra + r²·rb).
-    let g = t2 * rb;
-    if g.is_nan() || g >= 1.0 {
-        return None;
-    }
-    let root = (t2 * (ra + rb - t2 * ra * rb)).max(0.0).sqrt();
-    let ends = (
-        rho * (1.0 - root) / (1.0 - g),
-        rho * (1.0 + root) / (1.0 - g),
-    );
-    Estimate::bounded(rho, ends, confidence, n)
 }
 
 #[cfg(test)]
@@ -147,38 +107,10 @@ mod tests {
         assert!((e.high.ln() - 2.459_885_8).abs() < 1e-7);
     }
 
-    /// Fieller's definition: at both ends the t statistic of mean(a) − ρ·mean(b) is the critical
-    /// one. Survival times of mice (Efron and Tibshirani 1993, table 2.1).
-    #[test]
-    fn fieller_ends_solve_its_equation() {
-        let a = [94.0, 197.0, 16.0, 38.0, 99.0, 141.0, 23.0];
-        let b = [52.0, 104.0, 146.0, 10.0, 50.0, 31.0, 40.0, 27.0, 46.0];
-        let e = unpaired_ratio(&a, &b, 0.95).unwrap();
-        assert!((e.value - 86.857_142_9 / 56.222_222_2).abs() < 1e-8);
-        // Standard errors as printed in that table: 25.24 and 14.14 (rounded).
-        let (sa, sb) = (sd(&a).unwrap() / 7.0_f64.sqrt(), sd(&b).unwrap() / 3.0);
-        assert!((sa - 25.24).abs() < 5e-3 && (sb - 14.14).abs() < 2e-2);
-        let (va, vb) = (sa * sa, (e.value * sb).powi(2));
-        let df = (va + vb).powi(2) / (va * va / 6.0 + vb * vb / 8.0);
-        let t = t_quantile(0.975, df).unwrap();
-        for rho in [e.low, e.high] {
-            let z = (86.857_142_857 - rho * 56.222_222_222) / (sa * sa + (rho * sb).powi(2)).sqrt();
-            assert!((z.abs() - t).abs() < 1e-6, "{z} {t}");
-        }
-    }
-
-    #[test]
-    fn fieller_without_a_bound() {
-        assert_eq!(
-            unpaired_ratio(&[1.0, 1.1, 0.9], &[0.1, 50.0, 0.2], 0.95),
-            None
-        );
-    }
-
     #[test]
     fn garbage_gives_none() {
         type Ratio = fn(&[f64], &[f64], f64) -> Option<Estimate>;
-        for ratio in [ratio_of_sums as Ratio, paired_ratio, unpaired_ratio] {
+        for ratio in [ratio_of_sums as Ratio, paired_ratio] {
             assert_eq!(ratio(&[], &[], 0.95), None);
             assert_eq!(ratio(&[1.0], &[1.0], 0.95), None);
             assert_eq!(ratio(&[1.0, 2.0], &[0.0, 0.0], 0.95), None);

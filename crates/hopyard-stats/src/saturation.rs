@@ -1,7 +1,6 @@
 //! From where on a curve is at its limit.
 
-use super::bootstrap::LEAST;
-use super::curve::{Curve, percentiles};
+use super::curve::{Curve, LEAST, percentiles};
 
 /// The first x at which a curve has reached a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]

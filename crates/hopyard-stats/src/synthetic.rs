@@ -63,7 +63,8 @@ pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{geometric_mean, lag1_autocorrelation, mean, sd};
+    use crate::autocorrelation::lag1_autocorrelation;
+    use crate::{geometric_mean, mean, sd};
     use rand::SeedableRng;
 
     #[test]

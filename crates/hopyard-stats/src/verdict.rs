@@ -15,7 +15,7 @@ use super::power::{detectable, detectable_noncentrality};
 pub const POWER: f64 = 0.8;
 
 /// One group of samples against another: paired within blocks ([`compare`]) or independent
-/// ([`super::compare_unpaired`]).
+/// (`compare_unpaired`).
 #[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Debug)]
 pub struct Comparison {
     /// a/b with its interval; `ratio.n` is the number of blocks, of the smaller group where the two

@@ -13,7 +13,7 @@ use super::verdict::Comparison;
 /// only: given the blocks of two runs instead of figures of repeated runs, it takes what differs between
 /// the runs as wholes (another boot, a neighbour on the host) for a difference of what they measured.
 #[must_use]
-pub fn compare_unpaired(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
+pub(super) fn compare_unpaired(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
     let (a, b) = (logs(a)?, logs(b)?);
     let (na, nb) = (a.len() as f64, b.len() as f64);
     let (va, vb) = (sd(&a)?.powi(2) / na, sd(&b)?.powi(2) / nb);
