@@ -305,19 +305,42 @@ impl Cgroup {
     }
 }
 
+/// The directory of the control group (version 2) that the calling process is in.
+///
+/// # Errors
+/// [`Error::Unsupported`] without a cgroup2 mount, [`Error::Reply`] where the mount does not show the group (another
+/// cgroup namespace).
+pub fn own_cgroup() -> Result<PathBuf> {
+    let what = "find the control group of this process";
+    let text =
+        fs::read_to_string("/proc/self/cgroup").map_err(|error| Error::from_io(what, error))?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"));
+    let own = path.map(|path| mount().map(|mount| mount.join(path)));
+    match own.transpose()? {
+        Some(own) if own.is_dir() => Ok(own),
+        _ => Err(Error::Reply {
+            what: what.into(),
+            why: "the cgroup2 mount has no directory of it".into(),
+        }),
+    }
+}
+
 fn home() -> Result<PathBuf> {
+    Ok(mount()?.join(HOME))
+}
+
+fn mount() -> Result<PathBuf> {
     let what = "find the control groups";
     let text =
         fs::read_to_string("/proc/self/mountinfo").map_err(|error| Error::from_io(what, error))?;
-    let mount = mount_points(&text, "cgroup2")
+    mount_points(&text, "cgroup2")
         .into_iter()
         .next()
         .ok_or_else(|| Error::Unsupported {
             what: what.into(),
             feature: "cgroup2".into(),
             remedy: "mount it: mount -t cgroup2 none /sys/fs/cgroup".into(),
-        })?;
-    Ok(mount.join(HOME))
+        })
 }
 
 fn parse_usage(cpu_stat: &str) -> Option<Duration> {

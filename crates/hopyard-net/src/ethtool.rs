@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 
 use crate::ifreq;
 
+const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINK: u32 = 0x0a;
+const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
@@ -15,6 +17,8 @@ const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
 /// Bytes of a name, zero-padded.
 const STRING: usize = 32;
+/// Words of `struct ethtool_drvinfo` (include/uapi/linux/ethtool.h): the command, names, and counts.
+const DRVINFO: usize = 49;
 /// Far above what any kernel has; bounds the buffer.
 const MOST_FEATURES: u32 = 1024;
 
@@ -38,6 +42,32 @@ pub(crate) fn link_detected(socket: BorrowedFd<'_>, device: &str) -> io::Result<
     // SAFETY: two words are the whole `struct ethtool_value`.
     unsafe { ifreq::ethtool(socket, device, &mut words) }?;
     Ok(words[1] != 0)
+}
+
+/// Whether pause frames are negotiated, heeded and sent.
+pub(crate) fn pause(socket: BorrowedFd<'_>, device: &str) -> io::Result<[bool; 3]> {
+    // struct ethtool_pauseparam: cmd, autoneg, rx_pause, tx_pause.
+    let mut words = [ETHTOOL_GPAUSEPARAM, 0, 0, 0];
+    // SAFETY: four words are the whole `struct ethtool_pauseparam`.
+    unsafe { ifreq::ethtool(socket, device, &mut words) }?;
+    Ok([words[1], words[2], words[3]].map(|word| word != 0))
+}
+
+/// The name of a device's driver; `None` of a device that tells of none (`ethtool_get_drvinfo`).
+pub(crate) fn driver(socket: BorrowedFd<'_>, device: &str) -> io::Result<Option<String>> {
+    let mut words = [0; DRVINFO];
+    words[0] = ETHTOOL_GDRVINFO;
+    // SAFETY: the buffer is as long as the whole `struct ethtool_drvinfo`.
+    match unsafe { ifreq::ethtool(socket, device, &mut words) } {
+        Ok(_) => {}
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let name: Vec<u8> = words[1..=STRING / 4]
+        .iter()
+        .flat_map(|word| word.to_ne_bytes())
+        .collect();
+    Ok(Some(crate::attrs::text(&name)).filter(|name| !name.is_empty()))
 }
 
 /// All features of a device.

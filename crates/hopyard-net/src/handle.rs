@@ -25,6 +25,13 @@ pub struct Handle {
     counters: File,
 }
 
+/// Counters of the devices of the namespace of the thread that opens it; an open file stays with that namespace.
+pub(crate) const COUNTERS: &str = "/proc/thread-self/net/dev";
+
+fn open_counters() -> Result<File> {
+    File::open(COUNTERS).map_err(|error| Error::from_io(format!("open {COUNTERS}"), error))
+}
+
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle")
@@ -57,7 +64,7 @@ impl Handle {
             ns: NetNs::current()?,
             rtnl: Mutex::new(rtnl),
             ioctl,
-            counters: crate::stats::open_counters()?,
+            counters: open_counters()?,
         })
     }
 

@@ -19,6 +19,7 @@
 //! let socket = handle.ns().run(|| std::net::UdpSocket::bind("192.0.2.1:0"))?;
 //! # Ok::<(), hopyard_net::Error>(())
 //! ```
+#![warn(missing_docs)]
 
 /// Its examples are tests.
 #[cfg(doctest)]
@@ -30,6 +31,7 @@ mod attrs;
 mod cgroup;
 mod classifier;
 pub mod clock;
+mod conntrack;
 mod container;
 pub mod cpu;
 pub mod datagrams;
@@ -37,37 +39,46 @@ mod directories;
 mod error;
 mod ethtool;
 mod exec;
+mod fed;
 mod fresh_thread;
 mod genl;
 mod gso;
 mod handle;
 mod ifreq;
+mod iptables;
 mod ipv6;
 mod kind;
 mod limits;
 mod link;
+mod lookup;
 mod macvtap;
 mod many;
 mod monitor;
 mod mounts;
 mod netns;
+mod nfnetlink;
 mod nft;
 mod offload;
 pub mod owned;
 mod packet;
+mod pause;
 mod probe;
 mod process;
 mod route;
 mod rtnl;
 mod shape;
+mod socket;
 mod stats;
+mod steering;
 mod sysctl;
 pub mod tcp_info;
 mod tun;
+mod unawaited;
 mod xtables;
 
-pub use cgroup::Cgroup;
+pub use cgroup::{Cgroup, own_cgroup};
 pub use classifier::{Classifier, Side};
+pub use conntrack::{ConntrackStats, Tracked, conntrack_stats, fill_conntrack, tracked_to};
 pub use container::{start_first, unshare_mount_and_cgroup};
 pub use directories::make_directories;
 pub use error::{Error, Result};
@@ -76,18 +87,23 @@ pub use fresh_thread::on_fresh_thread;
 pub use genl::{has_genl_family, is_wireless_client};
 pub use gso::MaxSizes;
 pub use handle::Handle;
+pub use iptables::{IptablesFamily, restore_iptables};
 pub use kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NewLink};
 pub use limits::allow_files;
 pub use link::{Link, XdpHook};
+pub use lookup::WayTo;
 pub use monitor::Monitor;
 pub use netns::{BoundNs, NetNs, unbind};
-pub use nft::{NftChain, NftCounter, apply_ruleset, nft_chains, nft_counters};
+pub use nft::{NftChain, NftCounter, apply_ruleset, check_ruleset, nft_chains, nft_counters};
 pub use offload::{Offload, OffloadState, Offloads};
 pub use packet::PacketSocket;
+pub use pause::Pause;
 pub use probe::{KINDS, probe_kind, probe_link, probe_shaping};
 pub use process::{Process, is_ending, name_and_flags};
 pub use route::Route;
 pub use shape::Shape;
+pub use socket::{allow_zerocopy, attach_message_program, readable_bytes};
 pub use stats::{DeviceStats, QdiscStats};
+pub use steering::ReceiveSteering;
 pub use tun::{TunLayer, TunLink};
 pub use xtables::{LegacyChain, legacy_chains};

@@ -80,6 +80,18 @@ pub struct Link {
 }
 
 impl Handle {
+    /// The name of a device's driver (`ethtool -i`): `veth`, `ixgbe`; `None` of a device that has none, such as loopback.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no such device.
+    pub fn driver(&self, name: &str) -> Result<Option<String>> {
+        let what = format!("read the driver of `{name}`");
+        ethtool::driver(self.ioctl_socket(), name).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENODEV) => missing_device(&what, name),
+            _ => Error::from_io(what, error),
+        })
+    }
+
     /// Makes a device.
     ///
     /// # Errors
@@ -241,6 +253,18 @@ impl Handle {
         let mut message = named(name);
         message.header.change_mask = LinkFlags::Up;
         self.change(&format!("take `{name}` down"), name, message)
+    }
+
+    /// Has a device take frames to every station, for stations behind it that the kernel does not know.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Kernel`].
+    pub fn take_all_frames(&self, name: &str) -> Result<()> {
+        let mut message = named(name);
+        message.header.flags = LinkFlags::Promisc;
+        message.header.change_mask = LinkFlags::Promisc;
+        let what = format!("have `{name}` take frames to every station");
+        self.change(&what, name, message)
     }
 
     /// Makes a device a port of a bridge.

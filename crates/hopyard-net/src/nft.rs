@@ -1,9 +1,9 @@
 //! Packet filter rules, by the `nft` program.
 
-use std::io::{self, Write};
-use std::process::{Command, Output, Stdio};
+use std::io;
 
 use crate::error::{Error, Result};
+use crate::fed::fed;
 use crate::netns::NetNs;
 
 /// A named counter of the rule set.
@@ -29,6 +29,14 @@ pub struct NftCounter {
 /// with its diagnostics for rules it refuses.
 pub fn apply_ruleset(ns: &NetNs, ruleset: &str) -> Result<()> {
     run(ns, "load nftables rules", &["-f", "-"], ruleset).map(drop)
+}
+
+/// Checks a rule set as [`apply_ruleset`] would load it there, and changes nothing.
+///
+/// # Errors
+/// As [`apply_ruleset`].
+pub fn check_ruleset(ns: &NetNs, ruleset: &str) -> Result<()> {
+    run(ns, "check nftables rules", &["-c", "-f", "-"], ruleset).map(drop)
 }
 
 /// The named counters of a namespace.
@@ -82,7 +90,7 @@ pub fn nft_chains(ns: &NetNs) -> Result<Vec<NftChain>> {
 fn run(ns: &NetNs, what: &str, arguments: &[&str], input: &str) -> Result<String> {
     // A child of a thread is born in the thread's namespace.
     let output = ns
-        .run(|| spawn(arguments, input))?
+        .run(|| fed("nft", arguments, input))?
         .map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::Unsupported {
                 what: what.into(),
@@ -107,28 +115,6 @@ fn run(ns: &NetNs, what: &str, arguments: &[&str], input: &str) -> Result<String
         program: "nft".into(),
         output: text,
     })
-}
-
-fn spawn(arguments: &[&str], input: &str) -> io::Result<Output> {
-    let mut child = Command::new("nft")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    // nft reads all of its input before it writes anything, so this cannot deadlock. A broken pipe
-    // means that it ended early; its status and diagnostics say why.
-    if let Some(mut stdin) = child.stdin.take() {
-        match stdin.write_all(input.as_bytes()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                child.kill().ok();
-                child.wait().ok();
-                return Err(error);
-            }
-            _ => {}
-        }
-    }
-    child.wait_with_output()
 }
 
 /// `{"nftables": [{"metainfo": …}, {"counter": {"family", "name", "table", "packets", "bytes"}}, …]}`,

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::handle::{Handle, refused};
 
 const RTA_DST: u16 = 1;
+const RTA_PRIORITY: u16 = 6;
 const RTA_TABLE: u16 = 15;
 const RTN_UNICAST: u8 = 1;
 /// The main table.
@@ -117,7 +118,7 @@ impl Handle {
             .map_err(|refusal| refused(&what, refusal))
     }
 
-    /// The unicast routes of all tables that have one device, without their metrics.
+    /// The unicast routes of all tables that have one device, without their MTU and MSS.
     ///
     /// # Errors
     /// [`Error::Kernel`](crate::Error::Kernel) if the dump fails.
@@ -147,6 +148,7 @@ fn parse(reply: &[u8]) -> Option<Route> {
             RTA_GATEWAY => route.via = ip_at(value),
             RTA_OIF => route.device = u32_at(value, 0)?,
             RTA_TABLE => route.table = u32_at(value, 0),
+            RTA_PRIORITY => route.priority = u32_at(value, 0),
             _ => {}
         }
     }

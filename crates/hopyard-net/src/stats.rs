@@ -9,10 +9,8 @@ use netlink_packet_route::tc::TcMessage;
 
 use crate::attrs::{TCA_KIND, TCMSG, attribute, text, u32_at, u64_at};
 use crate::error::{Error, Result};
-use crate::handle::Handle;
+use crate::handle::{COUNTERS, Handle};
 
-/// Counters of the namespace of the thread that opens it; an open file stays with that namespace.
-const COUNTERS: &str = "/proc/thread-self/net/dev";
 /// Lines of [`COUNTERS`] before the first device.
 const HEADS: usize = 2;
 const TC_H_ROOT: u32 = u32::MAX;
@@ -121,11 +119,6 @@ impl Handle {
             .map(|reply| qdisc(reply))
             .find(|stats| stats.kind != "noqueue"))
     }
-}
-
-/// Opens the counters of the calling thread's namespace.
-pub(crate) fn open_counters() -> Result<File> {
-    File::open(COUNTERS).map_err(|error| Error::from_io(format!("open {COUNTERS}"), error))
 }
 
 /// Reads a file of `/proc` anew from its beginning, whatever other threads read of it.

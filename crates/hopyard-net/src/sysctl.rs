@@ -29,6 +29,15 @@ impl Handle {
         self.ns().run(|| set_here(key, value))?
     }
 
+    /// Sets several, and says of each what came of it, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] without `CAP_SYS_ADMIN`.
+    pub fn set_sysctls(&self, settings: &[(&str, &str)]) -> Result<Vec<Result<()>>> {
+        let set = |(key, value): &(&str, &str)| set_here(key, value);
+        self.ns().run(|| settings.iter().map(set).collect())
+    }
+
     /// Whether the namespace has this sysctl.
     #[must_use]
     pub fn has_sysctl(&self, key: &str) -> bool {

@@ -17,6 +17,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::unistd::{pipe2, read};
+
 use hopyard_net::clock::{monotonic_ns, process_cpu_ns};
 use hopyard_net::{
     BridgeSettings, Cgroup, Error, Handle, LinkKind, NetNs, NewLink, Side, apply_ruleset,
@@ -207,6 +211,31 @@ fn lab() -> (Duration, Duration) {
     hub.delete_links(&["p0"]).unwrap();
     drop((hub, a, b, far));
     (built, start.elapsed())
+}
+
+#[test]
+fn a_device_is_gone_though_the_kernel_has_not_freed_it() {
+    let _alone = alone();
+    let (a, b) = (namespace(), namespace());
+    let before = descriptors();
+    for _ in 0..20 {
+        cable(&a, "p0", &b, "eth0");
+        let (heard, held) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
+        a.delete_link_unawaited("p0").unwrap();
+        for handle in [&a, &b] {
+            assert_eq!(handle.links().unwrap().len(), 1, "only loopback is left");
+        }
+        // Whoever waits for the end of a pipe of ours does not wait for the kernel: nobody else holds it.
+        drop(held);
+        assert_eq!(read(&heard, &mut [0; 1]), Ok(0));
+    }
+    assert!(matches!(
+        a.delete_link_unawaited("p0"),
+        Err(Error::Missing { .. })
+    ));
+    let refused = a.delete_link_unawaited("lo").unwrap_err();
+    assert_eq!(refused.errno(), Some(Errno::EOPNOTSUPP as i32), "{refused}");
+    assert_eq!(descriptors(), before);
 }
 
 #[test]

@@ -145,6 +145,15 @@ fn errors_name_operation_object_and_way_out() {
 }
 
 #[test]
+fn a_device_names_its_driver() {
+    let (a, _b) = pair();
+    assert_eq!(a.driver("a0").unwrap().as_deref(), Some("veth"));
+    assert_eq!(a.driver("lo").unwrap(), None);
+    let missing = a.driver("nope");
+    assert!(matches!(missing, Err(Error::Missing { .. })), "{missing:?}");
+}
+
+#[test]
 fn offloads_are_read_back() {
     let (a, _b) = pair();
     let before = a.offloads("a0").unwrap();

@@ -226,6 +226,20 @@ fn routes_lead_through_a_forwarding_namespace() {
         .unwrap();
     exchange(&a, &b, ip("10.2.0.2"));
     exchange(&a, &b, ip("fd02::2"));
+    for (to, device, source) in [
+        ("10.2.0.2", "a0", "10.1.0.2"),
+        ("fd02::2", "a0", "fd01::2"),
+        ("10.1.0.2", "lo", "10.1.0.2"),
+    ] {
+        let way = a.way_to(ip(to)).unwrap();
+        assert_eq!(
+            (&*way.device, way.source),
+            (device, Some(ip(source))),
+            "{to}"
+        );
+    }
+    let error = b.way_to(ip("172.16.0.1")).unwrap_err();
+    assert_eq!(error.errno(), Some(libc::ENETUNREACH), "{error}");
 
     b.add_route(Some((ip("10.9.0.0"), 16)), None, Some("b0"))
         .unwrap();
@@ -268,6 +282,7 @@ fn routes_with_metrics_are_made_and_listed() {
         let found = found.unwrap_or_else(|| panic!("{to} is not listed"));
         assert_eq!((found.via, found.device), (via.map(ip), device));
         assert_eq!(found.table, Some(route.table.unwrap_or(254)));
+        assert_eq!(found.priority, Some(7));
     }
     let shown = a.ns().run(|| {
         let shown = Command::new("ip")
