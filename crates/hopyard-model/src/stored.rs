@@ -1,0 +1,167 @@
+//! A run as its directory keeps it: what was to be done and where, what came of it, and how it ended.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Cell, CpuTolerance, EndpointsAsked, Environment, Feature, OffloadSurvey, ProfileWindow,
+    Published, Sample, SettingsReport,
+};
+
+/// Version of the files.
+pub const SCHEMA: &str = "hopyard/store/1";
+
+/// A cell of the run, and why it is not measured if it is not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCell {
+    pub cell: Cell,
+    /// Why this host cannot build it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
+    /// Do packet filter rules of the hub see its traffic? Absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter_sees: Option<bool>,
+    /// What its path offers beside its speed. Absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offers: Option<Vec<Feature>>,
+    /// What the generator can do at most for this load, in units of its main figure per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_per_s: Option<f64>,
+}
+
+/// What a run was to do, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the format: [`SCHEMA`].
+    pub schema: String,
+    /// Id: time and plan.
+    pub id: String,
+    /// Name of the plan.
+    pub plan: String,
+    /// Seed of every random order.
+    pub seed: u64,
+    /// When the run began (RFC 3339).
+    pub started: String,
+    /// Length of a measured window, ns.
+    pub window_ns: u64,
+    /// Time of traffic before each window that is not counted, ns.
+    pub warm_up_ns: u64,
+    /// Smallest number of blocks.
+    pub blocks_min: u32,
+    /// Largest number of blocks.
+    pub blocks_max: u32,
+    /// Half-width at which measuring may stop, as a share.
+    pub half_width: f64,
+    /// Confidence of intervals, 0 to 1.
+    pub confidence: f64,
+    /// Margin of equivalence, as a share.
+    pub margin: f64,
+    /// What others are compared with: a path, or `AXIS=VALUE`.
+    pub base: Option<String>,
+    /// Did somebody ask for that base? Then nothing stands in for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub base_asked: bool,
+    /// What the path that is recommended must offer, as asked for with the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Feature>,
+    /// Measuring ends after this, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_ns: Option<u64>,
+    /// The difference at which every comparison is to be decided before measuring ends, as a share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decide: Option<f64>,
+    /// Length of the longest window of a turn, ns, where the cells that can take turns do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_ns: Option<u64>,
+    /// Length of the shortest, ns, where loads differ by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortest_turn_ns: Option<u64>,
+    /// Is a profile taken beside each sample?
+    #[serde(default)]
+    pub profile: bool,
+    /// Names of paths left out because this host cannot build them, with the reason.
+    pub left_out: Vec<(String, String)>,
+    /// What the plan's report published, a table each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
+    /// The two settings of the host that are compared. A record: nothing that reads it runs the commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<SettingsReport>,
+    /// The endpoints of path `as-is`, as they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoints: Option<EndpointsAsked>,
+    /// The share that may be lost against the base, where the run is a gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_on: Option<f64>,
+    /// What the kernel makes of combinations of offloads, where the run is a sweep of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offloads: Option<OffloadSurvey>,
+    /// The cells, in the plan's order.
+    pub cells: Vec<PlannedCell>,
+    /// Machine and kernel that the run was begun on.
+    pub environment: Environment,
+}
+
+impl Header {
+    /// How closely the CPU time of a sample must be known: as finely as the run is to tell figures apart, by the width of its
+    /// intervals or by its margin of equivalence.
+    #[must_use]
+    pub fn cpu_tolerance(&self) -> CpuTolerance {
+        /// Of a run that asked for none of them, as older versions let one.
+        const USUAL: f64 = 0.02;
+        let asked = [self.half_width, self.margin]
+            .into_iter()
+            .filter(|share| *share > 0.0);
+        CpuTolerance(asked.reduce(f64::min).unwrap_or(USUAL))
+    }
+}
+
+/// Paths that were left out, those with one reason together: the reason and their names.
+#[must_use]
+pub fn by_reason(left_out: &[(String, String)]) -> Vec<(&str, Vec<&str>)> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, why) in left_out {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why, vec![name])),
+        }
+    }
+    reasons
+}
+
+/// Which paths were left out and why, for people; `None` where none was.
+#[must_use]
+pub fn left_out_in_words(left_out: &[(String, String)]) -> Option<String> {
+    let said = by_reason(left_out);
+    let said = said
+        .iter()
+        .map(|(why, names)| format!("{} ({why})", names.join(", ")));
+    let said = said.collect::<Vec<_>>().join("; ");
+    (!said.is_empty()).then(|| {
+        format!("This host cannot build some paths, so all of their cells are left out: {said}.")
+    })
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// As planned: wide enough looks, or the most blocks.
+    Complete,
+    /// The time limit came first.
+    TimeLimit,
+    /// The user stopped it with a signal.
+    Interrupted,
+}
+
+/// A run as it was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What it was to do.
+    pub header: Header,
+    /// Samples in the order in which they were taken.
+    pub samples: Vec<Sample>,
+    /// The profiles it took.
+    pub profiles: Vec<ProfileWindow>,
+    /// How it ended; `None` where the program was killed.
+    pub end: Option<End>,
+}
