@@ -26,7 +26,25 @@ const SEGMENTS: [(&str, Segments); 4] = [
     ("direct", Segments::Direct),
 ];
 
-shown_as!(Segments: SEGMENTS);
+/// Which senders' traffic passes a container that routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Routed {
+    /// That of all.
+    All,
+    /// That of every second; the others send on the link themselves.
+    Half,
+    /// That of none: all send on the link themselves.
+    None,
+}
+
+const ROUTED: [(&str, Routed); 3] = [
+    ("all", Routed::All),
+    ("half", Routed::Half),
+    ("none", Routed::None),
+];
+
+shown_as!(Segments: SEGMENTS, Routed: ROUTED);
 
 /// Containers that forward.
 pub(super) struct Chain;
@@ -66,6 +84,28 @@ impl Descriptor for SegmentsAxis {
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
         Ok(Some(choice(Self::NAME, text, &SEGMENTS)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
+
+/// Which senders' traffic passes a container that routes.
+pub(super) struct RoutedAxis;
+
+impl Descriptor for RoutedAxis {
+    type Value = Option<Routed>;
+    const NAME: &'static str = "routed";
+    const SUMMARY: &'static str = "senders whose traffic passes a routing container of their own; the others send on the link themselves";
+    const VALUES: &'static str = "all, half, none (default all)";
+    const OTHER: &'static str = "half";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+    const OF_PATH: bool = true;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(choice(Self::NAME, text, &ROUTED)?))
     }
 
     fn print(value: &Self::Value) -> Option<String> {

@@ -5,7 +5,9 @@
 
 mod axis;
 mod chain;
+mod connection_rate;
 mod cpus;
+mod device_offload;
 mod flows;
 mod gso_max;
 mod guest;
@@ -14,20 +16,26 @@ mod hub;
 mod ip;
 mod messages;
 mod offloads;
+mod outstanding;
 mod rates;
 mod registry;
+mod rfs;
+mod services;
 mod setting;
 mod sockets;
 mod taps;
 
 pub use axis::{Axis, Decides};
-pub use chain::Segments;
+pub use chain::{Routed, Segments};
+pub use connection_rate::MOST_OPEN;
 pub use cpus::{Cpus, Placement, Scheduler};
+pub use device_offload::{DeviceOffload, DeviceOffloads, as_axis, together};
 pub use flows::{Containers, MOST_FLOWS};
 pub use guest::Attach;
 pub use hook::Hook;
 pub use ip::Family;
 pub use offloads::{OffloadFlag, Switch};
+pub use outstanding::MOST_OUTSTANDING;
 pub use rates::{Distribution, Rate};
 pub use registry::{AXES, Axes, axis};
 pub use setting::Setting;
@@ -53,6 +61,7 @@ impl Axes {
         {
             axes.pace_bps = Some(Rate(Some(pace)));
         }
+        axes.connections_per_s = axes.connections_per_s.or(load.default_connections_per_s());
         for axis in AXES.iter().filter(|axis| !axis.applies(load, peer, own)) {
             (axis.clear)(&mut axes);
         }

@@ -7,7 +7,9 @@ use super::Axes;
 use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
 
 /// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Switch {
     /// Switched on.
@@ -27,7 +29,7 @@ impl Switch {
     }
 }
 
-const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
+pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
 /// One offload flag as the axes name them.
 #[derive(
@@ -115,12 +117,6 @@ offload_axis!(
 );
 
 impl Axes {
-    /// What one offload flag shall be on every device: the flag's own axis, else `offload`.
-    #[must_use]
-    pub fn offload_wanted(&self, flag: OffloadFlag) -> Option<Switch> {
-        self.offload_named(flag).or(self.offload)
-    }
-
     /// The flag's own axis alone.
     #[must_use]
     pub fn offload_named(&self, flag: OffloadFlag) -> Option<Switch> {

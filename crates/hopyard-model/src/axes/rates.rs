@@ -118,7 +118,8 @@ pub(super) struct DistributionAxis;
 impl Descriptor for DistributionAxis {
     type Value = Option<Distribution>;
     const NAME: &'static str = "distribution";
-    const SUMMARY: &'static str = "of the times between messages of udp_paced";
+    const SUMMARY: &'static str =
+        "of the times between messages of udp_paced or connections of tcp_conns";
     const VALUES: &'static str = "constant, poisson (default constant)";
     const OTHER: &'static str = "poisson";
     const ABSENT: Self::Value = None;
@@ -133,7 +134,7 @@ impl Descriptor for DistributionAxis {
     }
 
     fn fits(load: LoadKind, _: Peer) -> bool {
-        load.is_open_loop()
+        load.keeps_instants()
     }
 }
 

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::axis::{Axis, Descriptor};
-use super::chain::Segments;
+use super::chain::{Routed, Segments};
 use super::cpus::{Cpus, Placement, Scheduler};
+use super::device_offload::DeviceOffloads;
 use super::flows::Containers;
 use super::guest::Attach;
 use super::hook::Hook;
@@ -15,8 +16,8 @@ use super::rates::{Distribution, Rate};
 use super::setting::Setting;
 use super::taps::{Join, Steering};
 use super::{
-    chain, cpus, flows, gso_max, guest, hook, hub, ip, messages, offloads, rates, setting, sockets,
-    taps,
+    chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip, messages,
+    offloads, outstanding, rates, rfs, services, setting, sockets, taps,
 };
 use crate::{SearchFor, Start, UnknownName};
 
@@ -78,6 +79,9 @@ axes! {
     /// Bytes of a response (request/response).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     response_size_bytes: Option<u32> = messages::ResponseSize,
+    /// Requests of a flow in flight (request/response over standing flows); absent is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outstanding: Option<u32> = outstanding::Outstanding,
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     socket_buffer_bytes: Option<u32> = sockets::SocketBuffer,
@@ -111,7 +115,10 @@ axes! {
         skip_serializing_if = "Option::is_none"
     )]
     pace_bps: Option<Rate> = rates::Pace,
-    /// How the times between messages of `udp_paced` are spread; absent is constant.
+    /// Connections that `tcp_conns` opens per second, all flows together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    connections_per_s: Option<u32> = connection_rate::ConnectionRate,
+    /// How the times between messages of `udp_paced`, or connections of `tcp_conns`, are spread; absent is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     distribution: Option<Distribution> = rates::DistributionAxis,
     /// What rate is searched for, instead of a pace that is given.
@@ -127,12 +134,21 @@ axes! {
     /// Rules that match nothing, in the hub's forward hook; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rules: Option<u32> = hub::Rules,
+    /// Services that the hub translates; absent is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    services: Option<u32> = services::Services,
+    /// Connections that the hub tracks before the traffic begins; absent is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    conntrack: Option<u32> = services::Conntrack,
     /// Containers that forward, one behind the other; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chain: Option<u32> = chain::Chain,
     /// What lies between two neighbours of a chain; absent is a veth pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     segments: Option<Segments> = chain::SegmentsAxis,
+    /// Which senders' traffic passes a container that routes; absent is that of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    routed: Option<Routed> = chain::RoutedAxis,
     /// CPUs of a guest; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     guest_cpus: Option<u32> = guest::GuestCpus,
@@ -172,9 +188,15 @@ axes! {
     /// Transmit checksum offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tx_checksum: Option<Switch> = offloads::TxChecksum,
+    /// Offload flags of single devices, as `gro@br0=off+tso@hub/up0=on`; absent is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    device_offload: Option<DeviceOffloads> = device_offload::DeviceOffloadAxis,
     /// Largest GSO and GRO packets of every device, bytes; absent leaves them as the kernel makes the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gso_max_bytes: Option<u32> = gso_max::GsoMax,
+    /// Receive flow steering on every device; absent is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rfs: Option<Switch> = rfs::Rfs,
     /// Which of two settings of this host, where a run compares two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setting: Option<Setting> = setting::SettingAxis,

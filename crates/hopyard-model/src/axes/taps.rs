@@ -15,12 +15,15 @@ pub enum Steering {
     Hash,
     /// The CPU that sends.
     Cpu,
+    /// The tap switch: each flow stays on one queue, and new flows take the queues in turn.
+    Pinned,
 }
 
-const STEERINGS: [(&str, Steering); 3] = [
+const STEERINGS: [(&str, Steering); 4] = [
     ("kernel", Steering::Kernel),
     ("hash", Steering::Hash),
     ("cpu", Steering::Cpu),
+    ("pinned", Steering::Pinned),
 ];
 
 /// Which frames of a TCP flow that are there together the tap switch writes as one.
@@ -75,7 +78,7 @@ impl Descriptor for SteeringAxis {
     const NAME: &'static str = "steering";
     const SUMMARY: &'static str =
         "who chooses the queue of a tap by which a frame leaves the kernel";
-    const VALUES: &'static str = "kernel, hash, cpu (default hash)";
+    const VALUES: &'static str = "kernel, hash, cpu, pinned (default hash)";
     const OTHER: &'static str = "cpu";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;

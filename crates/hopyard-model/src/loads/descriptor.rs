@@ -1,6 +1,14 @@
 //! What is asked about a load.
 
+use std::time::Duration;
+
 use crate::Counted;
+
+/// Window of a turn of bulk data or new connections: long against the reading of the clocks, short against bursts of steal.
+pub(super) const TURN: Duration = Duration::from_millis(25);
+/// Window of a turn of transactions one at a time. Over two CPUs these are fast or slow in a state that lasts some 35 ms
+/// (docs/method.md, "How long should a window be?"), and both ends wake up for each of them, so a short window is begun in time.
+pub(super) const SHORT_TURN: Duration = Duration::from_millis(10);
 
 /// One load: everything that the stages ask about it.
 ///
@@ -16,9 +24,9 @@ pub struct Load {
     pub shape: Shape,
     /// What its work is counted in.
     pub unit: Unit,
-    /// Can its traffic pause, and leave nothing on the way that would arrive in the turn of another cell? Only such loads
-    /// take turns (docs/method.md, "Turns").
-    pub pauses: bool,
+    /// Window of a turn (docs/method.md, "Turns"). None where its traffic cannot pause, or would leave something on the path
+    /// that arrives in the turn of another cell: its cells take no turns.
+    pub turn: Option<Duration>,
     /// What devices on the path must count in a window.
     pub passing: Passing,
     /// Bounds of sizes that depend on each other; the error is a sentence.
@@ -96,6 +104,13 @@ impl Saying {
         best: "takes the least time at p99",
         alike: "takes as long at p99 as",
         what: "latency (p99)",
+    };
+    /// Of connections at given instants.
+    pub const LATENCY_P50: Self = Self {
+        up: false,
+        best: "takes the least time at the median",
+        alike: "takes as long at the median as",
+        what: "latency (median)",
     };
     /// Of a rate that was searched for.
     pub const THROUGHPUT: Self = Self {
@@ -187,6 +202,11 @@ pub enum Connection {
     Standing,
     /// For one transaction. Each leaves a socket in TIME_WAIT behind.
     PerTransaction,
+    /// The same, and each is opened at its own instant, whether or not those before it have ended (open loop).
+    AtInstants {
+        /// Where no rate is asked for: connections per second, all flows together.
+        default_per_s: u32,
+    },
 }
 
 /// What the two ends of a load do with their sockets. The worker has a file for each (`load/loops`).
@@ -202,6 +222,8 @@ pub enum LoopKind {
     Transactions,
     /// A connection for each request and response.
     Connections,
+    /// The same, many side by side, each opened when it is due.
+    OpenConnections,
 }
 
 /// A unit of work.

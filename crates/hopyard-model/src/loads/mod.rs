@@ -3,6 +3,7 @@
 //! Everything that differs between loads is in their files. The stages ask [`LoadKind::info`], and do not match over loads.
 
 mod descriptor;
+mod tcp_conns;
 mod tcp_crr;
 mod tcp_maerts;
 mod tcp_rr;
@@ -13,6 +14,8 @@ mod udp_paced;
 mod udp_rr;
 mod udp_stream;
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +23,7 @@ pub use self::descriptor::{
     Connection, End, Layout, Load, LoopKind, Netperf, Pace, Packets, Passing, Protocol, Saying,
     Shape, Shown, Unit,
 };
+use self::descriptor::{SHORT_TURN, TURN};
 use crate::names::named;
 
 /// Makes [`LoadKind`] of the registry, with each load's descriptor.
@@ -57,6 +61,8 @@ loads! {
     TcpRr = tcp_rr,
     /// A TCP connection for each request and response.
     TcpCrr = tcp_crr,
+    /// TCP connections opened at given instants, whether or not those before have ended (open loop).
+    TcpConns = tcp_conns,
     /// Datagrams from the client to the server as fast as the client can.
     UdpStream = udp_stream,
     /// Datagrams from the client to the server, many for each call.
@@ -162,13 +168,50 @@ impl LoadKind {
     /// Can its traffic pause, so that its cells can take turns?
     #[must_use]
     pub fn pauses(self) -> bool {
-        self.info().pauses
+        self.info().turn.is_some()
+    }
+
+    /// The window of a turn, where its cells can take turns.
+    #[must_use]
+    pub fn turn(self) -> Option<Duration> {
+        self.info().turn
     }
 
     /// Does each transaction have a connection of its own?
     #[must_use]
     pub fn connects_anew(self) -> bool {
-        self.info().shape == Shape::Transactions(Connection::PerTransaction)
+        matches!(
+            self.info().shape,
+            Shape::Transactions(Connection::PerTransaction | Connection::AtInstants { .. })
+        )
+    }
+
+    /// How many connections are opened per second where no rate is asked for; `None` where none is opened at an instant of its
+    /// own.
+    #[must_use]
+    pub fn default_connections_per_s(self) -> Option<u32> {
+        match self.info().shape {
+            Shape::Transactions(Connection::AtInstants { default_per_s }) => Some(default_per_s),
+            Shape::Transactions(_) | Shape::Stream { .. } => None,
+        }
+    }
+
+    /// Does its client begin each message or connection at an instant of its own, however the last one went?
+    #[must_use]
+    pub fn keeps_instants(self) -> bool {
+        self.is_open_loop() || self.default_connections_per_s().is_some()
+    }
+
+    /// Does it make transactions over flows that last as long as the traffic?
+    #[must_use]
+    pub fn has_standing_transactions(self) -> bool {
+        self.info().shape == Shape::Transactions(Connection::Standing)
+    }
+
+    /// Does it open fresh sockets before its traffic, to time the first exchange of each?
+    #[must_use]
+    pub fn times_first_exchanges(self) -> bool {
+        !self.is_tcp() && self.has_standing_transactions()
     }
 
     /// Does each flow have one TCP connection, which lasts as long as the traffic?

@@ -1,11 +1,12 @@
 //! A TCP connection for each transaction: netperf's TCP_CRR.
 
 use super::{
-    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit,
+    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, Saying, Shape, Shown, TURN,
+    Unit,
 };
 use crate::quantity::{
-    BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
-    TRANSACTIONS,
+    BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CONNECT_P50, CONNECT_P99, CPU_PER_TRANSACTION,
+    LATENCY_P50, LATENCY_P99, TRANSACTIONS,
 };
 
 pub(super) static LOAD: Load = Load {
@@ -14,7 +15,7 @@ pub(super) static LOAD: Load = Load {
     protocol: Protocol::Tcp,
     shape: Shape::Transactions(Connection::PerTransaction),
     unit: Unit::Transaction,
-    pauses: true,
+    turn: Some(TURN),
     passing: Passing::Exchanges {
         // SYN, FIN and their acknowledgements.
         least: 2.0,
@@ -27,8 +28,14 @@ pub(super) static LOAD: Load = Load {
     shown: Shown {
         saying: Saying::TRANSACTIONS,
         beside: &[],
-        columns: &[LATENCY_P50, LATENCY_P99, BUSY_CORES],
-        grids: &[],
+        columns: &[
+            LATENCY_P50,
+            LATENCY_P99,
+            CONNECT_P50,
+            CONNECT_P99,
+            BUSY_CORES,
+        ],
+        grids: &[CONNECT_P50],
         curves: &[
             TRANSACTIONS,
             CLIENT_CPU,

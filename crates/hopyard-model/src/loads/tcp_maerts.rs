@@ -1,7 +1,7 @@
 //! Bulk TCP from the server to the client: netperf's TCP_MAERTS.
 
 use super::{
-    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, TURN, Unit,
 };
 use crate::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, GOODPUT, RETRANSMITS,
@@ -19,7 +19,7 @@ pub(super) static LOAD: Load = Load {
         numbered: false,
     },
     unit: Unit::Byte,
-    pauses: true,
+    turn: Some(TURN),
     passing: Passing::Segments,
     fits: |_| Ok(()),
     timed: None,

@@ -1,7 +1,8 @@
 //! Transactions over a standing TCP connection: netperf's TCP_RR.
 
 use super::{
-    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit,
+    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, SHORT_TURN, Saying, Shape,
+    Shown, Unit,
 };
 use crate::quantity::{
     BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
@@ -14,7 +15,7 @@ pub(super) static LOAD: Load = Load {
     protocol: Protocol::Tcp,
     shape: Shape::Transactions(Connection::Standing),
     unit: Unit::Transaction,
-    pauses: true,
+    turn: Some(SHORT_TURN),
     passing: Passing::Exchanges {
         least: 1.0,
         most_beside_data: 2.0,

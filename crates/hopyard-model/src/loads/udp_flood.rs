@@ -20,7 +20,7 @@ pub(super) static LOAD: Load = Load {
         numbered: true,
     },
     unit: Unit::Packet,
-    pauses: false,
+    turn: None,
     passing: Passing::Datagrams,
     fits: |_| Ok(()),
     timed: None,

@@ -2,7 +2,7 @@
 
 use super::{
     End, Layout, Load, LoopKind, Netperf, Pace, Packets, Passing, Protocol, Saying, Shape, Shown,
-    Unit,
+    TURN, Unit,
 };
 use crate::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
@@ -22,7 +22,7 @@ pub(super) static LOAD: Load = Load {
         numbered: false,
     },
     unit: Unit::Packet,
-    pauses: true,
+    turn: Some(TURN),
     passing: Passing::Datagrams,
     fits,
     timed: None,

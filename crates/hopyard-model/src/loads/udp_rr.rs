@@ -1,11 +1,12 @@
 //! Transactions over UDP: netperf's UDP_RR.
 
 use super::{
-    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, Saying, Shape, Shown, Unit,
+    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, SHORT_TURN, Saying, Shape,
+    Shown, Unit,
 };
 use crate::quantity::{
-    BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, LATENCY_P50, LATENCY_P99,
-    TRANSACTIONS,
+    BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, FIRST_EXCHANGE_MAX,
+    FIRST_EXCHANGE_P50, LATENCY_P50, LATENCY_P99, TRANSACTIONS,
 };
 
 pub(super) static LOAD: Load = Load {
@@ -14,7 +15,7 @@ pub(super) static LOAD: Load = Load {
     protocol: Protocol::Udp,
     shape: Shape::Transactions(Connection::Standing),
     unit: Unit::Transaction,
-    pauses: true,
+    turn: Some(SHORT_TURN),
     passing: Passing::Exchanges {
         least: 1.0,
         most_beside_data: 2.0,
@@ -26,8 +27,14 @@ pub(super) static LOAD: Load = Load {
     shown: Shown {
         saying: Saying::TRANSACTIONS,
         beside: &[],
-        columns: &[LATENCY_P50, LATENCY_P99, BUSY_CORES],
-        grids: &[],
+        columns: &[
+            LATENCY_P50,
+            LATENCY_P99,
+            FIRST_EXCHANGE_P50,
+            FIRST_EXCHANGE_MAX,
+            BUSY_CORES,
+        ],
+        grids: &[FIRST_EXCHANGE_P50],
         curves: &[
             TRANSACTIONS,
             CLIENT_CPU,

@@ -1,7 +1,7 @@
 //! Datagrams as fast as the client can send them: netperf's UDP_STREAM.
 
 use super::{
-    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
+    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, TURN, Unit,
 };
 use crate::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
@@ -20,7 +20,7 @@ pub(super) static LOAD: Load = Load {
         numbered: false,
     },
     unit: Unit::Packet,
-    pauses: true,
+    turn: Some(TURN),
     passing: Passing::Datagrams,
     fits: |_| Ok(()),
     timed: None,

@@ -1,0 +1,321 @@
+//! Offload flags of single devices, whatever the others have.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::axis::{AxisError, Decides, Descriptor, choice, shown};
+use super::offloads::SWITCHES;
+use super::{Axes, OffloadFlag, Switch};
+use crate::UnknownName;
+use crate::text::as_text;
+
+/// A switch of one device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceOffload {
+    /// Name of the device, after that of its namespace where that matters: `br0`, `hub/br0`.
+    pub device: String,
+    /// The flag; `None` for all that the device lets one change.
+    pub flag: Option<OffloadFlag>,
+    /// What it is to be.
+    pub to: Switch,
+}
+
+impl DeviceOffload {
+    /// Is this device meant?
+    #[must_use]
+    pub fn is_of(&self, namespace: &str, device: &str) -> bool {
+        match self.device.split_once('/') {
+            Some((wanted, name)) => (wanted, name) == (namespace, device),
+            None => self.device == device,
+        }
+    }
+
+    /// What it switches, of which device: `gro@br0`.
+    fn key(&self) -> String {
+        let flag = self.flag.map_or(ALL, OffloadFlag::name);
+        format!("{flag}{AT}{}", self.device)
+    }
+}
+
+/// All flags, as they are written.
+const ALL: &str = "offload";
+/// Between a flag and a device.
+const AT: char = '@';
+/// Between the switches of one value.
+const AND: &str = "+";
+/// No device has switches of its own.
+const NONE: &str = "none";
+
+impl fmt::Display for DeviceOffload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}={}", self.key(), self.to))
+    }
+}
+
+impl FromStr for DeviceOffload {
+    type Err = AxisError;
+
+    fn from_str(text: &str) -> Result<Self, AxisError> {
+        let parts = text.split_once('=').and_then(|(key, to)| {
+            let (flag, device) = key.split_once(AT)?;
+            Some((flag.trim(), device.trim(), to.trim()))
+        });
+        let (flag, device, to) = parts.ok_or_else(|| wrong(text))?;
+        let flags = OffloadFlag::ALL.map(|flag| (flag.name(), Some(flag)));
+        let flags = [&[(ALL, None)], &flags[..]].concat();
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', AT, '=', ' ']);
+        if !device.splitn(2, '/').all(is_name) {
+            return Err(wrong(text));
+        }
+        Ok(Self {
+            device: device.to_owned(),
+            flag: choice("offload flag", flag, &flags)?,
+            to: choice("switch", to, &SWITCHES)?,
+        })
+    }
+}
+
+fn wrong(text: &str) -> AxisError {
+    AxisError::UnknownName(UnknownName {
+        kind: "switch of a device",
+        name: text.to_owned(),
+        choices: "FLAG@DEVICE=on|off as in gro@br0=off, several joined by +, or none".to_owned(),
+    })
+}
+
+/// Switches of single devices, each of a flag and device once, in one order. As text `gro@br0=off+tso@hub/up0=on`, or `none`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct DeviceOffloads(Vec<DeviceOffload>);
+
+impl DeviceOffloads {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &DeviceOffload> {
+        self.0.iter()
+    }
+
+    /// These with those of another in place of their own, if they have all of them.
+    #[must_use]
+    pub(crate) fn at(&self, other: &Self) -> Option<Self> {
+        let keys: Vec<String> = other.iter().map(DeviceOffload::key).collect();
+        let mut left = self.0.clone();
+        left.retain(|own| !keys.contains(&own.key()));
+        let has_all = left.len() + keys.len() == self.0.len() && !keys.is_empty();
+        left.extend(other.0.iter().cloned());
+        left.sort();
+        has_all.then_some(Self(left))
+    }
+}
+
+impl fmt::Display for DeviceOffloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.pad(&match &all[..] {
+            [] => NONE.to_owned(),
+            all => all.join(AND),
+        })
+    }
+}
+
+impl FromStr for DeviceOffloads {
+    type Err = AxisError;
+
+    fn from_str(text: &str) -> Result<Self, AxisError> {
+        if text.trim() == NONE {
+            return Ok(Self(Vec::new()));
+        }
+        let mut all: Vec<DeviceOffload> = text
+            .split(AND)
+            .map(|one| one.trim().parse())
+            .collect::<Result<_, _>>()?;
+        all.sort();
+        if all.windows(2).any(|two| two[0].key() == two[1].key()) {
+            return Err(AxisError::UnknownName(UnknownName {
+                kind: "value with one switch twice",
+                name: text.to_owned(),
+                choices: "each flag of a device once".to_owned(),
+            }));
+        }
+        Ok(Self(all))
+    }
+}
+
+as_text!(DeviceOffloads);
+
+/// Offloads of single devices.
+pub(super) struct DeviceOffloadAxis;
+
+impl Descriptor for DeviceOffloadAxis {
+    type Value = Option<DeviceOffloads>;
+    const NAME: &'static str = "device_offload";
+    const SUMMARY: &'static str =
+        "offload flags of single devices, before those above; also written gro@br0=on,off";
+    const VALUES: &'static str = "FLAG@DEVICE=on|off, several joined by +; FLAG may be `offload`; none (default: as the others)";
+    const OTHER: &'static str = "gro@br0=off+tso@hub/up0=on";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(text.parse()?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
+
+/// The axis and the value that are meant by `NAME=VALUE`, where the name may be `gro@br0`.
+#[must_use]
+pub fn as_axis(name: &str, value: &str) -> (String, String) {
+    if name.contains(AT) {
+        let name = name.trim();
+        (
+            DeviceOffloadAxis::NAME.to_owned(),
+            format!("{name}={}", value.trim()),
+        )
+    } else {
+        (name.to_owned(), value.to_owned())
+    }
+}
+
+/// Axes with their values, switches of single devices as the one axis that they are: each value of one with each of the others.
+#[must_use]
+pub fn together(sets: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
+    let (of_devices, mut others): (Vec<_>, Vec<_>) = sets
+        .iter()
+        .cloned()
+        .partition(|(name, _)| name == DeviceOffloadAxis::NAME);
+    let product = |all: Vec<String>, (_, values): (String, Vec<String>)| {
+        let with = |one: &String| -> Vec<String> {
+            let both = |value: &String| match (one.as_str(), value.as_str()) {
+                ("" | NONE, other) | (other, NONE) => other.to_owned(),
+                (one, other) => format!("{one}{AND}{other}"),
+            };
+            values.iter().map(both).collect()
+        };
+        all.iter().flat_map(with).collect()
+    };
+    if !of_devices.is_empty() {
+        let values = of_devices.into_iter().fold(vec![String::new()], product);
+        others.push((DeviceOffloadAxis::NAME.to_owned(), values));
+    }
+    others
+}
+
+impl Axes {
+    /// What one offload flag shall be on one device, and whether the flag was named: the device's own switches, else the
+    /// flag's axis, else `offload`. A switch that names the flag counts before one of all flags, and one that names the
+    /// namespace before one that does not.
+    #[must_use]
+    pub fn offload_of(
+        &self,
+        namespace: &str,
+        device: &str,
+        flag: OffloadFlag,
+    ) -> Option<(Switch, bool)> {
+        let own = self.device_offload.iter().flat_map(DeviceOffloads::iter);
+        let own = own
+            .filter(|one| one.is_of(namespace, device))
+            .filter(|one| one.flag.is_none_or(|of| of == flag));
+        let nearest = own.max_by_key(|one| (one.flag.is_some(), one.device.contains('/')));
+        let of_path = || {
+            let named = self.offload_named(flag).map(|to| (to, true));
+            named.or(self.offload.map(|to| (to, false)))
+        };
+        nearest
+            .map(|one| (one.to, one.flag.is_some()))
+            .or_else(of_path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> DeviceOffloads {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_value_has_one_order_and_is_printed_as_it_is_read() {
+        let one = read("tso@hub/up0=on + gro@br0=off");
+        assert_eq!(one, read("gro@br0=off+tso@hub/up0=on"));
+        assert_eq!(one.to_string(), "gro@br0=off+tso@hub/up0=on");
+        assert_eq!(read("none").to_string(), "none");
+        for (wrong, why) in [
+            ("gro", "no switch of a device `gro`"),
+            ("gro@=off", "no switch of a device"),
+            ("gro@a/b/c=off", "no switch of a device"),
+            ("colour@br0=off", "no offload flag `colour`"),
+            ("gro@br0=red", "no switch `red`"),
+            ("gro@br0=off+gro@br0=on", "each flag of a device once"),
+        ] {
+            let error = wrong.parse::<DeviceOffloads>().unwrap_err().to_string();
+            assert!(error.contains(why), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_switch_counts() {
+        let axes = Axes {
+            offload: Some(Switch::On),
+            gro: Some(Switch::Off),
+            device_offload: Some(read("offload@br0=off+tso@hub/br0=on+gso@br0=on")),
+            ..Axes::default()
+        };
+        let (on, off) = (Switch::On, Switch::Off);
+        for (namespace, device, flag, wanted) in [
+            ("a", "eth0", OffloadFlag::Tso, (on, false)),
+            ("a", "eth0", OffloadFlag::Gro, (off, true)),
+            ("a", "br0", OffloadFlag::Tso, (off, false)),
+            ("hub", "br0", OffloadFlag::Tso, (on, true)),
+            ("hub", "br0", OffloadFlag::Gso, (on, true)),
+            ("hub", "br0", OffloadFlag::Gro, (off, false)),
+        ] {
+            let found = axes.offload_of(namespace, device, flag);
+            assert_eq!(found, Some(wanted), "{namespace}/{device} {}", flag.name());
+        }
+        let none = Axes::default();
+        assert_eq!(none.offload_of("a", "eth0", OffloadFlag::Tso), None);
+    }
+
+    #[test]
+    fn switches_of_several_devices_are_one_axis() {
+        let set = |name: &str, values: &[&str]| {
+            let value = |value: &&str| as_axis(name, value);
+            let all: Vec<_> = values.iter().map(value).collect();
+            (all[0].0.clone(), all.into_iter().map(|(_, v)| v).collect())
+        };
+        let sets = [
+            set("gro@br0", &["on", "off"]),
+            set("flows", &["1"]),
+            set("tso@a/eth0", &["off"]),
+            set("device_offload", &["none", "gso@br0=off"]),
+        ];
+        let all = together(&sets);
+        assert_eq!(all[0], set("flows", &["1"]));
+        let values = [
+            "gro@br0=on+tso@a/eth0=off",
+            "gro@br0=on+tso@a/eth0=off+gso@br0=off",
+            "gro@br0=off+tso@a/eth0=off",
+            "gro@br0=off+tso@a/eth0=off+gso@br0=off",
+        ];
+        assert_eq!(all[1], set("device_offload", &values));
+    }
+
+    #[test]
+    fn one_of_several_switches_is_put_back() {
+        let all = read("gro@br0=off+tso@eth0=off");
+        let put_back = |to: &str| all.at(&read(to)).map(|at| at.to_string());
+        assert_eq!(
+            put_back("gro@br0=on").as_deref(),
+            Some("gro@br0=on+tso@eth0=off")
+        );
+        assert_eq!(put_back("gro@eth0=on"), None);
+        assert_eq!(put_back("none"), None);
+    }
+}

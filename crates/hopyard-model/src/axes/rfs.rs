@@ -1,0 +1,27 @@
+//! Receive flow steering: packets are worked on where their reader runs.
+
+use super::axis::{AxisError, Decides, Descriptor, choice, shown};
+use super::offloads::SWITCHES;
+use crate::Switch;
+
+/// Receive flow steering of every device.
+pub(super) struct Rfs;
+
+impl Descriptor for Rfs {
+    type Value = Option<Switch>;
+    const NAME: &'static str = "rfs";
+    const SUMMARY: &'static str =
+        "receive flow steering: a flow's packets are worked on by the CPU that reads them";
+    const VALUES: &'static str = "on, off (default off)";
+    const OTHER: &'static str = "on";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
