@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counted::{Latency, largest, size};
+use super::units::float;
 
 /// Numbered datagrams that the receiving kernel took in during the window.
 ///
@@ -40,12 +41,14 @@ pub struct Arrivals {
     pub receiver_cpu_ns: Vec<u64>,
 }
 
-/// What became of the datagrams that an open loop was to send in the window, by when they were due.
+/// What became of the datagrams that an open loop was to send in the window, or of the connections that it was to open, by when
+/// they were due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoop {
-    /// Datagrams that were due in the window, sent or not.
+    /// Datagrams or connections that were due in the window, begun or not.
     pub due: u64,
-    /// Those of them that were sent by 5 ms after its end, and arrived before traffic stopped.
+    /// Those of them that were sent by 5 ms after its end, and arrived before traffic stopped; of connections, those that ended
+    /// before it.
     pub arrived: u64,
 }
 
@@ -149,6 +152,18 @@ impl Arrivals {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.flows.iter().map(|flow| flow.bytes).sum()
+    }
+
+    /// Mean time from when a datagram was handed over to when the receiver's kernel had it, all flows together.
+    pub(super) fn mean_delay_ns(&self) -> Option<f64> {
+        let mut sum = (0.0, 0.0);
+        for flow in &self.flows {
+            let packets = float(flow.packets);
+            if let Some(mean_ns) = flow.delay_mean_ns {
+                sum = (sum.0 + mean_ns * packets, sum.1 + packets);
+            }
+        }
+        (sum.1 > 0.0).then(|| sum.0 / sum.1)
     }
 
     /// Takes out all that needs the two ends to have one clock.

@@ -1,6 +1,6 @@
 //! What cells are compared with.
 
-use super::{AXES, Axes, Axis, AxisError, Cell, OffloadChange, axis};
+use super::{AXES, Axes, Axis, AxisError, Cell, Containers, OffloadChange, as_axis, axis};
 
 /// What cells are compared with: the same cell on another path, at another value of an axis, or without
 /// its own choice of offloads.
@@ -32,8 +32,11 @@ impl<'a> Base<'a> {
                 path => Self::Path(path),
             });
         };
-        let axis = axis(name.trim())?;
-        (axis.set)(&mut Axes::default(), value.trim())?;
+        let (name, whole) = as_axis(name.trim(), value.trim());
+        let axis = axis(&name)?;
+        (axis.set)(&mut Axes::default(), &whole)?;
+        // A switch of a device is a value with its name.
+        let value = if whole == value.trim() { value } else { text };
         Ok(Self::Value(axis, value.trim()))
     }
 
@@ -58,7 +61,9 @@ impl<'a> Base<'a> {
             Self::Path(path) => {
                 let same = |axis: &Axis| {
                     let theirs = (axis.show)(&other.axes);
-                    (axis.of_path && theirs.is_none()) || theirs == (axis.show)(&cell.axes)
+                    (axis.of_path && theirs.is_none())
+                        || theirs == (axis.show)(&cell.axes)
+                        || are_native_senders(axis, cell, other)
                 };
                 other.path == *path && AXES.iter().all(same)
             }
@@ -93,11 +98,28 @@ impl<'a> Base<'a> {
                 (axis.show)(axes)?;
                 let mut base = axes.clone();
                 (axis.set)(&mut base, value).ok()?;
+                // Of several switches of devices the base has one the other way.
+                let switches = (&axes.device_offload, &base.device_offload);
+                if let (Some(own), Some(wanted)) = switches
+                    && own != wanted
+                    && let Some(at) = own.at(wanted)
+                {
+                    base.device_offload = Some(at);
+                }
                 Some(base)
             }
             Self::Offload => Some(OffloadChange::of(axes)?.base().with(axes)),
         }
     }
+}
+
+/// Are senders in containers compared with those of path `native`? It has none but the host's own processes.
+fn are_native_senders(axis: &Axis, cell: &Cell, other: &Cell) -> bool {
+    const NATIVE: &str = "native";
+    axis.name == "containers"
+        && other.path == NATIVE
+        && cell.axes.containers.is_some()
+        && other.axes.containers == Some(Containers::Native)
 }
 
 #[cfg(test)]
@@ -135,6 +157,25 @@ mod tests {
     }
 
     #[test]
+    fn containers_are_compared_with_processes_of_the_host() {
+        let base = Base::parse("native").unwrap();
+        let of = |path: &str, containers: &str, flows: &str| {
+            cell(
+                path,
+                &["containers"],
+                &[("containers", containers), ("flows", flows)],
+            )
+        };
+        let native = of("native", "native", "8");
+        for containers in ["own", "native"] {
+            assert!(base.is_of(&of("macvlan", containers, "8"), &native));
+            assert!(!base.is_of(&of("macvlan", containers, "4"), &native));
+        }
+        let alone = cell("native", &[], &[("flows", "8")]);
+        assert!(!base.is_of(&alone, &native));
+    }
+
+    #[test]
     fn a_value_is_the_base_on_the_same_path() {
         let base = Base::parse("ports=2").unwrap();
         let direct = |ports| cell("direct", &["ports"], &[("ports", ports)]);
@@ -161,6 +202,21 @@ mod tests {
         assert!(!base.is_of(&small, &on));
         assert!(!base.is_of(&veth(&[("tso", "off")]), &on));
         assert!(!base.is("veth", &veth(&[]).axes));
+    }
+
+    #[test]
+    fn a_switch_of_a_device_is_a_base() {
+        let veth = |value: &str| cell("veth", &[], &[("device_offload", value)]);
+        let base = Base::parse("gro@b/eth0=on").unwrap();
+        let (on, off) = (veth("gro@b/eth0=on"), veth("gro@b/eth0=off"));
+        assert!(base.is_of(&off, &on) && base.is("veth", &on.axes) && !base.is("veth", &off.axes));
+        // The other device's switch stays.
+        let both = |value: &str| veth(&format!("{value}+tso@a/eth0=off"));
+        let (on, off) = (both("gro@b/eth0=on"), both("gro@b/eth0=off"));
+        assert!(base.is_of(&off, &on) && !base.is_of(&off, &veth("gro@b/eth0=on")));
+        let none = Base::parse("device_offload=none").unwrap();
+        assert!(none.is_of(&off, &veth("none")));
+        assert!(Base::parse("gro@=on").is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct Blocks {
     pub max: u32,
 }
 
-/// Blocks below which there are figures but no verdicts (docs/method.md, rule 10).
+/// Blocks below which there are figures but no verdicts (docs/method.md, "Statistics").
 pub const FOR_A_VERDICT: u32 = 8;
 
 /// Bounds of a window: shorter ones are all edges, longer ones belong into more blocks.

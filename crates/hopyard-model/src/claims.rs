@@ -57,6 +57,83 @@ pub struct ReportOfClaims {
     pub stand_in: Option<String>,
     /// The claims that were asked for.
     pub claims: Vec<ClaimReport>,
+    /// The open questions, where these were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionReport>,
+}
+
+/// How far a question is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Answered {
+    /// All that would answer it was measured.
+    Whole,
+    /// Some of it was.
+    Partly,
+    /// Nothing of it was.
+    Open,
+}
+
+impl Answered {
+    /// In words, as reports print it.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Whole => "answered",
+            Self::Partly => "partly answered",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// A question that a report left open, and what this machine says to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionReport {
+    /// Id of the question, as `hopyard claims --questions ID` takes it.
+    pub id: String,
+    /// The question.
+    pub question: String,
+    /// What would answer it.
+    pub method: String,
+    /// How far it is answered.
+    pub answered: Answered,
+    /// The answer in sentences, made of the figures.
+    pub answer: String,
+    /// The figures, and what there is none of.
+    pub figures: Vec<AnswerFigure>,
+}
+
+/// A figure in answer to a question, at one place or several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerFigure {
+    /// What is measured: `goodput, macvlan / native`.
+    pub what: String,
+    /// The quantity with its unit; absent for ratios and where nothing is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<String>,
+    /// What the figures mean, where that is known beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
+    /// Where it was measured.
+    pub points: Vec<AnswerPoint>,
+    /// What was seen, where nothing is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// What is missing, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
+/// A figure in answer to a question at one place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerPoint {
+    /// Where: what sets it apart from the other points; empty where there is one alone.
+    pub at: String,
+    /// The figure with its interval.
+    pub measured: Estimate,
+    /// What was published for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<f64>,
 }
 
 /// What a claim's evidence says.
@@ -107,6 +184,15 @@ pub struct ClaimReport {
     pub checks: Vec<CheckReport>,
 }
 
+impl ClaimReport {
+    /// Was any part of its rule tested?
+    #[must_use]
+    pub fn was_tested(&self) -> bool {
+        let is = |check: &CheckReport| !check.points.is_empty() || check.seen.is_some();
+        self.checks.iter().any(is)
+    }
+}
+
 /// A part of a rule, judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckReport {
@@ -121,8 +207,14 @@ pub struct CheckReport {
     /// Most that is within the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
+    /// Is within the rule what lies below the one bound or above the other?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beyond: bool,
     /// The verdict of this part.
     pub verdict: ClaimVerdict,
+    /// A further grade of the statement; the claim's verdict does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grade: Option<GradeReport>,
     /// Where it was measured, each judged by itself.
     pub points: Vec<PointReport>,
     /// The point that decides: place in `points`.
@@ -137,6 +229,21 @@ pub struct CheckReport {
     /// What could not be tested, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untested: Vec<String>,
+}
+
+/// A further grade of a statement ("clearly"), judged by the same figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GradeReport {
+    /// What the rule calls it.
+    pub called: String,
+    /// Least that is within it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// Most that is within it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// Is it so?
+    pub verdict: ClaimVerdict,
 }
 
 /// How an interval lies to the bounds of a rule.

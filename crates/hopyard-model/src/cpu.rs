@@ -36,6 +36,9 @@ pub struct CpuUse {
     pub split: TickSplit,
     /// Processes and threads started on the machine in the window (hopyard starts none there).
     pub forks: u64,
+    /// Did the load also run on another machine, whose CPU time could not be read? Then no figure is made of this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
 }
 
 /// How close the two bounds of a sample's CPU time must be for a figure to be made of it, as a share of that figure.
@@ -71,9 +74,13 @@ impl CpuUse {
     }
 
     /// What the load cost as one figure, ns: between the bounds, above 0, and no less than what the load's own processes are known
-    /// to have used. `None` where the bounds are further apart than `tolerance`, or the readings contradict each other.
+    /// to have used. `None` where the bounds are further apart than `tolerance`, the readings contradict each other, or part of the
+    /// load ran elsewhere.
     #[must_use]
     pub fn net_ns(&self, tolerance: CpuTolerance) -> Option<f64> {
+        if self.is_partial {
+            return None;
+        }
         let CpuTolerance(tolerance) = tolerance;
         let bounds = self.net();
         // The baseline was read in another window: of this one the workers may have left it less.
@@ -121,11 +128,48 @@ impl CpuUse {
                 softirq_ns: self.split.softirq_ns + other.split.softirq_ns,
             },
             forks: self.forks + other.forks,
+            is_partial: self.is_partial || other.is_partial,
+        }
+    }
+
+    /// That of two machines over one window, each read there: as of one machine with the CPUs of both, over this one's time.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        let stretch = self.elapsed_ns / other.elapsed_ns;
+        let sum = |of: fn(&Self) -> f64| of(&self) + of(&other) * stretch;
+        let (cpus, other_cpus) = (f64::from(self.cpus), f64::from(other.cpus));
+        let is_apart = self.baseline_most_ns.is_some() || other.baseline_most_ns.is_some();
+        let most = |cpu: &Self| cpu.baseline_most_ns.unwrap_or(cpu.baseline_ns);
+        Self {
+            elapsed_ns: self.elapsed_ns,
+            cpus: self.cpus + other.cpus,
+            busy_ns: sum(|cpu| cpu.busy_ns),
+            steal_ns: sum(|cpu| cpu.steal_ns),
+            workers_ns: self
+                .workers_ns
+                .zip(other.workers_ns)
+                .map(|(one, two)| one + two * stretch),
+            foreign_ns: sum(|cpu| cpu.foreign_ns),
+            controller_ns: sum(|cpu| cpu.controller_ns),
+            baseline_ns: sum(|cpu| cpu.baseline_ns),
+            baseline_most_ns: is_apart.then(|| sum(most)),
+            closure: (self.closure * cpus + other.closure * other_cpus) / (cpus + other_cpus),
+            split: TickSplit {
+                user_ns: sum(|cpu| cpu.split.user_ns),
+                system_ns: sum(|cpu| cpu.split.system_ns),
+                irq_ns: sum(|cpu| cpu.split.irq_ns),
+                softirq_ns: sum(|cpu| cpu.split.softirq_ns),
+            },
+            forks: self.forks + other.forks,
+            is_partial: self.is_partial || other.is_partial,
         }
     }
 
     /// Can it be?
-    pub(super) fn check(&self) -> Result<(), InvalidSample> {
+    ///
+    /// # Errors
+    /// A window of no time, no CPU, or more time than so many CPUs have in any window.
+    pub fn check(&self) -> Result<(), InvalidSample> {
         if self.cpus == 0 {
             return Err(InvalidSample::Cpus(self.cpus));
         }
@@ -220,6 +264,7 @@ mod tests {
                 softirq_ns: 0.0,
             },
             forks: 0,
+            is_partial: false,
         }
     }
 
@@ -271,6 +316,35 @@ mod tests {
             };
             assert_eq!(within(cpu, 0.02), None);
         }
+    }
+
+    #[test]
+    fn two_machines_are_as_one_with_the_cpus_of_both() {
+        // Read over half the time: of the other's window it is twice as much.
+        let other = CpuUse {
+            elapsed_ns: 1e8,
+            cpus: 4,
+            busy_ns: 1e8,
+            steal_ns: 1e6,
+            workers_ns: Some(5e7),
+            closure: 0.7,
+            ..plain()
+        };
+        let both = CpuUse {
+            workers_ns: Some(1e8),
+            baseline_ns: 1e6,
+            baseline_most_ns: Some(3e6),
+            ..plain()
+        }
+        .beside(other);
+        assert_eq!((both.elapsed_ns, both.cpus), (2e8, 6));
+        assert_eq!((both.busy_ns, both.steal_ns), (5e8, 2e6));
+        assert_eq!(both.workers_ns, Some(2e8));
+        assert_eq!((both.baseline_ns, both.baseline_most_ns), (1e6, Some(3e6)));
+        assert!((both.closure - 0.8).abs() < 1e-9);
+        assert!(!both.is_partial);
+        // What is not known of one is not known of both.
+        assert_eq!(plain().beside(other).workers_ns, None);
     }
 
     #[test]

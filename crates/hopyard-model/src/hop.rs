@@ -61,4 +61,10 @@ impl Hop {
     pub fn rx_from_server(namespace: &'static str, device: &str) -> Self {
         Self::new(namespace, device, &[], &[Direction::Rx])
     }
+
+    /// A device that what goes between client and server may pass, or pass by.
+    #[must_use]
+    pub fn any(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[], &[])
+    }
 }

@@ -14,11 +14,14 @@ mod cpu;
 mod curves;
 mod datapath;
 mod diff;
+mod endpoints;
 mod environment;
 mod guest;
 mod hop;
 mod latency;
+mod link;
 pub mod loads;
+mod machines;
 mod names;
 mod observation;
 mod offloads;
@@ -34,23 +37,27 @@ mod search;
 mod settings;
 mod settling;
 mod start;
+pub mod stored;
 mod tcp;
 mod text;
+mod tracking;
 mod turn;
 pub mod units;
 mod verdict;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
-    AXES, Attach, Axes, Axis, Containers, Cpus, Decides, Distribution, Family, Hook, Join,
-    MOST_FLOWS, OffloadFlag, Placement, Rate, Scheduler, Segments, Setting, Steering, Switch, axis,
+    AXES, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
+    Distribution, Family, Hook, Join, MOST_FLOWS, MOST_OPEN, MOST_OUTSTANDING, OffloadFlag,
+    Placement, Rate, Routed, Scheduler, Segments, Setting, Steering, Switch, as_axis, axis,
+    together,
 };
 pub use base::Base;
 pub use blocks::{Blocks, FOR_A_VERDICT, NotBlocks, WINDOW};
 pub use cell::Cell;
 pub use claims::{
-    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
-    ReportOfClaims,
+    AnswerFigure, AnswerPoint, Answered, BoundPosition, CheckReport, ClaimReport, ClaimVerdict,
+    ClaimsReport, ClaimsRun, GradeReport, PointReport, QuestionReport, ReportOfClaims,
 };
 pub use counted::{Counted, InvalidSample, Latency, largest, plausible, scaled};
 pub use cpu::{BusyCpus, CpuBounds, CpuTolerance, CpuUse, TickSplit};
@@ -60,11 +67,16 @@ pub use diff::{
     CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, IntervalFrom, LeftOut,
     MeasuredIn, QuantityDiff,
 };
+pub use endpoints::{
+    EndpointInterface, EndpointMachine, EndpointUsed, EndpointsAsked, EndpointsUsed,
+};
 pub use environment::{CpuAccounting, Environment};
 pub use guest::GuestUsed;
 pub use hop::Hop;
 pub use latency::LatencyReport;
+pub use link::{FlowControl, LinkEnd};
 pub use loads::LoadKind;
+pub use machines::{ClocksCompared, EndsOn, MachineUse};
 pub use names::{AxisError, Peer, UnknownName};
 pub use observation::Observation;
 pub use offloads::{
@@ -78,8 +90,8 @@ pub use profile::{
 pub use published::{Published, PublishedFigure};
 pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
 pub use result::{
-    CellReport, CellStatus, DeviceSeen, MachineOverhead, RunReport, RunSummary, TurnsReport,
-    WayReport,
+    CellReport, CellStatus, ClocksReport, DeviceOffloadsSeen, DeviceSeen, MachineOverhead,
+    RunReport, RunSummary, TurnsReport, WayReport,
 };
 pub use sample::{
     Arrived, DeviceCount, Direction, Measurement, OffloadState, Outcome, PathProof, QueueChanges,
@@ -91,5 +103,6 @@ pub use settings::{Settings, SettingsReport, SwitchedBetween};
 pub use settling::{SeriesReport, Settling};
 pub use start::Start;
 pub use tcp::TcpSummary;
+pub use tracking::{Connections, TrackingCounts, Treatment};
 pub use turn::{Disturbance, Turn, has_quiet_turns, kept, takes_again, takes_another};
 pub use verdict::{Gate, VerdictReport, Warning, WarningCode};

@@ -26,6 +26,22 @@ pub const CPU_PER_BYTE: &str = "cpu_ns_per_byte";
 pub const CPU_PER_PACKET: &str = "cpu_ns_per_packet";
 /// CPU time beyond that of the idle machine, for each transaction.
 pub const CPU_PER_TRANSACTION: &str = "cpu_ns_per_transaction";
+/// That of the client's machine, where each end has one of its own.
+pub const CLIENT_CPU_PER_BYTE: &str = "client_cpu_ns_per_byte";
+/// The same for each datagram that arrived.
+pub const CLIENT_CPU_PER_PACKET: &str = "client_cpu_ns_per_packet";
+/// The same for each transaction.
+pub const CLIENT_CPU_PER_TRANSACTION: &str = "client_cpu_ns_per_transaction";
+/// CPUs that the load keeps busy on the client's machine.
+pub const CLIENT_BUSY_CORES: &str = "client_busy_cores";
+/// That of the server's machine, where each end has one of its own.
+pub const SERVER_CPU_PER_BYTE: &str = "server_cpu_ns_per_byte";
+/// The same for each datagram that arrived.
+pub const SERVER_CPU_PER_PACKET: &str = "server_cpu_ns_per_packet";
+/// The same for each transaction.
+pub const SERVER_CPU_PER_TRANSACTION: &str = "server_cpu_ns_per_transaction";
+/// CPUs that the load keeps busy on the server's machine.
+pub const SERVER_BUSY_CORES: &str = "server_busy_cores";
 /// CPUs that the load keeps busy.
 pub const BUSY_CORES: &str = "busy_cores";
 /// Goodput for each CPU that is kept busy.
@@ -40,6 +56,14 @@ pub const LATENCY_P99: &str = "latency_p99_ns";
 pub const LATENCY_P999: &str = "latency_p999_ns";
 /// The longest of the times.
 pub const LATENCY_MAX: &str = "latency_max_ns";
+/// Median of the times to connect, from SYN to established.
+pub const CONNECT_P50: &str = "connect_p50_ns";
+/// 99 % of these times are no longer.
+pub const CONNECT_P99: &str = "connect_p99_ns";
+/// Median round trip of the first datagram of a fresh socket.
+pub const FIRST_EXCHANGE_P50: &str = "first_exchange_p50_ns";
+/// The longest of these round trips.
+pub const FIRST_EXCHANGE_MAX: &str = "first_exchange_max_ns";
 /// Packet delay variation (RFC 5481) at p99.9.
 pub const PDV: &str = "jitter_pdv_ns";
 /// Packet delay variation (RFC 5481) at p99.
@@ -60,6 +84,8 @@ pub const RECEIVER_DROPPED: &str = "receiver_dropped_ratio";
 pub const RECEIVER_BUSY: &str = "receiver_busy_ratio";
 /// Share of datagrams that did not arrive.
 pub const LOST: &str = "lost_ratio";
+/// Share of the connections that were due and had not ended when traffic stopped.
+pub const UNFINISHED: &str = "unfinished_ratio";
 /// Mean size of what devices of the path pass on at once.
 pub const BYTES_PER_SKB: &str = "bytes_per_skb";
 /// How often a flow's packets came in by another queue of the tap.

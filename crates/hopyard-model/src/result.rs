@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Axes, CurveReport, Datapath, Disturbance, Environment, FlowArrivals, Gate, GuestUsed,
-    LatencyReport, LoadKind, OffloadReport, Peer, ProfileReport, Published, Recommendation,
-    Searched, SeriesReport, SettingsReport, VerdictReport, Warning,
+    Axes, CurveReport, Datapath, Disturbance, EndpointsUsed, Environment, FlowArrivals, Gate,
+    GuestUsed, LatencyReport, LinkEnd, LoadKind, OffloadReport, Peer, ProfileReport, Published,
+    Recommendation, Searched, SeriesReport, SettingsReport, VerdictReport, Warning,
 };
 use hopyard_stats::Estimate;
 
@@ -95,8 +95,11 @@ pub struct RunSummary {
 /// Short windows of cells that are compared, taken in turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnsReport {
-    /// Length of one, s.
+    /// Length of the longest, s.
     pub window_s: f64,
+    /// Length of the shortest, s, where loads differ by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortest_window_s: Option<f64>,
     /// How many were taken, all cells and blocks together.
     pub taken: u32,
     /// How many of them something else disturbed, by what it was; rounds with such turns are taken again while time allows.
@@ -189,6 +192,12 @@ pub struct CellReport {
     pub series: Option<SeriesReport>,
     /// Offload flags of the way's devices as they really were: `flag` → `on`, `off`, `mixed`, `differs`.
     pub offloads: BTreeMap<String, String>,
+    /// The same device by device, where devices differ or were switched one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offloads_by_device: Vec<DeviceOffloadsSeen>,
+    /// The ends of the link and their flow control, where the traffic passes one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkEnd>,
     /// Do packet filter rules of the hub (nftables, iptables) see its traffic?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_sees: Option<bool>,
@@ -198,11 +207,35 @@ pub struct CellReport {
     /// The guest that an endpoint was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestUsed>,
+    /// The endpoints, where nothing was built for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoints: Option<EndpointsUsed>,
+    /// How well the clocks of its two ends are known, where each has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<ClocksReport>,
+    /// CPU time that the hypervisor took from the machine of each end, as a share of its CPUs, where workers read it: `client`,
+    /// `server`, `both`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machine_steal_ratio: BTreeMap<String, f64>,
     /// Proof of the way.
     pub way: WayReport,
     /// Where the CPU time goes, where the run took profiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileReport>,
+}
+
+/// The clocks of two ends over all samples of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClocksReport {
+    /// In every window the offset between them is known to this, ns.
+    pub bound_ns: u64,
+    /// Most that it moved from before a window to after it, ns.
+    pub drift_ns: u64,
+    /// Every window opened and closed at both ends within this, ns.
+    pub edges_within_ns: u64,
+    /// Samples with one-way times, and all that would have them by their load; absent of loads that have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way_samples: Option<(u32, u32)>,
 }
 
 /// Proof of the way over all samples of a cell.
@@ -214,6 +247,17 @@ pub struct WayReport {
     pub problems: Vec<String>,
     /// Devices of the lab with their packets, all windows together.
     pub devices: Vec<DeviceSeen>,
+}
+
+/// Offload flags of one device as they really were.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceOffloadsSeen {
+    /// Namespace by its role in the lab.
+    pub namespace: String,
+    /// Name of the device in its namespace. Of devices that containers have one each of, one in each state.
+    pub name: String,
+    /// `flag` → `on`, `off`, `mixed`, `differs`.
+    pub flags: BTreeMap<String, String>,
 }
 
 /// One device and what passed through it.

@@ -6,9 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counted::{Counted, InvalidSample, Latency, largest, plausible, size};
+use super::units::float;
 use super::{
-    Arrivals, BusyCpus, CpuUse, Datapath, GuestUsed, OffloadFlag, OpenLoop, Scheduling, Searched,
-    Switch, TcpSummary, Turn,
+    Arrivals, BusyCpus, ClocksCompared, Connections, CpuUse, Datapath, EndpointsUsed, GuestUsed,
+    LinkEnd, MachineUse, OffloadFlag, OpenLoop, Scheduling, Searched, Switch, TcpSummary,
+    TrackingCounts, Turn,
 };
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
@@ -58,16 +60,26 @@ pub struct Measurement {
     pub timeouts: u64,
     /// The received units in equal parts of the window: bytes of a stream, transactions otherwise.
     pub slices: Vec<u64>,
-    /// CPU use of the whole machine in the window.
+    /// CPU use of the whole machine in the window; of both machines together, where each end has one of its own.
     pub cpu: CpuUse,
+    /// CPU use of each machine, where workers read it: endpoints of `as-is` that are not both on hopyard's machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineUse>,
+    /// How well the clocks of the two ends are known, where each has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<ClocksCompared>,
     /// Round-trip times, where the load has them; of `udp_paced` the one-way times from when a datagram was
     /// to be sent to when the receiver had it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
+    /// Of the first packet of a flow: of `tcp_crr` the times to connect, from SYN to established; of `udp_rr` the round trips of
+    /// the first datagrams of fresh sockets, sent before the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_packet: Option<Latency>,
     /// How numbered datagrams arrived, and whether the receiver kept up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// What became of what was due (`udp_paced`), where the two ends have one clock.
+    /// What became of what was due (`udp_paced`, where the two ends have one clock; `tcp_conns`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoop>,
     /// The search whose lower bound this is a trial at.
@@ -92,6 +104,9 @@ pub struct Measurement {
     pub devices: Vec<DeviceCount>,
     /// Offload flags of every device of the way, as read back.
     pub offloads: Vec<OffloadState>,
+    /// The ends of the link, where the traffic passes one; none in what older versions stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkEnd>,
     /// How flows changed queues, where there is more than one and somebody who counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_changes: Option<QueueChanges>,
@@ -111,6 +126,19 @@ pub struct Measurement {
     /// The guest that an endpoint was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestUsed>,
+    /// The endpoints, where nothing was built for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoints: Option<EndpointsUsed>,
+    /// What connection tracking of the hub counted, where the path is proved by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracking: Option<TrackingCounts>,
+    /// The connections as the hub tracked them, where the path is proved by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
+    /// Packets that this machine dropped in the window because a CPU's queue of received packets was full
+    /// (`/proc/net/softnet_stat`); none in what older versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_drops: Option<u64>,
     /// The short windows that this is the sum of, where cells took turns. Counts of devices, TCP's own account and problems
     /// of the way are then those of all traffic of the block, warm-ups included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -134,6 +162,26 @@ impl Measurement {
         }
     }
 
+    /// The same where the receiver brought the sender's instants to its own clock: what is due in the window is then told apart
+    /// exactly, and the delays alone are uncertain. They go where `clocks` do not know them to better than themselves.
+    pub fn forget_uncertain_delays(&mut self, mut clocks: ClocksCompared) {
+        if let Some(arrivals) = &mut self.arrivals {
+            let delay_ns = match &self.latency {
+                Some(latency) => Some(latency.mean_ns),
+                None => arrivals.mean_delay_ns(),
+            };
+            if let Some(delay_ns) = delay_ns {
+                let is_told = float(clocks.bound_ns) < delay_ns;
+                clocks.one_way_told = Some(is_told);
+                if !is_told {
+                    arrivals.forget_delays();
+                    self.latency = None;
+                }
+            }
+        }
+        self.clocks = Some(clocks);
+    }
+
     /// Can it be? What is stored may be damaged, and sums over samples must be what they say.
     ///
     /// # Errors
@@ -143,6 +191,8 @@ impl Measurement {
             return Err(InvalidSample::NoTime("window_ns"));
         }
         self.cpu.check()?;
+        self.machines.iter().try_for_each(MachineUse::check)?;
+        self.clocks.as_ref().map_or(Ok(()), ClocksCompared::check)?;
         let busy = [self.client_cpus, self.allowed_cpus];
         plausible(&[
             ("window_ns", self.window_ns),
@@ -152,6 +202,10 @@ impl Measurement {
             ("timeouts", self.timeouts),
             ("slices", largest(&self.slices)),
             ("latency", self.latency.as_ref().map_or(0, Latency::largest)),
+            (
+                "first_packet",
+                self.first_packet.as_ref().map_or(0, Latency::largest),
+            ),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
             ("client_scheduling", self.client_scheduling.largest()),
             ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
@@ -170,6 +224,12 @@ impl Measurement {
             ),
             ("guest_steal_ratio", size(self.guest_steal_ratio)),
             ("search", self.search.as_ref().map_or(0, Searched::largest)),
+            ("tracking", self.tracking.map_or(0, TrackingCounts::largest)),
+            (
+                "connections",
+                self.connections.as_ref().map_or(0, Connections::largest),
+            ),
+            ("backlog_drops", self.backlog_drops.unwrap_or(0)),
             (
                 "queue_changes",
                 self.queue_changes.map_or(0, |c| c.count.max(c.span_ns)),
@@ -279,10 +339,13 @@ impl Turn {
             received: self.received,
             sent: self.sent,
             cpu: self.cpu,
+            machines: Vec::new(),
+            clocks: None,
             send_errors: 0,
             timeouts: 0,
             slices: Vec::new(),
             latency: None,
+            first_packet: None,
             arrivals: None,
             open_loop: None,
             search: None,
@@ -293,12 +356,17 @@ impl Turn {
             arrived: None,
             devices: Vec::new(),
             offloads: Vec::new(),
+            link: Vec::new(),
             queue_changes: None,
             silent_flows: None,
             missed_windows: 0,
             datapath: None,
             guest_steal_ratio: None,
             guest: None,
+            endpoints: None,
+            tracking: None,
+            connections: None,
+            backlog_drops: None,
             turns: Vec::new(),
             way: PathProof {
                 proved: true,

@@ -119,12 +119,18 @@ pub enum WarningCode {
     Search,
     /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
     Receiver,
+    /// Connection tracking of the hub turned packets or connections away.
+    Tracking,
+    /// A CPU's queue of received packets was full.
+    Backlog,
     /// Nothing arrived of some flows in a window.
     SilentFlows,
     /// Windows were measured again because the machine was taken away.
     MissedWindows,
     /// Cells have no counterpart at the base that others are compared with.
     NotCompared,
+    /// The two endpoints of `as-is` differ in kernel, CPU, clock source, congestion control, driver, MTU or offloads.
+    EndsDiffer,
 }
 
 impl WarningCode {
@@ -158,9 +164,12 @@ impl WarningCode {
             Self::Pace => "a pace that was not kept",
             Self::Search => "a search without both bounds",
             Self::Receiver => "a receiver that did not keep up",
+            Self::Tracking => "connections that tracking turned away",
+            Self::Backlog => "full queues of received packets",
             Self::SilentFlows => "flows of which nothing arrived",
             Self::MissedWindows => "windows measured again",
             Self::NotCompared => "cells without a base",
+            Self::EndsDiffer => "endpoints that are not alike",
             Self::CpuUnknown => "CPU time that is not known",
         }
     }
