@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use hopyard_model::units::float;
+use hopyard_model::{BusyCpus, CpuAccounting, CpuUse, TickSplit};
 use hopyard_net::{Cgroup, clock, cpu};
 
 use super::Error;
 use super::idle::{self, IdleClock};
 use super::processes::Clocks;
 use super::stat::{self, Stat};
-use crate::model::{BusyCpus, CpuAccounting, CpuUse, TickSplit};
-use crate::units::float;
 
 /// The processes that make the load.
 #[derive(Debug, Default, Clone, Copy)]
@@ -26,6 +26,16 @@ pub struct OwnProcesses<'a> {
 pub struct CpuMeter {
     cpus: Vec<usize>,
     accounting: CpuAccounting,
+    reader: Reader,
+}
+
+/// Whose CPU time is that of the process that reads?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// The controller's, which is told apart.
+    Controller,
+    /// The load's: a worker reads its own machine.
+    Load,
 }
 
 /// Everything about CPU time at one instant.
@@ -71,6 +81,18 @@ impl CpuMeter {
     /// # Errors
     /// The list of CPUs cannot be read.
     pub fn new() -> Result<Self, Error> {
+        Self::read_by(Reader::Controller)
+    }
+
+    /// The same for a process of the load: what it uses itself is the load's.
+    ///
+    /// # Errors
+    /// As [`CpuMeter::new`].
+    pub fn of_load() -> Result<Self, Error> {
+        Self::read_by(Reader::Load)
+    }
+
+    fn read_by(reader: Reader) -> Result<Self, Error> {
         let accounting = if idle::available() {
             CpuAccounting::IdleClock
         } else {
@@ -79,6 +101,7 @@ impl CpuMeter {
         Ok(Self {
             cpus: cpu::online_cpus()?,
             accounting,
+            reader,
         })
     }
 
@@ -132,7 +155,7 @@ impl CpuMeter {
         foreign: impl FnOnce() -> Result<Clocks, Error>,
     ) -> Result<CpuReading, Error> {
         let foreign = Taken::by(foreign)?;
-        let workers = Taken::by(|| Ok(usage(ours)))?;
+        let workers = Taken::by(|| Ok(self.usage(ours)))?;
         let (idle, stat, controller_ns) = self.clocks()?;
         Ok(CpuReading {
             idle,
@@ -150,7 +173,7 @@ impl CpuMeter {
         foreign: impl FnOnce() -> Result<Clocks, Error>,
     ) -> Result<CpuReading, Error> {
         let (idle, stat, controller_ns) = self.clocks()?;
-        let workers = Taken::by(|| Ok(usage(ours)))?;
+        let workers = Taken::by(|| Ok(self.usage(ours)))?;
         let foreign = Taken::by(foreign)?;
         Ok(CpuReading {
             idle,
@@ -174,13 +197,24 @@ impl CpuMeter {
         } else {
             idle
         };
-        let own = clock::process_cpu_ns(std::process::id().cast_signed()).map_err(|source| {
-            Error::Read {
-                file: "the own CPU clock".to_owned(),
-                source,
+        let controller_ns = match self.reader {
+            Reader::Controller => own_cpu_ns()?,
+            Reader::Load => 0,
+        };
+        Ok((idle, stat, controller_ns))
+    }
+
+    /// CPU time of the load's own processes. A cgroup that has gone (its last process died) has no usage: absent, not 0.
+    fn usage(&self, ours: OwnProcesses<'_>) -> Option<Duration> {
+        match self.reader {
+            Reader::Controller => ours.cgroup.and_then(|group| group.usage().ok()),
+            Reader::Load => {
+                let clocks = left_out(ours)
+                    .into_iter()
+                    .map(|pid| clock::process_cpu_ns(pid).ok());
+                clocks.sum::<Option<u64>>().map(Duration::from_nanos)
             }
-        })?;
-        Ok((idle, stat, own))
+        }
     }
 }
 
@@ -215,9 +249,11 @@ fn foreign_among(known: &[i32], ours: OwnProcesses<'_>) -> Clocks {
     Clocks::of_each(known.iter().copied().filter(|pid| !ours.contains(pid)))
 }
 
-/// A cgroup that has gone (its last process died) has no usage: absent, not 0.
-fn usage(ours: OwnProcesses<'_>) -> Option<Duration> {
-    ours.cgroup.and_then(|group| group.usage().ok())
+fn own_cpu_ns() -> Result<u64, Error> {
+    clock::process_cpu_ns(std::process::id().cast_signed()).map_err(|source| Error::Read {
+        file: "the own CPU clock".to_owned(),
+        source,
+    })
 }
 
 impl CpuReading {
@@ -293,6 +329,7 @@ impl CpuReading {
                 softirq_ns: stat::ns(ticks.softirq),
             },
             forks: ticks.forks,
+            is_partial: false,
         }
     }
 }

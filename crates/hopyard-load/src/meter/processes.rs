@@ -72,7 +72,7 @@ impl Clocks {
 ///
 /// # Errors
 /// /proc cannot be read.
-pub(crate) fn namespaces_are_going() -> Result<bool, Error> {
+pub fn namespaces_are_going() -> Result<bool, Error> {
     let at_it = |name: &str, _| name.starts_with("kworker/") && name.ends_with("+netns");
     Ok(processes()?.any(|pid| kind_of(pid, at_it)))
 }
@@ -82,7 +82,7 @@ pub(crate) fn namespaces_are_going() -> Result<bool, Error> {
 ///
 /// # Errors
 /// /proc cannot be read.
-pub(crate) fn possibly_foreign() -> Result<Vec<i32>, Error> {
+pub fn possibly_foreign() -> Result<Vec<i32>, Error> {
     Ok(processes()?
         .filter(|pid| kind_of(*pid, never_ours))
         .collect())
@@ -101,7 +101,7 @@ fn processes() -> Result<impl Iterator<Item = i32>, Error> {
 
 /// Whose work a process does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub enum Whose {
     /// A kernel thread that may work for the network, by its name.
     Kernel(String),
     /// Other people's, or of a process that has ended.
@@ -109,7 +109,8 @@ pub(crate) enum Whose {
 }
 
 /// Whose work does a process do that is none of the load's own? As CPU time is told apart.
-pub(crate) fn whose(pid: i32) -> Whose {
+#[must_use]
+pub fn whose(pid: i32) -> Whose {
     match name_and_flags(pid) {
         Some((name, flags)) if !never_ours(&name, flags) => Whose::Kernel(name),
         _ => Whose::Foreign,

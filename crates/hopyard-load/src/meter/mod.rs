@@ -1,20 +1,16 @@
-//! Meter: what the machine spent and what its devices saw while a load ran.
+//! CPU time of the machine that a process runs on: of the controller's, and of a worker's on another machine.
 //!
-//! [`CpuMeter`] reads CPU use by idle subtraction (docs/method.md, "CPU cost"); [`devices`] reads the
-//! counters of every device of a lab; [`path_proof`] holds them against what the traffic must have caused.
+//! [`CpuMeter`] reads CPU use by idle subtraction (docs/method.md, "CPU cost").
 
 mod cpu;
-pub mod devices;
-pub mod environment;
 mod idle;
-pub mod path_proof;
+mod machine;
 mod processes;
 mod stat;
-pub mod vcpus;
 
 pub use cpu::{CpuMeter, CpuReading, OwnProcesses};
-pub use processes::Clocks;
-pub(crate) use processes::{Whose, namespaces_are_going, possibly_foreign, whose};
+pub(crate) use machine::MachineMeter;
+pub use processes::{Clocks, Whose, namespaces_are_going, possibly_foreign, whose};
 
 /// What a meter could not read.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +37,11 @@ pub enum Error {
     Net(#[from] hopyard_net::Error),
 }
 
-fn read(file: &str) -> Result<String, Error> {
+/// A file of the kernel's.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(file: &str) -> Result<String, Error> {
     std::fs::read_to_string(file).map_err(|source| Error::Read {
         file: file.to_owned(),
         source,
