@@ -3,12 +3,17 @@
 //! [`worker`] runs at an endpoint and speaks [`protocol`] on its stdin and stdout; [`remote`] is the
 //! controller's end of that pipe. The loops in `flow` do nothing but socket calls and plain stores.
 
+mod attend;
+pub mod endpoint;
 mod flow;
 mod flow_thread;
+mod input;
 mod journal;
+pub mod kernel_files;
 pub mod latency;
 pub mod lines;
 mod loops;
+pub mod meter;
 mod numbered;
 pub mod protocol;
 mod receiver;

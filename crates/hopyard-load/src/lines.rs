@@ -75,7 +75,8 @@ fn listen<T: DeserializeOwned>(mut from: impl BufRead, tell: &SyncSender<io::Res
                 let why = format!("a line of more than {LONGEST} bytes");
                 Err(io::Error::new(io::ErrorKind::InvalidData, why))
             }
-            Ok(_) => serde_json::from_slice(&line).map_err(io::Error::from),
+            Ok(_) if line.last() != Some(&b'\n') => Err(not_whole(&line)),
+            Ok(_) => serde_json::from_slice(&line).map_err(|e| no_message(&line, &e)),
             Err(e) => Err(e),
         };
         let last = message.is_err();
@@ -85,9 +86,40 @@ fn listen<T: DeserializeOwned>(mut from: impl BufRead, tell: &SyncSender<io::Res
     }
 }
 
+/// The end came in the middle of a message.
+fn not_whole(line: &[u8]) -> io::Error {
+    let text = excerpt(&String::from_utf8_lossy(line));
+    let why = format!("the connection ended in the middle of a message, after `{text}`");
+    io::Error::new(io::ErrorKind::UnexpectedEof, why)
+}
+
+/// Something else than hopyard speaks: a greeting of a login shell, an error message.
+fn no_message(line: &[u8], why: &serde_json::Error) -> io::Error {
+    let text = excerpt(String::from_utf8_lossy(line).trim_end());
+    let why = format!("`{text}` is no message of hopyard ({why})");
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_message_is_shown_and_ends_it() {
+        let first = |bytes: &'static [u8]| {
+            let heard = hear::<u32>("test", bytes).unwrap();
+            heard.into_iter().last().unwrap().unwrap_err().to_string()
+        };
+        let garbage = first(b"1\nWelcome to host2\n2\n");
+        assert!(
+            garbage.starts_with("`Welcome to host2` is no message of hopyard ("),
+            "{garbage}"
+        );
+        assert_eq!(
+            first(b"1\n23"),
+            "the connection ended in the middle of a message, after `23`"
+        );
+    }
 
     #[test]
     fn an_excerpt_is_short() {

@@ -29,6 +29,16 @@ impl Header {
         message[24..32].copy_from_slice(&self.sent_ns.to_le_bytes());
     }
 
+    /// The same by a clock that is so many ns ahead.
+    #[inline]
+    pub(crate) fn later_by(&self, ns: i64) -> Self {
+        Self {
+            due_ns: self.due_ns.wrapping_add_signed(ns),
+            sent_ns: self.sent_ns.wrapping_add_signed(ns),
+            ..*self
+        }
+    }
+
     /// Reads it back; `None` of anything else.
     #[inline]
     pub(crate) fn read(message: &[u8]) -> Option<Self> {

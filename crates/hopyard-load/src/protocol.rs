@@ -10,25 +10,42 @@
 //! controller  ceiling                worker  done
 //! controller  clock                  worker  clock         (where it has a kernel of its own)
 //! controller  set_apart              worker  apart         (before anything else, where it is a container)
+//! controller  host                   worker  host          (where it was started by a command of the user)
+//! controller  way                    worker  way           (the same; a session then counts at the device)
+//! controller  attend                 worker  attending     (the same; from then on both say `beat` now and then)
+//! controller  meter                  worker  metered       (where its machine is not the controller's)
 //! controller  quit, or end of input  worker  (exits)
 //! ```
 //!
-//! Any request may be answered by `failed` with a sentence. Instants are `CLOCK_MONOTONIC` of the
+//! Any request may be answered by `failed` with a sentence. Requests are numbered from 1 (`nr`), and each answer has the number
+//! of its request, so that a line that is lost or comes twice is no answer to another. Instants are `CLOCK_MONOTONIC` of the
 //! worker's host, ns.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::endpoint::{Attendance, DeviceSpan, HostFacts, ProcessAt, WayFound};
 use super::spec::LoadSpec;
 use super::tally::Reading;
 use hopyard_model::{
-    Arrivals, Counted, InvalidSample, Latency, MOST_FLOWS, Scheduling, TcpSummary, largest,
+    Arrivals, Counted, CpuUse, InvalidSample, Latency, MOST_FLOWS, Scheduling, TcpSummary, largest,
     plausible,
 };
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 8;
+
+/// A message with its number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Numbered<T> {
+    /// That of the request that it is, or that it answers; none of a greeting, of `beat` and of `quit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nr: Option<u64>,
+    /// What is said.
+    #[serde(flatten)]
+    pub message: T,
+}
 
 /// What the controller asks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,6 +98,24 @@ pub enum Request {
     Clock,
     /// Be a container: have mount and cgroup namespaces of your own.
     SetApart,
+    /// Which machine and namespace are you in?
+    Host,
+    /// By which device do packets go to this address? Its counters are reported with the next windows.
+    Way {
+        /// Address of the other end.
+        to: IpAddr,
+    },
+    /// End when you have heard nothing for some time, and say that you live.
+    Attend(Attendance),
+    /// Read the CPU time of your machine over each window from now on. What it uses by itself is the answer.
+    Meter {
+        /// Further processes of the load on that machine.
+        others: Vec<ProcessAt>,
+        /// How long to look at what it uses by itself, ms.
+        quiet_ms: u64,
+    },
+    /// The controller lives. It is not answered.
+    Beat,
     /// End the process.
     Quit,
 }
@@ -98,6 +133,10 @@ pub struct Timetable {
     pub stop_ns: u64,
     /// Equal parts into which the window is cut.
     pub slices: u32,
+    /// How far the other end's clock is behind that of the worker, ns: what its datagrams say of instants is brought to the
+    /// worker's clock by it. 0 where both ends have one clock, or nobody compared them.
+    #[serde(default)]
+    pub other_behind_ns: i64,
 }
 
 impl Timetable {
@@ -105,6 +144,18 @@ impl Timetable {
     #[must_use]
     pub fn window_ns(&self) -> u64 {
         self.close_ns - self.open_ns
+    }
+
+    /// Is this instant in the window?
+    #[must_use]
+    pub(crate) fn has(&self, instant_ns: u64) -> bool {
+        (self.open_ns..self.close_ns).contains(&instant_ns)
+    }
+
+    /// All of it later by so much.
+    #[must_use]
+    pub fn later_by(self, ns: u64) -> Self {
+        self.ahead_by(i64::try_from(ns).unwrap_or(i64::MAX))
     }
 
     /// Each of its instants by a clock that is so many ns ahead.
@@ -116,7 +167,7 @@ impl Timetable {
             open_ns: theirs(self.open_ns),
             close_ns: theirs(self.close_ns),
             stop_ns: theirs(self.stop_ns),
-            slices: self.slices,
+            ..self
         }
     }
 
@@ -156,11 +207,58 @@ pub enum Reply {
     },
     /// The answer to [`Request::SetApart`].
     Apart,
+    /// The answer to [`Request::Host`].
+    Host(Box<HostFacts>),
+    /// The answer to [`Request::Way`].
+    Way(WayFound),
+    /// A shell is ready to take the worker's program; it is none of the worker's own answers.
+    Send,
+    /// The answer to [`Request::Attend`].
+    Attending,
+    /// The answer to [`Request::Meter`].
+    Metered {
+        /// What the machine used with no load of ours.
+        quiet: CpuSpan,
+    },
+    /// The worker lives; it says so at any time.
+    Beat,
     /// The request could not be carried out.
     Failed {
         /// Operation, object and way out.
         cause: String,
     },
+}
+
+/// CPU time of a worker's machine over a span.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CpuSpan {
+    /// What it used.
+    Used(CpuUse),
+    /// It could not be read: a sentence without its full stop, that says why.
+    Unknown(String),
+}
+
+impl From<Result<CpuUse, String>> for CpuSpan {
+    fn from(read: Result<CpuUse, String>) -> Self {
+        match read {
+            Ok(used) => Self::Used(used),
+            Err(why) => Self::Unknown(why),
+        }
+    }
+}
+
+impl CpuSpan {
+    /// Can it be? A worker may be another program, or one gone wrong.
+    ///
+    /// # Errors
+    /// More time than so many CPUs have.
+    pub fn check(&self) -> Result<(), InvalidSample> {
+        match self {
+            Self::Used(used) => used.check(),
+            Self::Unknown(_) => Ok(()),
+        }
+    }
 }
 
 /// More parts than any window is cut into.
@@ -187,6 +285,9 @@ pub struct Tallied {
     pub slices: Vec<u64>,
     /// Round-trip times (client of a request/response load), or one-way times (server of `udp_paced`).
     pub latency: Option<Latency>,
+    /// Times to connect (client of `tcp_crr`), or round trips of the first datagrams of fresh sockets (client of `udp_rr`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_packet: Option<Latency>,
     /// How numbered datagrams arrived (their server).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
@@ -194,12 +295,21 @@ pub struct Tallied {
     /// receiver has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
+    /// Connections that were due in the window, by the client's schedule, and ended before traffic stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<u64>,
     /// TCP's own account (standing connections).
     pub tcp: Option<TcpSummary>,
     /// What each flow took in; of a TCP stream, what its kernel took in.
     pub flows: Vec<Counted>,
     /// How this end's threads were scheduled.
     pub scheduling: Scheduling,
+    /// Counters of the device that [`Request::Way`] found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceSpan>,
+    /// CPU time of its machine over the window, where [`Request::Meter`] came before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuSpan>,
 }
 
 impl Tallied {
@@ -214,11 +324,15 @@ impl Tallied {
             timeouts: counted.timeouts,
             slices: Vec::new(),
             latency: None,
+            first_packet: None,
             arrivals: None,
             due: None,
+            finished: None,
             tcp: None,
             flows: Vec::new(),
             scheduling: Scheduling::default(),
+            device: None,
+            cpu: None,
         }
     }
 
@@ -227,16 +341,18 @@ impl Tallied {
     /// # Errors
     /// A count is larger than any window can hold, or a list longer than any load makes it.
     pub fn check(&self) -> Result<(), InvalidSample> {
-        let buckets = self.latency.as_ref().map_or(0, |l| l.histogram.len());
+        let buckets = |times: &Option<Latency>| times.as_ref().map_or(0, |l| l.histogram.len());
         for (what, count, most) in [
             ("slices", self.slices.len(), MOST_SLICES),
             ("flows", self.flows.len(), MOST_FLOWS as usize),
-            ("latency", buckets, MOST_BUCKETS),
+            ("latency", buckets(&self.latency), MOST_BUCKETS),
+            ("first_packet", buckets(&self.first_packet), MOST_BUCKETS),
         ] {
             if count > most {
                 return Err(InvalidSample::TooMany { what, count, most });
             }
         }
+        self.cpu.as_ref().map_or(Ok(()), CpuSpan::check)?;
         plausible(&[
             ("window_ns", self.window_ns),
             ("late_ns", self.late_ns),
@@ -247,10 +363,15 @@ impl Tallied {
             ("slices", largest(&self.slices)),
             ("latency", self.latency.as_ref().map_or(0, Latency::largest)),
             (
+                "first_packet",
+                self.first_packet.as_ref().map_or(0, Latency::largest),
+            ),
+            (
                 "arrivals",
                 self.arrivals.as_ref().map_or(0, Arrivals::largest),
             ),
             ("due", self.due.unwrap_or(0)),
+            ("finished", self.finished.unwrap_or(0)),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
             (
                 "flows",
@@ -261,6 +382,10 @@ impl Tallied {
                     .unwrap_or(0),
             ),
             ("scheduling", self.scheduling.largest()),
+            (
+                "device",
+                self.device.as_ref().map_or(0, DeviceSpan::largest),
+            ),
         ])
     }
 }

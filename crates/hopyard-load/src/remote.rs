@@ -3,108 +3,50 @@
 //! Whatever gives a process with a pipe will do: a fork in a namespace, `ssh`, `kubectl exec`, a
 //! serial line. The lab starts the process; this speaks to it, with a deadline on every answer.
 
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+mod attended;
+mod carry;
+mod clocks;
+mod error;
+mod words;
+
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hopyard_net::{clock, is_ending};
+use hopyard_net::is_ending;
 
+use self::attended::{Attended, SharedStdin};
+pub use self::clocks::ClockOffset;
+pub use self::error::Error;
+pub use self::words::LastWords;
+use self::words::Words;
 use super::lines;
-use super::protocol::{Reply, Request, Tallied, Timetable, VERSION};
-use hopyard_model::InvalidSample;
+use super::protocol::{Numbered, Reply, Request, Tallied, Timetable, VERSION};
 
 /// How long a worker may take to start and to answer what needs no waiting.
 pub const PROMPT: Duration = Duration::from_secs(5);
-
-/// What can go wrong with a worker.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It could not be started.
-    #[error("cannot start the worker at `{endpoint}`: {source}")]
-    Start {
-        /// Name of the endpoint: `a`, `b`, …
-        endpoint: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The worker's process has ended.
-    #[error("the worker at `{endpoint}` died while hopyard waited for it to {doing}: {how}")]
-    Died {
-        /// Name of the endpoint.
-        endpoint: String,
-        /// What it was asked.
-        doing: &'static str,
-        /// Exit status or signal.
-        how: ExitStatus,
-    },
-    /// It lives, but cannot be spoken to any more.
-    #[error(
-        "the worker at `{endpoint}` closed its {stream} while hopyard waited for it to {doing}, though it still \
-         runs: whatever starts it must leave that open until it ends"
-    )]
-    Closed {
-        /// Name of the endpoint.
-        endpoint: String,
-        /// Which of its ends of the pipe.
-        stream: &'static str,
-        /// What it was asked.
-        doing: &'static str,
-    },
-    /// It does not answer.
-    #[error("the worker at `{endpoint}` did not {doing} within {after:?}")]
-    Silent {
-        /// Name of the endpoint.
-        endpoint: String,
-        /// What it was asked.
-        doing: &'static str,
-        /// The time it had.
-        after: Duration,
-    },
-    /// It answered something else, or speaks another version.
-    #[error("unexpected reply of the worker at `{endpoint}`: {answer}")]
-    Protocol {
-        /// Name of the endpoint.
-        endpoint: String,
-        /// The reply that came instead, for people.
-        answer: String,
-    },
-    /// It counted what cannot be.
-    #[error(
-        "the worker at `{endpoint}` reports an impossible count; start the same version of \
-         hopyard at both ends"
-    )]
-    InvalidSample {
-        /// Name of the endpoint.
-        endpoint: String,
-        /// Which count is impossible, and why.
-        #[source]
-        source: InvalidSample,
-    },
-    /// It says that it cannot.
-    #[error("at `{endpoint}`: {cause}")]
-    Failed {
-        /// Name of the endpoint.
-        endpoint: String,
-        /// Operation, object and way out, as the worker reports it.
-        cause: String,
-    },
-    /// The run was interrupted by the user.
-    #[error("interrupted")]
-    Interrupted,
-}
 
 /// A running worker. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Remote {
     endpoint: String,
     child: Child,
-    stdin: Option<ChildStdin>,
-    replies: Receiver<std::io::Result<Reply>>,
+    stdin: SharedStdin,
+    replies: Receiver<std::io::Result<Numbered<Reply>>>,
+    /// Number of the last request.
+    asked: u64,
+    /// An answer that came while nobody waited for it.
+    early: Option<Reply>,
     /// What it was asked last.
     doing: &'static str,
-    /// How far its clock is ahead of ours, ns; 0 on the same kernel.
-    ahead_ns: i64,
+    clock: ClockOffset,
+    /// Where both ends say now and then that they live.
+    attended: Option<Attended>,
+    /// Its stderr, where it is heard.
+    words: Option<Words>,
+    /// The worker's own process on this machine, where what was started is something else.
+    process: Option<u32>,
 }
 
 /// Ends a wait early when it answers true.
@@ -159,13 +101,20 @@ impl Remote {
             Some(stdout) => lines::hear("worker output", stdout).map_err(cannot)?,
             None => channel().1,
         };
+        let words = child.stderr.take().map(Words::of).transpose();
+        let words = words.map_err(cannot)?;
         Ok(Self {
             endpoint: endpoint.to_owned(),
             child,
-            stdin,
+            stdin: Arc::new(Mutex::new(stdin)),
             replies,
+            asked: 0,
+            early: None,
             doing: "start",
-            ahead_ns: 0,
+            clock: ClockOffset::default(),
+            attended: None,
+            words,
+            process: None,
         })
     }
 
@@ -190,13 +139,42 @@ impl Remote {
 
     /// Tells it that it is over, and does not wait for it.
     pub fn dismiss(&mut self) {
-        self.stdin = None;
+        // What starts it may never close its stdin, so it is told in words too. One that is gone does not care.
+        let is_attended = self.attended.take().is_some();
+        // Somebody who writes to it and is not heard ends with the process.
+        if let Ok(mut stdin) = self.stdin.try_lock() {
+            if is_attended && let Some(stdin) = &mut *stdin {
+                let _ = lines::say(stdin, &Request::Quit);
+            }
+            *stdin = None;
+        }
+    }
+
+    fn stdin(&self) -> MutexGuard<'_, Option<ChildStdin>> {
+        self.stdin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Process id of what was started.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Takes note of the worker's own process id on this machine.
+    pub fn is_process(&mut self, pid: u32) {
+        self.process = Some(pid);
+    }
+
+    /// The processes on this machine that work for it.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        let own = self.process.filter(|pid| *pid != self.pid());
+        [self.pid()].into_iter().chain(own)
+    }
+
+    /// Is it spoken to by a command of the user?
+    #[must_use]
+    pub fn is_attended(&self) -> bool {
+        self.attended.is_some()
     }
 
     /// Name of the endpoint that the worker acts for.
@@ -233,42 +211,25 @@ impl Remote {
     /// The worker died.
     pub fn tell(&mut self, request: &Request, doing: &'static str) -> Result<(), Error> {
         self.doing = doing;
-        let sent = match &mut self.stdin {
-            Some(stdin) => lines::say(stdin, request),
+        self.asked += 1;
+        let numbered = Numbered {
+            nr: Some(self.asked),
+            message: request,
+        };
+        let sent = match &mut *self.stdin() {
+            Some(stdin) => lines::say(stdin, &numbered),
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
         };
         sent.map_err(|_| self.gone("input"))
     }
 
-    /// Finds out how far its clock is from ours: the answer that came soonest tells best.
-    ///
-    /// # Errors
-    /// As [`Remote::ask`].
-    pub fn compare_clocks(&mut self) -> Result<(), Error> {
-        const TIMES: usize = 10;
-        let mut best: Option<(u64, i64)> = None;
-        for _ in 0..TIMES {
-            let asked_ns = clock::monotonic_ns();
-            let reply = self.ask(&Request::Clock, "tell its clock")?;
-            let took_ns = clock::monotonic_ns() - asked_ns;
-            let Reply::Clock { monotonic_ns } = reply else {
-                return Err(self.out_of_turn(&reply));
-            };
-            let ahead_ns = monotonic_ns
-                .wrapping_sub(asked_ns + took_ns / 2)
-                .cast_signed();
-            if best.is_none_or(|(least, _)| took_ns < least) {
-                best = Some((took_ns, ahead_ns));
-            }
-        }
-        self.ahead_ns = best.map_or(0, |(_, ahead_ns)| ahead_ns);
-        Ok(())
-    }
-
-    /// A timetable of ours, by its clock.
+    /// A timetable of ours, by its clock, with that of the other end beside it.
     #[must_use]
-    pub fn by_its_clock(&self, timetable: Timetable) -> Timetable {
-        timetable.ahead_by(self.ahead_ns)
+    pub fn by_its_clock(&self, timetable: Timetable, other: ClockOffset) -> Timetable {
+        Timetable {
+            other_behind_ns: self.clock.ahead_of(other),
+            ..timetable.ahead_by(self.clock.ahead_ns)
+        }
     }
 
     /// Hears the next answer.
@@ -284,22 +245,17 @@ impl Remote {
         /// How often to look whether the user wants to stop.
         const LOOK: Duration = Duration::from_millis(100);
         self.doing = doing;
+        if let Some(reply) = self.early.take() {
+            return Ok(reply);
+        }
         let deadline = Instant::now() + patience;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.replies.recv_timeout(left.min(LOOK)) {
-                Ok(Ok(Reply::Failed { cause })) => {
-                    return Err(Error::Failed {
-                        endpoint: self.endpoint.clone(),
-                        cause: lines::excerpt(&cause),
-                    });
-                }
-                Ok(Ok(reply)) => return Ok(reply),
-                Ok(Err(e)) => {
-                    return Err(Error::Protocol {
-                        endpoint: self.endpoint.clone(),
-                        answer: lines::excerpt(&e.to_string()),
-                    });
+                Ok(message) => {
+                    if let Some(reply) = self.take_in(message)? {
+                        return Ok(reply);
+                    }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone("output")),
                 Err(RecvTimeoutError::Timeout) if interrupt() => return Err(Error::Interrupted),
@@ -311,6 +267,38 @@ impl Remote {
                     });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// A message as an answer; `None` where it only says that the worker lives.
+    fn take_in(
+        &mut self,
+        message: std::io::Result<Numbered<Reply>>,
+    ) -> Result<Option<Reply>, Error> {
+        if let Some(attended) = &mut self.attended {
+            attended.heard = Instant::now();
+        }
+        let Numbered { nr, message } = match message {
+            Ok(heard) => heard,
+            Err(e) => return Err(self.unbelievable(&e.to_string())),
+        };
+        match message {
+            Reply::Beat => Ok(None),
+            Reply::Failed { cause } => Err(Error::Failed {
+                endpoint: self.endpoint.clone(),
+                cause: lines::excerpt(&cause),
+            }),
+            // Before anything was asked. One that comes later fits no question.
+            Reply::Hello { .. } | Reply::Send => Ok(Some(message)),
+            reply if nr == Some(self.asked) => Ok(Some(reply)),
+            reply => {
+                let of = nr.map_or_else(|| "no request".to_owned(), |nr| format!("request {nr}"));
+                Err(self.unbelievable(&format!(
+                    "it answered {of} where request {} was to be answered (what carries the lines must pass on each once): \
+                     {reply:?}",
+                    self.asked
+                )))
             }
         }
     }
@@ -335,9 +323,25 @@ impl Remote {
     /// An answer that does not fit the question.
     #[must_use]
     pub fn out_of_turn(&self, reply: &Reply) -> Error {
+        let answer = match reply {
+            Reply::Hello { .. } => {
+                "it greeted twice: what starts it must start one worker (of `srun`: --ntasks=1)"
+                    .to_owned()
+            }
+            other => lines::excerpt(&format!("{other:?}")),
+        };
         Error::Protocol {
             endpoint: self.endpoint.clone(),
-            answer: lines::excerpt(&format!("{reply:?}")),
+            answer,
+        }
+    }
+
+    /// An answer that cannot be.
+    #[must_use]
+    pub fn unbelievable(&self, why: &str) -> Error {
+        Error::Protocol {
+            endpoint: self.endpoint.clone(),
+            answer: lines::excerpt(why),
         }
     }
 
@@ -354,6 +358,7 @@ impl Remote {
                     endpoint: self.endpoint.clone(),
                     doing: self.doing,
                     how,
+                    said: self.words.as_ref().map(Words::last).unwrap_or_default(),
                 });
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -374,7 +379,7 @@ impl Remote {
 impl Drop for Remote {
     fn drop(&mut self) {
         // Closing stdin ends a worker at once; one that is stopped or stuck is killed.
-        self.stdin = None;
+        self.dismiss();
         let deadline = Instant::now() + Duration::from_millis(500);
         while Instant::now() < deadline {
             match self.child.try_wait() {

@@ -1,5 +1,7 @@
 //! One load at one end: its sockets, its threads, and the reading of its counters over the window.
 
+mod beside;
+mod first_exchange;
 mod parting;
 mod turns;
 
@@ -11,18 +13,22 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use hopyard_net::{clock, cpu, tcp_info};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
+pub(crate) use self::beside::Beside;
+use self::beside::CpuWindow;
+use super::endpoint::DeviceMeter;
 use super::flow_thread::{FlowThread, Lane, flow_threads};
 use super::loops::{Origin, Outcome, loops_of};
-use super::protocol::{Tallied, Timetable};
+use super::protocol::{CpuSpan, Tallied, Timetable};
 use super::receiver::{Effort, SharedSocket, SharedTid};
 use super::scheduling::Watch;
 use super::socket::Settings;
 use super::spec::LoadSpec;
-use super::summary::{DIGITS, summarise};
+use super::summary::{DIGITS, summarise_any};
 use super::tally::{Reading, Tally};
 use hopyard_model::{Counted, Scheduling, TcpSummary};
 
@@ -41,6 +47,8 @@ pub(crate) struct Session {
     /// Ends the loops that begin traffic, until the next turn.
     pause: Arc<AtomicBool>,
     watch: Watch,
+    /// Round trips of the first datagrams of fresh sockets, where the load times them.
+    first_packets: Option<Histogram<u64>>,
     /// When the first of several turns began, and what had been counted then.
     first_turn: Option<(u64, Reading, Edge)>,
 }
@@ -107,19 +115,28 @@ impl Session {
         patience: Duration,
     ) -> Result<Self, String> {
         let settings = Settings::of(spec, loops_of(spec.kind).set());
+        let first_packets = spec
+            .kind
+            .times_first_exchanges()
+            .then(|| first_exchange::of_flows(&settings, address, ports, cpus))
+            .transpose()?;
         let mut origins = Vec::new();
-        for port in ports {
+        for (number_of_flow, port) in (0..).zip(ports) {
             let server = SocketAddr::new(address, *port);
             let (connected, number) = settings.connect_flow(server, patience)?;
             origins.push(if spec.kind.connects_anew() {
                 // That was a trial: the loop connects without a time limit. The server passes over a
                 // connection that ends without a request.
-                Origin::Connector { server }
+                Origin::Connector {
+                    server,
+                    number: number_of_flow,
+                }
             } else {
                 Origin::Client { connected, number }
             });
         }
         let mut session = Self::start(spec, &settings, origins, cpus)?;
+        session.first_packets = first_packets;
         session.accept(patience)?;
         Ok(session)
     }
@@ -181,6 +198,7 @@ impl Session {
             stop: stop.clone(),
             pause: pause.clone(),
             watch,
+            first_packets: None,
             first_turn: None,
         };
         for (cpu, lanes) in flow_threads(spec, lanes, cpus) {
@@ -229,6 +247,7 @@ impl Session {
     pub(crate) fn run(
         mut self,
         timetable: Timetable,
+        beside: Beside<'_>,
         mut wait_until: impl FnMut(u64) -> Result<(), String>,
     ) -> Result<Tallied, String> {
         // A thousand senders may be before it in the queue for a CPU.
@@ -239,9 +258,14 @@ impl Session {
         }
         let mut edges = Vec::with_capacity(2);
         let mut efforts = Vec::with_capacity(2);
+        let mut devices = Vec::with_capacity(2);
+        let mut cpu = CpuWindow::new(beside.machine);
         let window = self.watch_window(timetable, &mut wait_until, |session| {
+            devices.extend(beside.device.map(DeviceMeter::read).transpose()?);
             edges.push(session.edge()?);
             efforts.extend(session.effort()?);
+            // Last: it takes its time.
+            cpu.at_edge();
             Ok(())
         })?;
         wait_until(timetable.stop_ns)?;
@@ -250,15 +274,27 @@ impl Session {
             (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),
             _ => None,
         };
+        let finished = parting.finished;
         let due = parting.due.or(told.as_ref().and_then(|told| told.due));
         let (one_way, arrivals) =
             told.map_or((None, None), |told| (told.latency, Some(told.arrivals)));
-        let round_trips = parting.round_trips.as_ref();
-        let round_trips = round_trips.map(|all| summarise(all, DIGITS)).transpose()?;
+        let round_trips = summarise_any(parting.round_trips.as_ref(), DIGITS)?;
+        let first = parting
+            .first_packets
+            .as_ref()
+            .or(self.first_packets.as_ref());
+        let first_packet = summarise_any(first, DIGITS)?;
         Ok(Tallied {
+            device: match &devices[..] {
+                [opened, closed] => Some(closed.since(opened)),
+                _ => None,
+            },
+            cpu: cpu.used.map(CpuSpan::from),
             latency: round_trips.or(one_way),
+            first_packet,
             arrivals,
             due,
+            finished,
             ..self.edges_counted(window, &edges)
         })
     }

@@ -6,18 +6,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use hopyard_net::datagrams;
+use hopyard_net::{clock, datagrams};
 use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::spec::LoadSpec;
 
 /// After this the client of `udp_rr` takes a datagram for lost.
-const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
+pub(crate) const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
 /// Between two greetings of a datagram flow that has not been answered.
 const GREETING_EVERY: Duration = Duration::from_millis(50);
-/// First datagram of a flow, before any traffic: tells the server whom to talk to.
+/// Datagram of a flow before any traffic: tells the server whom to talk to.
 const GREETING: &[u8] = b"hopyard?";
+/// First datagram of a fresh socket that is timed and then closed: it is answered, and makes no flow.
+const FIRST: &[u8] = b"hopyard1";
 /// The answer to it; a flow of numbered datagrams also learns its number, four bytes, low byte first.
 const ANSWER: &[u8; 8] = b"hopyard!";
 /// Receive buffer of numbered datagrams where none is asked for: the receiver is an instrument, and is to sit out a
@@ -26,6 +28,15 @@ const GATHERER_BUFFER_BYTES: usize = 16 * 1024 * 1024;
 
 /// Sets a data socket for messages of so many bytes; an error says which option the kernel does not have.
 pub(crate) type SetSocket = fn(&Socket, u32) -> io::Result<()>;
+
+/// When a connection was opened, `CLOCK_MONOTONIC`, ns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opened {
+    /// Before the SYN.
+    pub(crate) syn_ns: u64,
+    /// When the program heard that it is established.
+    pub(crate) established_ns: u64,
+}
 
 /// How the sockets of a load are set.
 #[derive(Debug, Clone)]
@@ -98,14 +109,56 @@ impl Settings {
         Ok((socket, port))
     }
 
-    /// A connection to the server, made at once.
+    /// A connection to the server, made at once, and how long that took.
     ///
     /// # Errors
     /// As `connect(2)`.
-    pub(crate) fn connect(&self, server: SocketAddr) -> io::Result<Socket> {
+    pub(crate) fn connect(&self, server: SocketAddr) -> io::Result<(Socket, Opened)> {
+        let socket = self.open(server.ip())?;
+        let syn_ns = clock::monotonic_ns();
+        socket.connect(&server.into())?;
+        let established_ns = clock::monotonic_ns();
+        Ok((
+            socket,
+            Opened {
+                syn_ns,
+                established_ns,
+            },
+        ))
+    }
+
+    /// A socket that does not block, on its way to the server, and when its SYN went.
+    ///
+    /// # Errors
+    /// As `socket(2)` and `connect(2)`.
+    pub(crate) fn begin_connecting(&self, server: SocketAddr) -> io::Result<(Socket, u64)> {
+        let socket = self.open(server.ip())?;
+        socket.set_nonblocking(true)?;
+        let syn_ns = clock::monotonic_ns();
+        match socket.connect(&server.into()) {
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(nix::libc::EINPROGRESS) => {}
+            Err(e) => return Err(e),
+        }
+        Ok((socket, syn_ns))
+    }
+
+    /// Time from sending the first datagram of a fresh socket to its answer, ns; `None` where there was none.
+    ///
+    /// # Errors
+    /// As `socket(2)`, `connect(2)`, `send(2)` and `recv(2)`.
+    pub(crate) fn first_exchange(&self, server: SocketAddr) -> io::Result<Option<u64>> {
         let socket = self.open(server.ip())?;
         socket.connect(&server.into())?;
-        Ok(socket)
+        socket.set_read_timeout(Some(DATAGRAM_PATIENCE))?;
+        let mut buffer = [0u8; 16];
+        let sent_ns = clock::monotonic_ns();
+        socket.send(FIRST)?;
+        match nix_recv(&socket, &mut buffer) {
+            Ok(_) => Ok(Some(clock::monotonic_ns() - sent_ns)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 
     /// A standing flow to the server: a TCP connection, or a datagram socket that was answered; and its number, where
@@ -250,7 +303,7 @@ fn number_flows(socket: &Socket, flows: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a greeting; whom it comes from.
+/// Waits for a greeting; whom it comes from. First datagrams of other sockets are answered meanwhile.
 fn hear_greeting(socket: &Socket) -> io::Result<SocketAddr> {
     let mut buffer = [0u8; 16];
     loop {
@@ -261,6 +314,9 @@ fn hear_greeting(socket: &Socket) -> io::Result<SocketAddr> {
                 "the socket was shut down",
             ));
         };
+        if &buffer[..n] == FIRST {
+            socket.send_to(ANSWER, &from.into())?;
+        }
         if &buffer[..n] == GREETING {
             return Ok(from);
         }

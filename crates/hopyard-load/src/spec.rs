@@ -5,7 +5,7 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use hopyard_model::units::ns;
-use hopyard_model::{Axes, Distribution, LoadKind, MOST_FLOWS, Rate, Scheduler};
+use hopyard_model::{Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Scheduler};
 
 /// Everything the two ends of a load must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,12 +21,18 @@ pub struct LoadSpec {
     pub request_size: u32,
     /// Payload of a response, bytes.
     pub response_size: u32,
+    /// Requests of each flow in flight.
+    #[serde(default = "one")]
+    pub outstanding: u32,
     /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
     pub socket_buffer: Option<u32>,
     /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
     #[serde(default)]
     pub pace_bps: Option<u64>,
-    /// How the times between the messages of `udp_paced` are spread.
+    /// Connections that `tcp_conns` opens per second, all flows together.
+    #[serde(default)]
+    pub connections_per_s: Option<u32>,
+    /// How the times between the messages of `udp_paced`, or connections of `tcp_conns`, are spread.
     #[serde(default)]
     pub distribution: Distribution,
     /// The first flow begins at the start, each next one so many ns after the one before.
@@ -56,7 +62,11 @@ pub struct LoadSpec {
     pub pause_ns: u64,
 }
 
-/// Longest time between two messages of a paced flow, ns: traffic ends within it.
+fn one() -> u32 {
+    1
+}
+
+/// Longest time between two messages or connections of a paced flow, ns: traffic ends within it.
 const LONGEST_INTERVAL_NS: u64 = 50_000_000;
 
 /// Latest start of a flow after that of the first, ns.
@@ -77,8 +87,10 @@ impl LoadSpec {
             message_size: axes.message_size_bytes.unwrap_or(1),
             request_size: axes.request_size_bytes.unwrap_or(1),
             response_size: axes.response_size_bytes.unwrap_or(1),
+            outstanding: axes.outstanding.unwrap_or(1),
             socket_buffer: axes.socket_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
+            connections_per_s: axes.connections_per_s.or(kind.default_connections_per_s()),
             distribution: axes.distribution.unwrap_or_default(),
             stagger_ns: axes.start.map_or(0, |start| ns(start.apart())),
             first_flow: 0,
@@ -101,6 +113,9 @@ impl LoadSpec {
             flows,
             first_flow: of(first),
             pace_bps: self.pace_bps.map(share),
+            connections_per_s: self
+                .connections_per_s
+                .map(|rate| u32::try_from(share(rate.into())).unwrap_or(u32::MAX)),
             ..self.clone()
         }
     }
@@ -111,10 +126,14 @@ impl LoadSpec {
         self.stagger_ns * (u64::from(self.first_flow) + flow as u64)
     }
 
-    /// Time between two messages of a flow, ps, where it is paced: in ns, a million messages a second would be wrong
-    /// by up to one in a thousand.
+    /// Time between two messages or connections of a flow, ps, where it is paced: in ns, a million messages a second would be
+    /// wrong by up to one in a thousand.
     #[must_use]
     pub(crate) fn interval_ps(&self) -> Option<u64> {
+        if let Some(rate) = self.connections_per_s {
+            let each = 1_000_000_000_000 / u64::from(rate.max(1));
+            return Some(each * u64::from(self.flows));
+        }
         let pace = u128::from(self.pace_bps?.max(1));
         let bits = u128::from(self.message_size) * 8 * u128::from(self.flows);
         Some(u64::try_from(bits * 1_000_000_000_000 / pace).unwrap_or(u64::MAX))
@@ -142,6 +161,16 @@ impl LoadSpec {
             }
         }
         let interval_ns = self.interval_ps().map(|ps| ps / 1000);
+        if let Some(rate) = self.connections_per_s
+            && interval_ns > Some(LONGEST_INTERVAL_NS)
+        {
+            return Err(format!(
+                "{rate} connections per second over {} flows are too seldom: at least one of each flow in {} ms, with a \
+                 greater connection_rate or fewer flows",
+                self.flows,
+                LONGEST_INTERVAL_NS / 1_000_000
+            ));
+        }
         if let Some(interval_ns) = interval_ns.filter(|ns| *ns > LONGEST_INTERVAL_NS) {
             return Err(format!(
                 "a message of {} bytes every {} ms is too seldom: at most {} ms, with a greater pace or a \
@@ -159,6 +188,12 @@ impl LoadSpec {
                 self.first_flow + self.flows,
                 last_ns / 1_000_000_000,
                 LATEST_START_NS / 1_000_000_000
+            ));
+        }
+        if self.outstanding == 0 || self.outstanding > MOST_OUTSTANDING {
+            return Err(format!(
+                "{} requests in flight: between 1 and {MOST_OUTSTANDING}",
+                self.outstanding
             ));
         }
         if self.flows == 0 || self.flows > MOST_FLOWS {

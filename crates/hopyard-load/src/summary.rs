@@ -28,6 +28,18 @@ pub(super) fn quantiles(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
         .to_vec()
 }
 
+/// A distribution of times, where there are any.
+///
+/// # Errors
+/// As [`summarise`].
+pub(super) fn summarise_any(
+    histogram: Option<&Histogram<u64>>,
+    digits: u8,
+) -> Result<Option<Latency>, String> {
+    let some = histogram.filter(|all| !all.is_empty());
+    some.map(|all| summarise(all, digits)).transpose()
+}
+
 /// A distribution of times, its histogram to so many significant digits.
 ///
 /// # Errors

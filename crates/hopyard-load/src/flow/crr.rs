@@ -12,7 +12,7 @@ use socket2::Socket as RawSocket;
 use super::{Context, Io, Responder, Socket, Times, again};
 use crate::socket::Settings;
 
-/// Makes transactions until told to stop.
+/// Makes transactions until told to stop; `connects` are the times from SYN to established.
 ///
 /// # Errors
 /// A connection failed before the window was over.
@@ -20,14 +20,14 @@ pub(crate) fn client(
     server: SocketAddr,
     settings: &Settings,
     buffers: &mut Responder,
-    times: &mut Times,
+    (times, connects): (&mut Times, &mut Times),
     context: Context<'_>,
 ) -> Result<(), String> {
     let mut counted = context.tally.read().received;
     while !context.stopped() {
         let began = clock::monotonic_ns();
-        let connection = match settings.connect(server) {
-            Ok(connection) => Socket(OwnedFd::from(connection)),
+        let (connection, opened) = match settings.connect(server) {
+            Ok((connection, opened)) => (Socket(OwnedFd::from(connection)), opened),
             Err(e) => return context.ended(&format!("connect to {server}"), &e),
         };
         if let Err(e) = connection.send(&buffers.request) {
@@ -38,6 +38,7 @@ pub(crate) fn client(
         }
         drop(connection);
         times.record(began, clock::monotonic_ns());
+        connects.record(opened.syn_ns, opened.established_ns);
         counted.transactions += 1;
         counted.messages += 1;
         counted.bytes += buffers.response.len() as u64;

@@ -2,7 +2,7 @@
 
 use hopyard_net::clock;
 
-use super::rr::work_for;
+use super::exchange::work_for;
 use crate::numbered::Header;
 
 /// A message and what goes into it.

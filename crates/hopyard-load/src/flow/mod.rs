@@ -3,7 +3,10 @@
 //! A loop makes socket calls and stores counters, nothing else: buffers are made before it starts, no
 //! lock is taken, and the clock is read only where something is timed.
 
+mod burst;
+mod conns;
 mod crr;
+mod exchange;
 mod gather;
 mod message;
 mod rr;
@@ -16,10 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use nix::sys::socket::{MsgFlags, recv, send};
 
+pub(crate) use conns::{Client as ConnsClient, Opened};
 pub(crate) use crr::{client as crr_client, server as crr_server};
 pub(crate) use gather::{BATCH, gather};
 pub(crate) use message::Message;
-pub(crate) use rr::{Responder, Times, client as rr_client, server as rr_server};
+pub(crate) use exchange::{Responder, Times};
+pub(crate) use rr::{client as rr_client, server as rr_server};
 pub(crate) use schedule::Schedule;
 pub(crate) use stream::{
     RECEIVE_BYTES, receive, receive_in_turns, transmit, transmit_in_turns, transmit_paced,
@@ -32,6 +37,11 @@ use hopyard_net::clock;
 pub(crate) trait Io {
     /// Hands a message to the kernel; how many bytes it took.
     fn send(&self, message: &[u8]) -> io::Result<usize>;
+    /// The same of as much as there is room for at once; no room is an error, `WouldBlock`.
+    #[inline]
+    fn send_now(&self, message: &[u8]) -> io::Result<usize> {
+        self.send(message)
+    }
     /// Takes what is there; 0 at the end.
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
     /// The same, with the number of messages that it was.
@@ -45,6 +55,11 @@ impl<I: Io> Io for &I {
     #[inline]
     fn send(&self, message: &[u8]) -> io::Result<usize> {
         (**self).send(message)
+    }
+
+    #[inline]
+    fn send_now(&self, message: &[u8]) -> io::Result<usize> {
+        (**self).send_now(message)
     }
 
     #[inline]
@@ -72,6 +87,12 @@ impl Io for Socket {
     #[inline]
     fn send(&self, message: &[u8]) -> io::Result<usize> {
         Ok(send(self.0.as_raw_fd(), message, MsgFlags::MSG_NOSIGNAL)?)
+    }
+
+    #[inline]
+    fn send_now(&self, message: &[u8]) -> io::Result<usize> {
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        Ok(send(self.0.as_raw_fd(), message, flags)?)
     }
 
     #[inline]

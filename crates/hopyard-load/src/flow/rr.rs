@@ -1,60 +1,9 @@
-//! Request/response over a standing connection or over datagrams: one transaction at a time.
+//! Request/response over a standing connection or over datagrams: one transaction at a time, or several ([`super::burst`]).
 
-use hdrhistogram::Histogram;
 use hopyard_net::clock;
 
-use super::{Context, Io, again, timed_out};
-use crate::spec::LoadSpec;
-
-/// Round trips that began and ended inside the window.
-pub(crate) struct Times {
-    pub(crate) histogram: Histogram<u64>,
-    pub(crate) open_ns: u64,
-    pub(crate) close_ns: u64,
-}
-
-impl Times {
-    /// None yet, of a window.
-    pub(crate) fn new(open_ns: u64, close_ns: u64) -> Result<Self, String> {
-        Ok(Self {
-            histogram: crate::summary::histogram()?,
-            open_ns,
-            close_ns,
-        })
-    }
-
-    #[inline]
-    pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
-        if began_ns >= self.open_ns && ended_ns < self.close_ns {
-            self.histogram.saturating_record(ended_ns - began_ns);
-        }
-    }
-}
-
-/// One end's buffers and whether messages keep their bounds.
-pub(crate) struct Responder {
-    pub(crate) request: Vec<u8>,
-    pub(crate) response: Vec<u8>,
-    /// Datagrams: a message is one call, may be lost, and carries a number in its first byte.
-    pub(crate) datagrams: bool,
-    /// Self-timed work before each response, ns.
-    pub(crate) service_time_ns: u64,
-    /// Self-timed work before each request, outside the round trip, ns.
-    pub(crate) pause_ns: u64,
-}
-
-impl Responder {
-    /// The buffers of a load.
-    pub(crate) fn of(spec: &LoadSpec) -> Self {
-        Self {
-            request: vec![0x5a; spec.request_size as usize],
-            response: vec![0x5a; spec.response_size as usize],
-            datagrams: !spec.kind.is_tcp(),
-            service_time_ns: spec.service_time_ns,
-            pause_ns: spec.pause_ns,
-        }
-    }
-}
+use super::exchange::{Responder, Times, work_for};
+use super::{Context, Io, again, burst, timed_out};
 
 /// Sends requests and waits for their responses until told to stop.
 ///
@@ -66,6 +15,9 @@ pub(crate) fn client(
     times: &mut Times,
     context: Context<'_>,
 ) -> Result<(), String> {
+    if buffers.outstanding > 1 {
+        return burst::client(io, buffers, times, context);
+    }
     let mut counted = context.tally.read().received;
     let mut began = clock::monotonic_ns();
     while !context.stopped() {
@@ -114,6 +66,7 @@ pub(crate) fn server(
     context: Context<'_>,
 ) -> Result<(), String> {
     let mut counted = context.tally.read().received;
+    let number = buffers.number_bytes();
     while !context.stopped() {
         match take(io, &mut buffers.request, None) {
             Taken::Whole => {}
@@ -122,7 +75,7 @@ pub(crate) fn server(
             Taken::Failed(e) => return context.ended("receive a request", &e),
         }
         if buffers.datagrams {
-            buffers.response[0] = buffers.request[0];
+            buffers.response[..number].copy_from_slice(&buffers.request[..number]);
         }
         if buffers.service_time_ns > 0 {
             work_for(buffers.service_time_ns);
@@ -164,13 +117,5 @@ fn take(io: &impl Io, message: &mut [u8], wanted: Option<u8>) -> Taken {
             return Taken::Whole;
         }
         have = 0;
-    }
-}
-
-/// Burns CPU for a span measured by its own clock.
-pub(super) fn work_for(span_ns: u64) {
-    let until = clock::monotonic_ns() + span_ns;
-    while clock::monotonic_ns() < until {
-        std::hint::spin_loop();
     }
 }

@@ -11,6 +11,7 @@ use hopyard_model::Distribution;
 const ARREARS_NS: u64 = 2_000_000;
 
 /// The instants of one flow, one after another.
+#[derive(Clone)]
 pub(crate) struct Schedule {
     start_ns: u64,
     /// After the start.
@@ -26,7 +27,7 @@ impl Schedule {
     /// so that all together are as even as one.
     pub(crate) fn new(spec: &LoadSpec, start_ns: u64, flow: u32) -> Option<Self> {
         let interval_ps = spec.interval_ps()?;
-        let open_loop = spec.kind.is_open_loop();
+        let open_loop = spec.kind.keeps_instants();
         let turn = u64::from(if open_loop { flow % spec.flows } else { 0 });
         let poisson = open_loop && spec.distribution == Distribution::Poisson;
         Some(Self {

@@ -18,7 +18,6 @@ pub(crate) struct Step {
 }
 
 impl Jitter {
-    /// Enters a delay.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "delays are far below 2^53 ns")]
     pub(crate) fn enter(&mut self, number: u64, delay_ns: u64) -> Step {

@@ -26,6 +26,8 @@ const LONGEST_RUN: u64 = 10_000_000;
 pub(crate) struct Journal {
     open_ns: u64,
     close_ns: u64,
+    /// How far the senders' clock is behind.
+    senders_behind_ns: i64,
     flows: Vec<Flow>,
     runs: Runs,
     /// Datagrams due in the window that were sent in time.
@@ -61,6 +63,7 @@ impl Journal {
         Ok(Self {
             open_ns: timetable.open_ns,
             close_ns: timetable.close_ns,
+            senders_behind_ns: timetable.other_behind_ns,
             flows: (0..flows)
                 .map(|_| Flow::new(flows))
                 .collect::<Result<_, _>>()?,
@@ -83,6 +86,7 @@ impl Journal {
     #[inline]
     pub(crate) fn enter(&mut self, header: &Header, bytes: usize, came: Came) {
         let window = self.open_ns..self.close_ns;
+        let header = &header.later_by(self.senders_behind_ns);
         let Some(flow) = self.flows.get_mut(header.flow as usize) else {
             return;
         };

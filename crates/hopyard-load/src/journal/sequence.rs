@@ -25,7 +25,6 @@ impl Sequence {
         self.next
     }
 
-    /// Enters a number.
     #[inline]
     pub(crate) fn enter(&mut self, number: u64) -> Place {
         if number >= self.next {

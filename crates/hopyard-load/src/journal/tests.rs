@@ -12,6 +12,7 @@ fn window(open_ns: u64, close_ns: u64) -> Timetable {
         close_ns,
         stop_ns: close_ns,
         slices: 1,
+        other_behind_ns: 0,
     }
 }
 
@@ -259,4 +260,40 @@ fn series_of_two_sockets() {
         series.intervals.iter().all(|i| i.packets == 20),
         "{series:?}"
     );
+}
+
+/// The sender's clock is 3 s behind, or two hours ahead: what is due, and how long it took, is as by one clock.
+#[test]
+fn instants_of_another_clock_are_brought_to_this_one() {
+    let told = |behind_ns: i64| {
+        let timetable = Timetable {
+            other_behind_ns: behind_ns,
+            ..window(10_000 * MS, 10_100 * MS)
+        };
+        let mut journal = Journal::new(1, timetable).unwrap();
+        for number in 0..100u64 {
+            let sent_ns = 10_000 * MS + number * 2 * MS;
+            let header = Header {
+                flow: 0,
+                number,
+                due_ns: sent_ns.wrapping_add_signed(-behind_ns),
+                sent_ns: sent_ns.wrapping_add_signed(-behind_ns),
+            };
+            let arrived_ns = sent_ns + 70_000;
+            let came = Came {
+                arrived_ns,
+                read_ns: arrived_ns,
+            };
+            journal.enter(&header, 64, came);
+        }
+        let told = journal.tell(LoadKind::UdpPaced, Effort::default());
+        let told = told.unwrap();
+        (told.due, told.latency, told.arrivals)
+    };
+    let by_one_clock = told(0);
+    assert_eq!(by_one_clock.0, Some(50));
+    assert!(near(by_one_clock.1.as_ref().unwrap().max_ns, 70_000));
+    for behind_ns in [3_000, -7_200_000].map(|ms: i64| ms * MS.cast_signed()) {
+        assert_eq!(told(behind_ns), by_one_clock, "{behind_ns}");
+    }
 }

@@ -32,11 +32,17 @@ impl Loops for Connections {
         let (origin, context) = (flow.origin, flow.context);
         let mut responder = Responder::of(spec);
         match origin {
-            Origin::Connector { server } => {
-                let mut times = Times::new(timetable.open_ns, timetable.close_ns)?;
+            Origin::Connector { server, .. } => {
+                let times = || Times::new(timetable.open_ns, timetable.close_ns);
+                let (mut times, mut connects) = (times()?, times()?);
                 Ok(Box::new(move || {
-                    flow::crr_client(*server, settings, &mut responder, &mut times, context)?;
-                    Ok(Said::RoundTrips(times.histogram))
+                    let server = *server;
+                    let both = (&mut times, &mut connects);
+                    flow::crr_client(server, settings, &mut responder, both, context)?;
+                    Ok(Said::Connections {
+                        transactions: times.histogram,
+                        connects: connects.histogram,
+                    })
                 }))
             }
             Origin::Server { listener } => Ok(Box::new(move || {

@@ -3,6 +3,7 @@
 mod ceiling;
 mod connections;
 mod numbered;
+mod open_connections;
 mod segments;
 mod stream;
 mod transactions;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use socket2::Socket as Listener;
 
-use super::flow::{Context, Socket};
+use super::flow::{Context, Opened, Socket};
 use super::journal::Journal;
 use super::protocol::{Tallied, Timetable};
 use super::socket::{SetSocket, Settings};
@@ -30,6 +31,7 @@ pub(crate) fn loops_of(load: LoadKind) -> &'static dyn Loops {
         LoopKind::Numbered => &numbered::Numbered,
         LoopKind::Transactions => &transactions::Transactions,
         LoopKind::Connections => &connections::Connections,
+        LoopKind::OpenConnections => &open_connections::OpenConnections,
     }
 }
 
@@ -81,6 +83,13 @@ pub(crate) enum Said {
     Nothing,
     /// The round trips of a client.
     RoundTrips(Histogram<u64>),
+    /// The transactions of a client that connects for each, and the times that connecting took.
+    Connections {
+        transactions: Histogram<u64>,
+        connects: Histogram<u64>,
+    },
+    /// The connections of a client that opens them when they are due.
+    Opened(Box<Opened>),
     /// How many datagrams of an open loop's sender were due in the window.
     Due(u64),
     /// The datagrams of a receiver of numbered ones.
@@ -94,9 +103,11 @@ pub(crate) enum Origin {
         /// Where the server numbers its flows.
         number: Option<u32>,
     },
-    /// `tcp_crr` connects anew for each transaction.
+    /// `tcp_crr` and `tcp_conns` connect anew for each transaction.
     Connector {
         server: SocketAddr,
+        /// Its place among the flows.
+        number: u32,
     },
     Server {
         listener: Listener,

@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::protocol::Timetable;
-    use crate::session::Session;
+    use crate::session::{Beside, Session};
     use hopyard_model::{Axes, LoadKind, Peer};
 
     #[test]
@@ -217,11 +217,12 @@ mod tests {
             close_ns: start_ns + 60_000_000,
             stop_ns: start_ns + 80_000_000,
             slices: 1,
+            other_behind_ns: 0,
         };
         let wait = |until| clock::sleep_until_monotonic_ns(until).map_err(|e| e.to_string());
         std::thread::scope(|scope| {
-            let client = scope.spawn(|| client.run(timetable, wait).unwrap());
-            let server = server.run(timetable, wait).unwrap();
+            let client = scope.spawn(|| client.run(timetable, Beside::default(), wait).unwrap());
+            let server = server.run(timetable, Beside::default(), wait).unwrap();
             [client.join().unwrap(), server]
         })
     }

@@ -15,7 +15,11 @@ pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct Parting {
     pub(super) round_trips: Option<Histogram<u64>>,
+    /// Of the first packets of flows.
+    pub(super) first_packets: Option<Histogram<u64>>,
     pub(super) due: Option<u64>,
+    /// Of connections that were due, those that ended.
+    pub(super) finished: Option<u64>,
     pub(super) journal: Option<Box<Journal>>,
 }
 
@@ -46,12 +50,20 @@ impl Parting {
     pub(super) fn take_in(&mut self, said: Said) -> Result<(), String> {
         match said {
             Said::Nothing => {}
-            Said::RoundTrips(one) => match &mut self.round_trips {
-                Some(sum) => sum
-                    .add(one)
-                    .map_err(|e| format!("cannot add histograms: {e}"))?,
-                none => *none = Some(one),
-            },
+            Said::RoundTrips(one) => add(&mut self.round_trips, one)?,
+            Said::Connections {
+                transactions,
+                connects,
+            } => {
+                add(&mut self.round_trips, transactions)?;
+                add(&mut self.first_packets, connects)?;
+            }
+            Said::Opened(one) => {
+                add(&mut self.round_trips, one.latency)?;
+                add(&mut self.first_packets, one.connects)?;
+                self.due = Some(self.due.unwrap_or(0) + one.due);
+                self.finished = Some(self.finished.unwrap_or(0) + one.finished);
+            }
             Said::Due(one) => self.due = Some(self.due.unwrap_or(0) + one),
             Said::Journal(one) => match &mut self.journal {
                 Some(sum) => sum.absorb(*one)?,
@@ -60,4 +72,14 @@ impl Parting {
         }
         Ok(())
     }
+}
+
+fn add(sum: &mut Option<Histogram<u64>>, one: Histogram<u64>) -> Result<(), String> {
+    match sum {
+        Some(sum) => sum
+            .add(one)
+            .map_err(|e| format!("cannot add histograms: {e}"))?,
+        none => *none = Some(one),
+    }
+    Ok(())
 }

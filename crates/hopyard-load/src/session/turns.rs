@@ -9,7 +9,7 @@ use hopyard_net::clock;
 
 use super::parting::{FAREWELL, Parting};
 use super::{Edge, Session, Tallied, Timetable};
-use crate::summary::{FINE_DIGITS, summarise};
+use crate::summary::{DIGITS, FINE_DIGITS, summarise_any};
 use crate::tally::Reading;
 
 impl Session {
@@ -29,11 +29,9 @@ impl Session {
         let window = self.watch_window(timetable, &mut wait_until, |_| Ok(()))?;
         wait_until(timetable.stop_ns)?;
         let parting = self.pause()?;
-        let round_trips = parting.round_trips.as_ref();
         Ok(Tallied {
-            latency: round_trips
-                .map(|all| summarise(all, FINE_DIGITS))
-                .transpose()?,
+            latency: summarise_any(parting.round_trips.as_ref(), FINE_DIGITS)?,
+            first_packet: summarise_any(parting.first_packets.as_ref(), FINE_DIGITS)?,
             ..window
         })
     }
@@ -92,6 +90,10 @@ impl Session {
         let edges: [Edge; 2] = [opened, self.edge()?];
         let counted = Reading::total(self.tallies()).since(counted);
         let span_ns = clock::monotonic_ns().saturating_sub(began_ns);
-        Ok(self.edges_counted(Tallied::counted(span_ns, counted), &edges))
+        let counted = Tallied {
+            first_packet: summarise_any(self.first_packets.as_ref(), DIGITS)?,
+            ..Tallied::counted(span_ns, counted)
+        };
+        Ok(self.edges_counted(counted, &edges))
     }
 }

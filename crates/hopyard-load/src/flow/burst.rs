@@ -1,0 +1,258 @@
+//! Several requests of a flow in flight, as netperf's burst mode has them: each response makes room for the next request.
+//!
+//! A response is that of the oldest request over a connection, which keeps the order. A datagram carries its number, since it may be
+//! lost, and others may pass it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use hopyard_net::clock;
+
+use super::exchange::{Responder, Times, work_for};
+use super::{Context, Io, again, timed_out};
+use crate::socket::DATAGRAM_PATIENCE;
+use crate::tally::Tally;
+use hopyard_model::{Counted, MOST_OUTSTANDING};
+
+/// After this a request without a response is taken for lost, ns.
+const PATIENCE_NS: u64 = nanoseconds(DATAGRAM_PATIENCE);
+
+const fn nanoseconds(span: Duration) -> u64 {
+    span.as_secs() * 1_000_000_000 + span.subsec_nanos() as u64
+}
+
+/// Keeps so many requests in flight until told to stop, and then takes the responses that are still to come: a connection has nothing
+/// on its way between two turns.
+///
+/// # Errors
+/// The socket failed, or the other end closed, before the window was over.
+pub(super) fn client(
+    io: &impl Io,
+    buffers: &mut Responder,
+    times: &mut Times,
+    context: Context<'_>,
+) -> Result<(), String> {
+    let account = Account {
+        counted: context.tally.read().received,
+        tally: context.tally,
+        times,
+    };
+    if buffers.datagrams {
+        by_number(io, buffers, account, context)
+    } else {
+        in_order(io, buffers, account, context)
+    }
+}
+
+/// What was completed.
+struct Account<'a> {
+    counted: Counted,
+    tally: &'a Tally,
+    times: &'a mut Times,
+}
+
+impl Account<'_> {
+    #[inline]
+    fn completed(&mut self, began_ns: u64, ended_ns: u64, bytes: usize) {
+        self.times.record(began_ns, ended_ns);
+        self.counted.transactions += 1;
+        self.counted.messages += 1;
+        self.counted.bytes += bytes as u64;
+        self.tally.set_received(self.counted);
+    }
+}
+
+/// When a request begins: where a response was just taken at that instant, which saves a look at the clock.
+fn begin(buffers: &Responder, now_ns: &mut Option<u64>) -> u64 {
+    if buffers.pause_ns > 0 {
+        work_for(buffers.pause_ns);
+        *now_ns = None;
+    }
+    now_ns.take().unwrap_or_else(clock::monotonic_ns)
+}
+
+/// Over a connection.
+///
+/// A request waits for room only while none is in flight. Otherwise both ends could wait for each other: the server for room for
+/// its responses, which nobody takes.
+fn in_order(
+    io: &impl Io,
+    buffers: &mut Responder,
+    mut account: Account<'_>,
+    context: Context<'_>,
+) -> Result<(), String> {
+    let most = buffers.outstanding as usize;
+    // Of the requests that were sent whole, the oldest first.
+    let mut began: VecDeque<u64> = VecDeque::with_capacity(most);
+    // Of the request that was not, bytes that were, and when it began.
+    let (mut sent, mut sent_ns) = (0, 0);
+    let mut have = 0;
+    let mut now_ns = None;
+    loop {
+        while began.len() < most && (sent > 0 || !context.stopped()) {
+            if sent == 0 {
+                sent_ns = begin(buffers, &mut now_ns);
+            }
+            let rest = &buffers.request[sent..];
+            let handed = if began.is_empty() {
+                io.send(rest)
+            } else {
+                io.send_now(rest)
+            };
+            now_ns = None;
+            match handed {
+                Ok(bytes) => sent += bytes,
+                Err(e) if again(&e) => {}
+                Err(e) if timed_out(&e) => break,
+                Err(e) => return context.ended("send a request", &e),
+            }
+            if sent == buffers.request.len() {
+                began.push_back(sent_ns);
+                sent = 0;
+            }
+        }
+        let Some(&oldest_ns) = began.front() else {
+            return Ok(());
+        };
+        match io.recv(&mut buffers.response[have..]) {
+            Ok(0) => return context.closed(),
+            Ok(bytes) => have += bytes,
+            Err(e) if again(&e) => continue,
+            Err(e) => return context.ended("receive a response", &e),
+        }
+        if have == buffers.response.len() {
+            let ended_ns = clock::monotonic_ns();
+            account.completed(oldest_ns, ended_ns, have);
+            began.pop_front();
+            have = 0;
+            now_ns = Some(ended_ns);
+        }
+    }
+}
+
+/// A request in flight; in its slot, where its number's low byte leads.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    number: u64,
+    began_ns: u64,
+}
+
+/// Requests in flight by their numbers.
+struct InFlight {
+    slots: Vec<Option<Slot>>,
+    count: u32,
+    /// Number of the next request.
+    next: u64,
+    /// No request in flight has a lower number.
+    oldest: u64,
+    /// The part of a number that a datagram has room for.
+    mask: u64,
+}
+
+impl InFlight {
+    fn new(number_bytes: usize) -> Self {
+        Self {
+            slots: vec![None; MOST_OUTSTANDING as usize],
+            count: 0,
+            next: 0,
+            oldest: 0,
+            mask: u64::MAX >> (64 - 8 * number_bytes.clamp(1, 8)),
+        }
+    }
+
+    /// Place of a number's slot.
+    fn place(number: u64) -> usize {
+        usize::from(number.to_le_bytes()[0])
+    }
+
+    /// A number that no request in flight has. There is one as long as fewer than all slots are taken.
+    fn number(&mut self) -> u64 {
+        while self.slots[Self::place(self.next)].is_some() {
+            self.next += 1;
+        }
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn add(&mut self, number: u64, began_ns: u64) {
+        self.slots[Self::place(number)] = Some(Slot { number, began_ns });
+        self.count += 1;
+    }
+
+    /// When the request of a response began; `None` where it was given up, or is nobody's.
+    fn answered(&mut self, number: u64) -> Option<u64> {
+        let slot = &mut self.slots[Self::place(number)];
+        let began_ns = slot
+            .filter(|one| one.number & self.mask == number)?
+            .began_ns;
+        *slot = None;
+        self.count -= 1;
+        Some(began_ns)
+    }
+
+    /// Gives up what has waited too long, and says how many that were. Those in flight began in the order of their numbers.
+    fn give_up(&mut self, now_ns: u64) -> u32 {
+        let mut lost = 0;
+        while self.oldest < self.next {
+            let slot = &mut self.slots[Self::place(self.oldest)];
+            if let Some(one) = slot.filter(|one| one.number == self.oldest) {
+                if now_ns.saturating_sub(one.began_ns) < PATIENCE_NS {
+                    break;
+                }
+                *slot = None;
+                self.count -= 1;
+                lost += 1;
+            }
+            self.oldest += 1;
+        }
+        lost
+    }
+}
+
+/// In datagrams. One that is lost holds up nothing but its own place.
+fn by_number(
+    io: &impl Io,
+    buffers: &mut Responder,
+    mut account: Account<'_>,
+    context: Context<'_>,
+) -> Result<(), String> {
+    let bytes = buffers.number_bytes();
+    let mut flying = InFlight::new(bytes);
+    let mut now_ns = None;
+    loop {
+        while flying.count < buffers.outstanding && !context.stopped() {
+            let number = flying.number();
+            buffers.request[..bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
+            let began_ns = begin(buffers, &mut now_ns);
+            match io.send(&buffers.request) {
+                Ok(_) => flying.add(number, began_ns),
+                Err(e) if again(&e) => {}
+                Err(e) => return context.ended("send a request", &e),
+            }
+        }
+        if flying.count == 0 {
+            return Ok(());
+        }
+        let size = match io.recv(&mut buffers.response) {
+            Ok(0) => return context.closed(),
+            Ok(size) => size,
+            Err(e) if again(&e) || timed_out(&e) => 0,
+            Err(e) => return context.ended("receive a response", &e),
+        };
+        let ended_ns = clock::monotonic_ns();
+        if size == buffers.response.len() {
+            let mut number = [0; 8];
+            number[..bytes].copy_from_slice(&buffers.response[..bytes]);
+            if let Some(began_ns) = flying.answered(u64::from_le_bytes(number)) {
+                account.completed(began_ns, ended_ns, size);
+            }
+        }
+        for _ in 0..flying.give_up(ended_ns) {
+            account.tally.timed_out();
+        }
+        now_ns = Some(ended_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! What all request/response flows have: buffers, times of round trips, and work that takes a known time.
+
+use hdrhistogram::Histogram;
+use hopyard_net::clock;
+
+use crate::spec::LoadSpec;
+
+/// Round trips that began and ended inside the window.
+pub(crate) struct Times {
+    pub(crate) histogram: Histogram<u64>,
+    pub(crate) open_ns: u64,
+    pub(crate) close_ns: u64,
+}
+
+impl Times {
+    /// None yet, of a window.
+    pub(crate) fn new(open_ns: u64, close_ns: u64) -> Result<Self, String> {
+        Ok(Self {
+            histogram: crate::summary::histogram()?,
+            open_ns,
+            close_ns,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
+        if began_ns >= self.open_ns && ended_ns < self.close_ns {
+            self.histogram.saturating_record(ended_ns - began_ns);
+        }
+    }
+}
+
+/// One end's buffers and whether messages keep their bounds.
+pub(crate) struct Responder {
+    pub(crate) request: Vec<u8>,
+    pub(crate) response: Vec<u8>,
+    /// Datagrams: a message is one call, may be lost, and carries a number in its first bytes, the low one first.
+    pub(crate) datagrams: bool,
+    /// Requests in flight.
+    pub(crate) outstanding: u32,
+    /// Self-timed work before each response, ns.
+    pub(crate) service_time_ns: u64,
+    /// Self-timed work before each request, outside the round trip, ns.
+    pub(crate) pause_ns: u64,
+}
+
+impl Responder {
+    /// The buffers of a load.
+    pub(crate) fn of(spec: &LoadSpec) -> Self {
+        Self {
+            request: vec![0x5a; spec.request_size as usize],
+            response: vec![0x5a; spec.response_size as usize],
+            datagrams: !spec.kind.is_tcp(),
+            outstanding: spec.outstanding,
+            service_time_ns: spec.service_time_ns,
+            pause_ns: spec.pause_ns,
+        }
+    }
+
+    /// How many bytes of a datagram are its number: as many as both have, up to eight.
+    pub(super) fn number_bytes(&self) -> usize {
+        self.request.len().min(self.response.len()).min(8)
+    }
+}
+
+/// Burns CPU for a span measured by its own clock.
+pub(super) fn work_for(span_ns: u64) {
+    let until = clock::monotonic_ns() + span_ns;
+    while clock::monotonic_ns() < until {
+        std::hint::spin_loop();
+    }
+}

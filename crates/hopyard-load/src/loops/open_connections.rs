@@ -1,0 +1,69 @@
+//! Connections that are opened when they are due.
+
+use std::time::Duration;
+
+use super::ceiling;
+use super::{Loops, Origin, Run, Said, Work};
+use crate::flow::{self, ConnsClient, Responder, Schedule};
+use crate::protocol::Tallied;
+use crate::spec::LoadSpec;
+
+/// Connect, request, response, close, at given instants.
+pub(super) struct OpenConnections;
+
+impl Loops for OpenConnections {
+    fn check(&self, spec: &LoadSpec) -> Result<(), String> {
+        match spec.connections_per_s {
+            Some(1..) => Ok(()),
+            Some(0) | None => Err(format!(
+                "{} with no connection_rate: give one, such as 1000",
+                spec.kind
+            )),
+        }
+    }
+
+    /// The instants of several flows would be in each other's way.
+    fn share_threads(&self) -> bool {
+        false
+    }
+
+    fn prepare<'a>(&self, work: Work<'a>) -> Result<Run<'a>, String> {
+        let Work {
+            spec,
+            settings,
+            timetable,
+            start_ns,
+            ..
+        } = work;
+        let flow = work.flow()?;
+        let (origin, context) = (flow.origin, flow.context);
+        match origin {
+            Origin::Connector { server, number } => {
+                let sizes = [spec.request_size, spec.response_size];
+                let client = ConnsClient::new(*server, settings, sizes, timetable)?;
+                let schedule = Schedule::new(spec, start_ns, *number)
+                    .ok_or_else(|| format!("{}: no connection_rate", spec.kind))?;
+                Ok(Box::new(move || {
+                    let opened = client.run(schedule, context)?;
+                    Ok(Said::Opened(Box::new(opened)))
+                }))
+            }
+            Origin::Server { listener } => {
+                let mut responder = Responder::of(spec);
+                Ok(Box::new(move || {
+                    flow::crr_server(listener, &mut responder, context).map(|()| Said::Nothing)
+                }))
+            }
+            Origin::Client { .. } | Origin::Gatherer { .. } => {
+                Err(format!("{}: a flow that is of another load", spec.kind))
+            }
+        }
+    }
+
+    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String> {
+        ceiling::of_transactions(spec, span)
+    }
+}
+
+#[cfg(test)]
+mod tests;

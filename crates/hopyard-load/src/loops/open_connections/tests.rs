@@ -1,0 +1,177 @@
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use hopyard_model::{Axes, LoadKind, Peer};
+use hopyard_net::clock;
+
+use super::*;
+use crate::flow::{Context, Opened};
+use crate::protocol::{Tallied, Timetable};
+use crate::session::{Beside, Session};
+use crate::socket::Settings;
+use crate::tally::Tally;
+
+const MS: u64 = 1_000_000;
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn spec(rate: u32, flows: u32) -> LoadSpec {
+    let load = LoadKind::TcpConns;
+    let mut axes = Axes::default().for_cell(load, Peer::Local, &[]);
+    axes.connections_per_s = Some(rate);
+    axes.flows = flows;
+    LoadSpec::new(load, &axes)
+}
+
+/// A window of so many ms that opens in 20 ms.
+fn window(ms: u64) -> Timetable {
+    let start_ns = clock::monotonic_ns() + 5 * MS;
+    let open_ns = start_ns + 20 * MS;
+    let close_ns = open_ns + ms * MS;
+    Timetable {
+        start_ns,
+        open_ns,
+        close_ns,
+        stop_ns: close_ns + 60 * MS,
+        slices: 1,
+        other_behind_ns: 0,
+    }
+}
+
+fn carried(spec: &LoadSpec, ms: u64) -> Tallied {
+    let (server, ports) = Session::serve(spec, HERE, &[]).unwrap();
+    let patience = Duration::from_secs(5);
+    let client = Session::connect(spec, HERE, &ports, &[], patience).unwrap();
+    let timetable = window(ms);
+    let wait = |until| clock::sleep_until_monotonic_ns(until).map_err(|e| e.to_string());
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| client.run(timetable, Beside::default(), wait).unwrap());
+        server.run(timetable, Beside::default(), wait).unwrap();
+        client.join().unwrap()
+    })
+}
+
+#[test]
+fn connections_are_opened_at_the_rate_asked_for() {
+    for (rate, flows) in [(500, 1), (2000, 4)] {
+        let seen = carried(&spec(rate, flows), 200);
+        let due = u64::from(rate) / 5;
+        assert!(
+            seen.due.unwrap().abs_diff(due) <= u64::from(flows),
+            "{rate}: {seen:?}"
+        );
+        let latency = seen.latency.unwrap();
+        assert_eq!(latency.count, seen.due.unwrap());
+        assert_eq!(seen.finished, seen.due);
+        // Of those before and after the window, few fall into it.
+        assert!(
+            seen.received.transactions.abs_diff(due) <= due / 2,
+            "{rate}"
+        );
+        let connects = seen.first_packet.unwrap();
+        assert_eq!(connects.count, latency.count);
+        assert!(connects.min_ns > 0 && connects.min_ns < latency.max_ns);
+    }
+}
+
+/// A client alone, over a window of so many ms, whose server is made here.
+fn against(server: SocketAddr, spec: &LoadSpec, ms: u64) -> Opened {
+    let settings = Settings::of(spec, |_, _| Ok(()));
+    let timetable = window(ms);
+    let client = ConnsClient::new(server, &settings, [1, 1], timetable).unwrap();
+    let schedule = Schedule::new(spec, timetable.start_ns, 0).unwrap();
+    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+    let context = Context {
+        tally: &tally,
+        stop: &stop,
+        close_ns: timetable.close_ns,
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            clock::sleep_until_monotonic_ns(timetable.stop_ns).unwrap();
+            stop.store(true, Relaxed);
+        });
+        client.run(schedule, context).unwrap()
+    })
+}
+
+/// Accepts and answers, and sleeps once, 100 ms after the first connection.
+fn stalling() -> SocketAddr {
+    let listener = TcpListener::bind((HERE, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let began = clock::monotonic_ns();
+        let mut stalled = false;
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            if !stalled && clock::monotonic_ns() > began + 125 * MS {
+                stalled = true;
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            let mut request = [0; 1];
+            // The client ends with the window.
+            if connection.read_exact(&mut request).is_err()
+                || connection.write_all(&request).is_err()
+            {
+                return;
+            }
+        }
+    });
+    address
+}
+
+/// The known answer: 1000 connections a second, and a stall of 100 ms. Those that are due in it wait from 100 ms to nothing, so all of
+/// them together for 5 s; a loop that waits for each would have one that took 100 ms.
+#[test]
+#[expect(clippy::cast_precision_loss, reason = "counts of a test")]
+fn a_stall_is_not_hidden() {
+    let seen = against(stalling(), &spec(1000, 1), 400);
+    assert_eq!(seen.latency.len(), seen.due);
+    let waited_s = seen.latency.mean() * seen.latency.len() as f64 / 1e9;
+    assert!((4.5..12.0).contains(&waited_s), "{waited_s} s");
+    let over = seen.latency.len() - seen.latency.count_between(0, 50 * MS);
+    assert!(
+        (45..120).contains(&over),
+        "{over} of {} waited for 50 ms and more",
+        seen.due
+    );
+    assert_eq!(seen.finished, seen.due);
+}
+
+/// What does not end counts as unfinished, with the time that it has waited; so does what there was no room for.
+#[test]
+fn what_does_not_end_is_counted() {
+    let listener = TcpListener::bind((HERE, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    // The kernel connects, and nobody answers. The second rate has more on their way than there is room for.
+    for rate in [500, 8000] {
+        let seen = against(address, &spec(rate, 1), 100);
+        assert_eq!((seen.finished, seen.latency.len()), (0, seen.due), "{rate}");
+        assert!(
+            seen.due.abs_diff(u64::from(rate) / 10) <= 1,
+            "{rate}: {}",
+            seen.due
+        );
+        assert!(
+            seen.latency.min() >= 50 * MS && seen.latency.max() >= 150 * MS,
+            "{rate}"
+        );
+    }
+}
+
+#[test]
+fn a_rate_is_needed_and_is_not_too_low() {
+    let mut none = spec(1000, 1);
+    none.connections_per_s = None;
+    let error = none.check().unwrap_err();
+    assert!(
+        error.starts_with("tcp_conns with no connection_rate"),
+        "{error}"
+    );
+    assert_eq!(spec(20, 1).check(), Ok(()));
+    let error = spec(20, 2).check().unwrap_err();
+    assert!(
+        error.starts_with("20 connections per second over 2 flows are too seldom"),
+        "{error}"
+    );
+}

@@ -1,0 +1,62 @@
+//! The first exchange of a flow: a fresh socket sends a datagram, and the server's thread answers it.
+//!
+//! Before the traffic, while the server still takes datagrams from anybody: every path that keeps something of each flow (a
+//! connection of the packet filter, a flow of Open vSwitch) makes that for these datagrams.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hdrhistogram::Histogram;
+use hopyard_net::cpu;
+
+use crate::socket::Settings;
+use crate::summary::histogram;
+
+/// Fresh sockets for each flow: enough for a median, ...
+const EACH: usize = 32;
+/// ... and of all flows, as far as each has one.
+const MOST: usize = 64;
+
+/// So many without an answer, and the path is tried no further: whether it carries anything is for the flows to find out.
+const LOST: usize = 2;
+
+/// Times the first exchange of fresh sockets with the server of each flow, from the CPUs on which the flows are going to be.
+///
+/// # Errors
+/// A sentence: no socket can be made, or a CPU is none of ours.
+pub(super) fn of_flows(
+    settings: &Settings,
+    address: IpAddr,
+    ports: &[u16],
+    cpus: &[usize],
+) -> Result<Histogram<u64>, String> {
+    let each = (MOST / ports.len().max(1)).clamp(1, EACH);
+    let mut times = histogram()?;
+    let mut lost = 0;
+    let timed = || -> Result<(), String> {
+        for (index, port) in ports.iter().enumerate() {
+            if !cpus.is_empty() {
+                let cpu = cpus[index % cpus.len()];
+                cpu::pin_current_thread(&[cpu])
+                    .map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
+            }
+            let server = SocketAddr::new(address, *port);
+            for _ in 0..each {
+                let took = settings
+                    .first_exchange(server)
+                    .map_err(|e| format!("cannot time a first exchange with {server}: {e}"))?;
+                match took {
+                    Some(took_ns) => times.saturating_record(took_ns),
+                    None => lost += 1,
+                }
+                if lost == LOST {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    };
+    // A thread of its own: where this one runs is not changed.
+    std::thread::scope(|scope| scope.spawn(timed).join())
+        .map_err(|_| "a thread panicked; its message is on stderr".to_owned())??;
+    Ok(times)
+}
