@@ -23,6 +23,7 @@
 //! Everything about a device that any interface has (up, addresses, MTU, queue length) is for
 //! [`hopyard_net::Handle`]. Devices are made in the network namespace of the calling thread; for another one see
 //! [`hopyard_net::NetNs::run`].
+#![warn(missing_docs)]
 
 /// Its examples are tests.
 #[cfg(doctest)]
@@ -35,6 +36,7 @@ mod error;
 mod flow;
 mod new;
 mod offload;
+mod open;
 mod queue;
 mod ring;
 #[cfg(test)]

@@ -3,8 +3,11 @@
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
 
-use crate::device::{self, Device};
+use hopyard_net::NetNs;
+
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::sys;
 use crate::vnet::{VnetHeader, VnetHeaderSize};
@@ -59,7 +62,15 @@ impl Queue {
     /// # Errors
     /// [`Error::Gone`]; [`Error::Denied`] without `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`.
     pub fn find_device(&self) -> Result<Device> {
-        device::behind(&self.what("follow"), self)
+        let what = self.what("follow");
+        let failed = |error: io::Error| Error::on_queue(what.clone(), error);
+        let ns = sys::device_namespace(&self.file).map_err(failed)?;
+        let now = sys::name_flags(&self.file, sys::TUNGETIFF, "", 0).map_err(failed)?;
+        let ns = NetNs::open(Path::new(&format!("/proc/self/fd/{}", ns.as_raw_fd())))?;
+        let old = &self.device;
+        let make = |ns: NetNs| Device::new(ns, &now, old.nonblocking(), old.vnet_header());
+        let inside = ns.try_clone()?;
+        ns.run(|| make(inside))?
     }
 
     /// Reads one frame, with its [`VnetHeader`] in front where the device has them, and returns their
@@ -187,10 +198,6 @@ impl Queue {
         sys::name_flags(self.as_fd(), sys::TUNGETIFF, "", 0)
             .map(|now| now.flags)
             .map_err(|error| Error::on_queue(what, error))
-    }
-
-    pub(crate) fn file(&self) -> &File {
-        &self.file
     }
 
     pub(crate) fn what(&self, verb: &str) -> String {

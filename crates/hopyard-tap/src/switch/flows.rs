@@ -38,28 +38,61 @@ impl Flows {
         self.has_choice.store(true, Relaxed);
     }
 
-    /// Did this frame come by another queue than the one of its flow before it? Whatever is not TCP or UDP is in no
-    /// flow.
-    pub(super) fn changed(&self, frame: &[u8], queue: usize) -> bool {
+    /// Notes by which queue a frame came. Whatever is not TCP or UDP is in no flow.
+    pub(super) fn seen(&self, frame: &[u8], queue: usize) -> Seen {
         if !self.has_choice.load(Relaxed) {
-            return false;
+            return Seen::Alike;
         }
         let Some(flow) = flow(frame) else {
-            return false;
+            return Seen::Alike;
         };
-        let hash = self.hash.hash_one(flow);
-        let entry = hash >> QUEUE_BITS << QUEUE_BITS | (queue as u64 + 1);
-        let slot = &self.last[hash as usize % CAPACITY];
+        let (slot, entry) = self.entry(flow, queue);
         let last = slot.load(Relaxed);
-        if last != entry {
+        if last == entry {
+            return Seen::Alike;
+        }
+        slot.store(entry, Relaxed);
+        if last >> QUEUE_BITS == entry >> QUEUE_BITS {
+            Seen::Changed(flow)
+        } else {
+            Seen::New(flow)
+        }
+    }
+
+    /// Both directions of a flow come by this queue from now on, which is no change of theirs.
+    pub(super) fn expect(&self, flow: Flow, queue: usize) {
+        for flow in [flow, reverse(flow)] {
+            let (slot, entry) = self.entry(flow, queue);
             slot.store(entry, Relaxed);
         }
-        last != entry && last >> QUEUE_BITS == entry >> QUEUE_BITS
+    }
+
+    /// The place of a flow, and what it holds when a frame came by this queue.
+    fn entry(&self, flow: Flow, queue: usize) -> (&AtomicU64, u64) {
+        let hash = self.hash.hash_one(flow);
+        let entry = hash >> QUEUE_BITS << QUEUE_BITS | (queue as u64 + 1);
+        (&self.last[hash as usize % CAPACITY], entry)
     }
 }
 
+/// A frame after those of its flow before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It came by the same queue, or is in no flow.
+    Alike,
+    /// None was seen before it, or not for long.
+    New(Flow),
+    /// It came by another queue.
+    Changed(Flow),
+}
+
 /// Source and destination, in that order, with what runs between them.
-type Flow = (IpAddr, IpAddr, u8, u16, u16);
+pub(super) type Flow = (IpAddr, IpAddr, u8, u16, u16);
+
+/// The flow of the answers.
+pub(super) fn reverse((from, to, protocol, source, destination): Flow) -> Flow {
+    (to, from, protocol, destination, source)
+}
 
 pub(super) fn flow(frame: &[u8]) -> Option<Flow> {
     // Lax: a segment that is still to be cut has no length of its own.
@@ -115,6 +148,10 @@ mod tests {
         frame
     }
 
+    fn changed(flows: &Flows, frame: &[u8], queue: usize) -> bool {
+        matches!(flows.seen(frame, queue), Seen::Changed(_))
+    }
+
     fn watched() -> Flows {
         let flows = Flows::new();
         flows.watch();
@@ -124,15 +161,15 @@ mod tests {
     #[test]
     fn with_one_queue_nothing_changes() {
         let flows = Flows::new();
-        assert!(!flows.changed(&udp(1, 10), 0));
-        assert!(!flows.changed(&udp(1, 10), 1));
+        assert!(!changed(&flows, &udp(1, 10), 0));
+        assert!(!changed(&flows, &udp(1, 10), 1));
     }
 
     #[test]
     fn a_change_is_counted_once_and_a_flow_s_first_frame_is_none() {
         let flows = watched();
         for frame in [udp(1, 10), udp(2, 1400), tcp6(1)] {
-            let seen = [0, 0, 1, 1, 0].map(|queue| flows.changed(&frame, queue));
+            let seen = [0, 0, 1, 1, 0].map(|queue| changed(&flows, &frame, queue));
             assert_eq!(seen, [false, false, true, false, true]);
         }
     }
@@ -142,11 +179,11 @@ mod tests {
     fn lengths_in_headers_do_not_matter() {
         let flows = watched();
         let mut frame = udp(1, 1400);
-        assert!(!flows.changed(&frame, 0));
+        assert!(!changed(&flows, &frame, 0));
         for length in [0_u16, 0xffff] {
             frame[16..18].copy_from_slice(&length.to_be_bytes());
-            assert!(flows.changed(&frame, 1), "{length}");
-            assert!(flows.changed(&frame, 0), "{length}");
+            assert!(changed(&flows, &frame, 1), "{length}");
+            assert!(changed(&flows, &frame, 0), "{length}");
         }
     }
 
@@ -156,9 +193,20 @@ mod tests {
         let mut arp = udp(1, 10);
         arp[12..14].copy_from_slice(&[8, 6]);
         for frame in [&arp[..], &arp[..5], &[]] {
-            assert!(!flows.changed(frame, 0));
-            assert!(!flows.changed(frame, 1));
+            assert!(!changed(&flows, frame, 0));
+            assert!(!changed(&flows, frame, 1));
         }
+    }
+
+    #[test]
+    fn what_is_expected_is_no_change() {
+        let flows = watched();
+        let Seen::New(flow) = flows.seen(&udp(1, 10), 0) else {
+            panic!("it was not seen before");
+        };
+        flows.expect(flow, 1);
+        assert_eq!(flows.seen(&udp(1, 10), 1), Seen::Alike);
+        assert_eq!(flows.seen(&udp(1, 10), 0), Seen::Changed(flow));
     }
 
     proptest! {
@@ -166,8 +214,8 @@ mod tests {
         fn any_bytes_are_a_flow_or_none(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let flows = watched();
             let known = flow(&bytes).is_some();
-            prop_assert!(!flows.changed(&bytes, 0));
-            prop_assert_eq!(flows.changed(&bytes, 1), known);
+            prop_assert!(!changed(&flows, &bytes, 0));
+            prop_assert_eq!(changed(&flows, &bytes, 1), known);
         }
     }
 }

@@ -15,7 +15,7 @@ use etherparse::TcpHeaderSlice;
 use etherparse::checksum::Sum16BitWords;
 
 use super::Join;
-use super::worker::HEADER;
+use super::shared::HEADER;
 use crate::vnet::{Checksum, SegmentKind, Segmentation, VnetHeader};
 
 /// Where things are in a buffer: the virtio-net header, an Ethernet header without tags, IP.

@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::pool::WorkerPool;
 use super::scale::Scale;
 use super::shared::Shared;
+use super::thread::spawn;
 use super::{QueueCount, Switch};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// How often the manager looks.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -59,15 +60,4 @@ impl Manager {
             last_ns = now_ns;
         }
     }
-}
-
-/// Starts a thread of the switch.
-pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    thread::Builder::new()
-        .name(name.into())
-        .spawn(run)
-        .map_err(|source| Error::Kernel {
-            what: format!("start thread `{name}` of the tap switch"),
-            source,
-        })
 }

@@ -32,6 +32,7 @@ mod frame;
 pub mod fuzzing;
 mod join;
 mod manager;
+mod pinner;
 mod pool;
 mod port;
 mod rest;
@@ -41,6 +42,7 @@ mod shared;
 mod slots;
 mod storm;
 mod table;
+mod thread;
 mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,6 +55,7 @@ use crate::error::{Error, Result};
 use crate::{MAX_QUEUES, Offloads};
 pub use counters::{Counters, Reason};
 use manager::Manager;
+use pinner::Pinner;
 use pool::WorkerPool;
 use port::Port;
 pub use rules::{MAX_GIVEN, NewPort, Rules};
@@ -110,6 +113,9 @@ pub enum Choice {
     Hash,
     /// The CPU that sends.
     Cpu,
+    /// The switch: each flow has a queue of its own choosing for as long as it lasts, both directions the same, new flows the
+    /// queues in turn. Its first frame comes by hash.
+    Pinned,
 }
 
 /// What becomes of frames of one TCP flow that are there together, follow each other and are to enter the kernel by a device
@@ -176,12 +182,14 @@ impl NewSwitch {
 
     fn begin(self) -> Result<Switch> {
         supported()?;
+        let pinner = (self.steering == Choice::Pinned).then(Pinner::new);
+        let pinner = pinner.transpose()?.map(Arc::new);
         let ports = self
             .ports
             .iter()
-            .map(|new| Port::open(new, &self))
+            .map(|new| Port::open(new, &self, pinner.clone()))
             .collect::<Result<Vec<_>>>()?;
-        let shared = Arc::new(Shared::new(&self)?);
+        let shared = Arc::new(Shared::new(&self, pinner)?);
         let pool = WorkerPool::new(ports, Arc::clone(&shared));
         // From here on, dropping it ends what was started.
         let mut switch = Switch {
@@ -260,6 +268,8 @@ pub struct PortState {
     pub joins: bool,
     /// Frames and bytes since the switch began, all queues of the port together.
     pub counters: Counters,
+    /// The same for each queue, by number.
+    pub by_queue: Vec<Counters>,
     /// Frames that the kernel dropped before the switch could read them, as a queue was full or none was attached, and
     /// other drops of the device; `None` if it cannot be asked any more.
     pub unread: Option<u64>,

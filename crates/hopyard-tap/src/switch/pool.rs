@@ -109,9 +109,7 @@ impl WorkerPool {
             self.workers.push(handle);
         }
         self.attached += 1;
-        if self.attached > 1 {
-            self.shared.flows.watch();
-        }
+        self.shared.set_queues(self.attached);
         let Some(failure) = failure else {
             return Ok(());
         };
@@ -187,6 +185,7 @@ impl WorkerPool {
         if dry {
             done = self.each(|port| port.shrink(last));
             self.attached = last;
+            self.shared.set_queues(last);
         }
         let steered = self.each(|port| port.steer(None));
         done.and(steered).map(|()| dry)
@@ -277,18 +276,24 @@ impl WorkerPool {
         self.changes += u64::from(self.attached != before);
     }
 
+    /// What each worker counted at a port.
+    fn cells(&self, port: usize) -> impl Iterator<Item = &Cell> + Clone {
+        self.workers
+            .iter()
+            .map(move |handle| &handle.records.counters[port])
+    }
+
     pub(super) fn state(&self) -> State {
         let port = |(number, port): (usize, &Port)| PortState {
             device: port.device().to_owned(),
             there: port.is_there(),
             rules: port.rules().clone(),
             joins: self.shared.joins(number),
-            counters: Counters::sum(
-                &self
-                    .workers
-                    .iter()
-                    .map(|handle| &handle.records.counters[number]),
-            ),
+            counters: Counters::sum(&self.cells(number)),
+            by_queue: self
+                .cells(number)
+                .map(|cell| Counters::sum(&std::iter::once(cell)))
+                .collect(),
             unread: port.unread(),
         };
         State {

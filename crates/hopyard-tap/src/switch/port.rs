@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use hopyard_net::Handle;
 
-use super::worker::HEADER;
+use super::pinner::Pinner;
+use super::shared::HEADER;
 use super::{Choice, NewPort, NewSwitch, Rules};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -23,6 +24,8 @@ pub(super) struct Port {
     device: Device,
     rules: Rules,
     steering: Choice,
+    /// Where flows are pinned.
+    pinner: Option<Arc<Pinner>>,
     send_buffer: u32,
     /// Opened, by number; `None` where there was none to be had. The attached ones come first.
     queues: Vec<Option<Arc<Queue>>>,
@@ -33,7 +36,11 @@ pub(super) struct Port {
 
 impl Port {
     /// Opens the device, or makes it, and brings it up.
-    pub(super) fn open(new: &NewPort, switch: &NewSwitch) -> Result<Self> {
+    pub(super) fn open(
+        new: &NewPort,
+        switch: &NewSwitch,
+        pinner: Option<Arc<Pinner>>,
+    ) -> Result<Self> {
         let handle = Handle::new(&new.ns)?;
         let (device, first) = new.ns.run(|| open(&new.device, &handle))??;
         if !device.is_multi_queue() {
@@ -46,6 +53,7 @@ impl Port {
             device,
             rules: new.rules.clone(),
             steering: switch.steering,
+            pinner,
             send_buffer: switch.send_buffer,
             queues: Vec::new(),
             first: Some(first),
@@ -108,12 +116,13 @@ impl Port {
         let Some(queue) = self.queue(0).map(Arc::as_ref).or(self.first.as_ref()) else {
             return Ok(());
         };
-        let steered = queue.steer(match (count, self.steering) {
-            (Some(count), _) => Steering::HashAmong(count),
-            (None, Choice::Kernel) => Steering::Kernel,
-            (None, Choice::Hash) => Steering::Hash,
-            (None, Choice::Cpu) => Steering::Cpu,
-        });
+        let steered = match (count, self.steering, &self.pinner) {
+            (Some(count), ..) => queue.steer(Steering::HashAmong(count)),
+            (None, Choice::Pinned, Some(pinner)) => pinner.steer(queue),
+            (None, Choice::Kernel, _) => queue.steer(Steering::Kernel),
+            (None, Choice::Hash | Choice::Pinned, _) => queue.steer(Steering::Hash),
+            (None, Choice::Cpu, _) => queue.steer(Steering::Cpu),
+        };
         self.unless_gone(steered)
     }
 

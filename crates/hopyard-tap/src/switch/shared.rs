@@ -1,18 +1,26 @@
 //! What all workers have in common.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::flows::Flows;
+use super::flows::{Flow, Flows};
+use super::pinner::Pinner;
 use super::storm::Bucket;
 use super::table::{CAPACITY, Table};
 use super::{Join, NewSwitch};
+use crate::VnetHeaderSize;
 use crate::error::{Error, Result};
+
+/// The header before each frame, passed on as it is.
+pub(super) const HEADER: VnetHeaderSize = VnetHeaderSize::Mergeable;
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) table: Table,
     pub(super) flows: Flows,
+    /// Where flows are pinned.
+    pinner: Option<Arc<Pinner>>,
     ending: AtomicBool,
     began: Instant,
     /// Seconds since it began, kept by the manager: reading a clock for every frame is too dear.
@@ -28,7 +36,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(new: &NewSwitch) -> Result<Self> {
+    pub(super) fn new(new: &NewSwitch, pinner: Option<Arc<Pinner>>) -> Result<Self> {
         let rules = new.ports.iter().map(|port| &port.rules);
         let table = Table::new(CAPACITY, &rules).ok_or_else(|| {
             let why = "the addresses given to ports do not fit the table; give fewer";
@@ -37,6 +45,7 @@ impl Shared {
         Ok(Self {
             table,
             flows: Flows::new(),
+            pinner,
             ending: AtomicBool::new(false),
             began: Instant::now(),
             now_s: AtomicU32::new(0),
@@ -47,6 +56,23 @@ impl Shared {
                 .collect(),
             buckets: rules.map(|rules| Bucket::new(rules.broadcasts)).collect(),
         })
+    }
+
+    /// So many queues are attached.
+    pub(super) fn set_queues(&self, count: usize) {
+        if count > 1 {
+            self.flows.watch();
+        }
+        if let Some(pinner) = &self.pinner {
+            pinner.set_queues(count);
+        }
+    }
+
+    /// Pins a flow, if flows are and it is not.
+    pub(super) fn pin(&self, flow: Flow) {
+        if let Some(queue) = self.pinner.as_ref().and_then(|pinner| pinner.pin(flow)) {
+            self.flows.expect(flow, queue.into());
+        }
     }
 
     /// May a port send one more frame to several others?

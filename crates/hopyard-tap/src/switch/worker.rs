@@ -16,17 +16,15 @@ use std::time::{Duration, Instant};
 use super::counters::{Cell, Event, Reason};
 use super::join::{Joint, Segment};
 use super::rest::Rest;
-use super::shared::Shared;
+use super::shared::{HEADER, Shared};
 use super::slots::Slots;
+use crate::LARGEST_FRAME;
 use crate::queue::Queue;
 use crate::ring::{Done, Ring};
-use crate::{LARGEST_FRAME, VnetHeaderSize};
 pub(super) use recruit::Recruit;
 use verdict::Verdict;
 use waiting::Waiting;
 
-/// The header before each frame, passed on as it is.
-pub(super) const HEADER: VnetHeaderSize = VnetHeaderSize::Mergeable;
 /// Buffers of a worker: as many frames as are moved for one system call, at most.
 const BUFFERS: u16 = 64;
 /// A byte more than can come: whatever reaches it is too long.

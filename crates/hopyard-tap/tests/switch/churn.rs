@@ -110,7 +110,7 @@ fn every_frame_arrives_once_while_queues_come_and_go() {
 
 #[test]
 fn queues_follow_the_load() {
-    for steering in [Choice::Hash, Choice::Kernel, Choice::Cpu] {
+    for steering in [Choice::Hash, Choice::Kernel, Choice::Cpu, Choice::Pinned] {
         let new = NewSwitch {
             queues: QueueCount::Auto { most: 3 },
             steering,

@@ -3,7 +3,7 @@
 use etherparse::PacketBuilder;
 use hopyard_net::cpu;
 use hopyard_tap::Error;
-use hopyard_tap::switch::{Choice, NewPort, NewSwitch, QueueCount, Reason};
+use hopyard_tap::switch::{Choice, NewPort, NewSwitch, QueueCount, Reason, Switch};
 
 use crate::stations::{BROADCAST, TAP, frame, heard, joined, mac, until};
 
@@ -71,6 +71,72 @@ fn a_flow_that_changes_its_queue_is_counted() {
     let changes = (1..rounds).filter(|round| queue(*round) != queue(round - 1));
     let ports = switch.state().ports;
     assert_eq!(ports[0].counters.queue_changes, changes.count() as u64);
+}
+
+/// Frames that came by each queue of a port.
+fn by_queue(switch: &Switch, port: usize) -> Vec<u64> {
+    let ports = switch.state().ports;
+    ports[port]
+        .by_queue
+        .iter()
+        .map(|queue| queue.rx_frames)
+        .collect()
+}
+
+#[test]
+fn pinned_flows_have_the_queues_in_turn_and_stay() {
+    const QUEUES: u64 = 4;
+    const FLOWS: u16 = 8;
+    const FRAMES: u64 = 20;
+    let new = NewSwitch {
+        queues: QueueCount::Fixed(QUEUES as usize),
+        steering: Choice::Pinned,
+        ..NewSwitch::default()
+    };
+    let (switch, stations) = joined(2, new);
+    let datagram = |flow: u16, is_answer: bool| {
+        let mut ends = [
+            (mac(1), [10, 7, 0, 1], 1000 + flow),
+            (mac(2), [10, 7, 0, 2], 9),
+        ];
+        if is_answer {
+            ends.reverse();
+        }
+        let [from, to] = ends;
+        let mut frame = Vec::new();
+        PacketBuilder::ethernet2(from.0, to.0)
+            .ipv4(from.1, to.1, 64)
+            .udp(from.2, to.2)
+            .write(&mut frame, &[0; 64])
+            .unwrap();
+        frame
+    };
+    let send = |from: usize, flow: u16| {
+        let before = switch.state().ports[1 - from].counters.tx_frames;
+        assert!(stations[from].send(&datagram(flow, from == 1)));
+        until(&switch, "passed on", |ports| {
+            ports[1 - from].counters.tx_frames > before
+        });
+    };
+    // The first frame of each comes by hash.
+    (0..FLOWS).for_each(|flow| send(0, flow));
+    let before = [0, 1].map(|port| by_queue(&switch, port));
+    for _ in 0..FRAMES {
+        for flow in 0..FLOWS {
+            send(0, flow);
+            send(1, flow);
+        }
+    }
+    for (port, before) in before.iter().enumerate() {
+        let now = by_queue(&switch, port);
+        let came: Vec<u64> = now
+            .iter()
+            .zip(before)
+            .map(|(now, then)| now - then)
+            .collect();
+        assert_eq!(came, [FRAMES * u64::from(FLOWS) / QUEUES; QUEUES as usize]);
+        assert_eq!(switch.state().ports[port].counters.queue_changes, 0);
+    }
 }
 
 #[test]

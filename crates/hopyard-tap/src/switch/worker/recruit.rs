@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use super::Worker;
 use crate::error::{Error, Result};
-use crate::switch::manager::spawn;
+use crate::switch::thread::spawn;
 
 /// What a worker is told to do, and the queues that it is to read.
 type Order = (Worker, Vec<bool>);

@@ -2,6 +2,7 @@
 
 use super::{BUFFER, HEADER, Work};
 use crate::switch::counters::{Event, Reason};
+use crate::switch::flows::Seen;
 use crate::switch::frame::{Mac, addresses};
 use crate::switch::table::{Found, Learnt};
 
@@ -37,8 +38,13 @@ impl Work {
             Learnt::Known => {}
             learnt => self.note(learnt, from)?,
         }
-        if shared.flows.changed(frame, self.worker.number) {
-            self.count(from, Event::QueueChanged, 1);
+        match shared.flows.seen(frame, self.worker.number) {
+            Seen::Alike => {}
+            Seen::New(flow) => shared.pin(flow),
+            Seen::Changed(flow) => {
+                self.count(from, Event::QueueChanged, 1);
+                shared.pin(flow);
+            }
         }
         if to.is_group() {
             return group(to);
