@@ -416,8 +416,8 @@ static __noinline int check_claims(struct __sk_buff *skb, __u32 slot, __u64 mac,
 }
 
 /*
- * Is it a TCP or UDP packet of a port that may use any IP address, with nothing to look into? That is told by a few
- * octets, without a call: most frames are such.
+ * Is it a TCP or UDP packet of a port that may use any IP address and send at any rate, with nothing to look into? That is told
+ * by a few octets, without a call: most frames are such.
  */
 static __always_inline bool is_plain(struct __sk_buff *skb, __u16 flags, __be16 proto)
 {
@@ -427,7 +427,7 @@ static __always_inline bool is_plain(struct __sk_buff *skb, __u16 flags, __be16 
 	const __be16 *ports = (const void *)(ip + 1);
 	__u32 wanted;
 
-	if (proto != bpf_htons(ETH_P_IP) || flags & PORT_HELD || (const void *)(ports + 2) > end ||
+	if (proto != bpf_htons(ETH_P_IP) || flags & (PORT_HELD | PORT_RATE_OUT) || (const void *)(ports + 2) > end ||
 	    ip->version_ihl != 0x45)
 		return false;
 	if (ip->protocol == IPPROTO_TCP)

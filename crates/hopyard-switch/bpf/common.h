@@ -17,6 +17,7 @@
 #define VERDICT_DROP 2
 
 #define VLAN_VID_MASK 0x0fff
+#define NS_PER_S 1000000000ULL
 
 /*
  * Frames that the switch itself sends through the uplink carry this in skb->tc_index, which nothing
@@ -74,6 +75,13 @@ static __always_inline bool read_macs(const struct __sk_buff *skb, struct mac_pa
 	macs->src = mac_at(eth->h_source);
 	macs->proto = eth->h_proto;
 	return true;
+}
+
+/* The uplink is a trunk: what comes from a VLAN's port has its tag there. */
+static __always_inline bool tag(struct __sk_buff *skb, __u16 vlan)
+{
+	skb->tc_index = DECIDED;
+	return !vlan || !bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), vlan);
 }
 
 /* Does the frame fit the device? `sure` spares the question to the device. */

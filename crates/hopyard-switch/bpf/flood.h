@@ -11,9 +11,10 @@
 #include "common.h"
 #include "kernel.h"
 #include "maps.h"
+#include "rate.h"
+#include "trace.h"
 
 #define COPIES_AT_ONCE 32
-#define NS_PER_S 1000000000ULL
 
 /*
  * In skb->tc_index: a frame that comes back, its number in skb->mark. A guest may be able to set tc_index, and somewhere
@@ -70,20 +71,24 @@ static long flood_one(__u32 n, void *context)
 		return 0;
 	/* Only between ports, and one of them is enough. */
 	if (flood->origin >= FIRST_PORT && (to->flags | flood->flags) & PORT_ISOLATED) {
-		drop(flood->origin, DROP_ISOLATED);
+		drop_to(pass->skb, flood->origin, slot, DROP_ISOLATED);
+		return 0;
+	}
+	if (to->flags & PORT_RATE_IN && !may_get(pass->skb, slot)) {
+		drop_to(pass->skb, flood->origin, slot, DROP_RATE_IN);
 		return 0;
 	}
 	if (!fits(pass->skb, to->ifindex, to->sure_len)) {
-		drop(flood->origin, DROP_MTU);
+		drop_to(pass->skb, flood->origin, slot, DROP_MTU);
 		return 0;
 	}
 	if (!takes_frames(to->net_device, to->ifindex, true)) {
-		drop(flood->origin, DROP_DOWN);
+		drop_to(pass->skb, flood->origin, slot, DROP_DOWN);
 		return 0;
 	}
 	pass->left--;
 	if (bpf_clone_redirect(pass->skb, to->ifindex, 0))
-		drop(flood->origin, DROP_DEVICE);
+		drop_to(pass->skb, flood->origin, slot, DROP_DEVICE);
 	else
 		count_tx(slot, pass->skb->len);
 	return !pass->left;
@@ -96,14 +101,14 @@ static __always_inline void come_back(struct __sk_buff *skb, const struct flood 
 	__u16 index = skb->tc_index;
 
 	if (bpf_map_update_elem(&floods, &number, flood, BPF_NOEXIST)) {
-		drop(flood->origin, DROP_DEVICE);
+		drop(skb, flood->origin, DROP_DEVICE);
 		return;
 	}
 	skb->tc_index = CONTINUED;
 	skb->mark = number;
 	if (bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS)) {
 		bpf_map_delete_elem(&floods, &number);
-		drop(flood->origin, DROP_DEVICE);
+		drop(skb, flood->origin, DROP_DEVICE);
 	}
 	skb->tc_index = index;
 	skb->mark = flood->mark;

@@ -10,9 +10,21 @@
 
 #include <bpf/bpf_core_read.h>
 
+struct net;
+
+typedef struct {
+	struct net *net;
+} __attribute__((preserve_access_index)) possible_net_t;
+
 struct net_device {
 	unsigned long state;
 	__u32 ifindex;
+	possible_net_t nd_net;
+} __attribute__((preserve_access_index));
+
+/* Stands for whatever begins with a pointer. */
+struct list_head {
+	struct list_head *next;
 } __attribute__((preserve_access_index));
 
 struct sk_buff {
@@ -74,6 +86,32 @@ static __always_inline bool is_deferred_at(struct __sk_buff *ctx, __u32 start, _
  * has none while no program has it open. */
 #define LINK_STARTED 1
 #define LINK_NO_CARRIER 4
+
+/* Where the private part of a device begins (netdev_priv). */
+#define NETDEV_ALIGN 32
+#define private_part_of(device) \
+	((device) + ((bpf_core_type_size(struct net_device) + NETDEV_ALIGN - 1) & -NETDEV_ALIGN))
+
+/* The other end of a pair: what the private part of a veth or netkit begins with (struct veth_priv, struct netkit). */
+static __always_inline const struct net_device *peer_of(__u64 address)
+{
+	const struct list_head *private_part =
+		rdonly_cast(private_part_of(address), bpf_core_type_id_kernel(struct list_head));
+
+	return rdonly_cast((__u64)private_part->next, bpf_core_type_id_kernel(struct net_device));
+}
+
+/*
+ * Is the other end of a pair in another namespace than this one? Only then can a frame be handed over, or the kernel drops
+ * it. A device that is gone is left to the kernel.
+ */
+static __always_inline bool peer_is_elsewhere(__u64 address, __u32 ifindex)
+{
+	const struct net_device *dev =
+		rdonly_cast(address, bpf_core_type_id_kernel(struct net_device));
+
+	return dev->ifindex != ifindex || peer_of(address)->nd_net.net != dev->nd_net.net;
+}
 
 /*
  * Is a device up, and has it a carrier where that matters? The kernel drops redirected frames to it otherwise, after the

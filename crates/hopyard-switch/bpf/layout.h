@@ -13,7 +13,7 @@
 #error "addresses are kept as little-endian numbers"
 #endif
 
-#define LAYOUT_VERSION 5
+#define LAYOUT_VERSION 6
 
 /* Parties: the wire, the host itself, and the ports from FIRST_PORT on. */
 #define SLOT_WIRE 0
@@ -46,11 +46,16 @@ enum drop {
 	DROP_ISOLATED,   /* between ports of which one is isolated */
 	DROP_UNKNOWN,    /* to nobody known, and there is no uplink */
 	DROP_BROADCAST,  /* a group frame beyond the port's limit */
+	DROP_RATE_OUT,   /* beyond what its port may send */
+	DROP_RATE_IN,    /* beyond what the receiving port may get */
 	DROP_MTU,        /* longer than the receiver takes */
 	DROP_DOWN,       /* the receiver is down or has no carrier */
 	DROP_DEVICE,     /* a copy that the receiving device did not take */
 	DROP_REASONS,
 };
+
+/* Room for the reasons, so that the counters of a party are whole cache lines. */
+#define DROPS_ROOM 24
 
 /* Of a party; one for each CPU. Packets as the kernel counts a device's: a GSO packet is one. */
 struct counters {
@@ -59,7 +64,10 @@ struct counters {
 	__u64 tx_packets; /* to the party */
 	__u64 tx_bytes;
 	__u64 answered;   /* questions of the party that the switch answered itself */
-	__u64 drops[DROP_REASONS];
+	__u64 over_rate;  /* packets to the party beyond what its port may get: their senders' drops */
+	__u64 too_big;    /* ICMP messages to the party: what it sent is longer than the receiver takes */
+	__u64 told_to;    /* the time up to which these are paid for, ns (see mtu.h) */
+	__u64 drops[DROPS_ROOM];
 };
 
 #define STATE_FREE 0
@@ -87,13 +95,43 @@ struct config {
 #define PORT_ISOLATED 1
 #define PORT_ANY_SOURCE 2 /* --allow-spoof */
 #define PORT_HELD 4       /* to its IP addresses */
-#define PORT_PEER 8       /* frames go straight into the namespace of the device's peer */
+#define PORT_PEER 8       /* frames may go straight into the namespace of the device's peer */
+#define PORT_FOLLOW 0x400 /* and do so only while the peer is in another namespace: the program sees where it is */
 #define PORT_ROUTER 16    /* may advertise itself as a router, and claim addresses of the host and its gateways */
 #define PORT_DHCP 32      /* may answer DHCP */
+#define PORT_RATE_IN 64   /* has a limit of what it gets */
+#define PORT_RATE_OUT 128 /* has a limit of what it sends */
 
 /* Group frames a second that a port may send, and how many seconds' worth at once. */
 #define BROADCASTS_UNLIMITED 0xffffffff
 #define BROADCAST_BURST_S 10
+
+/* What hopyard_device tells, and is told. */
+#define IS_PAIR 1
+struct device_seen {
+	__u64 address;
+	__u32 peer; /* ifindex of the other end; 0: not a pair, or not to be seen */
+	__u32 unused;
+};
+
+/* Time in `struct bucket` is in parts of a ns: a frame of 64 bytes takes 5 ns at 100 Gbit/s. */
+#define RATE_UNITS_PER_NS 16
+#define RATE_SHIFT 16
+
+struct bucket {
+	__u64 paid_to;  /* the time up to which the frames that passed are paid for */
+	__u64 per_byte; /* the price of a byte, times 1 << RATE_SHIFT */
+	__u64 depth;    /* how far ahead it may be paid for before frames are dropped */
+	__u64 bits_per_s;
+	__u64 burst_bytes;
+	__u64 unused[3];
+};
+
+/* Of a port; each where its flags say so. */
+struct limits {
+	struct bucket in;  /* what it gets */
+	struct bucket out; /* what it sends */
+};
 
 struct port {
 	__u64 mac;        /* the guest's own; it may have more */
@@ -178,6 +216,34 @@ struct holding {
 	__u64 prefix; /* bits of the address */
 };
 
+/* Whose drops are told of: what comes from a party or should go to it. */
+struct trace_wish {
+	__u64 until; /* CLOCK_MONOTONIC, ns; 0: nobody asks */
+	__u64 mac;   /* frames to this address as well; 0: none */
+	__u32 slot;
+	__u32 unused;
+};
+
+#define NOBODY 0xffffffff
+/* Of a frame's beginning: Ethernet, IPv6 with an extension header, TCP with options. */
+#define TOLD_OCTETS 128
+/* So many are surely told of, however slow the reader. */
+#define MOST_TOLD 500
+
+/* A frame that was dropped. */
+struct dropped {
+	__u64 at;   /* CLOCK_MONOTONIC, ns */
+	__u32 from; /* slot */
+	__u32 to;   /* slot of the party that does not get it; NOBODY: not known */
+	__u32 reason;
+	__u32 len;
+	__u32 tag;      /* one that is beside the frame: its type in the upper half, its contents in the lower; 0: none */
+	__u32 gso_size; /* 0: no GSO packet */
+	__u32 captured; /* octets that are there */
+	__u32 unused;
+	__u8 octets[TOLD_OCTETS];
+};
+
 struct device_name {
 	char name[16]; /* IFNAMSIZ */
 };
@@ -210,5 +276,13 @@ SIZE(holding, 40);
 AT(prefix_key, ip, 8);
 SIZE(prefix_key, 24);
 SIZE(flood, 24);
-AT(counters, drops, 40);
-SIZE(counters, 192);
+AT(counters, drops, 64);
+SIZE(counters, 256);
+_Static_assert(DROP_REASONS <= DROPS_ROOM, "reasons");
+AT(bucket, burst_bytes, 32);
+SIZE(bucket, 64);
+SIZE(limits, 128);
+AT(trace_wish, slot, 16);
+SIZE(trace_wish, 24);
+AT(dropped, octets, 40);
+SIZE(dropped, 168);

@@ -98,6 +98,15 @@ struct {
 	__type(value, __u64);
 } paid SEC(".maps");
 
+/* Limits of what ports send and get (see rate.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_SLOTS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, struct limits);
+} rates SEC(".maps");
+
 /* Frames on their way to many ports, by a number that nobody else knows. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -106,6 +115,22 @@ struct {
 	__type(key, __u32);
 	__type(value, struct flood);
 } floods SEC(".maps");
+
+/* Whose drops somebody wants to be told of (see trace.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__type(key, __u32);
+	__type(value, struct trace_wish);
+} traced SEC(".maps");
+
+/* Room for MOST_TOLD frames. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 17);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} drops_told SEC(".maps");
 
 /* What a slot has, for the loader. */
 struct {
@@ -188,19 +213,12 @@ static __always_inline void count_tx(__u32 slot, __u32 bytes)
 	}
 }
 
-static __always_inline void count_drops(__u32 slot, enum drop reason, __u64 frames)
+static __always_inline void count_drops(__u32 slot, __u32 reason, __u64 frames)
 {
 	struct counters *c = counters_of(slot);
 
 	if (c && reason < DROP_REASONS)
 		c->drops[reason] += frames;
-}
-
-/* Drops a frame that came from the party `slot`. */
-static __always_inline int drop(__u32 slot, enum drop reason)
-{
-	count_drops(slot, reason, 1);
-	return VERDICT_DROP;
 }
 
 static __always_inline __u64 station_key(__u64 mac, __u16 vlan)

@@ -16,13 +16,17 @@
 #include "flood.h"
 #include "kernel.h"
 #include "maps.h"
+#include "mtu.h"
+#include "rate.h"
+#include "trace.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Gives a frame to a port, from an ingress hook: straight into the guest's namespace if it can be. */
 static __always_inline int hand_in(struct __sk_buff *skb, const struct station *to)
 {
-	if (!(to->port_flags & PORT_PEER))
+	if (!(to->port_flags & PORT_PEER) ||
+	    (to->port_flags & PORT_FOLLOW && !peer_is_elsewhere(to->net_device, to->ifindex)))
 		return bpf_redirect(to->ifindex, 0);
 	/* The type was decided by the host end's address; the guest's stack takes only its own. */
 	if (to->flags & STATION_OWN)
@@ -41,24 +45,17 @@ static __always_inline bool uplink_takes_frames(const struct config *sw, __u32 t
 	return takes_frames(sw->net_device, sw->uplink, to == SLOT_WIRE);
 }
 
-/* The uplink is a trunk: what comes from a VLAN's port has its tag there. */
-static __always_inline bool tag(struct __sk_buff *skb, __u16 vlan)
-{
-	skb->tc_index = DECIDED;
-	return !vlan || !bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), vlan);
-}
-
 static __always_inline int to_uplink(struct __sk_buff *skb, const struct config *sw,
 				     __u32 from, __u32 to, __u16 vlan)
 {
 	__u32 len = skb->len;
 
 	if (!fits(skb, sw->uplink, sw->uplink_len))
-		return drop(from, DROP_MTU);
+		return too_long(skb, from, to, sw->uplink, 0);
 	if (!uplink_takes_frames(sw, to))
-		return drop(from, DROP_DOWN);
+		return drop_to(skb, from, to, DROP_DOWN);
 	if (!tag(skb, vlan))
-		return drop(from, DROP_DEVICE);
+		return drop_to(skb, from, to, DROP_DEVICE);
 	count_tx(to, len);
 	return bpf_redirect(sw->uplink, to == SLOT_HOST ? BPF_F_INGRESS : 0);
 }
@@ -72,17 +69,17 @@ static __noinline int flood_from_port(struct __sk_buff *skb, __u32 slot, __u16 v
 	if (!sw || !sw->uplink)
 		return VERDICT_DROP; /* the copies are all there is: not lost, not counted */
 	if (!fits(skb, sw->uplink, sw->uplink_len))
-		return drop(slot, DROP_MTU);
+		return drop(skb, slot, DROP_MTU);
 	if (!tag(skb, vlan))
-		return drop(slot, DROP_DEVICE);
+		return drop(skb, slot, DROP_DEVICE);
 	if (!uplink_takes_frames(sw, SLOT_HOST))
-		drop(slot, DROP_DOWN);
+		drop_to(skb, slot, SLOT_HOST, DROP_DOWN);
 	else if (bpf_clone_redirect(skb, sw->uplink, BPF_F_INGRESS))
-		drop(slot, DROP_DEVICE);
+		drop_to(skb, slot, SLOT_HOST, DROP_DEVICE);
 	else
 		count_tx(SLOT_HOST, skb->len);
 	if (!uplink_takes_frames(sw, SLOT_WIRE))
-		return drop(slot, DROP_DOWN);
+		return drop_to(skb, slot, SLOT_WIRE, DROP_DOWN);
 	count_tx(SLOT_WIRE, skb->len);
 	return bpf_redirect(sw->uplink, 0);
 }
@@ -115,11 +112,11 @@ int hopyard_port_in(struct __sk_buff *skb)
 	int refused;
 
 	if (!slot)
-		return drop(SLOT_WIRE, DROP_NO_PORT);
+		return drop(skb, SLOT_WIRE, DROP_NO_PORT);
 	port = bpf_map_lookup_elem(&ports, &slot);
 	mine = counters_of(slot);
 	if (!port || !mine)
-		return drop(SLOT_WIRE, DROP_NO_PORT);
+		return drop(skb, SLOT_WIRE, DROP_NO_PORT);
 	whole = read_macs(skb, &macs);
 	if (whole && is_group(macs.dst) && skb->tc_index == CONTINUED && flood_on(skb))
 		return VERDICT_DROP; /* the copies are all there is: not lost, not counted */
@@ -127,53 +124,60 @@ int hopyard_port_in(struct __sk_buff *skb)
 	mine->rx_bytes += skb->len;
 
 	if (!whole)
-		return drop(slot, DROP_MALFORMED);
+		return drop(skb, slot, DROP_MALFORMED);
 	is_own = macs.src == port->mac;
 	if (!is_own && (is_group(macs.src) || !macs.src))
-		return drop(slot, DROP_SOURCE);
+		return drop(skb, slot, DROP_SOURCE);
 	/* Before the outer tag goes: taking it away would put the inner one in its place, unseen. */
 	if (is_tag(macs.proto))
-		return drop(slot, DROP_VLAN);
+		return drop(skb, slot, DROP_VLAN);
 	if (skb->vlan_present) {
 		/* VLAN 0 is a priority alone; anything else is not this port's to say. */
 		if (skb->vlan_tci & VLAN_VID_MASK)
-			return drop(slot, DROP_VLAN);
+			return drop(skb, slot, DROP_VLAN);
 		if (bpf_skb_vlan_pop(skb))
-			return drop(slot, DROP_MALFORMED);
+			return drop(skb, slot, DROP_MALFORMED);
 	}
 	if (!is_own && !owns_source(slot, port->vlan, port->flags, macs.src))
-		return drop(slot, DROP_MAC);
+		return drop(skb, slot, DROP_MAC);
 	if (is_group(macs.dst) && is_reserved(macs.dst))
-		return drop(slot, DROP_RESERVED);
+		return drop(skb, slot, DROP_RESERVED);
 	if (!is_plain(skb, port->flags, macs.proto)) {
 		refused = check_claims(skb, slot, macs.src, macs.proto);
 		if (refused != CLAIMS_HOLD)
-			return drop(slot, refused);
+			return drop(skb, slot, refused);
+		if (port->flags & PORT_RATE_OUT && !may_send(skb, slot))
+			return drop(skb, slot, DROP_RATE_OUT);
 	}
 	if (is_group(macs.dst)) {
 		if (answer(skb, slot, port->vlan, macs.src, macs.proto))
 			return bpf_redirect(ifindex, 0);
 		if (!may_flood(slot, port->broadcasts))
-			return drop(slot, DROP_BROADCAST);
+			return drop(skb, slot, DROP_BROADCAST);
 		return flood_from_port(skb, slot, port->vlan, port->flags);
 	}
 
 	to = station_of(macs.dst, port->vlan);
 	if (to) {
 		if (to->slot == slot)
-			return drop(slot, DROP_SELF);
-		if ((to->port_flags | port->flags) & PORT_ISOLATED)
-			return drop(slot, DROP_ISOLATED);
+			return drop(skb, slot, DROP_SELF);
+		/* One test of both, for most ports have neither. */
+		if ((to->port_flags | port->flags) & (PORT_ISOLATED | PORT_RATE_IN)) {
+			if ((to->port_flags | port->flags) & PORT_ISOLATED)
+				return drop_to(skb, slot, to->slot, DROP_ISOLATED);
+			if (to->port_flags & PORT_RATE_IN && !may_get(skb, to->slot))
+				return drop_to(skb, slot, to->slot, DROP_RATE_IN);
+		}
 		if (!fits(skb, to->ifindex, to->sure_len))
-			return drop(slot, DROP_MTU);
+			return too_long(skb, slot, to->slot, to->ifindex, 0);
 		if (!station_takes_frames(to))
-			return drop(slot, DROP_DOWN);
+			return drop_to(skb, slot, to->slot, DROP_DOWN);
 		count_tx(to->slot, skb->len);
 		return hand_in(skb, to);
 	}
 	sw = the_switch();
 	if (!sw || !sw->uplink)
-		return drop(slot, DROP_UNKNOWN);
+		return drop(skb, slot, DROP_UNKNOWN);
 	return to_uplink(skb, sw, slot, is_hosts(sw, macs.dst) ? SLOT_HOST : SLOT_WIRE,
 			 port->vlan);
 }
@@ -236,24 +240,20 @@ static __noinline int flood_from_uplink(struct __sk_buff *skb, __u32 origin, __u
 	return 0;
 }
 
-/* Makes a frame at the uplink fit for a port, and counts it; else counts the drop and is false. */
-static __always_inline bool for_port(struct __sk_buff *skb, const struct station *to, __u32 origin,
-				     __be16 proto)
+/* Makes a frame at the uplink fit for a port, and counts it: VERDICT_NEXT. Else counts the drop, and says what becomes of it. */
+static __always_inline int for_port(struct __sk_buff *skb, const struct station *to, __u32 origin,
+				    __u16 vlan, __be16 proto)
 {
-	if (is_tagged(skb, proto) && bpf_skb_vlan_pop(skb)) {
-		drop(origin, DROP_MALFORMED);
-		return false;
-	}
-	if (!fits(skb, to->ifindex, to->sure_len)) {
-		drop(origin, DROP_MTU);
-		return false;
-	}
-	if (!station_takes_frames(to)) {
-		drop(origin, DROP_DOWN);
-		return false;
-	}
+	if (is_tagged(skb, proto) && bpf_skb_vlan_pop(skb))
+		return drop_to(skb, origin, to->slot, DROP_MALFORMED);
+	if (to->port_flags & PORT_RATE_IN && !may_get(skb, to->slot))
+		return drop_to(skb, origin, to->slot, DROP_RATE_IN);
+	if (!fits(skb, to->ifindex, to->sure_len))
+		return too_long(skb, origin, to->slot, to->ifindex, vlan);
+	if (!station_takes_frames(to))
+		return drop_to(skb, origin, to->slot, DROP_DOWN);
 	count_tx(to->slot, skb->len);
-	return true;
+	return VERDICT_NEXT;
 }
 
 /* Is this the address of a port or of the host? The wire has no business with it as a source. */
@@ -268,7 +268,7 @@ int hopyard_up_in(struct __sk_buff *skb)
 	struct station *to;
 	struct mac_pair macs;
 	struct config *sw;
-	int vlan;
+	int vlan, verdict;
 
 	if (was_decided(skb))
 		return VERDICT_NEXT;
@@ -287,7 +287,7 @@ int hopyard_up_in(struct __sk_buff *skb)
 		count_rx(SLOT_WIRE, skb->len);
 		/* An echo or a lie is dropped for the ports alone. */
 		if (is_party(sw, macs.src, vlan)) {
-			drop(SLOT_WIRE, DROP_MAC);
+			drop(skb, SLOT_WIRE, DROP_MAC);
 			return VERDICT_NEXT;
 		}
 		if (answer(skb, SLOT_WIRE, vlan, macs.src, macs.proto)) {
@@ -303,8 +303,9 @@ int hopyard_up_in(struct __sk_buff *skb)
 	count_rx(SLOT_WIRE, skb->len);
 	sw = the_switch();
 	if (!sw || is_party(sw, macs.src, vlan))
-		return drop(SLOT_WIRE, DROP_MAC);
-	return for_port(skb, to, SLOT_WIRE, macs.proto) ? hand_in(skb, to) : VERDICT_DROP;
+		return drop(skb, SLOT_WIRE, DROP_MAC);
+	verdict = for_port(skb, to, SLOT_WIRE, vlan, macs.proto);
+	return verdict == VERDICT_NEXT ? hand_in(skb, to) : verdict;
 }
 
 SEC("classifier")
@@ -313,7 +314,7 @@ int hopyard_up_out(struct __sk_buff *skb)
 	struct station *to;
 	struct mac_pair macs;
 	struct config *sw;
-	int vlan;
+	int vlan, verdict;
 
 	if (was_decided(skb))
 		return VERDICT_NEXT;
@@ -336,22 +337,30 @@ int hopyard_up_out(struct __sk_buff *skb)
 	if (!to)
 		return VERDICT_NEXT;
 	count_rx(SLOT_HOST, skb->len);
-	if (!for_port(skb, to, SLOT_HOST, macs.proto))
-		return VERDICT_DROP;
+	verdict = for_port(skb, to, SLOT_HOST, vlan, macs.proto);
+	if (verdict != VERDICT_NEXT)
+		return verdict;
 	/* No redirect into the peer from an egress hook. */
 	return bpf_redirect(to->ifindex, 0);
 }
 
-/* Tells the loader where the kernel has the device that it names (struct net_device), in the frame. */
+/*
+ * Tells the loader where the kernel has the device that it names (struct net_device), in the frame. Where the frame begins
+ * with IS_PAIR, the device is an end of a pair, and the index of the other end comes behind.
+ */
 SEC("classifier")
 int hopyard_device(struct __sk_buff *ctx)
 {
 	const struct sk_buff *skb = cast_to_kern_ctx(ctx);
-	__u64 device = 0;
+	struct device_seen seen = {};
+	__u8 kind;
 
 	/* Read as a number: the verifier lets no pointer be taken apart. */
-	if (bpf_core_read(&device, sizeof(device), &skb->dev) ||
-	    bpf_skb_store_bytes(ctx, 0, &device, sizeof(device), 0))
+	if (bpf_skb_load_bytes(ctx, 0, &kind, sizeof(kind)) ||
+	    bpf_core_read(&seen.address, sizeof(seen.address), &skb->dev))
 		return VERDICT_DROP;
-	return 0;
+	/* The private part of other devices may begin with anything. */
+	if (kind == IS_PAIR)
+		seen.peer = peer_of(seen.address)->ifindex;
+	return bpf_skb_store_bytes(ctx, 0, &seen, sizeof(seen), 0) ? VERDICT_DROP : 0;
 }
