@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Dropping a frame: counting it, and telling whoever asks of it. Whether somebody asks is one test, of frames that are dropped
+ * alone.
+ */
+#pragma once
+
+#include "common.h"
+#include "maps.h"
+
+/* `to`: the party that does not get it; NOBODY where that is not known, or where nobody would. */
+static __noinline int tell(struct __sk_buff *skb, const struct trace_wish *wish, __u32 from, __u32 to,
+			   __u32 reason)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct dropped *frame;
+	__u32 len = skb->len;
+
+	/* Whoever asked and was killed does not ask for long. */
+	if (now > wish->until)
+		return 0;
+	frame = bpf_ringbuf_reserve(&drops_told, sizeof(*frame), 0);
+	if (!frame)
+		return 0;
+	if (len > TOLD_OCTETS)
+		len = TOLD_OCTETS;
+	barrier_var(len);
+	frame->at = now;
+	frame->from = from;
+	frame->to = to;
+	frame->reason = reason;
+	frame->len = skb->len;
+	frame->tag = skb->vlan_present ? (__u32)bpf_ntohs(skb->vlan_proto) << 16 | skb->vlan_tci : 0;
+	frame->gso_size = skb->gso_size;
+	frame->unused = 0;
+	if (len < 1 || len > TOLD_OCTETS || bpf_skb_load_bytes(skb, 0, frame->octets, len))
+		len = 0;
+	frame->captured = len;
+	if (from == wish->slot || to == wish->slot ||
+	    (wish->mac && len >= 6 && mac_from(frame->octets) == wish->mac))
+		bpf_ringbuf_submit(frame, 0);
+	else
+		bpf_ringbuf_discard(frame, 0);
+	return 0;
+}
+
+/* Drops a frame, or a copy of it to one party. */
+static __noinline int drop_to(struct __sk_buff *skb, __u32 from, __u32 to, __u32 reason)
+{
+	const struct trace_wish *wish;
+	__u32 zero = 0;
+
+	count_drops(from, reason, 1);
+	wish = bpf_map_lookup_elem(&traced, &zero);
+	if (wish && wish->until)
+		tell(skb, wish, from, to, reason);
+	return VERDICT_DROP;
+}
+
+/* Drops a frame that came from the party `from`. */
+static __always_inline int drop(struct __sk_buff *skb, __u32 from, enum drop reason)
+{
+	return drop_to(skb, from, NOBODY, reason);
+}
