@@ -1,10 +1,15 @@
 //! Changing what a port may do while frames pass.
 
 use crate::error::{Error, Result};
+use crate::here::is_pair;
 use crate::layout::{
-    Config, HOLDS_ADDRESS, HOLDS_STATION, PORT_DHCP, PORT_ISOLATED, PORT_ROUTER, PortRecord,
+    Config, HOLDS_ADDRESS, HOLDS_STATION, PORT_ANY_SOURCE, PORT_DECLARED, PORT_DHCP, PORT_FOLLOW,
+    PORT_ISOLATED, PORT_PEER, PORT_QUEUED, PORT_RATE_IN, PORT_RATE_OUT, PORT_ROUTER, PortRecord,
 };
 use crate::limit::Broadcasts;
+use crate::port::{sure_len, way_in};
+use crate::programs;
+use crate::rate::Rate;
 use crate::switch::Switch;
 
 /// What is to change of a port; `None`: it stays as it is.
@@ -20,6 +25,14 @@ pub struct PortChange<'a> {
     pub dhcp_server: Option<bool>,
     /// How many broadcasts may it send?
     pub broadcasts: Option<Broadcasts>,
+    /// May it send from any address that is nobody else's?
+    pub allow_spoof: Option<bool>,
+    /// Does [`apply`](crate::apply) remove it when the description of the switch has it no longer?
+    pub declared: Option<bool>,
+    /// How fast may it get frames?
+    pub rate_in: Option<Rate>,
+    /// How fast may it send?
+    pub rate_out: Option<Rate>,
 }
 
 impl Switch {
@@ -35,12 +48,23 @@ impl Switch {
         let here = self.here(&what)?;
         self.learn_host(&here)?;
         let slot = self.slot_of_port(&what, &here, device)?;
+        let link = here.handle.link(device)?;
+        let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
         let record = self.state.port(slot)?;
-        let mut flags = record.flags;
+        let mut flags = record.flags & !(PORT_PEER | PORT_FOLLOW);
+        let seen = programs::see_device(&self.directory, link.index, peer.is_some())?;
+        let queued = flags & PORT_QUEUED != 0;
+        let (direct, follow) = way_in(queued, &link, peer.as_ref(), &seen);
+        flags |= if direct { PORT_PEER } else { 0 };
+        flags |= if follow { PORT_FOLLOW } else { 0 };
         for (wanted, bit) in [
             (change.isolated, PORT_ISOLATED),
             (change.router, PORT_ROUTER),
             (change.dhcp_server, PORT_DHCP),
+            (change.allow_spoof, PORT_ANY_SOURCE),
+            (change.declared, PORT_DECLARED),
+            (change.rate_in.map(is_limited), PORT_RATE_IN),
+            (change.rate_out.map(is_limited), PORT_RATE_OUT),
         ] {
             match wanted {
                 Some(true) => flags |= bit,
@@ -52,10 +76,13 @@ impl Switch {
         let changing = u16::try_from(slot).map_err(|_| Error::invalid(&what, "its slot is odd"))?;
         // From here on it is finished, by whoever comes next if not by us.
         self.state.set_config(Config { changing, ..config })?;
+        self.set_rates(slot, change)?;
         self.state.set_port(
             slot,
             PortRecord {
                 flags,
+                // What its devices take may have changed since.
+                sure_len: sure_len(&link, peer.as_ref()),
                 broadcasts: change
                     .broadcasts
                     .map_or(record.broadcasts, Broadcasts::to_number),
@@ -63,6 +90,22 @@ impl Switch {
             },
         )?;
         self.finish_change(Config { changing, ..config })
+    }
+
+    /// Writes what is to change of a port's rates, with full buckets. The flags say whether they hold: they come after.
+    fn set_rates(&mut self, slot: u32, change: &PortChange<'_>) -> Result<()> {
+        if change.rate_in.is_none() && change.rate_out.is_none() {
+            return Ok(());
+        }
+        let mut limits = self.state.limits(slot)?;
+        // A port with a flag that is about to go needs its bucket until then.
+        if let Some(rate) = change.rate_in.filter(|rate| is_limited(*rate)) {
+            limits.inward = rate.to_bucket();
+        }
+        if let Some(rate) = change.rate_out.filter(|rate| is_limited(*rate)) {
+            limits.outward = rate.to_bucket();
+        }
+        self.state.set_limits(slot, limits)
     }
 
     /// Writes the flags of the port that is being changed wherever frames find them.
@@ -77,6 +120,7 @@ impl Switch {
                         && station.slot == slot
                     {
                         station.port_flags = record.flags;
+                        station.sure_len = record.sure_len;
                         let what = format!("write the stations of port record {slot}");
                         self.state
                             .stations
@@ -105,4 +149,8 @@ impl Switch {
             ..self.state.config()?
         })
     }
+}
+
+fn is_limited(rate: Rate) -> bool {
+    rate != Rate::Unlimited
 }

@@ -1,0 +1,86 @@
+//! Taking the steps.
+
+use hopyard_net::{Handle, NetNs};
+
+use super::devices::{Ends, Place};
+use super::plan::{Change, Plan};
+use super::{PortSpec, SETTINGS, SwitchSpec};
+use crate::change::PortChange;
+use crate::error::{Error, Result};
+use crate::switch::{NewSwitch, Switch};
+use crate::uplink::NewUplink;
+
+impl Plan {
+    /// Takes all steps, one after another, and tells of each that is done.
+    ///
+    /// # Errors
+    /// There are [`Plan::problems`], and nothing was done; or a step failed: those before it are done, and comparing again
+    /// gives those that are left.
+    pub fn carry_out(&self, mut done: impl FnMut(&Change)) -> Result<()> {
+        if let Some(problem) = self.problems.first() {
+            let what = format!("apply switch `{}`", self.name);
+            return Err(Error::invalid(what, problem.why.clone()));
+        }
+        for change in &self.changes {
+            take(&self.name, change)?;
+            done(change);
+        }
+        Ok(())
+    }
+}
+
+fn take(name: &str, change: &Change) -> Result<()> {
+    let open = || Switch::open(name);
+    match change {
+        Change::Create(spec) => create(spec),
+        Change::Answers(answers) => open()?.set_answers(*answers),
+        Change::Uplink {
+            device, host_macs, ..
+        } => open()?.set_uplink(&NewUplink {
+            device,
+            host_macs: Some(host_macs),
+        }),
+        Change::NoUplink { .. } => open()?.unset_uplink(),
+        Change::Mtu { device, mtu, was } => set_mtu(device, *mtu, was),
+        Change::Remove { device, .. } => open()?.remove_port(device),
+        Change::Set { port, .. } => open()?.set_port(&change_to(port)),
+        Change::Add(port) => open()?.add_port(&port.new_port()),
+    }
+}
+
+fn create(spec: &SwitchSpec) -> Result<()> {
+    let new = NewSwitch {
+        name: &spec.name,
+        uplink: spec.uplink.as_deref(),
+        host_macs: spec.host_macs.clone(),
+        answers: spec.answers,
+        behind_others: spec.behind_others,
+        ..NewSwitch::default()
+    };
+    Switch::create(&new).map(drop)
+}
+
+/// All settings that can change while the port stands.
+fn change_to(port: &PortSpec) -> PortChange<'_> {
+    let mut change = PortChange {
+        device: &port.device,
+        declared: Some(true),
+        ..PortChange::default()
+    };
+    for set in SETTINGS.iter().filter_map(|setting| setting.change) {
+        set(port, &mut change);
+    }
+    change
+}
+
+fn set_mtu(device: &str, mtu: u32, ends: &Ends) -> Result<()> {
+    Handle::here()?.set_mtu(device, mtu)?;
+    let Some(Place { netns, device }) = ends.place.as_ref().filter(|_| ends.guest.is_some()) else {
+        return Ok(());
+    };
+    let there = match netns {
+        Some(file) => Handle::new(&NetNs::open(file)?)?,
+        None => Handle::here()?,
+    };
+    there.set_mtu(device, mtu).map_err(Error::from)
+}

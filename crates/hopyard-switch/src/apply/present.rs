@@ -1,0 +1,90 @@
+//! The switch there is, in the words of a description.
+
+use super::{PortSpec, Present, PresentPort};
+use crate::error::Result;
+use crate::here::device_name;
+use crate::layout::{
+    ETHERNET_HEADER, PORT_ANY_SOURCE, PORT_DECLARED, PORT_DHCP, PORT_ISOLATED, PORT_QUEUED,
+    PORT_ROUTER, SWITCH_ANSWERS, SWITCH_BEHIND,
+};
+use crate::limit::Broadcasts;
+use crate::programs::Hook;
+use crate::running;
+use crate::show::WayOut;
+use crate::switch::Switch;
+
+impl Switch {
+    /// What it is, in the words of a description. The calling thread has to be in its namespace.
+    ///
+    /// # Errors
+    /// The switch is in another namespace, or the kernel's maps or devices cannot be read.
+    pub fn described(&self) -> Result<Present> {
+        self.present(&format!("describe switch `{}`", self.name))
+    }
+
+    pub(super) fn present(&self, what: &str) -> Result<Present> {
+        let here = self.here(what)?;
+        let config = self.state.config()?;
+        let mut present = Present {
+            host_macs: self.state.hosts()?,
+            answers: config.flags & SWITCH_ANSWERS != 0,
+            behind_others: config.flags & SWITCH_BEHIND != 0,
+            ..Present::default()
+        };
+        if config.uplink == 0 {
+            present.uplink_wrong = self
+                .knows_a_lost_host()?
+                .then(|| "it was being taken away".to_owned());
+        } else {
+            let name = device_name(config.uplink);
+            present.uplink = Some(name.map_or_else(|| self.state.uplink_name(), Ok)?);
+            let mended = |warning: &&_| {
+                matches!(
+                    crate::Warning::way_out(warning),
+                    Some(WayOut::SetUplink { .. })
+                )
+            };
+            let shown = self.show()?;
+            let warning = shown.warnings.iter().find(mended);
+            present.uplink_wrong =
+                warning.map(|warning| warning.reword(|_| "setting it again".to_owned()));
+        }
+        let (macs, ips) = self.addresses();
+        for (slot, record) in self.state.ports()? {
+            // It goes just now.
+            let Some(device) = device_name(record.device) else {
+                continue;
+            };
+            let link = here.handle.link(&device)?;
+            let has = |flag| record.flags & flag != 0;
+            let mut macs = macs.get(&slot).cloned().unwrap_or_default();
+            macs.sort_by_key(|mac| (mac.to_number() != record.mac, *mac));
+            let [rate_in, rate_out] = self.rates(slot, &record)?;
+            let mut spec = PortSpec {
+                device,
+                macs,
+                ips: ips.get(&slot).cloned().unwrap_or_default(),
+                prefixes: self.prefixes(slot, &record)?,
+                vlan: (record.vlan != 0).then_some(record.vlan),
+                isolated: has(PORT_ISOLATED),
+                allow_spoof: has(PORT_ANY_SOURCE),
+                queued: has(PORT_QUEUED),
+                router: has(PORT_ROUTER),
+                dhcp_server: has(PORT_DHCP),
+                broadcasts: Broadcasts::from_number(record.broadcasts),
+                rate_in,
+                rate_out,
+                ..PortSpec::default()
+            };
+            spec.sort();
+            let ours = running::ours_at(&here.handle, &link.name, Hook::Port)?;
+            present.ports.push(PresentPort {
+                spec,
+                declared: has(PORT_DECLARED),
+                shrunk: link.mtu + ETHERNET_HEADER < record.sure_len,
+                detached: ours.is_empty(),
+            });
+        }
+        Ok(present)
+    }
+}

@@ -1,0 +1,377 @@
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::check::{Host, conflicts};
+use super::devices::{Ends, Place};
+use super::plan::{Claim, claims, steps};
+use super::*;
+use crate::limit::Broadcasts;
+use crate::mac::Mac;
+
+/// What an operation of the switch does, and refuses, in the model.
+fn take(
+    state: Option<Present>,
+    ends: &mut BTreeMap<String, Ends>,
+    change: &Change,
+) -> Option<Present> {
+    if let Change::Create(spec) = change {
+        assert!(state.is_none(), "there is a switch");
+        assert!(spec.ports.is_empty());
+        return Some(Present {
+            uplink: spec.uplink.clone(),
+            host_macs: spec.host_macs.clone(),
+            answers: spec.answers,
+            behind_others: spec.behind_others,
+            ..Present::default()
+        });
+    }
+    let mut now = state.expect("a switch");
+    let place = |now: &Present, device: &str| {
+        let is_it = |port: &PresentPort| port.spec.device == device;
+        now.ports.iter().position(is_it)
+    };
+    match change {
+        Change::Create(_) => unreachable!(),
+        Change::Answers(answers) => now.answers = *answers,
+        Change::Uplink {
+            device, host_macs, ..
+        } => {
+            assert_eq!(place(&now, device), None, "{device} is a port");
+            now.uplink = Some(device.clone());
+            now.host_macs.clone_from(host_macs);
+            now.uplink_wrong = None;
+        }
+        Change::NoUplink { .. } => {
+            now.uplink = None;
+            now.uplink_wrong = None;
+            now.host_macs.clear();
+        }
+        Change::Mtu { device, mtu, .. } => {
+            let ends = ends.get_mut(device).unwrap();
+            ends.guest = ends.guest.map(|_| *mtu);
+            let lower = *mtu < ends.host;
+            ends.host = *mtu;
+            if let Some(n) = place(&now, device) {
+                now.ports[n].shrunk |= lower;
+            }
+        }
+        Change::Remove { device, .. } => {
+            let n = place(&now, device).expect("a port");
+            now.ports.remove(n);
+        }
+        Change::Set { port, .. } => {
+            let n = place(&now, &port.device).expect("a port");
+            let old = &mut now.ports[n];
+            // What `set_port` can change, and nothing else.
+            old.spec.isolated = port.isolated;
+            old.spec.allow_spoof = port.allow_spoof;
+            old.spec.router = port.router;
+            old.spec.dhcp_server = port.dhcp_server;
+            old.spec.broadcasts = port.broadcasts;
+            old.spec.rate_in = port.rate_in;
+            old.spec.rate_out = port.rate_out;
+            old.declared = true;
+            old.shrunk = false;
+        }
+        Change::Add(port) => {
+            assert_eq!(place(&now, &port.device), None, "a port already");
+            assert_ne!(now.uplink.as_ref(), Some(&port.device), "it is the uplink");
+            let taken: Vec<Claim> = now.ports.iter().flat_map(|p| claims(&p.spec)).collect();
+            for claim in claims(port) {
+                assert!(!taken.contains(&claim), "{claim:?} is taken");
+            }
+            now.ports.push(PresentPort {
+                spec: PortSpec {
+                    mtu: None,
+                    ..port.clone()
+                },
+                declared: true,
+                ..PresentPort::default()
+            });
+        }
+    }
+    Some(now)
+}
+
+const DEVICES: u8 = 6;
+
+fn mac(n: u8) -> Mac {
+    Mac([2, 0, 0, 0, 0, n])
+}
+
+fn some_port(random: &mut ChaCha8Rng, device: u8) -> PortSpec {
+    let mut port = PortSpec {
+        device: format!("p{device}"),
+        macs: vec![mac(random.random_range(1..9))],
+        vlan: random.random_bool(0.3).then_some(7),
+        mtu: random.random_bool(0.3).then_some(1400),
+        isolated: random.random(),
+        allow_spoof: random.random(),
+        queued: random.random_bool(0.2),
+        router: random.random_bool(0.2),
+        dhcp_server: random.random_bool(0.2),
+        ..PortSpec::default()
+    };
+    for n in 0..random.random_range(0..3) {
+        port.macs.push(mac(10 + n + 3 * random.random_range(0..3)));
+    }
+    for _ in 0..random.random_range(0..3) {
+        let ip = IpAddr::from([192, 0, 2, random.random_range(1..9)]);
+        if !port.ips.contains(&ip) {
+            port.ips.push(ip);
+        }
+    }
+    if random.random_bool(0.2) {
+        port.broadcasts = Broadcasts::Unlimited;
+    }
+    for rate in [&mut port.rate_in, &mut port.rate_out] {
+        if random.random_bool(0.2) {
+            *rate = "8mbit,burst=1000000".parse().unwrap();
+        }
+    }
+    port.sort();
+    port
+}
+
+fn some_ports(random: &mut ChaCha8Rng) -> Vec<PortSpec> {
+    let mut ports = Vec::new();
+    for device in 0..DEVICES {
+        if random.random_bool(0.6) {
+            ports.push(some_port(random, device));
+        }
+    }
+    ports
+}
+
+fn some_switch(random: &mut ChaCha8Rng, behind_others: bool) -> SwitchSpec {
+    // One of the ports' devices now and then.
+    let uplink = match random.random_range(0..5) {
+        0 => None,
+        1 => Some("p0".to_owned()),
+        2 => Some("up1".to_owned()),
+        _ => Some("up0".to_owned()),
+    };
+    let ports = some_ports(random).into_iter();
+    let ports = ports.filter(|port| Some(&port.device) != uplink.as_ref());
+    SwitchSpec {
+        name: "lan".to_owned(),
+        host_macs: match uplink {
+            Some(_) if random.random_bool(0.3) => vec![mac(99)],
+            _ => Vec::new(),
+        },
+        answers: random.random(),
+        behind_others,
+        ports: ports.collect(),
+        uplink,
+    }
+}
+
+/// A switch as it may be found: some ports are of a description, some of others; some are not in order.
+fn some_present(random: &mut ChaCha8Rng, of: SwitchSpec) -> Present {
+    let ports = of.ports.into_iter().map(|spec| PresentPort {
+        spec: PortSpec { mtu: None, ..spec },
+        declared: random.random(),
+        shrunk: random.random_bool(0.1),
+        detached: random.random_bool(0.1),
+    });
+    Present {
+        ports: ports.collect(),
+        uplink_wrong: (of.uplink.is_some() && random.random_bool(0.2)).then(String::new),
+        uplink: of.uplink,
+        host_macs: of.host_macs,
+        answers: of.answers,
+        behind_others: of.behind_others,
+    }
+}
+
+fn some_ends(random: &mut ChaCha8Rng) -> BTreeMap<String, Ends> {
+    let one = |device| {
+        let ends = Ends {
+            host: if random.random() { 1500 } else { 1400 },
+            guest: random.random::<bool>().then_some(1500),
+            place: Some(Place {
+                netns: None,
+                device: String::new(),
+            }),
+        };
+        (format!("p{device}"), ends)
+    };
+    (0..DEVICES).map(one).collect()
+}
+
+/// The state is what was wanted: nothing more, nothing less, but for ports of others that may stay.
+fn check_reached(wanted: &SwitchSpec, before: Option<&Present>, after: &Present, prune: bool) {
+    assert_eq!(after.uplink, wanted.uplink);
+    assert_eq!(after.host_macs, wanted.host_macs);
+    assert_eq!(after.answers, wanted.answers);
+    for port in &wanted.ports {
+        let found = after.ports.iter().find(|p| p.spec.device == port.device);
+        let found = found.expect("a port that is wanted");
+        let without_mtu = PortSpec {
+            mtu: None,
+            ..port.clone()
+        };
+        assert_eq!(found.spec, without_mtu);
+        assert!(found.declared && !found.shrunk && !found.detached);
+    }
+    for port in &after.ports {
+        let is_wanted = wanted.ports.iter().any(|p| p.device == port.spec.device);
+        let others = before.into_iter().flat_map(|before| &before.ports);
+        let was_there = others.clone().any(|p| p == port) && !port.declared && !prune;
+        assert!(is_wanted || was_there, "{port:?}");
+    }
+}
+
+/// From any switch, an interruption after any step included, the steps lead to the one that is wanted, and no further.
+#[test]
+fn steps_lead_to_what_is_wanted_from_wherever_one_is() {
+    let mut carried_out = 0;
+    let mut steps_taken = 0;
+    for seed in 0..4000 {
+        let random = &mut ChaCha8Rng::seed_from_u64(seed);
+        let behind = random.random();
+        let found = some_switch(random, behind);
+        let wanted = some_switch(random, behind);
+        let host = Host::default();
+        let before = random
+            .random_bool(0.8)
+            .then(|| some_present(random, found.clone()));
+        let mut ends = some_ends(random);
+        let prune = random.random_bool(0.3);
+        // What could not stand by itself was not found.
+        let could_be = conflicts(&found, None, &host, false).is_empty();
+        if !could_be || !conflicts(&wanted, before.as_ref(), &host, prune).is_empty() {
+            continue;
+        }
+        let uplink_is_kept = before.as_ref().is_some_and(|before| {
+            let kept = |port: &&PresentPort| {
+                !port.declared && !prune && Some(&port.spec.device) == wanted.uplink.as_ref()
+            };
+            before.ports.iter().any(|port| kept(&port))
+        });
+        assert!(!uplink_is_kept, "conflicts() has to see it");
+        let (all, _) = steps(&wanted, before.as_ref(), &ends, prune);
+        let mut state = before.clone();
+        let mut untouched = before.clone();
+        if let Some(untouched) = &mut untouched {
+            let named: Vec<String> = all.iter().filter_map(device_of).collect();
+            untouched
+                .ports
+                .retain(|port| !named.contains(&port.spec.device));
+        }
+        // Up to a power cut.
+        let cut = random.random_range(0..=all.len());
+        for change in &all[..cut] {
+            state = take(state, &mut ends, change);
+            steps_taken += 1;
+        }
+        // And again, to the end.
+        let (rest, _) = steps(&wanted, state.as_ref(), &ends, prune);
+        for change in &rest {
+            state = take(state, &mut ends, change);
+            steps_taken += 1;
+        }
+        let after = state.expect("a switch");
+        check_reached(&wanted, before.as_ref(), &after, prune);
+        let (more, _) = steps(&wanted, Some(&after), &ends, prune);
+        assert_eq!(more, [], "seed {seed}: from {before:?} to {wanted:?}");
+        for port in untouched.iter().flat_map(|present| &present.ports) {
+            assert!(after.ports.contains(port), "seed {seed}: {port:?}");
+        }
+        carried_out += 1;
+    }
+    assert!(
+        carried_out > 200 && steps_taken > 1000,
+        "{carried_out} {steps_taken}"
+    );
+}
+
+fn device_of(change: &Change) -> Option<String> {
+    match change {
+        Change::Remove { device, .. } | Change::Mtu { device, .. } => Some(device.clone()),
+        Change::Set { port, .. } | Change::Add(port) => Some(port.device.clone()),
+        _ => None,
+    }
+}
+
+/// Two ports that exchange their addresses: both go before either comes.
+#[test]
+fn ports_may_exchange_addresses() {
+    let port = |device: &str, n: u8, ip: u8| PortSpec {
+        device: device.to_owned(),
+        macs: vec![mac(n)],
+        ips: vec![IpAddr::from([192, 0, 2, ip])],
+        ..PortSpec::default()
+    };
+    let wanted = SwitchSpec {
+        name: "lan".to_owned(),
+        ports: vec![port("a", 1, 2), port("b", 2, 1), port("c", 3, 4)],
+        ..SwitchSpec::default()
+    };
+    let present = |spec| PresentPort {
+        spec,
+        declared: true,
+        ..PresentPort::default()
+    };
+    let before = Present {
+        ports: [port("a", 1, 1), port("b", 2, 2), port("c", 3, 3)]
+            .map(present)
+            .into(),
+        ..Present::default()
+    };
+    let (steps, _) = steps(&wanted, Some(&before), &BTreeMap::new(), false);
+    let told: Vec<String> = steps
+        .iter()
+        .map(|step| match step {
+            Change::Remove { device, .. } => format!("-{device}"),
+            Change::Add(port) => format!("+{}", port.device),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(told, ["-a", "-b", "+a", "+b", "-c", "+c"]);
+}
+
+#[test]
+fn every_setting_reads_what_it_writes_and_has_a_name_of_its_own() {
+    let mut port = PortSpec::default();
+    for (key, value) in [
+        ("mac", Value::Text("02:00:00:00:00:01".to_owned())),
+        (
+            "ip",
+            Value::List(vec!["192.0.2.1".to_owned(), "2001:db8::1".to_owned()]),
+        ),
+        ("ip_prefix", Value::Text("2001:db8:1::/64".to_owned())),
+        ("vlan", Value::Number(7)),
+        ("isolated", Value::Flag(true)),
+        ("allow_spoof", Value::Flag(true)),
+        ("queued", Value::Flag(true)),
+        ("router", Value::Flag(true)),
+        ("dhcp_server", Value::Flag(true)),
+        ("broadcasts", Value::Text("unlimited".to_owned())),
+        ("rate_in", Value::Text("100mbit".to_owned())),
+        ("rate_out", Value::Text("8mbit,burst=1000000".to_owned())),
+    ] {
+        let setting = Setting::of(key).unwrap();
+        let before = (setting.text)(&port);
+        (setting.read)(&mut port, &value).unwrap();
+        assert_ne!(before, (setting.text)(&port), "{key}");
+        assert!(
+            (setting.read)(&mut port, &Value::Text("?".to_owned())).is_err(),
+            "{key}"
+        );
+    }
+    for setting in SETTINGS {
+        let default = (setting.text)(&PortSpec::default());
+        assert_ne!(
+            default,
+            (setting.text)(&port),
+            "{} is not tried",
+            setting.key
+        );
+        let same = SETTINGS.iter().filter(|other| other.key == setting.key);
+        assert_eq!(same.count(), 1, "{}", setting.key);
+    }
+}
