@@ -3,6 +3,10 @@
 fn main() {
     hopyard_bpf_build::objects(
         "the direct switch",
-        &["bpf/switch.bpf.c", "tests/foreign/foreign.bpf.c"],
+        &[
+            "bpf/switch.bpf.c",
+            "bpf/shortcut.bpf.c",
+            "tests/foreign/foreign.bpf.c",
+        ],
     );
 }

@@ -14,6 +14,7 @@ use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::error::{Error, Result};
 use crate::programs::is_file_of_a_program;
+use crate::shortcut_files;
 use crate::state::{CONFIG, MAPS, Stage, stage};
 
 /// Where the BPF file system is mounted by convention.
@@ -185,6 +186,12 @@ impl Drop for Lock {
     }
 }
 
+/// Unmounts what was mounted for switches and is used no more.
+pub(crate) fn tidy() {
+    // Best effort: the next one who takes the lock does it.
+    drop(Lock::wait());
+}
+
 /// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead. A
 /// directory with a file that no switch has is somebody else's, and stays.
 fn sweep() -> Result<()> {
@@ -204,7 +211,7 @@ fn sweep() -> Result<()> {
 /// Does a switch have a file of this name?
 fn is_file_of_a_switch(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    MAPS.contains(&&*name) || is_file_of_a_program(&name)
+    MAPS.contains(&&*name) || is_file_of_a_program(&name) || shortcut_files::is_file(&name)
 }
 
 /// Removes an empty directory; one that somebody removed before is gone as well.
@@ -217,7 +224,7 @@ fn is_there(path: &Path) -> Result<bool> {
     path.try_exists().map_err(file_error("look for", path))
 }
 
-fn stands_at(file: &File, path: &Path) -> bool {
+pub(crate) fn stands_at(file: &File, path: &Path) -> bool {
     let identity = |data: fs::Metadata| (data.dev(), data.ino());
     match (file.metadata(), fs::metadata(path)) {
         (Ok(held), Ok(there)) => identity(held) == identity(there),

@@ -67,6 +67,17 @@ pub enum Error {
         /// Operation and object.
         what: String,
     },
+    /// Sockets that the shortcut joins would lack something that was not accepted
+    /// ([`NewShortcut::accept`](crate::NewShortcut::accept)).
+    #[error("cannot {what}: on this kernel joined sockets lack something: {why}")]
+    ShortcutLacks {
+        /// Operation and object.
+        what: String,
+        /// What they lack, in words.
+        why: String,
+        /// The names of it, with commas between.
+        lost: String,
+    },
     /// The device is no port of the switch.
     #[error("cannot {what}: it is none of its ports; the switch has {}", ports_text(.ports))]
     NotAPort {
@@ -150,6 +161,7 @@ impl Error {
             | Self::NotFirst { .. }
             | Self::NoGuestMac { .. }
             | Self::HostMacsWithoutUplink { .. }
+            | Self::ShortcutLacks { .. }
             | Self::NotAPort { .. }
             | Self::NoSwitch { .. } => true,
             Self::Net(error) => error.is_usage(),

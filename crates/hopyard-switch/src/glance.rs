@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::layout::{FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ISOLATED};
 use crate::mac::Mac;
+use crate::rate::Rate;
 use crate::remove;
 use crate::state::{Stage, State, stage};
 use crate::switch::Switch;
@@ -38,6 +39,10 @@ pub struct Port {
     pub vlan: Option<u16>,
     /// Does it talk to the uplink and the host only?
     pub isolated: bool,
+    /// How fast it may get frames.
+    pub rate_in: Rate,
+    /// How fast it may send.
+    pub rate_out: Rate,
 }
 
 impl Switch {
@@ -74,11 +79,14 @@ impl Switch {
             return Ok(None);
         };
         let record = self.state.port(slot)?;
+        let [rate_in, rate_out] = self.rates(slot, &record)?;
         let mut port = Port {
             macs: Vec::new(),
             ips: Vec::new(),
             vlan: (record.vlan != 0).then_some(record.vlan),
             isolated: record.flags & PORT_ISOLATED != 0,
+            rate_in,
+            rate_out,
         };
         for (_, holding) in self.state.holdings(slot, record.holdings)? {
             match holding.kind {
@@ -109,6 +117,9 @@ impl Switch {
             forgotten: Vec::new(),
         };
         let _: Here = switch.here(&format!("remove switch `{name}`"))?;
+        if switch.state.has_ports()? {
+            return Ok(false);
+        }
         if !switch.repair()?.is_empty() {
             return Ok(false);
         }

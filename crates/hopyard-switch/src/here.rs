@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use hopyard_net::{Handle, Link, NetNs};
+use hopyard_net::{Handle, Link};
 use nix::net::if_::if_indextoname;
 
 use crate::bpffs::{self, directory};
@@ -25,11 +25,9 @@ pub(crate) struct Here {
 
 impl Here {
     pub(crate) fn new() -> Result<Self> {
-        let ns = NetNs::current()?;
-        Ok(Self {
-            handle: Handle::new(&ns)?,
-            inode: ns.inode()?,
-        })
+        let handle = Handle::here()?;
+        let inode = handle.ns().inode()?;
+        Ok(Self { handle, inode })
     }
 
     /// A device that can be in a switch, whether it is in one or not.
@@ -68,12 +66,23 @@ impl Here {
 
     /// Says of which switch a device is; `None`: of none in [`bpffs::HOME`].
     fn owner_of(&self, name: &str, index: u32) -> Result<Option<String>> {
-        self.first_switch(|other, state| {
-            if state.config()?.uplink == index {
-                return Ok(Some(format!("`{name}` is the uplink of switch `{other}`")));
+        let owner = self.owner(index, None)?;
+        Ok(owner.map(|owner| owner.of(name)))
+    }
+
+    /// The switch that a device is in, but for the one of this name.
+    pub(crate) fn owner(&self, index: u32, but: Option<&str>) -> Result<Option<Owner>> {
+        self.first_switch(|switch, state| {
+            if Some(switch) == but {
+                return Ok(None);
             }
-            let is_port = state.slot_of(index).is_some();
-            Ok(is_port.then(|| format!("`{name}` is a port of switch `{other}` already")))
+            let is_uplink = state.config()?.uplink == index;
+            Ok(
+                (is_uplink || state.slot_of(index).is_some()).then(|| Owner {
+                    switch: switch.to_owned(),
+                    is_uplink,
+                }),
+            )
         })
     }
 
@@ -112,6 +121,24 @@ impl Here {
             }
         }
         Ok(None)
+    }
+}
+
+/// The switch that a device is in.
+pub(crate) struct Owner {
+    switch: String,
+    is_uplink: bool,
+}
+
+impl Owner {
+    /// Says what the device of this name is there.
+    pub(crate) fn of(&self, device: &str) -> String {
+        let Self { switch, is_uplink } = self;
+        if *is_uplink {
+            format!("`{device}` is the uplink of switch `{switch}`")
+        } else {
+            format!("`{device}` is a port of switch `{switch}` already")
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The addresses of the host and of its gateways behind the uplink, which no port may claim.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hopyard_net::{Handle, Link};
 
@@ -77,6 +77,15 @@ impl Switch {
         self.state.set_port(slot, record(wanted))
     }
 
+    /// Does the table have addresses of a host, though there is no uplink to have them behind? Then somebody who took the
+    /// uplink away was interrupted.
+    pub(crate) fn knows_a_lost_host(&self) -> Result<bool> {
+        let config = self.state.config()?;
+        let mut held = self.state.port(SLOT_HOST)?.holdings;
+        held += self.state.port(SLOT_WIRE)?.holdings;
+        Ok(config.uplink == 0 && held != 0)
+    }
+
     /// Addresses of the host that the table does not have.
     pub(crate) fn unknown_of_host(&self, handle: &Handle) -> Result<Vec<AddressKey>> {
         let now = self.addresses_of_host(handle)?;
@@ -87,49 +96,79 @@ impl Switch {
     }
 
     fn addresses_of_host(&self, handle: &Handle) -> Result<Known> {
-        let mut known = Known::new();
         let Some(uplink) = device_name(self.state.config()?.uplink) else {
-            return Ok(known);
+            return Ok(Known::new());
         };
-        let uplink = handle.link(&uplink)?;
-        for (device, ip) in handle.addresses()? {
-            if let Some(vlan) = self.vlan_of(handle, &uplink, device) {
-                known.insert((SLOT_HOST, AddressKey::new(ip, vlan)));
-            }
-        }
-        for (device, ip) in handle.gateways()? {
-            if let Some(vlan) = self.vlan_of(handle, &uplink, device) {
-                let key = AddressKey::new(ip, vlan);
-                if !known.contains(&(SLOT_HOST, key)) {
-                    known.insert((SLOT_WIRE, key));
-                }
-            }
-        }
-        Ok(known)
+        let is_port = |device| self.state.slot_of(device).is_some();
+        known(handle, &handle.link(&uplink)?, &is_port)
     }
+}
 
-    /// The VLAN by which a device of the host uses the uplink; `None`: it does not.
-    fn vlan_of(&self, handle: &Handle, uplink: &Link, mut device: u32) -> Option<u16> {
-        let mut vlan = None;
-        for _ in 0..DEEPEST {
-            if device == uplink.index || Some(device) == uplink.master {
-                return Some(vlan.unwrap_or(0));
-            }
-            // Thousands of ports may have addresses of their own.
-            if self.state.slot_of(device).is_some() {
-                return None;
-            }
-            // It may be gone since.
-            let link = handle.link(&device_name(device)?).ok()?;
-            match link.kind.as_deref() {
-                // A tag within a tag is no port's.
-                Some("vlan") if vlan.is_some() => return None,
-                Some("vlan") => vlan = link.vlan,
-                Some("macvlan" | "macvtap" | "ipvlan" | "ipvtap") => {}
-                _ => return None,
-            }
-            device = link.lower.filter(|_| link.lower_ns.is_none())?;
+/// The IP addresses that the host itself has behind a device, each with its VLAN (0: untagged); `is_port` says of which
+/// devices the addresses are not the host's.
+pub(crate) fn own_addresses(
+    handle: &Handle,
+    uplink: &Link,
+    is_port: &dyn Fn(u32) -> bool,
+) -> Result<BTreeSet<AddressKey>> {
+    let known = known(handle, uplink, is_port)?.into_iter();
+    Ok(known
+        .filter(|(slot, _)| *slot == SLOT_HOST)
+        .map(|(_, key)| key)
+        .collect())
+}
+
+fn known(handle: &Handle, uplink: &Link, is_port: &dyn Fn(u32) -> bool) -> Result<Known> {
+    let mut known = Known::new();
+    // Most devices have several addresses, and to ask for a device the kernel locks its network configuration.
+    let mut vlans = BTreeMap::new();
+    let mut vlan_of = |device| {
+        *vlans
+            .entry(device)
+            .or_insert_with(|| vlan_of(handle, uplink, device, is_port))
+    };
+    for (device, ip) in handle.addresses()? {
+        if let Some(vlan) = vlan_of(device) {
+            known.insert((SLOT_HOST, AddressKey::new(ip, vlan)));
         }
-        None
     }
+    for (device, ip) in handle.gateways()? {
+        if let Some(vlan) = vlan_of(device) {
+            let key = AddressKey::new(ip, vlan);
+            if !known.contains(&(SLOT_HOST, key)) {
+                known.insert((SLOT_WIRE, key));
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// The VLAN by which a device of the host uses the uplink; `None`: it does not.
+fn vlan_of(
+    handle: &Handle,
+    uplink: &Link,
+    mut device: u32,
+    is_port: &dyn Fn(u32) -> bool,
+) -> Option<u16> {
+    let mut vlan = None;
+    for _ in 0..DEEPEST {
+        if device == uplink.index || Some(device) == uplink.master {
+            return Some(vlan.unwrap_or(0));
+        }
+        // Thousands of ports may have addresses of their own.
+        if is_port(device) {
+            return None;
+        }
+        // It may be gone since.
+        let link = handle.link(&device_name(device)?).ok()?;
+        match link.kind.as_deref() {
+            // A tag within a tag is no port's.
+            Some("vlan") if vlan.is_some() => return None,
+            Some("vlan") => vlan = link.vlan,
+            Some("macvlan" | "macvtap" | "ipvlan" | "ipvtap") => {}
+            _ => return None,
+        }
+        device = link.lower.filter(|_| link.lower_ns.is_none())?;
+    }
+    None
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::mac::Mac;
 
-pub(crate) const LAYOUT_VERSION: u32 = 5;
+pub(crate) const LAYOUT_VERSION: u32 = 6;
 pub(crate) const SLOT_WIRE: u32 = 0;
 pub(crate) const SLOT_HOST: u32 = 1;
 pub(crate) const FIRST_PORT: u32 = 2;
@@ -35,16 +35,27 @@ pub(crate) const PORT_ISOLATED: u16 = 1;
 pub(crate) const PORT_ANY_SOURCE: u16 = 2;
 pub(crate) const PORT_HELD: u16 = 4;
 pub(crate) const PORT_PEER: u16 = 8;
+/// Frames go straight to the other end only while that is in another namespace: the program sees where it is.
+pub(crate) const PORT_FOLLOW: u16 = 0x400;
 /// Frames to it take the queue, though they could go straight into the guest's namespace. For the loader.
 pub(crate) const PORT_QUEUED: u16 = 0x100;
+/// It was made from a file, and may be removed when the file has it no longer. For the loader.
+pub(crate) const PORT_DECLARED: u16 = 0x200;
+/// Its program is a classifier, whatever those of the uplink are. For the loader.
+pub(crate) const PORT_CLASSIFIER: u16 = 0x800;
 pub(crate) const PORT_ROUTER: u16 = 16;
 pub(crate) const PORT_DHCP: u16 = 32;
+pub(crate) const PORT_RATE_IN: u16 = 64;
+pub(crate) const PORT_RATE_OUT: u16 = 128;
 
 pub(crate) const BROADCASTS_UNLIMITED: u32 = u32::MAX;
 /// Seconds' worth of group frames that a port may send at once.
 pub const BROADCAST_BURST_S: u32 = 10;
 
 pub(crate) const STATION_OWN: u16 = 1;
+
+pub(crate) const RATE_UNITS_PER_NS: u64 = 16;
+pub(crate) const RATE_SHIFT: u32 = 16;
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -161,13 +172,50 @@ pub(crate) struct Holding {
     pub(crate) prefix: u64,
 }
 
+/// A token bucket (`bpf/rate.h`); times are in parts of a ns.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) paid_to: u64,
+    pub(crate) per_byte: u64,
+    pub(crate) depth: u64,
+    pub(crate) bits_per_s: u64,
+    pub(crate) burst_bytes: u64,
+    pub(crate) unused: [u64; 3],
+}
+
+/// What a port gets and what it sends.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) inward: Bucket,
+    pub(crate) outward: Bucket,
+}
+
+/// Whose drops are told of.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TraceWish {
+    pub(crate) until: u64,
+    pub(crate) mac: u64,
+    pub(crate) slot: u32,
+    pub(crate) unused: u32,
+}
+
+/// In place of a slot: nobody who is known.
+pub(crate) const NOBODY: u32 = u32::MAX;
+/// Octets of a dropped frame that are told of.
+pub(crate) const TOLD_OCTETS: usize = 128;
+/// Of so many dropped frames a [`Trace`](crate::Trace) surely tells, however slowly they are read.
+pub const MOST_TOLD: u64 = 500;
+
 /// The key of a station: who has `mac` in `vlan`.
 pub(crate) fn station_key(mac: Mac, vlan: u16) -> u64 {
     mac.to_number() | u64::from(vlan) << 48
 }
 
 /// Why a frame was dropped, in the order of `enum drop` in `bpf/layout.h`, with what it means.
-pub const DROP_REASONS: [(&str, &str); 19] = [
+pub const DROP_REASONS: [(&str, &str); 21] = [
     (
         "no_port",
         "from a device that is just being added or removed",
@@ -205,6 +253,11 @@ pub const DROP_REASONS: [(&str, &str); 19] = [
         "broadcast",
         "a broadcast or multicast beyond the limit of its port",
     ),
+    ("rate_out", "beyond the rate that its port may send at"),
+    (
+        "rate_in",
+        "beyond the rate that the receiving port may get at",
+    ),
     ("mtu", "longer than the receiver takes"),
     ("down", "to a receiver that is down or has no carrier"),
     ("device", "a copy that the receiving device did not take"),
@@ -225,9 +278,20 @@ pub struct Counters {
     pub tx_bytes: u64,
     /// Questions of the party (ARP, neighbour solicitation) that the switch answered itself.
     pub answered: u64,
+    /// Packets to the party that were dropped since it gets no more at a time: drops of their senders, too.
+    pub over_rate: u64,
+    /// ICMP messages to the party, that what it sent is longer than the receiver takes.
+    pub too_big: u64,
+    #[serde(skip)]
+    told_to: u64,
     /// Packets of the party that were dropped, in the order of [`DROP_REASONS`].
     pub drops: [u64; DROP_REASONS.len()],
+    #[serde(skip)]
+    room: [u64; DROPS_ROOM - DROP_REASONS.len()],
 }
+
+/// Reasons that the maps have room for.
+const DROPS_ROOM: usize = 24;
 
 impl Counters {
     pub(crate) fn add(&mut self, other: &Self) {
@@ -236,6 +300,8 @@ impl Counters {
         self.tx_packets += other.tx_packets;
         self.tx_bytes += other.tx_bytes;
         self.answered += other.answered;
+        self.over_rate += other.over_rate;
+        self.too_big += other.too_big;
         for (sum, part) in self.drops.iter_mut().zip(other.drops) {
             *sum += part;
         }
@@ -260,7 +326,8 @@ macro_rules! pod {
 }
 
 pod!(
-    Config, PortRecord, Station, AddressKey, Address, HoldingKey, Holding, PrefixKey, Counters
+    Config, PortRecord, Station, AddressKey, Address, HoldingKey, Holding, PrefixKey, Bucket,
+    Limits, TraceWish, Counters
 );
 
 const _: () = {
@@ -287,6 +354,10 @@ const _: () = {
     assert!(size_of::<AddressKey>() == 20);
     assert!(offset_of!(Address, slot) == 8);
     assert!(size_of::<Address>() == 16);
-    assert!(offset_of!(Counters, drops) == 40);
-    assert!(size_of::<Counters>() == 192);
+    assert!(offset_of!(Counters, drops) == 64);
+    assert!(size_of::<Counters>() == 256);
+    assert!(offset_of!(Bucket, burst_bytes) == 32);
+    assert!(size_of::<Limits>() == 128);
+    assert!(offset_of!(TraceWish, slot) == 16);
+    assert!(size_of::<TraceWish>() == 24);
 };

@@ -17,32 +17,41 @@
 //! }
 //! # Ok::<(), hopyard_switch::Error>(())
 //! ```
+#![warn(missing_docs)]
 
 /// Its examples are tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod apply;
 mod bpffs;
 mod bypass;
 mod change;
 mod classifier;
 mod error;
 mod glance;
+mod guest;
 mod here;
 mod host;
+mod joining;
 mod kernel_function;
 mod layout;
+mod leave;
 mod limit;
 mod mac;
 mod port;
 mod prefix;
 mod programs;
+mod rate;
 mod remove;
 mod running;
+mod shortcut;
+mod shortcut_files;
 mod show;
 mod state;
 mod switch;
+mod trace;
 mod upgrade;
 mod uplink;
 
@@ -51,12 +60,18 @@ pub use change::PortChange;
 pub use error::{Error, PORTS_NAMED, Result};
 pub use glance::{Glance, Port};
 pub use here::has_tcx;
-pub use layout::{BROADCAST_BURST_S, Counters, DROP_REASONS};
+pub use layout::{BROADCAST_BURST_S, Counters, DROP_REASONS, MOST_TOLD};
 pub use limit::{Broadcasts, NotALimit};
 pub use mac::{Mac, NotAMac};
 pub use port::NewPort;
 pub use prefix::{NotAPrefix, Prefix};
 pub use programs::Hooks;
+pub use rate::{NotARate, Rate, RateLimit};
+pub use shortcut::{
+    LOSSES, Loss, NewShortcut, NotALoss, SHORTCUT_MAX_MESSAGE, SelfTest, Shortcut,
+    ShortcutCounters, test_shortcut,
+};
 pub use show::{Shown, ShownPort, ShownUplink, Warning, WayOut};
-pub use switch::{NewSwitch, PartyStats, Switch};
+pub use switch::{NewSwitch, PartyStats, Role, Switch};
+pub use trace::{Dropped, Party, Trace, Traced};
 pub use uplink::NewUplink;

@@ -4,23 +4,25 @@ use std::net::IpAddr;
 
 use hopyard_net::{Link, XdpHook};
 
-use crate::bpffs;
+use crate::bpffs::Lock;
 use crate::error::{Error, Result};
 use crate::here::{Here, has_master, is_pair};
 use crate::layout::{
     Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX,
-    HOLDS_STATION, Holding, MAX_SLOTS, PORT_ANY_SOURCE, PORT_DHCP, PORT_HELD, PORT_ISOLATED,
-    PORT_PEER, PORT_QUEUED, PORT_ROUTER, PortRecord, SLOT_HOST, SLOT_WIRE, STATE_BUSY, STATE_READY,
+    HOLDS_STATION, Holding, Limits, MAX_SLOTS, PORT_ANY_SOURCE, PORT_CLASSIFIER, PORT_DECLARED,
+    PORT_DHCP, PORT_FOLLOW, PORT_HELD, PORT_ISOLATED, PORT_PEER, PORT_QUEUED, PORT_RATE_IN,
+    PORT_RATE_OUT, PORT_ROUTER, PortRecord, SLOT_HOST, SLOT_WIRE, STATE_BUSY, STATE_READY,
     STATION_OWN, Station, station_key,
 };
 use crate::limit::Broadcasts;
 use crate::mac::Mac;
 use crate::prefix::Prefix;
-use crate::programs::{self, Hook, port_link};
+use crate::programs::{self, DeviceSeen, Hook, Place, port_link};
+use crate::rate::Rate;
 use crate::switch::Switch;
 
 /// Highest VLAN identifier (IEEE 802.1Q reserves 4095).
-const MAX_VLAN: u16 = 4094;
+pub(crate) const MAX_VLAN: u16 = 4094;
 
 /// What a new port is to be.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +50,16 @@ pub struct NewPort<'a> {
     pub dhcp_server: bool,
     /// How many broadcasts may it send?
     pub broadcasts: Broadcasts,
+    /// Is it made from a description of the whole switch? Then [`apply`](crate::apply) removes it when that has it no longer.
+    pub declared: bool,
+    /// How fast may it get frames?
+    pub rate_in: Rate,
+    /// How fast may it send?
+    pub rate_out: Rate,
+    /// Is its program to be a classifier of the device, as with [`Hooks::Clsact`](crate::Hooks), though the switch has tcx
+    /// hooks? To attach it does not wait for the packets under way. Programs of others at the tcx hook come before it, and it
+    /// goes with the device, not with the switch's files.
+    pub classifier: bool,
 }
 
 impl Switch {
@@ -61,17 +73,25 @@ impl Switch {
     }
 
     /// Binds devices to the switch as ports, one after another. At tcx hooks each takes the kernel some 10 ms, whoever else
-    /// waits: it lets all packets under way pass by with its network configuration locked (`tcx_entry_sync`).
+    /// waits: it lets all packets under way pass by with its network configuration locked (`tcx_entry_sync`). It does not
+    /// for [`NewPort::classifier`].
     ///
     /// # Errors
     /// As [`Switch::add_port`]; the ports before the one that failed stay.
     pub fn add_ports(&mut self, new: &[NewPort<'_>]) -> Result<()> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let lock = self.lock()?;
+        self.add_under(&lock, new)
+    }
+
+    pub(crate) fn add_under(&mut self, _lock: &Lock, new: &[NewPort<'_>]) -> Result<()> {
         let what =
             |new: &NewPort<'_>| format!("add port `{}` to switch `{}`", new.device, self.name);
         let Some(first) = new.first().map(what) else {
             return Ok(());
         };
-        let _lock = self.lock()?;
         let mut taken = self.repair()?;
         let here = self.here(&first)?;
         self.learn_host(&here)?;
@@ -131,8 +151,8 @@ impl Switch {
         let mut flags = 0;
         // What is handed over passes the XDP program by that the guest has in its driver.
         let queued = new.queued || peer.is_some_and(|peer| peer.xdp == Some(XdpHook::Driver));
-        // The kernel hands a frame over between namespaces only.
-        let direct = !queued && peer.is_some() && link.lower_ns.is_some();
+        let seen = programs::see_device(&self.directory, link.index, peer.is_some())?;
+        let (direct, follow) = way_in(queued, link, peer, &seen);
         for (set, bit) in [
             (new.isolated, PORT_ISOLATED),
             (new.allow_spoof, PORT_ANY_SOURCE),
@@ -140,21 +160,31 @@ impl Switch {
             (new.router, PORT_ROUTER),
             (new.dhcp_server, PORT_DHCP),
             (direct, PORT_PEER),
+            (follow, PORT_FOLLOW),
             (queued, PORT_QUEUED),
+            (new.declared, PORT_DECLARED),
+            (new.rate_in != Rate::Unlimited, PORT_RATE_IN),
+            (new.rate_out != Rate::Unlimited, PORT_RATE_OUT),
+            (new.classifier, PORT_CLASSIFIER),
         ] {
             if set {
                 flags |= bit;
             }
         }
         Ok(Bound {
-            sure_len: peer.map_or(link.mtu, |peer| peer.mtu.min(link.mtu)) + ETHERNET_HEADER,
+            sure_len: sure_len(link, peer),
             own,
             macs,
             ips: new.ips.clone(),
             prefixes: new.prefixes.clone(),
             broadcasts: new.broadcasts,
+            limits: Limits {
+                inward: new.rate_in.to_bucket(),
+                outward: new.rate_out.to_bucket(),
+            },
             vlan,
             flags,
+            net_device: seen.address,
         })
     }
 
@@ -218,7 +248,7 @@ impl Switch {
                 .unwrap_or(u32::MAX),
             broadcasts: port.broadcasts.to_number(),
             unused: 0,
-            net_device: programs::net_device(&self.directory, link.index)?,
+            net_device: port.net_device,
         };
         let config = self.state.config()?;
         if slot >= config.slots {
@@ -228,8 +258,12 @@ impl Switch {
             })?;
         }
         self.state.set_port(slot, busy)?;
+        self.state.set_limits(slot, port.limits)?;
         self.state.set_slot(link.index, slot)?;
-        let place = config.place(here);
+        let place = Place {
+            hooks: config.hooks_of(&busy),
+            ..config.place(here)
+        };
         let pin = port_link(slot);
         programs::attach(&self.directory, &place, Hook::Port, &link.name, &pin)?;
         for (n, mac) in port.macs.iter().enumerate() {
@@ -291,62 +325,29 @@ impl Switch {
                 ..busy
             },
         )?;
+        self.learn_guest(here, slot, link)?;
         self.state.tie(slot, link.index)
     }
+}
 
-    /// Takes a port away; its device stays.
-    ///
-    /// # Errors
-    /// The device is no port of this switch.
-    pub fn remove_port(&mut self, device: &str) -> Result<()> {
-        let what = format!("remove port `{device}` from switch `{}`", self.name);
-        let _lock = self.lock()?;
-        self.repair()?;
-        let here = self.here(&what)?;
-        let slot = self.slot_of_port(&what, &here, device)?;
-        self.clear(slot)
-    }
+/// May frames go straight to the other end of a port, and does the program see whether that is in another namespace? The
+/// kernel hands a frame over between namespaces only.
+pub(crate) fn way_in(
+    queued: bool,
+    link: &Link,
+    peer: Option<&Link>,
+    seen: &DeviceSeen,
+) -> (bool, bool) {
+    // Where the kernel keeps the other end is no promise of its: it is compared with what the kernel says.
+    let follow = peer.is_some_and(|peer| peer.index == seen.peer);
+    let elsewhere = peer.is_some() && link.lower_ns.is_some();
+    let direct = !queued && (follow || elsewhere);
+    (direct, direct && follow)
+}
 
-    /// The slot of a device of the caller's namespace, or why it has none.
-    pub(crate) fn slot_of_port(&self, what: &str, here: &Here, device: &str) -> Result<u32> {
-        let index = here.handle.index(device)?;
-        let Some(slot) = self.state.slot_of(index) else {
-            let ports: Vec<String> = self
-                .state
-                .ports()?
-                .iter()
-                .map(|(slot, _)| self.device_of(*slot))
-                .collect();
-            return Err(Error::NotAPort {
-                what: what.to_owned(),
-                name: self.name.clone(),
-                ports,
-            });
-        };
-        Ok(slot)
-    }
-
-    /// Takes away all that a slot stands for, from whatever state. Frames to it stop first, then
-    /// those from it.
-    pub(crate) fn clear(&mut self, slot: u32) -> Result<()> {
-        self.state.untie(slot)?;
-        let record = self.state.port(slot)?;
-        self.state.set_port(
-            slot,
-            PortRecord {
-                ifindex: 0,
-                state: STATE_BUSY,
-                ..record
-            },
-        )?;
-        self.state.forget(slot, record.holdings)?;
-        bpffs::remove_file(&self.directory.join(port_link(slot)))?;
-        self.detach_classifiers(&[(Hook::Port, record.device)])?;
-        self.state.forget_device(record.device, slot)?;
-        self.state.zero_counters(slot)?;
-        self.state.fill_bucket(slot)?;
-        self.state.set_port(slot, PortRecord::default())
-    }
+/// The longest frame that both ends of a port take, bytes.
+pub(crate) fn sure_len(link: &Link, peer: Option<&Link>) -> u32 {
+    peer.map_or(link.mtu, |peer| peer.mtu.min(link.mtu)) + ETHERNET_HEADER
 }
 
 /// The lowest slot that is not among these, which are in order.
@@ -368,7 +369,7 @@ fn check_prefixes(prefixes: &[Prefix]) -> std::result::Result<(), String> {
 }
 
 /// Does the device hand over Ethernet frames of a guest at its own hook, and to nobody else?
-fn check_kind(what: &str, link: &Link) -> Result<()> {
+pub(crate) fn check_kind(what: &str, link: &Link) -> Result<()> {
     let name = &link.name;
     let why = match link.kind.as_deref() {
         Some(kind @ ("macvlan" | "macvtap" | "ipvlan" | "ipvtap")) => format!(
@@ -391,9 +392,11 @@ struct Bound {
     ips: Vec<IpAddr>,
     prefixes: Vec<Prefix>,
     broadcasts: Broadcasts,
+    limits: Limits,
     vlan: u16,
     flags: u16,
     sure_len: u32,
+    net_device: u64,
 }
 
 #[cfg(test)]

@@ -168,29 +168,45 @@ fn pinned_program(directory: &Path, program: &str) -> Result<SchedClassifier> {
         .map_err(Error::bpf(format!("open the program {}", file.display())))
 }
 
-/// The address of the kernel's `struct net_device` of a device of the calling thread's namespace: there the programs look
-/// whether it takes frames.
+/// A device as the programs see it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeviceSeen {
+    /// The address of the kernel's `struct net_device`: there the programs look whether it takes frames.
+    pub(crate) address: u64,
+    /// The index of the other end of a pair, in whichever namespace; 0: the programs do not see it.
+    pub(crate) peer: u32,
+}
+
+/// The address of the kernel's `struct net_device` of a device of the calling thread's namespace.
 pub(crate) fn net_device(directory: &Path, index: u32) -> Result<u64> {
+    see_device(directory, index, false).map(|seen| seen.address)
+}
+
+/// How the programs see a device of the calling thread's namespace, which may be an end of a pair.
+pub(crate) fn see_device(directory: &Path, index: u32, is_pair: bool) -> Result<DeviceSeen> {
     // `ifindex` of `struct __sk_buff`.
     const IFINDEX: usize = 40;
     let what = || format!("find device {index} in the kernel");
     let mut context = [0; IFINDEX + 4];
     context[IFINDEX..].copy_from_slice(&index.to_ne_bytes());
+    let mut asked = [0; 60];
+    asked[0] = u8::from(is_pair);
     let mut frame = [0; 60];
     let result = pinned_program(directory, DEVICE)?
         .test_run(TestRunOptions {
-            data_in: Some(&[0; 60]),
+            data_in: Some(&asked),
             data_out: Some(&mut frame),
             ctx_in: Some(&context),
             ..TestRunOptions::new()
         })
         .map_err(Error::bpf(what()))?;
-    let [a, b, c, d, e, f, g, h, ..] = frame;
+    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = frame;
     let address = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
     if result.return_value != 0 || address == 0 {
         return Err(Error::invalid(what(), "its address cannot be read"));
     }
-    Ok(address)
+    let peer = u32::from_ne_bytes([i, j, k, l]);
+    Ok(DeviceSeen { address, peer })
 }
 
 /// The kind of hooks in a namespace, which is the calling thread's.

@@ -6,14 +6,15 @@ use crate::bpffs::{self, Lock, check_name, directory, is_directory};
 use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::layout::Config;
-use crate::programs::{self, Hook, Hooks};
+use crate::programs::{self, Hooks};
+use crate::shortcut;
 use crate::state::State;
-use crate::switch::{Switch, attached, no_switch};
+use crate::switch::{Attached, Switch, attached, no_switch};
 
 impl Switch {
     /// Takes classifiers off these devices, where the switch has any and this is its namespace: elsewhere they stay
     /// until their device goes.
-    pub(crate) fn detach_classifiers(&self, from: &[(Hook, u32)]) -> Result<()> {
+    pub(crate) fn detach_classifiers(&self, from: &[Attached]) -> Result<()> {
         let config = self.state.config()?;
         detach_classifiers(&self.directory, &config, from)
     }
@@ -53,17 +54,21 @@ impl Switch {
     }
 }
 
-fn detach_classifiers(directory: &Path, config: &Config, from: &[(Hook, u32)]) -> Result<()> {
-    if config.hooks() != Hooks::Clsact {
+fn detach_classifiers(directory: &Path, config: &Config, from: &[Attached]) -> Result<()> {
+    let mut classifiers = from
+        .iter()
+        .filter(|one| one.hooks == Hooks::Clsact)
+        .peekable();
+    if classifiers.peek().is_none() {
         return Ok(());
     }
     let here = Here::new()?;
     if here.inode != config.netns {
         return Ok(());
     }
-    for (hook, device) in from {
-        if let Some(device) = device_name(*device) {
-            programs::detach_classifier(directory, &here.handle, *hook, &device)?;
+    for one in classifiers {
+        if let Some(device) = device_name(one.device) {
+            programs::detach_classifier(directory, &here.handle, one.hook, &device)?;
         }
     }
     Ok(())
@@ -80,5 +85,7 @@ pub(crate) fn all(directory: &Path) -> Result<()> {
         let config = state.config()?;
         detach_classifiers(directory, &config, &attached(&state, &config)?)?;
     }
+    // Sockets that are joined keep its programs: they are to know that it is over.
+    shortcut::turn_off(directory)?;
     bpffs::remove_directory(directory)
 }

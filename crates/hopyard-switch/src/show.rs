@@ -9,12 +9,14 @@ use serde::Serialize;
 use crate::bypass::bypassed_rules;
 use crate::error::Result;
 use crate::layout::{
-    ETHERNET_HEADER, HOLDS_PREFIX, PORT_ANY_SOURCE, PORT_DHCP, PORT_ISOLATED, PORT_PEER,
-    PORT_ROUTER, PortRecord, SWITCH_ANSWERS,
+    ETHERNET_HEADER, HOLDS_PREFIX, PORT_ANY_SOURCE, PORT_DECLARED, PORT_DHCP, PORT_FOLLOW,
+    PORT_ISOLATED, PORT_PEER, PORT_RATE_IN, PORT_RATE_OUT, PORT_ROUTER, PortRecord, SWITCH_ANSWERS,
 };
 use crate::limit::Broadcasts;
 use crate::mac::Mac;
 use crate::prefix::Prefix;
+use crate::rate::{Rate, RateLimit};
+use crate::shortcut::Shortcut;
 use crate::switch::Switch;
 
 mod hook;
@@ -38,6 +40,9 @@ pub struct Shown {
     pub uplink: Option<ShownUplink>,
     /// Does it answer ARP and neighbour solicitations from the table?
     pub answers: bool,
+    /// The shortcut, where the switch has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shortcut: Option<Shortcut>,
     /// The ports, in the order of their slots.
     pub ports: Vec<ShownPort>,
     /// What is not as it should be.
@@ -82,6 +87,12 @@ pub struct ShownPort {
     pub dhcp_server: bool,
     /// Broadcasts that it may send a second; `None`: any number.
     pub broadcasts_per_second: Option<u32>,
+    /// Was it made from a description of the switch, which [`apply`](crate::apply) keeps it to?
+    pub declared: bool,
+    /// How fast it may get frames; `None`: as fast as they come.
+    pub rate_in: Option<RateLimit>,
+    /// How fast it may send; `None`: as fast as it can.
+    pub rate_out: Option<RateLimit>,
     /// Do frames go straight into the guest's namespace?
     pub direct: bool,
     /// Bytes of payload that a frame takes.
@@ -160,6 +171,7 @@ impl Switch {
                 };
                 self.check_port(&handle, &port, &mut findings);
             }
+            let [rate_in, rate_out] = self.rates(slot, &record)?.map(Rate::limit);
             let mut macs = macs.get(&slot).cloned().unwrap_or_default();
             macs.sort_by_key(|mac| (mac.to_number() != record.mac, *mac));
             ports.push(ShownPort {
@@ -173,7 +185,10 @@ impl Switch {
                 router: record.flags & PORT_ROUTER != 0,
                 dhcp_server: record.flags & PORT_DHCP != 0,
                 broadcasts_per_second: Broadcasts::from_number(record.broadcasts).per_second(),
-                direct: record.flags & PORT_PEER != 0,
+                declared: record.flags & PORT_DECLARED != 0,
+                rate_in,
+                rate_out,
+                direct: is_direct(&record, link),
                 mtu_bytes: link.map_or(0, |link| link.mtu),
             });
         }
@@ -193,11 +208,19 @@ impl Switch {
                 .warnings
                 .extend(differing(&ports).into_iter().map(Warning::from)),
         }
+        let shortcut = self.shortcut()?;
+        findings.warnings.extend(
+            shortcut
+                .iter()
+                .flat_map(Shortcut::warnings)
+                .map(Warning::from),
+        );
         Ok(Shown {
             name: self.name.clone(),
             netns: config.netns,
             uplink,
             answers: config.flags & SWITCH_ANSWERS != 0,
+            shortcut,
             ports,
             warnings: findings.into_warnings(),
         })
@@ -232,7 +255,20 @@ impl Switch {
         Ok(bypassed_rules(ns, concerns).warnings())
     }
 
-    fn prefixes(&self, slot: u32, record: &PortRecord) -> Result<Vec<Prefix>> {
+    /// How fast a port may get frames, and send.
+    pub(crate) fn rates(&self, slot: u32, record: &PortRecord) -> Result<[Rate; 2]> {
+        let limits = self.state.limits(slot)?;
+        let rate = |flag, bucket| match record.flags & flag {
+            0 => Rate::Unlimited,
+            _ => Rate::from_bucket(bucket),
+        };
+        Ok([
+            rate(PORT_RATE_IN, &limits.inward),
+            rate(PORT_RATE_OUT, &limits.outward),
+        ])
+    }
+
+    pub(crate) fn prefixes(&self, slot: u32, record: &PortRecord) -> Result<Vec<Prefix>> {
         let holdings = self.state.holdings(slot, record.holdings)?;
         let prefixes = holdings.iter().filter(|(_, h)| h.kind == HOLDS_PREFIX);
         Ok(prefixes
@@ -241,7 +277,7 @@ impl Switch {
     }
 
     /// The Ethernet and IP addresses by slot.
-    fn addresses(&self) -> (BTreeMap<u32, Vec<Mac>>, BTreeMap<u32, Vec<IpAddr>>) {
+    pub(crate) fn addresses(&self) -> (BTreeMap<u32, Vec<Mac>>, BTreeMap<u32, Vec<IpAddr>>) {
         let mut macs: BTreeMap<u32, Vec<Mac>> = BTreeMap::new();
         for (key, station) in self.state.stations.iter().flatten() {
             macs.entry(station.slot)
@@ -257,6 +293,13 @@ impl Switch {
         }
         (macs, ips)
     }
+}
+
+/// Do frames go straight into the guest's namespace, as its device is now?
+fn is_direct(record: &PortRecord, link: Option<&Link>) -> bool {
+    let follows = record.flags & PORT_FOLLOW != 0;
+    let elsewhere = link.is_none_or(|link| link.lower_ns.is_some());
+    record.flags & PORT_PEER != 0 && (!follows || elsewhere)
 }
 
 /// What is wrong where a device takes less than it did when the switch learned of it: frames up to `sure_len`
@@ -288,7 +331,7 @@ fn differing(ports: &[ShownPort]) -> Vec<String> {
 fn mismatch(port: &ShownPort, other: &str, other_mtu: u32) -> String {
     format!(
         "`{}` has an MTU of {}, the {other} one of {other_mtu}: longer frames between them are dropped \
-         (reason mtu), without an ICMP message to the sender",
+         (reason mtu)",
         port.device, port.mtu_bytes
     )
 }

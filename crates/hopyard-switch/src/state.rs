@@ -9,15 +9,15 @@ use crate::bpffs::file_error;
 use crate::error::{Error, Result};
 use crate::layout::{
     Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX, Holding,
-    HoldingKey, LAYOUT_VERSION, LOW_DEVICES, PortRecord, PrefixKey, STATE_FREE, STATE_READY,
-    Station,
+    HoldingKey, LAYOUT_VERSION, LOW_DEVICES, Limits, PortRecord, PrefixKey, STATE_FREE,
+    STATE_READY, Station,
 };
 use crate::mac::Mac;
 
 /// The file of the settings' map.
 pub(crate) const CONFIG: &str = "config";
 /// The files of all maps. `tests/trust.rs` holds the list against what a switch has.
-pub(crate) const MAPS: [&str; 14] = [
+pub(crate) const MAPS: [&str; 17] = [
     CONFIG,
     "ports",
     "slots_low",
@@ -31,6 +31,9 @@ pub(crate) const MAPS: [&str; 14] = [
     "uplink_name",
     "prefixes",
     "paid",
+    "rates",
+    "traced",
+    "drops_told",
     "floods",
 ];
 
@@ -93,6 +96,7 @@ pub(crate) struct State {
     pub(crate) addresses: HashMap<MapData, AddressKey, Address>,
     prefixes: LpmTrie<MapData, PrefixKey, u32>,
     paid: Array<MapData, u64>,
+    rates: Array<MapData, Limits>,
     devices: DevMapHash<MapData>,
     holdings: HashMap<MapData, HoldingKey, Holding>,
     counters: PerCpuArray<MapData, Counters>,
@@ -107,7 +111,7 @@ fn prefix_key(slot: u32, holding: &Holding) -> Key<PrefixKey> {
 }
 
 /// A pinned map as the kind that it is.
-fn pinned<T: TryFrom<Map>>(directory: &Path, name: &str) -> Result<T>
+pub(crate) fn pinned<T: TryFrom<Map>>(directory: &Path, name: &str) -> Result<T>
 where
     T::Error: std::error::Error + Send + Sync + 'static,
 {
@@ -130,6 +134,7 @@ impl State {
             addresses: pinned(directory, "addresses")?,
             prefixes: pinned(directory, "prefixes")?,
             paid: pinned(directory, "paid")?,
+            rates: pinned(directory, "rates")?,
             devices: pinned(directory, "devices")?,
             holdings: pinned(directory, "holdings")?,
             counters: pinned(directory, "counters")?,
@@ -264,6 +269,16 @@ impl State {
         }
     }
 
+    /// Is there a port whose device is there?
+    pub(crate) fn has_ports(&self) -> Result<bool> {
+        for slot in FIRST_PORT..self.config()?.slots {
+            if self.is_tied(slot)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Forgets which slot a device had.
     pub(crate) fn forget_device(&mut self, ifindex: u32, slot: u32) -> Result<()> {
         // It may be another port's by now: kernels hand out numbers again after a while.
@@ -364,6 +379,19 @@ impl State {
         self.paid
             .set(slot, 0, 0)
             .map_err(Error::bpf(format!("write the limit of port record {slot}")))
+    }
+
+    /// How fast frames may pass the port of a slot, where its flags say that it is limited.
+    pub(crate) fn limits(&self, slot: u32) -> Result<Limits> {
+        self.rates
+            .get(&slot, 0)
+            .map_err(Error::bpf(format!("read the rates of port record {slot}")))
+    }
+
+    pub(crate) fn set_limits(&mut self, slot: u32, limits: Limits) -> Result<()> {
+        self.rates
+            .set(slot, limits, 0)
+            .map_err(Error::bpf(format!("write the rates of port record {slot}")))
     }
 
     pub(crate) fn counters(&self, slot: u32) -> Result<Counters> {

@@ -12,12 +12,14 @@ use crate::bpffs::{self, Lock, check_name, directory, is_directory};
 use crate::error::{Error, Result};
 use crate::here::{Here, check_kernel, device_name};
 use crate::layout::{
-    Config, Counters, FIRST_PORT, LAYOUT_VERSION, SLOT_HOST, SLOT_WIRE, STATE_BUSY, STATE_FREE,
-    STATE_READY, SWITCH_ANSWERS, SWITCH_BEHIND, SWITCH_CLSACT, SWITCH_UPGRADING,
+    Config, Counters, FIRST_PORT, LAYOUT_VERSION, PORT_CLASSIFIER, PortRecord, SLOT_HOST,
+    SLOT_WIRE, STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS, SWITCH_BEHIND, SWITCH_CLSACT,
+    SWITCH_UPGRADING,
 };
 use crate::mac::Mac;
 use crate::programs::{self, Hook, Hooks, Place, uplink_link};
 use crate::remove;
+use crate::shortcut::{self, ShortcutCounters};
 use crate::state::{Stage, State, stage};
 use crate::uplink::{hosts_flag, others_of_the_host};
 
@@ -212,19 +214,29 @@ impl Switch {
             }
         }
         self.repair_uplink()?;
+        shortcut::repair(&self.directory)?;
         let config = self.state.config()?;
         if config.changing != 0 {
             self.finish_change(config)?;
         }
         if config.flags & SWITCH_UPGRADING != 0 {
             // Classifiers are out of reach from elsewhere; the next command in the namespace goes on.
-            if config.hooks() == Hooks::Tcx || Here::new()?.inode == config.netns {
+            if !self.has_classifiers(&config)? || Here::new()?.inode == config.netns {
                 self.finish_upgrade()?;
             }
         } else {
             programs::unload(&self.directory)?;
         }
         Ok(taken)
+    }
+
+    /// Is one of its programs a classifier?
+    pub(crate) fn has_classifiers(&self, config: &Config) -> Result<bool> {
+        let attached = attached(&self.state, config)?;
+        Ok(
+            config.hooks() == Hooks::Clsact
+                || attached.iter().any(|one| one.hooks == Hooks::Clsact),
+        )
     }
 
     /// The namespace of the caller, which must be the switch's.
@@ -250,24 +262,47 @@ impl Switch {
         )
     }
 
+    /// Does it answer ARP and neighbour solicitations from the table, from now on?
+    ///
+    /// # Errors
+    /// The kernel's maps cannot be written.
+    pub fn set_answers(&mut self, answers: bool) -> Result<()> {
+        let _lock = self.lock()?;
+        self.repair()?;
+        let config = self.state.config()?;
+        let others = config.flags & !SWITCH_ANSWERS;
+        let own = if answers { SWITCH_ANSWERS } else { 0 };
+        self.state.set_config(Config {
+            flags: others | own,
+            ..config
+        })
+    }
+
     /// What the parties sent and got: the wire, the host, then the ports by slot.
     ///
     /// # Errors
     /// The kernel's maps cannot be read.
     pub fn stats(&self) -> Result<Vec<PartyStats>> {
         let mut parties = Vec::new();
-        let mut add = |party: String, slot| -> Result<()> {
-            let counters = self.state.counters(slot)?;
-            parties.push(PartyStats { party, counters });
+        let mut add = |party: String, role, slot| -> Result<()> {
+            parties.push(PartyStats {
+                party,
+                role,
+                counters: self.state.counters(slot)?,
+                shortcut: match slot {
+                    SLOT_WIRE | SLOT_HOST => None,
+                    port => self.shortcut_counters(port)?,
+                },
+            });
             Ok(())
         };
         if self.state.config()?.uplink != 0 {
-            add("wire".into(), SLOT_WIRE)?;
-            add("host".into(), SLOT_HOST)?;
+            add("wire".into(), Role::Wire, SLOT_WIRE)?;
+            add("host".into(), Role::Host, SLOT_HOST)?;
         }
         for (slot, record) in self.state.ports()? {
             let name = device_name(record.device).unwrap_or_else(|| format!("#{}", record.device));
-            add(name, slot)?;
+            add(name, Role::Port, slot)?;
         }
         Ok(parties)
     }
@@ -279,14 +314,32 @@ impl fmt::Debug for Switch {
     }
 }
 
+/// What a party of a switch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Role {
+    /// What is beyond the uplink.
+    Wire,
+    /// The host's own stack.
+    Host,
+    /// A guest behind a device.
+    Port,
+}
+
 /// What one party sent and got.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct PartyStats {
     /// `wire`, `host`, or the port's device.
     pub party: String,
+    /// What it is: a port's device may be named as the wire or the host is.
+    pub role: Role,
     /// The sums over all CPUs.
     pub counters: Counters,
+    /// What went by the shortcut, of a port of a switch that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shortcut: Option<ShortcutCounters>,
 }
 
 /// The hooks of an uplink.
@@ -296,6 +349,14 @@ impl Config {
     pub(crate) fn hooks(&self) -> Hooks {
         match self.flags & SWITCH_CLSACT {
             0 => Hooks::Tcx,
+            _ => Hooks::Clsact,
+        }
+    }
+
+    /// Where the program of a port runs.
+    pub(crate) fn hooks_of(&self, port: &PortRecord) -> Hooks {
+        match port.flags & PORT_CLASSIFIER {
+            0 => self.hooks(),
             _ => Hooks::Clsact,
         }
     }
@@ -319,15 +380,35 @@ fn flags(new: &NewSwitch<'_>) -> u16 {
     answers | hooks | behind
 }
 
-/// Where programs of a switch run, by the index of the device.
-pub(crate) fn attached(state: &State, config: &Config) -> Result<Vec<(Hook, u32)>> {
+/// A program of a switch that runs at a device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attached {
+    pub(crate) hook: Hook,
+    /// Index of the device.
+    pub(crate) device: u32,
+    pub(crate) hooks: Hooks,
+}
+
+impl Attached {
+    pub(crate) fn port(config: &Config, record: &PortRecord) -> Self {
+        Self {
+            hook: Hook::Port,
+            device: record.device,
+            hooks: config.hooks_of(record),
+        }
+    }
+}
+
+/// All programs of a switch that run at devices.
+pub(crate) fn attached(state: &State, config: &Config) -> Result<Vec<Attached>> {
     let ports = state.ports()?;
-    let ports = ports.iter().map(|(_, port)| (Hook::Port, port.device));
-    let uplink = UPLINK.map(|hook| (hook, config.uplink)).into_iter();
-    Ok(uplink
-        .filter(|(_, device)| *device != 0)
-        .chain(ports)
-        .collect())
+    let ports = ports.iter().map(|(_, port)| Attached::port(config, port));
+    let uplink = UPLINK.into_iter().map(|hook| Attached {
+        hook,
+        device: config.uplink,
+        hooks: config.hooks(),
+    });
+    Ok(uplink.filter(|one| one.device != 0).chain(ports).collect())
 }
 
 pub(crate) fn no_switch(name: &str) -> Error {

@@ -14,7 +14,7 @@ impl Switch {
     /// The kernel refuses the new programs; then the old ones go on.
     pub fn upgrade(&mut self) -> Result<()> {
         let _lock = self.lock()?;
-        if self.state.config()?.hooks() == Hooks::Clsact {
+        if self.has_classifiers(&self.state.config()?)? {
             self.here(&format!("upgrade switch `{}`", self.name))?;
         }
         self.repair()?;
@@ -38,10 +38,8 @@ impl Switch {
     pub(crate) fn finish_upgrade(&mut self) -> Result<()> {
         programs::install(&self.directory)?;
         let config = self.state.config()?;
-        match config.hooks() {
-            Hooks::Tcx => self.replace_links(&config)?,
-            Hooks::Clsact => self.replace_classifiers(&config)?,
-        }
+        self.replace_links(&config)?;
+        self.replace_classifiers(&config)?;
         self.state.set_config(Config {
             flags: config.flags & !SWITCH_UPGRADING,
             ..config
@@ -49,24 +47,27 @@ impl Switch {
     }
 
     fn replace_links(&self, config: &Config) -> Result<()> {
-        if config.uplink != 0 {
+        if config.uplink != 0 && config.hooks() == Hooks::Tcx {
             // An uplink that is gone has no links.
             let is_there = |hook: &Hook| self.directory.join(uplink_link(*hook)).exists();
             for hook in UPLINK.into_iter().filter(is_there) {
                 programs::replace(&self.directory, hook, uplink_link(hook))?;
             }
         }
-        for (slot, _) in self.state.ports()? {
-            programs::replace(&self.directory, Hook::Port, &port_link(slot))?;
+        for (slot, port) in self.state.ports()? {
+            if config.hooks_of(&port) == Hooks::Tcx {
+                programs::replace(&self.directory, Hook::Port, &port_link(slot))?;
+            }
         }
         Ok(())
     }
 
     /// From within the namespace.
     fn replace_classifiers(&self, config: &Config) -> Result<()> {
-        for (hook, device) in attached(&self.state, config)? {
-            if let Some(device) = device_name(device) {
-                programs::replace_classifier(&self.directory, hook, &device)?;
+        let attached = attached(&self.state, config)?.into_iter();
+        for one in attached.filter(|one| one.hooks == Hooks::Clsact) {
+            if let Some(device) = device_name(one.device) {
+                programs::replace_classifier(&self.directory, one.hook, &device)?;
             }
         }
         Ok(())

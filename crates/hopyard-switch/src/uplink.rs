@@ -61,6 +61,35 @@ impl Switch {
         self.finish_move()
     }
 
+    /// Lets go of the uplink: what ports send to nobody known is dropped from then on. The device stays as it is, with its
+    /// addresses and routes. Without an uplink nothing changes.
+    ///
+    /// # Errors
+    /// The programs of the switch are classifiers, which stay where they are.
+    pub fn unset_uplink(&mut self) -> Result<()> {
+        let what = format!("take the uplink from switch `{}`", self.name);
+        let _lock = self.lock()?;
+        self.repair()?;
+        let here = self.here(&what)?;
+        let config = self.state.config()?;
+        if config.hooks() == Hooks::Clsact {
+            let why =
+                "its programs are classifiers, which go with their device: make the switch again";
+            return Err(Error::invalid(what, why));
+        }
+        self.state.set_hosts(&[])?;
+        self.state.set_config(Config {
+            uplink: 0,
+            uplink_len: 0,
+            host_mac: 0,
+            net_device: 0,
+            flags: config.flags & !SWITCH_HOSTS,
+            ..config
+        })?;
+        self.repair_uplink()?;
+        self.learn_host(&here)
+    }
+
     /// Are the addresses of the host nobody else's?
     fn check_host(&self, what: &str, own: u64, others: &[Mac]) -> Result<()> {
         let all = || others.iter().map(|mac| mac.to_number()).chain([own]);
@@ -150,7 +179,7 @@ impl Switch {
             let is_home = NetNs::current()?.inode()? == config.netns;
             Ok(is_home && device_name(config.uplink).is_none())
         };
-        if config.uplink != 0 && config.hooks() == Hooks::Tcx && is_lost()? {
+        if config.hooks() == Hooks::Tcx && (config.uplink == 0 || is_lost()?) {
             for hook in UPLINK {
                 bpffs::remove_file(&self.directory.join(uplink_link(hook)))?;
             }

@@ -3,8 +3,8 @@
 use hopyard_net::{Handle, Link, Side, XdpHook};
 
 use super::hook::{Findings, xdp_before};
-use super::{Warning, WayOut, shrunk};
-use crate::layout::{PORT_PEER, PORT_QUEUED, PortRecord};
+use super::{Warning, WayOut, is_direct, shrunk};
+use crate::layout::{PORT_FOLLOW, PORT_QUEUED, PortRecord};
 use crate::programs::Hook;
 use crate::running;
 use crate::switch::Switch;
@@ -33,7 +33,7 @@ impl Switch {
         }
         found.warnings.extend(xdp_before(link).map(Warning::from));
         self.check_hook(handle, name, Hook::Port, found);
-        if record.flags & PORT_PEER != 0 {
+        if is_direct(record, Some(link)) {
             bypassed_on_the_way_in(handle, port, found);
         }
     }
@@ -75,9 +75,10 @@ fn check_pair(record: &PortRecord, link: &Link, peer: &Link) -> Vec<String> {
             "`{name}` and its other end differ in the largest GSO packet they take"
         ));
     }
-    let direct = record.flags & PORT_PEER != 0;
+    let direct = is_direct(record, Some(link));
     let may_be_direct = link.lower_ns.is_some() && record.flags & PORT_QUEUED == 0;
-    if direct != may_be_direct {
+    // Of a port that an earlier version added, or where the program does not see the other end.
+    if direct != may_be_direct && record.flags & PORT_FOLLOW == 0 {
         warnings.push(format!(
             "the other end of `{name}` moved to another namespace after the port was added: remove it and add it \
              again{}",

@@ -1,0 +1,242 @@
+//! Giving a switch a shortcut, telling it of ports and their guests, and taking it away.
+
+use std::fs::{self, File};
+use std::os::linux::fs::MetadataExt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, PerCpuValues};
+use hopyard_net::Link;
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+
+use crate::error::{Error, Result};
+use crate::here::{Here, is_pair};
+use crate::shortcut::layout::{GuestKey, PATH_LEN, SHORTCUT_VERSION, Settings};
+use crate::shortcut::{
+    NewShortcut, SHORTCUT_MAX_MESSAGE, SelfTest, Shortcut, ShortcutCounters, programs, remove,
+    settings_map, sum_of, test_shortcut,
+};
+use crate::shortcut_files::{COUNTS, GUEST_FILE, GUESTS, LINK, LIVES};
+use crate::state::pinned;
+use crate::switch::Switch;
+
+/// The control group of a directory, opened.
+fn open_cgroup(what: &str, path: &Path) -> Result<File> {
+    let shown = path.display();
+    let file = File::open(path)
+        .map_err(|error| Error::invalid(what, format!("control group `{shown}`: {error}")))?;
+    if statfs(path).map(|fs| fs.filesystem_type()) != Ok(CGROUP2_SUPER_MAGIC) {
+        let why =
+            format!("`{shown}` is no directory of a cgroup2 mount (`mount -t cgroup2` lists them)");
+        return Err(Error::invalid(what, why));
+    }
+    if path.as_os_str().len() >= PATH_LEN {
+        return Err(Error::invalid(
+            what,
+            format!("the path `{shown}` is longer than {} octets", PATH_LEN - 1),
+        ));
+    }
+    Ok(file)
+}
+
+impl Switch {
+    /// Joins TCP connections between two ports whose sockets are both in a control group, from now on; instead of the
+    /// shortcut there was. The self-test runs first, which takes a second or two. **Experimental.**
+    ///
+    /// # Errors
+    /// The self-test fails, or finds something lost that is not accepted; no control group of version 2; the kernel refuses
+    /// a program. The switch then has no shortcut.
+    pub fn set_shortcut(&mut self, new: &NewShortcut<'_>) -> Result<()> {
+        let what = format!("give switch `{}` a shortcut", self.name);
+        let cgroup = open_cgroup(&what, new.cgroup)?;
+        test_shortcut()?.check(&what, new.accept)?;
+        self.start_shortcut(&what, &cgroup, new.cgroup)
+    }
+
+    /// As [`Switch::set_shortcut`], for who has seen the outcome of a self-test on this kernel.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_tested_shortcut(&mut self, new: &NewShortcut<'_>, test: &SelfTest) -> Result<()> {
+        let what = format!("give switch `{}` a shortcut", self.name);
+        let cgroup = open_cgroup(&what, new.cgroup)?;
+        test.check(&what, new.accept)?;
+        self.start_shortcut(&what, &cgroup, new.cgroup)
+    }
+
+    fn start_shortcut(&mut self, what: &str, cgroup: &File, path: &Path) -> Result<()> {
+        let _lock = self.lock()?;
+        self.repair()?;
+        let here = self.here(what)?;
+        remove(&self.directory)?;
+        let made = self.make_shortcut(&here, cgroup, path);
+        if made.is_err() {
+            // The first problem is the one to report.
+            let _ = remove(&self.directory);
+        }
+        made
+    }
+
+    fn make_shortcut(&self, here: &Here, cgroup: &File, path: &Path) -> Result<()> {
+        let mut object = programs::load(Some(&self.directory))?;
+        programs::pin_guest(&mut object, &self.directory.join(GUEST_FILE))?;
+        let mut kept = [0; PATH_LEN];
+        for (to, from) in kept.iter_mut().zip(path.as_os_str().as_bytes()) {
+            *to = *from;
+        }
+        let inode = cgroup
+            .metadata()
+            .map(|data| data.st_ino())
+            .unwrap_or_default();
+        settings_map(&self.directory)?
+            .set(
+                0,
+                Settings {
+                    version: SHORTCUT_VERSION,
+                    on: 1,
+                    max_message: SHORTCUT_MAX_MESSAGE,
+                    unused: 0,
+                    cgroup: inode,
+                    lives: 0,
+                    path: kept,
+                },
+                0,
+            )
+            .map_err(Error::bpf("write the shortcut's settings"))?;
+        for (slot, record) in self.state.ports()? {
+            if let Some(name) = crate::here::device_name(record.device) {
+                self.learn_guest(here, slot, &here.handle.link(&name)?)?;
+            }
+        }
+        programs::attach(&mut object, cgroup, path)?
+            .pin(self.directory.join(LINK))
+            .map_err(Error::bpf("keep the shortcut"))?;
+        Ok(())
+    }
+
+    /// Ends the shortcut. Connections that stand go on by frames.
+    ///
+    /// # Errors
+    /// Something of it cannot be removed.
+    pub fn remove_shortcut(&mut self) -> Result<()> {
+        let _lock = self.lock()?;
+        self.repair()?;
+        remove(&self.directory)
+    }
+
+    /// The shortcut, where the switch has one.
+    ///
+    /// # Errors
+    /// The kernel's maps cannot be read.
+    pub fn shortcut(&self) -> Result<Option<Shortcut>> {
+        if !self.has_shortcut() {
+            return Ok(None);
+        }
+        let settings = settings_map(&self.directory)?
+            .get(&0, 0)
+            .map_err(Error::bpf("read the shortcut's settings"))?;
+        let path: Vec<u8> = settings
+            .path
+            .into_iter()
+            .take_while(|octet| *octet != 0)
+            .collect();
+        let cgroup = PathBuf::from(std::ffi::OsString::from(
+            String::from_utf8_lossy(&path).into_owned(),
+        ));
+        let has_cgroup = fs::metadata(&cgroup).is_ok_and(|data| data.st_ino() == settings.cgroup);
+        Ok(Some(Shortcut { cgroup, has_cgroup }))
+    }
+
+    pub(crate) fn has_shortcut(&self) -> bool {
+        self.directory.join(LINK).exists()
+    }
+
+    /// Lets the shortcut know whose sockets are behind a port. A device without a guest in another namespace has none.
+    pub(crate) fn learn_guest(&self, here: &Here, slot: u32, link: &Link) -> Result<()> {
+        let file = self.directory.join(GUEST_FILE);
+        if !file.exists() || !is_pair(link) || link.lower_ns.is_none() {
+            return Ok(());
+        }
+        let peer = here.handle.lower_of(link)?;
+        let Some(seen) = programs::guest_by_pin(&file, link.index)? else {
+            return Ok(());
+        };
+        // What was read from the kernel's memory must be what the kernel says.
+        if peer.is_none_or(|peer| peer.index != seen.ifindex) {
+            return Ok(());
+        }
+        let key = GuestKey {
+            netns: seen.netns,
+            ifindex: seen.ifindex,
+            unused: 0,
+        };
+        let what = format!("write the guest of port record {slot}");
+        let mut map = settings_map(&self.directory)?;
+        let settings = map.get(&0, 0).map_err(Error::bpf(what.clone()))?;
+        let lives = settings.lives + 1;
+        map.set(0, Settings { lives, ..settings }, 0)
+            .map_err(Error::bpf(what.clone()))?;
+        self.lives()?
+            .set(slot, lives, 0)
+            .map_err(Error::bpf(what.clone()))?;
+        self.guests()?
+            .insert(key, slot, 0)
+            .map_err(Error::bpf(what))
+    }
+
+    /// Takes away what the shortcut knows of a slot.
+    pub(crate) fn forget_guest(&self, slot: u32) -> Result<()> {
+        if !self.has_shortcut() {
+            return Ok(());
+        }
+        let what = format!("remove the guest of port record {slot}");
+        // From here on its connections go by frames, for good.
+        self.lives()?
+            .set(slot, 0, 0)
+            .map_err(Error::bpf(what.clone()))?;
+        let mut guests = self.guests()?;
+        let of_slot: Vec<GuestKey> = guests
+            .iter()
+            .flatten()
+            .filter(|(_, of)| *of == slot)
+            .map(|(key, _)| key)
+            .collect();
+        for key in of_slot {
+            match guests.remove(&key) {
+                Ok(()) | Err(MapError::KeyNotFound) => {}
+                Err(error) => return Err(Error::bpf(what)(error)),
+            }
+        }
+        let cpus = aya::util::nr_cpus().map_err(|(file, source)| Error::File {
+            what: "read",
+            path: PathBuf::from(file),
+            source,
+        })?;
+        let what = format!("clear the shortcut's counters of slot {slot}");
+        let zeros = PerCpuValues::try_from(vec![ShortcutCounters::default(); cpus])
+            .map_err(Error::bpf(what.clone()))?;
+        self.shortcut_counts()?
+            .set(slot, zeros, 0)
+            .map_err(Error::bpf(what))
+    }
+
+    fn guests(&self) -> Result<HashMap<MapData, GuestKey, u32>> {
+        pinned(&self.directory, GUESTS)
+    }
+
+    fn lives(&self) -> Result<Array<MapData, u64>> {
+        pinned(&self.directory, LIVES)
+    }
+
+    fn shortcut_counts(&self) -> Result<PerCpuArray<MapData, ShortcutCounters>> {
+        pinned(&self.directory, COUNTS)
+    }
+
+    /// What of a slot's traffic went by the shortcut; `None`: there is none.
+    pub(crate) fn shortcut_counters(&self, slot: u32) -> Result<Option<ShortcutCounters>> {
+        if !self.has_shortcut() {
+            return Ok(None);
+        }
+        Ok(Some(sum_of(&self.shortcut_counts()?, slot)?))
+    }
+}
