@@ -13,13 +13,17 @@ mod isolation;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../uplink/listen.rs"]
 mod listen;
+mod mtu;
+mod multicast;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../packet/mod.rs"]
 mod packet;
+mod rates;
 mod servers;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../uplink/site.rs"]
 mod site;
+mod trace;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../world/mod.rs"]
 mod world;
