@@ -3,7 +3,10 @@
 use hopyard_net::{Handle, Side};
 use hopyard_switch::{Error, NewPort, Switch};
 
-use crate::site::{Site, port};
+use crate::frames::{EXPERIMENT, frame};
+use crate::listen::Ear;
+use crate::site::{FAR, FAR_MAC, Site, guest, guest_mac, port, v4};
+use crate::sockets::exchange;
 
 /// The programs that run as classifiers at both sides of a device, and whether it has a `clsact` at all.
 fn at(handle: &Handle, device: &str) -> (Vec<String>, bool) {
@@ -55,6 +58,68 @@ fn classifiers_come_and_go_with_ports_and_switch_and_nothing_of_them_stays() {
     assert_eq!(at(&site.hub, &p1).0, ["hopyard_port_in"]);
     site.in_hub(|| Switch::remove(site.name())).unwrap();
     assert_eq!(clsacts(&site.hub), [""; 0]);
+}
+
+#[test]
+fn a_port_may_have_a_classifier_where_the_uplink_has_links() {
+    let site = Site::new("mixed", 2);
+    site.connect(false, |n, port| port.classifier = n == 1);
+    let at_ports = || [port(0), port(1)].map(|device| at(&site.hub, &device));
+    let none = (Vec::new(), false);
+    let classifier = (vec!["hopyard_port_in".to_owned()], true);
+    assert_eq!(at_ports(), [none.clone(), classifier.clone()]);
+    assert_eq!(clsacts(&site.hub), [port(1)]);
+    let passes = || {
+        let guests = [&site.guests[0], &site.guests[1]];
+        exchange(guests[0], guests[1], v4(guest(1)), 1000);
+        exchange(guests[1], guests[0], v4(guest(0)), 1000);
+        exchange(guests[1], &site.far, v4(FAR), 1000);
+        assert_eq!(site.show().warnings, [""; 0]);
+    };
+    passes();
+    site.switch(Switch::upgrade).unwrap();
+    passes();
+    assert_eq!(at_ports(), [none.clone(), classifier.clone()]);
+    // This thread is in the host's namespace, where the classifier cannot be replaced.
+    let error = Switch::open(site.name()).unwrap().upgrade().unwrap_err();
+    assert!(matches!(error, Error::OtherNamespace { .. }), "{error}");
+    passes();
+    site.remove(1);
+    assert_eq!(at_ports(), [none.clone(), none.clone()]);
+    site.add(1, |port| port.classifier = true);
+    passes();
+    site.in_hub(|| Switch::remove(site.name())).unwrap();
+    assert_eq!(at_ports()[1], none);
+}
+
+#[test]
+fn a_port_whose_device_leaves_lets_nothing_through_any_more() {
+    let site = Site::new("leaves", 2);
+    site.connect(false, |_, port| port.classifier = true);
+    let (p0, p1) = (port(0), port(1));
+    let sender = Ear::open(&site.guests[0], "eth0", EXPERIMENT);
+    let far = Ear::open(&site.far, "far0", EXPERIMENT);
+    let out = || {
+        sender.send(&frame(FAR_MAC, guest_mac(0), EXPERIMENT, b"out"));
+        far.heard().len()
+    };
+    assert_eq!(out(), 1);
+    let release = |devices: &[&str]| site.in_hub(|| Switch::release_ports(site.name(), devices));
+    release(&["gone", &p0, "up0"]).unwrap();
+    release(&[&p0]).unwrap();
+    Switch::release_ports("there-is-none", &[&p0]).unwrap();
+    let parties = site.switch(|switch| switch.stats().unwrap());
+    let parties: Vec<&str> = parties.iter().map(|stats| stats.party.as_str()).collect();
+    assert_eq!(parties, ["wire", "host", &p1]);
+    // The program is there until the device goes, and drops what it sends.
+    assert_eq!(at(&site.hub, &p0).0, ["hopyard_port_in"]);
+    assert_eq!(out(), 0);
+    site.hub.delete_link(&p0).unwrap();
+    exchange(&site.guests[1], &site.far, v4(FAR), 1000);
+    assert_eq!(site.show().warnings, [""; 0]);
+    // From elsewhere it is refused.
+    let error = Switch::release_ports(site.name(), &[&p1]).unwrap_err();
+    assert!(matches!(error, Error::OtherNamespace { .. }), "{error}");
 }
 
 #[test]

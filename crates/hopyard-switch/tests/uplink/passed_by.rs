@@ -115,7 +115,7 @@ fn xdp_of_the_guest_in_the_stack_sees_every_frame() {
 }
 
 #[test]
-fn a_frame_too_long_is_dropped_without_an_icmp_message_and_show_says_so() {
+fn a_frame_too_long_is_answered_by_icmp_and_show_says_so() {
     let site = Site::with_mtus("icmp", &[9000, 1500]);
     site.connect(false, |_, _| {});
     let ear = Ear::open(&site.guests[0], "eth0", IPV4);
@@ -127,13 +127,19 @@ fn a_frame_too_long_is_dropped_without_an_icmp_message_and_show_says_so() {
         .add_neighbour("eth0", crate::site::v4(11), guest_mac(1))
         .unwrap();
     socket.send_to(&[0; 5000], "10.0.0.11:9").unwrap();
-    assert_eq!(ear.heard(), [[0; 0]; 0], "an ICMP message came");
+    let heard = ear.heard();
+    // ICMP, fragmentation needed, 1500.
+    let [message] = &heard[..] else {
+        panic!("{heard:?}");
+    };
+    assert_eq!((message[23], &message[34..36]), (1, &[3, 4][..]));
+    assert_eq!(message[38..42], 1500_u32.to_be_bytes());
     assert_eq!(site.drops("p0"), [("mtu", 1)]);
     let warnings = site.show().warnings;
     assert!(
         warnings
             .iter()
-            .any(|w| w.contains("without an ICMP message")),
+            .any(|w| w.contains("longer frames between them are dropped")),
         "{warnings:#?}"
     );
 }
