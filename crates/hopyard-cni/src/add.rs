@@ -1,6 +1,8 @@
 //! ADD.
 
 use std::net::IpAddr;
+use std::panic::resume_unwind;
+use std::thread;
 
 use hopyard_net::{Error as NetError, Handle, Link, LinkKind, NewLink};
 use hopyard_switch::{Mac, NewPort};
@@ -29,10 +31,12 @@ struct Plan<'a> {
     found: Found,
     device: String,
     ipam: Option<Ipam<'a>>,
+    given: Option<&'a Addresses>,
 }
 
-/// Makes a container a port of the switch, and gives the result.
-pub(crate) fn add(call: &Call) -> Result<Value> {
+/// Makes a container a port of the switch, and gives the result. Addresses come from the IPAM plugin, if there is one, or are
+/// `given`.
+pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
     let conf = Conf::of(call)?;
     let here = Handle::here()?;
     let inside = container::open(&here, &call.netns)?;
@@ -57,6 +61,7 @@ pub(crate) fn add(call: &Call) -> Result<Value> {
         inside,
         found,
         ipam,
+        given,
     };
     let record = plan.begin()?;
     match plan.make(&record) {
@@ -106,11 +111,17 @@ impl Plan<'_> {
 
     fn make(&self, record: &Record) -> Result<Value> {
         let late = self.conf.ipam.as_deref() == Some(ASKS_ON_THE_WIRE);
-        let mut addresses = Addresses::default();
-        if !late {
-            addresses = self.addresses(record)?;
-        }
-        let link = self.make_device()?;
+        // The plugin and the kernel work side by side. What either of them made is taken away if the other one fails.
+        let (given, link) = thread::scope(|scope| {
+            let given = scope.spawn(|| match late {
+                true => Ok(Addresses::default()),
+                false => self.addresses(record),
+            });
+            let link = self.make_device();
+            let given = given.join();
+            (given.unwrap_or_else(|panic| resume_unwind(panic)), link)
+        });
+        let (mut addresses, link) = (given?, link?);
         container::prepare(&self.inside, &self.call.ifname, self.held(&addresses))?;
         if late {
             self.add_port(&Addresses::default())?;
@@ -137,8 +148,11 @@ impl Plan<'_> {
         Ok(document(self.call, [host, container], &addresses))
     }
 
-    /// What the IPAM plugin gives.
+    /// What the caller or the IPAM plugin gives.
     fn addresses(&self, record: &Record) -> Result<Addresses> {
+        if let Some(given) = self.given {
+            return Ok(given.clone());
+        }
         let Some(ipam) = &self.ipam else {
             return Ok(Addresses::default());
         };
@@ -153,7 +167,8 @@ impl Plan<'_> {
 
     /// The addresses that the port is held to; `None`: any.
     fn held<'a>(&self, addresses: &'a Addresses) -> Option<&'a Addresses> {
-        (self.conf.ipam.is_some() && !self.conf.may_spoof).then_some(addresses)
+        let has_some = self.conf.ipam.is_some() || self.given.is_some();
+        (has_some && !self.conf.may_spoof).then_some(addresses)
     }
 
     fn make_device(&self) -> Result<Link> {
@@ -172,7 +187,6 @@ impl Plan<'_> {
             Err(NetError::Missing { .. }) => {}
             set => set?,
         }
-        self.here.set_up(&self.device)?;
         Ok(self.here.link(&self.device)?)
     }
 
@@ -187,8 +201,15 @@ impl Plan<'_> {
             vlan: self.conf.vlan,
             isolated: self.conf.isolated,
             allow_spoof: self.conf.may_spoof,
+            rate_in: self.conf.bandwidth.ingress,
+            rate_out: self.conf.bandwidth.egress,
+            // The device is the plugin's own, and goes with the port.
+            classifier: true,
             ..NewPort::default()
         };
-        switch::add_port(&self.conf, &port)
+        switch::add_port(&self.conf, &port)?;
+        // Not before: to give a device that is up a clsact, the kernel lets all packets under way pass by, with its network
+        // configuration locked (`dev_deactivate` in `qdisc_graft`), and every other ADD waits.
+        Ok(self.here.set_up(&self.device)?)
     }
 }

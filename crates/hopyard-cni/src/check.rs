@@ -115,6 +115,16 @@ fn check_port(
         let msg = format!("port `{device}` has another VLAN or isolation than the configuration");
         return Err(changed(msg));
     }
+    let bandwidth = &conf.bandwidth;
+    for (does, has, wanted) in [
+        ("gets", port.rate_in, bandwidth.ingress),
+        ("sends", port.rate_out, bandwidth.egress),
+    ] {
+        if has != wanted {
+            let msg = format!("the limit of what port `{device}` {does} is {has}, not {wanted}");
+            return Err(changed(msg));
+        }
+    }
     let is_held = conf.ipam.is_some() && !conf.may_spoof;
     let missing = addresses
         .ips

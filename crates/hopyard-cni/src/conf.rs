@@ -3,6 +3,7 @@
 use hopyard_switch::Mac;
 use serde_json::Value;
 
+use crate::bandwidth::Bandwidth;
 use crate::call::{Call, check_args};
 use crate::error::{Error, Result, code};
 use crate::names::SwitchName;
@@ -25,6 +26,8 @@ pub(crate) struct Conf {
     /// May the container send from addresses that are not its own?
     pub(crate) may_spoof: bool,
     pub(crate) isolated: bool,
+    /// How fast may the container get and send?
+    pub(crate) bandwidth: Bandwidth,
     /// The type of the IPAM plugin; `None`: no IP addresses.
     pub(crate) ipam: Option<String>,
 }
@@ -82,6 +85,7 @@ impl Conf {
             vlan: vlan.and_then(|vlan| u16::try_from(vlan).ok()),
             may_spoof: !flag(conf, "macspoofchk", true)?,
             isolated: flag(conf, "portIsolation", false)?,
+            bandwidth: Bandwidth::of(conf)?,
             ipam: ipam_type(conf)?,
         })
     }

@@ -25,33 +25,39 @@ pub(crate) fn open(here: &Handle, netns: &Path) -> Result<Handle> {
     Ok(Handle::new(&ns)?)
 }
 
-/// A setting of the device; kernels without it, and without IPv6, are left as they are.
-fn set(inside: &Handle, key: &str, value: &str) -> Result<()> {
-    match inside.set_sysctl(key, value) {
-        Err(NetError::Missing { .. }) => Ok(()),
-        set => Ok(set?),
-    }
-}
-
 /// Sets what has to be set before the device is up.
 ///
 /// A port that is held to its addresses must not choose others: no addresses from router advertisements, and none of the
 /// link but that made from its Ethernet address, which the switch lets pass.
 pub(crate) fn prepare(inside: &Handle, ifname: &str, held: Option<&Addresses>) -> Result<()> {
     let has_ipv6 = |addresses: &Addresses| addresses.ips.iter().any(|ip| ip.address.is_ipv6());
-    let key = |name: &str| format!("net/ipv6/conf/{ifname}/{name}");
+    let mut settings = Vec::new();
     if let Some(addresses) = held {
-        set(inside, &key("autoconf"), "0")?;
-        set(inside, &key("addr_gen_mode"), "0")?;
-        if has_ipv6(addresses) {
-            set(inside, &key("disable_ipv6"), "0")?;
-        } else {
-            set(inside, &key("accept_ra"), "0")?;
-        }
+        settings.extend([("ipv6", "autoconf", "0"), ("ipv6", "addr_gen_mode", "0")]);
+        settings.push(match has_ipv6(addresses) {
+            true => ("ipv6", "disable_ipv6", "0"),
+            false => ("ipv6", "accept_ra", "0"),
+        });
     }
     // Neighbours that knew an address under another Ethernet address learn of this one at once.
-    set(inside, &key("ndisc_notify"), "1")?;
-    set(inside, &format!("net/ipv4/conf/{ifname}/arp_notify"), "1")
+    settings.extend([("ipv6", "ndisc_notify", "1"), ("ipv4", "arp_notify", "1")]);
+    let keys: Vec<String> = settings
+        .iter()
+        .map(|(family, name, _)| format!("net/{family}/conf/{ifname}/{name}"))
+        .collect();
+    let settings: Vec<(&str, &str)> = keys
+        .iter()
+        .zip(&settings)
+        .map(|(key, (_, _, value))| (key.as_str(), *value))
+        .collect();
+    for set in inside.set_sysctls(&settings)? {
+        match set {
+            // Kernels without it, and without IPv6, are left as they are.
+            Err(NetError::Missing { .. }) => {}
+            set => set?,
+        }
+    }
+    Ok(())
 }
 
 /// Gives the device its addresses, brings it up, and makes the routes.

@@ -1,6 +1,10 @@
 //! DEL, and taking away what an attachment has: also for GC and for an ADD that fails.
 
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
 
 use hopyard_net::{Error as NetError, Handle};
 use serde_json::Value;
@@ -16,7 +20,7 @@ use crate::values::parse;
 
 /// What is to go.
 pub(crate) struct Leaving {
-    attachment: Attachment,
+    pub(crate) attachment: Attachment,
     netns: PathBuf,
     device: String,
     switch: SwitchName,
@@ -103,28 +107,83 @@ impl Leaving {
             conf: &self.conf,
         }
     }
+
+    /// Has the IPAM plugin take back what it gave.
+    fn give_back(&self, record: Option<&Record>) -> Result<()> {
+        match &self.ipam {
+            Some(kind) => self.ipam(kind).run("DEL", record).map(drop),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Takes away port, addresses, device and, after its last port, the switch. Goes on after errors, and gives all of them.
 pub(crate) fn detach(here: &Handle, leaving: &Leaving, record: Option<&Record>) -> Vec<Error> {
     let mut problems = Vec::new();
-    let mut did = |done: Result<()>| problems.extend(done.err());
-    // Before the device, whose number the kernel may give to another one.
-    did(switch::remove_port(&leaving.switch.name, &leaving.device));
-    // The container cannot use them any more. Meanwhile the kernel detaches the program of the port, which the removal of
-    // the device would wait for.
-    if let Some(kind) = &leaving.ipam {
-        did(leaving.ipam(kind).run("DEL", record).map(drop));
-    }
-    did(delete_device(here, &leaving.device));
-    did(switch::remove_unused(&leaving.switch));
+    // Before the device, whose number the kernel may give to another one, and before the addresses, which then may.
+    let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
+    problems.extend(released.err());
+    let (given_back, deleted) = thread::scope(|scope| {
+        let given_back = scope.spawn(|| leaving.give_back(record));
+        let deleted = delete_device(here, &leaving.device);
+        let given_back = given_back.join();
+        (
+            given_back.unwrap_or_else(|panic| resume_unwind(panic)),
+            deleted,
+        )
+    });
+    let unused = switch::remove_unused(&leaving.switch);
+    let done = [given_back, deleted, unused].into_iter();
+    problems.extend(done.filter_map(Result::err));
     problems
 }
 
 fn delete_device(here: &Handle, device: &str) -> Result<()> {
-    match here.delete_link(device) {
+    match here.delete_link_unawaited(device) {
         Err(NetError::Missing { .. }) => Ok(()),
         deleted => Ok(deleted?),
+    }
+}
+
+/// Takes away several, with one wait for the kernel. Gives the errors of each.
+pub(crate) fn detach_many(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<Vec<Error>> {
+    let mut problems: Vec<Vec<Error>> = leaving.iter().map(|_| Vec::new()).collect();
+    for ((leaving, _), problems) in leaving.iter().zip(&mut problems) {
+        let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
+        problems.extend(released.err());
+    }
+    let next = AtomicUsize::new(0);
+    let (given_back, deleted) = thread::scope(|scope| {
+        let give_back = || {
+            let mut done = Vec::new();
+            while let Some((leaving, record)) = leaving.get(next.fetch_add(1, Ordering::Relaxed)) {
+                done.push((leaving.device.as_str(), leaving.give_back(Some(record))));
+            }
+            done
+        };
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..cpus).map(|_| scope.spawn(give_back)).collect();
+        let deleted = delete_devices(here, leaving);
+        let done = workers.into_iter().map(ScopedJoinHandle::join);
+        let done = done.flat_map(|done| done.unwrap_or_else(|panic| resume_unwind(panic)));
+        (done.collect::<BTreeMap<_, _>>(), deleted)
+    });
+    let mut given_back = given_back;
+    for (((leaving, _), problems), deleted) in leaving.iter().zip(&mut problems).zip(deleted) {
+        let given_back = given_back.remove(leaving.device.as_str()).transpose();
+        problems.extend(given_back.err());
+        problems.extend(deleted.err());
+        problems.extend(switch::remove_unused(&leaving.switch).err());
+    }
+    problems
+}
+
+fn delete_devices(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<Result<()>> {
+    let devices: Vec<&str> = leaving.iter().map(|(one, _)| one.device.as_str()).collect();
+    match here.delete_links(&devices) {
+        Ok(()) => devices.iter().map(|_| Ok(())).collect(),
+        // None is deleted then: each alone, to say which.
+        Err(_) => devices.iter().map(|one| delete_device(here, one)).collect(),
     }
 }
 

@@ -8,10 +8,13 @@ use serde_json::Value;
 
 use crate::call::Call;
 use crate::conf::ipam_type;
-use crate::del::{Leaving, detach, finish};
+use crate::del::{Leaving, detach_many, finish};
 use crate::error::{Error, Result, code};
 use crate::record::{Attachment, Record, attachments};
 use crate::values::invalid;
+
+/// So many are taken away together: each holds the file of its record.
+const AT_ONCE: usize = 64;
 
 /// The keys of what is still valid. The specification had the second name for a while, and runtimes give both.
 const VALID: [&str; 2] = ["cni.dev/valid-attachments", "cni.dev/attachments"];
@@ -22,17 +25,11 @@ pub(crate) fn gc(call: &Call) -> Result<()> {
     let valid = valid(call)?;
     let here = Handle::here()?;
     let mut problems = Vec::new();
-    for attachment in attachments(&call.network)? {
-        if valid.contains(&(attachment.container.clone(), attachment.ifname.clone())) {
-            continue;
-        }
-        if let Err(mut error) = collect(call, &here, &attachment, began) {
-            error.msg = format!(
-                "container `{}`, `{}`: {}",
-                attachment.container, attachment.ifname, error.msg
-            );
-            problems.push(error);
-        }
+    let is_valid = |one: &Attachment| valid.contains(&(one.container.clone(), one.ifname.clone()));
+    let mut leaving = attachments(&call.network)?;
+    leaving.retain(|one| !is_valid(one));
+    for some in leaving.chunks(AT_ONCE) {
+        problems.extend(collect(call, &here, some, began));
     }
     if let Some(kind) = ipam_type(&call.conf)?
         && let Err(error) = call.ipam(&kind).run("GC", None)
@@ -42,17 +39,37 @@ pub(crate) fn gc(call: &Call) -> Result<()> {
     Error::all(problems).map_or(Ok(()), Err)
 }
 
-fn collect(call: &Call, here: &Handle, of: &Attachment, began: SystemTime) -> Result<()> {
-    let Some(record) = Record::of(of)? else {
-        return Ok(());
+fn collect(call: &Call, here: &Handle, of: &[Attachment], began: SystemTime) -> Vec<Error> {
+    let mut problems = Vec::new();
+    let mut fail = |of: &Attachment, mut error: Error| {
+        let (container, ifname) = (&of.container, &of.ifname);
+        error.msg = format!("container `{container}`, `{ifname}`: {}", error.msg);
+        problems.push(error);
     };
-    // An ADD that was under way: the runtime did not know of it when it listed what is valid.
-    if record.is_since(began) {
-        return Ok(());
+    let mut leaving = Vec::new();
+    for one in of {
+        match left(call, one, began) {
+            Ok(left) => leaving.extend(left),
+            Err(error) => fail(one, error),
+        }
     }
+    let detached = detach_many(here, &leaving);
+    for ((leaving, record), problems) in leaving.into_iter().zip(detached) {
+        if let Err(error) = finish(problems, Some(record)) {
+            fail(&leaving.attachment, error);
+        }
+    }
+    problems
+}
+
+/// What there is of an attachment that is not valid, under its lock.
+fn left(call: &Call, of: &Attachment, began: SystemTime) -> Result<Option<(Leaving, Record)>> {
+    // An ADD that was under way: the runtime did not know of it when it listed what is valid.
+    let Some(record) = Record::of(of)?.filter(|record| !record.is_since(began)) else {
+        return Ok(None);
+    };
     let leaving = Leaving::of_record(call, of, Some(&record))?;
-    let problems = detach(here, &leaving, Some(&record));
-    finish(problems, Some(record))
+    Ok(Some((leaving, record)))
 }
 
 /// The attachments that are to stay. A runtime that names none has none (`cnitool gc`).

@@ -3,8 +3,11 @@
 //! Specification 1.1.0, 1.0.0 and 0.4.0. A call is read and checked as a whole (`conf`, `call`), then one of the
 //! operations acts. Before anything is made, a record of the attachment is written (`record`): DEL, GC and an ADD that
 //! fails take away what it names, also what the IPAM plugin gave.
+//!
+//! podman 5 has netavark in place of CNI. Its driver (`netavark`) makes the same calls of what netavark says.
 
 mod add;
+mod bandwidth;
 mod call;
 mod check;
 mod conf;
@@ -14,6 +17,7 @@ mod error;
 mod gc;
 mod ipam;
 mod names;
+mod netavark;
 mod outcome;
 mod record;
 mod refused;
@@ -30,6 +34,8 @@ use serde_json::Value;
 use call::{Call, Command};
 use error::{Error, Result};
 use version::{SUPPORTED, Version};
+
+pub use netavark::main as netavark;
 
 /// Answers one call as the environment and stdin say, on stdout.
 #[must_use]
@@ -72,7 +78,7 @@ fn answer(command: &str, text: &[u8]) -> Result<Option<Value>> {
     command.must_be_of(version)?;
     let call = Call::from_environment(command, version, text, conf)?;
     match command {
-        Command::Add => add::add(&call).map(Some),
+        Command::Add => add::add(&call, None).map(Some),
         Command::Del => del::del(&call).map(|()| None),
         Command::Check => check::check(&call).map(|()| None),
         Command::Gc => gc::gc(&call).map(|()| None),

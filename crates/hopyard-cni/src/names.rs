@@ -7,6 +7,8 @@ use crate::values::{invalid, text};
 
 /// Switches that the plugin makes, and removes after their last port, begin with this.
 const OWN: &str = "cni-";
+/// Before the names of podman's networks, which come by netavark. No network of CNI has such a name.
+pub(crate) const NETAVARK: &str = "netavark:";
 /// The longest name of a switch.
 const LONGEST: usize = 32;
 
@@ -42,9 +44,10 @@ impl SwitchName {
     }
 
     fn own(master: Option<&str>, network: &str) -> Self {
-        let (kind, of) = match master {
-            Some(master) => ("dev", master),
-            None => ("net", network),
+        let (kind, of) = match (master, network.strip_prefix(NETAVARK)) {
+            (Some(master), _) => ("dev", master),
+            (None, Some(network)) => ("pod", network),
+            (None, None) => ("net", network),
         };
         Self {
             name: fitting(&format!("{OWN}{kind}-{of}")),
@@ -93,6 +96,9 @@ mod tests {
         let own = of(json!({ "master": "eth0" }));
         assert!(own.name == "cni-dev-eth0" && own.is_own);
         assert_eq!(of(json!({})).name, "cni-net-front");
+        let podman = |conf: Value| SwitchName::of(&conf, "netavark:front").unwrap().name;
+        assert_eq!(podman(json!({ "master": "eth0" })), "cni-dev-eth0");
+        assert_eq!(podman(json!({})), "cni-pod-front");
         let dotted = of(json!({ "master": "eth0.100" })).name;
         assert!(dotted.starts_with("cni-dev-eth0100-"), "{dotted}");
         assert_ne!(dotted, of(json!({ "master": "eth01.00" })).name);

@@ -45,7 +45,7 @@ fn not(what: &str, value: &Value) -> Error {
     Error::new(code::IPAM, msg)
 }
 
-fn network(value: &Value) -> Result<(IpAddr, u8)> {
+pub(crate) fn network(value: &Value) -> Result<(IpAddr, u8)> {
     let parsed = value.as_str().and_then(|text| {
         let (ip, prefix) = text.split_once('/')?;
         let ip: IpAddr = ip.parse().ok()?;

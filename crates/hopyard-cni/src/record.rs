@@ -11,13 +11,17 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use hopyard_net::owned;
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::names::NETAVARK;
 
 /// Where records are, in a directory for each network. As the reservations of `host-local`, they outlive a boot.
 const HOME: &str = "/var/lib/cni/hopyard";
+/// The same for podman's networks, whose reservations podman keeps until the next boot.
+const NETAVARK_HOME: &str = "/run/hopyard-netavark";
 /// Of its directories.
 const MODE: u32 = 0o700;
 /// Between container and device in the name of a file; neither may have it.
@@ -50,12 +54,20 @@ pub(crate) struct Attachment {
 
 impl Attachment {
     fn directory(&self) -> PathBuf {
-        Path::new(HOME).join(&self.network)
+        directory(&self.network)
     }
 
     fn file(&self) -> PathBuf {
         let name = format!("{}{SEPARATOR}{}", self.container, self.ifname);
         self.directory().join(name)
+    }
+}
+
+/// The directory of a network.
+fn directory(network: &str) -> PathBuf {
+    match network.strip_prefix(NETAVARK) {
+        Some(name) => Path::new(NETAVARK_HOME).join(name),
+        None => Path::new(HOME).join(network),
     }
 }
 
@@ -126,10 +138,15 @@ impl Record {
 
     /// Waits for the record of an attachment; `None`: there is none.
     pub(crate) fn of(attachment: &Attachment) -> Result<Option<Self>> {
-        Self::lock(attachment.file())
+        Self::lock(attachment.file(), FlockArg::LockExclusive)
     }
 
-    fn lock(path: PathBuf) -> Result<Option<Self>> {
+    /// The record of an attachment that nobody works on; `None`: there is none, or somebody does.
+    pub(crate) fn idle(attachment: &Attachment) -> Result<Option<Self>> {
+        Self::lock(attachment.file(), FlockArg::LockExclusiveNonblock)
+    }
+
+    fn lock(path: PathBuf, how: FlockArg) -> Result<Option<Self>> {
         loop {
             let opened = File::options()
                 .read(true)
@@ -140,8 +157,10 @@ impl Record {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                 opened => opened.map_err(failed("open", &path))?,
             };
-            let file = Flock::lock(file, FlockArg::LockExclusive)
-                .map_err(|(_, errno)| failed("lock", &path)(errno.into()))?;
+            let file = match Flock::lock(file, how) {
+                Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+                locked => locked.map_err(|(_, errno)| failed("lock", &path)(errno.into()))?,
+            };
             // Whoever held it may have removed it, and another one may stand there now.
             if !stands_at(&file, &path) {
                 continue;
@@ -215,7 +234,7 @@ fn create_in(directory: &Path, file: &Path) -> Result<File> {
 fn remove_empty(network: &Path) {
     if owned::remove_directory(network).is_ok() {
         // It may have other networks.
-        let _ = owned::remove_directory(Path::new(HOME));
+        let _ = network.parent().map(owned::remove_directory);
     }
 }
 
@@ -229,7 +248,7 @@ fn stands_at(file: &File, path: &Path) -> bool {
 
 /// The attachments of a network that have records. Removes files that were never finished.
 pub(crate) fn attachments(network: &str) -> Result<Vec<Attachment>> {
-    let directory = Path::new(HOME).join(network);
+    let directory = directory(network);
     let entries = match fs::read_dir(&directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(failed("read directory", &directory))?,
@@ -252,6 +271,21 @@ pub(crate) fn attachments(network: &str) -> Result<Vec<Attachment>> {
     remove_empty(&directory);
     found.sort_by(|a, b| (&a.container, &a.ifname).cmp(&(&b.container, &b.ifname)));
     Ok(found)
+}
+
+/// Those of podman's networks that have records.
+pub(crate) fn networks_of_podman() -> Result<Vec<String>> {
+    let home = Path::new(NETAVARK_HOME);
+    let entries = match fs::read_dir(home) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed("read directory", home))?,
+    };
+    entries
+        .map(|entry| {
+            let name = entry.map_err(failed("read directory", home))?.file_name();
+            Ok(format!("{NETAVARK}{}", name.to_string_lossy()))
+        })
+        .collect()
 }
 
 /// Removes a file that its maker never finished, unless it is just being made.

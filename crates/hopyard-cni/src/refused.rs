@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::bandwidth;
 use crate::error::{Error, Result, code};
 
 /// Keys of the specification, and of lists, which mean nothing to the plugin itself.
@@ -22,7 +23,7 @@ const STANDARD: [&str; 11] = [
     "dns",
 ];
 
-/// Keys that the plugin has itself.
+/// Keys that the plugin has itself, besides those of [`bandwidth`].
 const OWN: [&str; 9] = [
     "switch",
     "master",
@@ -36,7 +37,7 @@ const OWN: [&str; 9] = [
 ];
 
 /// Keys of `bridge` and `macvlan`, and what to do instead.
-const REFUSED: [(&str, &str); 18] = [
+const REFUSED: [(&str, &str); 16] = [
     (
         "isGateway",
         "the direct switch gives the host no address; the host is reached by the address it has at `master`: give the network's \
@@ -103,30 +104,17 @@ const REFUSED: [(&str, &str); 18] = [
         "portMappings",
         "containers have addresses of their own on the wire: connect to those, or use plugin `bridge` with `portmap`",
     ),
-    (
-        "ingressRate",
-        "a queueing discipline at the host's end is passed by (`bpf_redirect_peer`): use plugin `bridge` with `bandwidth`",
-    ),
-    (
-        "egressRate",
-        "a queueing discipline at the host's end is passed by (`bpf_redirect_peer`): use plugin `bridge` with `bandwidth`",
-    ),
 ];
 
 /// Capabilities that the plugin has; `ipRanges` is for the IPAM plugin, which gets the same configuration.
-const CAPABILITIES: [&str; 3] = ["mac", "ips", "ipRanges"];
+const CAPABILITIES: [&str; 4] = ["mac", "ips", "ipRanges", "bandwidth"];
 
 /// Capabilities of other plugins, and what to do instead.
-const REFUSED_CAPABILITIES: [(&str, &str); 3] = [
+const REFUSED_CAPABILITIES: [(&str, &str); 2] = [
     (
         "portMappings",
         "frames of the direct switch do not pass netfilter, so no port of the host can be mapped: containers have addresses of \
          their own on the wire, connect to those, or use plugin `bridge` with `portmap`",
-    ),
-    (
-        "bandwidth",
-        "a queueing discipline at the host's end is passed by (`bpf_redirect_peer`), so a limit would not hold: use plugin \
-         `bridge` with `bandwidth`",
     ),
     ("dns", "give `dns` in the configuration"),
 ];
@@ -156,7 +144,8 @@ fn advice<'a>(list: &[(&str, &'a str)], key: &str) -> Option<&'a str> {
 /// Refuses keys that the plugin does not have, by name.
 pub(crate) fn check_keys(conf: &Value) -> Result<()> {
     for (key, value) in conf.as_object().into_iter().flatten() {
-        let known = STANDARD.contains(&key.as_str()) || OWN.contains(&key.as_str());
+        let own = || OWN.iter().chain(&bandwidth::KEYS);
+        let known = STANDARD.contains(&key.as_str()) || own().any(|own| own == key);
         // `cni.dev/…` and the like belong to whoever has that domain.
         if known || key.contains('/') {
             continue;
@@ -165,7 +154,8 @@ pub(crate) fn check_keys(conf: &Value) -> Result<()> {
             Some(advice) if asks(value) => return Err(refused("key", key, value, advice)),
             Some(_) => {}
             None => {
-                let advice = format!("the plugin has no such key; it has {}", OWN.join(", "));
+                let own: Vec<&str> = own().copied().collect();
+                let advice = format!("the plugin has no such key; it has {}", own.join(", "));
                 return Err(refused("key", key, value, &advice));
             }
         }
@@ -180,7 +170,8 @@ pub(crate) fn check_capabilities(conf: &Value) -> Result<()> {
             if CAPABILITIES.contains(&key.as_str()) || !asks(value) {
                 continue;
             }
-            let general = "the plugin has mac, ips and ipRanges: take it out of `capabilities`";
+            let general =
+                "the plugin has mac, ips, ipRanges and bandwidth: take it out of `capabilities`";
             let advice = advice(&REFUSED_CAPABILITIES, key).unwrap_or(general);
             return Err(refused("capability", key, value, advice));
         }
@@ -211,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_refused_capability_is_named_whether_it_is_declared_or_used() {
-        for key in ["portMappings", "bandwidth", "dns", "aliases"] {
+        for key in ["portMappings", "dns", "aliases"] {
             for (list, value) in [("capabilities", json!(true)), ("runtimeConfig", json!([1]))] {
                 let error = check_capabilities(&json!({ list: { key: value } })).unwrap_err();
                 assert_eq!(error.code, code::UNSUPPORTED_FIELD);
@@ -221,7 +212,8 @@ mod tests {
             check_capabilities(&json!({ "capabilities": { key: false } })).unwrap();
             check_capabilities(&json!({ "runtimeConfig": { key: [] } })).unwrap();
         }
-        let own = json!({ "capabilities": { "mac": true, "ips": true, "ipRanges": true } });
-        check_capabilities(&own).unwrap();
+        for key in CAPABILITIES {
+            check_capabilities(&json!({ "capabilities": { key: true } })).unwrap();
+        }
     }
 }

@@ -114,7 +114,12 @@ fn other_uplink(name: &str, glance: &Glance, conf: &Conf, document: &serde_json:
 pub(crate) fn add_port(conf: &Conf, port: &NewPort<'_>) -> Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let added = open(conf).and_then(|mut switch| switch.add_port(port));
+        let added = match Switch::add_port_to(&conf.switch.name, port) {
+            Err(SwitchError::NoSwitch { .. }) if conf.switch.is_own => {
+                make(conf).and_then(|mut switch| switch.add_port(port))
+            }
+            added => added,
+        };
         match added {
             Err(SwitchError::NoSwitch { .. }) if conf.switch.is_own && Instant::now() < end => {
                 thread::sleep(Duration::from_millis(1));
@@ -125,24 +130,17 @@ pub(crate) fn add_port(conf: &Conf, port: &NewPort<'_>) -> Result<()> {
     }
 }
 
-fn open(conf: &Conf) -> hopyard_switch::Result<Switch> {
+/// Makes the switch, or finds it where somebody else has made it first.
+fn make(conf: &Conf) -> hopyard_switch::Result<Switch> {
     let name = &conf.switch.name;
-    match Switch::open(name) {
-        Err(SwitchError::NoSwitch { .. }) if conf.switch.is_own => {
-            let new = NewSwitch {
-                name,
-                uplink: conf.master.as_deref(),
-                ..NewSwitch::default()
-            };
-            match Switch::create(&new) {
-                // Somebody else has made it first.
-                Err(_) if Switch::glance(name).is_ok_and(|found| found.is_some()) => {
-                    Switch::open(name)
-                }
-                made => made,
-            }
-        }
-        opened => opened,
+    let new = NewSwitch {
+        name,
+        uplink: conf.master.as_deref(),
+        ..NewSwitch::default()
+    };
+    match Switch::create(&new) {
+        Err(_) if Switch::glance(name).is_ok_and(|found| found.is_some()) => Switch::open(name),
+        made => made,
     }
 }
 
@@ -168,19 +166,14 @@ fn with_advice(error: SwitchError, conf: &Conf) -> Error {
     error
 }
 
-/// Takes a device off the switch, if it is a port there; a switch that is gone has none.
+/// Takes a port off the switch whose device stays.
 pub(crate) fn remove_port(switch: &str, device: &str) -> Result<()> {
-    let mut switch = match Switch::open(switch) {
-        Err(SwitchError::NoSwitch { .. }) => return Ok(()),
-        opened => opened?,
-    };
-    if switch.port(device)?.is_none() {
-        return Ok(());
-    }
-    match switch.remove_port(device) {
-        Err(SwitchError::NoSwitch { .. }) => Ok(()),
-        removed => Ok(removed?),
-    }
+    Ok(Switch::open(switch)?.remove_port(device)?)
+}
+
+/// Takes devices that are about to be removed off the switch; a switch that is gone has none.
+pub(crate) fn release_ports(switch: &str, devices: &[&str]) -> Result<()> {
+    Ok(Switch::release_ports(switch, devices)?)
 }
 
 /// Removes a switch of the plugin's that has no ports any more.

@@ -4,7 +4,9 @@ use std::thread;
 
 use serde_json::json;
 
-use crate::host::{Container, conf_with, on_host, with};
+use crate::host::{Container, RESERVED, conf_with, files, on_host, with};
+
+const RECORDS_OF_FRONT: &str = "/var/lib/cni/hopyard/front";
 
 #[test]
 fn a_hundred_adds_and_dels_side_by_side() {
@@ -43,6 +45,44 @@ fn a_hundred_adds_and_dels_side_by_side() {
                 });
             }
         });
+        host.is_clean();
+    });
+}
+
+#[test]
+fn gc_of_more_than_are_taken_away_together_goes_on_after_errors() {
+    on_host(|host| {
+        let containers: Vec<Container> =
+            (0..70).map(|n| host.container(&format!("c{n}"))).collect();
+        for (n, some) in containers.chunks(10).enumerate() {
+            let calls: Vec<_> = some
+                .iter()
+                .enumerate()
+                .map(|(m, container)| {
+                    let address = format!("10.1.1.{}/16", n * 10 + m + 1);
+                    let mut conf = conf_with("1.1.0", "front", &address);
+                    if (n, m) == (3, 3) {
+                        conf["ipam"]["fail"] = "DEL".into();
+                    }
+                    host.start("ADD", &conf, container, "")
+                })
+                .collect();
+            for call in calls {
+                call.said().works();
+            }
+        }
+        assert_eq!(host.devices().len(), 70);
+        thread::sleep(std::time::Duration::from_millis(20));
+        let gc = conf_with("1.1.0", "front", "10.1.1.1/16");
+        let said = host.call_network("GC", &gc);
+        said.fails(142, &["container `c33`", "no more addresses"]);
+        assert_eq!(host.devices(), Vec::<String>::new());
+        assert_eq!(files(RECORDS_OF_FRONT).len(), 1);
+        assert_eq!(files(RESERVED).len(), 1);
+        // A record that cannot be read: the configuration of the call will do.
+        std::fs::write(format!("{RECORDS_OF_FRONT}/c33:eth0"), "{").unwrap();
+        thread::sleep(std::time::Duration::from_millis(20));
+        host.call_network("GC", &gc).works();
         host.is_clean();
     });
 }

@@ -34,7 +34,7 @@ fn refused_keys_and_capabilities_are_named() {
             let said = host.call("ADD", &with(&base(), json!({ key: value })), &container);
             said.fails(2, &[&format!("`{key}`")]);
         }
-        for key in ["portMappings", "bandwidth", "aliases"] {
+        for key in ["portMappings", "aliases"] {
             for list in ["capabilities", "runtimeConfig"] {
                 let conf = with(&base(), json!({ list: { key: [{ "hostPort": 80 }] } }));
                 let said = host.call("ADD", &conf, &container);

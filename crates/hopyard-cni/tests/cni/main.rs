@@ -6,10 +6,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attach;
+mod bandwidth;
 mod crowd;
 mod failures;
 mod garbage;
 mod host;
+mod netavark;
 mod podman;
 mod rules;
 mod states;
