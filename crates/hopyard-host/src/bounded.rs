@@ -9,14 +9,14 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 
 /// Most bytes of a document: thousands of cells take less than a tenth.
-pub(crate) const MOST_OF_A_DOCUMENT: u64 = 8 << 20;
+pub const MOST_OF_A_DOCUMENT: u64 = 8 << 20;
 /// Most bytes of a file of lines: 1000 blocks of 100 cells take about so much.
-pub(crate) const MOST_OF_LINES: u64 = 512 << 20;
+pub const MOST_OF_LINES: u64 = 512 << 20;
 /// Most bytes of a line: a sample takes some KiB, a profile some hundred.
-pub(crate) const MOST_OF_A_LINE: u64 = 4 << 20;
+pub const MOST_OF_A_LINE: u64 = 4 << 20;
 
 /// Reads a document.
-pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
+pub fn read(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let opened = open(file, MOST_OF_A_DOCUMENT)?;
     // It may grow meanwhile.
@@ -25,15 +25,15 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The lines of a file, one after another.
-pub(crate) struct Lines(BufReader<File>);
+pub struct Lines(BufReader<File>);
 
 impl Lines {
-    pub(crate) fn open(file: &Path) -> io::Result<Self> {
+    pub fn open(file: &Path) -> io::Result<Self> {
         open(file, MOST_OF_LINES).map(|file| Self(BufReader::new(file)))
     }
 
     /// The next line without its end; `None` after the last, and of a line that lacks its end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         let mut limited = self.0.by_ref().take(MOST_OF_A_LINE);
         let read = limited.read_until(b'\n', &mut line)?;
@@ -62,7 +62,7 @@ fn open(file: &Path, most: u64) -> io::Result<File> {
 }
 
 /// Opens a file of a run to write it: one of its directory, never what a link leads to.
-pub(crate) fn open_to_write(file: &Path, options: &mut std::fs::OpenOptions) -> io::Result<File> {
+pub fn open_to_write(file: &Path, options: &mut std::fs::OpenOptions) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let opened = options.custom_flags(flags.bits()).open(file)?;
     check(&opened, MOST_OF_LINES)?;
@@ -70,7 +70,7 @@ pub(crate) fn open_to_write(file: &Path, options: &mut std::fs::OpenOptions) -> 
 }
 
 /// Writes a document into a file of the directory, never where a link leads to.
-pub(crate) fn write(file: &Path, text: &[u8]) -> io::Result<()> {
+pub fn write(file: &Path, text: &[u8]) -> io::Result<()> {
     check_size(text.len() as u64, MOST_OF_A_DOCUMENT)?;
     let mut options = File::options();
     options.write(true).create(true);
@@ -89,7 +89,7 @@ fn check(file: &File, most: u64) -> io::Result<()> {
 }
 
 /// Is a file of this size as small as it can be read again?
-pub(crate) fn check_size(bytes: u64, most: u64) -> io::Result<()> {
+pub fn check_size(bytes: u64, most: u64) -> io::Result<()> {
     if bytes <= most {
         return Ok(());
     }
@@ -116,10 +116,10 @@ mod tests {
             let text = format!("a\n{}\nhalf", "x".repeat(length));
             fs::write(&file, text).unwrap();
             let mut lines = Lines::open(&file).unwrap();
-            assert_eq!(lines.next().unwrap(), Some(b"a".to_vec()));
-            assert_eq!(lines.next().is_ok(), fits, "{length}");
+            assert_eq!(lines.next_line().unwrap(), Some(b"a".to_vec()));
+            assert_eq!(lines.next_line().is_ok(), fits, "{length}");
             if fits {
-                assert_eq!(lines.next().unwrap(), None);
+                assert_eq!(lines.next_line().unwrap(), None);
             }
         }
     }
