@@ -1,0 +1,71 @@
+//! The hub as a router.
+
+use super::builder::ETH;
+use super::topology::{Endpoint, host, role};
+use super::wire::{FAR_END, UPLINK};
+use super::{Builder, Client, Result, Subnet, Topology};
+use crate::model::{Hop, Peer};
+
+/// The hub's device towards endpoint `b`.
+const SIDE_B: &str = "veth-b";
+
+impl Builder {
+    /// A veth pair into the hub for each endpoint, and routes: the hub forwards.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn routed(&mut self, peer: Peer) -> Result<Topology> {
+        let hub = Subnet::SIDE_A.host(host::HUB);
+        let clients = self.clients(Subnet::SIDE_A, |lab, slot| {
+            lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
+            lab.cable_end(slot, role::HUB, &slot.port, hub)?;
+            Ok(vec![
+                Hop::tx(slot.role, ETH),
+                Hop::rx(role::HUB, &slot.port),
+            ])
+        })?;
+        let mut way = Vec::new();
+        let (server, hub_side) = self.routed_server(peer, &mut way)?;
+        self.forward(role::HUB, &ports_of(&clients, hub_side))?;
+        self.introduce_by_cable(&clients, role::HUB, hub)?;
+        for client in &clients {
+            self.default_route(client.endpoint.role, hub)?;
+        }
+        Ok(Topology::new(clients, server, way))
+    }
+
+    /// The server behind the hub, which sends everything to it, and the hub's device towards it.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn routed_server(
+        &mut self,
+        peer: Peer,
+        way: &mut Vec<Hop>,
+    ) -> Result<(Endpoint, &'static str)> {
+        let (other, device, hub_side, subnet, number) = match peer {
+            Peer::Far => {
+                self.wire()?;
+                (role::FAR, FAR_END, UPLINK, Subnet::WIRE, host::FAR)
+            }
+            _ => {
+                self.veth((role::B, ETH), (role::HUB, SIDE_B))?;
+                (role::B, ETH, SIDE_B, Subnet::SIDE_B, host::B)
+            }
+        };
+        self.address(role::HUB, hub_side, subnet.host(host::HUB))?;
+        let server = self.endpoint(other, device, subnet.host(number))?;
+        self.default_route(other, subnet.host(host::HUB))?;
+        way.extend([Hop::tx(role::HUB, hub_side), Hop::rx(other, device)]);
+        Ok((server, hub_side))
+    }
+}
+
+/// The devices that the hub routes between and has to ask for neighbours by: those of containers know theirs.
+fn ports_of<'a>(clients: &'a [Client], hub_side: &'a str) -> Vec<&'a str> {
+    let asking = clients
+        .iter()
+        .filter(|client| client.endpoint.role == role::A);
+    let ports = asking.filter_map(|client| client.way.last());
+    ports.map(|hop| &*hop.device).chain([hub_side]).collect()
+}
