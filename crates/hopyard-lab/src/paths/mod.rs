@@ -1,15 +1,22 @@
 //! The paths: one file each, one line each in [`PATHS`].
 
+mod as_is;
 mod bridge;
+mod bridge_nat;
 mod direct;
+mod direct_shortcut;
+mod flowtable;
 mod forward;
+mod forward_each;
 mod ipvlan;
 mod ipvlan_l3s;
 mod macvlan;
 mod native;
 mod need;
+mod netfilter;
 mod netkit;
 mod open_vswitch;
+mod service;
 mod tap_mq;
 pub(super) mod tap_vde;
 mod veth;
@@ -49,6 +56,10 @@ pub trait Path: Sync {
     fn axes(&self) -> &'static [&'static str] {
         &[]
     }
+    /// Has it a cell with these axes? Where it has not, whoever sweeps them goes without.
+    fn has(&self, _: &Axes) -> bool {
+        true
+    }
     /// Do packet filter rules of the hub (nftables, iptables) see the packets between the endpoint and
     /// this peer? Where the hub is the peer, as a host sees its own.
     fn filter_sees(&self, peer: Peer) -> bool {
@@ -66,6 +77,10 @@ pub trait Path: Sync {
     /// Is it left out of "all", since it takes so much longer than others or is a question of its own?
     fn by_name_only(&self) -> bool {
         false
+    }
+    /// Is something built for it, rather than found?
+    fn is_built(&self) -> bool {
+        true
     }
     /// How much longer than others it takes to build and to take down, roughly.
     fn extra_time(&self) -> Duration {
@@ -146,7 +161,9 @@ impl dyn Path {
             Feature::Filter => self.filter_sees(peer),
             Feature::Vlan => self.has_vlans(axes),
             Feature::HostAccess => self.reaches_host(axes),
-            Feature::Unprivileged => peer == Peer::Local && self.needs_devices_alone(axes),
+            Feature::Unprivileged => {
+                peer == Peer::Local && self.is_built() && self.needs_devices_alone(axes)
+            }
         };
         Feature::ALL.into_iter().filter(offers).collect()
     }
@@ -183,9 +200,14 @@ pub static PATHS: &[&dyn Path] = &[
     &veth_route::VethRoute,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
+    &bridge_nat::BridgeNat,
+    &service::SERVICE_NFT,
+    &service::SERVICE_IPTABLES,
+    &flowtable::Flowtable,
     &open_vswitch::OVS_VETH,
     &open_vswitch::OVS_INTERNAL,
     &direct::Direct,
+    &direct_shortcut::DirectShortcut,
     &tap_mq::TapMq,
     &tap_vde::TapVde,
     &macvlan::Macvlan,
@@ -195,6 +217,8 @@ pub static PATHS: &[&dyn Path] = &[
     &netkit::Netkit,
     &vm::Vm,
     &forward::Forward,
+    &forward_each::ForwardEach,
+    &as_is::AsIs,
 ];
 
 /// Why this host cannot build the path of that name; `None` where it can.

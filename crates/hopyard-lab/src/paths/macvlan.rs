@@ -3,11 +3,11 @@
 use hopyard_net::{LinkKind, MacvlanMode};
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::topology::{host, role};
-use crate::lab::wire::UPLINK;
-use crate::lab::{Builder, Endpoint, Result, Subnet, Topology};
+use crate::builder::ETH;
 use crate::model::{Axes, Hop, Peer};
+use crate::topology::{host, role};
+use crate::wire::UPLINK;
+use crate::{Builder, Endpoint, Result, Subnet, Topology};
 
 /// The hub's own macvlan: without one, a host cannot talk to the macvlans on its device.
 pub(super) const HUB_DEVICE: &str = "mac-hub";

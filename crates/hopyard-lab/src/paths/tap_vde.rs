@@ -10,13 +10,13 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::{Carried, Need, Path};
-use crate::lab::daemon::{Error as DaemonError, Home, PATIENCE, Program};
+use crate::daemon::{Error as DaemonError, Home, PATIENCE, Program};
 
-use crate::lab::tap::probe_taps;
-use crate::lab::topology::{host, role};
-use crate::lab::{Builder, Error, Result, Subnet, Topology};
 use crate::model::{Datapath, DatapathKind, Hop, OffloadFlag, Peer};
 use crate::programs::in_path;
+use crate::tap::probe_taps;
+use crate::topology::{host, role};
+use crate::{Builder, Error, Result, Subnet, Topology};
 
 /// The endpoints' devices; both are made in one namespace, so their names differ.
 const TAP_A: &str = "vde-a";
@@ -28,7 +28,7 @@ const SWITCH: Program = Program {
     remedy: "repair package `vde2`",
 };
 /// Where its directories are.
-pub(in crate::lab) static HOME: Home = Home::new(SWITCH.name, "/run/hopyard-vde", &[SWITCH.name]);
+pub(crate) static HOME: Home = Home::new(SWITCH.name, "/run/hopyard-vde", &[SWITCH.name]);
 /// vde_switch, and taps for it.
 const NEED: Need = Need {
     carried: Carried {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::ovs::{self, BRIDGE, Port};
-use crate::lab::topology::{host, role};
-use crate::lab::wire::{FAR_END, UPLINK};
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::builder::ETH;
 use crate::model::{Axes, Hop, Peer};
+use crate::ovs::{self, BRIDGE, Port};
+use crate::topology::{host, role};
+use crate::wire::{FAR_END, UPLINK};
+use crate::{Builder, Result, Subnet, Topology};
 
 pub(super) static OVS_VETH: Ovs = Ovs { internal: false };
 pub(super) static OVS_INTERNAL: Ovs = Ovs { internal: true };

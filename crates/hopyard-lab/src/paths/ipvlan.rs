@@ -4,9 +4,9 @@ use hopyard_net::{IpvlanMode, LinkKind};
 
 use super::macvlan::on_uplink;
 use super::{Need, Path};
-use crate::lab::wire::UPLINK;
-use crate::lab::{Builder, Result, Topology};
 use crate::model::{Axes, Peer};
+use crate::wire::UPLINK;
+use crate::{Builder, Result, Topology};
 
 pub(super) struct Ipvlan;
 

@@ -1,10 +1,10 @@
 //! `netkit`: veth's successor for containers, whose traffic BPF may forward (Linux 6.7).
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::topology::{host, role};
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::builder::ETH;
 use crate::model::{Hop, Peer};
+use crate::topology::{host, role};
+use crate::{Builder, Result, Subnet, Topology};
 
 pub(super) struct Netkit;
 

@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
 use hopyard_switch::{Hooks, NewSwitch, Switch};
 
+use crate::LabId;
+use crate::error::or_another_path;
 use crate::guest::{self, Carried};
-use crate::lab::LabId;
-use crate::lab::error::or_another_path;
-use crate::lab::switching;
+use crate::switching;
 
 /// Something this host must have. A path of its own kind defines its own, in its file.
 ///
@@ -23,7 +23,7 @@ pub struct Need {
     /// Is it a device, which anybody can make in a user namespace of their own?
     pub is_device: bool,
     /// Tries it in a throw-away namespace; gets the name.
-    pub(in crate::lab) try_out: fn(&'static str) -> hopyard_net::Result<()>,
+    pub(crate) try_out: fn(&'static str) -> hopyard_net::Result<()>,
 }
 
 /// Where br_netfilter shows itself in every namespace (Linux 5.3).
@@ -34,9 +34,7 @@ impl Need {
     pub const VETH: Self = Self::kind("veth", &["veth"]);
     /// Linux bridges.
     pub const BRIDGE: Self = Self::kind("bridge", &["bridge"]);
-    /// macvlans.
     pub const MACVLAN: Self = Self::kind("macvlan", &["macvlan"]);
-    /// macvtaps.
     pub const MACVTAP: Self = Self::kind("macvtap", &["macvtap"]);
     /// ipvlans, in any mode that the kernel always has.
     pub const IPVLAN: Self = Self::kind("ipvlan", &["ipvlan"]);
@@ -70,7 +68,7 @@ impl Need {
     pub const GUEST: Self = Self::new("guest", |_| guest::probe());
 
     /// Something that nothing has to be carried for.
-    pub(in crate::lab) const fn new(
+    pub(crate) const fn new(
         name: &'static str,
         try_out: fn(&'static str) -> hopyard_net::Result<()>,
     ) -> Self {

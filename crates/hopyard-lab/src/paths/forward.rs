@@ -3,11 +3,11 @@
 use hopyard_net::{LinkKind, MacvlanMode};
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::topology::{host, role};
-use crate::lab::wire::UPLINK;
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::builder::ETH;
 use crate::model::{Axes, Hop, Peer, Segments};
+use crate::topology::{host, role};
+use crate::wire::UPLINK;
+use crate::{Builder, Result, Subnet, Topology};
 
 /// A forwarding container's device towards the server; that towards the client is [`ETH`].
 const ONWARD: &str = "eth1";

@@ -1,10 +1,10 @@
 //! `bridge` and `bridge-nf`: a Linux bridge in the hub, with netfilter's calls off or on.
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::topology::role;
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::builder::ETH;
 use crate::model::{Axes, Hop, Peer};
+use crate::topology::role;
+use crate::{Builder, Result, Subnet, Topology};
 
 /// The bridge's device.
 const BRIDGE_DEVICE: &str = "br0";

@@ -9,11 +9,11 @@ use hopyard_net::{IpvlanMode, LinkKind, probe_link};
 use super::Path;
 use super::macvlan::on_uplink;
 use super::{Carried, Need};
-use crate::lab::error::or_another_path;
-use crate::lab::topology::{host, role};
-use crate::lab::wire::{FAR_END, UPLINK};
-use crate::lab::{Builder, Error, Result, Subnet, Topology};
+use crate::error::or_another_path;
 use crate::model::{Axes, Peer};
+use crate::topology::{host, role};
+use crate::wire::{FAR_END, UPLINK};
+use crate::{Builder, Error, Result, Subnet, Topology};
 
 /// ipvlan with mode l3s, which a kernel can be built without.
 const NEED: Need = Need {

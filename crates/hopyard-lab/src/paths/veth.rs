@@ -1,10 +1,10 @@
 //! `veth`: one virtual cable between two namespaces.
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::topology::{host, role};
-use crate::lab::{Builder, Client, Endpoint, Result, Subnet, Topology};
+use crate::builder::ETH;
 use crate::model::{Hop, Peer};
+use crate::topology::{host, role};
+use crate::{Builder, Client, Endpoint, Result, Subnet, Topology};
 
 pub(super) struct Veth;
 

@@ -1,11 +1,11 @@
 //! `tap-mq`: multi-queue taps joined by our own switch in user space.
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::topology::{host, role};
-use crate::lab::wire::UPLINK;
-use crate::lab::{Builder, Result, Subnet, Topology, tap};
+use crate::builder::ETH;
 use crate::model::{Hop, Peer};
+use crate::topology::{host, role};
+use crate::wire::UPLINK;
+use crate::{Builder, Result, Subnet, Topology, tap};
 
 /// The hub's tap.
 const HUB_TAP: &str = "tap0";

@@ -1,10 +1,10 @@
 //! `direct`: hopyard's own switch in the hub; frames go by MAC address, with no bridge.
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::topology::role;
-use crate::lab::{Builder, Result, Subnet, Topology};
+use crate::builder::ETH;
 use crate::model::{Axes, Hook, Hop, Peer};
+use crate::topology::role;
+use crate::{Builder, Result, Subnet, Topology};
 
 pub(super) struct Direct;
 

@@ -1,10 +1,10 @@
 //! `native`: no path at all between the sockets but the stack itself, or the wire alone.
 
 use super::{Need, Path};
-use crate::lab::topology::{host, role};
-use crate::lab::wire::UPLINK;
-use crate::lab::{Builder, Result, Subnet, Topology};
-use crate::model::{Axes, Hop, Peer};
+use crate::model::{Axes, Containers, Hop, Peer};
+use crate::topology::{host, role};
+use crate::wire::UPLINK;
+use crate::{Builder, Error, Result, Subnet, Topology};
 
 pub(super) struct Native;
 
@@ -35,7 +35,25 @@ impl Path for Native {
         &[Need::VETH]
     }
 
+    fn axes(&self) -> &'static [&'static str] {
+        &["containers"]
+    }
+
+    /// A container has a device and a network namespace of its own, which is another path.
+    fn has(&self, axes: &Axes) -> bool {
+        axes.containers != Some(Containers::Own)
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        if !self.has(lab.axes()) {
+            return Err(Error::AxisRefused {
+                device: "the host's own interface".to_owned(),
+                axis: "containers",
+                value: Containers::Own.to_string(),
+                why: "it is no container's; set `containers=native`, or choose another path"
+                    .to_owned(),
+            });
+        }
         if peer == Peer::Local {
             let both = lab.loopback(role::A)?;
             let lo = Hop::loopback(role::A, "lo");

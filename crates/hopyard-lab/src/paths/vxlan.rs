@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use hopyard_net::LinkKind;
 
 use super::{Need, Path};
-use crate::lab::builder::ETH;
-use crate::lab::topology::{Addresses, host, role};
-use crate::lab::wire::{FAR_END, UPLINK};
-use crate::lab::{Builder, Error, Result, Subnet, Topology};
+use crate::builder::ETH;
 use crate::model::{Hop, Peer};
+use crate::topology::{Addresses, host, role};
+use crate::wire::{FAR_END, UPLINK};
+use crate::{Builder, Error, Result, Subnet, Topology};
 
 /// The tunnel's device at either end.
 const TUNNEL: &str = "vx0";

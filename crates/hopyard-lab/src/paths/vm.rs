@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Need, Path, macvlan};
-use crate::lab::topology::{host, role};
-use crate::lab::{Builder, Endpoint, HubEnd, Result, Subnet, Topology};
 use crate::model::{Attach, Axes, Hop, Peer};
+use crate::topology::{host, role};
+use crate::{Builder, Endpoint, HubEnd, Result, Subnet, Topology};
 
 const NAME: &str = "vm";
 /// The bridge's device.
