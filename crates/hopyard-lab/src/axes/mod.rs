@@ -1,0 +1,42 @@
+//! Axes that a lab sees to once its path is built, and what they need of the host: a file for each subject, and a line in [`ON_LAB`].
+//!
+//! Most axes are not here. A path reads [`Builder::axes`] while it builds, offloads are set together (`lab/offloads.rs`), and the worker is told
+//! its values in the load's spec.
+
+mod conntrack;
+mod cpus;
+mod gso_max;
+mod rfs;
+mod rules;
+
+use super::paths::Need;
+use super::{Builder, Result};
+use crate::model::Axes;
+
+/// What an axis asks of the host, and does to a lab.
+pub(super) trait OnLab: Sync {
+    /// What this host must have for these axes, beside what the path needs.
+    fn needs(&self, _: &Axes) -> &'static [Need] {
+        &[]
+    }
+
+    /// Can this host do it? Asked before a run begins.
+    fn check(&self, _: &Axes) -> Result<()> {
+        Ok(())
+    }
+
+    /// Does to a lab what [`Builder::axes`] say, once every device is there.
+    fn apply(&self, _: &mut Builder) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// In the order in which they are applied.
+pub(super) static ON_LAB: &[&dyn OnLab] = &[
+    &cpus::ClientCpus,
+    &cpus::Scheduling,
+    &rules::Rules,
+    &conntrack::Conntrack,
+    &gso_max::GsoMax,
+    &rfs::Rfs,
+];

@@ -1,0 +1,50 @@
+//! Receive flow steering on every receive queue of every device.
+
+use hopyard_net::{ReceiveSteering, cpu};
+
+use super::OnLab;
+use crate::flow_table::{self, ENTRIES};
+use crate::paths::Need;
+use crate::{Builder, Error, Result};
+use hopyard_model::{Axes, Switch};
+
+pub(super) struct Rfs;
+
+impl OnLab for Rfs {
+    fn needs(&self, axes: &Axes) -> &'static [Need] {
+        match axes.rfs {
+            Some(Switch::On) => &[flow_table::NEED],
+            Some(Switch::Off) | None => &[],
+        }
+    }
+
+    fn apply(&self, lab: &mut Builder) -> Result<()> {
+        if lab.axes().rfs != Some(Switch::On) {
+            return Ok(());
+        }
+        if lab.has_guests() {
+            return Err(Error::AxisRefused {
+                device: "eth0 in the guest".to_owned(),
+                axis: "rfs",
+                value: "on".to_owned(),
+                why: "a guest's card is steered by the guest; leave `rfs` out, or choose another path"
+                    .to_owned(),
+            });
+        }
+        lab.use_flow_table()?;
+        let cpus = cpu::online_cpus()?;
+        for (role, device) in lab.devices() {
+            let Some(handle) = lab.handle(role) else {
+                continue;
+            };
+            let queues = handle.receive_steering(device)?.len().max(1);
+            let queues = u32::try_from(queues).unwrap_or(u32::MAX);
+            let steering = ReceiveSteering {
+                cpus: cpus.clone(),
+                flows: (ENTRIES / queues).max(1).next_power_of_two(),
+            };
+            handle.set_receive_steering(device, &steering)?;
+        }
+        Ok(())
+    }
+}

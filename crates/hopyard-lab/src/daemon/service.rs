@@ -1,0 +1,113 @@
+//! A switch of a lab that is daemons and the directory they need.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Daemon, Error, Home, Household, Program, Starter};
+use crate::keep::Kept;
+use crate::model::Datapath;
+use crate::part::{KINDS, Kind, Part, Undone};
+use crate::topology::role;
+use crate::{Builder, Lab, Result};
+
+/// A switch whose daemons are children of this process.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) home: &'static Home,
+    /// Name of its directory: the lab's id.
+    pub(crate) name: String,
+    pub(crate) datapath: Datapath,
+    household: Household,
+    /// In the order in which they started.
+    daemons: Vec<Daemon>,
+    /// Outlives the daemons, which end with it.
+    starter: Starter,
+}
+
+impl Builder {
+    /// Makes the directory of a switch of the hub; [`Service::start`] starts its daemons.
+    pub(crate) fn service(
+        &mut self,
+        home: &'static Home,
+        datapath: Datapath,
+    ) -> Result<&mut Service> {
+        let is_of_home = |kind: &&dyn Kind| std::ptr::addr_eq(*kind, home);
+        debug_assert!(KINDS.iter().any(is_of_home), "{home:?} is missing in KINDS");
+        let keep = self.is_to_keep();
+        let household = Household {
+            hub: self.space(role::HUB)?.ns().try_clone()?,
+            // A kept lab has nothing to count, and nobody who would remove the group.
+            cgroup: self.cgroup().filter(|_| !keep).cloned(),
+            keep,
+        };
+        let starter = Starter::new().map_err(|source| Error::Home {
+            what: format!("start a thread for the daemons of {}", home.of),
+            source,
+        })?;
+        let name = self.id.to_string();
+        // Nothing can fail from here until it is on the stack.
+        home.make(&name)?;
+        Ok(self.push(Service {
+            home,
+            name,
+            datapath,
+            household,
+            daemons: Vec::new(),
+            starter,
+        }))
+    }
+}
+
+impl Service {
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.home.directory(&self.name)
+    }
+
+    /// Starts a daemon and waits until it listens on a socket, if it is said which.
+    pub(crate) fn start(
+        &mut self,
+        program: &'static Program,
+        command: Command,
+        socket: Option<&Path>,
+    ) -> Result<()> {
+        let (home, household) = (self.directory(), &self.household);
+        let daemon = Daemon::start(program, command, &home, &self.starter, household)?;
+        self.daemons.push(daemon);
+        match (self.daemons.last(), socket) {
+            (Some(daemon), Some(socket)) => daemon.listens(self.home.of, socket),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Part for Service {
+    /// Ends the daemons, the last started first, and removes their directory.
+    fn undo(&mut self) -> Undone {
+        self.daemons.iter().rev().for_each(Daemon::end);
+        Undone::of(self.home.of, self.home.remove_files(&self.name))
+    }
+
+    fn keep(&mut self, _: &Path, kept: &mut Kept) -> Result<()> {
+        let record = self.home.record(&self.name, &self.datapath);
+        kept.note(self.home.key, &record)
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.daemons.iter().map(Daemon::pid).collect()
+    }
+
+    fn death(&self) -> Option<Error> {
+        self.daemons.iter().rev().find_map(Daemon::death)
+    }
+
+    fn datapath(&self) -> Option<Datapath> {
+        Some(self.datapath.clone())
+    }
+}
+
+impl Lab {
+    /// The switch of its own that is daemons.
+    pub(crate) fn service(&self) -> Option<&Service> {
+        self.builder.parts().next()
+    }
+}

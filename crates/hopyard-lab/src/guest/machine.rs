@@ -1,0 +1,211 @@
+//! A guest that runs, from its first sign of life to its end.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ExitStatus};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use hopyard_net::end_with_starter;
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use super::init::Job;
+use super::qemu::{Accelerator, Console, Guest, start};
+use super::{Error, Result};
+use crate::load::lines;
+use crate::signals;
+
+/// A kernel that KVM can run has said something by then.
+const FIRST_SIGN: Duration = Duration::from_secs(5);
+/// How often to look whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// What a guest is to do first.
+const BOOT: &str = "boot and greet";
+
+/// A guest that runs and has greeted. Dropping it ends it.
+#[derive(Debug)]
+pub struct Machine<Reply> {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    replies: Receiver<io::Result<Reply>>,
+    console: Console,
+    pub accelerator: Accelerator,
+}
+
+/// How long a guest may take to boot.
+pub(super) fn patience(accelerator: Accelerator) -> Duration {
+    match accelerator {
+        Accelerator::Kvm => Duration::from_secs(30),
+        Accelerator::Tcg => Duration::from_secs(90),
+    }
+}
+
+/// Who carries out a guest's instructions, if nobody says: found out once per process, by having KVM run such a
+/// guest, without its job and its devices, as far as its greeting.
+pub(super) fn accelerator(guest: &Guest<'_>) -> Result<Accelerator> {
+    static FOUND: OnceLock<Accelerator> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(*found);
+    }
+    let append = format!("{} ignore_loglevel", guest.append);
+    let guest = Guest {
+        append: &append,
+        job: vec![Job::Runner.word().to_owned()],
+        devices: Vec::new(),
+        ..*guest
+    };
+    let kvm = OpenOptions::new().read(true).write(true).open("/dev/kvm");
+    let works = kvm.is_ok() && Machine::<IgnoredAny>::start(&guest, Accelerator::Kvm)?.greets()?;
+    let found = if works {
+        Accelerator::Kvm
+    } else {
+        Accelerator::Tcg
+    };
+    Ok(*FOUND.get_or_init(|| found))
+}
+
+impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
+    /// Boots a guest and hears its greeting. Without an order it tries KVM, and emulates where no guest
+    /// comes to greet under it.
+    ///
+    /// # Errors
+    /// QEMU cannot be started; the guest dies or stays silent; the user wants to stop.
+    pub fn boot(guest: &Guest<'_>, ordered: Option<Accelerator>) -> Result<(Self, Reply)> {
+        let accelerator = match ordered {
+            Some(ordered) => ordered,
+            None => accelerator(guest)?,
+        };
+        let mut machine = Self::start(guest, accelerator)?;
+        let greeting = machine.hear(BOOT, patience(accelerator))?;
+        Ok((machine, greeting))
+    }
+
+    fn start(guest: &Guest<'_>, accelerator: Accelerator) -> Result<Self> {
+        let (mut command, console) = guest.command(accelerator)?;
+        // Ctrl-C at the terminal is for hopyard, which ends its guests; so does the kernel if it cannot.
+        command.process_group(0);
+        end_with_starter(&mut command);
+        let cannot = start(command.get_program());
+        let mut child = command.spawn().map_err(&cannot)?;
+        let stdin = child.stdin.take();
+        let replies = match child.stdout.take() {
+            Some(stdout) => lines::hear("guest output", stdout),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        let replies = replies.map_err(|error| {
+            end(&mut child);
+            cannot(error)
+        })?;
+        Ok(Self {
+            child,
+            stdin,
+            replies,
+            console,
+            accelerator,
+        })
+    }
+
+    /// Does it come to greet? Where KVM cannot run it, it says nothing, dies, or stops somewhere on the way.
+    fn greets(&mut self) -> Result<bool> {
+        let began = Instant::now();
+        loop {
+            let patience = if self.console.has_kernel_spoken() {
+                patience(self.accelerator)
+            } else {
+                FIRST_SIGN
+            };
+            if began.elapsed() >= patience {
+                return Ok(false);
+            }
+            match self.hear(BOOT, LOOK) {
+                Err(Error::Silent { .. }) => {}
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                heard => return Ok(heard.is_ok()),
+            }
+        }
+    }
+
+    /// Says something.
+    pub fn tell(&mut self, message: &impl Serialize, doing: &'static str) -> Result<()> {
+        let sent = match &mut self.stdin {
+            Some(stdin) => lines::say(stdin, message),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        sent.map_err(|_| self.death(doing))
+    }
+
+    /// Hears what comes next.
+    pub(super) fn hear(&mut self, doing: &'static str, patience: Duration) -> Result<Reply> {
+        self.hear_until(doing, Instant::now(), patience)
+    }
+
+    /// Hears what comes next of something that began at an instant and may take so long.
+    pub fn hear_until(
+        &mut self,
+        doing: &'static str,
+        began: Instant,
+        patience: Duration,
+    ) -> Result<Reply> {
+        let deadline = began + patience;
+        loop {
+            if signals::interrupted() {
+                return Err(Error::Interrupted);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.replies.recv_timeout(left.min(LOOK)) {
+                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Err(error)) => {
+                    return Err(Error::OutOfTurn {
+                        doing,
+                        answer: lines::excerpt(&error.to_string()),
+                    });
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.death(doing)),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    return Err(Error::Silent {
+                        doing,
+                        after: patience,
+                        said: self.console.last_words(),
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// How it ended, now that its port is closed.
+    fn death(&mut self, doing: &'static str) -> Error {
+        Error::Died {
+            doing,
+            how: end(&mut self.child),
+            said: self.console.last_words(),
+        }
+    }
+}
+
+/// Ends a process that may be about to end by itself, and tells how it did.
+fn end(child: &mut Child) -> ExitStatus {
+    const MOMENT: Duration = Duration::from_millis(500);
+    let deadline = Instant::now() + MOMENT;
+    while Instant::now() < deadline {
+        match child.try_wait() {
+            Ok(Some(how)) => return how,
+            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+            Err(_) => break,
+        }
+    }
+    // Fails only if it ended meanwhile.
+    let _ = child.kill();
+    child.wait().unwrap_or_default()
+}
+
+impl<Reply> Drop for Machine<Reply> {
+    fn drop(&mut self) {
+        // It has nothing to save.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

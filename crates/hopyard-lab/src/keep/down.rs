@@ -1,0 +1,147 @@
+//! The end of a kept lab.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use hopyard_net::{Handle, NetNs, owned, unbind};
+
+use super::{HOME, STATE, directory, draft, read, state_in};
+use crate::part::{Part, Undone, undo};
+use crate::{Error, Result, role};
+
+/// Takes a kept lab down.
+///
+/// # Errors
+/// There is none of that name, processes still run in it (unless `force`), or something could not be
+/// removed; everything else is gone then.
+pub fn down(name: &str, force: bool) -> Result<()> {
+    let kept = read(name)?;
+    let parts = kept.parts();
+    let daemons: Vec<u32> = parts.iter().flat_map(|part| part.pids()).collect();
+    let mut spaces = HashMap::new();
+    for space in &kept.spaces {
+        let ns = NetNs::open(&directory(name).join(&space.role))?;
+        spaces.insert(format!("net:[{}]", ns.inode()?), &*space.role);
+    }
+    let mut inside = Vec::new();
+    for (pid, role) in processes_in(&spaces) {
+        if !daemons.contains(&pid) {
+            inside.push(format!("{} ({pid}) in `{role}`", command_name(pid)));
+        }
+    }
+    if !force && !inside.is_empty() {
+        return Err(Error::Kept(format!(
+            "processes still run in lab `{name}`: {}; end them, or pass --force to take the lab down although they \
+             run",
+            inside.join(", ")
+        )));
+    }
+    let problems = remove(name);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Kept(problems.join("; ")))
+    }
+}
+
+/// Removes whatever there is of a kept lab, going on past failures.
+pub(crate) fn remove(name: &str) -> Vec<String> {
+    let home = draft();
+    match fs::rename(directory(name), &home) {
+        Ok(()) => {}
+        // Somebody else was faster.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
+        Err(error) => {
+            return vec![format!(
+                "cannot rename the directory of lab `{name}` to remove it: {error}"
+            )];
+        }
+    }
+    let mut parts: Vec<Box<dyn Part>> = vec![Box::new(Directory(home.clone()))];
+    for file in namespaces_in(&home) {
+        parts.push(Box::new(Mounted(file)));
+    }
+    // One that was never whole has its switch removed by its builder, or by `clean`.
+    if let Ok(kept) = state_in(&home) {
+        parts.extend(kept.parts());
+    }
+    undo(parts.iter_mut().map(|part| &mut **part))
+}
+
+/// The directory of a kept lab.
+#[derive(Debug)]
+struct Directory(PathBuf);
+
+impl Part for Directory {
+    fn undo(&mut self) -> Undone {
+        let mut undone = Undone::default();
+        if let Err(error) = owned::remove_tree(&self.0) {
+            let problem = format!("cannot remove {}: {error}", self.0.display());
+            undone.problems.push(problem);
+        }
+        // Goes with the last lab; not empty otherwise.
+        let _ = owned::remove_directory(Path::new(HOME));
+        undone
+    }
+}
+
+/// The file of a kept namespace.
+#[derive(Debug)]
+struct Mounted(PathBuf);
+
+impl Part for Mounted {
+    /// Pairs go at once; what else is in the namespace follows it in the background.
+    fn undo(&mut self) -> Undone {
+        let mut undone = delete_pairs(&self.0);
+        if let Err(error) = unbind(&self.0) {
+            undone.problems.push(crate::chain(&error));
+        }
+        undone
+    }
+}
+
+/// The files of a lab's namespaces, containers' first: their pairs have an end in another namespace, which is undone
+/// before, and go there in one request.
+fn namespaces_in(home: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|file| !file.ends_with(STATE));
+    let of_container = |file: &PathBuf| {
+        let role = file.file_name().and_then(|name| name.to_str());
+        role.is_some_and(role::is_container)
+    };
+    files.sort_by_key(|file| (!of_container(file), file.ends_with(role::HUB)));
+    files
+}
+
+/// Deletes the pairs that have an end in a namespace, in one request.
+fn delete_pairs(file: &Path) -> Undone {
+    // What cannot be opened is no namespace any more.
+    let Ok(handle) = NetNs::open(file).and_then(|ns| Handle::new(&ns)) else {
+        return Undone::default();
+    };
+    let mut links = handle.links().unwrap_or_default();
+    links.retain(|link| matches!(link.kind.as_deref(), Some("veth" | "netkit")));
+    let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
+    let what = format!("devices in {}", file.display());
+    Undone::of(what, handle.delete_links(&names))
+}
+
+/// Processes in these network namespaces (`net:[INODE]`), and the role of the namespace.
+fn processes_in<'a>(spaces: &HashMap<String, &'a str>) -> Vec<(u32, &'a str)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter_map(|pid| {
+            let link = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
+            Some((pid, *spaces.get(link.to_str()?)?))
+        })
+        .collect()
+}
+
+fn command_name(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm"))
+        .map_or_else(|_| "a process".to_owned(), |name| name.trim().to_owned())
+}

@@ -1,0 +1,52 @@
+//! The lab: namespaces, devices and addresses of one path, built fresh and gone without a trace.
+//!
+//! Everything lives in namespaces of the lab's own, the hub included. Unnamed namespaces end with the
+//! process that holds them, however it ends; what could outlive it (a control group, a kept lab) carries
+//! the lab's id and is found by [`clean`].
+
+mod axes;
+mod bridging;
+mod builder;
+pub mod clean;
+mod clients;
+pub mod daemon;
+mod endpoints;
+mod error;
+mod flow_table;
+mod group;
+pub mod guest;
+mod guests;
+mod joined;
+pub mod keep;
+mod key;
+mod offloads;
+pub mod ovs;
+mod part;
+pub mod paths;
+mod reach;
+mod routing;
+mod services;
+mod standing;
+mod switching;
+pub mod tap;
+pub mod tapswitch;
+mod topology;
+mod tracking;
+mod wire;
+mod workers;
+
+use hopyard_host::{bounded, note, owner, programs, signals};
+use hopyard_load as load;
+use hopyard_model::{self as model, plain::chain, units};
+
+pub use bridging::forwarding_bridge;
+pub use builder::Builder;
+pub use clients::ClientSlot;
+pub use endpoints::{Endpoints, NoPrefix, Prefix};
+pub use error::{Error, Result};
+pub use guests::HubEnd;
+pub use key::LabKey;
+pub use owner::{LabId, Life};
+pub use paths::{PATHS, Path, carried, lacking, path};
+pub use standing::Lab;
+pub use topology::{Addresses, Client, Endpoint, Space, Subnet, Topology, host, role};

@@ -1,0 +1,142 @@
+//! A lab that stands.
+
+use super::axes::ON_LAB;
+use super::daemon;
+use super::part::Part;
+use super::paths::Path;
+use super::topology::{Space, Topology};
+use super::{Builder, Endpoints, Error, LabId, Result, offloads};
+use crate::model::{Axes, Datapath, LinkEnd, OffloadState, Peer};
+
+/// A path as it stands, ready to be used. Dropping it takes it down.
+#[derive(Debug)]
+pub struct Lab {
+    pub(super) builder: Builder,
+    /// The path that the lab was built from.
+    pub path: &'static dyn Path,
+    /// Endpoints and the way between them.
+    pub topology: Topology,
+    /// Offload flags of every device, as read back.
+    pub offloads: Vec<OffloadState>,
+    /// The ends of the wire, where traffic passes it.
+    pub link: Vec<LinkEnd>,
+}
+
+impl Lab {
+    /// Builds a path towards a peer.
+    ///
+    /// # Errors
+    /// The path has no such peer, this host cannot build it, or the kernel refused; what was made up
+    /// to then is gone again.
+    pub fn build(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
+        Self::build_with(path, peer, Builder::new(axes, false))
+    }
+
+    /// The same where a path may be between endpoints that stand already, which then are these.
+    ///
+    /// # Errors
+    /// As [`Lab::build`]; an endpoint cannot be reached.
+    pub fn build_between(
+        path: &'static dyn Path,
+        peer: Peer,
+        axes: &Axes,
+        endpoints: Option<&Endpoints>,
+    ) -> Result<Self> {
+        let mut builder = Builder::new(axes, false);
+        builder.endpoints = endpoints.cloned();
+        Self::build_with(path, peer, builder)
+    }
+
+    /// The same for a lab that may be kept: its daemons do not end with this process.
+    ///
+    /// # Errors
+    /// As [`Lab::build`].
+    pub fn build_to_keep(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
+        Self::build_with(path, peer, Builder::new(axes, true))
+    }
+
+    fn build_with(path: &'static dyn Path, peer: Peer, mut builder: Builder) -> Result<Self> {
+        path.check_with(peer, builder.axes())?;
+        let topology = path
+            .build(&mut builder, peer)
+            .map_err(|e| unsupported(path, e))?;
+        for axis in ON_LAB {
+            axis.apply(&mut builder).map_err(|e| unsupported(path, e))?;
+        }
+        builder.settle()?;
+        let offloads = offloads::apply(&builder, path.name(), peer)?;
+        let link = builder.link_ends(&topology)?;
+        Ok(Self {
+            builder,
+            path,
+            topology,
+            offloads,
+            link,
+        })
+    }
+
+    /// Id of the lab, which its control groups and daemons carry.
+    #[must_use]
+    pub fn id(&self) -> LabId {
+        self.builder.id
+    }
+
+    /// What it was built for.
+    pub(super) fn axes(&self) -> &Axes {
+        self.builder.axes()
+    }
+
+    /// Its namespaces with their roles.
+    #[must_use]
+    pub fn spaces(&self) -> &[Space] {
+        &self.builder.spaces
+    }
+
+    /// The namespace of a role.
+    ///
+    /// # Errors
+    /// This lab has none of that role.
+    pub fn space(&self, role: &str) -> Result<&Space> {
+        self.builder.find(role).ok_or_else(|| {
+            Error::UnknownName(crate::model::UnknownName {
+                kind: "endpoint",
+                name: role.to_owned(),
+                choices: self
+                    .spaces()
+                    .iter()
+                    .map(|s| s.role)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
+        })
+    }
+
+    /// Processes that forward, beside the load's own.
+    #[must_use]
+    pub fn daemons(&self) -> Vec<u32> {
+        self.builder.stack().flat_map(Part::pids).collect()
+    }
+
+    /// What forwards, where a path can be built in more than one way, or by a program.
+    #[must_use]
+    pub fn datapath(&self) -> Option<Datapath> {
+        self.builder.stack().find_map(Part::datapath)
+    }
+
+    /// A process that forwards is gone, and how it ended.
+    #[must_use]
+    pub fn death(&self) -> Option<daemon::Error> {
+        self.builder.stack().find_map(Part::death)
+    }
+}
+
+/// A missing kernel feature, said of the path.
+fn unsupported(path: &'static dyn Path, error: Error) -> Error {
+    match error {
+        Error::Net(source @ hopyard_net::Error::Unsupported { .. }) => Error::Unsupported {
+            path: path.name(),
+            source,
+        },
+        other => other,
+    }
+}

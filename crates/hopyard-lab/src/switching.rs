@@ -1,0 +1,177 @@
+//! The direct switch of the hub.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use hopyard_switch::{Hooks, Mac, NewPort, NewSwitch, Switch, has_tcx};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::builder::ETH;
+use super::keep::Kept;
+use super::part::{Kind, Names, Part, Undone};
+use super::topology::{Endpoint, Subnet, host, role};
+use super::wire::UPLINK;
+use super::{Builder, Lab, LabId, Result};
+use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Hop, Peer};
+
+/// The port of endpoint `b`.
+pub(super) const PORT_B: &str = "veth-b";
+
+/// Its name in the state of a kept lab.
+const KEY: &str = "switch";
+
+pub(super) static SWITCHES: Switches = Switches;
+
+pub(super) struct Switches;
+
+/// A direct switch, which would outlive its lab.
+#[derive(Debug)]
+struct DirectSwitch {
+    name: String,
+    /// Where its programs run, if it was made here.
+    hooks: Option<Hooks>,
+}
+
+impl Part for DirectSwitch {
+    fn undo(&mut self) -> Undone {
+        let what = format!("switch `{}` of a lab", self.name);
+        Undone::of(what, Switch::discard(&self.name))
+    }
+
+    fn keep(&mut self, _: &Path, kept: &mut Kept) -> Result<()> {
+        kept.note(KEY, &self.name)
+    }
+
+    fn datapath(&self) -> Option<Datapath> {
+        Some(Datapath {
+            switch: DIRECT_SWITCH.to_owned(),
+            version: String::new(),
+            kind: DatapathKind::Kernel,
+            hook: Some(match self.hooks? {
+                Hooks::Tcx => Hook::Tcx,
+                Hooks::Clsact => Hook::Clsact,
+            }),
+        })
+    }
+}
+
+impl Kind for Switches {
+    fn names(&self) -> Result<Names> {
+        match Switch::names() {
+            // As with the BPF file system that systemd mounts.
+            Err(hopyard_switch::Error::File { source, .. })
+                if source.kind() == ErrorKind::PermissionDenied =>
+            {
+                Ok(Names::Closed("switches"))
+            }
+            names => Ok(Names::Of(names?)),
+        }
+    }
+
+    fn lab(&self, name: &str) -> Option<LabId> {
+        LabId::of_switch(name)
+    }
+
+    fn left(&'static self, name: String) -> Box<dyn Part> {
+        Box::new(DirectSwitch { name, hooks: None })
+    }
+
+    fn kept(&'static self, key: &str, value: &Value) -> serde_json::Result<Option<Box<dyn Part>>> {
+        if key != KEY {
+            return Ok(None);
+        }
+        Ok(Some(self.left(String::deserialize(value)?)))
+    }
+}
+
+impl Builder {
+    /// The direct switch in the hub, with these of its devices as ports.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn switch(&mut self, uplink: Option<&str>, ports: &[String]) -> Result<()> {
+        let name = self.id.switch_name();
+        let hub = self.space(role::HUB)?.ns().try_clone()?;
+        let hooks = hooks(self.axes().hook, ports.len());
+        // What fails half-way leaves some of it.
+        self.push(DirectSwitch {
+            name: name.clone(),
+            hooks: Some(hooks),
+        });
+        let macs = |device: &str| self.guest_mac(device).map(Mac).into_iter().collect();
+        let ports: Vec<(&str, Vec<Mac>)> = ports.iter().map(|port| (&**port, macs(port))).collect();
+        hub.run(|| {
+            let mut switch = Switch::create(&NewSwitch {
+                name: &name,
+                uplink,
+                hooks,
+                ..NewSwitch::default()
+            })?;
+            let ports = ports.into_iter().map(|(device, macs)| NewPort {
+                device,
+                macs,
+                ..NewPort::default()
+            });
+            Ok(switch.add_ports(&ports.collect::<Vec<_>>())?)
+        })?
+    }
+
+    /// The server of a path whose clients are ports of the direct switch, which is made with it.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn switched_server(
+        &mut self,
+        peer: Peer,
+        mut ports: Vec<String>,
+        way: &mut Vec<Hop>,
+    ) -> Result<Endpoint> {
+        let server = match peer {
+            Peer::Local => {
+                self.veth((role::B, ETH), (role::HUB, PORT_B))?;
+                ports.push(PORT_B.to_owned());
+                way.extend([
+                    Hop::rx_from_server(role::HUB, PORT_B),
+                    Hop::rx(role::B, ETH),
+                ]);
+                self.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
+            }
+            Peer::Host => {
+                // The switch hands the host its frames at the uplink, past what that counts.
+                self.wire()?;
+                self.endpoint(role::HUB, UPLINK, Subnet::LAN.host(host::HUB))?
+            }
+            Peer::Far => {
+                self.wire()?;
+                self.far_end(Subnet::LAN, way)?
+            }
+        };
+        ports.extend(self.idle_ports(ports.len())?);
+        let uplink = (peer != Peer::Local).then_some(UPLINK);
+        self.switch(uplink, &ports)?;
+        Ok(server)
+    }
+}
+
+impl Lab {
+    /// The name of its direct switch, which is state beside its namespaces.
+    #[must_use]
+    pub fn switch(&self) -> Option<&str> {
+        let mut switches = self.builder.parts::<DirectSwitch>();
+        switches.next().map(|switch| &*switch.name)
+    }
+}
+
+/// More ports than these are attached as classifiers, which makes a thousand stand in two seconds instead of
+/// seventeen (docs/containers.md).
+const MANY: usize = 64;
+
+/// Where the programs of a switch with so many ports run, unless the axes say so.
+pub(super) fn hooks(asked: Option<Hook>, ports: usize) -> Hooks {
+    match asked {
+        Some(Hook::Clsact) => Hooks::Clsact,
+        None if ports > MANY || !has_tcx() => Hooks::Clsact,
+        Some(Hook::Tcx) | None => Hooks::Tcx,
+    }
+}

@@ -1,0 +1,61 @@
+//! The wire between the hub and the far end.
+
+use super::topology::{Endpoint, Subnet, Topology, host, role};
+use super::{Builder, Result};
+use crate::model::{FlowControl, Hop, LinkEnd, Rate};
+
+/// The hub's end of the wire.
+pub(super) const UPLINK: &str = "up0";
+/// The far end of the wire.
+pub(super) const FAR_END: &str = "far0";
+
+impl Builder {
+    /// The wire: a veth pair from the hub's `up0` to `far0` in `far`, shaped both ways where the
+    /// axes ask for a rate.
+    ///
+    /// # Errors
+    /// The kernel cannot or will not.
+    pub fn wire(&mut self) -> Result<()> {
+        self.veth((role::HUB, UPLINK), (role::FAR, FAR_END))?;
+        if let Some(Rate(Some(rate_bps))) = self.axes().rate_bps {
+            for (role, device) in [(role::HUB, UPLINK), (role::FAR, FAR_END)] {
+                self.space(role)?
+                    .shape(device, rate_bps)
+                    .map_err(|error| error.or("leave the rate out"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The ends of the wire with their flow control, where a path passes it.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(super) fn link_ends(&self, topology: &Topology) -> Result<Vec<LinkEnd>> {
+        let mut ends = Vec::new();
+        for (role, device) in [(role::HUB, UPLINK), (role::FAR, FAR_END)] {
+            let mut hops = topology.hops();
+            let is_passed = hops.any(|hop| hop.namespace == role && hop.device == device);
+            let Some(handle) = self.handle(role).filter(|_| is_passed) else {
+                continue;
+            };
+            let pause = handle.pause(device)?;
+            ends.push(LinkEnd {
+                namespace: role.to_owned(),
+                name: device.to_owned(),
+                flow_control: pause.map_or(FlowControl::None, |p| FlowControl::of(p.rx, p.tx)),
+                negotiated: pause.map(|pause| pause.negotiated),
+            });
+        }
+        Ok(ends)
+    }
+
+    /// The far end of the wire as the server: traffic leaves the hub by the uplink.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn far_end(&mut self, subnet: Subnet, way: &mut Vec<Hop>) -> Result<Endpoint> {
+        way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
+        self.endpoint(role::FAR, FAR_END, subnet.host(host::FAR))
+    }
+}
