@@ -1,0 +1,205 @@
+//! What each cell of a run is compared with.
+
+use crate::model::stored::Header;
+use crate::model::{AXES, Axis, Base, Cell, FOR_A_VERDICT};
+
+use super::NATIVE;
+
+/// The base of a cell and its index. The base itself is compared with nothing.
+///
+/// It is the one asked for, or the plan's. Where the plan's is a path that was not measured with this peer and load, and nobody
+/// asked for it, `native` stands in, else the first path that has the cell.
+pub fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
+    let name = match header.base.as_deref() {
+        Some(text) if is_fixed(header, text, index) => text.to_owned(),
+        _ => {
+            let paths = header.cells.iter().map(|c| c.cell.path.as_str());
+            let mut all = std::iter::once(NATIVE).chain(paths);
+            all.find(|path| at(header, Base::Path(path), index).is_ok())?
+                .to_owned()
+        }
+    };
+    let base = at(header, Base::parse(&name).ok()?, index).ok()?;
+    (base != index).then_some((name, base))
+}
+
+/// Does nothing stand in for this base of a cell?
+fn is_fixed(header: &Header, base: &str, index: usize) -> bool {
+    let own = &header.cells[index].cell;
+    let is_there = |path: &str| {
+        let supported = header.cells.iter().filter(|c| c.unsupported.is_none());
+        supported
+            .map(|c| &c.cell)
+            .any(|c| (&*c.path, c.peer, c.load) == (path, own.peer, own.load))
+    };
+    match Base::parse(base) {
+        Ok(Base::Path(path)) => header.base_asked || is_there(path),
+        Ok(Base::Value(..) | Base::Offload) => true,
+        Err(_) => false,
+    }
+}
+
+/// Why a cell cannot be compared with a base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Missing {
+    /// There is no such cell of the base, or it was not measured.
+    None,
+    /// There are several, which differ in these axes that the cell's path has not.
+    Several(Vec<&'static str>),
+}
+
+/// The cell that one is compared with: the same, or the only one that is the same but for axes that one of the two paths has
+/// not.
+fn at(header: &Header, base: Base<'_>, index: usize) -> Result<usize, Missing> {
+    let cell = &header.cells[index].cell;
+    let cells = || {
+        let all = header.cells.iter().enumerate();
+        all.filter(|(_, c)| c.unsupported.is_none())
+    };
+    if let Some((place, _)) = cells().find(|(_, c)| base.is_of(cell, &c.cell)) {
+        return Ok(place);
+    }
+    let like: Vec<(usize, &Cell)> = cells()
+        .filter(|(_, c)| base.is_like(cell, &c.cell))
+        .map(|(place, c)| (place, &c.cell))
+        .collect();
+    match like[..] {
+        [] => Err(Missing::None),
+        [(place, _)] => Ok(place),
+        [(_, first), ..] => {
+            let differs = |axis: &&Axis| {
+                let value = (axis.show)(&first.axes);
+                like.iter().any(|(_, c)| (axis.show)(&c.axes) != value)
+            };
+            let differing = AXES.iter().filter(differs);
+            Err(Missing::Several(differing.map(|axis| axis.name).collect()))
+        }
+    }
+}
+
+/// What cannot be compared with the base that is asked for, and why: a sentence without its end; `None` where all can.
+///
+/// Cells without the axis of a base that is a value have none, which is no news unless somebody asked for it.
+pub(super) fn missing(header: &Header) -> Option<String> {
+    let text = header.base.as_deref()?;
+    let base = Base::parse(text).ok()?;
+    if matches!(base, Base::Value(..) | Base::Offload) && !header.base_asked {
+        return None;
+    }
+    let compared = |index: usize| {
+        base.is(
+            &header.cells[index].cell.path,
+            &header.cells[index].cell.axes,
+        )
+    };
+    let wanted = (0..header.cells.len()).filter(|index| {
+        header.cells[*index].unsupported.is_none()
+            && is_fixed(header, text, *index)
+            && !compared(*index)
+    });
+    let mut cells: Vec<String> = Vec::new();
+    let mut axes: Vec<&str> = Vec::new();
+    for index in wanted {
+        let Err(why) = at(header, base, index) else {
+            continue;
+        };
+        let name = header.cells[index].cell.to_string();
+        if !cells.contains(&name) {
+            cells.push(name);
+        }
+        if let Missing::Several(differing) = why {
+            axes.extend(differing);
+        }
+    }
+    if cells.is_empty() {
+        return None;
+    }
+    const NAMED: usize = 4;
+    let more = cells.len().saturating_sub(NAMED);
+    cells.truncate(NAMED);
+    if more > 0 {
+        cells.push(format!("and {more} more"));
+    }
+    axes.sort_unstable();
+    axes.dedup();
+    let why = if axes.is_empty() {
+        "the run has no cell of it that is the same otherwise".to_owned()
+    } else {
+        let axes = axes.join(" and ");
+        format!("it has several values of {axes}, which they do not have; set one value")
+    };
+    Some(format!(
+        "not compared with {text}: {} ({why})",
+        cells.join(", ")
+    ))
+}
+
+/// Checks that a base somebody asked for can be had.
+///
+/// # Errors
+/// No cell can be compared with it: why, and what to do.
+pub fn check_base(header: &Header) -> Result<(), String> {
+    let Some(text) = header.base.as_deref().filter(|_| header.base_asked) else {
+        return Ok(());
+    };
+    let base = Base::parse(text).map_err(|e| e.to_string())?;
+    let bases = || {
+        let all = header.cells.iter();
+        all.filter(|c| base.is(&c.cell.path, &c.cell.axes))
+    };
+    if bases().next().is_none() {
+        let mut left_out = header.left_out.iter();
+        if let Some((_, why)) = left_out.find(|(name, _)| name == text) {
+            return Err(format!(
+                "this host cannot build it: {why}; choose another --base"
+            ));
+        }
+        let add = match base {
+            Base::Path(_) => format!("add {text} to --paths"),
+            Base::Value(axis, value) => format!("add {value} to the values of --set {}", axis.name),
+            Base::Offload => "give offload=on,off to --set".to_owned(),
+        };
+        return Err(format!(
+            "the run has no such cell: {add}, or choose another --base"
+        ));
+    }
+    let cannot = bases().find_map(|c| c.unsupported.as_deref());
+    if let Some(why) = cannot
+        && bases().all(|c| c.unsupported.is_some())
+    {
+        return Err(format!(
+            "this host cannot build it: {why}; choose another --base"
+        ));
+    }
+    let all_are_bases = bases().count() == header.cells.len();
+    let some_compared = (0..header.cells.len()).any(|index| base_of(header, index).is_some());
+    match missing(header) {
+        Some(why) if !some_compared && !all_are_bases => Err(why),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a gate, if one was asked for, can decide anything.
+///
+/// # Errors
+/// It cannot: why, and what to do.
+pub fn check_gate(header: &Header) -> Result<(), String> {
+    if header.fail_on.is_none() {
+        return Ok(());
+    }
+    if header.blocks_max < FOR_A_VERDICT {
+        return Err(format!(
+            "--fail-on needs verdicts, which take at least {FOR_A_VERDICT} blocks, and the run has {} at most: give it more \
+             by --blocks",
+            header.blocks_max
+        ));
+    }
+    if (0..header.cells.len()).any(|index| base_of(header, index).is_some()) {
+        return Ok(());
+    }
+    Err(
+        "--fail-on looks at comparisons with a base, and the run has none: choose a --base that some cells are compared \
+         with"
+            .to_owned(),
+    )
+}

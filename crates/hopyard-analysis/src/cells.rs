@@ -1,0 +1,365 @@
+//! One cell: its samples put together.
+
+mod machines;
+
+use std::collections::BTreeMap;
+
+use super::quantities::{QUANTITIES, decides_width};
+use super::{latency, settling};
+use crate::model::stored::{Header, PlannedCell};
+use crate::model::{
+    Axes, CellReport, CellStatus, CpuUse, DeviceOffloadsSeen, DeviceSeen, FlowArrivals, LinkEnd,
+    LoadKind, MachineOverhead, Measurement, OffloadState, Outcome, Sample, Switch, WayReport,
+};
+use crate::stats::{self, Samples};
+
+/// Ticks add up if their sum is within this of the time that passed (docs/method.md, rule 2).
+pub const CLOSURE: f64 = 0.01;
+
+/// What was measured in the samples that did not fail.
+pub(super) fn measurements<'a>(samples: &'a [&Sample]) -> impl Iterator<Item = &'a Measurement> {
+    samples.iter().filter_map(|s| match &s.outcome {
+        Outcome::Measured(m) => Some(&**m),
+        Outcome::Failed { .. } => None,
+    })
+}
+
+/// The measurements of a cell.
+pub(super) fn measured<'a>(samples: &[&'a Sample], cell: usize) -> Vec<&'a Measurement> {
+    samples
+        .iter()
+        .filter(|s| s.cell == cell)
+        .filter_map(|s| match &s.outcome {
+            Outcome::Measured(m) => Some(&**m),
+            Outcome::Failed { .. } => None,
+        })
+        .collect()
+}
+
+/// What was measured of a cell in a block.
+pub(super) fn of_block<'a>(
+    samples: &[&'a Sample],
+    cell: usize,
+    block: u32,
+) -> Option<&'a Measurement> {
+    let sample = samples
+        .iter()
+        .find(|s| s.cell == cell && s.block == block)?;
+    match &sample.outcome {
+        Outcome::Measured(m) => Some(m),
+        Outcome::Failed { .. } => None,
+    }
+}
+
+/// Every cell without its verdicts.
+pub(super) fn assess(header: &Header, samples: &[&Sample]) -> Vec<CellReport> {
+    let ticks_add_up = (mean_closure(samples) - 1.0).abs() <= CLOSURE;
+    header
+        .cells
+        .iter()
+        .enumerate()
+        .map(|(index, planned)| {
+            let all: Vec<&Sample> = samples
+                .iter()
+                .copied()
+                .filter(|s| s.cell == index)
+                .collect();
+            one(
+                header,
+                planned,
+                &all,
+                &measured(samples, index),
+                ticks_add_up,
+            )
+        })
+        .collect()
+}
+
+fn one(
+    header: &Header,
+    planned: &PlannedCell,
+    all: &[&Sample],
+    measured: &[&Measurement],
+    ticks_add_up: bool,
+) -> CellReport {
+    let load = planned.cell.load;
+    let failures: Vec<&str> = all
+        .iter()
+        .filter_map(|s| match &s.outcome {
+            Outcome::Failed { cause } => Some(cause.as_str()),
+            Outcome::Measured(_) => None,
+        })
+        .collect();
+    let whole = failures.is_empty() && !measured.is_empty();
+    let (status, cause) = match &planned.unsupported {
+        Some(cause) => (CellStatus::Unsupported, Some(cause.clone())),
+        None if whole => (CellStatus::Ok, None),
+        // A cell that failed now and then has figures all the same, and says that it did.
+        None => (CellStatus::Failed, Some(first_cause(&failures))),
+    };
+    let tolerance = header.cpu_tolerance();
+    let mut estimates = BTreeMap::new();
+    let mut two_modes = BTreeMap::new();
+    for quantity in QUANTITIES.iter().filter(|q| q.applies(load)) {
+        if let Some(estimate) = quantity.estimate(measured, load, tolerance, header.confidence) {
+            estimates.insert(quantity.name.to_owned(), estimate);
+        }
+        let values: Vec<f64> = measured
+            .iter()
+            .filter_map(|m| quantity.value(m, load, tolerance))
+            .collect();
+        if decides_width(quantity.name, load, &planned.cell.axes)
+            && let Ok(values) = Samples::new(&values)
+            && let Some(modes) = stats::two_modes(&values)
+        {
+            two_modes.insert(quantity.name.to_owned(), modes);
+        }
+    }
+    CellReport {
+        path: planned.cell.path.clone(),
+        peer: planned.cell.peer,
+        load,
+        axes: planned.cell.axes.clone(),
+        status,
+        cause,
+        estimates,
+        verdicts: BTreeMap::new(),
+        two_modes,
+        unsettled_samples: count(measured.iter().filter(|m| is_unsettled(m))),
+        failed_samples: count(failures.iter()),
+        receive_window_limited_ratio: limited(measured, |t| t.receive_window_limited_ns),
+        send_buffer_limited_ratio: limited(measured, |t| t.send_buffer_limited_ns),
+        cpu_split_ratio: if ticks_add_up {
+            split(measured)
+        } else {
+            BTreeMap::new()
+        },
+        device_drops: device_drops(measured),
+        lost_datagrams: lost(measured, load),
+        searches: measured.iter().filter_map(|m| m.search.clone()).collect(),
+        flows: flows(measured),
+        latency: latency::report(measured),
+        series: settling::report(measured, header.confidence),
+        offloads: offloads(measured),
+        offloads_by_device: offloads_by_device(measured, &planned.cell.axes),
+        link: link(measured),
+        filter_sees: planned.filter_sees,
+        datapath: measured.iter().find_map(|m| m.datapath.clone()),
+        guest: measured.iter().find_map(|m| m.guest.clone()),
+        endpoints: measured.iter().find_map(|m| m.endpoints.clone()),
+        clocks: machines::clocks(measured),
+        machine_steal_ratio: machines::steal(measured),
+        way: way(measured),
+        profile: None,
+    }
+}
+
+fn first_cause(failures: &[&str]) -> String {
+    failures.first().map_or_else(
+        || "it was never measured: the run ended before its turn".to_owned(),
+        |cause| (*cause).to_owned(),
+    )
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a window are far below 2^53"
+)]
+fn is_unsettled(m: &Measurement) -> bool {
+    let slices: Vec<f64> = m.slices.iter().map(|n| *n as f64).collect();
+    stats::unsettled(&slices)
+}
+
+/// Share of busy time in which TCP was held back, over all samples.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "spans of a run are far below 2^53 ns"
+)]
+fn limited(measured: &[&Measurement], by: fn(&crate::model::TcpSummary) -> u64) -> Option<f64> {
+    let tcp: Vec<_> = measured.iter().filter_map(|m| m.tcp.as_ref()).collect();
+    let busy: u64 = tcp.iter().map(|t| t.busy_ns).sum();
+    (busy > 0).then(|| tcp.iter().map(|t| by(t)).sum::<u64>() as f64 / busy as f64)
+}
+
+/// Tick shares of all samples together.
+fn split(measured: &[&Measurement]) -> BTreeMap<String, f64> {
+    let sum = |of: fn(&Measurement) -> f64| measured.iter().map(|m| of(m)).sum::<f64>();
+    let parts = [
+        ("user", sum(|m| m.cpu.split.user_ns)),
+        ("system", sum(|m| m.cpu.split.system_ns)),
+        ("irq", sum(|m| m.cpu.split.irq_ns)),
+        ("softirq", sum(|m| m.cpu.split.softirq_ns)),
+    ];
+    let total: f64 = parts.iter().map(|(_, ns)| ns).sum();
+    if total <= 0.0 {
+        return BTreeMap::new();
+    }
+    parts
+        .into_iter()
+        .map(|(name, ns)| (name.to_owned(), ns / total))
+        .collect()
+}
+
+fn device_drops(measured: &[&Measurement]) -> Option<u64> {
+    let devices = measured.iter().flat_map(|m| &m.devices);
+    (!measured.is_empty()).then(|| devices.map(|device| device.dropped).sum())
+}
+
+fn lost(measured: &[&Measurement], load: LoadKind) -> Option<u64> {
+    let lost = |m: &&Measurement| {
+        if load.is_stream() {
+            m.sent.messages.saturating_sub(m.received.messages)
+        } else {
+            m.timeouts
+        }
+    };
+    (!measured.is_empty() && !load.is_tcp()).then(|| measured.iter().map(lost).sum())
+}
+
+/// Each flow of numbered datagrams over all samples.
+fn flows(measured: &[&Measurement]) -> Vec<FlowArrivals> {
+    let mut sums: Vec<FlowArrivals> = Vec::new();
+    for arrivals in measured.iter().filter_map(|m| m.arrivals.as_ref()) {
+        sums.resize_with(sums.len().max(arrivals.flows.len()), Default::default);
+        for (sum, flow) in sums.iter_mut().zip(&arrivals.flows) {
+            *sum = sum.plus(flow);
+        }
+    }
+    sums
+}
+
+/// Each flag over all devices of all samples; `differs` where it is not what was asked for.
+fn offloads(measured: &[&Measurement]) -> BTreeMap<String, String> {
+    flags(measured.iter().flat_map(|m| &m.offloads))
+}
+
+/// The same for each device; nothing where all of them are alike and none was switched by itself.
+fn offloads_by_device(measured: &[&Measurement], axes: &Axes) -> Vec<DeviceOffloadsSeen> {
+    let mut devices: Vec<(&str, &str, Vec<&OffloadState>)> = Vec::new();
+    for state in measured.iter().flat_map(|m| &m.offloads) {
+        let (namespace, name) = (&*state.namespace, &*state.device);
+        match devices
+            .iter_mut()
+            .find(|(of, known, _)| (*of, *known) == (namespace, name))
+        {
+            Some((.., states)) => states.push(state),
+            None => devices.push((namespace, name, vec![state])),
+        }
+    }
+    let seen = devices
+        .into_iter()
+        .map(|(namespace, name, states)| DeviceOffloadsSeen {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            flags: flags(states.into_iter()),
+        });
+    let seen: Vec<DeviceOffloadsSeen> = seen.collect();
+    let alike = seen.windows(2).all(|two| two[0].flags == two[1].flags);
+    if alike && axes.device_offload.is_none() {
+        Vec::new()
+    } else {
+        seen
+    }
+}
+
+/// Each end of the link once; in each state that it was seen in.
+fn link(measured: &[&Measurement]) -> Vec<LinkEnd> {
+    let mut ends: Vec<LinkEnd> = Vec::new();
+    for end in measured.iter().flat_map(|m| &m.link) {
+        if !ends.contains(end) {
+            ends.push(end.clone());
+        }
+    }
+    ends
+}
+
+fn flags<'a>(states: impl Iterator<Item = &'a OffloadState>) -> BTreeMap<String, String> {
+    let mut flags: BTreeMap<String, String> = BTreeMap::new();
+    for state in states {
+        let wrong = |asked| state.state != if asked == Switch::On { "on" } else { "off" };
+        let now = match state.asked {
+            Some(asked) if wrong(asked) && !state.fixed => "differs",
+            _ => state.state.as_str(),
+        };
+        flags
+            .entry(state.flag.name().to_owned())
+            .and_modify(|known| {
+                if known != now && known != "differs" {
+                    *known = if now == "differs" { "differs" } else { "mixed" }.to_owned();
+                }
+            })
+            .or_insert_with(|| now.to_owned());
+    }
+    flags
+}
+
+fn way(measured: &[&Measurement]) -> WayReport {
+    let mut problems: Vec<String> = Vec::new();
+    let mut devices: Vec<DeviceSeen> = Vec::new();
+    for m in measured {
+        for problem in &m.way.problems {
+            // Figures differ from sample to sample; one of each kind is enough.
+            let kind = |p: &str| p.split(' ').take(2).collect::<Vec<_>>().join(" ");
+            if !problems.iter().any(|known| kind(known) == kind(problem)) {
+                problems.push(problem.clone());
+            }
+        }
+        for device in &m.devices {
+            let packets = device.rx_packets + device.tx_packets;
+            let known = devices
+                .iter_mut()
+                .find(|d| d.namespace == device.namespace && d.name == device.name);
+            match known {
+                Some(known) => known.packets += packets,
+                None => devices.push(DeviceSeen {
+                    namespace: device.namespace.clone(),
+                    name: device.name.clone(),
+                    packets,
+                }),
+            }
+        }
+    }
+    let proved = !measured.is_empty() && measured.iter().all(|m| m.way.proved);
+    WayReport {
+        proved,
+        problems,
+        devices,
+    }
+}
+
+/// What else used the machine, all windows together.
+pub(super) fn elsewhere(samples: &[&Sample]) -> Option<MachineOverhead> {
+    let uses: Vec<_> = samples
+        .iter()
+        .filter_map(|s| match &s.outcome {
+            Outcome::Measured(m) => Some(m.cpu),
+            Outcome::Failed { .. } => None,
+        })
+        .collect();
+    let whole: f64 = uses.iter().map(|u| u.elapsed_ns * f64::from(u.cpus)).sum();
+    let share = |of: fn(&CpuUse) -> f64| uses.iter().map(of).sum::<f64>() / whole;
+    (whole > 0.0).then(|| MachineOverhead {
+        foreign_ratio: share(|u| u.foreign_ns),
+        steal_ratio: share(|u| u.steal_ns),
+        controller_ratio: share(|u| u.controller_ns),
+        baseline_ratio: share(|u| u.baseline_ns),
+        closure: mean_closure(samples),
+    })
+}
+
+/// Sum of tick columns over time passed, all windows together: single windows are too short for it.
+fn mean_closure(samples: &[&Sample]) -> f64 {
+    let mut ticks = 0.0;
+    let mut elapsed = 0.0;
+    for sample in samples {
+        if let Outcome::Measured(m) = &sample.outcome {
+            ticks += m.cpu.closure * m.cpu.elapsed_ns;
+            elapsed += m.cpu.elapsed_ns;
+        }
+    }
+    if elapsed > 0.0 { ticks / elapsed } else { 1.0 }
+}

@@ -1,0 +1,199 @@
+//! Curves made by hand, with answers known beforehand.
+
+use super::*;
+use crate::curves::{self, Along};
+use crate::model::{Containers, LoadKind};
+use crate::testing::curves::{FLOWS, Shown, published, senders};
+use crate::{assess, last_attempts};
+
+/// Of the two curves, the native one and that of containers.
+fn both<'a, T>(all: &'a [Along<'_, T>]) -> (&'a T, &'a T) {
+    let of = |kind| {
+        &all.iter()
+            .find(|c| c.cell.axes.containers == Some(kind))
+            .unwrap()
+            .figure
+    };
+    assert_eq!(all.len(), 2);
+    (of(Containers::Native), of(Containers::Own))
+}
+
+#[test]
+fn every_count_is_an_axis_with_plain_numbers() {
+    let counts: Vec<&Axis> = AXES.iter().filter(|axis| axis.counts).collect();
+    assert!(counts.len() >= 6, "{}", counts.len());
+    for axis in counts {
+        let mut axes = Axes::default();
+        (axis.set)(&mut axes, "2").unwrap();
+        assert_eq!(count(axis, &axes), Some(2.0), "{}", axis.name);
+        (axis.clear)(&mut axes);
+        assert_ne!(count(axis, &axes), Some(2.0), "{}", axis.name);
+    }
+    for name in TOLD {
+        assert!(crate::quantity(name).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_run_is_cut_into_curves() {
+    let report = assess(&senders(published));
+    let [native, own] = &report.curves[..] else {
+        panic!("{}", report.curves.len());
+    };
+    assert_eq!(native.values, FLOWS.map(f64::from));
+    assert_eq!((&*native.axis, native.load), ("flows", LoadKind::UdpFlood));
+    assert_eq!(native.axes.containers, Some(Containers::Native));
+    assert_eq!(own.axes.containers, Some(Containers::Own));
+    // What was not measured has no curve.
+    assert!(!own.quantities.contains_key("run_length_p50_packets"));
+    assert_eq!(own.cpus_full, None);
+    let packets = &own.quantities["packets_per_s"];
+    let exponent = packets.exponent.as_ref().unwrap();
+    assert!(
+        exponent.low <= 0.001 && exponent.high >= -0.001 && exponent.high - exponent.low < 0.02,
+        "{exponent:?}"
+    );
+    assert!(!packets.knee.as_ref().unwrap().is_shown && !packets.step.as_ref().unwrap().is_leap);
+    assert_eq!(packets.over_first.len(), FLOWS.len());
+    // The same document comes of it again.
+    let text = serde_json::to_string(&report).unwrap();
+    let again: crate::model::RunReport = serde_json::from_str(&text).unwrap();
+    assert_eq!(again.curves.len(), 2);
+    assert_eq!(again.curves[0].quantities.len(), native.quantities.len());
+}
+
+#[test]
+fn two_values_are_no_curve() {
+    let mut run = senders(published);
+    run.header
+        .cells
+        .retain(|planned| planned.cell.axes.flows <= 2);
+    run.samples.clear();
+    assert!(assess(&run).curves.is_empty());
+}
+
+#[test]
+fn full_cpus_and_their_leap() {
+    let run = senders(published);
+    let full = curves::fullness(&run);
+    let (native, own) = both(&full);
+    assert_eq!(
+        (native.last_not_full, native.first_full),
+        (Some(16.0), Some(20.0))
+    );
+    assert_eq!((own.last_not_full, own.first_full), (None, Some(1.0)));
+    let changes = curves::changes(&run, "client_cpu_busy_ratio");
+    let (native, own) = both(&changes);
+    assert!(
+        native.is_leap && (native.from, native.to) == (16.0, 20.0),
+        "{native:?}"
+    );
+    assert!((native.change.value - 0.55).abs() < 0.02);
+    assert!(!own.is_leap);
+}
+
+#[test]
+fn knees_and_slopes_around_a_count() {
+    let run = senders(published);
+    let knees = curves::knees(&run, "interarrival_sd_ns");
+    let (native, own) = both(&knees);
+    assert!(
+        native.is_shown && (native.at.value - 12.0).abs() < 1.0,
+        "{native:?}"
+    );
+    assert!(
+        own.is_shown && (own.at.value - 4.0).abs() < 1.0 && own.at.high < native.at.low,
+        "{own:?}"
+    );
+    let slopes = curves::slopes_around(&run, "interarrival_sd_ns", 12.0);
+    let (native, _) = both(&slopes);
+    assert!(
+        (native.before.value - 1000.0).abs() < 100.0 && (native.after.value - 7000.0).abs() < 150.0,
+        "{native:?}"
+    );
+    assert!(native.after_minus_twice_before.low > 4000.0);
+}
+
+#[test]
+fn proportional_is_a_straight_line() {
+    let run = senders(|_, n| Shown {
+        gap_sd_ns: 4e6 * n,
+        ..published(false, n)
+    });
+    let lines = curves::lines(&run, "interarrival_sd_ns");
+    let (native, _) = both(&lines);
+    assert!(native.r_squared.as_ref().unwrap().low > 0.999, "{native:?}");
+    assert!((native.slope.value / 4e6 - 1.0).abs() < 0.01);
+    assert!(native.intercept.low < 0.0 && native.intercept.high > 0.0);
+}
+
+#[test]
+fn jitter_settles_and_says_when() {
+    let run = senders(published);
+    let report = assess(&run);
+    let series = report.cells[0].series.as_ref().unwrap();
+    assert_eq!((series.interval_s, series.traffic_before_s), (5.0, 0.0));
+    assert!((series.packets_per_s[0] - 1000.0).abs() < 1e-9 && series.packets_per_s.len() == 20);
+    let (means, intervals) = (
+        &series.interarrival_sd_ns,
+        &series.interarrival_sd_interval_ns,
+    );
+    assert_eq!((means.len(), intervals.len()), (20, 20));
+    for (mean, interval) in means.iter().zip(intervals) {
+        let (low, high) = interval.unwrap();
+        assert!(
+            (low..=high).contains(&mean.unwrap()),
+            "{mean:?} {interval:?}"
+        );
+    }
+    let settling = series.settling.as_ref().unwrap();
+    assert_eq!((settling.settled_samples, settling.samples), (10, 10));
+    // 1/16 is the first that is within a tenth, and the fifth interval ends at 25 s.
+    assert_eq!(settling.time_s.as_ref().unwrap().value, 25.0);
+}
+
+#[test]
+fn what_was_not_watched_from_its_start_has_no_settling() {
+    let mut run = senders(published);
+    for sample in &mut run.samples {
+        let Outcome::Measured(m) = &mut sample.outcome else {
+            continue;
+        };
+        let series = m.arrivals.as_mut().unwrap().series.as_mut().unwrap();
+        series.before_ns = 300_000_000;
+    }
+    let report = assess(&run);
+    let series = report.cells[0].series.as_ref().unwrap();
+    assert_eq!((series.traffic_before_s, &series.settling), (0.3, &None));
+}
+
+#[test]
+fn one_sample_that_does_not_settle_leaves_no_mean() {
+    let mut run = senders(published);
+    let Outcome::Measured(m) = &mut run.samples[0].outcome else {
+        panic!("not measured");
+    };
+    let series = m.arrivals.as_mut().unwrap().series.as_mut().unwrap();
+    series.intervals[19].interarrival_sd_ns = Some(1e12);
+    let settling = assess(&run).cells[0]
+        .series
+        .clone()
+        .unwrap()
+        .settling
+        .unwrap();
+    assert_eq!(
+        (settling.settled_samples, settling.samples, settling.time_s),
+        (9, 10, None)
+    );
+}
+
+#[test]
+fn a_block_without_one_of_the_cells_is_left_out() {
+    let mut run = senders(published);
+    run.samples.retain(|s| !(s.block == 3 && s.cell == 5));
+    let blocks = last_attempts(&run.samples);
+    let measured = Measured::of(&run.header, &blocks);
+    let swept = measured.swept();
+    let blocks = |i: usize| measured.curve(&swept[i], "packets_per_s").unwrap().blocks();
+    assert_eq!((blocks(0), blocks(1)), (9, 10));
+}

@@ -1,0 +1,199 @@
+//! What the runs of both sides, and those named for their scatter, have of one cell.
+
+use crate::assess;
+use crate::base::base_of;
+use crate::last_attempts;
+use crate::model::stored::{Header, Run};
+use crate::model::{Cell, MeasuredIn, RunReport, Sample};
+use crate::quantities::Quantity;
+use crate::stats::{self, Estimate, Samples};
+use crate::verdicts::paired;
+
+/// A run with its report.
+pub(super) struct Assessed<'a> {
+    pub(super) header: &'a Header,
+    pub(super) report: RunReport,
+    samples: Vec<&'a Sample>,
+}
+
+/// Runs of one thing, in the order in which they were begun.
+pub(super) type Group<'a> = Vec<Assessed<'a>>;
+
+/// All runs of a comparison.
+pub(super) struct Groups<'a> {
+    /// The two sides.
+    pub(super) sides: [Group<'a>; 2],
+    /// Runs of one thing each, for their scatter alone.
+    pub(super) repeats: Vec<Group<'a>>,
+}
+
+/// A cell with figures on both sides, and what it is compared with in its own run where ratios are.
+pub(super) struct Found<'a> {
+    groups: &'a Groups<'a>,
+    pub(super) cell: &'a Cell,
+    base: Option<(String, &'a Cell)>,
+}
+
+/// The figures of a quantity, an estimate for each run that has it.
+pub(super) struct Figures {
+    pub(super) sides: [Vec<Estimate>; 2],
+    pub(super) repeats: Vec<Vec<Estimate>>,
+}
+
+pub(super) fn group(runs: &[Run]) -> Group<'_> {
+    let mut group: Group<'_> = runs.iter().map(Assessed::of).collect();
+    group.sort_by(|one, other| one.header.started.cmp(&other.header.started));
+    group
+}
+
+impl<'a> Assessed<'a> {
+    fn of(run: &'a Run) -> Self {
+        Self {
+            header: &run.header,
+            report: assess(run),
+            samples: last_attempts(&run.samples),
+        }
+    }
+
+    pub(super) fn cells(&self) -> impl Iterator<Item = &'a Cell> {
+        let header = self.header;
+        header.cells.iter().map(|planned| &planned.cell)
+    }
+
+    /// The place of a cell that it has figures of, or why it has none.
+    pub(super) fn place(&self, cell: &Cell) -> Result<usize, String> {
+        let Some(at) = self.cells().position(|own| own == cell) else {
+            return Err("not in its plan".to_owned());
+        };
+        let report = &self.report.cells[at];
+        if report.estimates.is_empty() {
+            let cause = report.cause.clone();
+            return Err(cause.unwrap_or_else(|| "too few samples".to_owned()));
+        }
+        Ok(at)
+    }
+
+    fn base(&self, cell: &Cell) -> Option<(String, &'a Cell)> {
+        let (name, at) = base_of(self.header, self.place(cell).ok()?)?;
+        Some((name, &self.header.cells[at].cell))
+    }
+
+    /// The quantity as the report of the run has it.
+    fn plain(&self, cell: &Cell, quantity: &Quantity) -> Option<Estimate> {
+        let report = &self.report.cells[self.place(cell).ok()?];
+        report.estimates.get(quantity.name).cloned()
+    }
+
+    /// Its ratio to that of the base, paired within blocks.
+    fn relative(&self, cell: &Cell, base: &Cell, quantity: &Quantity) -> Option<Estimate> {
+        let places = [self.place(cell).ok()?, self.place(base).ok()?];
+        let (own, others) = paired(self.header, &self.samples, places, quantity);
+        let ratios = own.iter().zip(&others).map(|(own, base)| own / base);
+        let ratios = Samples::new(&ratios.collect::<Vec<_>>()).ok()?;
+        stats::log_mean_interval(&ratios, self.header.confidence)
+    }
+}
+
+/// All cells of A's runs in their order, then what only B's have.
+pub(super) fn all_cells<'a>(sides: &[Group<'a>; 2]) -> Vec<&'a Cell> {
+    let mut all: Vec<&Cell> = Vec::new();
+    for cell in sides.iter().flatten().flat_map(Assessed::cells) {
+        if !all.contains(&cell) {
+            all.push(cell);
+        }
+    }
+    all
+}
+
+/// Why no run of a side has figures of a cell; `None` where one has.
+fn missing(side: &Group<'_>, cell: &Cell) -> Option<String> {
+    let mut causes = Vec::new();
+    for run in side {
+        causes.push(run.place(cell).err()?);
+    }
+    let first = causes.into_iter().next();
+    Some(first.unwrap_or_else(|| "no runs".to_owned()))
+}
+
+impl<'a> Groups<'a> {
+    /// Finds a cell on both sides, or says where it is and why it cannot be compared.
+    pub(super) fn find(
+        &'a self,
+        cell: &'a Cell,
+        relative: bool,
+    ) -> Result<Found<'a>, (MeasuredIn, String)> {
+        let base = match self.sides.each_ref().map(|side| missing(side, cell)) {
+            [None, None] if relative => Some(
+                self.common_base(cell)
+                    .map_err(|why| (MeasuredIn::Both, why))?,
+            ),
+            [None, None] => None,
+            [None, Some(why)] => return Err((MeasuredIn::A, format!("B: {why}"))),
+            [Some(why), None] => return Err((MeasuredIn::B, format!("A: {why}"))),
+            [Some(a), Some(b)] => {
+                return Err((MeasuredIn::Neither, format!("A: {a}; B: {b}")));
+            }
+        };
+        Ok(Found {
+            groups: self,
+            cell,
+            base,
+        })
+    }
+
+    /// The base of a cell, where it is the same in all runs that have the cell.
+    fn common_base(&'a self, cell: &Cell) -> Result<(String, &'a Cell), String> {
+        let bases = |side: &'a Group<'a>| {
+            let runs = side.iter().filter(|run| run.place(cell).is_ok());
+            runs.map(|run| run.base(cell)).collect::<Vec<_>>()
+        };
+        let sides = self.sides.each_ref().map(bases);
+        let all: Vec<_> = sides.iter().flatten().collect();
+        let some: Vec<_> = all.iter().filter_map(|base| base.as_ref()).collect();
+        match some[..] {
+            [] => Err("it has no base, or is one".to_owned()),
+            _ if some.len() < all.len() => Err("it has a base in some of the runs only".to_owned()),
+            [first, ..] if some.iter().all(|base| base.1 == first.1) => Ok(first.clone()),
+            [first, ..] => {
+                let other = some.iter().find(|base| base.1 != first.1);
+                let other = other.map_or("", |base| base.0.as_str());
+                Err(format!(
+                    "its base is not the same in all runs: {} and {other}",
+                    first.0
+                ))
+            }
+        }
+    }
+
+    /// The runs of a side that have figures of a cell.
+    pub(super) fn having(&self, side: usize, cell: &Cell) -> usize {
+        let runs = self.sides[side].iter();
+        runs.filter(|run| run.place(cell).is_ok()).count()
+    }
+}
+
+impl Found<'_> {
+    /// Does any run have a figure of it?
+    pub(super) fn has(&self, quantity: &Quantity) -> bool {
+        let mut runs = self.groups.sides.iter().flatten();
+        runs.any(|run| run.plain(self.cell, quantity).is_some())
+    }
+
+    pub(super) fn base_name(&self) -> Option<String> {
+        self.base.as_ref().map(|(name, _)| name.clone())
+    }
+
+    /// What each run has of a quantity.
+    pub(super) fn figures(&self, quantity: &Quantity) -> Figures {
+        let of_run = |run: &Assessed<'_>| match &self.base {
+            Some((_, base)) => run.relative(self.cell, base, quantity),
+            None => run.plain(self.cell, quantity),
+        };
+        let of_group = |group: &Group<'_>| group.iter().filter_map(of_run).collect::<Vec<_>>();
+        let repeats = self.groups.repeats.iter().map(of_group);
+        Figures {
+            sides: self.groups.sides.each_ref().map(of_group),
+            repeats: repeats.filter(|group| !group.is_empty()).collect(),
+        }
+    }
+}

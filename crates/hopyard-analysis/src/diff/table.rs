@@ -1,0 +1,241 @@
+//! The table of comparisons: each cell and quantity by the figures of its runs.
+
+use std::collections::BTreeMap;
+
+use super::runs::{Figures, Found, Groups, all_cells};
+use crate::gate::{Guarded, Ruling};
+use crate::model::{
+    Cell, CellDiff, Change, Gate, IntervalFrom, LeftOut, LoadKind, MeasuredIn, QuantityDiff,
+};
+use crate::quantities::{QUANTITIES, Quantity, is_said_twice};
+use crate::stats::{self, Estimate, Judged, RunsCompared, Samples, Verdict};
+use crate::units::float;
+
+/// Everything that can be compared, the cells it belongs to, and what cannot.
+#[derive(Default)]
+pub(super) struct Table {
+    entries: Vec<Entry>,
+    pub(super) cells: Vec<CellDiff>,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// One comparison on its way to a verdict.
+struct Entry {
+    cell: usize,
+    quantity: &'static Quantity,
+    /// The figure of each side.
+    sides: [Estimate; 2],
+    /// Runs of each side that have it.
+    runs: [usize; 2],
+    /// The scatter of ln(figure) between runs that would be there if runs differed by their blocks alone.
+    within_log: f64,
+    /// The ratio as these runs alone have it.
+    within: Estimate,
+    /// The comparison by runs, where the scatter between runs is known.
+    between: Option<RunsCompared>,
+}
+
+impl Entry {
+    /// `None` where a side has no figure, or one that is not above 0.
+    fn of(
+        cell: usize,
+        quantity: &'static Quantity,
+        figures: &Figures,
+        confidence: f64,
+    ) -> Option<Self> {
+        let [a, b] = &figures.sides;
+        let values = |runs: &Vec<Estimate>| runs.iter().map(|run| run.value).collect::<Vec<_>>();
+        let repeats: Vec<_> = figures.repeats.iter().map(values).collect();
+        Some(Self {
+            cell,
+            quantity,
+            sides: [together(a, confidence)?, together(b, confidence)?],
+            runs: [a.len(), b.len()],
+            within_log: within_log(&figures.sides)?,
+            within: stats::ratio_within_runs(b, a, confidence)?,
+            between: stats::compare_runs(&values(b), &values(a), &repeats, confidence),
+        })
+    }
+}
+
+/// The figure of a side: that of its only run, or the geometric mean of its runs' with the interval of these.
+fn together(runs: &[Estimate], confidence: f64) -> Option<Estimate> {
+    match runs {
+        [one] => one.at(confidence),
+        _ => {
+            let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+            stats::log_mean_interval(&Samples::new(&values).ok()?, confidence)
+        }
+    }
+}
+
+/// The root of the mean square of the standard errors within all runs.
+fn within_log(sides: &[Vec<Estimate>; 2]) -> Option<f64> {
+    let errors: Option<Vec<f64>> = sides.iter().flatten().map(stats::se_log_within).collect();
+    let squares: Vec<f64> = errors?.iter().map(|se| se.powi(2)).collect();
+    stats::mean(&squares).map(f64::sqrt)
+}
+
+impl Table {
+    pub(super) fn of(groups: &Groups<'_>, relative: bool, confidence: f64) -> Self {
+        let mut table = Self::default();
+        for cell in all_cells(&groups.sides) {
+            match groups.find(cell, relative) {
+                Ok(found) => table.compare(&found, confidence),
+                Err((measured_in, cause)) => table.leave_out(cell, measured_in, cause),
+            }
+        }
+        table
+    }
+
+    fn compare(&mut self, found: &Found<'_>, confidence: f64) {
+        let before = self.entries.len();
+        for quantity in quantities(found.cell.load) {
+            let figures = found.figures(quantity);
+            match Entry::of(self.cells.len(), quantity, &figures, confidence) {
+                Some(entry) => self.entries.push(entry),
+                None if found.has(quantity) => {
+                    let why = "in runs of one side only, or not above 0";
+                    let cause = format!("{}: {why}", quantity.name);
+                    self.leave_out(found.cell, MeasuredIn::Both, cause);
+                }
+                // Too few observations for a percentile are no news.
+                None => {}
+            }
+        }
+        if self.entries.len() > before {
+            self.cells.push(CellDiff {
+                cell: found.cell.clone(),
+                base: found.base_name(),
+                comparisons: BTreeMap::new(),
+            });
+        }
+    }
+
+    fn leave_out(&mut self, cell: &Cell, measured_in: MeasuredIn, cause: String) {
+        self.left_out.push(LeftOut {
+            cell: cell.clone(),
+            measured_in,
+            cause,
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Judges what has a scatter between runs as one table, and puts all comparisons into their cells. Gives the gate, where
+    /// one lets this share be lost.
+    pub(super) fn judge(
+        &mut self,
+        loss: Option<f64>,
+        margin: f64,
+        confidence: f64,
+    ) -> Option<Gate> {
+        let entries = std::mem::take(&mut self.entries);
+        let known = || {
+            entries
+                .iter()
+                .filter_map(|entry| Some((entry, entry.between.as_ref()?)))
+        };
+        let comparisons: Vec<_> = known().map(|(_, runs)| runs.comparison.clone()).collect();
+        let judged = stats::judge(&comparisons, margin, confidence);
+        let ruling = loss.map(|loss| {
+            let detectable: Vec<f64> = judged.iter().map(|j| j.smallest_detectable).collect();
+            let guarded: Vec<_> = known()
+                .map(|(entry, runs)| Guarded {
+                    quantity: entry.quantity,
+                    comparison: &runs.comparison,
+                })
+                .collect();
+            Ruling::of(&guarded, &detectable, loss, confidence)
+        });
+        let gate = loss
+            .zip(ruling.as_ref())
+            .map(|(loss, ruling)| gate(&entries, ruling, loss, confidence));
+        let mut judged = judged.into_iter().enumerate();
+        for entry in entries {
+            let answer = entry.between.is_some().then(|| judged.next()).flatten();
+            let ruled = ruling.as_ref().zip(answer.as_ref().map(|(at, _)| *at));
+            let compared = QuantityDiff {
+                trips_gate: ruled.map(|(ruling, at)| ruling.tripped[at]),
+                gate_catches_ratio: ruled.and_then(|(ruling, at)| ruling.catches[at]),
+                ..compared(&entry, answer.map(|(_, judged)| judged))
+            };
+            let into = &mut self.cells[entry.cell].comparisons;
+            into.insert(entry.quantity.name.to_owned(), compared);
+        }
+        gate
+    }
+}
+
+/// What the gate says of all comparisons: it cannot see where the scatter between runs is not known.
+fn gate(entries: &[Entry], ruling: &Ruling, loss: f64, confidence: f64) -> Gate {
+    let unknown = entries.iter().filter(|e| e.between.is_none()).count();
+    let mut gate = ruling.report();
+    gate.comparisons += unknown;
+    gate.blind += unknown;
+    gate.undecided = !gate.failed && gate.blind > 0;
+    gate.blocks_needed = None;
+    let mut seen = ruling.blind.iter();
+    let is_blind = |entry: &&Entry| match entry.between {
+        Some(_) => seen.next() == Some(&true),
+        None => true,
+    };
+    let blind: Vec<&Entry> = entries.iter().filter(is_blind).collect();
+    let table_confidence = 1.0 - (1.0 - confidence) / float(entries.len() as u64);
+    gate.runs_needed = runs_needed(&blind, loss, table_confidence);
+    gate
+}
+
+/// How many runs of each side would show the loss in all of these: more than there are.
+fn runs_needed(blind: &[&Entry], loss: f64, confidence: f64) -> Option<u32> {
+    // Where the scatter between runs is not known, it is at least what blocks make of it.
+    let scatter = |e: &&Entry| e.between.as_ref().map_or(e.within_log, |c| c.scatter_log);
+    let most = blind.iter().map(scatter).reduce(f64::max)?;
+    let judged = blind.iter().filter(|e| e.between.is_some());
+    let there = judged.map(|e| e.runs[0].min(e.runs[1])).max().unwrap_or(0);
+    let more = u32::try_from(there + 1).ok()?;
+    Some(stats::runs_needed(most, loss, confidence)?.max(more))
+}
+
+/// What is compared of a load: what the verdicts of a run are about, each once.
+fn quantities(load: LoadKind) -> impl Iterator<Item = &'static Quantity> {
+    QUANTITIES
+        .iter()
+        .filter(move |q| q.compared && q.applies(load) && !is_said_twice(q, load))
+}
+
+/// A comparison with its verdict, or without one where the scatter between runs is not known.
+fn compared(entry: &Entry, judged: Option<Judged>) -> QuantityDiff {
+    let [a, b] = entry.sides.clone();
+    let [runs_a, runs_b] = entry.runs;
+    let verdict = judged.as_ref().map(|judged| judged.verdict);
+    let smallest_detectable = judged.as_ref().and_then(Judged::detectable);
+    let (ratio, interval_from) = match judged {
+        Some(judged) => (judged.ratio, IntervalFrom::Runs),
+        None => (entry.within.clone(), IntervalFrom::Blocks),
+    };
+    let up = ratio.value > 1.0;
+    let change = entry.quantity.more_is_better().map(|more| {
+        if more == up {
+            Change::Better
+        } else {
+            Change::Worse
+        }
+    });
+    QuantityDiff {
+        a,
+        b,
+        runs_a,
+        runs_b,
+        ratio,
+        interval_from,
+        run_scatter: entry.between.as_ref().map(|runs| runs.scatter_log.exp_m1()),
+        change: change.filter(|_| verdict == Some(Verdict::Different)),
+        verdict,
+        smallest_detectable,
+        trips_gate: None,
+        gate_catches_ratio: None,
+    }
+}

@@ -1,0 +1,221 @@
+//! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
+
+mod base;
+mod cells;
+pub mod curves;
+pub mod diff;
+mod gate;
+mod latency;
+mod observations;
+mod offloads;
+mod profile;
+mod quantities;
+mod recommendation;
+mod rounds;
+mod settling;
+mod simulation;
+mod so_far;
+pub mod subsystems;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod verdicts;
+mod warnings;
+
+use std::collections::BTreeMap;
+
+use hopyard_model::{self as model, units};
+use hopyard_stats as stats;
+use quantities::decides_width;
+
+use model::stored::{End, Header, Run};
+use model::{CellReport, FOR_A_VERDICT, Feature, Measurement, RunReport, RunSummary, Sample};
+use stats::Estimate;
+
+pub use base::{base_of, check_base, check_gate};
+pub use cells::CLOSURE;
+pub use observations::observations;
+pub use offloads::offload_changes;
+pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
+pub use rounds::rounds_worth;
+pub use settling::time_s as settling_time_s;
+pub use simulation::{Bursts, TurnsSetup, simulate_turns};
+pub use so_far::{SoFar, so_far};
+
+/// Makes the whole document of a run, with a recommendation for who asked for the run.
+#[must_use]
+pub fn assess(run: &Run) -> RunReport {
+    assess_for(run, &run.header.needs)
+}
+
+/// The same for who needs something else of the path that is recommended.
+#[must_use]
+pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
+    let header = &run.header;
+    let blocks = last_attempts(&run.samples);
+    let mut cells = cells::assess(header, &blocks);
+    let quick_look = complete_blocks(header, &blocks) < FOR_A_VERDICT;
+    let contrasts = offloads::contrasts(header);
+    let verdicts::Table { answers, gate } =
+        verdicts::fill(header, &blocks, &mut cells, &contrasts, quick_look);
+    if let Some(hz) = header.environment.cpu_hz {
+        per_ghz(&mut cells, hz);
+    }
+    profile::fill(header, &run.profiles, &blocks, &mut cells);
+    let half_width_reached = settled(header, &blocks);
+    let summary = RunSummary {
+        id: header.id.clone(),
+        plan: header.plan.clone(),
+        seed: header.seed,
+        started: header.started.clone(),
+        base: header.base.clone(),
+        blocks: complete_blocks(header, &blocks),
+        window_s: seconds(header.window_ns),
+        warm_up_s: seconds(header.warm_up_ns),
+        measured_s: measured_s(&run.samples),
+        confidence: header.confidence,
+        margin: header.margin,
+        half_width: header.half_width,
+        half_width_reached,
+        quick_look,
+        complete: matches!(run.end, Some(End::Complete | End::TimeLimit)),
+        elsewhere: cells::elsewhere(&blocks),
+        turns: rounds::report(header, &blocks),
+        settings: header.settings.clone(),
+        environment: header.environment.clone(),
+    };
+    let offloads = offloads::report(header, &summary, &cells, contrasts, answers);
+    let curves = curves::report(header, &blocks);
+    let warnings = warnings::all(run, &summary, &cells, &blocks);
+    let evidence = recommendation::Evidence {
+        header,
+        samples: &blocks,
+        cells: &cells,
+        summary: &summary,
+        warnings: &warnings,
+    };
+    let recommendation = recommendation::recommend(&evidence, needs);
+    RunReport {
+        schema: "hopyard/run/1".to_owned(),
+        run: summary,
+        published: header.published.clone(),
+        offloads,
+        recommendation,
+        cells,
+        curves,
+        gate,
+        warnings,
+    }
+}
+
+/// Efficiency by the clock of the CPUs, which no sample knows; absent where it is not fixed.
+pub const PER_GHZ: &str = "efficiency_bps_per_ghz";
+
+/// Efficiency in bit/s per GHz that is busy, where the frequency is known.
+fn per_ghz(cells: &mut [CellReport], hz: f64) {
+    let ghz = hz / 1e9;
+    for cell in cells {
+        if let Some(per_core) = cell.estimates.get("efficiency_bps_per_core") {
+            let per_ghz = Estimate {
+                value: per_core.value / ghz,
+                low: per_core.low / ghz,
+                high: per_core.high / ghz,
+                ..*per_core
+            };
+            cell.estimates.insert(PER_GHZ.to_owned(), per_ghz);
+        }
+    }
+}
+
+/// The path that connects nothing: what there is without one.
+const NATIVE: &str = "native";
+
+/// Is every cell's main figure and cost known to the width that the run is after?
+///
+/// It looks at width alone; stopping on significance would make verdicts wrong. A cost that too few samples have, because their CPU
+/// time is not known, is not known to any width: other blocks may have it.
+#[must_use]
+pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
+    let tolerance = header.cpu_tolerance();
+    let mut estimates = Vec::new();
+    for index in 0..header.cells.len() {
+        let measured = cells::measured(samples, index);
+        let cell = &header.cells[index].cell;
+        let load = cell.load;
+        for quantity in QUANTITIES
+            .iter()
+            .filter(|q| decides_width(q.name, load, &cell.axes))
+        {
+            let estimate = quantity.estimate(&measured, load, tolerance, header.confidence);
+            let unknown = |m: &&Measurement| m.cpu.net_ns(tolerance).is_none();
+            if estimate.is_none() && quantity.needs_cpu() && measured.iter().any(unknown) {
+                return false;
+            }
+            estimates.extend(estimate);
+        }
+    }
+    stats::settled_width(&estimates, header.half_width)
+}
+
+/// The smallest differences that a run could have shown so far, one for each comparison of a main figure or its cost, in
+/// rising order; what could not be compared yet has none and comes as infinite.
+#[must_use]
+pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
+    let compared = so_far(header, samples);
+    let mut all: Vec<f64> = compared.iter().flat_map(SoFar::detectable).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all
+}
+
+/// A block that was repeated counts by its last whole attempt alone.
+///
+/// A block is repeated only after a whole attempt, so one with fewer samples was cut short; with it the
+/// block would not be whole, and cells would go without a pair.
+#[must_use]
+pub fn last_attempts(samples: &[Sample]) -> Vec<&Sample> {
+    let mut sizes: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for sample in samples {
+        *sizes.entry((sample.block, sample.attempt)).or_default() += 1;
+    }
+    let mut counts: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
+    for ((block, attempt), size) in sizes {
+        let best = counts.entry(block).or_default();
+        *best = (size, attempt).max(*best);
+    }
+    let counted = |s: &&Sample| counts.get(&s.block).is_some_and(|c| c.1 == s.attempt);
+    samples.iter().filter(counted).collect()
+}
+
+/// Blocks in which every cell that can be measured was visited.
+fn complete_blocks(header: &Header, samples: &[&Sample]) -> u32 {
+    let wanted = header
+        .cells
+        .iter()
+        .filter(|c| c.unsupported.is_none())
+        .count();
+    let last = samples.iter().map(|s| s.block).max().map_or(0, |b| b + 1);
+    let complete = (0..last)
+        .filter(|block| {
+            wanted > 0 && samples.iter().filter(|s| s.block == *block).count() >= wanted
+        })
+        .count();
+    u32::try_from(complete).unwrap_or(u32::MAX)
+}
+
+/// From the start of the first sample to the end of the last one.
+fn measured_s(samples: &[Sample]) -> Option<f64> {
+    let first = samples.iter().map(|s| s.started_ns).min()?;
+    let ends = samples
+        .iter()
+        .map(|s| s.started_ns.saturating_add(s.took_ns));
+    Some(seconds(ends.max()?.saturating_sub(first)))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "spans of a run are far below 2^53 ns"
+)]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

@@ -1,0 +1,258 @@
+//! What is estimated: every quantity by its name in JSON, with how it comes out of a sample.
+
+use crate::model::{Axes, CpuTolerance, CpuUse, EndsOn, LoadKind, Measurement, UnknownName};
+use crate::stats::{self, Estimate, Samples};
+use crate::units::float;
+
+mod arrivals;
+mod registry;
+
+pub use registry::QUANTITIES;
+
+/// One quantity.
+pub struct Quantity {
+    /// Name in JSON, with its unit.
+    pub name: &'static str,
+    /// How it comes out of a sample.
+    kind: Kind,
+    /// Which loads have it.
+    loads: fn(LoadKind) -> bool,
+    /// Is it compared with the base path?
+    pub compared: bool,
+}
+
+enum Kind {
+    /// A value per sample; the estimate is their mean.
+    Value(fn(&Measurement, LoadKind) -> Option<f64>),
+    /// The same of samples whose CPU time is known, from the load's CPU time over the receiver's window, ns.
+    Cpu(fn(&Measurement, f64) -> Option<f64>),
+    /// Two figures per sample, from the same: cost and units, or the other way round. The estimate is the ratio of their sums
+    /// (docs/method.md, "CPU cost").
+    Demand(fn(&Measurement, f64) -> [f64; 2]),
+    /// As `Cpu` and `Demand`, from the CPU time of the machine of one end alone.
+    CpuOf(EndsOn, fn(&Measurement, f64) -> Option<f64>),
+    DemandOf(EndsOn, fn(&Measurement, f64) -> [f64; 2]),
+}
+
+/// The figure that a cell is about.
+#[must_use]
+pub fn main_figure(load: LoadKind, axes: &Axes) -> &'static str {
+    if axes.search.is_some() {
+        "throughput_packets_per_s"
+    } else {
+        load.info().main_figure
+    }
+}
+
+/// The CPU cost that goes with a load's main figure.
+#[must_use]
+pub fn cost(load: LoadKind) -> &'static str {
+    load.info().unit.cost()
+}
+
+/// Does its width decide whether to go on measuring such a cell? That of its main figure and its cost does.
+#[must_use]
+pub(super) fn decides_width(name: &str, load: LoadKind, axes: &Axes) -> bool {
+    name == main_figure(load, axes) || name == cost(load)
+}
+
+/// The quantity of that name.
+///
+/// # Errors
+/// There is none; the error lists them all.
+pub fn quantity(name: &str) -> Result<&'static Quantity, UnknownName> {
+    QUANTITIES
+        .iter()
+        .find(|q| q.name == name)
+        .ok_or_else(|| UnknownName {
+            kind: "quantity",
+            name: name.to_owned(),
+            choices: QUANTITIES
+                .iter()
+                .map(|q| q.name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+}
+
+impl Quantity {
+    /// Does the load have it?
+    #[must_use]
+    pub fn applies(&self, load: LoadKind) -> bool {
+        (self.loads)(load)
+    }
+
+    /// Is more of it better? Rates are; costs, latencies and jitter are not. `None` where that cannot be said.
+    #[must_use]
+    pub fn more_is_better(&self) -> Option<bool> {
+        match self.name {
+            "send_errors_per_s" => Some(false),
+            name if name.ends_with("_bps") || name.ends_with("_per_s") => Some(true),
+            name if [
+                "cpu_ns",
+                "latency_",
+                "jitter_",
+                "connect_",
+                "first_exchange_",
+            ]
+            .iter()
+            .any(|kind| name.starts_with(kind)) =>
+            {
+                Some(false)
+            }
+            _ => None,
+        }
+    }
+
+    /// Its value in one sample; `None` where it was not measured.
+    #[must_use]
+    pub fn value(&self, m: &Measurement, load: LoadKind, tolerance: CpuTolerance) -> Option<f64> {
+        let value = match &self.kind {
+            Kind::Value(of) => of(m, load),
+            Kind::Cpu(of) => of(m, net_ns(m, tolerance)?),
+            Kind::CpuOf(ends, of) => of(m, net_ns_of(m, *ends, tolerance)?),
+            Kind::Demand(_) | Kind::DemandOf(..) => {
+                let [cost, units] = self.demand(m, tolerance)?;
+                Some(cost / units)
+            }
+        };
+        value.filter(|v| v.is_finite())
+    }
+
+    /// Cost and units of one sample, where the quantity is a cost per unit and the sample's CPU time is known.
+    pub(super) fn demand(&self, m: &Measurement, tolerance: CpuTolerance) -> Option<[f64; 2]> {
+        match &self.kind {
+            Kind::Value(_) | Kind::Cpu(_) | Kind::CpuOf(..) => None,
+            Kind::Demand(of) => Some(of(m, net_ns(m, tolerance)?)),
+            Kind::DemandOf(ends, of) => Some(of(m, net_ns_of(m, *ends, tolerance)?)),
+        }
+    }
+
+    /// Is it made from the CPU time of samples?
+    #[must_use]
+    pub fn needs_cpu(&self) -> bool {
+        !matches!(self.kind, Kind::Value(_))
+    }
+
+    /// Its estimate over samples; `None` where fewer than two have it.
+    #[must_use]
+    pub fn estimate(
+        &self,
+        measured: &[&Measurement],
+        load: LoadKind,
+        tolerance: CpuTolerance,
+        confidence: f64,
+    ) -> Option<Estimate> {
+        if let Kind::Demand(_) | Kind::DemandOf(..) = self.kind {
+            let demands = measured.iter().filter_map(|m| self.demand(m, tolerance));
+            let (costs, units): (Vec<f64>, Vec<f64>) = demands.map(<(f64, f64)>::from).unzip();
+            return stats::ratio_of_sums(&costs, &units, confidence);
+        }
+        let values = measured
+            .iter()
+            .filter_map(|m| self.value(m, load, tolerance));
+        stats::mean_interval(&Samples::new(&values.collect::<Vec<_>>()).ok()?, confidence)
+    }
+}
+
+/// CPU time of the load over the receiver's window, ns: the meter's own window differs by its edges. `None` where it is not known
+/// closely enough.
+fn net_ns(m: &Measurement, tolerance: CpuTolerance) -> Option<f64> {
+    over_window(&m.cpu, m, tolerance)
+}
+
+/// The same of the machine that one end has for itself.
+fn net_ns_of(m: &Measurement, ends: EndsOn, tolerance: CpuTolerance) -> Option<f64> {
+    let machine = m.machines.iter().find(|machine| machine.ends == ends)?;
+    over_window(machine.cpu.as_ref()?, m, tolerance)
+}
+
+fn over_window(cpu: &CpuUse, m: &Measurement, tolerance: CpuTolerance) -> Option<f64> {
+    Some(cpu.net_ns(tolerance)? / cpu.elapsed_ns * float(m.window_ns))
+}
+
+/// What was not counted has no rate.
+fn per_second(m: &Measurement, count: Option<u64>) -> Option<f64> {
+    Some(float(count?) / window_s(m))
+}
+
+fn window_s(m: &Measurement) -> f64 {
+    float(m.window_ns) / 1e9
+}
+
+/// Transactions have a round trip; an open loop has one-way times from when a message was to be sent.
+fn has_latency(load: LoadKind) -> bool {
+    load.info().timed.is_some()
+}
+
+fn quantile(m: &Measurement, q: f64) -> Option<f64> {
+    arrivals::times(m.latency.as_ref(), q)
+}
+
+fn first_packet(m: &Measurement, q: f64) -> Option<f64> {
+    arrivals::times(m.first_packet.as_ref(), q)
+}
+
+fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
+    if let Some(open_loop) = m.open_loop {
+        return open_loop.loss_ratio();
+    }
+    if load.is_udp_stream() {
+        let sent = float(m.sent.messages);
+        // What was under way when the window opened may make the receiver count a little more.
+        return (sent > 0.0).then(|| (1.0 - float(m.received.messages) / sent).max(0.0));
+    }
+    let asked = float(m.received.transactions + m.timeouts);
+    (asked > 0.0).then(|| float(m.timeouts) / asked)
+}
+
+/// Is a quantity compared under another name already? Packets of equal size are bytes over their size, so that a comparison of either
+/// is that of the other; the report shows bytes, and CPU per packet.
+pub(super) fn is_said_twice(quantity: &Quantity, load: LoadKind) -> bool {
+    load.info().repeated.contains(&quantity.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_carry_their_unit() {
+        let mut names: Vec<_> = QUANTITIES.iter().map(|q| q.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), QUANTITIES.len());
+        assert!(quantity("goodput_bps").is_ok());
+        assert!(quantity("goodput").is_err());
+    }
+
+    #[test]
+    fn what_is_compared_has_a_better_side() {
+        for compared in QUANTITIES.iter().filter(|q| q.compared) {
+            assert!(compared.more_is_better().is_some(), "{}", compared.name);
+        }
+        let better = |name| quantity(name).unwrap().more_is_better();
+        assert_eq!(better("transactions_per_s"), Some(true));
+        assert_eq!(better("cpu_ns_per_byte"), Some(false));
+        assert_eq!(better("latency_p99_ns"), Some(false));
+        assert_eq!(better("bytes_per_skb"), None);
+    }
+
+    #[test]
+    fn every_load_has_its_main_figure_and_its_cost() {
+        let searched = Axes {
+            search: Some(crate::model::SearchFor::NDR),
+            ..Axes::default()
+        };
+        let loads = LoadKind::ALL.map(|load| (load, Axes::default()));
+        for (load, axes) in loads.into_iter().chain([(LoadKind::UdpPaced, searched)]) {
+            for name in [main_figure(load, &axes), cost(load)] {
+                let quantity = quantity(name).unwrap();
+                assert!(
+                    quantity.applies(load) && quantity.compared,
+                    "{load}: {name}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The recommendation: of the paths that went the proved way, did not fail and offer what is needed, the one with the
+//! best figure; of those that are not told apart from it, the one shown to cost less CPU. What is not told apart
+//! is a tie.
+
+mod conditions;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::NATIVE;
+use super::quantities::{Quantity, cost, main_figure, quantity};
+use super::verdicts::{paired, verdict_of};
+use crate::model::stored::Header;
+use crate::model::{
+    AXES, Candidate, CellReport, CellStatus, Choice, FOR_A_VERDICT, Feature, NoCandidate,
+    Recommendation, RunSummary, Sample, VerdictReport, Warning,
+};
+use crate::stats::{self, Comparison, Verdict};
+
+/// What a recommendation is made from.
+pub(super) struct Evidence<'a> {
+    pub(super) header: &'a Header,
+    pub(super) samples: &'a [&'a Sample],
+    pub(super) cells: &'a [CellReport],
+    pub(super) summary: &'a RunSummary,
+    pub(super) warnings: &'a [Warning],
+}
+
+/// Nothing where there is nothing to choose: a sweep of offloads, or one path and no needs.
+pub(super) fn recommend(evidence: &Evidence<'_>, needs: &[Feature]) -> Option<Recommendation> {
+    if evidence.header.offloads.is_some() {
+        return None;
+    }
+    let contests: Vec<Contest> = contests(evidence.cells)
+        .into_iter()
+        .filter(|cells| !needs.is_empty() || several_paths(evidence.cells, cells))
+        .map(|cells| Contest::of(evidence, cells, needs))
+        .collect();
+    let answers = judge(evidence, &contests);
+    let choices = contests.into_iter().zip(answers);
+    let choices: Vec<Choice> = choices
+        .map(|(contest, versus)| contest.decide(evidence, versus, needs))
+        .collect();
+    (!choices.is_empty()).then(|| Recommendation {
+        conditions: conditions::of(evidence, &choices),
+        needs: needs.to_vec(),
+        choices,
+    })
+}
+
+/// Cells that differ in their path and its own axes alone, by their places.
+fn contests(cells: &[CellReport]) -> Vec<Vec<usize>> {
+    let place = |cell: &CellReport| {
+        let common = AXES.iter().filter(|axis| !axis.of_path);
+        let values: Vec<Option<String>> = common.map(|axis| (axis.show)(&cell.axes)).collect();
+        (cell.load, cell.peer, values)
+    };
+    let mut contests: Vec<(_, Vec<usize>)> = Vec::new();
+    for (index, cell) in cells.iter().enumerate() {
+        let place = place(cell);
+        let own = contests.iter_mut().find(|(other, _)| *other == place);
+        match own {
+            Some((_, indices)) => indices.push(index),
+            None => contests.push((place, vec![index])),
+        }
+    }
+    contests.into_iter().map(|(_, indices)| indices).collect()
+}
+
+fn several_paths(cells: &[CellReport], contest: &[usize]) -> bool {
+    let mut paths = contest
+        .iter()
+        .map(|index| cells[*index].path.as_str())
+        .filter(|path| *path != NATIVE);
+    let first = paths.next();
+    paths.any(|path| Some(path) != first)
+}
+
+/// Paths side by side.
+struct Contest {
+    /// One of its cells, whose setting is everybody's.
+    first: usize,
+    quantity: &'static str,
+    /// Places of the candidates, the best figure first.
+    ranked: Vec<usize>,
+    left_out: Vec<NoCandidate>,
+}
+
+impl Contest {
+    fn of(evidence: &Evidence<'_>, cells: Vec<usize>, needs: &[Feature]) -> Self {
+        let first = cells[0];
+        let name = main_figure(evidence.cells[first].load, &evidence.cells[first].axes);
+        let mut left_out: Vec<NoCandidate> = Vec::new();
+        let mut ranked = Vec::new();
+        for index in cells {
+            match why_not(evidence, index, name, needs) {
+                None => ranked.push(index),
+                Some(reason) => {
+                    let path = evidence.cells[index].path.clone();
+                    let one = NoCandidate { path, reason };
+                    if !left_out.contains(&one) {
+                        left_out.push(one);
+                    }
+                }
+            }
+        }
+        let figure = |index: &usize| evidence.cells[*index].estimates[name].value;
+        ranked.sort_by(|a, b| figure(a).total_cmp(&figure(b)));
+        if more_is_better(name) {
+            ranked.reverse();
+        }
+        Self {
+            first,
+            quantity: name,
+            ranked,
+            left_out,
+        }
+    }
+
+    fn decide(self, evidence: &Evidence<'_>, mut versus: Vec<Versus>, needs: &[Feature]) -> Choice {
+        let cells = evidence.cells;
+        let cost = cost(cells[self.first].load);
+        let shown = |versus: &Versus, name: &str, worse: bool| {
+            versus.get(name).is_some_and(|v| {
+                v.verdict == Some(Verdict::Different)
+                    && ((v.ratio.value < 1.0) == more_is_better(name)) == worse
+            })
+        };
+        // Not shown to be worse than the best figure, and of those the ones shown to be cheaper than it.
+        let places = 0..self.ranked.len();
+        let near: Vec<usize> = places
+            .clone()
+            .filter(|at| !shown(&versus[*at], self.quantity, true))
+            .collect();
+        let value = |at: &usize| {
+            cells[self.ranked[*at]]
+                .estimates
+                .get(cost)
+                .map_or(f64::INFINITY, |e| e.value)
+        };
+        let cheaper = near
+            .iter()
+            .copied()
+            .filter(|at| shown(&versus[*at], cost, false));
+        let best: Vec<usize> = match cheaper.min_by(|a, b| value(a).total_cmp(&value(b))) {
+            Some(cheapest) => vec![cheapest],
+            None => near
+                .into_iter()
+                .filter(|at| !shown(&versus[*at], cost, true))
+                .collect(),
+        };
+        let reason = self.reason(evidence, needs);
+        let mut candidate = |at: usize| {
+            let cell = &cells[self.ranked[at]];
+            Candidate {
+                path: cell.path.clone(),
+                axes: cell.axes.clone(),
+                figure: cell.estimates[self.quantity].clone(),
+                cost: cell.estimates.get(cost).cloned(),
+                versus: std::mem::take(&mut versus[at]),
+            }
+        };
+        let others = places
+            .filter(|at| !best.contains(at))
+            .map(&mut candidate)
+            .collect();
+        let best: Vec<Candidate> = best.iter().map(|at| candidate(*at)).collect();
+        let first = &cells[self.first];
+        Choice {
+            peer: first.peer,
+            load: first.load,
+            axes: first.axes.clone(),
+            quantity: self.quantity.to_owned(),
+            best: if reason.is_some() { Vec::new() } else { best },
+            others,
+            left_out: self.left_out,
+            reason,
+        }
+    }
+
+    /// Why nothing is recommended, where that is so.
+    fn reason(&self, evidence: &Evidence<'_>, needs: &[Feature]) -> Option<String> {
+        if self.ranked.is_empty() {
+            let needs: Vec<&str> = needs.iter().map(|need| need.name()).collect();
+            return Some(match needs[..] {
+                [] => "no path has figures whose way was proved".to_owned(),
+                [one] => {
+                    format!("none of the measured paths can be recommended where {one} is needed")
+                }
+                _ => format!(
+                    "none of the measured paths can be recommended where {} are needed",
+                    needs.join(" and ")
+                ),
+            });
+        }
+        evidence.summary.quick_look.then(|| {
+            let blocks = evidence.summary.blocks;
+            format!("none from a quick look: verdicts need {FOR_A_VERDICT} blocks, and this has {blocks}")
+        })
+    }
+}
+
+fn more_is_better(name: &str) -> bool {
+    quantity(name)
+        .ok()
+        .and_then(Quantity::more_is_better)
+        .unwrap_or(true)
+}
+
+/// Why a cell is no candidate.
+fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature]) -> Option<String> {
+    let cell = &evidence.cells[index];
+    if cell.path == NATIVE {
+        return Some("connects nothing: it is what there is without a path".to_owned());
+    }
+    let cause = cell.cause.as_deref().unwrap_or("no cause was recorded");
+    match cell.status {
+        CellStatus::Unsupported => return Some(format!("cannot be built here: {cause}")),
+        CellStatus::Failed => return Some(format!("failed: {cause}")),
+        CellStatus::Ok if !cell.way.proved => {
+            return Some("went a way that was not proved".to_owned());
+        }
+        CellStatus::Ok if !cell.estimates.contains_key(name) => {
+            return Some("has no figure".to_owned());
+        }
+        CellStatus::Ok => {}
+    }
+    if needs.is_empty() {
+        return None;
+    }
+    let Some(offers) = &evidence.header.cells[index].offers else {
+        return Some("did not record what it offers: the run is of an older version".to_owned());
+    };
+    let lacking = needs.iter().filter(|need| !offers.contains(need));
+    let lacking: Vec<&str> = lacking.map(|need| need.name()).collect();
+    (!lacking.is_empty()).then(|| format!("lacks {}", lacking.join(" and ")))
+}
+
+/// Comparisons of one candidate with the leader, by quantity.
+type Versus = BTreeMap<String, VerdictReport>;
+
+/// Compares every candidate with the leader of its contest, all together as one table: figure and cost.
+fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
+    let mut answers: Vec<Vec<Versus>> = contests
+        .iter()
+        .map(|c| vec![Versus::new(); c.ranked.len()])
+        .collect();
+    let mut places = Vec::new();
+    let mut table: Vec<Comparison> = Vec::new();
+    for (at, contest) in contests.iter().enumerate() {
+        let Some((&leader, others)) = contest.ranked.split_first() else {
+            continue;
+        };
+        let load = evidence.cells[leader].load;
+        for (place, &other) in others.iter().enumerate() {
+            for quantity in [contest.quantity, cost(load)]
+                .into_iter()
+                .filter_map(|name| quantity(name).ok())
+            {
+                let (theirs, leaders) =
+                    paired(evidence.header, evidence.samples, [other, leader], quantity);
+                if let Some(comparison) =
+                    stats::compare(&theirs, &leaders, evidence.header.confidence)
+                {
+                    places.push((at, place + 1, quantity.name));
+                    table.push(comparison);
+                }
+            }
+        }
+    }
+    let judged = stats::judge(&table, evidence.header.margin, evidence.header.confidence);
+    for ((at, place, name), judged) in places.into_iter().zip(judged) {
+        let report = VerdictReport {
+            base: evidence.cells[contests[at].ranked[0]].path.clone(),
+            verdict: verdict_of(&judged, evidence.summary.quick_look),
+            smallest_detectable: judged.detectable(),
+            ratio: judged.ratio,
+            trips_gate: None,
+            gate_catches_ratio: None,
+        };
+        answers[at][place].insert(name.to_owned(), report);
+    }
+    answers
+}

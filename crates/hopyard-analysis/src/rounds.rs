@@ -1,0 +1,244 @@
+//! Two cells within one block: compared round by round where they took turns.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::base::base_of;
+use super::cells::{measurements, of_block};
+use super::{Quantity, main_figure, quantity, seconds};
+use crate::model::stored::Header;
+use crate::model::{CpuTolerance, LoadKind, Measurement, Sample, Turn, TurnsReport, kept};
+use crate::stats::{self, Spread};
+
+/// The values of two cells in one block. Where both took turns, the ratio of the first to the second is located among those
+/// of the rounds, which pairs away what changes from one moment to the next; the second value is that of the block.
+pub(super) fn pair(
+    one: &Measurement,
+    other: &Measurement,
+    quantity: &Quantity,
+    (load, tolerance): (LoadKind, CpuTolerance),
+) -> Option<(f64, f64)> {
+    let value = |m: &Measurement| quantity.value(m, load, tolerance);
+    let (own, base) = (value(one)?, value(other)?);
+    let ratio = log_ratio(one, other, |turn| value(&turn.measurement()));
+    Some((ratio.map_or(own, |log| base * log.exp()), base))
+}
+
+/// Where ln(one/other) lies among the rounds that both had a turn in; `None` where most turns have no such value.
+fn log_ratio(
+    one: &Measurement,
+    other: &Measurement,
+    value: impl Fn(&Turn) -> Option<f64>,
+) -> Option<f64> {
+    let rounds = log_ratios(one, other, value)?;
+    let all: Vec<f64> = rounds.into_iter().flatten().collect();
+    stats::hodges_lehmann(&all).filter(|log| log.is_finite())
+}
+
+/// ln(one/other) of every two turns of a round, by rounds that both had a turn in; `None` where most of these rounds have no
+/// such value.
+///
+/// Each turn of a base that has several stands for itself. Their mean would have fewer outliers than the single turn of the
+/// other cell: the ratios of two equal cells would lean to one side, and their location would not be 1.
+fn log_ratios(
+    one: &Measurement,
+    other: &Measurement,
+    value: impl Fn(&Turn) -> Option<f64>,
+) -> Option<Vec<Vec<f64>>> {
+    let mut others = by_round(other);
+    let rounds = by_round(one).into_iter();
+    let pairs = rounds.filter_map(|(round, own)| Some((own, others.remove(&round)?)));
+    let any_quiet = |turns: &[&Turn]| turns.iter().any(|turn| turn.is_quiet());
+    let pairs = kept(pairs.collect(), |(own, theirs): &(Vec<_>, Vec<_>)| {
+        any_quiet(own) && any_quiet(theirs)
+    });
+    let all = pairs.len();
+    let rounds = pairs.into_iter().map(|(own, theirs)| {
+        let [own, theirs] = [own, theirs].map(|turns| logs(turns, &value));
+        let with = |log: &f64| theirs.iter().map(|other| log - other).collect::<Vec<f64>>();
+        own.iter().flat_map(with).collect::<Vec<f64>>()
+    });
+    let rounds: Vec<Vec<f64>> = rounds.filter(|logs| !logs.is_empty()).collect();
+    // CPU time is not known closely enough in every turn.
+    (!rounds.is_empty() && rounds.len() * 2 >= all).then_some(rounds)
+}
+
+fn by_round(measurement: &Measurement) -> BTreeMap<u32, Vec<&Turn>> {
+    let mut rounds: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
+    for turn in &measurement.turns {
+        rounds.entry(turn.round).or_default().push(turn);
+    }
+    rounds
+}
+
+/// The logarithms of the undisturbed turns of a round, or of all where each was disturbed.
+fn logs(mut turns: Vec<&Turn>, value: impl Fn(&Turn) -> Option<f64>) -> Vec<f64> {
+    if turns.iter().any(|turn| turn.is_quiet()) {
+        turns.retain(|turn| turn.is_quiet());
+    }
+    let logs = turns.into_iter().filter_map(|turn| Some(value(turn)?.ln()));
+    logs.collect()
+}
+
+/// How the time of a group of cells is to be shared between rounds and generations, as its samples so far tell: the rounds
+/// of a generation that serve the comparisons of main figures best, given what a generation costs beyond its rounds, in
+/// rounds. `None` before there is enough to tell.
+#[must_use]
+pub fn rounds_worth(
+    header: &Header,
+    samples: &[&Sample],
+    group: &[usize],
+    generation_cost: f64,
+) -> Option<f64> {
+    const ENOUGH_GENERATIONS: usize = 3;
+    let mut spreads = Vec::new();
+    for &cell in group {
+        let Some((_, base)) = base_of(header, cell) else {
+            continue;
+        };
+        let planned = &header.cells[cell].cell;
+        let Ok(figure) = quantity(main_figure(planned.load, &planned.axes)) else {
+            continue;
+        };
+        let value =
+            |turn: &Turn| figure.value(&turn.measurement(), planned.load, header.cpu_tolerance());
+        let generations = samples
+            .iter()
+            .filter(|sample| sample.cell == cell)
+            .filter_map(|sample| {
+                let other = of_block(samples, base, sample.block)?;
+                let rounds = log_ratios(of_block(samples, cell, sample.block)?, other, value)?;
+                rounds
+                    .iter()
+                    .map(|logs: &Vec<f64>| stats::mean(logs))
+                    .collect::<Option<Vec<f64>>>()
+            });
+        let generations: Vec<Vec<f64>> = generations
+            .filter(|logs| logs.iter().all(|log| log.is_finite()))
+            .collect();
+        if generations.len() >= ENOUGH_GENERATIONS {
+            spreads.extend(stats::spread(&generations));
+        }
+    }
+    // A comparison or two vary by much more than the others: those of switches that are programs.
+    let middle =
+        |of: fn(&Spread) -> f64| stats::hodges_lehmann(&spreads.iter().map(of).collect::<Vec<_>>());
+    let pooled = Spread {
+        within: middle(|spread| spread.within)?,
+        between: middle(|spread| spread.between)?,
+    };
+    Some(pooled.rounds(generation_cost, 1.0))
+}
+
+/// The turns of a run, and what disturbed them; `None` where no cell took any.
+pub(super) fn report(header: &Header, samples: &[&Sample]) -> Option<TurnsReport> {
+    let longest_ns = header.turn_ns?;
+    let turns: Vec<&Vec<Turn>> = measurements(samples)
+        .map(|m| &m.turns)
+        .filter(|turns| !turns.is_empty())
+        .collect();
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let mut disturbed = BTreeMap::new();
+    for disturbance in turns
+        .iter()
+        .flat_map(|turns| turns.iter())
+        .filter_map(|turn| turn.disturbance)
+    {
+        *disturbed.entry(disturbance).or_default() += 1;
+    }
+    let rounds = turns.iter().map(|turns| {
+        let numbers: BTreeSet<u32> = turns.iter().map(|turn| turn.round).collect();
+        count(numbers.len())
+    });
+    Some(TurnsReport {
+        window_s: seconds(longest_ns),
+        shortest_window_s: header.shortest_turn_ns.map(seconds),
+        taken: turns.iter().map(|turns| count(turns.len())).sum(),
+        disturbed,
+        rounds: (rounds.clone().min()?, rounds.max()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Counted, Disturbance};
+    use crate::quantity;
+    use crate::testing::measured;
+
+    const HOW: (LoadKind, CpuTolerance) = (LoadKind::TcpRr, CpuTolerance(0.02));
+
+    /// Turns of 1 s with these transactions; a second figure says in which of them something else was at work.
+    fn with_turns(counts: &[(u64, bool)]) -> Measurement {
+        let mut whole = measured(1);
+        let turn = |(round, (transactions, quiet)): (usize, &(u64, bool))| Turn {
+            round: u32::try_from(round).unwrap(),
+            window_ns: 1_000_000_000,
+            received: Counted {
+                transactions: *transactions,
+                ..Counted::default()
+            },
+            sent: Counted::default(),
+            cpu: whole.cpu,
+            disturbance: (!quiet).then_some(Disturbance::Steal),
+        };
+        whole.turns = counts.iter().enumerate().map(turn).collect();
+        whole.received.transactions = counts.iter().map(|(count, _)| count).sum();
+        whole.window_ns = 1_000_000_000 * counts.len() as u64;
+        whole
+    }
+
+    fn ratio(one: &[(u64, bool)], other: &[(u64, bool)]) -> f64 {
+        let rate = quantity("transactions_per_s").unwrap();
+        let (own, base) = pair(&with_turns(one), &with_turns(other), rate, HOW).unwrap();
+        own / base
+    }
+
+    #[test]
+    fn what_changes_from_round_to_round_is_paired_away() {
+        let base = [(100, true), (400, true), (50, true), (200, true)];
+        let own = base.map(|(count, quiet)| (count * 9 / 10, quiet));
+        assert!((ratio(&own, &base) - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_disturbed_turn_takes_its_round_out_on_both_sides() {
+        let base = [(100, true), (400, true), (50, false), (200, true)];
+        let own = [(90, true), (36, false), (45, true), (180, true)];
+        assert!((ratio(&own, &base) - 0.9).abs() < 1e-9);
+    }
+
+    /// Turns of 1 s in these rounds.
+    fn in_rounds(turns: &[(u32, u64, bool)]) -> Measurement {
+        let counts: Vec<(u64, bool)> = turns.iter().map(|t| (t.1, t.2)).collect();
+        let mut whole = with_turns(&counts);
+        for (turn, (round, ..)) in whole.turns.iter_mut().zip(turns) {
+            turn.round = *round;
+        }
+        whole
+    }
+
+    #[test]
+    fn several_turns_of_a_round_are_paired_each() {
+        let rate = quantity("transactions_per_s").unwrap();
+        let of = |one, base| {
+            let (own, base) = pair(&in_rounds(one), &in_rounds(base), rate, HOW).unwrap();
+            own / base
+        };
+        let one = [(0, 90, true), (1, 360, true)];
+        let base = [(0, 50, true), (0, 200, true), (1, 400, true)];
+        assert!((of(&one, &base) - 0.9).abs() < 1e-9);
+        // A disturbed turn that was taken again at once leaves the round to the other one.
+        let again = [(0, 7, false), (0, 100, true), (1, 400, true)];
+        assert!((of(&one, &again) - 0.9).abs() < 1e-9);
+        assert!((of(&again, &one) - 1.0 / 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_turns_it_is_the_ratio_of_the_block() {
+        let rate = quantity("transactions_per_s").unwrap();
+        let (mut one, mut other) = (measured(1), measured(1));
+        (one.received.transactions, other.received.transactions) = (300, 200);
+        let (own, base) = pair(&one, &other, rate, HOW).unwrap();
+        assert!((own / base - 1.5).abs() < 1e-9);
+    }
+}

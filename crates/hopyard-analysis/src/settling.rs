@@ -1,0 +1,93 @@
+//! How rate and jitter went on in a cell's windows, and when jitter settled.
+
+use crate::model::{ArrivalInterval, ArrivalSeries, Measurement, SeriesReport, Settling};
+use crate::stats::{self, Samples};
+
+/// What a cell's samples say; `None` where none has a series, or they were cut differently.
+pub(super) fn report(measured: &[&Measurement], confidence: f64) -> Option<SeriesReport> {
+    let all: Vec<&ArrivalSeries> = measured.iter().filter_map(|m| series(m)).collect();
+    let first = *all.first()?;
+    let shape = |s: &ArrivalSeries| (s.interval_ns, s.before_ns, s.intervals.len());
+    if all.iter().any(|s| shape(s) != shape(first)) || first.intervals.is_empty() {
+        return None;
+    }
+    let interval_s = seconds(first.interval_ns);
+    let places = 0..first.intervals.len();
+    let values = |at: usize, of: fn(&ArrivalInterval) -> Option<f64>| {
+        let values = all.iter().filter_map(|s| of(&s.intervals[at]));
+        values.collect::<Vec<f64>>()
+    };
+    let over = |of: fn(&ArrivalInterval) -> Option<f64>| {
+        places.clone().map(move |at| stats::mean(&values(at, of)))
+    };
+    let jitter = |at: usize| Samples::new(&values(at, |i| i.interarrival_sd_ns)).ok();
+    let interval = |at: usize| {
+        let estimate = stats::mean_interval(&jitter(at)?, confidence)?;
+        Some((estimate.low, estimate.high))
+    };
+    let mut intervals: Vec<Option<(f64, f64)>> = places.clone().map(interval).collect();
+    if intervals.iter().all(Option::is_none) {
+        intervals.clear();
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of a window are far below 2^53"
+    )]
+    let packets = |i: &ArrivalInterval| Some(i.packets as f64);
+    Some(SeriesReport {
+        interval_s,
+        traffic_before_s: seconds(first.before_ns),
+        packets_per_s: over(packets)
+            .flatten()
+            .map(|packets| packets / interval_s)
+            .collect(),
+        interarrival_sd_ns: over(|i| i.interarrival_sd_ns).collect(),
+        interarrival_sd_interval_ns: intervals,
+        jitter_rfc3550_ns: over(|i| i.jitter_rfc3550_ns).collect(),
+        settling: settling(measured, confidence),
+    })
+}
+
+fn settling(measured: &[&Measurement], confidence: f64) -> Option<Settling> {
+    let watched: Vec<&&Measurement> = measured.iter().filter(|m| jitter(m).is_some()).collect();
+    let times: Vec<f64> = watched.iter().filter_map(|m| time_s(m)).collect();
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    (!watched.is_empty()).then(|| Settling {
+        settled_samples: count(times.len()),
+        samples: count(watched.len()),
+        time_s: (times.len() == watched.len())
+            .then(|| stats::mean_interval(&Samples::new(&times).ok()?, confidence))
+            .flatten(),
+    })
+}
+
+/// When the jitter of a sample had settled, s from the start of its traffic; `None` where it did not, or was not watched from
+/// there.
+pub fn time_s(m: &Measurement) -> Option<f64> {
+    let settled = stats::settles(&jitter(m)?, Settling::BAND)?;
+    #[expect(clippy::cast_precision_loss, reason = "a window has few intervals")]
+    let intervals = (settled + 1) as f64;
+    Some(intervals * seconds(series(m)?.interval_ns))
+}
+
+/// Jitter of a sample from the start of its traffic on; `None` where it was not watched from there, or some interval has none.
+fn jitter(m: &Measurement) -> Option<Vec<f64>> {
+    let series = series(m).filter(|s| s.before_ns == 0)?;
+    series
+        .intervals
+        .iter()
+        .map(|i| i.interarrival_sd_ns)
+        .collect()
+}
+
+fn series(m: &Measurement) -> Option<&ArrivalSeries> {
+    m.arrivals.as_ref()?.series.as_ref()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "spans of a run are far below 2^53 ns"
+)]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

@@ -1,0 +1,456 @@
+//! Generations of turns with a known ratio, to try the pairing and the intervals on: experiment V7 of the method.
+
+use std::collections::BTreeSet;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::{quantity, rounds};
+use crate::model::{
+    Counted, CpuTolerance, CpuUse, Disturbance, LoadKind, Measurement, TickSplit, Turn, kept,
+    takes_again, takes_another,
+};
+use crate::stats::{self, Coverage, standard_normal};
+
+const CONFIDENCE: f64 = 0.95;
+const LOAD: LoadKind = LoadKind::TcpRr;
+/// And how close its CPU time must be known, which no figure here needs.
+const HOW: (LoadKind, CpuTolerance) = (LOAD, CpuTolerance(0.02));
+const FIGURE: &str = "transactions_per_s";
+const WINDOW_NS: u64 = 1_000_000_000;
+/// Transactions of a turn: many, so that rounding them to whole ones is no noise.
+const TYPICAL: f64 = 1e9;
+/// How much of what a burst does to the whole machine is left one round later.
+const LASTING: f64 = 0.7;
+
+/// A run of two cells that take turns. All sizes are of logarithms: 0.01 is about 1 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TurnsSetup {
+    pub generations: usize,
+    /// Undisturbed turns wanted of each cell in a generation.
+    pub rounds: u32,
+    /// Turns that the base has in each round, 1 or more.
+    pub base_turns: u32,
+    /// True ln of the ratio of the cells.
+    pub log_ratio: f64,
+    /// Standard deviation of that ratio from one generation to another.
+    pub between: f64,
+    /// Standard deviation of a turn within its generation.
+    pub within: f64,
+    /// Correlation of a cell's turn with its turn one round before.
+    pub rho: f64,
+    /// What disturbs the machine.
+    pub bursts: Bursts,
+}
+
+/// Disturbances that come for some rounds in a row. In each of these rounds a turn is hit with a chance of one half, by a
+/// size that is exponentially distributed with mean 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bursts {
+    /// Share of the rounds.
+    pub share: f64,
+    /// Mean length, rounds; 1 or more.
+    pub length: f64,
+    /// Sizes from this on are noticed; smaller ones stay in the figures.
+    pub noticed: f64,
+    /// By how much a hit of size 1 slows its turn.
+    pub slowdown: f64,
+    /// By how much a burst slows all turns of its rounds, hit or not; it lasts for some rounds after the burst.
+    pub shared: f64,
+}
+
+/// Takes `runs` runs and compares their two cells by the product's own functions: disturbed turns are taken again, the ratio
+/// of a generation is located among its rounds, the 95 % interval is that of the generations. Counted are runs.
+#[must_use]
+pub fn simulate_turns(setup: TurnsSetup, runs: usize, seed: u64) -> Coverage {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut counts = Coverage::default();
+    for _ in 0..runs {
+        let logs: Vec<f64> = (0..setup.generations)
+            .filter_map(|_| setup.log_ratio_seen(&mut random))
+            .collect();
+        let values: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
+        let compared = stats::compare(&values, &vec![1.0; values.len()], CONFIDENCE);
+        let truth = setup.log_ratio.exp();
+        let covered = compared.is_some_and(|c| c.ratio.low <= truth && truth <= c.ratio.high);
+        let warned = stats::dependence(&[logs]).is_some();
+        counts.runs += 1;
+        counts.covered += u64::from(covered);
+        counts.warned += u64::from(warned);
+        counts.covered_or_warned += u64::from(covered || warned);
+    }
+    counts
+}
+
+impl TurnsSetup {
+    /// What the product makes of one generation: ln of the ratio of the two cells.
+    fn log_ratio_seen(&self, random: &mut ChaCha8Rng) -> Option<f64> {
+        let [own, base] = self.generation(random);
+        let (own, base) = rounds::pair(&own, &base, quantity(FIGURE).ok()?, HOW)?;
+        Some((own / base).ln())
+    }
+
+    /// Both cells in one generation, with as many rounds as the product takes.
+    fn generation(&self, random: &mut ChaCha8Rng) -> [Measurement; 2] {
+        let offset = self.log_ratio + self.between * standard_normal(random);
+        let mut machine = Machine::new(self.bursts, random);
+        let mut noise = [(); 2].map(|()| standard_normal(random));
+        let mut turns: [Vec<Turn>; 2] = Default::default();
+        let mut round = 0;
+        while self.takes_another(&turns) {
+            machine.next(random);
+            for (cell, turns) in turns.iter_mut().enumerate() {
+                let own = if cell == 0 { offset } else { 0.0 };
+                for _ in 0..self.turns_of(cell) {
+                    let mut attempt = 1;
+                    loop {
+                        let fresh = (1.0 - self.rho * self.rho).max(0.0).sqrt();
+                        noise[cell] = self.rho * noise[cell] + fresh * standard_normal(random);
+                        let (slower, disturbance) = machine.hit(random);
+                        let log = own + self.within * noise[cell] - slower;
+                        turns.push(turn(round, log, disturbance));
+                        let taken = count(turns.len()) / self.turns_of(cell);
+                        if disturbance.is_none() || !takes_again(attempt, taken, self.rounds) {
+                            break;
+                        }
+                        attempt += 1;
+                    }
+                }
+            }
+            round += 1;
+        }
+        turns.map(together)
+    }
+
+    /// How many turns one of the two cells has in each round.
+    fn turns_of(&self, cell: usize) -> u32 {
+        if cell == 1 { self.base_turns } else { 1 }
+    }
+
+    fn takes_another(&self, turns: &[Vec<Turn>; 2]) -> bool {
+        let each = || turns.iter().enumerate();
+        let taken = each().map(|(cell, turns)| count(turns.len()) / self.turns_of(cell));
+        let fewest_quiet = each().map(|(_, turns)| quiet_rounds(turns)).min();
+        takes_another(
+            taken.max().unwrap_or(0),
+            self.rounds,
+            fewest_quiet.unwrap_or(0),
+        )
+    }
+}
+
+fn quiet_rounds(turns: &[Turn]) -> usize {
+    let quiet = turns.iter().filter(|turn| turn.is_quiet());
+    let rounds: BTreeSet<u32> = quiet.map(|turn| turn.round).collect();
+    rounds.len()
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// The machine that both cells share.
+struct Machine {
+    bursts: Bursts,
+    in_burst: bool,
+    /// How much of a burst's effect on all turns there is, 0 to 1.
+    slowed: f64,
+}
+
+impl Machine {
+    fn new(bursts: Bursts, random: &mut ChaCha8Rng) -> Self {
+        let in_burst = random.random::<f64>() < bursts.share;
+        Self {
+            bursts,
+            in_burst,
+            slowed: f64::from(u8::from(in_burst)),
+        }
+    }
+
+    /// Goes on to the next round.
+    fn next(&mut self, random: &mut ChaCha8Rng) {
+        let Bursts { share, length, .. } = self.bursts;
+        let changes = if self.in_burst {
+            1.0 / length
+        } else {
+            share / (1.0 - share) / length
+        };
+        self.in_burst ^= random.random::<f64>() < changes;
+        let now = f64::from(u8::from(self.in_burst));
+        self.slowed = LASTING * self.slowed + (1.0 - LASTING) * now;
+    }
+
+    /// By how much the next turn is slowed, and whether that is noticed.
+    fn hit(&self, random: &mut ChaCha8Rng) -> (f64, Option<Disturbance>) {
+        let hit = random.random::<f64>() < 0.5;
+        let size = -(1.0 - random.random::<f64>()).ln();
+        let size = if hit && self.in_burst { size } else { 0.0 };
+        let noticed = size > 0.0 && size >= self.bursts.noticed;
+        let slower = self.bursts.slowdown * size + self.bursts.shared * self.slowed;
+        (slower, noticed.then_some(Disturbance::Steal))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts are positive and far below 2^53"
+)]
+fn turn(round: u32, log: f64, disturbance: Option<Disturbance>) -> Turn {
+    Turn {
+        round,
+        window_ns: WINDOW_NS,
+        received: Counted {
+            transactions: (TYPICAL * log.exp()).round() as u64,
+            ..Counted::default()
+        },
+        sent: Counted::default(),
+        cpu: CPU,
+        disturbance,
+    }
+}
+
+/// The sample that these turns make.
+fn together(turns: Vec<Turn>) -> Measurement {
+    let counted = kept(turns.clone(), Turn::is_quiet);
+    let received = counted
+        .iter()
+        .map(|turn| turn.received)
+        .fold(Counted::default(), Counted::plus);
+    let whole = turn(0, 0.0, None).measurement();
+    Measurement {
+        window_ns: WINDOW_NS * counted.len() as u64,
+        received,
+        turns,
+        ..whole
+    }
+}
+
+const CPU: CpuUse = CpuUse {
+    elapsed_ns: 1e9,
+    cpus: 2,
+    busy_ns: 1e9,
+    steal_ns: 0.0,
+    workers_ns: None,
+    foreign_ns: 0.0,
+    controller_ns: 0.0,
+    baseline_ns: 0.0,
+    baseline_most_ns: None,
+    closure: 1.0,
+    split: TickSplit {
+        user_ns: 0.0,
+        system_ns: 0.0,
+        irq_ns: 0.0,
+        softirq_ns: 0.0,
+    },
+    forks: 0,
+    is_partial: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: Bursts = Bursts {
+        share: 0.0,
+        length: 1.0,
+        noticed: 0.0,
+        slowdown: 0.0,
+        shared: 0.0,
+    };
+    const SETUP: TurnsSetup = TurnsSetup {
+        generations: 8,
+        rounds: 8,
+        base_turns: 1,
+        log_ratio: -0.1,
+        between: 0.01,
+        within: 0.03,
+        rho: 0.0,
+        bursts: QUIET,
+    };
+
+    #[test]
+    fn generations_of_rounds_are_covered() {
+        let bursts = |noticed, slowdown| Bursts {
+            share: 0.4,
+            length: 6.0,
+            noticed,
+            slowdown,
+            shared: 0.1,
+        };
+        for setup in [
+            SETUP,
+            TurnsSetup { rho: 0.8, ..SETUP },
+            TurnsSetup {
+                rounds: 4,
+                base_turns: 3,
+                bursts: bursts(0.0, 0.3),
+                ..SETUP
+            },
+            TurnsSetup {
+                between: 0.0,
+                rho: 0.5,
+                bursts: bursts(0.5, 0.2),
+                ..SETUP
+            },
+            TurnsSetup {
+                between: 0.03,
+                bursts: bursts(f64::INFINITY, 0.1),
+                ..SETUP
+            },
+        ] {
+            let c = simulate_turns(setup, 500, 42);
+            // Three standard errors below 95 % are 92.1 %; `make verify` takes enough runs to tell 93 %.
+            assert!(c.covered * 1000 >= 921 * c.runs, "{setup:?}: {c:?}");
+            assert!(c.covered * 1000 <= 985 * c.runs, "{setup:?}: {c:?}");
+        }
+    }
+
+    /// Mean and standard error of some values.
+    fn located(values: &[f64]) -> (f64, f64) {
+        let error = stats::sd(values).unwrap() / (values.len() as f64).sqrt();
+        (stats::mean(values).unwrap(), error)
+    }
+
+    fn log_rate(measured: &Measurement) -> f64 {
+        let rate = quantity(FIGURE)
+            .unwrap()
+            .value(measured, HOW.0, HOW.1)
+            .unwrap();
+        (rate / TYPICAL).ln()
+    }
+
+    fn ratios(setup: TurnsSetup) -> Vec<f64> {
+        let random = &mut ChaCha8Rng::seed_from_u64(7);
+        (0..3000)
+            .map(|_| setup.log_ratio_seen(random).unwrap())
+            .collect()
+    }
+
+    /// Turns are disturbed often, and it has nothing to do with their figures.
+    const UNRELATED: Bursts = Bursts {
+        share: 0.5,
+        length: 5.0,
+        ..QUIET
+    };
+
+    #[test]
+    fn retaking_moves_no_mean_where_disturbances_have_nothing_to_do_with_the_figure() {
+        let setup = TurnsSetup {
+            rho: 0.6,
+            bursts: UNRELATED,
+            ..SETUP
+        };
+        let (mean, error) = located(&ratios(setup));
+        assert!(
+            (mean - setup.log_ratio).abs() < 4.0 * error,
+            "{mean} ± {error}"
+        );
+        // The figure of a single cell does not move either: the geometric mean of what was kept is that of all turns.
+        let random = &mut ChaCha8Rng::seed_from_u64(8);
+        let mut retaken = 0;
+        let moved: Vec<f64> = (0..3000)
+            .map(|_| {
+                let [_, base] = setup.generation(random);
+                retaken += usize::from(base.turns.len() > setup.rounds as usize);
+                let all = TurnsSetup::unmarked(base.turns.clone());
+                log_rate(&base) - log_rate(&together(all))
+            })
+            .collect();
+        let (mean, error) = located(&moved);
+        assert!(retaken > 1000, "{retaken}");
+        assert!(error > 0.0 && mean.abs() < 4.0 * error, "{mean} ± {error}");
+    }
+
+    /// Half of the scatter of a ratio is that of its base.
+    #[test]
+    fn more_turns_of_the_base_make_ratios_closer() {
+        let setup = TurnsSetup {
+            between: 0.0,
+            ..SETUP
+        };
+        let three = TurnsSetup {
+            base_turns: 3,
+            ..setup
+        };
+        let [(_, one), (mean, three)] = [setup, three].map(|setup| located(&ratios(setup)));
+        assert!(
+            (mean - setup.log_ratio).abs() < 4.0 * three,
+            "{mean} ± {three}"
+        );
+        // The variance is that of the cell and a third of that of the base: 4/3 of 2.
+        let share = (three / one).powi(2);
+        assert!((0.60..0.73).contains(&share), "{share}");
+    }
+
+    /// What nobody notices slows single turns by much, of a cell and of its base alike.
+    #[test]
+    fn more_turns_of_the_base_move_no_ratio() {
+        let setup = TurnsSetup {
+            base_turns: 3,
+            between: 0.0,
+            rounds: 4,
+            bursts: Bursts {
+                noticed: f64::INFINITY,
+                slowdown: 0.2,
+                ..UNRELATED
+            },
+            ..SETUP
+        };
+        let (mean, error) = located(&ratios(setup));
+        assert!(
+            (mean - setup.log_ratio).abs() < 4.0 * error,
+            "{mean} ± {error}"
+        );
+    }
+
+    #[test]
+    fn retaking_moves_no_ratio_where_figures_change_with_the_disturbance() {
+        for (rho, noticed, slowdown) in [(0.0, 0.0, 0.0), (0.8, 0.0, 0.2), (0.8, 1.0, 0.2)] {
+            let setup = TurnsSetup {
+                rho,
+                bursts: Bursts {
+                    noticed,
+                    slowdown,
+                    shared: 0.3,
+                    ..UNRELATED
+                },
+                ..SETUP
+            };
+            let (mean, error) = located(&ratios(setup));
+            let off = (mean - setup.log_ratio).abs();
+            assert!(off < 4.0 * error, "{setup:?}: {mean} ± {error}");
+        }
+    }
+
+    /// The counter-test: had turns been chosen by their figure, the tests above would show it.
+    #[test]
+    fn choosing_by_the_figure_would_move_the_ratio() {
+        let random = &mut ChaCha8Rng::seed_from_u64(9);
+        let rate = quantity(FIGURE).unwrap();
+        let chosen: Vec<f64> = (0..3000)
+            .map(|_| {
+                let [mut own, base] = SETUP.generation(random);
+                let typical = log_rate(&own);
+                for turn in &mut own.turns {
+                    let is_slow = log_rate(&turn.measurement()) < typical;
+                    turn.disturbance = is_slow.then_some(Disturbance::Steal);
+                }
+                let (own, base) = rounds::pair(&own, &base, rate, HOW).unwrap();
+                (own / base).ln()
+            })
+            .collect();
+        let (mean, error) = located(&chosen);
+        assert!(mean - SETUP.log_ratio > 20.0 * error, "{mean} ± {error}");
+    }
+
+    impl TurnsSetup {
+        /// The same turns as if nothing had been noticed.
+        fn unmarked(mut turns: Vec<Turn>) -> Vec<Turn> {
+            for turn in &mut turns {
+                turn.disturbance = None;
+            }
+            turns
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Comparisons with the base path, paired within blocks, judged as one table.
+
+use std::collections::BTreeMap;
+
+use super::base::base_of;
+use super::cells::of_block;
+use super::gate::{Guarded, Ruling};
+use super::offloads::Contrast;
+use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
+use super::rounds;
+use crate::model::stored::Header;
+use crate::model::{CellReport, FOR_A_VERDICT, Gate, LoadKind, Sample, VerdictReport};
+use crate::stats::{self, Comparison, Judged, Verdict};
+
+/// Where a comparison of the table belongs.
+#[derive(Clone, Copy)]
+enum Place {
+    Cell(usize),
+    Contrast(usize),
+}
+
+/// What the comparisons of a run show beside the verdicts of its cells.
+pub(super) struct Table {
+    /// The verdicts of the contrasts, in their order.
+    pub(super) answers: Vec<BTreeMap<String, VerdictReport>>,
+    /// Of the comparisons with a base, where the run is a gate.
+    pub(super) gate: Option<Gate>,
+}
+
+/// Fills in the verdicts of every cell that has a base to compare with.
+pub(super) fn fill(
+    header: &Header,
+    samples: &[&Sample],
+    cells: &mut [CellReport],
+    contrasts: &[Contrast],
+    quick_look: bool,
+) -> Table {
+    let with_base = (0..cells.len()).filter_map(|index| {
+        let (name, base) = base_of(header, index)?;
+        Some((Place::Cell(index), name, (index, base)))
+    });
+    let beside = contrasts
+        .iter()
+        .enumerate()
+        .map(|(at, contrast)| (Place::Contrast(at), contrast.base.clone(), contrast.cells));
+    let mut places = Vec::new();
+    let mut table = Vec::new();
+    for (place, name, (one, other)) in with_base.chain(beside) {
+        let load = header.cells[one].cell.load;
+        for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(load)) {
+            let (own, others) = paired(header, samples, [one, other], quantity);
+            if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
+                places.push((place, name.clone(), quantity, load));
+                table.push(comparison);
+            }
+        }
+    }
+    let table = moderated(&places, table);
+    let judged = stats::judge(&table, header.margin, header.confidence);
+    let is_guarded = places.iter().map(|(place, _, quantity, load)| {
+        matches!(place, Place::Cell(_)) && !is_said_twice(quantity, *load)
+    });
+    let guarded: Vec<usize> = is_guarded
+        .enumerate()
+        .filter_map(|(at, is_guarded)| is_guarded.then_some(at))
+        .collect();
+    let ruling = header.fail_on.map(|loss| {
+        let all: Vec<Guarded<'_>> = guarded
+            .iter()
+            .map(|&at| Guarded {
+                quantity: places[at].2,
+                comparison: &table[at],
+            })
+            .collect();
+        let detectable: Vec<f64> = guarded
+            .iter()
+            .map(|&at| judged[at].smallest_detectable)
+            .collect();
+        let ruling = Ruling::of(&all, &detectable, loss, header.confidence);
+        if quick_look {
+            ruling.without_verdicts()
+        } else {
+            ruling
+        }
+    });
+    let mut answers = vec![BTreeMap::new(); contrasts.len()];
+    for (at, ((place, base, quantity, _), judged)) in places.into_iter().zip(judged).enumerate() {
+        let verdicts = match place {
+            Place::Cell(index) => &mut cells[index].verdicts,
+            Place::Contrast(at) => &mut answers[at],
+        };
+        let ruled = ruling.as_ref().zip(guarded.binary_search(&at).ok());
+        verdicts.insert(
+            quantity.name.to_owned(),
+            VerdictReport {
+                base,
+                verdict: verdict_of(&judged, quick_look),
+                smallest_detectable: judged.detectable(),
+                ratio: judged.ratio,
+                trips_gate: ruled.map(|(ruling, at)| ruling.tripped[at]),
+                gate_catches_ratio: ruled.and_then(|(ruling, at)| ruling.catches[at]),
+            },
+        );
+    }
+    Table {
+        answers,
+        gate: ruling.map(|ruling| ruling.report()),
+    }
+}
+
+/// Comparisons with a base of one quantity under one load know together how they scatter.
+fn moderated(
+    places: &[(Place, String, &Quantity, LoadKind)],
+    mut table: Vec<Comparison>,
+) -> Vec<Comparison> {
+    let mut alike: BTreeMap<(&str, LoadKind), Vec<usize>> = BTreeMap::new();
+    for (at, (place, _, quantity, load)) in places.iter().enumerate() {
+        if matches!(place, Place::Cell(_)) {
+            alike.entry((quantity.name, *load)).or_default().push(at);
+        }
+    }
+    for group in alike.into_values() {
+        let own: Vec<Comparison> = group.iter().map(|&at| table[at].clone()).collect();
+        for (at, moderated) in group.into_iter().zip(stats::moderated(&own)) {
+            table[at] = moderated;
+        }
+    }
+    table
+}
+
+/// What a comparison shows. In a quick look it shows nothing, nor does one whose figure too few blocks have in both cells.
+pub(super) fn verdict_of(judged: &Judged, quick_look: bool) -> Option<Verdict> {
+    let is_enough = judged.ratio.n >= FOR_A_VERDICT as usize;
+    (!quick_look && is_enough).then_some(judged.verdict)
+}
+
+/// Values of two cells in the blocks that have both.
+pub(super) fn paired(
+    header: &Header,
+    samples: &[&Sample],
+    [one, other]: [usize; 2],
+    quantity: &Quantity,
+) -> (Vec<f64>, Vec<f64>) {
+    let how = (header.cells[one].cell.load, header.cpu_tolerance());
+    let of = |cell: usize, block: u32| of_block(samples, cell, block);
+    let mut blocks: Vec<u32> = samples
+        .iter()
+        .filter(|s| s.cell == one)
+        .map(|s| s.block)
+        .collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks
+        .into_iter()
+        .filter_map(|block| rounds::pair(of(one, block)?, of(other, block)?, quantity, how))
+        .unzip()
+}
+
+/// What intervals are made of, in the order of blocks: ln(cell/base) of each compared cell's main
+/// quantities; where no cell is compared, ln of the cells' own.
+pub(super) fn series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
+    let ratios = log_series(header, samples, |cell| {
+        base_of(header, cell).map(|(_, base)| base)
+    });
+    if ratios.is_empty() {
+        return log_series(header, samples, Some);
+    }
+    ratios
+}
+
+/// ln(cell/other) of the main quantities of each cell that has another; ln(cell) where that is itself.
+fn log_series(
+    header: &Header,
+    samples: &[&Sample],
+    other: impl Fn(usize) -> Option<usize>,
+) -> Vec<Vec<f64>> {
+    let mut all = Vec::new();
+    for (cell, planned) in header.cells.iter().enumerate() {
+        let Some(other) = other(cell) else {
+            continue;
+        };
+        let load = planned.cell.load;
+        for quantity in QUANTITIES
+            .iter()
+            .filter(|q| decides_width(q.name, load, &planned.cell.axes))
+        {
+            let (own, others) = paired(header, samples, [cell, other], quantity);
+            let log = |(own, theirs): (&f64, &f64)| {
+                let unit = if other == cell { 1.0 } else { *theirs };
+                (own / unit).ln()
+            };
+            let logs: Vec<f64> = own.iter().zip(&others).map(log).collect();
+            if logs.iter().all(|v| v.is_finite()) {
+                all.push(logs);
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,209 @@
+//! Doubts: full sentences with advice, each with a code for scripts.
+
+mod cells;
+mod machine;
+mod queues;
+mod turns;
+
+use super::base;
+use super::cells::measurements;
+use super::quantities::decides_width;
+use crate::model::stored::{End, Run, left_out_in_words};
+use crate::model::{CellReport, FOR_A_VERDICT, RunSummary, Sample, Warning, WarningCode};
+use crate::stats::{self, Dependence};
+use crate::units::counted;
+use cells::{
+    ceiling, connections, datapath, emulated_guest, ends_differ, failed, offload, pace, receiver,
+    search, shared_cpu, silent_flows, two_modes, unsettled, way,
+};
+use machine::{
+    accounting, closure, congestion, cpu_unknown, debug_kernel, emulated, foreign_cpu,
+    foreign_forks, frequency, missed_windows, steal,
+};
+
+/// Everything a reader must know before trusting a figure.
+pub(super) fn all(
+    run: &Run,
+    summary: &RunSummary,
+    cells: &[CellReport],
+    samples: &[&Sample],
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code, message: Option<String>| {
+        warnings.extend(message.map(|message| Warning { code, message }));
+    };
+    warn(WarningCode::CutShort, cut_short(run.end, summary));
+    warn(
+        WarningCode::LeftOut,
+        left_out_in_words(&run.header.left_out),
+    );
+    warn(WarningCode::NotCompared, not_compared(run));
+    warn(WarningCode::Failed, failed(cells));
+    warn(WarningCode::Way, way(cells));
+    warn(WarningCode::QuickLook, quick_look(summary));
+    warn(
+        WarningCode::Width,
+        match run.header.decide {
+            Some(difference) => unseen(run, summary, samples, difference),
+            None => width(summary, cells),
+        },
+    );
+    warn(WarningCode::ForeignCpu, foreign_cpu(summary));
+    warn(WarningCode::ForeignForks, foreign_forks(samples));
+    warn(WarningCode::Steal, steal(summary));
+    warn(
+        WarningCode::DisturbedTurns,
+        turns::disturbed(cells, samples),
+    );
+    warn(WarningCode::CpuUnknown, cpu_unknown(run, samples));
+    warn(WarningCode::MissedWindows, missed_windows(samples));
+    warn(WarningCode::Closure, closure(summary));
+    warn(WarningCode::CpuAccounting, accounting(summary, cells));
+    warn(WarningCode::TwoModes, two_modes(cells));
+    warn(WarningCode::Unsettled, unsettled(cells));
+    warn(WarningCode::Dependent, dependent(run, summary, samples));
+    warn(WarningCode::GeneratorCeiling, ceiling(run, cells));
+    warn(WarningCode::Pace, pace(cells));
+    warn(WarningCode::Pace, connections(cells));
+    warn(WarningCode::Search, search(cells));
+    warn(WarningCode::Tracking, queues::tracking(run, samples));
+    warn(WarningCode::Backlog, queues::backlog(run, samples));
+    warn(WarningCode::Receiver, receiver(cells));
+    warn(WarningCode::SilentFlows, silent_flows(cells));
+    warn(WarningCode::SharedCpu, shared_cpu(summary, cells));
+    if run.header.offloads.is_none() {
+        warn(WarningCode::Offload, offload(cells));
+    }
+    warn(WarningCode::Datapath, datapath(cells));
+    warn(WarningCode::EndsDiffer, ends_differ(cells));
+    warn(WarningCode::CongestionControl, congestion(summary, cells));
+    warn(WarningCode::FrequencyScaling, frequency(summary));
+    warn(WarningCode::DebugKernel, debug_kernel(summary));
+    warn(
+        WarningCode::Emulated,
+        emulated(summary).or_else(|| emulated_guest(cells)),
+    );
+    warnings
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Names of cells, a few of them.
+fn named(cells: &[&CellReport]) -> String {
+    const SHOWN: usize = 4;
+    let mut names: Vec<String> = Vec::new();
+    for cell in cells {
+        let name = format!("{}/{}/{}", cell.path, cell.peer, cell.load);
+        // Cells of a sweep share theirs.
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(SHOWN);
+    names.truncate(SHOWN);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}
+
+fn with(cells: &[CellReport], filter: impl Fn(&CellReport) -> bool) -> Option<Vec<&CellReport>> {
+    let found: Vec<&CellReport> = cells.iter().filter(|cell| filter(cell)).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// Cells without the base that was asked for.
+fn not_compared(run: &Run) -> Option<String> {
+    let why = base::missing(&run.header)?;
+    let (first, rest) = why.split_at_checked(1)?;
+    Some(format!("{}{rest}.", first.to_uppercase()))
+}
+
+fn cut_short(end: Option<End>, summary: &RunSummary) -> Option<String> {
+    let why = match end {
+        Some(End::Complete | End::TimeLimit) => return None,
+        Some(End::Interrupted) => "it was interrupted",
+        None => "the program ended without finishing it (or is still measuring)",
+    };
+    Some(format!(
+        "This run is not whole: {why} after {} complete blocks. Figures come from what there is.",
+        summary.blocks
+    ))
+}
+
+fn quick_look(summary: &RunSummary) -> Option<String> {
+    summary.quick_look.then(|| {
+        format!(
+            "Quick look: {}. A verdict needs at least {FOR_A_VERDICT}; raise --blocks or the time limit.",
+            counted(summary.blocks as usize, "block")
+        )
+    })
+}
+
+fn width(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
+    if summary.half_width_reached || summary.blocks == 0 {
+        return None;
+    }
+    let wide = with(cells, |cell| {
+        cell.estimates
+            .iter()
+            .filter(|(name, _)| decides_width(name, cell.load, &cell.axes))
+            .any(|(_, e)| e.half_width_ratio() > summary.half_width)
+    })?;
+    let of_them = match (wide.len(), cells.len()) {
+        (1, 1) => "The cell is".to_owned(),
+        (1, all) => format!("1 of {all} cells is"),
+        (some, all) => format!("{some} of {all} cells are"),
+    };
+    Some(format!(
+        "{of_them} known less well than the {} half-width asked for: {}. More blocks (--blocks, --time-limit) make {} \
+         narrower.",
+        percent(summary.half_width),
+        named(&wide),
+        if wide.len() == 1 { "it" } else { "them" }
+    ))
+}
+
+/// Comparisons that a run with `--decide` could not decide.
+fn unseen(run: &Run, summary: &RunSummary, samples: &[&Sample], difference: f64) -> Option<String> {
+    let all = super::detectable(&run.header, samples);
+    let open = all
+        .iter()
+        .filter(|smallest| **smallest > difference)
+        .count();
+    (open > 0 && summary.blocks > 0).then(|| {
+        format!(
+            "{open} of {} could not show a difference of {} %, which --decide asks for. More blocks (--blocks, \
+             --time-limit) show smaller differences.",
+            counted(all.len(), "comparison"),
+            (difference * 1e6).round() / 1e4
+        )
+    })
+}
+
+/// Are neighbouring blocks alike? Judged over all paired differences together: single cells are too short.
+fn dependent(run: &Run, summary: &RunSummary, samples: &[&Sample]) -> Option<String> {
+    if summary.quick_look {
+        return None;
+    }
+    let series = super::verdicts::series(&run.header, samples);
+    let sign = match stats::dependence(&series)? {
+        Dependence::Alike(lag1) => {
+            format!("Neighbouring blocks are alike (correlation {lag1:.2})")
+        }
+        Dependence::Trend => "Figures drift from the first block to the last".to_owned(),
+        Dependence::Unseen => {
+            return Some(format!(
+                "{} blocks of so few cells do not show whether neighbouring blocks are alike; if they are, \
+                 intervals are narrower than they should be. 15 blocks show it (--blocks 15..20).",
+                summary.blocks
+            ));
+        }
+    };
+    Some(format!(
+        "{sign}: something changes slowly while measuring, and intervals are narrower than they should be. \
+         A longer run averages it out."
+    ))
+}

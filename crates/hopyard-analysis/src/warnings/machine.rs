@@ -1,0 +1,221 @@
+//! Doubts about the machine, and who else was on it.
+
+use std::collections::BTreeSet;
+
+use super::{measurements, percent};
+use crate::cells::CLOSURE;
+use crate::model::stored::Run;
+use crate::model::{CellReport, CpuAccounting, Measurement, RunSummary, Sample};
+
+/// Foreign CPU above this share of the machine is a doubt.
+const FOREIGN: f64 = 0.02;
+/// Steal above this share of the machine is a doubt, and repeats its block.
+const STEAL: f64 = 0.01;
+/// Processes started by others, per second, above which their CPU time may be missed.
+const FORKS_PER_S: f64 = 20.0;
+/// So many causes that CPU time could not be read are told.
+const CAUSES: usize = 4;
+/// Shortest window for which `/proc/stat` is fine enough, s.
+const COARSE_WINDOW_S: f64 = 10.0;
+
+pub(super) fn foreign_cpu(summary: &RunSummary) -> Option<String> {
+    let share = summary.elsewhere?.foreign_ratio;
+    (share > FOREIGN).then(|| {
+        format!(
+            "Other processes used {} of the machine while measuring. It is subtracted from CPU costs, but \
+             they took caches and CPUs from the load: stop them for figures to rely on.",
+            percent(share)
+        )
+    })
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "forks of a run are far below 2^53"
+)]
+pub(super) fn foreign_forks(samples: &[&Sample]) -> Option<String> {
+    let (mut forks, mut seconds) = (0u64, 0.0);
+    for m in measurements(samples) {
+        forks += m.cpu.forks;
+        seconds += m.cpu.elapsed_ns / 1e9;
+    }
+    let rate = forks as f64 / seconds;
+    (seconds > 0.0 && rate > FORKS_PER_S).then(|| {
+        format!(
+            "{rate:.0} processes a second were started by others while measuring; CPU time of those that \
+             also ended in a window cannot be told from the load's."
+        )
+    })
+}
+
+pub(super) fn steal(summary: &RunSummary) -> Option<String> {
+    let share = summary.elsewhere?.steal_ratio;
+    (share > STEAL).then(|| {
+        format!(
+            "The hypervisor took {} of the machine's time away: expect wide intervals, and no CPU figures of the \
+             samples in which it took much.",
+            percent(share)
+        )
+    })
+}
+
+/// Samples without figures of CPU time, by what keeps them from having any.
+pub(super) fn cpu_unknown(run: &Run, samples: &[&Sample]) -> Option<String> {
+    let tolerance = run.header.cpu_tolerance();
+    let all: Vec<&Measurement> = measurements(samples).collect();
+    let unknown = |m: &&&Measurement| m.cpu.net_ns(tolerance).is_none();
+    let partial: Vec<&&Measurement> = all.iter().filter(|m| m.cpu.is_partial).collect();
+    let elsewhere = partial.len();
+    let (apart, cannot_be): (Vec<&Measurement>, Vec<&Measurement>) = all
+        .iter()
+        .filter(unknown)
+        .filter(|m| !m.cpu.is_partial)
+        .partition(|m| m.cpu.steal_ns > 0.0 || m.cpu.baseline_most_ns.is_some());
+    let mut causes = Vec::new();
+    if elsewhere > 0 {
+        let machines = partial.iter().flat_map(|m| &m.machines);
+        let unread = machines.filter_map(|machine| Some((machine.ends, machine.unknown.as_ref()?)));
+        let mut whys: Vec<String> = Vec::new();
+        for (ends, why) in unread {
+            let why = format!("of {} ({why})", ends.words());
+            if !whys.contains(&why) && whys.len() < CAUSES {
+                whys.push(why);
+            }
+        }
+        causes.push(match &whys[..] {
+            [] => format!(
+                "in {elsewhere} an endpoint was on another machine than hopyard, and its CPU time was not read"
+            ),
+            _ => format!(
+                "in {elsewhere} the CPU time could not be read {}",
+                whys.join(" and ")
+            ),
+        });
+    }
+    if !apart.is_empty() {
+        causes.push(format!(
+            "in {} the hypervisor took time away, and time that is both idle and stolen leaves CPU time between two bounds \
+             more than {} apart",
+            apart.len(),
+            percent(tolerance.0)
+        ));
+    }
+    if !cannot_be.is_empty() {
+        causes.push(format!(
+            "in {} the load shows no CPU time beside that of others, or less than its own processes used",
+            cannot_be.len()
+        ));
+    }
+    (!causes.is_empty()).then(|| {
+        format!(
+            "{} of {} samples have no CPU figures, only their others count: {}.{}",
+            elsewhere + apart.len() + cannot_be.len(),
+            all.len(),
+            causes.join("; "),
+            if apart.is_empty() && cannot_be.is_empty() {
+                ""
+            } else {
+                " A quieter machine helps, or more blocks."
+            }
+        )
+    })
+}
+
+pub(super) fn missed_windows(samples: &[&Sample]) -> Option<String> {
+    let missed: u64 = measurements(samples)
+        .map(|m| u64::from(m.missed_windows))
+        .sum();
+    (missed > 0).then(|| {
+        format!(
+            "{} measured again: there was no CPU for hopyard when they opened or closed, or nothing arrived while \
+             others had a CPU for half of them. A quieter machine or a longer --window spares that.",
+            match missed {
+                1 => "1 window was".to_owned(),
+                some => format!("{some} windows were"),
+            }
+        )
+    })
+}
+
+pub(super) fn closure(summary: &RunSummary) -> Option<String> {
+    let q = summary.elsewhere?.closure;
+    ((q - 1.0).abs() > CLOSURE).then(|| {
+        format!(
+            "The columns of /proc/stat add up to {:.1} % of the time that passed, so there is no split into \
+             user, system and softirq. Totals come from the idle clock and are not affected.",
+            q * 100.0
+        )
+    })
+}
+
+pub(super) fn accounting(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
+    let is_coarse = |accounting| accounting == CpuAccounting::ProcStat;
+    let coarse = is_coarse(summary.environment.cpu_accounting);
+    let endpoints = cells.iter().filter_map(|cell| cell.endpoints.as_ref());
+    let ends = endpoints.flat_map(|ends| [("client", &ends.client), ("server", &ends.server)]);
+    let elsewhere: BTreeSet<&str> = ends
+        .filter(|(_, end)| !end.is_on_this_kernel)
+        .filter_map(|(role, end)| Some((role, end.machine.as_ref()?)))
+        .filter(|(_, machine)| is_coarse(machine.cpu_accounting))
+        .map(|(role, _)| role)
+        .collect();
+    let whose = match elsewhere.into_iter().collect::<Vec<_>>()[..] {
+        _ if coarse => String::new(),
+        [] => return None,
+        ref roles => format!(" of the {}", roles.join(" and the ")),
+    };
+    (summary.window_s < COARSE_WINDOW_S).then(|| {
+        format!(
+            "CPU time{whose} comes from /proc/stat in steps of 10 ms, since /proc/timer_list cannot be read: with windows \
+             under 10 s costs are uncertain by 5 to 10 %. Run as root, or use --window 10s."
+        )
+    })
+}
+
+pub(super) fn congestion(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
+    let default = summary
+        .environment
+        .sysctls
+        .get("net.ipv4.tcp_congestion_control")?;
+    let used: BTreeSet<&str> = cells
+        .iter()
+        .filter_map(|cell| cell.axes.congestion.as_deref())
+        .collect();
+    (!used.is_empty() && !used.contains(default.as_str())).then(|| {
+        format!(
+            "These figures are for {}, while connections on this host use {default} unless told otherwise; \
+             --set congestion={default} measures that.",
+            used.into_iter().collect::<Vec<_>>().join(", ")
+        )
+    })
+}
+
+pub(super) fn frequency(summary: &RunSummary) -> Option<String> {
+    let governor = summary.environment.frequency_governor.as_ref()?;
+    (governor != "performance").then(|| {
+        format!(
+            "CPU frequency follows governor `{governor}`, so it varies and ns of CPU are not comparable. \
+             `cpupower frequency-set -g performance` holds it still."
+        )
+    })
+}
+
+pub(super) fn debug_kernel(summary: &RunSummary) -> Option<String> {
+    let features = &summary.environment.debug_features;
+    (!features.is_empty()).then(|| {
+        format!(
+            "The kernel runs with {}: everything costs more than on a production kernel.",
+            features.join(", ")
+        )
+    })
+}
+
+pub(super) fn emulated(summary: &RunSummary) -> Option<String> {
+    summary.environment.is_emulated().then(|| {
+        format!(
+            "Emulated: shape only. This machine's CPU is a program ({}), so no absolute figure means \
+             anything, and what costs more here need not do so on a CPU.",
+            summary.environment.cpu_model
+        )
+    })
+}
