@@ -1,0 +1,316 @@
+//! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
+
+mod aux_counters;
+mod connections;
+mod counts;
+mod elsewhere;
+mod ends;
+mod error;
+mod machines;
+mod merge;
+mod own_lab;
+mod places;
+mod profile;
+mod proof_segments;
+mod quiet;
+mod search;
+mod timing;
+pub mod turns;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hopyard_net::{clock, cpu};
+
+use self::aux_counters::AuxCounters;
+use self::counts::{Counts, Observed, assemble};
+use self::ends::Ends;
+pub use self::error::Error;
+use self::machines::Machines;
+use self::own_lab::in_own_lab;
+pub use self::places::{Places, places};
+pub use self::quiet::{IdleState, QuietCores};
+use crate::lab::{self, Endpoints, Lab, Topology};
+use crate::load::protocol::{Request, Timetable};
+use crate::load::remote::Remote;
+use crate::load::{LoadSpec, least_load, pace_of};
+use crate::meter::{self, CpuMeter, OwnProcesses, devices};
+use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
+use crate::signals;
+use crate::units::ns;
+
+/// How long a flow may take to connect.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a window that the machine missed is tried again.
+const AGAIN: u32 = 2;
+
+/// Takes samples.
+#[derive(Debug)]
+pub struct Sampler {
+    /// The program to run as worker: hopyard itself.
+    pub program: PathBuf,
+    /// Reads the CPUs.
+    pub meter: CpuMeter,
+    /// Length of a window.
+    pub window: Duration,
+    /// Traffic before the window.
+    pub warm_up: Duration,
+    /// Self-timed work of the responder, for experiments with a known answer.
+    pub service_time: Duration,
+    /// Self-timed work of a requester before each request, outside the round trip, for the same.
+    pub pause: Duration,
+    /// The endpoints of path `as-is`.
+    pub endpoints: Option<Endpoints>,
+}
+
+impl Sampler {
+    /// A sampler that runs this very program as worker.
+    ///
+    /// # Errors
+    /// The program cannot be found, or the CPUs cannot be read.
+    pub fn new(window: Duration, warm_up: Duration) -> Result<Self, Error> {
+        let program = std::env::current_exe().map_err(|source| meter::Error::Read {
+            file: "the own program's name".to_owned(),
+            source,
+        })?;
+        let meter = CpuMeter::new()?;
+        Ok(Self {
+            program,
+            meter,
+            window,
+            warm_up,
+            service_time: Duration::ZERO,
+            pause: Duration::ZERO,
+            endpoints: None,
+        })
+    }
+
+    /// Measures a cell in a lab of its own.
+    ///
+    /// `quiet` is what the machine uses by itself.
+    ///
+    /// # Errors
+    /// Anything that keeps the figures from being what they claim.
+    pub fn measure(&self, cell: &Cell, quiet: impl Into<QuietCores>) -> Result<Measurement, Error> {
+        let quiet = quiet.into();
+        in_own_lab(cell, self.endpoints.as_ref(), |lab| {
+            self.measure_in(lab, cell, quiet)
+        })
+    }
+
+    /// Measures a cell in a lab that stands already and may have been changed.
+    ///
+    /// # Errors
+    /// As [`Sampler::measure`].
+    pub fn measure_in(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        quiet: impl Into<QuietCores>,
+    ) -> Result<Measurement, Error> {
+        let quiet = quiet.into();
+        match cell.axes.search {
+            Some(wanted) => self.search_in(lab, cell, wanted, quiet),
+            None => self.window_in(lab, cell, self.window, quiet),
+        }
+    }
+
+    /// Measures one window of a given length; again where the machine missed it, which is no finding about the path.
+    fn window_in(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        window: Duration,
+        quiet: QuietCores,
+    ) -> Result<Measurement, Error> {
+        let mut missed_windows = 0;
+        loop {
+            match self.try_window_in(lab, cell, window, quiet) {
+                Err(error) if error.is_missed() && missed_windows < AGAIN => missed_windows += 1,
+                measured => {
+                    return measured.map(|measurement| Measurement {
+                        missed_windows,
+                        ..measurement
+                    });
+                }
+            }
+        }
+    }
+
+    fn try_window_in(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        window: Duration,
+        quiet: QuietCores,
+    ) -> Result<Measurement, Error> {
+        let counted = self.ends(lab, cell).and_then(|mut ends| {
+            let lead_ns = ends.compare_clocks(lab.has_one_clock())?;
+            let timetable = self.timetable(cell, window).later_by(lead_ns);
+            let watched = self.watch(lab, &mut ends, timetable);
+            watched.map_err(|error| ends.cause_of(error))
+        });
+        // A switch that died explains whatever came of it, and figures of half a window are none.
+        if let Some(death) = lab.death() {
+            return Err(lab::Error::from(death).into());
+        }
+        let assembled = counted.and_then(|counted| assemble(cell, lab, counted, quiet));
+        assembled.map_err(|error| connections::cause_of(error, lab))
+    }
+
+    /// Workers at both ends of a lab, with every flow connected.
+    fn ends(&self, lab: &Lab, cell: &Cell) -> Result<Ends, Error> {
+        let Topology { client, server, .. } = &lab.topology;
+        let allowed_cpus = cpu::current_affinity()?;
+        let mut places = elsewhere::place(lab, cell.axes.placement, &allowed_cpus)?;
+        for (end, cpus) in [(client, &mut places.client), (server, &mut places.server)] {
+            // A guest's CPUs are its own.
+            if let Some(own) = end.guest_cpus {
+                *cpus = (0..own as usize).collect();
+            }
+        }
+        if let Some(Cpus(cpus)) = &cell.axes.client_cpus {
+            places.client.clone_from(cpus);
+        }
+        let client_cpus = match &*places.client {
+            _ if client.guest_cpus.is_some() || elsewhere::is_other_machine(lab) => Vec::new(),
+            [] => allowed_cpus.clone(),
+            chosen => chosen.to_vec(),
+        };
+        let mut spec = LoadSpec::new(cell.load, &cell.axes);
+        (spec.service_time_ns, spec.pause_ns) = (ns(self.service_time), ns(self.pause));
+        let mut ends = Ends {
+            is_crowded: spec.crowded,
+            clients: lab.start_clients(&self.program)?,
+            server: lab.start_worker(server, &self.program)?,
+            is_received_by_server: cell.load.is_stream() && !cell.load.is_from_server(),
+            client_cpus,
+            allowed_cpus,
+            machines: Machines::Here,
+        };
+        ends.machines = Machines::of(lab, &mut ends.clients, &mut ends.server)
+            .map_err(|error| ends.cause_of(error))?;
+        let address = server.addresses.of(cell.axes.family);
+        let publish = |ports: &[u16]| Ok(lab.publish(address, ports, cell.load.info().protocol)?);
+        ends.connect(&spec, address, &places, publish)
+            .map_err(|error| ends.cause_of(error))?;
+        Ok(ends)
+    }
+
+    /// Has connected ends make traffic and reads everything that counts it.
+    fn watch(&self, lab: &Lab, ends: &mut Ends, timetable: Timetable) -> Result<Counts, Error> {
+        ends.run(timetable)?;
+        let mut pids = lab.daemons();
+        pids.extend(ends.pids());
+        let ours = OwnProcesses {
+            pids: &pids,
+            cgroup: lab.cgroup(),
+        };
+        let guests = ends.guests(&lab.topology);
+        let beside = || AuxCounters::read(lab, &guests);
+        // The load may fill every CPU.
+        let prompt = ends.is_crowded.then(cpu::RealtimeGuard::new);
+        let (client_cpus, allowed_cpus) = (ends.client_cpus.clone(), ends.allowed_cpus.clone());
+        let cpus = (&*client_cpus, &*allowed_cpus);
+        let wait = |instant_ns| ends.wait_until(instant_ns);
+        let observed = self.observe(lab, ours, timetable, beside, cpus, wait)?;
+        drop(prompt);
+        let (clients, server) = ends.done()?;
+        let clocks = ends.check_clocks(timetable.window_ns(), lab.has_one_clock())?;
+        let counts = Counts {
+            observed,
+            client: merge::merged(&clients).map_err(Error::Merge)?,
+            clients,
+            server,
+            machines: ends.machines.clone(),
+            clocks,
+            planned_ns: timetable.window_ns(),
+        };
+        counts::check_window_not_missed(&counts, ends.is_crowded)?;
+        Ok(counts)
+    }
+
+    /// Reads CPUs and devices at the window's two edges.
+    fn observe(
+        &self,
+        lab: &Lab,
+        ours: OwnProcesses<'_>,
+        timetable: Timetable,
+        beside: impl Fn() -> Result<AuxCounters, Error>,
+        (client_cpus, allowed_cpus): (&[usize], &[usize]),
+        mut wait_until: impl FnMut(u64) -> Result<(), Error>,
+    ) -> Result<Observed, Error> {
+        let counters = || -> Result<_, Error> {
+            let counts = counts::read_devices(lab)?;
+            Ok((counts, clock::monotonic_ns()))
+        };
+        wait_until(timetable.open_ns)?;
+        // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
+        let (before, began_ns) = counters()?;
+        let opened = self.meter.open(ours)?;
+        let first = beside()?;
+        wait_until(timetable.close_ns)?;
+        let (after, ended_ns) = counters()?;
+        let closed = self.meter.close(ours)?;
+        let last = beside()?;
+        Ok(Observed {
+            connections: lab.connections()?,
+            beside: last.since(first),
+            cpu: closed.since(&opened),
+            client_cpus: closed.busy(&opened, client_cpus),
+            allowed_cpus: closed.busy(&opened, allowed_cpus),
+            devices: devices::since(&after, &before),
+            devices_ns: ended_ns.saturating_sub(began_ns),
+            late_ns: timetable.lateness(began_ns, ended_ns),
+        })
+    }
+
+    /// What the generator alone can do with no path at all: units per second of its main figure
+    /// (bytes of a TCP stream, datagrams, transactions), one flow.
+    ///
+    /// # Errors
+    /// The worker fails.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of a second are far below 2^53"
+    )]
+    pub fn ceiling(&self, load: LoadKind, axes: &Axes) -> Result<f64, Error> {
+        use std::os::unix::process::CommandExt;
+        const SPAN: Duration = Duration::from_millis(30);
+        let mut command = std::process::Command::new(&self.program);
+        // A group of its own, as in a lab: Ctrl-C at the terminal is for the controller.
+        command.arg("worker").process_group(0);
+        let mut worker = Remote::start("ceiling", command, &signals::interrupted)?;
+        // Nothing else can change it. Of datagrams at given instants, any pace is as good.
+        let mut axes = axes.of_message();
+        if load.is_open_loop() {
+            axes = axes.at_pace(pace_of(&axes, least_load(&axes)));
+        }
+        let request = Request::Ceiling {
+            spec: LoadSpec::new(load, &axes),
+            span_ms: u64::try_from(SPAN.as_millis()).unwrap_or(u64::MAX),
+            cpu: None,
+        };
+        let reply = worker.ask(&request, "try the loops with no path")?;
+        let tallied = worker.tallied(reply)?;
+        let count = |counted| load.info().unit.count(counted);
+        let count = count(tallied.received).max(count(tallied.sent));
+        Ok(count as f64 / (tallied.window_ns as f64 / 1e9))
+    }
+}
+
+/// Sleeps until an instant, looking every 100 ms whether the user wants to stop.
+fn wait_until(instant_ns: u64) -> Result<(), Error> {
+    const LOOK_NS: u64 = 100_000_000;
+    loop {
+        if signals::interrupted() {
+            return Err(Error::Interrupted);
+        }
+        let now = clock::monotonic_ns();
+        if now >= instant_ns {
+            return Ok(());
+        }
+        let next = instant_ns.min(now + LOOK_NS);
+        clock::sleep_until_monotonic_ns(next).map_err(Error::Clock)?;
+    }
+}

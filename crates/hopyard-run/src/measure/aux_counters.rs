@@ -1,0 +1,60 @@
+//! What takes its time to be read, and so is read inside the window's edges instead of at them.
+
+use hopyard_net::clock;
+
+use super::Error;
+use crate::lab::Lab;
+use crate::meter::{backlog, vcpus};
+use crate::model::TrackingCounts;
+
+/// Readings of an instant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AuxCounters {
+    at_ns: u64,
+    queue_changes: Option<u64>,
+    vcpus: Option<vcpus::Waited>,
+    tracking: Option<TrackingCounts>,
+    backlog_drops: Option<u64>,
+}
+
+impl AuxCounters {
+    pub(super) fn read(lab: &Lab, guests: &[u32]) -> Result<Self, Error> {
+        Ok(Self {
+            queue_changes: lab.queue_changes()?,
+            vcpus: vcpus::waited(guests)?,
+            tracking: lab.tracking_counts()?,
+            backlog_drops: backlog::drops(),
+            at_ns: clock::monotonic_ns(),
+        })
+    }
+
+    /// What came since an earlier reading.
+    pub(super) fn since(self, start: Self) -> Passed {
+        let count = |now: u64, then: u64| now.saturating_sub(then);
+        let span_ns = count(self.at_ns, start.at_ns);
+        let changes = self.queue_changes.zip(start.queue_changes);
+        let waited = self.vcpus.zip(start.vcpus);
+        let tracking = self.tracking.zip(start.tracking);
+        let backlog = self.backlog_drops.zip(start.backlog_drops);
+        Passed {
+            span_ns,
+            queue_changes: changes.map(|(now, then)| count(now, then)),
+            tracking: tracking.map(|(now, then)| now.since(then)),
+            backlog_drops: backlog.map(|(now, then)| count(now, then)),
+            guest_steal_ratio: waited.map(|(now, then)| {
+                count(now.ns, then.ns) as f64 / (span_ns as f64 * f64::from(now.vcpus))
+            }),
+        }
+    }
+}
+
+/// What came between two readings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passed {
+    pub(super) span_ns: u64,
+    pub(super) queue_changes: Option<u64>,
+    /// Of all CPUs of guests together.
+    pub(super) guest_steal_ratio: Option<f64>,
+    pub(super) tracking: Option<TrackingCounts>,
+    pub(super) backlog_drops: Option<u64>,
+}

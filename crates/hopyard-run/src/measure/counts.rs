@@ -1,0 +1,364 @@
+//! From what was read at a window's edges to a measurement.
+
+use std::collections::{HashMap, HashSet};
+
+use super::aux_counters::Passed;
+use super::machines::Machines;
+use super::proof_segments::{self, Parts};
+use super::{Error, QuietCores, connections, elsewhere};
+use crate::lab::{Client, Lab, Topology};
+use crate::load::protocol::{CpuSpan, Tallied};
+use crate::meter::devices;
+use crate::meter::path_proof::{Bracket, Traffic};
+use crate::model::{
+    Arrivals, Arrived, BusyCpus, Cell, ClocksCompared, Connections, Counted, CpuUse, DeviceCount,
+    Direction, Hop, LoadKind, Measurement, OpenLoop, QueueChanges,
+};
+use crate::units::float;
+
+/// Every device of a lab, and what is counted in their place where sockets are joined.
+pub(super) fn read_devices(lab: &Lab) -> Result<Vec<DeviceCount>, Error> {
+    let mut counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
+    counts.extend(lab.joined_counts()?);
+    Ok(counts)
+}
+
+/// All that was counted of one window.
+pub(super) struct Counts {
+    pub(super) observed: Observed,
+    /// All clients together.
+    pub(super) client: Tallied,
+    /// Each of them.
+    pub(super) clients: Vec<Tallied>,
+    pub(super) server: Tallied,
+    /// Who read the CPU time.
+    pub(super) machines: Machines,
+    /// Where each end has a clock of its own.
+    pub(super) clocks: Option<ClocksCompared>,
+    /// The window that was asked for, ns.
+    pub(super) planned_ns: u64,
+}
+
+/// What was read at the two edges of a window.
+pub(super) struct Observed {
+    pub(super) cpu: CpuUse,
+    pub(super) devices: Vec<DeviceCount>,
+    /// Between the two readings of the devices, ns.
+    pub(super) devices_ns: u64,
+    /// How much later than planned the devices were read at an edge, ns.
+    pub(super) late_ns: u64,
+    pub(super) beside: Passed,
+    /// Of the CPUs that the client's flows may run on, and of all.
+    pub(super) client_cpus: Option<BusyCpus>,
+    pub(super) allowed_cpus: Option<BusyCpus>,
+    /// As the hub tracks them at the end, before they are closed.
+    pub(super) connections: Option<Connections>,
+}
+
+pub(super) fn assemble(
+    cell: &Cell,
+    lab: &Lab,
+    counts: Counts,
+    quiet: QuietCores,
+) -> Result<Measurement, Error> {
+    let Counts {
+        observed,
+        client,
+        clients,
+        server,
+        machines,
+        clocks,
+        planned_ns,
+    } = counts;
+    let Observed {
+        cpu: mut cpu_here,
+        mut devices,
+        mut devices_ns,
+        late_ns: _,
+        beside,
+        client_cpus,
+        allowed_cpus,
+        connections,
+    } = observed;
+    quiet.note_in(&mut cpu_here);
+    let (cpu, machines) = machines.used(cpu_here, &client, &server);
+    let is_here = machines.is_empty();
+    if let Some((read, span_ns)) = elsewhere::devices(lab, &client, &server) {
+        devices.extend(read);
+        devices_ns = span_ns;
+    }
+    let (receiver, sender) = receiver_and_sender(cell.load, &client, &server);
+    let received = receiver.received;
+    let handed_over = if cell.load.is_stream() {
+        sender.sent
+    } else {
+        Counted::default()
+    };
+    let sent = if cell.load.is_udp_stream() {
+        // A sender's worker that waits for its turn on a busy CPU sees another window.
+        let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
+        handed_over.times(windows)
+    } else {
+        handed_over
+    };
+    if received == Counted::default() {
+        return Err(Error::Nothing {
+            was_taken: cpu.foreign_ns + cpu.steal_ns >= float(planned_ns) / 2.0,
+            drops: devices.iter().map(|d| d.dropped).sum::<u64>()
+                + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
+        });
+    }
+    // The devices were watched for a little more or less time than the ends counted.
+    let stretch = |counted_ns: u64| float(devices_ns) / float(counted_ns.max(1));
+    // Numbered datagrams are those of the window as it was planned.
+    let received_ns = match receiver.arrivals {
+        Some(_) => planned_ns,
+        None => receiver.window_ns,
+    };
+    let traffic = Traffic {
+        load: cell.load,
+        axes: &cell.axes,
+        sent: Bracket::over(handed_over, stretch(sender.window_ns)),
+        received: Bracket::over(taken_in(cell.load, receiver), stretch(received_ns)),
+    };
+    let parts = Parts {
+        clients: &clients,
+        receiver,
+        devices_ns: float(devices_ns),
+    };
+    let mut way = proof_segments::prove(&lab.topology, &devices, traffic, &parts);
+    if let Some(connections) = &connections {
+        connections::hold(&mut way, connections, cell, received.transactions);
+    }
+    let mut tcp = sender.tcp;
+    if let (Some(tcp), Some(other)) = (
+        &mut tcp,
+        if cell.load.is_stream() {
+            None
+        } else {
+            server.tcp
+        },
+    ) {
+        tcp.retransmits += other.retransmits;
+    }
+    if let (Some(tcp), Some(receiver)) = (&mut tcp, receiver.tcp) {
+        tcp.bytes_received = receiver.bytes_received;
+    }
+    let mut measurement = Measurement {
+        window_ns: receiver.window_ns,
+        received,
+        sent,
+        send_errors: sender.send_errors,
+        timeouts: client.timeouts,
+        slices: receiver.slices.clone(),
+        cpu,
+        machines,
+        clocks: None,
+        latency: receiver.latency.clone(),
+        first_packet: client.first_packet.clone(),
+        arrivals: receiver.arrivals.clone(),
+        open_loop: sender
+            .due
+            .zip(client.finished.or(receiver.due))
+            .map(|(due, arrived)| OpenLoop { due, arrived }),
+        search: None,
+        tcp,
+        client_scheduling: client.scheduling,
+        // Those of hopyard's machine.
+        client_cpus: client_cpus.filter(|_| is_here),
+        allowed_cpus: allowed_cpus.filter(|_| is_here),
+        arrived: arrived(cell.load, &lab.topology, &devices),
+        devices: touched(devices, &lab.topology),
+        offloads: lab.offloads.clone(),
+        link: lab.link.clone(),
+        queue_changes: beside.queue_changes.map(|count| QueueChanges {
+            count,
+            flows: cell.axes.flows,
+            span_ns: beside.span_ns,
+        }),
+        guest_steal_ratio: beside.guest_steal_ratio,
+        silent_flows: silent(receiver),
+        missed_windows: 0,
+        turns: Vec::new(),
+        datapath: lab.datapath(),
+        guest: lab.guest_used(),
+        endpoints: lab.endpoints_used(),
+        tracking: beside.tracking,
+        connections,
+        backlog_drops: beside.backlog_drops,
+        way,
+    };
+    match clocks {
+        Some(clocks) => measurement.forget_uncertain_delays(ClocksCompared {
+            edges_within_ns: clocks
+                .bound_ns
+                .saturating_add(client.late_ns.max(server.late_ns)),
+            ..clocks
+        }),
+        None if !lab.has_one_clock() => measurement.forget_one_way_times(),
+        None => {}
+    }
+    Ok(measurement)
+}
+
+/// Of what the two ends counted: the receiver of a stream counts it; transactions are the client's.
+pub(super) fn receiver_and_sender<'a>(
+    load: LoadKind,
+    client: &'a Tallied,
+    server: &'a Tallied,
+) -> (&'a Tallied, &'a Tallied) {
+    if load.is_stream() && !load.is_from_server() {
+        (server, client)
+    } else if load.is_stream() {
+        (client, server)
+    } else {
+        (client, client)
+    }
+}
+
+/// Did everybody who counted look when the window opened and when it closed? A machine that takes a CPU away for half as long
+/// as a window lasts leaves counts of another span, or of traffic that had stopped.
+pub(super) fn check_window_not_missed(counts: &Counts, is_crowded: bool) -> Result<(), Error> {
+    let (planned_ns, observed) = (counts.planned_ns, &counts.observed);
+    ends_were_there(&counts.clients, &counts.server, is_crowded, planned_ns)?;
+    in_time("the controller", observed.late_ns, planned_ns)?;
+    // Read after everything else.
+    let by_worker = |end: &Tallied| match end.cpu {
+        Some(CpuSpan::Used(used)) => Some(used.elapsed_ns),
+        Some(CpuSpan::Unknown(_)) | None => None,
+    };
+    let read_ns = [&counts.client, &counts.server].map(by_worker);
+    for read_ns in read_ns
+        .into_iter()
+        .flatten()
+        .chain([observed.cpu.elapsed_ns])
+    {
+        if !(0.5..=2.0).contains(&(read_ns / float(planned_ns))) {
+            return Err(Error::Missed(format!(
+                "CPU time was read over {:.1} of {:.1} ms",
+                read_ns / 1e6,
+                float(planned_ns) / 1e6
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The same of the ends alone. Where senders outnumber the CPUs some are always late: there it is their mean.
+pub(super) fn ends_were_there(
+    clients: &[Tallied],
+    server: &Tallied,
+    is_crowded: bool,
+    planned_ns: u64,
+) -> Result<(), Error> {
+    let late = clients.iter().map(|client| client.late_ns);
+    let late_ns = if is_crowded {
+        late.sum::<u64>() / clients.len().max(1) as u64
+    } else {
+        late.max().unwrap_or(0)
+    };
+    in_time("the client", late_ns, planned_ns)?;
+    in_time("the server", server.late_ns, planned_ns)
+}
+
+fn in_time(who: &str, late_ns: u64, planned_ns: u64) -> Result<(), Error> {
+    if late_ns <= planned_ns / 2 {
+        return Ok(());
+    }
+    Err(Error::Missed(format!(
+        "{who} had no CPU when it opened or closed, and looked {:.1} ms late at {:.1} ms",
+        float(late_ns) / 1e6,
+        float(planned_ns) / 1e6
+    )))
+}
+
+/// Flows of which nothing arrived, where the receiver tells its flows apart.
+fn silent(receiver: &Tallied) -> Option<u32> {
+    let (silent, all) = match &receiver.arrivals {
+        Some(Arrivals { flows, .. }) => {
+            (flows.iter().filter(|f| f.packets == 0).count(), flows.len())
+        }
+        None => {
+            let flows = &receiver.flows;
+            let silent = flows.iter().filter(|f| **f == Counted::default());
+            (silent.count(), flows.len())
+        }
+    };
+    (all > 0).then(|| u32::try_from(silent).unwrap_or(u32::MAX))
+}
+
+/// What the receiver's kernel took in. A program that was behind when the window opened reads what had come
+/// before, megabytes of it, and the devices know nothing of that.
+fn taken_in(load: LoadKind, receiver: &Tallied) -> Counted {
+    let mut received = receiver.received;
+    if let Some(tcp) = receiver.tcp.filter(|_| load.is_stream()) {
+        received.bytes = tcp.bytes_received;
+    }
+    if let Some(arrivals) = &receiver.arrivals {
+        received.messages = arrivals.packets();
+        received.bytes = arrivals.bytes();
+    }
+    received
+}
+
+/// The devices on the way and all others that saw a packet: idle ports may be many.
+fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCount> {
+    let hops = topology.hops();
+    let on_way: HashSet<_> = hops.map(|hop| (hop.namespace, &*hop.device)).collect();
+    devices.retain(|device| {
+        on_way.contains(&(&*device.namespace, &*device.name))
+            || device.rx_packets + device.tx_packets + device.dropped > 0
+    });
+    devices
+}
+
+/// What the receiving end's own device took in: that of all flows, or those of each.
+fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
+    let backwards = load.is_from_server();
+    let shared = if backwards && !topology.containers.is_empty() {
+        None
+    } else if backwards {
+        topology.way.first()
+    } else {
+        topology.way.last()
+    };
+    let each = |container: &'_ Client| -> Option<Hop> {
+        let hop = if backwards {
+            container.way.first()
+        } else {
+            container.way.last()
+        };
+        hop.cloned()
+    };
+    let hops: Vec<Hop> = match shared {
+        Some(hop) => vec![hop.clone()],
+        None => topology.containers.iter().filter_map(each).collect(),
+    };
+    if !load.is_stream() || hops.is_empty() {
+        return None;
+    }
+    let by_name = devices.iter().map(|d| ((&*d.namespace, &*d.name), d));
+    let by_name: HashMap<_, _> = by_name.collect();
+    let mut all = Arrived { bytes: 0, skbs: 0 };
+    for hop in hops {
+        let device = by_name.get(&(hop.namespace, &*hop.device))?;
+        let (bytes, skbs) = counted(device, &hop, backwards);
+        all.bytes += bytes;
+        all.skbs += skbs;
+    }
+    Some(all)
+}
+
+/// Bytes and packets of one way through a device; loopback counts both ways as forward.
+fn counted(device: &DeviceCount, hop: &Hop, backwards: bool) -> (u64, u64) {
+    let counts = if backwards && !hop.backward.is_empty() {
+        hop.backward
+    } else {
+        hop.forward
+    };
+    if counts.contains(&Direction::Rx) {
+        (device.rx_bytes, device.rx_packets)
+    } else {
+        (device.tx_bytes, device.tx_packets)
+    }
+}

@@ -1,0 +1,150 @@
+//! Endpoints that stood already: where their flows may run, their clocks, and proof of the way by what they read.
+
+use hopyard_net::clock;
+
+use super::ends::Ends;
+use super::{Error, Places, places};
+use crate::lab::{self, Lab, role};
+use crate::load::endpoint::DeviceSpan;
+use crate::load::protocol::Tallied;
+use crate::load::remote::Remote;
+use crate::model::{ClocksCompared, DeviceCount, Placement};
+use crate::signals;
+
+/// Between the order to start and the start, beside what messages take there: programs that pass them on wait for a CPU.
+const LEAD_NS: u64 = 20_000_000;
+/// A clock that moved by more than this part of the window while it lasted cuts another window than was asked for.
+const MOST_MOVED: u64 = 50;
+
+/// Where the two ends run. `allowed` are the CPUs that this process may use.
+pub(super) fn place(lab: &Lab, placement: Placement, allowed: &[usize]) -> lab::Result<Places> {
+    let Some((client, server)) = lab.hosts() else {
+        return places(placement, allowed);
+    };
+    if client.is_with(server) {
+        let shared = client.cpus.iter().filter(|cpu| server.cpus.contains(cpu));
+        return places(placement, &shared.copied().collect::<Vec<_>>());
+    }
+    // The CPUs of two machines are two sets, whatever their numbers are.
+    Ok(match placement {
+        Placement::Free => places(placement, allowed)?,
+        Placement::Same | Placement::Split => Places {
+            client: client.cpus.clone(),
+            server: server.cpus.clone(),
+        },
+    })
+}
+
+/// Is an endpoint on another kernel than this process?
+pub(super) fn is_other_machine(lab: &Lab) -> bool {
+    let used = lab.endpoints_used();
+    used.is_some_and(|used| !used.are_on_this_kernel())
+}
+
+impl Ends {
+    fn attended(&mut self) -> impl Iterator<Item = &mut Remote> {
+        let all = self.clients.iter_mut().chain([&mut self.server]);
+        all.filter(|worker| worker.is_attended())
+    }
+
+    /// Compares the clocks of both ends with ours, right before a window. `is_one`: both ends read one clock.
+    ///
+    /// Gives how much longer the order to start takes to be heard than by a pipe of this machine's, ns.
+    pub(super) fn compare_clocks(&mut self, is_one: bool) -> Result<u64, Error> {
+        let mut lead_ns = 0;
+        for worker in self.attended() {
+            if !worker.clock().is_ours {
+                worker.compare_clocks()?;
+            }
+            lead_ns = lead_ns.max(LEAD_NS + 2 * worker.clock().round_trip_ns);
+        }
+        if is_one {
+            // Known the closest by one of them, for both.
+            let clocks = self.attended().map(|worker| worker.clock());
+            let closest = clocks.min_by_key(|clock| (!clock.is_ours, clock.round_trip_ns));
+            for worker in self.attended() {
+                worker.set_clock(closest.unwrap_or_default());
+            }
+        }
+        Ok(lead_ns)
+    }
+
+    /// Do those that are spoken to by a command of the user still live?
+    pub(super) fn look(&mut self) -> Result<(), Error> {
+        for worker in self.attended() {
+            worker.look()?;
+        }
+        Ok(())
+    }
+
+    /// Sleeps until an instant, looking every 100 ms whether the user wants to stop, and whether all still live.
+    pub(super) fn wait_until(&mut self, instant_ns: u64) -> Result<(), Error> {
+        const LOOK_NS: u64 = 100_000_000;
+        loop {
+            if signals::interrupted() {
+                return Err(Error::Interrupted);
+            }
+            self.look()?;
+            let now = clock::monotonic_ns();
+            if now >= instant_ns {
+                return Ok(());
+            }
+            let next = instant_ns.min(now + LOOK_NS);
+            clock::sleep_until_monotonic_ns(next).map_err(Error::Clock)?;
+        }
+    }
+
+    /// Did the clocks of other machines keep to ours while the window lasted? Gives what is known of the one beside the
+    /// other, where each end has a clock of its own.
+    pub(super) fn check_clocks(
+        &mut self,
+        window_ns: u64,
+        is_one: bool,
+    ) -> Result<Option<ClocksCompared>, Error> {
+        let mut known = Vec::new();
+        for worker in self.attended() {
+            let before = worker.clock();
+            if before.is_ours {
+                known.push((before, before));
+                continue;
+            }
+            let after = worker.clock_offset()?;
+            known.push((before, after));
+            let moved = before.moved(after);
+            if moved.as_nanos() > u128::from(window_ns / MOST_MOVED) {
+                return Err(Error::Missed(format!(
+                    "the clock of the {} may have moved against hopyard's by {:.1} ms while it lasted",
+                    worker.endpoint(),
+                    moved.as_secs_f64() * 1e3
+                )));
+            }
+        }
+        // The server is the last.
+        let [(client, client_after), (server, server_after)] = known[..] else {
+            return Ok(None);
+        };
+        let (before, after) = (server.beside(client), server_after.beside(client_after));
+        Ok((!is_one).then(|| ClocksCompared::between(before, after)))
+    }
+}
+
+/// The devices that the workers of both endpoints read, and the longest time between two readings.
+pub(super) fn devices(
+    lab: &Lab,
+    client: &Tallied,
+    server: &Tallied,
+) -> Option<(Vec<DeviceCount>, u64)> {
+    let (client_host, server_host) = lab.hosts()?;
+    let mut spans: Vec<(&str, &DeviceSpan)> = Vec::new();
+    spans.extend(client.device.as_ref().map(|span| (role::CLIENT, span)));
+    let is_same_device = client_host.is_with(server_host)
+        && client_host.net_ns == server_host.net_ns
+        && client.device.as_ref().map(|span| &span.name)
+            == server.device.as_ref().map(|span| &span.name);
+    if !is_same_device {
+        spans.extend(server.device.as_ref().map(|span| (role::SERVER, span)));
+    }
+    let longest = spans.iter().map(|(_, span)| span.span_ns).max();
+    let counts = spans.into_iter().map(|(role, span)| span.count(role));
+    Some((counts.collect(), longest.unwrap_or(0)))
+}

@@ -1,0 +1,182 @@
+//! The workers at the two ends of a lab.
+
+use std::time::Duration;
+
+use super::machines::Machines;
+use super::{Error, PATIENCE, Places};
+use crate::lab::Topology;
+use crate::load::LoadSpec;
+use crate::load::protocol::{Reply, Request, Tallied, Timetable};
+use crate::load::remote::{self, Remote};
+use crate::signals;
+
+/// The workers at the two ends: one client for all flows, or one for each.
+pub(super) struct Ends {
+    /// As [`LoadSpec::crowded`].
+    pub(super) is_crowded: bool,
+    pub(super) clients: Vec<Remote>,
+    pub(super) server: Remote,
+    /// Does the server count what arrives? Then the clients need not look how the window goes on.
+    pub(super) is_received_by_server: bool,
+    /// Where on this machine the client's flows may run; none of a guest.
+    pub(super) client_cpus: Vec<usize>,
+    /// Where this process and its workers may.
+    pub(super) allowed_cpus: Vec<usize>,
+    /// Who reads the CPU time of their machines.
+    pub(super) machines: Machines,
+}
+
+impl Ends {
+    pub(super) fn connect(
+        &mut self,
+        spec: &LoadSpec,
+        address: std::net::IpAddr,
+        places: &Places,
+        publish: impl FnOnce(&[u16]) -> Result<std::net::IpAddr, Error>,
+    ) -> Result<(), Error> {
+        let serve = Request::Serve {
+            spec: spec.clone(),
+            address,
+            cpus: places.server.clone(),
+        };
+        let ports = match self.server.ask(&serve, "listen")? {
+            Reply::Serving { ports } if ports.len() == spec.flows as usize => ports,
+            other => return Err(self.server.out_of_turn(&other).into()),
+        };
+        let address = publish(&ports)?;
+        // Flows connect one after another, and each may take its time.
+        let patience = PATIENCE * (spec.flows + 1);
+        let one = match &*self.clients {
+            [_] => PATIENCE,
+            many => PATIENCE + many.len() as u32 * Duration::from_millis(10),
+        };
+        let each = ports.len().div_ceil(self.clients.len().max(1)).max(1);
+        for (index, (client, ports)) in self.clients.iter_mut().zip(ports.chunks(each)).enumerate()
+        {
+            let request = Request::Connect {
+                spec: spec.part(index * each, ports.len()),
+                address,
+                ports: ports.to_vec(),
+                cpus: places.of_client(index * each),
+                patience_ms: millis(one),
+            };
+            client.tell(&request, "connect")?;
+        }
+        for client in &mut self.clients {
+            match client.hear("connect", patience, &signals::interrupted)? {
+                Reply::Connected => {}
+                other => return Err(client.out_of_turn(&other).into()),
+            }
+        }
+        // A kernel takes connections before its program does: no flow is to lack its own when the window opens.
+        let doing = "take its connections";
+        let accept = Request::Accept {
+            patience_ms: millis(one),
+        };
+        self.server.tell(&accept, doing)?;
+        match self.server.hear(doing, patience, &signals::interrupted)? {
+            Reply::Connected => Ok(()),
+            other => Err(self.server.out_of_turn(&other).into()),
+        }
+    }
+
+    /// Processes of those that are guests.
+    pub(super) fn guests(&self, topology: &Topology) -> Vec<u32> {
+        let clients = topology.clients().zip(&self.clients);
+        let ends = clients.chain([(&topology.server, &self.server)]);
+        let guests = ends.filter(|(end, _)| end.guest_cpus.is_some());
+        guests.map(|(_, worker)| worker.pid()).collect()
+    }
+
+    /// Has all make traffic by a timetable, and end their connections.
+    pub(super) fn run(&mut self, timetable: Timetable) -> Result<(), Error> {
+        self.tell(timetable, Request::Run, "run")
+    }
+
+    /// Has all make traffic by a timetable, over connections that stay.
+    pub(super) fn turn(&mut self, timetable: Timetable) -> Result<(), Error> {
+        self.tell(timetable, Request::Turn, "take a turn")
+    }
+
+    fn tell(
+        &mut self,
+        timetable: Timetable,
+        request: fn(Timetable) -> Request,
+        doing: &'static str,
+    ) -> Result<(), Error> {
+        let (server, client) = (self.server.clock(), self.clients.first().map(Remote::clock));
+        let own = self
+            .server
+            .by_its_clock(timetable, client.unwrap_or_default());
+        self.server.tell(&request(own), doing)?;
+        let many = self.clients.len() > 1;
+        for client in &mut self.clients {
+            let mut own = client.by_its_clock(timetable, server);
+            // To look at its counters wakes each of them, and takes time from the senders on its CPU.
+            if many && self.is_received_by_server {
+                own.slices = 1;
+            }
+            client.tell(&request(own), doing)?;
+        }
+        Ok(())
+    }
+
+    /// Has all end their connections, and say what they counted in all turns.
+    pub(super) fn finish(&mut self) -> Result<(Vec<Tallied>, Tallied), Error> {
+        self.server.tell(&Request::Finish, "finish")?;
+        for client in &mut self.clients {
+            client.tell(&Request::Finish, "finish")?;
+        }
+        self.done()
+    }
+
+    /// What all counted: the clients, in the order of their flows, and the server.
+    pub(super) fn done(&mut self) -> Result<(Vec<Tallied>, Tallied), Error> {
+        let clients = self
+            .clients
+            .iter_mut()
+            .map(done)
+            .collect::<Result<_, _>>()?;
+        Ok((clients, done(&mut self.server)?))
+    }
+
+    pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
+        let clients = self.clients.iter().flat_map(Remote::pids);
+        clients.chain(self.server.pids())
+    }
+
+    /// What lies behind a failure: an end that died takes the connections of the other along, which
+    /// can only tell that they were reset.
+    pub(super) fn cause_of(&mut self, error: Error) -> Error {
+        use remote::Error::{Failed, Silent};
+        if !matches!(error, Error::Worker(Failed { .. } | Silent { .. })) {
+            return error;
+        }
+        // To look at each of many takes time; one of them that died is found where the server's flow ended.
+        let clients = self.clients.iter_mut().take(MOST_LOOKED_AT);
+        let mut ends = clients.chain([&mut self.server]);
+        let death = ends.find_map(Remote::death);
+        death.map_or(error, Error::Worker)
+    }
+}
+
+/// Of the clients, where the cause of a failure is looked for.
+const MOST_LOOKED_AT: usize = 16;
+
+impl Drop for Ends {
+    /// All of them end side by side.
+    fn drop(&mut self) {
+        self.server.dismiss();
+        self.clients.iter_mut().for_each(Remote::dismiss);
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn done(worker: &mut Remote) -> Result<Tallied, Error> {
+    const AFTER: Duration = Duration::from_secs(5);
+    let reply = worker.hear("report what it counted", AFTER, &signals::interrupted)?;
+    Ok(worker.tallied(reply)?)
+}

@@ -1,0 +1,132 @@
+//! Why there is no measurement, and what that says of the host, the path and the user.
+
+use crate::load::remote;
+use crate::{lab, meter, settings};
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The lab cannot be built or used.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// A worker failed, died or does not answer.
+    #[error(transparent)]
+    Worker(#[from] remote::Error),
+    /// CPU time or counters cannot be read.
+    #[error(transparent)]
+    Meter(#[from] meter::Error),
+    /// A namespace, device or process: the kernel refused an operation on it.
+    #[error(transparent)]
+    Net(#[from] hopyard_net::Error),
+    /// What several processes counted.
+    #[error("cannot put together what the clients counted: {0}")]
+    Merge(String),
+    /// The clock cannot be read or waited for.
+    #[error("cannot wait for the window")]
+    Clock(#[source] std::io::Error),
+    /// Profiling failed.
+    #[error(transparent)]
+    Profile(#[from] crate::profile::Error),
+    /// The receiver got nothing.
+    #[error(
+        "the receiver got nothing in the whole window, though the connection stood; \
+         {drops} packets were dropped by devices of the path or found no room at the receiver"
+    )]
+    Nothing {
+        /// Drops that devices and the receiver's sockets counted.
+        drops: u64,
+        /// Did other processes and the hypervisor have as much of the CPUs as one is in half of the window? Then an end may
+        /// have had none.
+        was_taken: bool,
+    },
+    /// Nothing got through because the hub tracks as many connections as it may.
+    #[error(
+        "the hub's table of connections is full ({entries} of {limit} entries, {dropped} packets dropped): raise \
+         net.netfilter.nf_conntrack_max, or set a smaller `conntrack`"
+    )]
+    TableFull {
+        /// Connections in the table.
+        entries: u64,
+        /// How many there may be.
+        limit: u64,
+        /// Packets dropped for want of room, since the lab was built.
+        dropped: u64,
+        /// How it showed.
+        #[source]
+        source: Box<Error>,
+    },
+    /// The machine was taken away, and the window says nothing of the path.
+    #[error("the window was missed: {0}; measure on a quieter machine, or with a longer --window")]
+    Missed(String),
+    /// A search found no load that keeps to its goal.
+    #[error(
+        "more than {:.4} % were lost even at {least_per_s:.0} datagrams a second, the least that a search tries: no rate \
+         to be found",
+        loss_ratio * 100.0
+    )]
+    NoLowerBound {
+        /// The least load tried.
+        least_per_s: f64,
+        /// Largest share of datagrams that may be lost, 0 to 1.
+        loss_ratio: f64,
+    },
+    /// What was due cannot be told.
+    #[error(
+        "the two ends have no common clock, by which a search tells what was due: choose another path"
+    )]
+    NoCommonClock,
+    /// A setting of this host.
+    #[error(transparent)]
+    Setting(#[from] settings::Error),
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// Will it be the same every time, for want of something on this host?
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Lab(error) if error.is_unsupported())
+    }
+
+    /// Can this host not do what was asked, rather than that something went wrong?
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        match self {
+            Self::Lab(_) | Self::Profile(_) | Self::Setting(_) => true,
+            // Without privilege, or on a kernel that lacks something: nothing is broken.
+            Self::Net(net) => {
+                net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. })
+            }
+            _ => false,
+        }
+    }
+
+    /// May it be the machine's rather than the path's, so that another window tells?
+    #[must_use]
+    pub fn is_missed(&self) -> bool {
+        matches!(
+            self,
+            Self::Missed(_)
+                | Self::Nothing {
+                    was_taken: true,
+                    ..
+                }
+        )
+    }
+
+    /// Did the user ask to stop?
+    #[must_use]
+    pub fn is_interrupt(&self) -> bool {
+        use lab::Error::{Guest, Worker};
+        matches!(
+            self,
+            Self::Interrupted
+                | Self::Setting(settings::Error::Interrupted)
+                | Self::Worker(remote::Error::Interrupted)
+                | Self::Lab(Worker(remote::Error::Interrupted))
+                | Self::Lab(Guest(crate::guest::Error::Interrupted))
+        )
+    }
+}

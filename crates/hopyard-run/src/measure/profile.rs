@@ -1,0 +1,68 @@
+//! One profile: a fresh lab under the same load, its CPUs sampled for one window.
+
+use std::time::Duration;
+
+use super::counts::ends_were_there;
+use super::ends::Ends;
+use super::own_lab::in_own_lab;
+use super::{Error, Sampler, wait_until};
+use crate::lab::Lab;
+use crate::load::protocol::Timetable;
+use crate::model::{Cell, ProfileWindow};
+use crate::profile::fold::{Span, fold};
+use crate::profile::{Profiler, Symbols, Taken, window};
+
+impl Sampler {
+    /// How long one profile takes, roughly.
+    #[must_use]
+    pub fn profile_estimate(&self, cell: &Cell) -> Duration {
+        /// Reading and sorting the kernel's symbols.
+        const SYMBOLS: Duration = Duration::from_millis(100);
+        Self::around(cell) + self.traffic(cell, window(self.window)) + SYMBOLS
+    }
+
+    /// Samples a cell's call chains in a lab of its own.
+    ///
+    /// Block, attempt and cell of the result are for the caller to fill in.
+    ///
+    /// # Errors
+    /// As [`Sampler::measure`], and what keeps CPUs from being sampled.
+    pub fn profile(&self, cell: &Cell) -> Result<ProfileWindow, Error> {
+        in_own_lab(cell, self.endpoints.as_ref(), |lab| {
+            let profiler = Profiler::open(self.meter.cpus(), window(self.window))?;
+            let mut ends = self.ends(lab, cell)?;
+            let lead_ns = ends.compare_clocks(lab.has_one_clock())?;
+            let timetable = self.timetable(cell, window(self.window)).later_by(lead_ns);
+            self.sampled(profiler, lab, &mut ends, timetable)
+                .map_err(|error| ends.cause_of(error))
+        })
+    }
+
+    /// The workers are still there at the end of it, for their processes to be told from others, and so
+    /// is the lab with its BPF programs.
+    fn sampled(
+        &self,
+        mut profiler: Profiler,
+        lab: &Lab,
+        ends: &mut Ends,
+        timetable: Timetable,
+    ) -> Result<ProfileWindow, Error> {
+        ends.run(timetable)?;
+        wait_until(timetable.open_ns)?;
+        profiler.start()?;
+        wait_until(timetable.close_ns)?;
+        profiler.stop()?;
+        let (clients, server) = ends.done()?;
+        ends_were_there(&clients, &server, ends.is_crowded, timetable.window_ns())?;
+        let taken: Taken = profiler.take();
+        let span = Span {
+            open_ns: timetable.open_ns,
+            close_ns: timetable.close_ns,
+            cpus: u32::try_from(self.meter.cpus().len()).unwrap_or(u32::MAX),
+        };
+        let clients = ends.clients.iter().map(|client| (client.pid(), "client"));
+        let mut roots: Vec<_> = clients.chain([(ends.server.pid(), "server")]).collect();
+        roots.extend(lab.daemons().into_iter().map(|pid| (pid, "switch")));
+        Ok(fold(&taken, span, &roots, &Symbols::read()?))
+    }
+}

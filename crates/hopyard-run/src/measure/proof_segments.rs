@@ -1,0 +1,132 @@
+//! Proof of the way where each container has a part of it for itself.
+
+use std::collections::HashMap;
+
+use crate::lab::Topology;
+use crate::load::protocol::Tallied;
+use crate::meter::path_proof::{self, Bracket, ProofSegment, Traffic};
+use crate::model::{Axes, Counted, DeviceCount, Hop, PathProof, Scheduler};
+
+/// The traffic as the ends of its flows counted it.
+pub(super) struct Parts<'a> {
+    /// Each client.
+    pub(super) clients: &'a [Tallied],
+    /// Whoever took it in, all flows in their order.
+    pub(super) receiver: &'a Tallied,
+    /// The time between the two readings of the devices, ns.
+    pub(super) devices_ns: f64,
+}
+
+/// Stands for all containers together.
+const TOGETHER: &str = "containers";
+
+/// Holds the counters of a lab's devices against the traffic: those that all of it passes, the containers' own
+/// together, and those of each container.
+pub(super) fn prove(
+    topology: &Topology,
+    devices: &[DeviceCount],
+    traffic: Traffic<'_>,
+    parts: &Parts<'_>,
+) -> PathProof {
+    let all = |hops| ProofSegment {
+        hops,
+        traffic,
+        burst: None,
+    };
+    let (sums, hops) = together(topology, devices);
+    let joined = topology.joined(traffic.load, traffic.axes);
+    let mut segments = vec![all(&topology.way), all(&hops), all(&joined)];
+    let burst = traffic
+        .sent
+        .most
+        .plus(traffic.received.most)
+        .times(turn_ns(traffic.axes) / parts.devices_ns.max(1.0));
+    // The receiver's flows are in the order of the containers, whichever end it is. Of a flow that nobody told of
+    // nothing is known to have arrived.
+    let flows = parts.receiver.flows.iter().copied();
+    let flows = flows.chain(std::iter::repeat(Counted::default()));
+    let ends = flows.zip(parts.clients);
+    for (container, (received, client)) in topology.containers.iter().zip(ends) {
+        segments.push(ProofSegment {
+            hops: &container.way,
+            traffic: part(traffic, received, client, parts),
+            burst: Some(burst),
+        });
+    }
+    path_proof::prove_segments(&segments, &[devices, &sums].concat())
+}
+
+/// How long one of many senders may have its CPU for itself, ns: a slice of `SCHED_RR`
+/// (`sched_rr_timeslice_ms`), or some of those that everything else has.
+fn turn_ns(axes: &Axes) -> f64 {
+    match axes.scheduler {
+        Some(Scheduler::RoundRobin) => 100e6,
+        _ => 10e6,
+    }
+}
+
+/// What one container has of the traffic.
+fn part<'a>(
+    traffic: Traffic<'a>,
+    received: Counted,
+    client: &Tallied,
+    parts: &Parts<'_>,
+) -> Traffic<'a> {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "spans of a window are far below 2^53 ns"
+    )]
+    let stretch = |end: &Tallied| parts.devices_ns / end.window_ns.max(1) as f64;
+    let load = traffic.load;
+    let (sender, sent) = if load.is_from_server() {
+        (parts.receiver, received)
+    } else if load.is_stream() {
+        (client, client.sent)
+    } else {
+        (client, Counted::default())
+    };
+    Traffic {
+        sent: Bracket::over(sent, stretch(sender)),
+        received: Bracket::over(received, stretch(parts.receiver)),
+        ..traffic
+    }
+}
+
+/// The counters of the containers' own devices, added up by their place on the way.
+fn together(topology: &Topology, devices: &[DeviceCount]) -> (Vec<DeviceCount>, Vec<Hop>) {
+    let by_name = devices.iter().map(|d| ((&*d.namespace, &*d.name), d));
+    let by_name: HashMap<_, _> = by_name.collect();
+    // All of the traffic passes those that every container has.
+    let lengths = topology.containers.iter().map(|c| c.way.len());
+    let places = lengths.min().unwrap_or(0);
+    let sum = |place: usize| {
+        let own = topology.containers.iter().filter_map(|c| c.way.get(place));
+        let counts = own.filter_map(|hop| by_name.get(&(hop.namespace, &*hop.device)));
+        let mut sum = DeviceCount {
+            namespace: TOGETHER.to_owned(),
+            name: place.to_string(),
+            rx_packets: 0,
+            rx_bytes: 0,
+            tx_packets: 0,
+            tx_bytes: 0,
+            dropped: 0,
+        };
+        for count in counts {
+            sum.rx_packets += count.rx_packets;
+            sum.rx_bytes += count.rx_bytes;
+            sum.tx_packets += count.tx_packets;
+            sum.tx_bytes += count.tx_bytes;
+        }
+        sum
+    };
+    let sums: Vec<_> = (0..places).map(sum).collect();
+    let first = topology.containers.first();
+    let like = first.into_iter().flat_map(|first| &first.way).zip(&sums);
+    let hops = like.map(|(hop, sum)| Hop {
+        namespace: TOGETHER,
+        device: sum.name.clone(),
+        ..hop.clone()
+    });
+    let hops = hops.collect();
+    (sums, hops)
+}

@@ -1,0 +1,138 @@
+//! What the machine uses by itself, with no load of ours.
+
+use std::time::Duration;
+
+use hopyard_net::clock;
+
+use super::own_lab::{DUST, wait_for_netns_cleanup};
+use super::{Error, Sampler, wait_until};
+use crate::meter::OwnProcesses;
+use crate::model::CpuUse;
+use crate::units::ns;
+
+/// What the machine does with nothing to do is read over this span.
+const QUIET: Duration = Duration::from_millis(300);
+/// In so many windows at most.
+const QUIET_WINDOWS: u32 = 3;
+/// One whose bounds are this close ends it: as a cost that is 0.1 % of a CPU, less than turns are told apart by.
+const CLOSE_CORES: f64 = 0.001;
+
+/// CPUs' worth of time that the machine uses with nothing running but itself: between two bounds, which are one where the hypervisor
+/// took nothing while it was read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuietCores {
+    /// It is no less.
+    pub least: f64,
+    /// It is no more.
+    pub most: f64,
+}
+
+impl QuietCores {
+    pub(super) fn of(used: &CpuUse) -> Self {
+        let bounds = used.net();
+        let cores = |ns: f64| (ns / used.elapsed_ns).max(0.0);
+        Self {
+            least: cores(bounds.least_ns),
+            most: cores(bounds.most_ns),
+        }
+    }
+
+    /// How far apart its bounds are.
+    fn span(self) -> f64 {
+        self.most - self.least
+    }
+
+    /// Of two readings, the one that tells it more closely; the other where both do.
+    #[must_use]
+    pub fn closer(self, other: Self) -> Self {
+        if self.span() < other.span() {
+            self
+        } else {
+            other
+        }
+    }
+
+    /// Notes what the machine itself used of a window.
+    pub fn note_in(self, cpu: &mut CpuUse) {
+        cpu.baseline_ns = self.least * cpu.elapsed_ns;
+        let is_apart = self.most > self.least;
+        cpu.baseline_most_ns = is_apart.then_some(self.most * cpu.elapsed_ns);
+    }
+}
+
+/// So many, known exactly.
+impl From<f64> for QuietCores {
+    fn from(cores: f64) -> Self {
+        Self {
+            least: cores,
+            most: cores,
+        }
+    }
+}
+
+/// Shares of the machine's CPU time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IdleState {
+    /// Used by other people's processes.
+    pub foreign_ratio: f64,
+    /// Taken by the hypervisor.
+    pub steal_ratio: f64,
+}
+
+impl Sampler {
+    /// How long [`Sampler::quiet_cores`] takes where the hypervisor takes nothing, roughly.
+    #[must_use]
+    pub fn quiet_estimate() -> Duration {
+        QUIET + DUST
+    }
+
+    /// What the machine uses with nothing running but itself: of a few windows, the one that tells it most closely.
+    ///
+    /// # Errors
+    /// The meter fails, or the user wants to stop.
+    pub fn quiet_cores(&self) -> Result<QuietCores, Error> {
+        wait_for_netns_cleanup()?;
+        let mut known = QuietCores::of(&self.used_by_others()?);
+        for _ in 1..QUIET_WINDOWS {
+            if known.span() <= CLOSE_CORES {
+                break;
+            }
+            known = known.closer(QuietCores::of(&self.used_by_others()?));
+        }
+        Ok(known)
+    }
+
+    /// What the CPUs do in a window without a load of ours.
+    fn used_by_others(&self) -> Result<CpuUse, Error> {
+        let opened = self.meter.open(OwnProcesses::default())?;
+        wait_until(clock::monotonic_ns() + ns(QUIET))?;
+        Ok(self.meter.close(OwnProcesses::default())?.since(&opened))
+    }
+
+    /// What happens on the machine with no load of ours.
+    ///
+    /// # Errors
+    /// As [`Sampler::quiet_cores`].
+    pub fn idle_state(&self) -> Result<IdleState, Error> {
+        let used = self.used_by_others()?;
+        let machine = used.elapsed_ns * f64::from(used.cpus);
+        Ok(IdleState {
+            foreign_ratio: used.foreign_ns / machine,
+            steal_ratio: used.steal_ns / machine,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closer_reading_counts_and_a_new_one_where_both_are_exact() {
+        let of = |least, most| QuietCores { least, most };
+        let (near, far) = (of(0.002, 0.003), of(0.0, 0.03));
+        assert_eq!(near.closer(far), near);
+        assert_eq!(far.closer(near), near);
+        assert_eq!(of(0.01, 0.01).closer(of(0.02, 0.02)), of(0.02, 0.02));
+    }
+}

@@ -1,0 +1,257 @@
+//! Turns: the labs of several cells stand side by side, and each has a short window in every round.
+//!
+//! Neighbours in time are alike, so cells are compared within a round (docs/method.md, "Turns"). What a lab and its
+//! connections keep is replicated by the next generation, which makes them anew.
+
+mod conclusion;
+mod labs;
+mod round;
+mod standing;
+mod variants;
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+
+pub use self::labs::Labs;
+use self::round::Round;
+use self::standing::{Place, Standing, interrupts_only};
+use self::variants::{Variant, variants};
+use super::{Error, QuietCores, Sampler};
+use crate::lab::paths::Need;
+use crate::lab::{self, Lab};
+use crate::model::{Cell, CpuAccounting, LoadKind, Measurement, Rate, takes_another};
+use crate::settings::Host;
+
+/// Labs that stand side by side at most: more would make a round longer than the bursts it is to avoid.
+pub const MOST_CELLS: usize = 24;
+
+/// A turn of the first round, which counts for nothing (what connections learn at their beginning), with all that goes with it.
+const FIRST: Duration = Duration::from_millis(30);
+/// Workers start, connect and end. Measured on two virtual CPUs.
+const ENDS: Duration = Duration::from_millis(12);
+/// What goes with the window of a turn: warm-up, waking the ends, coming to rest, roughly.
+const AROUND: Duration = Duration::from_micros(10_500);
+
+/// Can a cell take turns with others? Its labs have to stand side by side, its connections to pause, and short windows to
+/// tell what it is about.
+#[must_use]
+pub fn takes_turns(cell: &Cell) -> bool {
+    let axes = &cell.axes;
+    let pauses = cell.load.pauses();
+    let is_small = axes.containers.is_none() && axes.ports.is_none_or(|ports| ports <= 64);
+    let is_plain = axes.search.is_none() && axes.start.is_none() && axes.scheduler.is_none();
+    // What waits before a slow wire when a turn ends would run into the turns of others.
+    let is_drained = axes.rate_bps.is_none_or(|Rate(limit)| limit.is_none());
+    let on_this_kernel =
+        lab::path(&cell.path).is_ok_and(|path| !path.needs().contains(&Need::GUEST));
+    pauses && is_small && is_plain && is_drained && on_this_kernel
+}
+
+/// Fewest and most rounds of a generation, whatever would be best: fewer leave nothing to choose from where some are
+/// disturbed, more are seldom worth their time.
+pub const ROUNDS: std::ops::RangeInclusive<u32> = 4..=64;
+
+/// How many rounds of a load make up a window of the length that was asked for.
+#[must_use]
+pub fn rounds(load: LoadKind, window: Duration) -> u32 {
+    let turn = window_of(load).as_nanos().max(1);
+    let rounds = u32::try_from(window.as_nanos().div_ceil(turn));
+    rounds.map_or(u32::MAX, |n| n.max(*ROUNDS.start()))
+}
+
+/// The window of a load's turn; no time at all where its cells take no turns.
+fn window_of(load: LoadKind) -> Duration {
+    load.turn().unwrap_or_default()
+}
+
+/// A turn of a load with all that goes with it, roughly.
+fn each(load: LoadKind) -> Duration {
+    window_of(load) + AROUND
+}
+
+/// A cell of a generation. One that many others are compared with has several turns in each round, since it is part of all
+/// their ratios.
+#[derive(Debug, Clone, Copy)]
+pub struct Participant<'a> {
+    pub cell: &'a Cell,
+    /// Its turns in each round, 1 or more.
+    pub turns: u32,
+}
+
+impl<'a> From<&'a Cell> for Participant<'a> {
+    /// One turn in each round.
+    fn from(cell: &'a Cell) -> Self {
+        Self { cell, turns: 1 }
+    }
+}
+
+/// How many turns a cell is to have in each round that so many others are compared with: with √n times as many turns as any
+/// other, n ratios are known best for the time they take (Dunnett, "A multiple comparison procedure for comparing several
+/// treatments with a control", JASA 50, 1955).
+#[must_use]
+pub fn turns_of_base(compared: usize) -> u32 {
+    let compared = u32::try_from(compared).unwrap_or(u32::MAX);
+    (f64::from(compared).sqrt().round() as u32).max(1)
+}
+
+/// How many rounds a generation is to have.
+#[derive(Debug, Clone, Copy)]
+pub struct Rounds {
+    /// Rounds with an undisturbed turn that each cell is to have.
+    pub wanted: u32,
+    /// No round begins after it but the first.
+    pub deadline: Option<Instant>,
+}
+
+/// How many rounds a generation is to have where so many were asked for and so many would serve best: the best, within a
+/// factor of what was asked for. Those that were asked for where nothing tells better, or where they are beyond [`ROUNDS`].
+#[must_use]
+pub fn chosen_rounds(asked: u32, worth: Option<f64>) -> u32 {
+    const FACTOR: f64 = 2.0;
+    let Some(worth) = worth.filter(|_| asked <= *ROUNDS.end()) else {
+        return asked;
+    };
+    let asked = f64::from(asked);
+    let chosen = worth.clamp(asked / FACTOR, asked * FACTOR);
+    (chosen.round() as u32).clamp(*ROUNDS.start(), *ROUNDS.end())
+}
+
+impl Sampler {
+    /// Can this machine's clocks tell the CPU time of a turn?
+    #[must_use]
+    pub fn has_turns(&self) -> bool {
+        self.meter.accounting() == CpuAccounting::IdleClock
+    }
+
+    /// What a generation of some cells costs beyond its rounds, in rounds. Labs are there already.
+    #[must_use]
+    pub fn generation_cost(cells: &[Participant<'_>]) -> f64 {
+        let around: Duration = cells.iter().map(|_| ENDS + FIRST).sum();
+        let round: Duration = cells.iter().map(|c| each(c.cell.load) * c.turns).sum();
+        around.as_secs_f64() / round.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// How long a generation of some cells takes in labs that stand, roughly.
+    #[must_use]
+    pub fn generation_estimate(cells: &[Participant<'_>], rounds: u32) -> Duration {
+        let time = |c: &Participant<'_>| ENDS + FIRST + each(c.cell.load) * (rounds * c.turns);
+        cells.iter().map(time).sum()
+    }
+
+    /// Measures cells by turns in so many rounds, in `labs` that stand side by side, of which those that are missing are made; fewer, but one at least, where
+    /// a deadline comes first. The order of the results is that of the cells. Where they are of two settings, `host` is
+    /// switched before the labs of each are made and before their turns of each round.
+    ///
+    /// # Errors
+    /// The meter or a switch fails, or the user wants to stop; a cell that failed has its error in its place.
+    pub fn generation(
+        &self,
+        cells: &[Participant<'_>],
+        rounds: Rounds,
+        quiet: impl Into<QuietCores>,
+        order: &mut impl Rng,
+        mut host: Option<&mut Host>,
+        labs: &mut Labs,
+    ) -> Result<Vec<Result<Measurement, Error>>, Error> {
+        let quiet = quiet.into();
+        let plain: Vec<&Cell> = cells.iter().map(|one| one.cell).collect();
+        labs.keep_for(&plain);
+        let mut variants = variants(&plain);
+        variants.shuffle(order);
+        let mut places: Vec<Place<'_>> = cells.iter().map(|_| Err(Error::Interrupted)).collect();
+        for variant in &mut variants {
+            variant.cells.shuffle(order);
+            variant.switch(host.as_deref_mut(), &places)?;
+            for &at in &variant.cells {
+                let one = cells[at];
+                let standing = labs.for_cell(one.cell).and_then(|lab| self.stand(one, lab));
+                places[at] = interrupts_only(standing)?;
+            }
+        }
+        self.take_turns(places, variants, rounds, quiet, order, host)
+    }
+
+    /// The same in labs that were built before, whatever was changed in them since. Each is a cell's own, all of one setting.
+    ///
+    /// # Errors
+    /// As [`Sampler::generation`].
+    pub fn generation_in(
+        &self,
+        labs: Vec<(&Cell, Lab)>,
+        rounds: Rounds,
+        quiet: impl Into<QuietCores>,
+        order: &mut impl Rng,
+    ) -> Result<Vec<Result<Measurement, Error>>, Error> {
+        let quiet = quiet.into();
+        let cells: Vec<&Cell> = labs.iter().map(|(cell, _)| *cell).collect();
+        let mut places: Vec<Place<'_>> = Vec::with_capacity(labs.len());
+        for (cell, lab) in labs {
+            places.push(interrupts_only(self.stand(cell.into(), Rc::new(lab)))?);
+        }
+        self.take_turns(places, variants(&cells), rounds, quiet, order, None)
+    }
+
+    /// Takes as many rounds as it needs, and concludes.
+    fn take_turns(
+        &self,
+        mut places: Vec<Place<'_>>,
+        mut variants: Vec<Variant>,
+        Rounds { wanted, deadline }: Rounds,
+        quiet: QuietCores,
+        order: &mut impl Rng,
+        mut host: Option<&mut Host>,
+    ) -> Result<Vec<Result<Measurement, Error>>, Error> {
+        let mut take = |places: &mut [Place<'_>],
+                        variants: &mut [Variant],
+                        order: &mut _,
+                        round: Round|
+         -> Result<(), Error> {
+            variants.shuffle(order);
+            for variant in variants {
+                variant.switch(host.as_deref_mut(), places)?;
+                let visits = variant.visits(places, round.number.is_none(), order);
+                self.round(places, &visits, round)?;
+            }
+            Ok(())
+        };
+        let first = Round {
+            number: None,
+            quiet,
+            wanted: 0,
+        };
+        take(&mut places, &mut variants, order, first)?;
+        for place in places.iter_mut().flatten() {
+            place.taken.clear();
+        }
+        for number in 0.. {
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if !wants_another(&places, wanted) || number > 0 && is_late {
+                break;
+            }
+            let round = Round {
+                number: Some(number),
+                quiet,
+                wanted,
+            };
+            take(&mut places, &mut variants, order, round)?;
+        }
+        let concluded = |place: Place<'_>| place.and_then(|standing| standing.conclude(quiet));
+        places
+            .into_iter()
+            .map(|place| interrupts_only(concluded(place)))
+            .collect()
+    }
+}
+
+/// Does a generation take another round? Not where nothing stands any more.
+fn wants_another(places: &[Place<'_>], wanted: u32) -> bool {
+    let standing = || places.iter().flatten();
+    let taken = standing().map(Standing::taken_each).max();
+    let fewest_quiet = standing().map(Standing::quiet_rounds).min();
+    taken
+        .zip(fewest_quiet)
+        .is_some_and(|(taken, fewest_quiet)| takes_another(taken, wanted, fewest_quiet))
+}

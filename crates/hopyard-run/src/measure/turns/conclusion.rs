@@ -1,0 +1,126 @@
+//! What a generation comes to: a measurement of each cell, put together from its turns.
+
+use super::round::Taken;
+use super::standing::Standing;
+use crate::lab;
+use crate::load::latency;
+use crate::load::protocol::Tallied;
+use crate::measure::aux_counters::AuxCounters;
+use crate::measure::counts::{Counts, Observed, assemble, read_devices};
+use crate::measure::machines::Machines;
+use crate::measure::{Error, QuietCores, merge};
+use crate::meter::devices;
+use crate::model::{
+    Arrived, BusyCpus, Counted, CpuUse, Latency, LoadKind, Measurement, Turn, kept, scaled,
+};
+use crate::units::float;
+
+impl Standing<'_> {
+    /// Puts the turns together, and proves the way by all traffic there was.
+    pub(super) fn conclude(self, quiet: QuietCores) -> Result<Measurement, Error> {
+        let Standing {
+            cell,
+            lab,
+            mut ends,
+            devices: before,
+            beside,
+            taken,
+            ..
+        } = self;
+        let after = read_devices(&lab)?;
+        let passed = AuxCounters::read(&lab, &[])?.since(beside);
+        let connections = lab.connections()?;
+        let finished = ends.finish().map_err(|error| ends.cause_of(error));
+        if let Some(death) = lab.death() {
+            return Err(lab::Error::from(death).into());
+        }
+        let (clients, server) = finished?;
+        let mut client = merge::merged(&clients).map_err(Error::Merge)?;
+        // Both ends counted everything that passed the devices.
+        let span_ns = client.window_ns;
+        let whole = |end: Tallied| Tallied {
+            window_ns: span_ns,
+            ..end
+        };
+        client = whole(client);
+        let turns: Vec<Turn> = taken.iter().map(|taken| taken.turn.clone()).collect();
+        let taken = kept(taken, |taken| taken.turn.is_quiet());
+        let cpu = taken
+            .iter()
+            .map(|taken| taken.turn.cpu)
+            .reduce(CpuUse::plus);
+        let cpu = cpu.ok_or_else(|| Error::Missed("none of its turns was measured".to_owned()))?;
+        let counts = Counts {
+            observed: Observed {
+                cpu,
+                devices: devices::since(&after, &before),
+                devices_ns: span_ns,
+                late_ns: 0,
+                beside: passed,
+                client_cpus: BusyCpus::mean(taken.iter().filter_map(|taken| taken.client_cpus)),
+                allowed_cpus: BusyCpus::mean(taken.iter().filter_map(|taken| taken.allowed_cpus)),
+                connections,
+            },
+            client,
+            clients: clients.into_iter().map(whole).collect(),
+            server: whole(server),
+            machines: Machines::Here,
+            clocks: None,
+            planned_ns: span_ns,
+        };
+        let whole = assemble(cell, &lab, counts, quiet)?;
+        put_together(cell.load, whole, &taken, turns)
+    }
+}
+
+/// A measurement of some turns, from that of all traffic.
+fn put_together(
+    load: LoadKind,
+    whole: Measurement,
+    taken: &[Taken],
+    turns: Vec<Turn>,
+) -> Result<Measurement, Error> {
+    let sum = |of: fn(&Turn) -> Counted| {
+        let all = taken.iter().map(|taken| of(&taken.turn));
+        all.fold(Default::default(), Counted::plus)
+    };
+    let received = sum(|turn| turn.received);
+    let units = |counted: Counted| {
+        float(if load.is_stream() {
+            counted.bytes
+        } else {
+            counted.transactions
+        })
+    };
+    let share = units(received) / units(whole.received).max(1.0);
+    let together = |of: fn(&Taken) -> Option<&Latency>| {
+        let times: Vec<&Latency> = taken.iter().filter_map(of).collect();
+        latency::together(&times).map_err(Error::Merge)
+    };
+    Ok(Measurement {
+        window_ns: taken.iter().map(|taken| taken.turn.window_ns).sum(),
+        received,
+        sent: sum(|turn| turn.sent),
+        slices: taken
+            .iter()
+            .map(|taken| {
+                let Turn { received, .. } = taken.turn;
+                if load.is_stream() {
+                    received.bytes
+                } else {
+                    received.transactions
+                }
+            })
+            .collect(),
+        latency: together(|taken| taken.latency.as_ref())?,
+        // Of fresh sockets there are as many as the generation has, of connections those of its turns.
+        first_packet: together(|taken| taken.first_packet.as_ref())?.or(whole.first_packet.clone()),
+        client_scheduling: whole.client_scheduling.times(share),
+        arrived: whole.arrived.map(|arrived| Arrived {
+            bytes: scaled(arrived.bytes, share),
+            skbs: scaled(arrived.skbs, share),
+        }),
+        turns,
+        ..whole
+    })
+}

@@ -1,0 +1,270 @@
+//! One round: a turn of each cell, in the order that was drawn.
+
+use std::time::Duration;
+
+use hopyard_net::{clock, cpu};
+
+use super::standing::{Place, Standing, attempt};
+use super::window_of;
+use crate::load::protocol::Timetable;
+use crate::measure::counts::receiver_and_sender;
+use crate::measure::{Error, QuietCores, Sampler, merge, wait_until};
+use crate::meter::{self, CpuReading, OwnProcesses};
+use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, LoadKind, Turn, takes_again};
+use crate::units::{float, ns};
+
+/// Traffic of a turn before its window.
+const WARM_UP: Duration = Duration::from_millis(6);
+/// Traffic after the window, so that both ends are busy for all of it.
+const TAIL: Duration = Duration::from_millis(2);
+/// Time in which both ends hear of their next turn and wake up for it.
+const LEAD: Duration = Duration::from_micros(1_500);
+
+/// More steal than this share of the machine disturbs a turn: less than the smallest step in which the kernel tells of it.
+const STEAL: f64 = 0.01;
+/// As does more use by other processes than this.
+const FOREIGN: f64 = 0.02;
+/// And an edge that was read so much later than planned, as a share of the window.
+const LATE: f64 = 0.05;
+
+/// A turn with what is put together once.
+pub(super) struct Taken {
+    pub(super) turn: Turn,
+    pub(super) latency: Option<Latency>,
+    pub(super) first_packet: Option<Latency>,
+    pub(super) client_cpus: Option<BusyCpus>,
+    pub(super) allowed_cpus: Option<BusyCpus>,
+}
+
+/// What the controller read at the edges of a turn.
+struct Seen {
+    opened: CpuReading,
+    closed: CpuReading,
+    late_ns: u64,
+}
+
+/// What all turns of a round have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round {
+    /// `None` for the first round, which counts for nothing.
+    pub(super) number: Option<u32>,
+    pub(super) quiet: QuietCores,
+    /// Rounds with an undisturbed turn that each cell is to have in the generation.
+    pub(super) wanted: u32,
+}
+
+impl Sampler {
+    /// A turn of each place in this order, one after another.
+    pub(super) fn round(
+        &self,
+        places: &mut [Place<'_>],
+        order: &[usize],
+        round: Round,
+    ) -> Result<(), Error> {
+        let known = meter::possibly_foreign()?;
+        // The load fills the CPUs, and edges are to be read in time.
+        let _prompt = cpu::RealtimeGuard::new();
+        for &at in order {
+            let taking =
+                |standing: &mut Standing<'_>| self.undisturbed_turn(standing, round, &known);
+            attempt(&mut places[at], taking)?;
+        }
+        Ok(())
+    }
+
+    /// A turn of a lab, and at once another one where something disturbed it.
+    fn undisturbed_turn(
+        &self,
+        standing: &mut Standing<'_>,
+        round: Round,
+        known: &[i32],
+    ) -> Result<(), Error> {
+        let mut attempt = 1;
+        loop {
+            self.turn(standing, round, known)?;
+            let is_quiet = standing.taken.last().is_none_or(|t| t.turn.is_quiet());
+            if is_quiet || !takes_again(attempt, standing.taken_each(), round.wanted) {
+                return Ok(());
+            }
+            attempt += 1;
+        }
+    }
+
+    /// A turn of a lab, after which nothing of its traffic is under way any more.
+    fn turn(&self, standing: &mut Standing<'_>, round: Round, known: &[i32]) -> Result<(), Error> {
+        let timetable =
+            Lengths::of(standing.cell.load, round).from(clock::monotonic_ns() + ns(LEAD));
+        standing.ends.turn(timetable)?;
+        let seen = self.watch_turn(standing, timetable, known)?;
+        standing.hear(round, timetable, &seen)?;
+        standing.come_to_rest()
+    }
+
+    /// Reads the CPUs at the two edges of a turn.
+    fn watch_turn(
+        &self,
+        standing: &Standing<'_>,
+        timetable: Timetable,
+        known: &[i32],
+    ) -> Result<Seen, Error> {
+        let ours = OwnProcesses {
+            pids: &standing.pids,
+            cgroup: standing.lab.cgroup(),
+        };
+        wait_until(timetable.open_ns)?;
+        let opened_ns = clock::monotonic_ns();
+        let opened = self.meter.open_among(known, ours)?;
+        wait_until(timetable.close_ns)?;
+        let closed_ns = clock::monotonic_ns();
+        let closed = self.meter.close_among(known, ours)?;
+        Ok(Seen {
+            opened,
+            closed,
+            late_ns: timetable.lateness(opened_ns, closed_ns),
+        })
+    }
+}
+
+/// How long the parts of a turn are.
+#[derive(Debug, Clone, Copy)]
+struct Lengths {
+    warm_up: Duration,
+    window: Duration,
+}
+
+impl Lengths {
+    /// What connections learn at their beginning.
+    const FIRST: Self = Self {
+        warm_up: Duration::from_millis(20),
+        window: Duration::from_millis(5),
+    };
+
+    fn of(load: LoadKind, round: Round) -> Self {
+        match round.number {
+            None => Self::FIRST,
+            Some(_) => Self {
+                warm_up: WARM_UP,
+                window: window_of(load),
+            },
+        }
+    }
+
+    fn from(self, start_ns: u64) -> Timetable {
+        let open_ns = start_ns + ns(self.warm_up);
+        let close_ns = open_ns + ns(self.window);
+        Timetable {
+            start_ns,
+            open_ns,
+            close_ns,
+            stop_ns: close_ns + ns(TAIL),
+            slices: 1,
+            other_behind_ns: 0,
+        }
+    }
+}
+
+impl Standing<'_> {
+    /// Hears what the ends counted in a turn and keeps it.
+    fn hear(&mut self, round: Round, timetable: Timetable, seen: &Seen) -> Result<(), Error> {
+        let (clients, server) = self.ends.done()?;
+        let client = merge::merged(&clients).map_err(Error::Merge)?;
+        let mut cpu = seen.closed.since(&seen.opened);
+        round.quiet.note_in(&mut cpu);
+        let late_ns = seen.late_ns.max(client.late_ns).max(server.late_ns);
+        let (receiver, sender) = receiver_and_sender(self.cell.load, &client, &server);
+        let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
+        let sent = match self.cell.load {
+            load if load.is_udp_stream() => sender.sent.times(windows),
+            load if load.is_stream() => sender.sent,
+            _ => Default::default(),
+        };
+        let busy = |cpus: &[usize]| seen.closed.busy(&seen.opened, cpus);
+        self.taken.push(Taken {
+            turn: Turn {
+                round: round.number.unwrap_or_default(),
+                window_ns: receiver.window_ns,
+                received: receiver.received,
+                sent,
+                cpu,
+                disturbance: disturbance(&cpu, late_ns, timetable.window_ns()),
+            },
+            latency: receiver.latency.clone(),
+            first_packet: client.first_packet.clone(),
+            client_cpus: busy(&self.ends.client_cpus),
+            allowed_cpus: busy(&self.ends.allowed_cpus),
+        });
+        Ok(())
+    }
+}
+
+/// What else used the CPUs, where it was too much. It looks at nothing that the load counted.
+fn disturbance(cpu: &CpuUse, late_ns: u64, window_ns: u64) -> Option<Disturbance> {
+    let machine_ns = cpu.elapsed_ns * f64::from(cpu.cpus);
+    if cpu.steal_ns > STEAL * machine_ns {
+        Some(Disturbance::Steal)
+    } else if cpu.foreign_ns > FOREIGN * machine_ns {
+        Some(Disturbance::Foreign)
+    } else if float(late_ns) > LATE * float(window_ns) {
+        Some(Disturbance::Late)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TickSplit;
+    use proptest::prelude::*;
+
+    /// What tells of a disturbance is given neither counts nor a measurement.
+    const SIGNS_ONLY: fn(&CpuUse, u64, u64) -> Option<Disturbance> = disturbance;
+
+    const WINDOW_NS: u64 = 25_000_000;
+
+    fn cpu(steal_ns: f64, foreign_ns: f64, load_ns: f64) -> CpuUse {
+        CpuUse {
+            elapsed_ns: 25e6,
+            cpus: 2,
+            busy_ns: load_ns + foreign_ns,
+            steal_ns,
+            workers_ns: Some(load_ns),
+            foreign_ns,
+            controller_ns: 0.001 * load_ns,
+            baseline_ns: 0.0,
+            baseline_most_ns: None,
+            closure: 1.0,
+            split: TickSplit {
+                user_ns: load_ns,
+                system_ns: 0.0,
+                irq_ns: 0.0,
+                softirq_ns: load_ns,
+            },
+            forks: 0,
+            is_partial: false,
+        }
+    }
+
+    #[test]
+    fn each_disturbance_is_told_by_its_own_sign() {
+        let of = |steal, foreign, late| SIGNS_ONLY(&cpu(steal, foreign, 1e6), late, WINDOW_NS);
+        assert_eq!(of(0.0, 0.0, 0), None);
+        assert_eq!(of(0.4e6, 0.9e6, 1_000_000), None);
+        assert_eq!(of(0.6e6, 0.0, 0), Some(Disturbance::Steal));
+        assert_eq!(of(0.0, 1.1e6, 0), Some(Disturbance::Foreign));
+        assert_eq!(of(0.0, 0.0, 1_300_000), Some(Disturbance::Late));
+    }
+
+    proptest! {
+        #[test]
+        fn the_cost_of_the_load_disturbs_nothing(
+            steal in 0.0..1e6_f64,
+            foreign in 0.0..2e6_f64,
+            late in 0..2_000_000_u64,
+            loads in [0.0..50e6_f64, 0.0..50e6_f64],
+        ) {
+            let [one, other] = loads.map(|load| SIGNS_ONLY(&cpu(steal, foreign, load), late, WINDOW_NS));
+            prop_assert_eq!(one, other);
+        }
+    }
+}

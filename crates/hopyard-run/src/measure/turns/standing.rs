@@ -1,0 +1,138 @@
+//! Labs that stand side by side, each with connected ends.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hopyard_net::clock;
+
+use super::Participant;
+use super::round::Taken;
+use crate::lab::{self, Lab};
+use crate::measure::aux_counters::AuxCounters;
+use crate::measure::connections;
+use crate::measure::counts::read_devices;
+use crate::measure::ends::Ends;
+use crate::measure::{Error, Sampler, wait_until};
+use crate::model::{Cell, DeviceCount};
+use crate::units::ns;
+
+/// A lab with connected ends, and what became of its turns.
+pub(super) struct Standing<'a> {
+    pub(super) cell: &'a Cell,
+    /// Before the lab: fields are dropped in this order, and a lab's control group cannot go while processes are in it.
+    pub(super) ends: Ends,
+    pub(super) lab: Rc<Lab>,
+    /// Of the load and of switches that are programs.
+    pub(super) pids: Vec<u32>,
+    pub(super) devices: Vec<DeviceCount>,
+    pub(super) beside: AuxCounters,
+    pub(super) taken: Vec<Taken>,
+    /// How many turns it has in each round.
+    pub(super) turns_each_round: u32,
+}
+
+impl Standing<'_> {
+    /// Turns taken so far, for each that it has in a round.
+    pub(super) fn taken_each(&self) -> u32 {
+        let taken = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
+        taken / self.turns_each_round.max(1)
+    }
+
+    /// Rounds in which it had an undisturbed turn.
+    pub(super) fn quiet_rounds(&self) -> usize {
+        let quiet = self.taken.iter().filter(|taken| taken.turn.is_quiet());
+        let rounds: HashSet<u32> = quiet.map(|taken| taken.turn.round).collect();
+        rounds.len()
+    }
+
+    /// Waits until the lab's processes rest. What its sockets still hold, or the queues of a switch that is a program, would
+    /// take CPU time in the turn of the next lab; a program that never rests is not waited for.
+    pub(super) fn come_to_rest(&self) -> Result<(), Error> {
+        const STEP: Duration = Duration::from_micros(500);
+        const AT_MOST: Duration = Duration::from_millis(60);
+        /// Resting processes use less of a step than this share.
+        const RESTING: u64 = 10;
+        let end_ns = clock::monotonic_ns() + ns(AT_MOST);
+        let mut used = self.used_ns();
+        loop {
+            let now_ns = clock::monotonic_ns();
+            wait_until(now_ns + ns(STEP))?;
+            let before = std::mem::replace(&mut used, self.used_ns());
+            if used.saturating_sub(before) < ns(STEP) / RESTING || now_ns > end_ns {
+                return Ok(());
+            }
+        }
+    }
+
+    /// CPU time of the processes, ns; one that has ended has none.
+    fn used_ns(&self) -> u64 {
+        let pids = self.pids.iter().filter_map(|pid| i32::try_from(*pid).ok());
+        pids.filter_map(|pid| clock::process_cpu_ns(pid).ok()).sum()
+    }
+}
+
+/// A lab that stands, or what befell it.
+pub(super) type Place<'a> = Result<Standing<'a>, Error>;
+
+impl Sampler {
+    /// Connects the ends of a cell's lab.
+    pub(super) fn stand<'a>(
+        &self,
+        Participant { cell, turns }: Participant<'a>,
+        lab: Rc<Lab>,
+    ) -> Place<'a> {
+        let ends = self.ends(&lab, cell).map_err(|error| behind(error, &lab))?;
+        let mut pids = lab.daemons();
+        pids.extend(ends.pids());
+        Ok(Standing {
+            cell,
+            devices: read_devices(&lab)?,
+            beside: AuxCounters::read(&lab, &[])?,
+            lab,
+            ends,
+            pids,
+            taken: Vec::new(),
+            turns_each_round: turns,
+        })
+    }
+}
+
+/// Does something at a place that nothing befell before. What befalls it now stays there; only what ends the whole
+/// generation is given back.
+pub(super) fn attempt<'a, T>(
+    place: &mut Place<'a>,
+    work: impl FnOnce(&mut Standing<'a>) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    let Ok(standing) = place else {
+        return Ok(None);
+    };
+    match work(standing) {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if error.is_interrupt() => Err(error),
+        Err(error) => {
+            let error = standing.ends.cause_of(error);
+            *place = Err(behind(error, &standing.lab));
+            Ok(None)
+        }
+    }
+}
+
+/// What lies behind a failure: a lab whose daemon died carries nothing, of which its ends can only tell that nothing arrived.
+fn behind(error: Error, lab: &Lab) -> Error {
+    if error.is_interrupt() {
+        return error;
+    }
+    match lab.death() {
+        Some(death) => lab::Error::from(death).into(),
+        None => connections::cause_of(error, lab),
+    }
+}
+
+/// Passes an interrupt on, which ends the generation; any other error stays with its cell.
+pub(super) fn interrupts_only<T>(outcome: Result<T, Error>) -> Result<Result<T, Error>, Error> {
+    match outcome {
+        Err(error) if error.is_interrupt() => Err(error),
+        other => Ok(other),
+    }
+}

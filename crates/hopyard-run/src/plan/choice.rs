@@ -1,0 +1,67 @@
+//! The paths of a plan: those that this host can build, and why it cannot build the others.
+
+use super::{Part, Paths, Plan};
+use crate::lab::{self, PATHS};
+
+/// The paths of a part.
+pub(super) struct Chosen {
+    /// Those that this host can build.
+    pub(super) there: Vec<&'static dyn lab::Path>,
+    /// Those that it cannot, with the reason.
+    pub(super) missing: Vec<(&'static dyn lab::Path, String)>,
+}
+
+impl Chosen {
+    /// Both.
+    pub(super) fn all(&self) -> impl Iterator<Item = &'static dyn lab::Path> {
+        let missing = self.missing.iter().map(|(path, _)| *path);
+        self.there.iter().copied().chain(missing)
+    }
+
+    /// Takes a path that can be built, or takes note of why it cannot.
+    fn add(&mut self, path: &'static dyn lab::Path) -> Result<(), lab::Error> {
+        match path.available() {
+            Ok(()) => self.there.push(path),
+            Err(e) if e.is_unsupported() => self.missing.push((path, e.lacks())),
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+}
+
+/// Available paths. One that is named and not there is an error, unless the plan leaves those out.
+///
+/// # Errors
+/// There is no such path, it cannot be built and is to be, or it does not have the only peer.
+pub(super) fn choose_paths(part: &Part, plan: &Plan) -> Result<Chosen, lab::Error> {
+    let mut chosen = Chosen {
+        there: Vec::new(),
+        missing: Vec::new(),
+    };
+    match &part.paths {
+        Paths::All => {
+            for path in PATHS.iter().filter(|path| !path.by_name_only()) {
+                chosen.add(*path)?;
+            }
+        }
+        Paths::Named(names) => {
+            for name in names {
+                let path = lab::path(name)?;
+                if !plan.where_installed {
+                    path.available()?;
+                }
+                if !path.is_built() && plan.endpoints.is_none() {
+                    return Err(lab::Error::NoEndpoints { path: path.name() });
+                }
+                // With one peer asked for, each path named has to have it.
+                if let [peer] = part.peers[..] {
+                    path.check(peer)?;
+                }
+                if !chosen.all().any(|other| other.name() == path.name()) {
+                    chosen.add(path)?;
+                }
+            }
+        }
+    }
+    Ok(chosen)
+}

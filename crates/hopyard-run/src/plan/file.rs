@@ -1,0 +1,238 @@
+//! A plan as a TOML file: every error names file, line and key.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::endpoints;
+use super::published::{self, published};
+use super::source::{Error, Source, path_name, plain};
+use super::{Part, Paths, Plan};
+use crate::lab;
+use crate::model::{Axes, AxisError, Base, LoadKind, Peer, WINDOW, as_axis, axis, together};
+use crate::units;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    name: String,
+    summary: String,
+    paths: Vec<Spanned<String>>,
+    peers: Vec<Spanned<String>>,
+    loads: Vec<Spanned<String>>,
+    #[serde(default)]
+    set: toml::map::Map<String, toml::Value>,
+    /// Parts that differ from what stands above; without any, that is the only one.
+    #[serde(default)]
+    cells: Vec<RawPart>,
+    base: Option<Spanned<String>>,
+    window: Spanned<String>,
+    warm_up: Spanned<String>,
+    blocks: Spanned<String>,
+    half_width: Spanned<String>,
+    confidence: Spanned<String>,
+    margin: Spanned<String>,
+    time_limit: Option<Spanned<String>>,
+    turns: Option<bool>,
+    /// Paths that this host cannot build are left out.
+    #[serde(default)]
+    where_installed: bool,
+    #[serde(default)]
+    endpoint: Option<endpoints::Raw>,
+    #[serde(default)]
+    published: Vec<published::Raw>,
+}
+
+/// `[[cells]]`: what it leaves out is as at the top.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPart {
+    paths: Option<Vec<Spanned<String>>>,
+    peers: Option<Vec<Spanned<String>>>,
+    loads: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    set: toml::map::Map<String, toml::Value>,
+}
+
+/// A window's length within its bounds.
+///
+/// # Errors
+/// Not a time, or out of bounds.
+pub fn window(text: &str) -> Result<Duration, String> {
+    let window = units::parse_duration(text).map_err(|e| e.to_string())?;
+    if WINDOW.contains(&window) {
+        Ok(window)
+    } else {
+        Err(format!(
+            "a window of {text} is out of bounds: from 50ms to 10m"
+        ))
+    }
+}
+
+/// Traffic before a window: none, or as much as the longest window has.
+///
+/// # Errors
+/// Not a time, or out of bounds.
+pub fn warm_up(text: &str) -> Result<Duration, String> {
+    let warm_up = units::parse_duration(text).map_err(|e| e.to_string())?;
+    if warm_up <= *WINDOW.end() {
+        Ok(warm_up)
+    } else {
+        Err(format!(
+            "a warm-up of {text} is out of bounds: from 0s to 10m"
+        ))
+    }
+}
+
+/// Shortest time limit: a run begins with a window in which nothing runs, and anything shorter would measure nothing.
+const LEAST_TIME: Duration = Duration::from_millis(500);
+
+/// How long a run may take.
+///
+/// # Errors
+/// Not a time, or too short to measure anything.
+pub fn time_limit(text: &str) -> Result<Duration, String> {
+    let limit = units::parse_duration(text).map_err(|e| e.to_string())?;
+    if limit >= LEAST_TIME {
+        Ok(limit)
+    } else {
+        Err(format!(
+            "a time limit of {text} is out of bounds: from 500ms, since less measures nothing"
+        ))
+    }
+}
+
+/// What others are compared with: a path, `AXIS=VALUE`, or `offload`.
+///
+/// # Errors
+/// There is no such path, axis or value.
+pub fn base(text: &str) -> Result<String, AxisError> {
+    Ok(match Base::parse(text)? {
+        Base::Value(axis, value) => format!("{}={value}", axis.name),
+        Base::Offload => Base::OFFLOAD.to_owned(),
+        Base::Path(path) => lab::path(path)?.name().to_owned(),
+    })
+}
+
+/// Reads a plan.
+///
+/// # Errors
+/// Anything wrong with it, with file, line and key.
+pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
+    let raw: Raw = toml::from_str(text).map_err(|e: toml::de::Error| Error::Toml {
+        file: file.to_owned(),
+        message: e.to_string().trim_end().to_owned(),
+    })?;
+    let source = Source { file, text };
+    Ok(Plan {
+        parts: parts(&source, &raw)?,
+        base: raw
+            .base
+            .as_ref()
+            .map(|b| source.read("base", b, base))
+            .transpose()?,
+        base_asked: false,
+        settings: None,
+        endpoints: raw
+            .endpoint
+            .as_ref()
+            .map(|raw| endpoints::endpoints(&source, raw))
+            .transpose()?,
+        fail_on: None,
+        needs: Vec::new(),
+        window: source.read("window", &raw.window, window)?,
+        warm_up: source.read("warm_up", &raw.warm_up, warm_up)?,
+        turns: raw.turns.unwrap_or(true),
+        where_installed: raw.where_installed,
+        decide: None,
+        blocks: source.read("blocks", &raw.blocks, str::parse)?,
+        half_width: source.read("half_width", &raw.half_width, units::parse_half_width)?,
+        confidence: source.read("confidence", &raw.confidence, units::parse_confidence)?,
+        margin: source.read("margin", &raw.margin, units::parse_margin)?,
+        time_limit: raw
+            .time_limit
+            .as_ref()
+            .map(|t| source.read("time_limit", t, time_limit))
+            .transpose()?,
+        published: raw
+            .published
+            .into_iter()
+            .map(|p| published(&source, p))
+            .collect::<Result<_, Error>>()?,
+        name: raw.name,
+        summary: raw.summary,
+    })
+}
+
+/// The whole plan, or each of its `[[cells]]` with what it leaves out from the top.
+fn parts(source: &Source<'_>, raw: &Raw) -> Result<Vec<Part>, Error> {
+    let paths = |names: &[Spanned<String>]| {
+        let names = source.read_all("paths", names, path_name)?;
+        Ok(Paths::from_names(&names))
+    };
+    let peers = |names: &[Spanned<String>]| source.read_all("peers", names, str::parse::<Peer>);
+    let loads = |names: &[Spanned<String>]| source.read_all("loads", names, str::parse::<LoadKind>);
+    let top = Part {
+        paths: paths(&raw.paths)?,
+        peers: peers(&raw.peers)?,
+        loads: loads(&raw.loads)?,
+        set: sets(source, &raw.set)?,
+    };
+    let mut parts = Vec::new();
+    for own in &raw.cells {
+        let mut part = top.clone();
+        if let Some(names) = &own.paths {
+            part.paths = paths(names)?;
+        }
+        if let Some(names) = &own.peers {
+            part.peers = peers(names)?;
+        }
+        if let Some(names) = &own.loads {
+            part.loads = loads(names)?;
+        }
+        for (axis, values) in sets(source, &own.set)? {
+            part.set(&axis, &values);
+        }
+        parts.push(part);
+    }
+    if parts.is_empty() {
+        parts.push(top);
+    }
+    Ok(parts)
+}
+
+/// `[set]`: axis = value, or axis = [values]; numbers and texts.
+fn sets(
+    source: &Source<'_>,
+    raw: &toml::map::Map<String, toml::Value>,
+) -> Result<Vec<(String, Vec<String>)>, Error> {
+    let mut sets = Vec::new();
+    for (key, value) in raw {
+        let line = source.line_of_key(key);
+        // The key may be a switch of one device.
+        let (name, _) = as_axis(key, "");
+        let axis = axis(&name).map_err(|e| source.wrong(key, line, e.to_string()))?;
+        let values = match value {
+            toml::Value::Array(values) => values.iter().map(plain).collect::<Option<Vec<_>>>(),
+            one => plain(one).map(|one| vec![one]),
+        };
+        let values = values.filter(|v| !v.is_empty()).ok_or_else(|| {
+            source.wrong(
+                key,
+                line,
+                format!("takes {}, or a list of them", axis.values),
+            )
+        })?;
+        let values: Vec<String> = values.iter().map(|value| as_axis(key, value).1).collect();
+        for value in &values {
+            (axis.set)(&mut Axes::default(), value)
+                .map_err(|e| source.wrong(key, line, e.to_string()))?;
+        }
+        sets.push((name, values));
+    }
+    Ok(together(&sets))
+}
+
+#[cfg(test)]
+mod tests;

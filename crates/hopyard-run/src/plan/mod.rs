@@ -1,0 +1,325 @@
+//! Plans: what to measure, how precisely, and for how long at most.
+//!
+//! A plan is checked whole before anything is built: its text with file, line and key ([`file`]), its cells
+//! against what this host can do ([`expand`]).
+
+mod choice;
+mod endpoints;
+mod expand;
+mod file;
+mod offloads;
+mod published;
+mod source;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use expand::{Error as ExpandError, Expanded, expand};
+pub use file::{base, parse, time_limit, warm_up, window};
+pub use offloads::offloads;
+pub use source::Error as FileError;
+
+use crate::lab::Endpoints;
+use crate::model::{Blocks, FOR_A_VERDICT, Feature, LoadKind, Peer, Published, Setting, Settings};
+
+/// What to measure and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Name of the plan, which is part of the id of its runs.
+    pub name: String,
+    /// What it is, in a line.
+    pub summary: String,
+    /// What the cells are made of, in the order of the tables; cells of several parts are one.
+    pub parts: Vec<Part>,
+    /// What others are compared with: a path, `AXIS=VALUE`, or `offload`.
+    pub base: Option<String>,
+    /// Was that base asked for by itself? Then the plan is not carried out without it.
+    #[serde(default)]
+    pub base_asked: bool,
+    /// What the path that is recommended must offer.
+    #[serde(default)]
+    pub needs: Vec<Feature>,
+    /// Length of a window.
+    pub window: Duration,
+    /// Traffic before each window.
+    pub warm_up: Duration,
+    /// Fewest and most blocks.
+    pub blocks: Blocks,
+    /// Half-width at which measuring may stop, as a share.
+    pub half_width: f64,
+    /// Confidence of intervals, 0 to 1.
+    pub confidence: f64,
+    /// Difference below which two cells are equivalent, as a share.
+    pub margin: f64,
+    /// Measuring ends after this, whatever was reached.
+    pub time_limit: Option<Duration>,
+    /// Measuring goes on until every comparison is decided at this difference, as a share; otherwise until estimates reach
+    /// `half_width`.
+    pub decide: Option<f64>,
+    /// Are cells that can be measured by turns?
+    pub turns: bool,
+    /// What was published about it, a table each.
+    pub published: Vec<Published>,
+    /// Two settings of this host that are compared. Their commands come from the command line of this very run alone: no plan that
+    /// is read or handed over brings any.
+    #[serde(skip)]
+    pub settings: Option<Settings>,
+    /// The endpoints of path `as-is`. Commands too, so that they are handed over to nobody.
+    #[serde(skip)]
+    pub endpoints: Option<Endpoints>,
+    /// The gate: the share that may be lost against the base.
+    #[serde(default)]
+    pub fail_on: Option<f64>,
+    /// Are paths that this host cannot build left out, saying so, though they are named? Not those that the command line
+    /// names.
+    #[serde(default)]
+    pub where_installed: bool,
+}
+
+impl Plan {
+    /// Shorter windows and no more blocks than verdicts need: wider intervals, sooner.
+    pub fn apply_quick_preset(&mut self) {
+        const WINDOW: Duration = Duration::from_millis(200);
+        const WARM_UP: Duration = Duration::from_millis(80);
+        const LIMIT: Duration = Duration::from_secs(240);
+        self.window = self.window.min(WINDOW);
+        self.warm_up = self.warm_up.min(WARM_UP);
+        self.blocks = Blocks {
+            min: FOR_A_VERDICT,
+            max: FOR_A_VERDICT,
+        };
+        self.time_limit = Some(self.time_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
+    }
+
+    /// Has measuring go on until every comparison is decided at a difference, or until a time limit.
+    pub fn decide_at(&mut self, difference: f64) {
+        const LIMIT: Duration = Duration::from_secs(30 * 60);
+        self.decide = Some(difference);
+        self.blocks = Blocks {
+            min: self.blocks.min.max(FOR_A_VERDICT),
+            max: Blocks::MOST,
+        };
+        self.time_limit = Some(LIMIT);
+    }
+
+    /// Has each cell measured under two settings of this host, B compared with A unless another base was asked for.
+    pub fn compare_settings(&mut self, settings: Settings) {
+        let values = Setting::ALL.map(|setting| setting.name().to_owned());
+        for part in &mut self.parts {
+            part.set(Self::SETTING, &values);
+        }
+        if !self.base_asked {
+            self.base = Some(format!("{}={}", Self::SETTING, Setting::A.name()));
+        }
+        self.settings = Some(settings);
+    }
+
+    /// The axis of the settings.
+    pub const SETTING: &'static str = "setting";
+
+    /// Are cells measured by turns that can be? Not where traffic is to be watched from its beginning.
+    #[must_use]
+    pub fn takes_turns(&self) -> bool {
+        self.turns && !self.warm_up.is_zero()
+    }
+
+    /// Takes out the paths that `lacking` has a reason for, and tells which with why. Parts without a path go too.
+    pub fn leave_out(&mut self, lacking: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+        let mut left_out: Vec<(String, String)> = Vec::new();
+        for part in &mut self.parts {
+            let Paths::Named(names) = &mut part.paths else {
+                continue;
+            };
+            names.retain(|name| {
+                let why = lacking(name);
+                if let Some(why) = &why
+                    && !left_out.iter().any(|(known, _)| known == name)
+                {
+                    left_out.push((name.clone(), why.clone()));
+                }
+                why.is_none()
+            });
+        }
+        let has_paths =
+            |part: &Part| !matches!(&part.paths, Paths::Named(names) if names.is_empty());
+        self.parts.retain(has_paths);
+        left_out
+    }
+}
+
+/// Cells: each path with each peer, load and combination of axis values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Paths that are built.
+    pub paths: Paths,
+    /// Whom to talk to.
+    pub peers: Vec<Peer>,
+    /// Loads that are driven over each path.
+    pub loads: Vec<LoadKind>,
+    /// Axis name → values; several are a sweep.
+    pub set: Vec<(String, Vec<String>)>,
+}
+
+impl Part {
+    /// Sets an axis to these values, whatever it had before.
+    pub fn set(&mut self, axis: &str, values: &[String]) {
+        self.set.retain(|(name, _)| name != axis);
+        self.set.push((axis.to_owned(), values.to_vec()));
+    }
+}
+
+/// Which paths a plan covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Paths {
+    /// Those this host can build; others are left out, saying so.
+    All,
+    /// These. One that cannot be built is left out if the plan says so ([`Plan::where_installed`]), else it is an error.
+    Named(Vec<String>),
+}
+
+impl Paths {
+    /// Reads names of paths; `all` among them stands for every path that this host can build.
+    #[must_use]
+    pub fn from_names(names: &[String]) -> Self {
+        if names.iter().any(|name| name == "all") {
+            Self::All
+        } else {
+            Self::Named(names.to_vec())
+        }
+    }
+}
+
+/// The plans that come with the program: (file name, text).
+pub static PLANS: &[(&str, &str)] = &[
+    ("paths.toml", include_str!("../../../../plans/paths.toml")),
+    (
+        "netback-direct-2006.toml",
+        include_str!("../../../../plans/netback-direct-2006.toml"),
+    ),
+    (
+        "netns-macvlan-2007.toml",
+        include_str!("../../../../plans/netns-macvlan-2007.toml"),
+    ),
+    (
+        "netns-macvlan-2007-causes.toml",
+        include_str!("../../../../plans/netns-macvlan-2007-causes.toml"),
+    ),
+    (
+        "namespace-switching-2014.toml",
+        include_str!("../../../../plans/namespace-switching-2014.toml"),
+    ),
+    (
+        "direct-switch.toml",
+        include_str!("../../../../plans/direct-switch.toml"),
+    ),
+    (
+        "direct-switch-ports.toml",
+        include_str!("../../../../plans/direct-switch-ports.toml"),
+    ),
+    (
+        "tap-switches.toml",
+        include_str!("../../../../plans/tap-switches.toml"),
+    ),
+    (
+        "services.toml",
+        include_str!("../../../../plans/services.toml"),
+    ),
+    (
+        "multiqueue-tap-2011.toml",
+        include_str!("../../../../plans/multiqueue-tap-2011.toml"),
+    ),
+    (
+        "multiqueue-tap-2011-guest.toml",
+        include_str!("../../../../plans/multiqueue-tap-2011-guest.toml"),
+    ),
+    (
+        "planetlab-containers-2007.toml",
+        include_str!("../../../../plans/planetlab-containers-2007.toml"),
+    ),
+    (
+        "planetlab-rotation-2007.toml",
+        include_str!("../../../../plans/planetlab-rotation-2007.toml"),
+    ),
+    (
+        "planetlab-routing-2007.toml",
+        include_str!("../../../../plans/planetlab-routing-2007.toml"),
+    ),
+    (
+        "planetlab-settling-2007.toml",
+        include_str!("../../../../plans/planetlab-settling-2007.toml"),
+    ),
+    (
+        "planetlab-settling-groups-2007.toml",
+        include_str!("../../../../plans/planetlab-settling-groups-2007.toml"),
+    ),
+];
+
+/// A plan by its name, or by the name of a TOML file.
+///
+/// # Errors
+/// There is no such plan or file, or its text is wrong.
+pub fn find(name: &str) -> Result<Plan, FileError> {
+    for (file, text) in PLANS {
+        if file.strip_suffix(".toml") == Some(name) {
+            // Whoever chose it by its name named none of its paths.
+            return Ok(Plan {
+                where_installed: true,
+                ..parse(file, text)?
+            });
+        }
+    }
+    if !name.ends_with(".toml") {
+        let known: Vec<&str> = PLANS
+            .iter()
+            .filter_map(|(f, _)| f.strip_suffix(".toml"))
+            .collect();
+        return Err(FileError::Unknown {
+            name: name.to_owned(),
+            choices: known.join(", "),
+        });
+    }
+    let text = std::fs::read_to_string(name).map_err(|source| FileError::Read {
+        file: name.to_owned(),
+        source,
+    })?;
+    parse(name, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plans_that_come_along_are_right() {
+        for (file, text) in PLANS {
+            let plan = parse(file, text).unwrap();
+            assert_eq!(format!("{}.toml", plan.name), *file);
+            assert!(!plan.summary.is_empty());
+        }
+    }
+
+    #[test]
+    fn paths_are_left_out_with_the_reason_once() {
+        let mut plan = find("netns-macvlan-2007-causes").unwrap();
+        let left_out = plan.leave_out(|name| (name != "bridge-nf").then(|| format!("no {name}")));
+        let names: Vec<&str> = left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["native", "veth-route"]);
+        assert_eq!(left_out[1].1, "no veth-route");
+        // The part that had the routed path alone is gone.
+        assert_eq!(plan.parts.len(), 1);
+        assert_eq!(
+            plan.parts[0].paths,
+            Paths::Named(vec!["bridge-nf".to_owned()])
+        );
+        assert!(plan.leave_out(|_| None).is_empty());
+    }
+
+    #[test]
+    fn an_unknown_plan_lists_the_known() {
+        assert_eq!(
+            find("nothing").unwrap_err().to_string(),
+            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, netns-macvlan-2007-causes, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, services, multiqueue-tap-2011, multiqueue-tap-2011-guest, planetlab-containers-2007, planetlab-rotation-2007, planetlab-routing-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
+        );
+    }
+}

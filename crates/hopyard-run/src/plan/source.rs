@@ -1,0 +1,131 @@
+//! The text of a plan, read so that every error names file, line and key.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::lab;
+
+/// What can be wrong with a plan's text.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is neither a plan nor a file of such a name.
+    #[error("there is no plan `{name}`: choose {choices}, or name a .toml file")]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// Names of all plans, for people.
+        choices: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the plan {file}")]
+    Read {
+        /// Path of the file.
+        file: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is not TOML, or has a key that plans do not have.
+    #[error("{file}: {message}")]
+    Toml {
+        /// Name of the file or plan.
+        file: String,
+        /// The parser's words, with line, column and key.
+        message: String,
+    },
+    /// A value is not one.
+    #[error("{file}:{line}: {key}: {why}")]
+    Value {
+        /// Name of the file or plan.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// Key whose value is wrong.
+        key: String,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
+}
+
+/// The text of a plan, by the name that errors give it.
+pub(super) struct Source<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(super) fn line(&self, span: &Range<usize>) -> usize {
+        self.text
+            .as_bytes()
+            .iter()
+            .take(span.start)
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1
+    }
+
+    pub(super) fn read<T, E: std::fmt::Display>(
+        &self,
+        key: &str,
+        value: &Spanned<String>,
+        reader: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, Error> {
+        reader(value.get_ref())
+            .map_err(|e| self.wrong(key, self.line(&value.span()), e.to_string()))
+    }
+
+    pub(super) fn read_all<T, E: std::fmt::Display>(
+        &self,
+        key: &str,
+        values: &[Spanned<String>],
+        reader: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<Vec<T>, Error> {
+        if values.is_empty() {
+            return Err(self.wrong(key, self.line_of_key(key), "an empty list".to_owned()));
+        }
+        values
+            .iter()
+            .map(|value| self.read(key, value, &reader))
+            .collect()
+    }
+
+    pub(super) fn wrong(&self, key: &str, line: usize, why: String) -> Error {
+        Error::Value {
+            file: self.file.to_owned(),
+            line,
+            key: key.to_owned(),
+            why,
+        }
+    }
+
+    /// The line on which a key is set; 1 where it cannot be found.
+    pub(super) fn line_of_key(&self, key: &str) -> usize {
+        let sets_it = |line: &str| {
+            // A key with other signs than letters is in quotes.
+            let line = line.trim_start().trim_start_matches('"');
+            line.strip_prefix(key)
+                .map(|rest| rest.trim_start_matches('"'))
+                .is_some_and(|rest| rest.trim_start().starts_with('='))
+        };
+        self.text.lines().position(sets_it).map_or(1, |n| n + 1)
+    }
+}
+
+/// A path's name, or `all`.
+pub(super) fn path_name(text: &str) -> Result<String, crate::model::UnknownName> {
+    if text == "all" {
+        Ok(text.to_owned())
+    } else {
+        lab::path(text).map(|p| p.name().to_owned())
+    }
+}
+
+/// A number or text of TOML, as axes read it.
+pub(super) fn plain(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,76 @@
+//! Where every nanosecond goes: call chains of the whole machine, sampled, and what they belong to.
+//!
+//! [`Profiler`] samples, [`Symbols`] names addresses, [`fold`] puts samples together as they are stored, and
+//! [`subsystems`] says what a chain belongs to. Sampling perturbs, so it has windows of its own; what a
+//! subsystem costs is its share there of the cost measured elsewhere (docs/profile.md).
+
+pub mod fold;
+mod kallsyms;
+mod record;
+mod sampling;
+
+use std::time::Duration;
+
+pub use crate::assess::subsystems;
+pub use kallsyms::Symbols;
+pub use record::RawSample;
+pub use sampling::{Profiler, Taken};
+
+/// Samples per second and CPU. Near 1 kHz, as more would perturb; a prime, so that samples do not keep in
+/// step with the kernel's tick (100, 250, 1000 Hz) or a load's own timers and always find the same work.
+pub const FREQUENCY_HZ: u64 = 997;
+
+/// Shortest and longest window of a profile.
+const SHORTEST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// The window in which a profile is taken, for a measured window of that length.
+#[must_use]
+pub fn window(measured: Duration) -> Duration {
+    measured.clamp(SHORTEST, LONGEST)
+}
+
+/// Why there is no profile.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No privilege to watch all CPUs.
+    #[error(
+        "cannot sample CPU {cpu}: permission denied; run as root (CAP_PERFMON), or set sysctl \
+         kernel.perf_event_paranoid to 0 or less; or leave --profile out"
+    )]
+    Denied { cpu: usize },
+    /// The kernel cannot do it.
+    #[error(
+        "cannot sample CPU {cpu}: this kernel has no perf events; build it with CONFIG_PERF_EVENTS, or leave \
+         --profile out"
+    )]
+    Unsupported { cpu: usize },
+    /// The kernel refused.
+    #[error("cannot {what} CPU {cpu}")]
+    Kernel {
+        /// Operation.
+        what: &'static str,
+        cpu: usize,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The names of kernel functions cannot be read.
+    #[error("cannot read the kernel's symbols from /proc/kallsyms; it takes CONFIG_KALLSYMS")]
+    Symbols(#[source] std::io::Error),
+    /// They are there without addresses.
+    #[error(
+        "cannot name kernel functions: /proc/kallsyms shows no addresses; run as root (CAP_SYSLOG) with sysctl \
+         kernel.kptr_restrict at 0 or 1, or leave --profile out"
+    )]
+    NoAddresses,
+}
+
+/// Can profiles be taken here? To be asked before anything is built.
+///
+/// # Errors
+/// The privilege or the kernel's support is missing; the error says what to do.
+pub fn check(cpus: &[usize]) -> Result<(), Error> {
+    Profiler::open(cpus, SHORTEST)?;
+    Symbols::read().map(drop)
+}

@@ -1,0 +1,179 @@
+//! How the time of a run is shared between its blocks, that of a block between its groups, and that of a group between labs
+//! and rounds.
+
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+use super::Blocks;
+use crate::assess::{self, last_attempts};
+use crate::measure::Sampler;
+use crate::measure::turns;
+use crate::model::FOR_A_VERDICT;
+use crate::run::groups::Group;
+
+/// Of a time limit, what the last block may use: the rest is for taking its labs down.
+const OF_LIMIT: f64 = 0.97;
+
+impl Blocks<'_> {
+    /// Is there no time for another block? Those that share the time are made as short as they can be, so one of them fits if
+    /// the shortest does; another fits where it may take as long as those before it.
+    pub(super) fn next_block_is_too_late(&self, block: u32) -> bool {
+        let (Some(limit), done) = (self.prepared.time_limit(), block - self.first.0) else {
+            return false;
+        };
+        let spent = self.began.elapsed();
+        let next = if block < self.shared_by() {
+            self.prepared.shortest_block()
+        } else {
+            spent / done.max(1)
+        };
+        done > 0 && spent + next > limit
+    }
+
+    pub(super) fn out_of_time(&self) -> bool {
+        self.prepared
+            .time_limit()
+            .is_some_and(|limit| self.began.elapsed() > limit)
+    }
+
+    /// When a block is to end, so that each of those that share the time has as much of what is left.
+    pub(super) fn block_end(&self, block: u32) -> Option<Instant> {
+        let limit = self.prepared.time_limit()?.mul_f64(OF_LIMIT);
+        let left = limit.saturating_sub(self.began.elapsed());
+        let blocks = self.shared_by().saturating_sub(block).max(1);
+        Some(Instant::now() + left / blocks)
+    }
+
+    /// When the first of some groups is to end, so that all of them end with the block. Each has as much of the time that is
+    /// left as it takes of the time that all of them take.
+    pub(super) fn group_end(
+        &self,
+        block_end: Option<Instant>,
+        groups: &[(Group, u32)],
+    ) -> Option<Instant> {
+        let now = Instant::now();
+        let left = block_end?.saturating_duration_since(now);
+        let each = |(group, rounds): &(Group, u32)| self.estimate(group, *rounds).as_secs_f64();
+        let all: f64 = groups.iter().map(each).sum();
+        let own = groups.first().map_or(0.0, each);
+        Some(now + left.mul_f64(own / all.max(f64::MIN_POSITIVE)))
+    }
+
+    /// How long a group takes where nothing is disturbed, roughly.
+    fn estimate(&self, group: &Group, rounds: u32) -> Duration {
+        let sampler = &self.prepared.sampler;
+        if group.takes_turns {
+            Sampler::generation_estimate(&self.participants(group), rounds)
+        } else {
+            let cells = group.cells.iter().map(|cell| self.cell(*cell));
+            cells.map(|cell| sampler.estimate(cell)).sum()
+        }
+    }
+
+    /// How many rounds the next generations of some groups are to have: as many as the window that was asked for has, until
+    /// samples tell better. Where the time limit leaves room for no more blocks than verdicts need, groups in which more
+    /// cells are near to their base get more of it; else rounds and generations share the time as serves best, within a factor
+    /// of what was asked for.
+    ///
+    /// What earlier generations showed decides about the rounds of a later one, and never about the number of generations:
+    /// each is expected to show the same ratio, however many rounds it has, and all of them count alike.
+    pub(super) fn with_rounds(&self, groups: Vec<Group>) -> Vec<(Group, u32)> {
+        let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
+        let asked = |group: &Group| {
+            turns::rounds(self.prepared.load_of(group), self.prepared.sampler.window)
+        };
+        let worth = |group: &Group| {
+            let cost = Sampler::generation_cost(&self.participants(group));
+            assess::rounds_worth(header, &samples, &group.cells, cost)
+        };
+        let far: Option<Vec<usize>> = self.is_short_of_time().then(|| {
+            let compared = assess::so_far(header, &samples).into_iter();
+            let far = compared.filter(assess::SoFar::is_far);
+            far.map(|one| one.cell).collect()
+        });
+        let rounds = |group: &Group| match &far {
+            Some(far) => Some(f64::from(asked(group)) * need(&group.cells, far)),
+            None => worth(group),
+        };
+        let with = |group: Group| {
+            let rounds = turns::chosen_rounds(asked(&group), rounds(&group));
+            (group, rounds)
+        };
+        groups.into_iter().map(with).collect()
+    }
+
+    /// Do the blocks that verdicts need take all the time there is?
+    fn is_short_of_time(&self) -> bool {
+        let wanted = self.prepared.block_estimate() * self.needed();
+        self.prepared
+            .time_limit()
+            .is_some_and(|limit| wanted > limit)
+    }
+
+    /// Among how many blocks the time is shared.
+    fn shared_by(&self) -> u32 {
+        let needed = self.needed();
+        if !self.is_short_of_time() {
+            return needed;
+        }
+        let limit = self
+            .prepared
+            .time_limit()
+            .unwrap_or_default()
+            .mul_f64(OF_LIMIT);
+        let most = self.prepared.header.blocks_max;
+        blocks_within(
+            limit,
+            self.prepared.leanest_block(),
+            needed..=most.max(needed),
+        )
+    }
+
+    /// The blocks that verdicts need, of those that were asked for.
+    fn needed(&self) -> u32 {
+        self.prepared.header.blocks_min.min(FOR_A_VERDICT)
+    }
+}
+
+/// How many blocks fit into a time limit if each has the fewest rounds, within the bounds. A short time is worth most in many
+/// short blocks: a ratio's interval from 8 blocks has 7 degrees of freedom, and where some hundred comparisons are corrected
+/// for their number it is half as wide again as that from 16 blocks with as many rounds in all.
+fn blocks_within(limit: Duration, leanest: Duration, bounds: RangeInclusive<u32>) -> u32 {
+    let fit = limit.as_secs_f64() / leanest.as_secs_f64().max(f64::MIN_POSITIVE);
+    // Saturates: no run has so many blocks.
+    (fit as u32).clamp(*bounds.start(), *bounds.end())
+}
+
+/// By how much more rounds than it was asked for a group needs, by which cells are far from their base: those show so in a few
+/// rounds. From half as many where all are, to twice as many where none is.
+fn need(cells: &[usize], far: &[usize]) -> f64 {
+    let near = cells.iter().filter(|cell| !far.contains(cell)).count();
+    let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    0.5 + 1.5 * count(near) / count(cells.len().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{blocks_within, need};
+
+    #[test]
+    fn a_short_time_goes_to_many_blocks_of_few_rounds() {
+        let fit = |limit_s, leanest_s, bounds| {
+            let [limit, leanest] = [limit_s, leanest_s].map(Duration::from_secs);
+            blocks_within(limit, leanest, bounds)
+        };
+        assert_eq!(fit(100, 8, 8..=20), 12);
+        assert_eq!(fit(100, 8, 8..=10), 10);
+        assert_eq!(fit(100, 20, 8..=20), 8);
+        assert_eq!(fit(100, 0, 8..=20), 20);
+    }
+
+    #[test]
+    fn rounds_go_where_cells_are_near_to_their_base() {
+        assert!((need(&[4, 7], &[7, 4, 1]) - 0.5).abs() < 1e-9);
+        assert!((need(&[4, 7], &[]) - 2.0).abs() < 1e-9);
+        assert!((need(&[4, 7], &[7]) - 1.25).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,107 @@
+//! How long a run takes, before it begins.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::{Observer, Prepared, groups, resume};
+use crate::lab::{self, LabKey};
+use crate::measure::turns::Participant;
+use crate::measure::{Sampler, turns};
+use crate::model::{FOR_A_VERDICT, LoadKind};
+use crate::units::show_duration;
+
+impl Prepared {
+    /// How long a block takes, roughly.
+    #[must_use]
+    pub fn block_estimate(&self) -> Duration {
+        self.block_with(|load| turns::rounds(load, self.sampler.window))
+    }
+
+    /// How long a block takes at least, roughly: with a single round of each cell.
+    pub(super) fn shortest_block(&self) -> Duration {
+        self.block_with(|_| 1)
+    }
+
+    /// How long a block takes that has the fewest rounds which leave a choice where some are disturbed, roughly.
+    pub(super) fn leanest_block(&self) -> Duration {
+        self.block_with(|_| *turns::ROUNDS.start())
+    }
+
+    fn block_with(&self, rounds: impl Fn(LoadKind) -> u32) -> Duration {
+        let cells = self.groups.iter().flat_map(|group| {
+            let cells = group.cells.iter();
+            cells.map(|cell| Participant {
+                cell: &self.header.cells[*cell].cell,
+                turns: group.turns(*cell),
+            })
+        });
+        // Cells that take turns share labs.
+        let mut labs = HashSet::new();
+        let each = |one: Participant<'_>| {
+            let cell = one.cell;
+            let rounds = rounds(cell.load);
+            let extra = lab::path(&cell.path).map(lab::Path::extra_time);
+            let extra = extra.unwrap_or_default();
+            let mut each = if self.header.turn_ns.is_none() || !turns::takes_turns(cell) {
+                self.sampler.estimate(cell) + extra
+            } else if labs.insert(LabKey::of(cell)) {
+                Sampler::generation_estimate(&[one], rounds) + Sampler::around(cell) + extra
+            } else {
+                Sampler::generation_estimate(&[one], rounds)
+            };
+            if self.header.profile {
+                each += self.sampler.profile_estimate(cell) + extra;
+            }
+            each
+        };
+        let measuring: Duration = cells.map(each).sum();
+        Sampler::quiet_estimate() + measuring + self.switching_estimate()
+    }
+
+    /// How long the switches of a block from one setting to the other take, roughly.
+    fn switching_estimate(&self) -> Duration {
+        let Some(settings) = &self.header.settings else {
+            return Duration::ZERO;
+        };
+        let switches = |group: &groups::Group| {
+            if group.setting.is_none() && group.takes_turns {
+                2 * (turns::rounds(self.load_of(group), self.sampler.window) + 2)
+            } else {
+                0
+            }
+        };
+        // And before each half of the block.
+        let count = 3 + self.groups.iter().map(switches).sum::<u32>();
+        Duration::from_secs_f64(settings.switch_s).saturating_mul(count)
+    }
+
+    /// The load of a group's cells, which is one.
+    pub(super) fn load_of(&self, group: &groups::Group) -> LoadKind {
+        self.header.cells[group.cells[0]].cell.load
+    }
+
+    /// How long all that is still to be measured takes at most, roughly.
+    #[must_use]
+    pub fn estimate(&self) -> Duration {
+        let before = self.before.as_ref();
+        let done = before.map_or(0, |before| resume::place(&self.header, &before.samples).0);
+        let all = self.block_estimate() * self.header.blocks_max.saturating_sub(done);
+        self.time_limit().map_or(all, |limit| limit.min(all))
+    }
+
+    pub(super) fn warn_of_the_limit(&self, observer: &mut dyn Observer) {
+        let Some(limit) = self.time_limit() else {
+            return;
+        };
+        let wanted = self.header.blocks_min.min(FOR_A_VERDICT);
+        let least = self.shortest_block() * wanted;
+        if least > limit {
+            observer.note(&format!(
+                "{wanted} blocks take about {} at least, more than the time limit of {}: expect fewer blocks \
+                 and no verdicts",
+                show_duration(least),
+                show_duration(limit)
+            ));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Which cells are measured side by side, by turns.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::assess;
+use crate::lab;
+use crate::measure::turns::{MOST_CELLS, takes_turns, turns_of_base};
+use crate::model::{Cell, Peer, Setting, SwitchedBetween};
+use crate::store::{Header, PlannedCell};
+
+/// Cells that are visited together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Their places in the run's list.
+    pub(super) cells: Vec<usize>,
+    /// By turns, with their labs side by side; else it is one cell alone.
+    pub(super) takes_turns: bool,
+    /// The setting that all of them are measured under. `None` where there are no settings, and where there are cells of both:
+    /// they are switched between turns.
+    pub(super) setting: Option<Setting>,
+    /// Whom all of them talk to.
+    pub(super) peer: Peer,
+    /// Those that others of them are compared with, with their turns in each round.
+    pub(super) bases: HashMap<usize, u32>,
+}
+
+impl Group {
+    /// How many turns a cell has in each round.
+    pub(super) fn turns(&self, cell: usize) -> u32 {
+        self.bases.get(&cell).copied().unwrap_or(1)
+    }
+}
+
+/// The groups of a run: cells of one load and peer are what is compared. Cells that cannot be built are in none.
+/// A cell's two settings are in one group where the host is switched between turns, and never otherwise.
+pub(super) fn of_run(header: &Header) -> Vec<Group> {
+    let settings = header.settings.as_ref();
+    let together = settings.is_none_or(|s| s.switched_between == SwitchedBetween::Turns);
+    let mut groups = groups(&header.cells, header.turn_ns.is_some(), together);
+    for group in &mut groups {
+        group.bases = bases(header, &group.cells);
+    }
+    groups
+}
+
+/// The bases among some cells, with the turns that they are to have in each round.
+fn bases(header: &Header, cells: &[usize]) -> HashMap<usize, u32> {
+    let mut compared: HashMap<usize, usize> = HashMap::new();
+    for &cell in cells {
+        if let Some((_, base)) = assess::base_of(header, cell) {
+            *compared.entry(base).or_default() += 1;
+        }
+    }
+    compared.retain(|base, _| cells.contains(base));
+    let turns = |(base, compared)| (base, turns_of_base(compared));
+    compared.into_iter().map(turns).collect()
+}
+
+fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for unit in units(cells, together) {
+        let cell = &cells[unit[0]].cell;
+        let takes_turns = with_turns && takes_turns(cell) && is_built(cell);
+        if !takes_turns {
+            groups.extend(unit.into_iter().map(|index| Group {
+                cells: vec![index],
+                takes_turns,
+                setting: cells[index].cell.axes.setting,
+                peer: cells[index].cell.peer,
+                bases: HashMap::new(),
+            }));
+            continue;
+        }
+        let same = |other: &usize| {
+            let other = &cells[*other].cell;
+            let alike = together || other.axes.setting == cell.axes.setting;
+            alike && (other.load, other.peer) == (cell.load, cell.peer)
+        };
+        let open = groups.iter_mut().rfind(|group| {
+            group.takes_turns
+                && group.cells.len() + unit.len() <= MOST_CELLS
+                && group.cells.iter().all(same)
+        });
+        match open {
+            Some(group) => group.cells.extend(unit),
+            None => groups.push(Group {
+                cells: unit,
+                takes_turns,
+                setting: cell.axes.setting.filter(|_| !together),
+                peer: cell.peer,
+                bases: HashMap::new(),
+            }),
+        }
+    }
+    groups
+}
+
+/// Where nothing is built, two workers have a connection of their own for each sample.
+fn is_built(cell: &Cell) -> bool {
+    lab::path(&cell.path).is_ok_and(lab::Path::is_built)
+}
+
+/// The cells that can be built, those of two settings and otherwise alike as one where they are to be `together`.
+fn units(cells: &[PlannedCell], together: bool) -> Vec<Vec<usize>> {
+    let mut units: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<Cell, usize> = HashMap::new();
+    for (index, planned) in cells.iter().enumerate() {
+        if planned.unsupported.is_some() {
+            continue;
+        }
+        let mut alike = planned.cell.clone();
+        if !together || alike.axes.setting.take().is_none() {
+            units.push(vec![index]);
+            continue;
+        }
+        match places.entry(alike) {
+            Entry::Occupied(place) => units[*place.get()].push(index),
+            Entry::Vacant(place) => {
+                place.insert(units.len());
+                units.push(vec![index]);
+            }
+        }
+    }
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Axes, Cell, LoadKind};
+
+    fn planned(path: &str, load: LoadKind) -> PlannedCell {
+        let cell = Cell {
+            path: path.to_owned(),
+            peer: Peer::Local,
+            load,
+            axes: Axes::default().for_cell(load, Peer::Local, &[]),
+        };
+        PlannedCell {
+            cell,
+            unsupported: None,
+            filter_sees: None,
+            offers: None,
+            ceiling_per_s: None,
+        }
+    }
+
+    #[test]
+    fn what_is_compared_stands_side_by_side() {
+        use LoadKind::{TcpRr, UdpFlood, UdpRr};
+        let mut cells = vec![
+            planned("veth", TcpRr),
+            planned("bridge", TcpRr),
+            planned("veth", UdpRr),
+            planned("vm", TcpRr),
+            planned("netkit", TcpRr),
+            planned("direct", TcpRr),
+            planned("veth", UdpFlood),
+        ];
+        cells[4].unsupported = Some("no netkit".to_owned());
+        let of = |with_turns| {
+            let groups = groups(&cells, with_turns, true);
+            groups
+                .into_iter()
+                .map(|group| (group.cells, group.takes_turns))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(true),
+            [
+                (vec![0, 1, 5], true),
+                (vec![2], true),
+                (vec![3], false),
+                (vec![6], false)
+            ]
+        );
+        assert_eq!(of(false).len(), 6);
+    }
+
+    #[test]
+    fn a_group_is_no_larger_than_what_can_stand() {
+        let cells: Vec<_> = (0..=MOST_CELLS)
+            .map(|_| planned("veth", LoadKind::TcpRr))
+            .collect();
+        let sizes: Vec<_> = groups(&cells, true, true)
+            .iter()
+            .map(|group| group.cells.len())
+            .collect();
+        assert_eq!(sizes, [MOST_CELLS, 1]);
+    }
+
+    #[test]
+    fn both_settings_of_a_cell_are_in_one_group_or_in_two() {
+        let of = |setting, path: &str, load| {
+            let mut cell = planned(path, load);
+            cell.cell.axes.setting = Some(setting);
+            cell
+        };
+        let mut cells = Vec::new();
+        for setting in Setting::ALL {
+            cells.extend(
+                (0..MOST_CELLS - 1).map(|n| of(setting, &format!("path{n}"), LoadKind::TcpRr)),
+            );
+            cells.push(of(setting, "veth", LoadKind::UdpFlood));
+        }
+        // Made-up paths take no turns.
+        for planned in &mut cells {
+            let n: u32 = planned
+                .cell
+                .path
+                .trim_start_matches("path")
+                .parse()
+                .unwrap_or(0);
+            planned.cell.path = "veth".to_owned();
+            planned.cell.axes.mtu_bytes = 1500 + n;
+        }
+        let setting = |index: &usize| cells[*index].cell.axes.setting;
+        let together = groups(&cells, true, true);
+        for group in &together {
+            assert!(group.cells.len() <= MOST_CELLS);
+            let of = |wanted| {
+                group
+                    .cells
+                    .iter()
+                    .filter(|c| setting(c) == Some(wanted))
+                    .count()
+            };
+            if group.takes_turns {
+                assert_eq!((of(Setting::A), group.setting), (of(Setting::B), None));
+            } else {
+                assert_eq!(group.setting, setting(&group.cells[0]));
+            }
+        }
+        assert_eq!(together.len(), 4);
+        let apart = groups(&cells, true, false);
+        for group in &apart {
+            assert!(group.setting.is_some());
+            assert!(
+                group
+                    .cells
+                    .iter()
+                    .all(|cell| setting(cell) == group.setting)
+            );
+        }
+        assert_eq!(apart.len(), 4);
+    }
+}

@@ -1,0 +1,331 @@
+//! A run inside a guest. This is the host's side: boots the guest, gives it the plan, keeps what it measures.
+//! [`runner`] is the side of the guest, and [`protocol`] what the two say to each other.
+
+pub mod protocol;
+pub mod runner;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use protocol::{Order, Said};
+
+use super::Observer;
+use crate::guest::{
+    self, Accelerator, Contents, Guest, Initramfs, Job, Kernel, MEMORY_MIB, Machine, qemu_program,
+};
+use crate::lab;
+use crate::load::lines;
+use crate::model::{Blocks, Cell};
+use crate::store::{self, End, Header, Known, Record, Run, Writer, check_header, check_id};
+
+/// Building every lab once takes seconds; emulated, with Open vSwitch, some more.
+const PREPARING: Duration = Duration::from_secs(300);
+/// Around a sample: labs come and go, and an emulated CPU is slow.
+const AROUND: Duration = Duration::from_secs(60);
+
+/// What a guest does after it prepared the plan.
+const DOING: &str = "measure";
+/// Nobody has plans with longer ones.
+const LONGEST_BLOCK: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Lines that a guest may say beside what it measures: about one sample, and while it prepares the plan. Each is shown
+/// to the user.
+const WORDS: u32 = 1000;
+
+/// The result of everything with a run in a guest that can fail.
+type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong with a run in a guest.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The guest failed, or refuses the plan.
+    #[error(transparent)]
+    Guest(#[from] guest::Error),
+    /// The run directory cannot be written or read.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// What every guest of a request boots with.
+#[derive(Debug)]
+pub struct Host {
+    kernel: Kernel,
+    append: String,
+    accelerator: Option<Accelerator>,
+    cpus: usize,
+}
+
+impl Host {
+    /// Guests of so many CPUs with a kernel, further words for it, and an accelerator (whichever works, if nobody says).
+    ///
+    /// # Errors
+    /// There is no QEMU.
+    pub fn new(
+        kernel: Kernel,
+        append: &str,
+        accelerator: Option<Accelerator>,
+        cpus: usize,
+    ) -> guest::Result<Self> {
+        qemu_program()?;
+        Ok(Self {
+            kernel,
+            append: append.to_owned(),
+            accelerator,
+            cpus,
+        })
+    }
+}
+
+/// What came of a run in a guest.
+#[derive(Debug)]
+pub struct Carried {
+    /// The run with all samples that were stored.
+    pub run: Run,
+    /// The run directory on the host.
+    pub directory: PathBuf,
+    /// What ended it early, if something did.
+    pub failure: Option<Error>,
+}
+
+/// Boots a guest and has it carry out a plan. `place` chooses the run's directory.
+///
+/// # Errors
+/// It cannot be booted, or cannot carry out the plan: nothing was measured, nothing is left behind.
+pub fn carry_out(
+    order: &Order,
+    host: &Host,
+    place: impl FnOnce(&Header) -> PathBuf,
+    observer: &mut dyn Observer,
+) -> Result<Carried> {
+    let own = std::env::current_exe().map_err(|source| guest::Error::Read {
+        file: "/proc/self/exe".into(),
+        source,
+    })?;
+    let initramfs = Initramfs::build(&host.kernel, &own, Contents::Paths(lab::carried()))?;
+    let guest = Guest {
+        kernel: &host.kernel,
+        initramfs: &initramfs,
+        cpus: host.cpus,
+        memory_mib: MEMORY_MIB,
+        append: &host.append,
+        job: vec![Job::Runner.word().to_owned()],
+        devices: Vec::new(),
+    };
+    let (mut machine, greeting) = Machine::boot(&guest, host.accelerator)?;
+    if !matches!(greeting, Said::Hello { .. }) {
+        return Err(out_of_turn("greet", &greeting));
+    }
+    observer.note(&format!(
+        "the plan runs in a guest with Linux {} and {} CPUs, {}",
+        host.kernel.release,
+        host.cpus,
+        machine.accelerator.described()
+    ));
+    machine.tell(order, "take the plan")?;
+    let header = prepared(&mut machine, order, observer)?;
+    let directory = place(&header);
+    let mut keeper = Keeper::new(header, &directory)?;
+    let failure = keeper.keep(&mut machine, observer).err();
+    observer.finished();
+    let interrupted = matches!(failure, Some(Error::Guest(guest::Error::Interrupted)));
+    if interrupted {
+        keeper.finish(End::Interrupted)?;
+    }
+    Ok(Carried {
+        run: keeper.run,
+        directory,
+        failure: failure.filter(|_| !interrupted),
+    })
+}
+
+fn prepared(
+    machine: &mut Machine<Said>,
+    order: &Order,
+    observer: &mut dyn Observer,
+) -> Result<Header> {
+    const DOING: &str = "prepare the plan";
+    let mut listener = Listener::new(DOING, PREPARING);
+    loop {
+        match listener.hear(machine)? {
+            Said::Prepared(header) => {
+                check_prepared(&header, order).map_err(|why| unbelievable(DOING, why))?;
+                return Ok(*header);
+            }
+            Said::Note { text } => observer.note(&text),
+            other => return Err(out_of_turn(DOING, &other)),
+        }
+    }
+}
+
+/// Is it the run that was asked for, and can it be? It names the directory, and all else is held against it.
+fn check_prepared(header: &Header, order: &Order) -> std::result::Result<(), String> {
+    let plan = &order.plan;
+    let asked = (&plan.name, order.seed, plan.blocks.max, order.profile);
+    let got = (&header.plan, header.seed, header.blocks_max, header.profile);
+    if got != asked {
+        return Err(format!(
+            "it prepared another run, {got:?} instead of {asked:?}"
+        ));
+    }
+    for planned in &header.cells {
+        lab::path(&planned.cell.path).map_err(|e| e.to_string())?;
+    }
+    check_id(&header.id)?;
+    check_header(header)
+}
+
+/// Hears a guest with an end: in words and in time.
+struct Listener {
+    doing: &'static str,
+    patience: Duration,
+    began: Instant,
+    words: u32,
+}
+
+impl Listener {
+    fn new(doing: &'static str, patience: Duration) -> Self {
+        Self {
+            doing,
+            patience,
+            began: Instant::now(),
+            words: 0,
+        }
+    }
+
+    fn hear(&mut self, machine: &mut Machine<Said>) -> Result<Said> {
+        self.words += 1;
+        if self.words > WORDS {
+            let why = format!("it sent more than {WORDS} messages");
+            return Err(unbelievable(self.doing, why));
+        }
+        Ok(machine.hear_until(self.doing, self.began, self.patience)?)
+    }
+
+    /// It got on: words and time are counted anew.
+    fn got_on(&mut self) {
+        *self = Self::new(self.doing, self.patience);
+    }
+}
+
+/// What a guest says and cannot be.
+fn unbelievable(doing: &'static str, why: String) -> Error {
+    guest::Error::Unbelievable { doing, why }.into()
+}
+
+/// An answer that does not fit, or a refusal.
+fn out_of_turn(doing: &'static str, said: &Said) -> Error {
+    let error = match said {
+        Said::Refused { message, request } => guest::Error::Refused {
+            message: lines::excerpt(message),
+            request: *request,
+        },
+        other => guest::Error::OutOfTurn {
+            doing,
+            answer: lines::excerpt(&format!("{other:?}")),
+        },
+    };
+    error.into()
+}
+
+/// Writes down what the guest says, line by line.
+struct Keeper {
+    writer: Writer,
+    run: Run,
+    samples: Known,
+    profiles: Known,
+}
+
+impl Keeper {
+    fn new(header: Header, directory: &Path) -> Result<Self> {
+        Ok(Self {
+            writer: Writer::create(directory, &header)?,
+            samples: Known::of(&header),
+            profiles: Known::of(&header),
+            run: Run {
+                header,
+                samples: Vec::new(),
+                profiles: Vec::new(),
+                end: None,
+            },
+        })
+    }
+
+    /// To the end of the run.
+    fn keep(&mut self, machine: &mut Machine<Said>, observer: &mut dyn Observer) -> Result<()> {
+        let header = &self.run.header;
+        let sample = Duration::from_nanos(header.window_ns.saturating_add(header.warm_up_ns));
+        let patience = AROUND + sample * 20;
+        let mut listener = Listener::new(DOING, patience);
+        loop {
+            match listener.hear(machine)? {
+                Said::Planned { block_ms, .. } => {
+                    let header = &self.run.header;
+                    let blocks = Blocks {
+                        min: header.blocks_min,
+                        max: header.blocks_max,
+                    };
+                    let block = Duration::from_millis(block_ms).min(LONGEST_BLOCK);
+                    observer.planned(header.cells.len(), blocks, block);
+                }
+                Said::Measuring {
+                    block,
+                    done,
+                    of,
+                    cell,
+                } => {
+                    self.need_known(&cell)?;
+                    if block >= self.run.header.blocks_max || done >= of || of > self.cells() {
+                        let why = format!("cell {done} of {of} in block {block}");
+                        return Err(unbelievable(DOING, why));
+                    }
+                    observer.measuring(block, done, of, &cell);
+                }
+                Said::Sample(sample) => {
+                    let checked = self.samples.sample(&sample);
+                    checked.map_err(|why| unbelievable(DOING, why))?;
+                    listener.got_on();
+                    self.writer.append(&sample)?;
+                    self.run.samples.push(*sample);
+                }
+                Said::Profile(profile) => {
+                    let checked = self.profiles.profile(&profile);
+                    checked.map_err(|why| unbelievable(DOING, why))?;
+                    listener.got_on();
+                    self.writer.append_profile(&profile)?;
+                    self.run.profiles.push(*profile);
+                }
+                Said::Failed { cell, cause } => {
+                    self.need_known(&cell)?;
+                    observer.failed(&cell, &cause);
+                }
+                Said::Note { text } => observer.note(&text),
+                Said::Ended { end } => return self.finish(end),
+                other => return Err(out_of_turn(DOING, &other)),
+            }
+        }
+    }
+
+    fn cells(&self) -> usize {
+        self.run.header.cells.len()
+    }
+
+    /// What it measures is a cell of the run.
+    fn need_known(&self, cell: &Cell) -> Result<()> {
+        if self
+            .run
+            .header
+            .cells
+            .iter()
+            .any(|known| known.cell == *cell)
+        {
+            return Ok(());
+        }
+        let why = "a cell that is not part of the run".to_owned();
+        Err(unbelievable(DOING, why))
+    }
+
+    fn finish(&mut self, end: End) -> Result<()> {
+        self.writer.finish(end)?;
+        self.run.end = Some(end);
+        Ok(())
+    }
+}

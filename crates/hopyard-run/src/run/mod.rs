@@ -1,0 +1,343 @@
+//! The orchestrator: carries a plan out, block by block, and stores what comes of it.
+
+mod blocks;
+mod estimate;
+mod groups;
+pub mod guest;
+mod resume;
+mod survey;
+mod tried;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+pub use resume::{check_machine, resume};
+
+use crate::assess::{self, SoFar};
+use crate::lab::{self, Endpoints, LabKey};
+use crate::measure::{self, Sampler};
+use crate::meter;
+use crate::model::stored::left_out_in_words;
+use crate::model::{
+    Blocks, Cell, LoadKind, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween,
+};
+use crate::plan::{self, Expanded, Plan};
+use crate::settings::Host;
+use crate::signals;
+use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
+
+pub use survey::survey_offloads;
+use tried::{LoopKey, ceilings, try_labs};
+
+/// What can end a run before it begins, or in the middle.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The plan cannot be carried out here.
+    #[error(transparent)]
+    Plan(#[from] plan::ExpandError),
+    /// No cell of it can be built.
+    #[error("nothing to measure: {0}")]
+    Nothing(String),
+    /// Nothing can be compared with the base that was asked for.
+    #[error("cannot compare with `{base}`: {why}")]
+    Base {
+        base: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// A gate could decide nothing.
+    #[error("{0}")]
+    Gate(String),
+    /// There is nothing to go on with.
+    #[error("cannot resume {run}: {why}")]
+    Resume {
+        /// The run's directory.
+        run: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// The run directory.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The instrument.
+    #[error(transparent)]
+    Measure(#[from] measure::Error),
+}
+
+impl Error {
+    /// Can this host not do what was asked, rather than that something went wrong?
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        match self {
+            Self::Plan(_)
+            | Self::Nothing(_)
+            | Self::Base { .. }
+            | Self::Gate(_)
+            | Self::Resume { .. }
+            | Self::Store(_) => true,
+            Self::Measure(error) => error.is_request(),
+        }
+    }
+}
+
+/// Who wants to know how it goes.
+pub trait Observer {
+    /// The plan is known: this many cells, and so long a block takes, roughly.
+    fn planned(&mut self, _cells: usize, _blocks: Blocks, _block: Duration) {}
+    /// How long measuring may take, where that is limited.
+    fn limited(&mut self, _limit: Duration) {}
+    /// So many blocks are done, and nothing is measured at the moment. `so_far` works out what their comparisons say.
+    fn compared(&mut self, _blocks: u32, _header: &Header, _so_far: &dyn Fn() -> Vec<SoFar>) {}
+    /// A sample begins.
+    fn measuring(&mut self, _block: u32, _done: usize, _of: usize, _cell: &Cell) {}
+    /// A sample failed.
+    fn failed(&mut self, _cell: &Cell, _cause: &str) {}
+    /// A sentence worth reading.
+    fn note(&mut self, _text: &str) {}
+    /// The last sample is in.
+    fn finished(&mut self) {}
+}
+
+/// A run about to be made: checked, with its header.
+#[derive(Debug)]
+pub struct Prepared {
+    sampler: Sampler,
+    /// Which cells are visited together.
+    groups: Vec<groups::Group>,
+    /// What will be written down.
+    pub header: Header,
+    /// What is there already, of a run that goes on.
+    before: Option<resume::Before>,
+    /// The host, where settings of it are compared. Restored when it is dropped.
+    host: RefCell<Option<Host>>,
+}
+
+/// A seed nobody chose.
+#[must_use]
+pub fn any_seed() -> u64 {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    // 32 bits are enough to be different and short enough to be typed again.
+    (now as u64 ^ u64::from(std::process::id())) & 0xffff_ffff
+}
+
+/// Checks a plan whole on this host: names and values, every lab built once, the generator's ceiling.
+///
+/// # Errors
+/// It cannot be carried out; nothing is left behind.
+pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
+    let Expanded { cells, left_out } = plan::expand(plan)?;
+    let mut sampler = Sampler::new(plan.window, plan.warm_up)?;
+    sampler.endpoints.clone_from(&plan.endpoints);
+    let unsupported = try_labs(&cells, plan.endpoints.as_ref())?;
+    let ceilings = ceilings(&sampler, &cells)?;
+    let cells: Vec<PlannedCell> = cells
+        .into_iter()
+        .map(|cell| {
+            // What lies between endpoints that stand already is not known.
+            let path = lab::path(&cell.path).ok().filter(|path| path.is_built());
+            PlannedCell {
+                unsupported: unsupported.get(&LabKey::of(&cell)).cloned(),
+                filter_sees: path.map(|path| path.filter_sees(cell.peer)),
+                offers: path.map(|path| path.offers(cell.peer, &cell.axes)),
+                ceiling_per_s: ceilings.get(&LoopKey::of(&cell)).copied(),
+                cell,
+            }
+        })
+        .collect();
+    if let Some(cause) = cells.first().and_then(|c| c.unsupported.clone())
+        && cells.iter().all(|cell| cell.unsupported.is_some())
+    {
+        return Err(Error::Nothing(cause));
+    }
+    let started = jiff::Timestamp::now();
+    let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let environment = meter::environment::capture(&sampler.meter);
+    let by_turns = plan.takes_turns() && sampler.has_turns();
+    let loads = cells.iter().filter(|_| by_turns).map(|c| c.cell.load);
+    let turns: BTreeSet<Duration> = loads.filter_map(LoadKind::turn).collect();
+    let turn_ns = turns.last().copied().map(ns);
+    let shortest_turn_ns = turns.first().copied().map(ns).filter(|_| turns.len() > 1);
+    // Last of what is tried: from here on the host is to be restored.
+    let mut host = plan.settings.clone().map(Host::new);
+    let mut header = Header {
+        schema: store::SCHEMA.to_owned(),
+        id: id(&started, &plan.name),
+        plan: plan.name.clone(),
+        seed,
+        started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        window_ns: ns(plan.window),
+        warm_up_ns: ns(plan.warm_up),
+        blocks_min: plan.blocks.min,
+        blocks_max: plan.blocks.max,
+        half_width: plan.half_width,
+        confidence: plan.confidence,
+        margin: plan.margin,
+        base: plan.base.clone(),
+        base_asked: plan.base_asked,
+        needs: plan.needs.clone(),
+        time_limit_ns: plan.time_limit.map(ns),
+        profile: false,
+        decide: plan.decide,
+        turn_ns,
+        shortest_turn_ns,
+        published: plan.published.clone(),
+        offloads: None,
+        settings: None,
+        endpoints: plan.endpoints.as_ref().map(Endpoints::asked),
+        fail_on: plan.fail_on,
+        left_out,
+        cells,
+        environment,
+    };
+    assess::check_base(&header).map_err(|why| Error::Base {
+        base: plan.base.clone().unwrap_or_default(),
+        why,
+    })?;
+    check_gate(&header)?;
+    if signals::interrupted() {
+        return Err(measure::Error::Interrupted.into());
+    }
+    if let (Some(host), Some(commands)) = (&mut host, &plan.settings) {
+        header.settings = Some(pilot(host, commands, turn_ns.is_some())?);
+    }
+    Ok(Prepared {
+        sampler,
+        groups: groups::of_run(&header),
+        header,
+        before: None,
+        host: RefCell::new(host),
+    })
+}
+
+/// Tries the commands of two settings, and chooses when to switch.
+fn pilot(
+    host: &mut Host,
+    commands: &Settings,
+    with_turns: bool,
+) -> Result<SettingsReport, measure::Error> {
+    let (between, switch) = host.pilot()?;
+    Ok(SettingsReport {
+        commands: commands.clone(),
+        switched_between: if with_turns {
+            between
+        } else {
+            SwitchedBetween::Generations
+        },
+        switch_s: switch.as_secs_f64(),
+    })
+}
+
+/// Checks that a gate, if one was asked for, can decide anything.
+///
+/// # Errors
+/// It cannot.
+pub fn check_gate(header: &Header) -> Result<(), Error> {
+    assess::check_gate(header).map_err(Error::Gate)
+}
+
+/// When and what; the name of a directory.
+fn id(started: &jiff::Timestamp, plan: &str) -> String {
+    const LONGEST: usize = 50;
+    let plan = plan.replace(|c: char| c == '/' || c.is_control(), "-");
+    let plan: String = plan.chars().take(LONGEST).collect();
+    format!("{}-{plan}", started.strftime("%Y%m%d-%H%M%S"))
+}
+
+impl Prepared {
+    /// Fewest and most blocks.
+    fn blocks(&self) -> Blocks {
+        Blocks {
+            min: self.header.blocks_min,
+            max: self.header.blocks_max,
+        }
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        self.header.time_limit_ns.map(Duration::from_nanos)
+    }
+
+    /// Carries it out and gives back what was stored, and what ended it early, if something did.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn carry_out(
+        mut self,
+        directory: &Path,
+        observer: &mut dyn Observer,
+    ) -> Result<(Run, Option<Error>), Error> {
+        let (mut writer, mut samples, mut profiles) = match self.before.take() {
+            Some(mut before) => {
+                before.writer.go_on(&self.header)?;
+                (before.writer, before.samples, before.profiles)
+            }
+            None => (
+                Writer::create(directory, &self.header)?,
+                Vec::new(),
+                Vec::new(),
+            ),
+        };
+        let outcome = self.measure(&mut samples, &mut profiles, &mut writer, observer);
+        let restored = self.restore();
+        let (end, failure) = match (outcome, restored) {
+            (Ok(end), Ok(())) => (Some(end), None),
+            (Ok(end), Err(error)) => (Some(end), Some(error)),
+            (Err(error), Ok(())) => (None, Some(error)),
+            (Err(error), Err(other)) => {
+                observer.note(&crate::chain(&other));
+                (None, Some(error))
+            }
+        };
+        let run = Run {
+            header: self.header,
+            samples,
+            profiles,
+            end,
+        };
+        Ok((run, failure))
+    }
+
+    /// Restores the host, where settings of it were compared.
+    fn restore(&self) -> Result<(), Error> {
+        match self.host.borrow_mut().as_mut().map(Host::restore) {
+            None | Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(measure::Error::from(error).into()),
+        }
+    }
+
+    /// Carries it out for somebody else to keep.
+    ///
+    /// # Errors
+    /// What ended it early.
+    pub fn carry_out_for(
+        &self,
+        record: &mut dyn Record,
+        observer: &mut dyn Observer,
+    ) -> Result<End, Error> {
+        self.measure(&mut Vec::new(), &mut Vec::new(), record, observer)
+    }
+
+    fn measure(
+        &self,
+        samples: &mut Vec<Sample>,
+        profiles: &mut Vec<ProfileWindow>,
+        record: &mut dyn Record,
+        observer: &mut dyn Observer,
+    ) -> Result<End, Error> {
+        if let Some(left_out) = left_out_in_words(&self.header.left_out) {
+            observer.note(&left_out);
+        }
+        let block = self.block_estimate();
+        observer.planned(self.header.cells.len(), self.blocks(), block);
+        if let Some(limit) = self.time_limit() {
+            observer.limited(limit);
+        }
+        self.warn_of_the_limit(observer);
+        let outcome = blocks::Blocks::new(self, samples, profiles).run(record, observer);
+        observer.finished();
+        let end = outcome?;
+        record.finish(end)?;
+        Ok(end)
+    }
+}

@@ -1,0 +1,187 @@
+//! Going on with a run that ended early, as if it had not.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Duration;
+
+use super::groups::of_run;
+use super::{Error, Prepared, try_labs};
+use crate::lab::{Endpoints, LabKey};
+use crate::measure::{self, Sampler};
+use crate::meter;
+use crate::model::{Cell, EndpointsAsked, Environment, ProfileWindow, Sample, Settings};
+use crate::settings::Host;
+use crate::store::{self, End, Header, Writer};
+
+/// What a run has done so far.
+#[derive(Debug)]
+pub(super) struct Before {
+    pub(super) writer: Writer,
+    pub(super) samples: Vec<Sample>,
+    pub(super) profiles: Vec<ProfileWindow>,
+}
+
+/// Checks that a run can go on where it ended: the same machine and kernel, and every lab builds still. A
+/// time limit counts from now. Commands that make settings are those given now, and have to be those that the run began
+/// with: what a directory holds is never run.
+///
+/// # Errors
+/// It was carried out to its end, is under way, or this is no place to go on with it; nothing has changed.
+pub fn resume(
+    directory: &Path,
+    time_limit: Option<Duration>,
+    settings: Option<&Settings>,
+    endpoints: Option<&Endpoints>,
+) -> Result<Prepared, Error> {
+    let refused = refused(directory);
+    // Locked first: what is read afterwards stays as it is.
+    let writer = Writer::open(directory)?;
+    let run = store::load(directory)?;
+    let mut header = run.header;
+    if run.end == Some(End::Complete) {
+        return Err(refused("it is complete".to_owned()));
+    }
+    let begun = header.settings.as_ref().map(|used| &used.commands);
+    same_settings(begun, settings).map_err(&refused)?;
+    let asked = endpoints.map(Endpoints::asked);
+    same_endpoints(header.endpoints.as_ref(), asked.as_ref()).map_err(&refused)?;
+    let span = Duration::from_nanos;
+    let mut sampler = Sampler::new(span(header.window_ns), span(header.warm_up_ns))?;
+    sampler.endpoints = endpoints.cloned();
+    let here = meter::environment::capture(&sampler.meter);
+    same_machine(&header.environment, &here).map_err(&refused)?;
+    if let Some(why) = missing_now(&header, endpoints)? {
+        return Err(refused(why));
+    }
+    if let Some(limit) = time_limit {
+        header.time_limit_ns = Some(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+    }
+    Ok(Prepared {
+        sampler,
+        groups: of_run(&header),
+        host: RefCell::new(settings.cloned().map(Host::new)),
+        header,
+        before: Some(Before {
+            writer,
+            samples: run.samples,
+            profiles: run.profiles,
+        }),
+    })
+}
+
+/// Is this the machine and kernel that a run was made on?
+///
+/// # Errors
+/// It is not.
+pub fn check_machine(directory: &Path, then: &Environment) -> Result<(), Error> {
+    let meter = meter::CpuMeter::new().map_err(measure::Error::from)?;
+    let here = meter::environment::capture(&meter);
+    same_machine(then, &here).map_err(refused(directory))
+}
+
+fn refused(directory: &Path) -> impl Fn(String) -> Error {
+    let run = directory.display().to_string();
+    move |why| Error::Resume {
+        run: run.clone(),
+        why,
+    }
+}
+
+/// Figures of two machines, kernels or versions are no one run's.
+fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
+    let version = |env: &Environment| env.hopyard_version.clone();
+    let program = ("hopyard", version(then), version(now));
+    let other_program = (program.1 != program.2).then_some(program);
+    match then.differs_from(now).or(other_program) {
+        None => Ok(()),
+        Some((what, then, now)) => Err(format!(
+            "it was started on {what} `{then}`, and this is `{now}`: start a new run"
+        )),
+    }
+}
+
+/// Are the commands given now those that the run began with?
+fn same_settings(then: Option<&Settings>, now: Option<&Settings>) -> Result<(), String> {
+    match (then, now) {
+        (then, now) if then == now => Ok(()),
+        (None, _) => {
+            Err("it does not compare two settings: leave out --a, --b and --restore".to_owned())
+        }
+        (Some(then), _) => {
+            let restore = then.restore.as_ref();
+            let restore =
+                restore.map_or_else(String::new, |command| format!(" --restore {command:?}"));
+            Err(format!(
+                "it compares two settings, and hopyard runs no command that it only finds in a run's directory: if \
+                 you trust them, give the commands that the run was started with, --a {:?} --b {:?}{restore}",
+                then.a, then.b
+            ))
+        }
+    }
+}
+
+/// Are the endpoints given now those that the run began with?
+fn same_endpoints(
+    then: Option<&EndpointsAsked>,
+    now: Option<&EndpointsAsked>,
+) -> Result<(), String> {
+    match (then, now) {
+        (then, now) if then == now => Ok(()),
+        (None, _) => Err(
+            "it has no path between endpoints of its own: leave out --client and --server"
+                .to_owned(),
+        ),
+        (Some(then), _) => {
+            let address = then.server_address;
+            let address = address.map_or_else(String::new, |ip| format!(" --server-address {ip}"));
+            Err(format!(
+                "it measures between two endpoints, and hopyard runs no command that it only finds in a run's \
+                 directory: if you trust them, give the commands that the run was started with, --client {:?} \
+                 --server {:?}{address}",
+                then.client, then.server
+            ))
+        }
+    }
+}
+
+/// What of the run cannot be built any more.
+fn missing_now(header: &Header, endpoints: Option<&Endpoints>) -> Result<Option<String>, Error> {
+    let cells: Vec<Cell> = header
+        .cells
+        .iter()
+        .filter(|planned| planned.unsupported.is_none())
+        .map(|planned| planned.cell.clone())
+        .collect();
+    let missing = try_labs(&cells, endpoints)?;
+    let cause = cells.iter().find_map(|cell| missing.get(&LabKey::of(cell)));
+    Ok(cause.map(|cause| format!("{cause} (it could be built when the run started)")))
+}
+
+/// The block to go on with, and its attempt: the first that no attempt visited whole. A block that was
+/// cut short begins anew, so that what is compared was measured side by side.
+pub(super) fn place(header: &Header, samples: &[Sample]) -> (u32, u32) {
+    let wanted = header
+        .cells
+        .iter()
+        .filter(|cell| cell.unsupported.is_none())
+        .count();
+    let Some(last) = samples.iter().map(|sample| sample.block).max() else {
+        return (0, 0);
+    };
+    let of = |attempt| {
+        let own = samples
+            .iter()
+            .filter(move |s| s.block == last && s.attempt == attempt);
+        own.count()
+    };
+    let attempts = samples
+        .iter()
+        .filter(|s| s.block == last)
+        .map(|s| s.attempt);
+    let next = attempts.max().map_or(0, |attempt| attempt + 1);
+    if (0..next).any(|attempt| of(attempt) >= wanted) {
+        (last + 1, 0)
+    } else {
+        (last, next)
+    }
+}
