@@ -11,7 +11,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 
 use super::{Export, Writer};
-use crate::report::tidy::{self, Column, Values};
+use crate::tidy::{self, Column, Values};
 
 pub(super) static EXPORT: Export = Export {
     name: "parquet",
@@ -25,6 +25,7 @@ pub(super) static EXPORT: Export = Export {
     coloured: None,
     diff: None,
     claims: None,
+    published: None,
 };
 
 /// The whole file. Whatever is not a column of the table says what it came from: `hopyard.run` has the run's id.

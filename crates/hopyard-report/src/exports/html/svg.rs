@@ -14,8 +14,8 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::report::number::trimmed;
-use crate::report::plot::{Drawing, Plot};
+use crate::number::trimmed;
+use crate::plot::{Drawing, Plot};
 
 /// Pixels of a picture that is not scaled: as wide as a small screen shows without shrinking it.
 const WIDTH: u32 = 400;
@@ -150,7 +150,6 @@ fn named_rows<'a, 'b>(
     Ok(chart)
 }
 
-/// A count of pixels.
 fn pixels(count: usize, each: u32) -> u32 {
     u32::try_from(count)
         .unwrap_or(u32::MAX)
@@ -255,5 +254,5 @@ fn legend(canvas: &Canvas<'_>, top: u32, entries: &[Entry<'_>]) -> Drawn {
 }
 
 fn short(name: &str) -> String {
-    crate::report::document::shorten(name, LONGEST)
+    crate::document::shorten(name, LONGEST)
 }

@@ -2,22 +2,25 @@
 
 mod benchfmt;
 mod bmf;
+mod comment;
 pub(super) mod csv;
 mod html;
 mod json;
 mod markdown;
+mod markup;
 mod netperf;
 mod openmetrics;
 mod parquet;
-mod text;
+pub(super) mod text;
 
 use super::Error;
 use super::claims::Detail;
+use super::document::Block;
 use crate::model::{ClaimsReport, DiffReport, Observation, RunReport, UnknownName};
 use crate::plain;
 
-pub(crate) use json::EXPORT as JSON;
-pub(crate) use text::EXPORT as TEXT;
+pub use json::EXPORT as JSON;
+pub use text::EXPORT as TEXT;
 
 /// A format.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub struct Export {
     pub diff: Option<fn(&DiffReport) -> String>,
     /// Writes claims with their verdicts, likewise.
     pub claims: Option<fn(&ClaimsReport, Detail) -> String>,
+    /// Writes what a report printed beside a run, below its title, harmless.
+    pub(crate) published: Option<Blocks>,
 }
 
 /// How a run is written: from its report, and from its samples where the format shows single ones. Reads nothing else.
@@ -48,6 +53,9 @@ pub enum Writer {
     /// As bytes that are no text, so a terminal cannot show them.
     Binary(fn(&RunReport, &[Observation]) -> Result<Vec<u8>, Error>),
 }
+
+/// How blocks are written below a title.
+pub(crate) type Blocks = fn(&str, Vec<Block>) -> Result<String, Error>;
 
 /// Every format, in the order in which help lists them.
 pub static EXPORTS: &[&Export] = &[
@@ -61,6 +69,7 @@ pub static EXPORTS: &[&Export] = &[
     &openmetrics::EXPORT,
     &benchfmt::EXPORT,
     &bmf::EXPORT,
+    &comment::EXPORT,
 ];
 
 /// The format of that name.
@@ -109,7 +118,7 @@ impl Export {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::fixture;
 
     #[test]
     fn names_and_file_names_tell_formats_apart() {

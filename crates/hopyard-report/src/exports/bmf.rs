@@ -16,6 +16,7 @@ pub(super) static EXPORT: Export = Export {
     coloured: None,
     diff: None,
     claims: None,
+    published: None,
 };
 
 /// By cell and measure. A cell without estimates is not there.
@@ -60,8 +61,8 @@ mod tests {
 
     use super::*;
     use crate::assess::QUANTITIES;
+    use crate::fixture;
     use crate::model::{LoadKind, Peer};
-    use crate::report::fixture;
 
     /// What Bencher takes, and nothing beside.
     #[derive(Debug, Deserialize)]

@@ -4,16 +4,14 @@
 //! (value at the decimal point, half-width, verdict) and a row without figures is one running text.
 
 use super::{Export, Writer};
+use crate::claims::{self, Page};
+use crate::document::{Block, Cell, Column, Part, Row, Side, Table, Tone, harmless, shorten};
 use crate::plain;
-use crate::report::claims::{self, Page};
-use crate::report::document::{
-    Block, Cell, Column, Part, Row, Side, Table, Tone, harmless, shorten,
-};
-use crate::report::{Chapters, TERMINAL, diff};
+use crate::{Chapters, TERMINAL, diff};
 
 const GAP: &str = "  ";
 
-pub(crate) static EXPORT: Export = Export {
+pub static EXPORT: Export = Export {
     name: "text",
     title: "plain text",
     summary: "Tables in plain text, for a terminal",
@@ -22,7 +20,13 @@ pub(crate) static EXPORT: Export = Export {
     coloured: Some(|report| coloured(Chapters::of(report, &[]).in_order(), TERMINAL)),
     diff: Some(|report| diff::ascii(&render(diff::compose(report), diff::MESSAGE))),
     claims: Some(|report, detail| render(claims::blocks(report, detail, Page::Terminal), TERMINAL)),
+    published: Some(|_, blocks| Ok(render(blocks, TERMINAL))),
 };
+
+/// Blocks alone, for a terminal.
+pub(crate) fn page(blocks: Vec<Block>) -> String {
+    render(blocks, TERMINAL)
+}
 
 /// The whole document, on a page of so many columns.
 fn render(blocks: Vec<Block>, page: usize) -> String {

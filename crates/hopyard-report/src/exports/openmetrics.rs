@@ -1,14 +1,14 @@
-//! OpenMetrics 1.0 text (<https://prometheus.io/docs/specs/om/open_metrics_spec/>), for a collector that reads files or
-//! scrapes what serves them: estimates and their intervals as gauges, verdicts as state sets.
+//! OpenMetrics text, for a collector that reads files or scrapes what serves them: estimates and their intervals as gauges,
+//! verdicts as state sets.
 //!
 //! Names and units are those of the document; a name ends in its unit, as the specification has it.
 
 use std::collections::BTreeSet;
 
 use super::{Export, Writer};
+use crate::fields::{axes, axis_columns, number};
 use crate::model::{CellReport, CellStatus, RunReport, VerdictReport};
-use crate::plain;
-use crate::report::fields::{axes, axis_columns, number};
+use crate::openmetrics::{Label, Page};
 use crate::stats::{Estimate, Verdict};
 
 pub(super) static EXPORT: Export = Export {
@@ -20,6 +20,7 @@ pub(super) static EXPORT: Export = Export {
     coloured: None,
     diff: None,
     claims: None,
+    published: None,
 };
 
 /// All families, each with its samples, and the end mark.
@@ -69,8 +70,7 @@ fn render(report: &RunReport) -> String {
         }
     }
     verdicts(&mut page, report);
-    page.text.push_str("# EOF\n");
-    page.text
+    page.finish()
 }
 
 type Part = (&'static str, &'static str, fn(&Estimate) -> f64);
@@ -177,8 +177,6 @@ fn unit(name: &str) -> &str {
     UNITS.into_iter().find(ends).unwrap_or("")
 }
 
-type Label = (&'static str, String);
-
 /// What tells a cell from others.
 fn labels(cell: &CellReport) -> Vec<Label> {
     let fixed = [
@@ -200,55 +198,11 @@ fn compared_labels(cell: &CellReport, name: &str, verdict: &VerdictReport) -> Ve
     labels
 }
 
-#[derive(Default)]
-struct Page {
-    text: String,
-}
-
-impl Page {
-    fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
-        self.line(&format!("# TYPE {name} {kind}"));
-        if !unit.is_empty() {
-            self.line(&format!("# UNIT {name} {unit}"));
-        }
-        self.line(&format!("# HELP {name} {}", escaped(help)));
-    }
-
-    /// A value that was not measured is no sample.
-    fn sample(&mut self, name: &str, labels: &[Label], value: &str) {
-        if value.is_empty() {
-            return;
-        }
-        let labels: Vec<String> = labels
-            .iter()
-            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-            .collect();
-        if labels.is_empty() {
-            self.line(&format!("{name} {value}"));
-        } else {
-            self.line(&format!("{name}{{{}}} {value}", labels.join(",")));
-        }
-    }
-
-    fn line(&mut self, line: &str) {
-        self.text.push_str(line);
-        self.text.push('\n');
-    }
-}
-
-/// As the specification has it: `\\`, `\"` and `\n`.
-fn escaped(text: &str) -> String {
-    plain::document(text)
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
     use crate::model::{LoadKind, Peer};
-    use crate::report::fixture;
 
     #[test]
     fn names_end_in_their_unit() {

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::model::{Observation, RunReport};
 use crate::plain;
-use crate::report::tidy;
+use crate::tidy;
 
 pub(super) fn links(report: &RunReport, observations: &[Observation]) -> Markup {
     let id = plain::line(&report.run.id).replace('/', "-");

@@ -2,8 +2,8 @@
 //! ending in LF. A cell without figures has one row, so that it is not lost.
 
 use super::{Export, Writer};
+use crate::fields::{axes, axis_columns, line, number};
 use crate::model::{CellReport, CellStatus, RunReport};
-use crate::report::fields::{axes, axis_columns, line, number};
 use crate::stats::{Estimate, Verdict};
 
 pub(super) static EXPORT: Export = Export {
@@ -15,6 +15,7 @@ pub(super) static EXPORT: Export = Export {
     coloured: None,
     diff: None,
     claims: None,
+    published: None,
 };
 
 const BEFORE: [&str; 4] = ["run", "path", "peer", "load"];
@@ -103,8 +104,8 @@ fn word(verdict: Verdict) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
     use crate::model::{LoadKind, Peer};
-    use crate::report::fixture;
 
     #[test]
     fn every_line_has_every_column() {
@@ -130,10 +131,10 @@ mod tests {
                 .build(),
         ];
         insta::assert_snapshot!(render(&report), @r#"
-        run,path,peer,load,flows,containers,message_size_bytes,request_size_bytes,response_size_bytes,socket_buffer_bytes,congestion,placement,client_cpus,scheduler,family,mtu_bytes,rate_bps,pace_bps,distribution,search,start,ports,rules,chain,segments,guest_cpus,guest_memory_bytes,attach,queues,steering,join,hook,offload,tso,gso,gro,lro,tx_checksum,gso_max_bytes,setting,status,cause,quantity,value,low,high,confidence,n,base,ratio,ratio_low,ratio_high,verdict,smallest_detectable
-        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,,,ok,,new_thing,1,1,1,0.95,10,,,,,,
-        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,,,ok,,transactions_per_s,13000.5,12740.49,13260.51,0.95,10,veth,1.1,1.078,1.122,different,0.027999999999999997
-        20260301T101500Z-paths,netkit,local,tcp_rr,1,,,1,1,,cubic,split,,,4,1500,,,,,,,,,,,,,,,,,,,,,,,,,failed,"the kernel said ""no"", twice",,,,,,,,,,,,
+        run,path,peer,load,flows,containers,message_size_bytes,request_size_bytes,response_size_bytes,outstanding,socket_buffer_bytes,congestion,placement,client_cpus,scheduler,family,mtu_bytes,rate_bps,pace_bps,connections_per_s,distribution,search,start,ports,rules,services,conntrack,chain,segments,routed,guest_cpus,guest_memory_bytes,attach,queues,steering,join,hook,offload,tso,gso,gro,lro,tx_checksum,device_offload,gso_max_bytes,rfs,setting,status,cause,quantity,value,low,high,confidence,n,base,ratio,ratio_low,ratio_high,verdict,smallest_detectable
+        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,ok,,new_thing,1,1,1,0.95,10,,,,,,
+        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,ok,,transactions_per_s,13000.5,12740.49,13260.51,0.95,10,veth,1.1,1.078,1.122,different,0.027999999999999997
+        20260301T101500Z-paths,netkit,local,tcp_rr,1,,,1,1,,,cubic,split,,,4,1500,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,failed,"the kernel said ""no"", twice",,,,,,,,,,,,
         "#);
     }
 }

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::{Canvas, Chart, Drawn, draw_sign, hue, ink, pixels};
-use crate::report::plot::{Curves, Found};
+use crate::plot::{Curves, Found};
 
 /// Pixels of a row.
 const ROW: u32 = 14;

@@ -7,7 +7,7 @@ use super::{
     AXIS, Canvas, Chart, Drawn, Entry, FONT, GRID, INK, WIDTH, found, hue, ink, legend,
     legend_height, place, short, sign, span, tick, width,
 };
-use crate::report::plot::{Across, Curve, Curves, Mark};
+use crate::plot::{Across, Curve, Curves, Mark};
 
 /// Pixels of the picture without its legend and what was found.
 const HEIGHT: u32 = 250;
@@ -43,8 +43,8 @@ pub(super) fn draw(canvas: &Canvas<'_>, unit: &str, drawn: &Curves) -> Drawn {
     ))?;
     label(canvas, &drawn.across, &chart)?;
     for (index, curve) in drawn.curves.iter().enumerate() {
-        if drawn.across.is_joined {
-            lines(&mut chart, &drawn.across, curve)?;
+        if drawn.across.is_joined && !curve.is_points {
+            lines(&mut chart, drawn, curve)?;
         }
         marks(&mut chart, drawn, index)?;
     }
@@ -80,9 +80,9 @@ fn axes<'a, 'b>(
 }
 
 /// Bands and lines, without what is missing.
-fn lines(chart: &mut Chart<'_, '_>, across: &Across, curve: &Curve) -> Drawn {
+fn lines(chart: &mut Chart<'_, '_>, drawn: &Curves, curve: &Curve) -> Drawn {
     let colour = hue(curve.hue);
-    for part in unbroken(across, &curve.marks) {
+    for part in unbroken(drawn, &curve.marks) {
         let line: Vec<_> = part.iter().map(|(x, mark)| (*x, mark.value)).collect();
         chart.draw_series(band(&part).map(|band| Polygon::new(band, colour.mix(0.18).filled())))?;
         chart.draw_series([PathElement::new(line, colour.stroke_width(2))])?;
@@ -116,7 +116,7 @@ fn marks(chart: &mut Chart<'_, '_>, drawn: &Curves, index: usize) -> Drawn {
             EmptyElement::at((x, *dot)) + Circle::new((6, 0), 2, colour.mix(0.45).filled())
         });
         chart.draw_series(dots)?;
-        if let (Some((low, high)), false) = (mark.interval, across.is_joined) {
+        if let (Some((low, high)), true) = (mark.interval, !across.is_joined || curve.is_points) {
             chart.draw_series([PathElement::new(
                 vec![(x, low), (x, high)],
                 colour.stroke_width(3),
@@ -132,16 +132,22 @@ fn marks(chart: &mut Chart<'_, '_>, drawn: &Curves, index: usize) -> Drawn {
 }
 
 /// Runs of values without a gap, with their places.
-fn unbroken<'m>(across: &Across, marks: &'m [Option<Mark>]) -> Vec<Vec<(f64, &'m Mark)>> {
-    let placed: Vec<Option<(f64, &Mark)>> = across
-        .ticks
-        .iter()
-        .zip(marks)
-        .map(|(tick, mark)| Some((tick.place, mark.as_ref()?)))
+fn unbroken<'m>(drawn: &Curves, marks: &'m [Option<Mark>]) -> Vec<Vec<(f64, &'m Mark)>> {
+    let ticks = drawn.across.ticks.iter().zip(marks).enumerate();
+    let placed: Vec<Option<(f64, &Mark)>> = ticks
+        .filter(|(at, _)| !has_points_alone(drawn, *at))
+        .map(|(_, (tick, mark))| Some((tick.place, mark.as_ref()?)))
         .collect();
     let runs = placed.split(Option::is_none).filter(|run| !run.is_empty());
     runs.map(|run| run.iter().copied().flatten().collect())
         .collect()
+}
+
+/// Is there nothing at a tick but points that stand by themselves?
+fn has_points_alone(drawn: &Curves, at: usize) -> bool {
+    let mut there = (drawn.curves.iter()).filter(|c| c.marks.get(at).is_some_and(Option::is_some));
+    let is_points = there.next().is_some_and(|curve| curve.is_points);
+    is_points && there.all(|curve| curve.is_points)
 }
 
 /// Around all intervals: the upper ends, then the lower ones back.

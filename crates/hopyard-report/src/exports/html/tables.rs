@@ -3,9 +3,9 @@
 
 use maud::{Markup, html};
 
-use crate::report::document::{Cell, Column, Part, Row, Side, Table, Tone};
-use crate::report::exports::text::lined_up;
-use crate::report::number::leading;
+use crate::document::{Cell, Column, Part, Row, Side, Table, Tone};
+use crate::exports::text::lined_up;
+use crate::number::leading;
 
 /// A table and what it is called. Screens narrower than it scroll it alone.
 pub(super) fn table(table: &Table, caption: &str) -> Markup {

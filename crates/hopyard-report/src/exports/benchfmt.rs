@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use super::{Export, Writer};
 use crate::assess::quantity;
+use crate::fields::number;
 use crate::model::{CellReport, CellStatus, Observation, RunReport};
 use crate::plain;
-use crate::report::fields::number;
 
 pub(super) static EXPORT: Export = Export {
     name: "benchfmt",
@@ -21,6 +21,7 @@ pub(super) static EXPORT: Export = Export {
     coloured: None,
     diff: None,
     claims: None,
+    published: None,
 };
 
 fn render(report: &RunReport, seen: &[Observation]) -> String {
@@ -125,8 +126,8 @@ fn without_figures(name: &str, cell: &CellReport) -> String {
 mod tests {
     use super::*;
     use crate::assess::QUANTITIES;
+    use crate::fixture;
     use crate::model::{Cell, LoadKind, Peer};
-    use crate::report::fixture;
 
     fn sample(cell: &CellReport, block: u32, values: &[(&'static str, f64)]) -> Observation {
         Observation {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Export, Writer};
 use crate::plain;
 
-pub(crate) static EXPORT: Export = Export {
+pub static EXPORT: Export = Export {
     name: "json",
     title: "JSON",
     summary: "The whole document, see `hopyard schema`",
@@ -14,6 +14,7 @@ pub(crate) static EXPORT: Export = Export {
     coloured: None,
     diff: Some(document),
     claims: Some(|report, _| document(report)),
+    published: None,
 };
 
 fn document(report: &impl Serialize) -> String {

@@ -4,7 +4,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::{AXIS, Canvas, Drawn, INK, hue, ink, margin, named_rows, pixels, place, short, sign};
-use crate::report::plot::{Line, Mark};
+use crate::plot::{Line, Mark};
 
 /// Pixels of a line.
 const LINE: u32 = 26;

@@ -12,11 +12,11 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use super::{Export, Writer};
+use crate::document::{Block, harmless};
 use crate::model::{CellReport, Observation, RunReport};
 use crate::plain;
-use crate::report::document::Block;
-use crate::report::plot::Plot;
-use crate::report::{Chapters, Error, number};
+use crate::plot::Plot;
+use crate::{Chapters, Error, number};
 
 const STYLE: &str = include_str!("style.css");
 const SORT: &str = include_str!("sort.js");
@@ -30,6 +30,7 @@ pub(super) static EXPORT: Export = Export {
     coloured: None,
     diff: None,
     claims: None,
+    published: Some(page),
 };
 
 /// The page.
@@ -85,6 +86,26 @@ fn render(
         }
     };
     Ok(whole(&name, &body).into_string())
+}
+
+/// Blocks alone, below a title.
+///
+/// # Errors
+/// A picture cannot be drawn.
+fn page(title: &str, blocks: Vec<Block>) -> Result<String, Error> {
+    let mut page = Page::default();
+    let inside = page.blocks(&harmless(blocks), 2)?;
+    let title = plain::line(title);
+    let body = html! {
+        header { h1 { (title) } }
+        main #content {
+            nav aria-label="Contents" { ul { @for (index, title) in page.contents.iter().enumerate() {
+                li { a href=(format!("#{}", anchor(index))) { (title) } }
+            } } }
+            (inside)
+        }
+    };
+    Ok(whole(&title, &body).into_string())
 }
 
 fn whole(title: &str, body: &Markup) -> Markup {

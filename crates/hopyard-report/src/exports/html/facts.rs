@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
+use crate::group::Layout;
 use crate::model::{CellReport, CellStatus, CpuAccounting, Environment, RunReport};
 use crate::plain;
-use crate::report::group::Layout;
 
 /// Devices of a cell that are named.
 const NAMED: usize = 12;

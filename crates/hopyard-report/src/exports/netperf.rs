@@ -1,17 +1,18 @@
 //! netperf 2's classic layout, column for column, for scripts and eyes that know it.
 //!
-//! hopyard's CPU figures are of both ends together and cannot be told apart, so they stand in the
-//! local column and the remote one says unknown (`U`, -1), which is netperf's own convention.
+//! Where both ends are on one machine, hopyard's CPU figures are of both together and cannot be told apart, so they stand
+//! in the local column and the remote one says unknown (`U`, -1), which is netperf's own convention. Where each end has a
+//! machine of its own, whose worker reads it (path `as-is`), local is the client's and remote the server's.
 //! Whatever is not known prints as -1, never as 0.
 
+mod costs;
+
+use self::costs::{Costs, costs};
 use super::{Export, Writer};
 use crate::loads::Layout;
 use crate::model::{CellReport, CellStatus, Family, LoadKind, RunReport};
 use crate::plain;
-use crate::report::quantity::{
-    BUSY_CORES, CPU_PER_BYTE, CPU_PER_TRANSACTION, GOODPUT, PACKETS, SEND_ERRORS, SENT,
-    TRANSACTIONS,
-};
+use crate::quantity::{GOODPUT, PACKETS, SEND_ERRORS, SENT, TRANSACTIONS};
 use crate::units;
 
 pub(super) static EXPORT: Export = Export {
@@ -23,6 +24,7 @@ pub(super) static EXPORT: Export = Export {
     coloured: None,
     diff: None,
     claims: None,
+    published: None,
 };
 
 const UNKNOWN: f64 = -1.0;
@@ -30,7 +32,8 @@ const UNKNOWN: f64 = -1.0;
 const PREAMBLE: &str = "\
 # hopyard in netperf's layout. CPU figures are hopyard's, not those of netperf's method S:
 # method I, wall clock minus idle of the whole machine, without other processes and background.
-# They are of both ends together, so the local column holds them and the remote one is unknown (U).
+# Of two ends on one machine they are of both together: the local column holds them and the remote one is
+# unknown (U). Where each end has a machine of its own, local is the client's and remote the server's (I).
 # From and to are path and peer; -1 is what is not known.
 ";
 
@@ -38,27 +41,27 @@ const STREAM_HEADER: &str = "\
 Recv   Send    Send                          Utilization       Service Demand
 Socket Socket  Message  Elapsed              Send     Recv     Send    Recv
 Size   Size    Size     Time     Throughput  local    remote   local   remote
-bytes  bytes   bytes    secs.    10^6bits/s  % I      % U      us/KB   us/KB
+bytes  bytes   bytes    secs.    10^6bits/s  % I      % {R}      us/KB   us/KB
 ";
 
 const MAERTS_HEADER: &str = "\
 Recv   Send    Send                          Utilization       Service Demand
 Socket Socket  Message  Elapsed              Recv     Send     Recv    Send
 Size   Size    Size     Time     Throughput  local    remote   local   remote
-bytes  bytes   bytes    secs.    10^6bits/s  % I      % U      us/KB   us/KB
+bytes  bytes   bytes    secs.    10^6bits/s  % I      % {R}      us/KB   us/KB
 ";
 
 const RR_HEADER: &str = "\
 Local /Remote
 Socket Size   Request Resp.  Elapsed Trans.   CPU    CPU    S.dem   S.dem
 Send   Recv   Size    Size   Time    Rate     local  remote local   remote
-bytes  bytes  bytes   bytes  secs.   per sec  % I    % U    us/Tr   us/Tr
+bytes  bytes  bytes   bytes  secs.   per sec  % I    % {R}    us/Tr   us/Tr
 ";
 
 const UDP_HEADER: &str = "\
 Socket  Message  Elapsed      Messages                   CPU      Service
 Size    Size     Time         Okay Errors   Throughput   Util     Demand
-bytes   bytes    secs            #      #   10^6bits/sec % IU     us/KB
+bytes   bytes    secs            #      #   10^6bits/sec % I{R}     us/KB
 ";
 
 /// All cells, one after the other.
@@ -71,7 +74,8 @@ fn render(report: &RunReport) -> String {
         }
         if cell.status == CellStatus::Ok {
             text.push_str(&banner(report, cell));
-            text.push_str(header(cell.load));
+            let remote = if costs(cell).is_apart { "I" } else { "U" };
+            text.push_str(&header(cell.load).replace("{R}", remote));
             text.push('\n');
             for line in figures(report, cell) {
                 text.push_str(line.trim_end());
@@ -116,7 +120,7 @@ fn banner(report: &RunReport, cell: &CellReport) -> String {
         "{test} from {path} () port 0 {family} to {} () port 0 {family}",
         cell.peer
     );
-    let main = crate::report::quantity::main_figure(cell.load, &cell.axes);
+    let main = crate::quantity::main_figure(cell.load, &cell.axes);
     let reached = cell
         .estimates
         .get(main)
@@ -143,16 +147,22 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
     let value = |name: &str| cell.estimates.get(name).map(|estimate| estimate.value);
     let or_unknown = |value: Option<f64>| value.filter(|v| v.is_finite()).unwrap_or(UNKNOWN);
     let size = |bytes: Option<u32>| bytes.map_or(-1, i64::from);
-    let cpus = f64::from(report.run.environment.cpus);
-    let utilisation = or_unknown(value(BUSY_CORES).map(|cores| cores / cpus * 100.0));
-    let per_kb = or_unknown(value(CPU_PER_BYTE).map(|ns| ns * 1024.0 / 1000.0));
+    let Costs { local, remote, .. } = costs(cell);
+    let [(use_l, kb_l, tr_l), (use_r, kb_r, tr_r)] = [local, remote].map(|of| {
+        let cpus = f64::from(of.cpus.unwrap_or(report.run.environment.cpus));
+        (
+            or_unknown(of.cores.map(|cores| cores / cpus * 100.0)),
+            or_unknown(of.ns_per_byte.map(|ns| ns * 1024.0 / 1000.0)),
+            or_unknown(of.ns_per_transaction.map(|ns| ns / 1000.0)),
+        )
+    });
     let megabits = |name: &str| or_unknown(value(name).map(|bps| bps / 1e6));
     let message = size(cell.axes.message_size_bytes);
     let window = report.run.window_s;
     match cell.load.info().netperf.layout {
         Layout::Stream | Layout::Maerts => vec![format!(
-            "{:6} {:6} {message:6}    {window:<6.2}     {:7.2}   {utilisation:<6.2}   \
-             {UNKNOWN:<6.2}   {per_kb:<6.3}  {UNKNOWN:<6.3}",
+            "{:6} {:6} {message:6}    {window:<6.2}     {:7.2}   {use_l:<6.2}   \
+             {use_r:<6.2}   {kb_l:<6.3}  {kb_r:<6.3}",
             -1,
             -1,
             megabits(GOODPUT),
@@ -166,7 +176,7 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
             vec![
                 format!(
                     "{:6}  {message:6}   {window:<7.2}   {:7.0} {:6.0}    {:7.1}     \
-                     {utilisation:<6.2}   {per_kb:<6.3}",
+                     {use_l:<6.2}   {kb_l:<6.3}",
                     -1,
                     or_unknown(sent),
                     or_unknown(errors),
@@ -174,7 +184,7 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
                 ),
                 format!(
                     "{:6}           {window:<7.2}   {:7.0}           {:7.1}     \
-                     {UNKNOWN:<6.2}   {UNKNOWN:<6.3}",
+                     {use_r:<6.2}   {kb_r:<6.3}",
                     -1,
                     or_unknown(received),
                     megabits(GOODPUT),
@@ -183,14 +193,13 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
         }
         Layout::Transactions { gap } => vec![
             format!(
-                "{:<6} {:<6} {:<6}  {:<6} {window:<6.2}  {:<6.2}{gap}{utilisation:<6.2} \
-                 {UNKNOWN:<6.2} {:<6.3}  {UNKNOWN:<6.3}",
+                "{:<6} {:<6} {:<6}  {:<6} {window:<6.2}  {:<6.2}{gap}{use_l:<6.2} \
+                 {use_r:<6.2} {tr_l:<6.3}  {tr_r:<6.3}",
                 -1,
                 -1,
                 size(cell.axes.request_size_bytes),
                 size(cell.axes.response_size_bytes),
                 or_unknown(value(TRANSACTIONS)),
-                or_unknown(value(CPU_PER_TRANSACTION).map(|ns| ns / 1000.0)),
             ),
             format!("{:<6} {:<6}", -1, -1),
         ],
@@ -200,8 +209,8 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
     use crate::model::Peer;
-    use crate::report::fixture;
 
     #[test]
     fn every_load_has_a_banner_a_header_and_its_figures() {
@@ -213,7 +222,7 @@ mod tests {
                 text.contains(&format!("\n{} from veth", load.info().netperf.test)),
                 "{text}"
             );
-            assert!(text.contains(header(load)), "{text}");
+            assert!(text.contains(&header(load).replace("{R}", "U")), "{text}");
             assert!(text.lines().last().unwrap().contains("-1"), "{text}");
         }
     }
@@ -265,7 +274,8 @@ mod tests {
         insta::assert_snapshot!(render(&report), @r"
         # hopyard in netperf's layout. CPU figures are hopyard's, not those of netperf's method S:
         # method I, wall clock minus idle of the whole machine, without other processes and background.
-        # They are of both ends together, so the local column holds them and the remote one is unknown (U).
+        # Of two ends on one machine they are of both together: the local column holds them and the remote one is
+        # unknown (U). Where each end has a machine of its own, local is the client's and remote the server's (I).
         # From and to are path and peer; -1 is what is not known.
 
         TCP STREAM TEST from bridge () port 0 AF_INET to local () port 0 AF_INET : +/-1.200% @ 95% conf.

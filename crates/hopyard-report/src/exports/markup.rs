@@ -1,0 +1,147 @@
+//! Blocks as GitHub-flavoured Markdown, for a whole document and for a comment.
+
+use crate::document::{Block, Column, Row, Side, Table};
+use crate::notes::instead_short;
+use crate::plain;
+
+/// How the columns of tables stand in the source.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Width {
+    /// Lined up, for who reads the source.
+    Aligned,
+    /// As narrow as they can be.
+    Narrow,
+}
+
+impl Width {
+    /// Up to which a column is filled up. Columns of sentences are not lined up: their source is read by nobody.
+    fn most(self) -> usize {
+        match self {
+            Self::Aligned => 60,
+            Self::Narrow => 0,
+        }
+    }
+}
+
+/// The lines of a block, in pieces that can be left out from the end: a table is its head with the first row, and the other
+/// rows. Each ends with a newline.
+pub(super) fn pieces(block: &Block, width: Width) -> Vec<String> {
+    let one = |text: String| vec![text];
+    match block {
+        Block::Plots(_) => Vec::new(),
+        Block::Title(text) => one(format!("# {}\n", escape(text))),
+        Block::Answer(text) => one(format!("**{}**\n", escape(text))),
+        Block::Heading(text) => one(format!("## {}\n", escape(text))),
+        Block::Subheading(text) => one(format!("### {}\n", escape(text))),
+        Block::Paragraph(text) => one(format!("{}\n", escape(text))),
+        Block::Facts(facts) => one(format!("{}\n", escape(&facts.join(" · ")))),
+        Block::Folds(folds) => folds
+            .iter()
+            .map(|(name, items)| format!("- {}: {}\n", escape(name), escape(&items.join(" "))))
+            .collect(),
+        Block::Table(one) => table(one, width),
+        Block::Notes(items) | Block::List(items) => items
+            .iter()
+            .map(|item| format!("- {}\n", escape(item)))
+            .collect(),
+    }
+}
+
+/// What would be read as markup, a link, or a call to somebody (`@name`), which GitHub and GitLab look for in the text after its
+/// escapes were taken out, but not within `<code>`. Underscores inside words are none on GitHub, and back-ticks in messages are
+/// meant as code.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    let mut rest = text.chars().peekable();
+    let mut is_first = true;
+    while let Some(c) = rest.next() {
+        let before_a_word = rest.peek().is_some_and(|next| next.is_alphanumeric());
+        match c {
+            '\\' | '*' | '[' => escaped.extend(['\\', c]),
+            '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
+            '@' | '#' if before_a_word => escaped.push_str(&format!("<code>{c}</code>")),
+            // GitLab takes a line that begins so for a command.
+            '/' if is_first => escaped.push_str("\\/"),
+            c => escaped.push(c),
+        }
+        is_first = false;
+    }
+    escaped
+        .replace("://", ":<code>//</code>")
+        .replace("www.", "www<code>.</code>")
+}
+
+fn table(table: &Table, width: Width) -> Vec<String> {
+    let header: Vec<String> = table
+        .columns
+        .iter()
+        .map(|c| field(&c.header.join(" ")))
+        .collect();
+    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| fields(row, table)).collect();
+    let widths: Vec<usize> = header
+        .iter()
+        .enumerate()
+        .map(|(i, title)| {
+            let cells = rows.iter().filter_map(|row| row.get(i));
+            let widest = cells.chain([title]).map(|text| text.chars().count()).max();
+            widest.unwrap_or(0).clamp(3, width.most().max(3))
+        })
+        .collect();
+    let rule: Vec<String> = table
+        .columns
+        .iter()
+        .zip(&widths)
+        .map(|(column, &width)| match column.side {
+            Side::Left => "-".repeat(width),
+            Side::Right => format!("{}:", "-".repeat(width - 1)),
+        })
+        .collect();
+    let widths = match width {
+        Width::Aligned => widths,
+        Width::Narrow => vec![0; widths.len()],
+    };
+    let mut lines =
+        vec![line(&header, &widths, &table.columns) + &line(&rule, &widths, &table.columns)];
+    for (place, row) in rows.iter().enumerate() {
+        let row = line(row, &widths, &table.columns);
+        match (place, lines.first_mut()) {
+            // A head alone is no table.
+            (0, Some(head)) => head.push_str(&row),
+            _ => lines.push(row),
+        }
+    }
+    lines
+}
+
+/// Markdown has no running rows: the text goes into the first column of figures.
+fn fields(row: &Row, table: &Table) -> Vec<String> {
+    match row {
+        Row::Cells(cells) | Row::Sum(cells) => {
+            cells.iter().map(|cell| field(&cell.plain())).collect()
+        }
+        Row::Instead { keys, text } => {
+            let mut fields: Vec<String> = keys.iter().map(|key| field(key)).collect();
+            fields.push(field(&instead_short(text)));
+            fields.resize(table.columns.len(), String::new());
+            fields
+        }
+    }
+}
+
+fn field(text: &str) -> String {
+    escape(text).replace('|', "\\|")
+}
+
+fn line(fields: &[String], widths: &[usize], columns: &[Column]) -> String {
+    let cells: Vec<String> = fields
+        .iter()
+        .zip(widths)
+        .zip(columns)
+        .map(|((text, &width), column)| match column.side {
+            Side::Left => format!("{text:<width$}"),
+            Side::Right => format!("{text:>width$}"),
+        })
+        .collect();
+    format!("| {} |\n", cells.join(" | "))
+}

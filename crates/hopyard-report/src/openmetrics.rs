@@ -1,0 +1,56 @@
+//! A page of OpenMetrics 1.0 text (<https://prometheus.io/docs/specs/om/open_metrics_spec/>): families, each with its samples.
+
+use crate::plain;
+
+pub type Label = (&'static str, String);
+
+#[derive(Default)]
+pub struct Page {
+    text: String,
+}
+
+impl Page {
+    /// Begins a family; its samples follow. A name ends in its unit, if it has one.
+    pub fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
+        self.line(&format!("# TYPE {name} {kind}"));
+        if !unit.is_empty() {
+            self.line(&format!("# UNIT {name} {unit}"));
+        }
+        self.line(&format!("# HELP {name} {}", escaped(help)));
+    }
+
+    /// A value that was not measured is no sample.
+    pub fn sample(&mut self, name: &str, labels: &[Label], value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+            .collect();
+        if labels.is_empty() {
+            self.line(&format!("{name} {value}"));
+        } else {
+            self.line(&format!("{name}{{{}}} {value}", labels.join(",")));
+        }
+    }
+
+    /// The page with its end mark.
+    pub fn finish(mut self) -> String {
+        self.line("# EOF");
+        self.text
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+}
+
+/// As the specification has it: `\\`, `\"` and `\n`.
+fn escaped(text: &str) -> String {
+    plain::document(text)
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
