@@ -1,0 +1,158 @@
+//! Comparisons with the base in words: `8 % slower than veth`.
+
+use super::listed;
+use super::time::{unseen, whole};
+use crate::group::{Layout, distinct};
+use crate::model::{Base, RunReport, VerdictReport};
+use crate::plain;
+use crate::stats::Verdict;
+
+pub(super) fn more_is_better(name: &str) -> bool {
+    let quantity = crate::assess::quantity(name).ok();
+    quantity
+        .and_then(crate::assess::Quantity::more_is_better)
+        .unwrap_or(true)
+}
+
+/// What a comparison came to, for who wants speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    Faster,
+    Slower,
+    Same,
+    Open,
+}
+
+fn outcome(verdict: &VerdictReport, more_is_better: bool) -> Outcome {
+    match verdict.verdict {
+        Some(Verdict::Different) if (verdict.ratio.value > 1.0) == more_is_better => {
+            Outcome::Faster
+        }
+        Some(Verdict::Different) => Outcome::Slower,
+        Some(Verdict::Equivalent) => Outcome::Same,
+        Some(Verdict::Inconclusive) | None => Outcome::Open,
+    }
+}
+
+/// One path against the base in several places: `8 to 23 % slower than veth`. `None` where nothing was compared.
+pub(super) fn phrase(met: &[Met<'_>], base: &str) -> Option<String> {
+    let base = plain::line(base);
+    let mut outcomes = distinct(met.iter().map(|(_, verdict, more)| outcome(verdict, *more)));
+    outcomes.sort_unstable();
+    let clauses = outcomes.iter().map(|wanted| {
+        let own = met
+            .iter()
+            .filter(|(_, v, more)| outcome(v, *more) == *wanted);
+        let own: Vec<&Met<'_>> = own.collect();
+        let ratios = own.iter().map(|(_, verdict, _)| verdict.ratio.value);
+        let what = match wanted {
+            Outcome::Faster => format!("{} faster than {base}", sizes(ratios)),
+            Outcome::Slower => format!("{} slower than {base}", sizes(ratios)),
+            Outcome::Same => format!("as fast as {base}"),
+            Outcome::Open => format!("not told apart from {base}"),
+        };
+        if outcomes.len() == 1 {
+            return what;
+        }
+        let places: Vec<String> = own.iter().map(|(place, ..)| place.clone()).collect();
+        format!("{what} under {}", listed(&places))
+    });
+    let clauses: Vec<String> = clauses.collect();
+    (!clauses.is_empty()).then(|| clauses.join(", "))
+}
+
+/// `8 %`, or `8 to 23 %`.
+fn sizes(ratios: impl Iterator<Item = f64>) -> String {
+    let (least, most) = ratios
+        .map(|ratio| (ratio - 1.0).abs())
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), size| {
+            (least.min(size), most.max(size))
+        });
+    let most = whole(most);
+    match whole(least) {
+        least if least == most => most,
+        least => format!("{} to {most}", least.trim_end_matches(" %")),
+    }
+}
+
+/// A comparison and who it is about.
+type Met<'a> = (String, &'a VerdictReport, bool);
+
+/// Without a recommendation: the extremes.
+pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String> {
+    let base = layout.base?;
+    let base = match Base::parse(base) {
+        Ok(Base::Path(path)) => plain::line(path),
+        _ => plain::line(base),
+    };
+    let all = compared(layout);
+    let of = |wanted: Outcome| {
+        let own = all
+            .iter()
+            .filter(move |(_, v, more)| outcome(v, *more) == wanted);
+        own.rev().max_by(|a, b| size(a.1).total_cmp(&size(b.1)))
+    };
+    let told = |(who, verdict, _): &Met<'_>, how: &str| {
+        let by = sizes(std::iter::once(verdict.ratio.value));
+        format!("{who} is {by} {how} than {base}")
+    };
+    let verdicts = all.iter().map(|(_, verdict, _)| verdict.verdict);
+    let open = verdicts
+        .filter(|v| matches!(v, Some(Verdict::Inconclusive) | None))
+        .count();
+    let parts = [
+        of(Outcome::Faster).map(|one| told(one, "faster")),
+        of(Outcome::Slower).map(|one| told(one, "slower")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    Some(match (parts.is_empty(), open) {
+        _ if all.is_empty() => return None,
+        (true, 0) => format!(
+            "No difference from {base} that matters: all are equivalent within {}.",
+            whole(report.run.margin)
+        ),
+        (true, _) => {
+            let sizes = all
+                .iter()
+                .map(|(who, v, _)| (who.clone(), v.smallest_detectable.unwrap_or(f64::INFINITY)));
+            let sizes: Vec<(String, f64)> = sizes.collect();
+            format!(
+                "No difference from {base} is shown: {}.",
+                unseen(&sizes, report)
+            )
+        }
+        (false, 0) if all.len() == parts.len() => format!("{}.", parts.join(", ")),
+        (false, _) => format!(
+            "{} of {} comparisons are decided; the largest differences: {}.",
+            all.len() - open,
+            all.len(),
+            parts.join(", ")
+        ),
+    })
+}
+
+fn size(verdict: &VerdictReport) -> f64 {
+    verdict.ratio.value.ln().abs()
+}
+
+/// Every comparison of a main figure that can be trusted. Where it was made is said if there are several places.
+fn compared<'a>(layout: &Layout<'a>) -> Vec<Met<'a>> {
+    let cells = || {
+        let groups = layout.groups.iter();
+        groups.flat_map(|group| group.cells.iter().map(move |cell| (group, *cell)))
+    };
+    let places = distinct(cells().map(|(_, cell)| layout.place(cell))).len();
+    cells()
+        .filter(|(_, cell)| cell.way.proved)
+        .filter_map(|(group, cell)| {
+            let verdict = cell.verdicts.get(group.main)?;
+            let path = plain::line(&cell.path);
+            let who = if places > 1 {
+                format!("{path} ({})", layout.place(cell).replace(" · ", ", "))
+            } else {
+                path
+            };
+            Some((who, verdict, more_is_better(group.main)))
+        })
+        .collect()
+}

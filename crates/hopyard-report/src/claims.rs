@@ -1,0 +1,348 @@
+//! Claims beside what was measured: a table for each report, and a sentence for each claim.
+
+mod brief;
+mod questions;
+
+use serde_json::Value;
+
+use super::document::{Block, Cell, Column, Part, Row, Table, shorten};
+use super::number::{ABSENT, chosen_percent, percent as short_percent, significant};
+use super::{named, quantity};
+use crate::model::{
+    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
+    ReportOfClaims,
+};
+use crate::plain;
+use crate::stats::Estimate;
+
+/// The name and version of the document that [`schema`] describes.
+pub const SCHEMA: &str = "hopyard/claims/1";
+
+/// Columns of what is measured: the sentence below the table has all of it.
+const WHAT: usize = 32;
+
+/// How much is told of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Each claim in a row.
+    Brief,
+    /// Each part of its rule, with the place that decides.
+    Parts,
+    /// Every place that its rule covers.
+    Points,
+}
+
+/// Where claims are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Page {
+    /// On a terminal, which has no room for a row that says all of a claim.
+    Terminal,
+    /// Where lines are as long as they need to be.
+    Wide,
+}
+
+/// Claims with their verdicts, as people read them.
+pub(super) fn blocks(report: &ClaimsReport, detail: Detail, page: Page) -> Vec<Block> {
+    if report.reports.iter().any(|one| !one.questions.is_empty()) {
+        return questions::compose(report, detail);
+    }
+    match detail {
+        Detail::Brief => brief::compose(report, page),
+        Detail::Parts => compose(report, false),
+        Detail::Points => compose(report, true),
+    }
+}
+
+/// The JSON schema (2020-12) of judged claims.
+#[must_use]
+pub fn schema() -> Value {
+    named(schemars::schema_for!(ClaimsReport), SCHEMA)
+}
+
+/// A quantity in words, as claims name it.
+#[must_use]
+pub fn words(name: &str) -> String {
+    match name {
+        "busy_cores" => "busy CPU".to_owned(),
+        "busy_ratio" => "busy share of all CPUs".to_owned(),
+        "softirq_ratio" => "softirq time".to_owned(),
+        "send_error_ratio" => "refused sends".to_owned(),
+        "skbs_per_s" => "skbs per second".to_owned(),
+        "settling_s" => "time to settle, s".to_owned(),
+        "client_cpu_busy_ratio" => "the senders' CPU".to_owned(),
+        "interarrival_sd_ns" => "jitter".to_owned(),
+        "bytes_per_skb" => "bytes per skb".to_owned(),
+        name => match name.strip_suffix(" share_ratio") {
+            Some(subsystems) => format!("profile share of {subsystems}"),
+            None => quantity::words(name),
+        },
+    }
+}
+
+/// A figure of a check with its unit; a ratio has none.
+#[must_use]
+pub fn figure(check: &CheckReport, value: f64) -> String {
+    alone(check.quantity.as_deref(), value)
+}
+
+/// `0.971 to 0.985`.
+#[must_use]
+pub fn interval(check: &CheckReport, estimate: &Estimate) -> String {
+    span(check.quantity.as_deref(), estimate)
+}
+
+/// A figure without its interval; a ratio has no quantity.
+#[must_use]
+pub fn alone(quantity: Option<&str>, value: f64) -> String {
+    match quantity {
+        Some(name) => figure_of(name, value),
+        None => significant(value),
+    }
+}
+
+/// A figure with its interval: `49.5 % (48.7 to 50.4 %)`; a ratio has no quantity.
+#[must_use]
+pub fn quoted(quantity: Option<&str>, estimate: &Estimate) -> String {
+    let value = alone(quantity, estimate.value);
+    format!("{value} ({})", span(quantity, estimate))
+}
+
+fn span(quantity: Option<&str>, estimate: &Estimate) -> String {
+    let (low, high) = (estimate.low, estimate.high);
+    match quantity {
+        Some(name) => {
+            let scale = quantity::scale(name, low.abs().max(high.abs()));
+            let text = format!("{} to {} {}", scale.show(low), scale.show(high), scale.unit);
+            text.trim_end().to_owned()
+        }
+        None => format!("{} to {}", significant(low), significant(high)),
+    }
+}
+
+/// What the rule asks of a check: `0.95 to 1.05`, `at least 913 Mbit/s`.
+#[must_use]
+pub fn bounds(check: &CheckReport) -> String {
+    // As the rule has it, not rounded.
+    let show = |bound: f64| match &check.quantity {
+        Some(name) => figure_of(name, bound),
+        None => bound.to_string(),
+    };
+    match (check.at_least, check.at_most) {
+        (Some(low), Some(high)) if check.beyond => {
+            format!("below {} or above {}", show(low), show(high))
+        }
+        (Some(low), Some(high)) => match &check.quantity {
+            Some(name) => quantity::show_all(name, &[low, high]).replace(" and ", " to "),
+            None => format!("{} to {}", show(low), show(high)),
+        },
+        (Some(low), None) => format!("at least {}", show(low)),
+        (None, Some(high)) => format!("at most {}", show(high)),
+        (None, None) => "it does".to_owned(),
+    }
+}
+
+/// The same for a table: `0.95…1.05`, `≥ 913 Mbit/s`.
+fn short_bounds(check: &CheckReport) -> String {
+    bounds(check)
+        .replace("at least", "≥")
+        .replace("at most", "≤")
+        .replace("below ", "< ")
+        .replace("above ", "> ")
+        .replace(" to ", "…")
+}
+
+fn figure_of(name: &str, value: f64) -> String {
+    quantity::show_all(name, &[value])
+}
+
+/// A share as a percentage.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    short_percent(share).replace('%', " %")
+}
+
+fn compose(report: &ClaimsReport, every_point: bool) -> Vec<Block> {
+    let mut blocks = vec![Block::Title("hopyard claims".to_owned())];
+    blocks.push(Block::Facts(vec![tally(report)]));
+    blocks.extend(
+        report
+            .machine
+            .as_deref()
+            .map(|m| Block::Facts(vec![plain::line(m)])),
+    );
+    for run in &report.runs {
+        blocks.push(Block::Facts(vec![of_run(run)]));
+    }
+    for one in &report.reports {
+        blocks.extend(of_report(one, every_point));
+    }
+    blocks.push(Block::Notes(legend(every_point)));
+    let warnings: Vec<String> = report.runs.iter().flat_map(warnings).collect();
+    if !warnings.is_empty() {
+        blocks.push(Block::Heading("Warnings".to_owned()));
+        blocks.push(Block::List(warnings));
+    }
+    blocks
+}
+
+/// `69 claims: 30 hold, 8 fail, 12 undecided, 19 cannot be tested here`.
+fn tally(report: &ClaimsReport) -> String {
+    let all: Vec<&ClaimReport> = report.reports.iter().flat_map(|r| &r.claims).collect();
+    let count = |verdict| all.iter().filter(|claim| claim.verdict == verdict).count();
+    format!(
+        "{}: {} hold, {} fail, {} undecided, {} cannot be tested here",
+        crate::units::counted(all.len(), "claim"),
+        count(ClaimVerdict::Holds),
+        count(ClaimVerdict::Fails),
+        count(ClaimVerdict::Undecided),
+        count(ClaimVerdict::Untestable)
+    )
+}
+
+fn of_run(run: &ClaimsRun) -> String {
+    format!(
+        "plan {}: {} × {} s, {} confidence{}",
+        plain::line(&run.plan),
+        crate::units::counted(run.blocks as usize, "block"),
+        super::number::chosen(run.window_s),
+        chosen_percent(run.confidence),
+        if run.complete { "" } else { ", cut short" }
+    )
+}
+
+fn warnings(run: &ClaimsRun) -> impl Iterator<Item = String> {
+    let plan = plain::line(&run.plan);
+    run.warnings
+        .iter()
+        .map(move |text| format!("{plan}: {}", plain::line(text)))
+}
+
+fn of_report(report: &ReportOfClaims, every_point: bool) -> Vec<Block> {
+    let rows: Vec<Row> = report
+        .claims
+        .iter()
+        .flat_map(|claim| rows(claim, every_point))
+        .collect();
+    let mut blocks = vec![
+        Block::Heading(format!("{} ({})", report.title, report.report)),
+        Block::Table(Table {
+            columns: vec![
+                Column::left(&["claim"]),
+                Column::left(&["verdict"]),
+                Column::left(&["what is measured"]),
+                Column::left(&["rule"]),
+                Column::left(&["published"]),
+                Column::left(&["measured"]),
+            ],
+            keys: 1,
+            rows,
+        }),
+        Block::List(report.claims.iter().map(sentence).collect()),
+    ];
+    let stand_in = report
+        .stand_in
+        .as_deref()
+        .map(|text| format!("Stand-in: {}", plain::line(text)));
+    blocks.extend(stand_in.map(Block::Paragraph));
+    blocks.push(Block::Paragraph(format!(
+        "Published: {}.",
+        plain::line(&report.source)
+    )));
+    blocks
+}
+
+/// What is claimed, what came of it, and what to know besides.
+fn sentence(claim: &ClaimReport) -> String {
+    let mut text = format!(
+        "{}. {}",
+        plain::line(&claim.statement),
+        plain::line(&claim.sentence)
+    );
+    for remark in &claim.remarks {
+        text.push(' ');
+        text.push_str(&plain::line(remark));
+    }
+    text
+}
+
+/// A row for each part of the rule, or for each point of it.
+fn rows(claim: &ClaimReport, every_point: bool) -> Vec<Row> {
+    if !claim.was_tested() {
+        return vec![Row::Instead {
+            keys: vec![claim.id.clone()],
+            text: claim.verdict.words().to_owned(),
+        }];
+    }
+    let mut rows = Vec::new();
+    for check in &claim.checks {
+        let places: Vec<Option<&PointReport>> = match (every_point, check.points.as_slice()) {
+            (_, []) => vec![None],
+            (true, points) => points.iter().map(Some).collect(),
+            (false, points) => vec![check.deciding.and_then(|at| points.get(at))],
+        };
+        for point in places {
+            // A claim is named once, with its verdict; its further rows have those of their own.
+            let first = rows.is_empty();
+            let verdict = if first { claim.verdict.words() } else { "" };
+            let id = if first { claim.id.as_str() } else { "" };
+            rows.push(row(id, verdict, check, point));
+        }
+    }
+    rows
+}
+
+fn row(id: &str, verdict: &str, check: &CheckReport, point: Option<&PointReport>) -> Row {
+    let absent = || Cell::lone(ABSENT);
+    let mut what = vec![plain::line(&check.what)];
+    what.extend(
+        point
+            .map(|p| plain::line(&p.at))
+            .filter(|at| !at.is_empty()),
+    );
+    let published = point.and_then(|p| p.published);
+    Row::Cells(vec![
+        Cell::lone(id),
+        Cell::lone(verdict),
+        Cell::lone(shorten(&what.join(": "), WHAT)),
+        Cell::lone(short_bounds(check)),
+        published.map_or_else(absent, |value| {
+            Cell(vec![Part::Point(figure(check, value))])
+        }),
+        point.map_or_else(
+            || {
+                Cell::lone(if check.verdict == ClaimVerdict::Untestable {
+                    ABSENT
+                } else {
+                    check.verdict.words()
+                })
+            },
+            |p| {
+                Cell(vec![
+                    Part::Point(figure(check, p.measured.value)),
+                    Part::Left(format!("({})", interval(check, &p.measured))),
+                    Part::Left(mark(p.lies).to_owned()),
+                ])
+            },
+        ),
+    ])
+}
+
+/// How an interval lies to the rule.
+fn mark(lies: BoundPosition) -> &'static str {
+    match lies {
+        BoundPosition::Inside => "✓",
+        BoundPosition::Outside => "✗",
+        BoundPosition::Across => "?",
+    }
+}
+
+fn legend(every_point: bool) -> Vec<String> {
+    let shown = if every_point {
+        "every place that a rule covers"
+    } else {
+        "of the places that a rule covers, the one that decides; --points shows all"
+    };
+    vec![format!(
+        "measured: {shown} · ✓ the interval is within the rule · ✗ wholly outside · ? across a bound, or too few blocks"
+    )]
+}

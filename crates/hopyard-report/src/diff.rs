@@ -1,0 +1,64 @@
+//! Two sides of repeated runs compared, to be pasted into a message: narrow, plain, the machine first.
+
+mod comment;
+mod facts;
+mod sentences;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use super::comment::Comment;
+use super::document::Block;
+use super::named;
+use crate::model::DiffReport;
+
+/// The name and version of the document that [`schema`] describes.
+const SCHEMA: &str = "hopyard/diff/2";
+
+/// What a message quotes twice without breaking lines.
+pub(super) const MESSAGE: usize = 76;
+
+/// The JSON schema (2020-12) of a comparison.
+#[must_use]
+pub fn schema() -> Value {
+    named(schemars::schema_for!(DiffReport), SCHEMA)
+}
+
+/// What a person reads, in order: what was compared and what else differs, the ratios, what they show, what
+/// to doubt.
+pub(super) fn compose(report: &DiffReport) -> Vec<Block> {
+    let mut blocks = facts::runs(report);
+    blocks.extend(facts::differences(report));
+    blocks.extend(facts::caution(report));
+    blocks.extend(tables::blocks(report));
+    blocks.push(facts::legend(report));
+    blocks.extend(sentences::changes(report));
+    blocks.extend(sentences::gate(report));
+    blocks.extend(facts::left_out(report));
+    let warnings = facts::warnings(report);
+    if !warnings.is_empty() {
+        blocks.push(Block::Heading("Warnings".to_owned()));
+        blocks.push(Block::List(warnings));
+    }
+    blocks
+}
+
+/// The same as a comment on a pull request.
+pub(super) fn comment(report: &DiffReport) -> Comment {
+    comment::compose(report)
+}
+
+/// The same in ASCII, a character for a character, so that what is lined up stays so.
+pub(super) fn ascii(text: &str) -> String {
+    let plain = |c: char| match c {
+        c if c.is_ascii() => c,
+        '─' | '–' | '·' | '−' => '-',
+        'µ' | 'μ' => 'u',
+        '×' => 'x',
+        '…' => '.',
+        _ => '?',
+    };
+    text.chars().map(plain).collect()
+}

@@ -1,0 +1,486 @@
+use serde_json::Value;
+
+use super::schema;
+use crate::export;
+use crate::fixture::{estimate, run};
+use crate::model::{
+    Axes, Cell, CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, Gate,
+    IntervalFrom, LeftOut, LoadKind, MeasuredIn, Peer, QuantityDiff, RunSummary, WarningCode,
+};
+use crate::stats::Verdict;
+
+fn render(report: &DiffReport, format: &str) -> String {
+    (export(format).unwrap().diff.unwrap())(report)
+}
+
+fn cell(path: &str, load: LoadKind, size: Option<u32>) -> Cell {
+    let mut axes = Axes::default().for_cell(load, Peer::Local, &[]);
+    axes.message_size_bytes = size;
+    Cell {
+        path: path.to_owned(),
+        peer: Peer::Local,
+        load,
+        axes,
+    }
+}
+
+/// A quantity that was `value` in A and has this ratio; what is beyond the half-width differs.
+fn quantity(value: f64, ratio: f64, half: f64, more: bool) -> QuantityDiff {
+    let off = (ratio - 1.0).abs();
+    let verdict = match off {
+        off if off > half => Verdict::Different,
+        off if off + half < 0.02 => Verdict::Equivalent,
+        _ => Verdict::Inconclusive,
+    };
+    let change = if (ratio > 1.0) == more {
+        Change::Better
+    } else {
+        Change::Worse
+    };
+    QuantityDiff {
+        a: estimate(value, half),
+        b: estimate(value * ratio, half),
+        runs_a: 3,
+        runs_b: 3,
+        ratio: estimate(ratio, half),
+        interval_from: IntervalFrom::Runs,
+        run_scatter: Some(half / 2.0),
+        verdict: Some(verdict),
+        change: (verdict == Verdict::Different).then_some(change),
+        smallest_detectable: Some(1.5 * half),
+        trips_gate: Some(change == Change::Worse && off > 0.03 + half),
+        gate_catches_ratio: Some(0.03 + 1.4 * half),
+    }
+}
+
+fn rr(path: &str, speed: f64, cost: f64, half: f64) -> CellDiff {
+    CellDiff {
+        cell: cell(path, LoadKind::TcpRr, None),
+        base: None,
+        comparisons: [
+            (
+                "transactions_per_s".to_owned(),
+                quantity(13_120.0, speed, half, true),
+            ),
+            (
+                "cpu_ns_per_transaction".to_owned(),
+                quantity(62_900.0, cost, half, false),
+            ),
+            (
+                "latency_p99_ns".to_owned(),
+                quantity(131_800.0, cost, half, false),
+            ),
+        ]
+        .into(),
+    }
+}
+
+fn stream(size: u32, speed: f64, half: f64) -> CellDiff {
+    CellDiff {
+        cell: cell("bridge", LoadKind::TcpStream, Some(size)),
+        base: None,
+        comparisons: [
+            (
+                "goodput_bps".to_owned(),
+                quantity(21.4e9, speed, half, true),
+            ),
+            (
+                "cpu_ns_per_byte".to_owned(),
+                quantity(0.612, 1.0, half, false),
+            ),
+        ]
+        .into(),
+    }
+}
+
+/// Three runs on one day, an hour apart.
+fn runs(day: u32) -> Vec<RunSummary> {
+    let nth = |hour: u32| {
+        let mut own = run().run;
+        own.id = format!("202603{day:02}T{hour}1500Z-paths");
+        own.started = format!("2026-03-{day:02}T{hour}:15:00Z");
+        own
+    };
+    (10..13).map(nth).collect()
+}
+
+fn report() -> DiffReport {
+    let difference = |what: &str, a: &str, b: &str| Difference {
+        what: what.to_owned(),
+        a: a.to_owned(),
+        b: b.to_owned(),
+    };
+    DiffReport {
+        schema: "hopyard/diff/2".to_owned(),
+        a: runs(1),
+        b: runs(2),
+        repeats: Vec::new(),
+        differences: vec![
+            difference("kernel", "6.18.5", "6.19.0-rc1+"),
+            difference(
+                "mitigation of retbleed",
+                "",
+                "Mitigation: untrained return thunk; SMT enabled with STIBP protection",
+            ),
+        ],
+        relative: false,
+        confidence: 0.95,
+        margin: 0.02,
+        cells: vec![
+            stream(64, 1.0, 0.012),
+            stream(16384, 0.91, 0.021),
+            rr("veth", 1.002, 1.11, 0.011),
+            rr("bridge", 0.982, 0.95, 0.031),
+        ],
+        left_out: vec![LeftOut {
+            cell: cell("netkit", LoadKind::TcpRr, None),
+            measured_in: MeasuredIn::B,
+            cause: "A: not in its plan".to_owned(),
+        }],
+        gate: Some(Gate {
+            fail_on_ratio: 0.03,
+            failed: true,
+            comparisons: 10,
+            tripped: 3,
+            blind: 3,
+            undecided: false,
+            blocks_needed: None,
+            runs_needed: None,
+        }),
+        warnings: vec![DiffWarning {
+            code: DiffWarningCode::OnlyB(WarningCode::DebugKernel),
+            message: "In B only: the kernel carries CONFIG_PROVE_LOCKING, which slows it down."
+                .to_owned(),
+        }],
+    }
+}
+
+#[test]
+fn a_message() {
+    let text = render(&report(), "text");
+    assert!(text.is_ascii());
+    assert!(text.lines().all(|line| line.len() <= 76), "{text}");
+    insta::assert_snapshot!(text, @"
+    hopyard diff: paths - B against A
+
+    Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
+    A: 20260301T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T10:15:00Z
+    A: 20260301T111500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T11:15:00Z
+    A: 20260301T121500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T12:15:00Z
+    B: 20260302T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T10:15:00Z
+    B: 20260302T111500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T11:15:00Z
+    B: 20260302T121500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T12:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    What differs, A -> B
+    - kernel: 6.18.5 -> 6.19.0-rc1+
+    - mitigation of retbleed: (nothing) -> Mitigation: untrained return thunk;
+      SMT enabled with STIBP protection
+
+    Intervals and verdicts come from how much runs of the same thing differ
+    here: one standard deviation is 0.5% in the steadiest comparison, 1.6% in
+    the most uneven.
+
+    tcp_stream, local
+    goodput                       A       B
+    path                     Gbit/s  Gbit/s    B/A  95 % interval   verdict
+    --------------------------------------------------------------------------
+    bridge, 64 B messages      21.4    21.4  1.000  0.988 to 1.012  equivalent
+    bridge, 16 KiB messages    21.4    19.5  0.910  0.891 to 0.929  worse
+
+    CPU cost                       A        B
+    path                     ns/byte  ns/byte    B/A  95 % interval   verdict
+    ----------------------------------------------------------------------------
+    bridge, 64 B messages      0.612    0.612  1.000  0.988 to 1.012  equivalent
+    bridge, 16 KiB messages    0.612    0.612  1.000  0.979 to 1.021  ? 3.1%
+
+    tcp_rr, local, 1 B requests, 1 B responses
+    transactions     A     B
+    path           k/s   k/s    B/A  95 % interval   verdict
+    -----------------------------------------------------------
+    veth          13.1  13.1  1.002  0.991 to 1.013  equivalent
+    bridge        13.1  12.9  0.982  0.952 to 1.012  ? 4.7%
+
+    CPU cost               A               B
+    path      us/transaction  us/transaction    B/A  95 % interval   verdict
+    ------------------------------------------------------------------------
+    veth                62.9            69.8  1.110  1.098 to 1.122  worse
+    bridge              62.9            59.8  0.950  0.921 to 0.979  better
+
+    Intervals at 95 %, each by itself. worse, better: different after correction
+    for all 10 comparisons (Benjamini-Hochberg). equivalent: within 2 %. ? x%:
+    inconclusive; a difference of x % would have been found with a probability
+    of 80 %.
+
+    What the verdicts support, B against A
+    - bridge, tcp_stream, local, 16 KiB messages: goodput worse, -9.0 % (-11 to
+      -7.1 %), 21.4 -> 19.5 Gbit/s; trips the gate.
+    - veth, tcp_rr, local: CPU cost worse, +11 % (+9.8 to +12 %), 62.9 -> 69.8
+      us/transaction; trips the gate.
+    - veth, tcp_rr, local: latency p99 worse, +11 % (+9.8 to +12 %), 132 -> 146
+      us; trips the gate.
+    - bridge, tcp_rr, local: CPU cost better, -5.0 % (-7.9 to -2.1 %), 62.9 ->
+      59.8 us/transaction.
+    - bridge, tcp_rr, local: latency p99 better, -5.0 % (-7.9 to -2.1 %), 132 ->
+      125 us.
+    - Of 10 comparisons 5 are different, 3 equivalent, 2 inconclusive.
+
+    Gate: FAILED. 3 of 10 comparisons are shown to be worse by more than 3 %.
+    Four times out of five it catches a loss of 4.5 % where it sees best, of 7.3
+    % where worst.
+
+    In B only
+    - netkit, tcp_rr, local: A: not in its plan
+
+    Warnings
+    - In B only: the kernel carries CONFIG_PROVE_LOCKING, which slows it down.
+    ");
+}
+
+#[test]
+fn ratios_to_the_base() {
+    let mut report = report();
+    report.relative = true;
+    report.gate = None;
+    report.differences.clear();
+    report.warnings.clear();
+    report.left_out.clear();
+    report.cells.truncate(2);
+    for cell in &mut report.cells {
+        cell.base = Some("veth".to_owned());
+        cell.comparisons.remove("cpu_ns_per_byte");
+        for q in cell.comparisons.values_mut() {
+            (q.a, q.b) = (estimate(0.92, 0.01), estimate(0.92 * q.ratio.value, 0.01));
+            q.trips_gate = None;
+        }
+    }
+    insta::assert_snapshot!(render(&report, "text"), @"
+    hopyard diff: paths - B against A
+
+    Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
+    A: 20260301T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T10:15:00Z
+    A: 20260301T111500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T11:15:00Z
+    A: 20260301T121500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T12:15:00Z
+    B: 20260302T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T10:15:00Z
+    B: 20260302T111500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T11:15:00Z
+    B: 20260302T121500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T12:15:00Z
+    every cell: 1 flow, TCP cubic, ends on different CPUs, IPv4, MTU 1500
+
+    Of what was recorded, nothing differs between the two but the time.
+
+    Intervals and verdicts come from how much runs of the same thing differ
+    here: one standard deviation is 0.6% in the steadiest comparison, 1.1% in
+    the most uneven.
+
+    Ratios to the base within each run: what made the machine faster or slower
+    as a whole cancels, and so does whatever changed in the base and the cell
+    alike.
+
+    tcp_stream, local
+    goodput                       A       B
+    path                     x base  x base    B/A  95 % interval   verdict
+    --------------------------------------------------------------------------
+    bridge, 64 B messages     0.920   0.920  1.000  0.988 to 1.012  equivalent
+    bridge, 16 KiB messages   0.920   0.837  0.910  0.891 to 0.929  worse
+
+    Intervals at 95 %, each by itself. worse, better: different after correction
+    for all 2 comparisons (Benjamini-Hochberg). equivalent: within 2 %. ? x%:
+    inconclusive; a difference of x % would have been found with a probability
+    of 80 %.
+
+    What the verdicts support, B against A
+    - bridge, tcp_stream, local, 16 KiB messages: goodput over veth's worse,
+      -9.0 % (-11 to -7.1 %), 0.920 -> 0.837.
+    - Of 2 comparisons 1 are different, 1 equivalent, 0 inconclusive.
+    ");
+}
+
+/// Takes the verdicts away, as if each side were one run.
+fn without_scatter(report: &mut DiffReport) {
+    report.a.truncate(1);
+    report.b.truncate(1);
+    for q in report
+        .cells
+        .iter_mut()
+        .flat_map(|c| c.comparisons.values_mut())
+    {
+        (q.runs_a, q.runs_b) = (1, 1);
+        (q.verdict, q.change, q.smallest_detectable) = (None, None, None);
+        (q.trips_gate, q.gate_catches_ratio, q.run_scatter) = (None, None, None);
+        q.interval_from = IntervalFrom::Blocks;
+    }
+    report.gate = Some(Gate {
+        fail_on_ratio: 0.03,
+        failed: false,
+        comparisons: 10,
+        tripped: 0,
+        blind: 10,
+        undecided: true,
+        blocks_needed: None,
+        runs_needed: Some(4),
+    });
+}
+
+#[test]
+fn two_single_runs_have_no_verdicts() {
+    let mut report = report();
+    report.cells.truncate(1);
+    report.differences.clear();
+    report.left_out.clear();
+    report.warnings.clear();
+    without_scatter(&mut report);
+    insta::assert_snapshot!(render(&report, "text"), @"
+    hopyard diff: paths - B against A
+
+    Linux 6.18.5, AMD EPYC 7B13, 2 CPUs, under KVM
+    A: 20260301T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-01T10:15:00Z
+    B: 20260302T101500Z-paths, 10 blocks of 0.3 s, begun 2026-03-02T10:15:00Z
+    every cell: 1 flow, 64 B messages, TCP cubic, ends on different CPUs, IPv4,
+      MTU 1500
+
+    Of what was recorded, nothing differs between the two but the time.
+
+    Intervals are within these runs; how much two runs of the same thing differ
+    here is not known, so there is no verdict between runs: repeat each at least
+    three times, or compare both in one run with --a/--b.
+
+    tcp_stream, local
+    goodput       A       B
+    path     Gbit/s  Gbit/s    B/A  95 % interval   verdict
+    -------------------------------------------------------
+    bridge     21.4    21.4  1.000  0.988 to 1.012  none
+
+    CPU cost        A        B
+    path      ns/byte  ns/byte    B/A  95 % interval   verdict
+    ----------------------------------------------------------
+    bridge      0.612    0.612  1.000  0.988 to 1.012  none
+
+    Intervals at 95 %, within these runs only; no verdicts.
+
+    Gate: UNDECIDED. None of 10 comparisons is shown to be worse by more than 3
+    %, but 10 could not have shown it. How much two runs of the same thing
+    differ here is not known: it takes at least 4 runs of each side. It could
+    have caught none.
+    ");
+}
+
+/// Runs that tell how much runs differ are named, and so is what has no verdict all the same.
+#[test]
+fn a_borrowed_scatter_is_told() {
+    let mut report = report();
+    report.repeats = vec![runs(3)];
+    let q = report.cells[2]
+        .comparisons
+        .get_mut("latency_p99_ns")
+        .unwrap();
+    (q.verdict, q.change, q.run_scatter) = (None, None, None);
+    q.interval_from = IntervalFrom::Blocks;
+    let text = render(&report, "text");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "for the scatter: 3 runs of one thing, 20260303T101500Z-paths",
+        "Where there is no verdict, the interval is within these runs",
+        "correction for all 9 comparisons",
+        "2 inconclusive, 1 without a verdict",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+/// What is shown to differ stands open, the greatest loss first, and everything else is folded.
+#[test]
+fn a_comment_answers_first() {
+    let text = render(&report(), "markdown");
+    assert_eq!(text, render(&report(), "comment"));
+    let answer = "**B is worse in 3 and better in 2 of 10 comparisons; the greatest loss: CPU cost of veth, tcp_rr, local, \
+                  +11 % (+9.8 to +12 %).**\n";
+    assert!(text.starts_with(answer), "{text}");
+    let (open, folded) = text.split_once("<details>").unwrap();
+    let rows: Vec<&str> = open.lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(rows.len(), 2 + 5, "{text}");
+    let first = "| veth, tcp_rr, local | CPU cost | 62.9 µs/transaction | 69.8 µs/transaction | 1.110 | 1.098 to 1.122 | worse, \
+                 trips the gate |";
+    assert_eq!(rows[2], first);
+    assert!(
+        rows[4].contains("worse") && rows[5].contains("better"),
+        "{text}"
+    );
+    assert!(open.contains("Gate: FAILED"), "{text}");
+    for name in [
+        "All 10 comparisons",
+        "2 facts differ",
+        "1 cell not compared",
+        "1 warning",
+    ] {
+        assert!(folded.contains(name), "{name}: {text}");
+    }
+}
+
+/// However many cells there are, a comment is one that GitHub takes, and says how many rows it lacks.
+#[test]
+fn a_comment_is_never_too_long() {
+    let mut many = report();
+    for n in 0..300 {
+        many.cells.push(rr(&format!("path{n}"), 0.8, 1.2, 0.01));
+    }
+    many.differences[0].b = "long ".repeat(50_000);
+    let text = render(&many, "markdown");
+    assert!((60_000..65_536).contains(&text.chars().count()));
+    assert!(text.contains("**Left out: "), "{text}");
+    assert_eq!(
+        text.matches("<details>").count(),
+        text.matches("</details>").count()
+    );
+}
+
+#[test]
+fn markdown_says_the_same() {
+    let text = render(&report(), "markdown");
+    for said in [
+        "# hopyard diff: paths",
+        "- kernel: 6.18.5 -> 6.19.0-rc1+",
+        "| 0.910 |",
+        "Gate: FAILED",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+#[test]
+fn json_reads_back_and_the_schema_names_what_it_has() {
+    let report = report();
+    let text = render(&report, "json");
+    let again: DiffReport = serde_json::from_str(&text).unwrap();
+    assert_eq!(again, report);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["cells"][1]["path"], "bridge");
+    assert_eq!(
+        json["cells"][1]["comparisons"]["goodput_bps"]["change"],
+        "worse"
+    );
+    assert_eq!(json["warnings"][0]["code"]["only_b"], "debug_kernel");
+    let schema = schema();
+    assert_eq!(schema["title"], "hopyard/diff/2");
+    for key in json.as_object().unwrap().keys() {
+        assert!(schema["properties"][key].is_object(), "{key}");
+    }
+    for key in json["cells"][1].as_object().unwrap().keys() {
+        assert!(
+            schema["$defs"]["CellDiff"]["properties"][key].is_object(),
+            "{key}"
+        );
+    }
+}
+
+/// Names from a run directory are other people's text.
+#[test]
+fn foreign_text_stays_in_its_line() {
+    let mut report = report();
+    report.b[1].id = "evil\n\u{1b}[31m".to_owned();
+    report.differences[0].b = "6\u{7}\nµ".to_owned();
+    let text = render(&report, "text");
+    assert!(
+        text.is_ascii() && !text.contains('\u{1b}') && !text.contains('\u{7}'),
+        "{text}"
+    );
+}

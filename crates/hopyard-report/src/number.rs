@@ -1,0 +1,215 @@
+//! Numbers as people read them: three significant digits, never more than the samples carry.
+
+/// What stands for a value that was not measured.
+pub(super) const ABSENT: &str = "–";
+
+/// Three significant digits in plain notation; powers of ten only where plain digits would run
+/// away. Not finite counts as not measured.
+pub(super) fn significant(value: f64) -> String {
+    if !value.is_finite() {
+        return ABSENT.to_owned();
+    }
+    let value = rounded(value);
+    match exponent(value) {
+        _ if value == 0.0 => "0".to_owned(),
+        -4..=1 => {
+            let decimals = usize::try_from(2 - exponent(value)).unwrap_or(0);
+            format!("{value:.decimals$}")
+        }
+        2..=8 => format!("{value:.0}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// The same without zeros that say nothing: `0.5`.
+pub(super) fn trimmed(value: f64) -> String {
+    let text = significant(value);
+    match text.split_once('e') {
+        None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        _ => text,
+    }
+}
+
+/// Two significant digits in plain notation, at least all before the point: for half-widths.
+pub(super) fn rough(value: f64) -> String {
+    if !value.is_finite() {
+        return ABSENT.to_owned();
+    }
+    let value: f64 = format!("{value:.1e}").parse().unwrap_or(value);
+    match exponent(value) {
+        _ if value == 0.0 => "0".to_owned(),
+        power @ -4..=0 => {
+            let decimals = usize::try_from(1 - power).unwrap_or(0);
+            format!("{value:.decimals$}")
+        }
+        1..=8 => format!("{value:.0}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// To three significant digits, so that a prefix is chosen for what will be shown: 999.9 is 1000.
+pub(super) fn rounded(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
+/// The power of ten of the first digit.
+fn exponent(value: f64) -> i32 {
+    let text = format!("{value:e}");
+    text.rsplit_once('e')
+        .and_then(|(_, power)| power.parse().ok())
+        .unwrap_or(0)
+}
+
+/// A share as a percentage for a table, `1.2%`; two digits are plenty for a half-width.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() {
+        p if !p.is_finite() => ABSENT.to_owned(),
+        p if p >= 999.5 => ">999%".to_owned(),
+        p if p >= 9.95 => format!("{percent:.0}%"),
+        p if p >= 0.095 || p == 0.0 => format!("{percent:.1}%"),
+        _ => "<0.1%".to_owned(),
+    }
+}
+
+/// A share somebody chose (95 %, 99.9 %, 2.5 %): as many digits as it has.
+pub(super) fn chosen_percent(share: f64) -> String {
+    if !share.is_finite() {
+        return ABSENT.to_owned();
+    }
+    format!("{} %", (share * 1e6).round() / 1e4)
+}
+
+/// A length people chose: `1`, `0.5`, `2.25`.
+pub(super) fn chosen(seconds: f64) -> String {
+    if seconds.fract() == 0.0 && seconds < 1e6 {
+        format!("{seconds:.0}")
+    } else {
+        trimmed(seconds)
+    }
+}
+
+/// A ratio, `1.31×`.
+pub fn ratio(value: f64) -> String {
+    if value.is_finite() {
+        format!("{}×", significant(value))
+    } else {
+        ABSENT.to_owned()
+    }
+}
+
+/// The number that a text begins with, a prefix of its unit counted: 65536 of `64 KiB`, 1.31 of `1.31×`. Of what is no single
+/// number (`0-3`) none.
+pub(super) fn leading(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)));
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let number: f64 = number.parse().ok()?;
+    // As units write sizes and rates, and as `significant` writes what runs away.
+    let (word, _) = unit
+        .trim_start()
+        .split_once(' ')
+        .unwrap_or((unit.trim_start(), ""));
+    Some(match word {
+        "KiB" => number * 1024.0,
+        "MiB" => number * 1024.0 * 1024.0,
+        "kbit" => number * 1e3,
+        "mbit" => number * 1e6,
+        "gbit" => number * 1e9,
+        _ => match word.strip_prefix('e').map(str::parse::<i32>) {
+            Some(Ok(power)) => number * 10_f64.powi(power),
+            _ => number,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (21.437, "21.4"),
+            (9.996, "10.0"),
+            (99.96, "100"),
+            (0.41249, "0.412"),
+            (0.000_123_4, "0.000123"),
+            (61_440.0, "61400"),
+            (-1.5, "-1.50"),
+            (4.2e-9, "4.20e-9"),
+            (3.1e12, "3.10e12"),
+            (f64::NAN, "–"),
+            (f64::NEG_INFINITY, "–"),
+        ] {
+            assert_eq!(significant(value), text);
+        }
+    }
+
+    #[test]
+    fn half_widths() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.041_249, "0.041"),
+            (1.25, "1.2"),
+            (9.96, "10"),
+            (14.37, "14"),
+            (1234.0, "1200"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(rough(value), text);
+        }
+    }
+
+    #[test]
+    fn shares() {
+        assert_eq!(percent(0.0123), "1.2%");
+        assert_eq!(percent(0.0996), "10%");
+        assert_eq!(percent(0.000_01), "<0.1%");
+        assert_eq!(percent(0.0), "0.0%");
+        assert_eq!(percent(f64::INFINITY), "–");
+        assert_eq!(percent(1e9), ">999%");
+        assert_eq!(chosen_percent(0.95), "95 %");
+        assert_eq!(chosen_percent(0.999), "99.9 %");
+        assert_eq!(chosen_percent(0.025), "2.5 %");
+    }
+
+    #[test]
+    fn texts_that_begin_with_a_number() {
+        for (text, number) in [
+            ("64", Some(64.0)),
+            ("64 KiB", Some(65_536.0)),
+            ("1400 B", Some(1400.0)),
+            ("10gbit", Some(1e10)),
+            ("1.31×", Some(1.31)),
+            ("-0.02 ±0.10", Some(-0.02)),
+            ("12 [11 to 13]", Some(12.0)),
+            ("4.20e-9", Some(4.2e-9)),
+            ("0-3", None),
+            ("–", None),
+            ("not up to 32", None),
+            ("", None),
+        ] {
+            assert_eq!(leading(text), number, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_is_short_and_never_nan(bits in any::<u64>()) {
+            let value = f64::from_bits(bits);
+            for text in [significant(value), rough(value), percent(value), ratio(value)] {
+                prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+                prop_assert!(text.chars().count() <= 11, "{text}");
+            }
+        }
+
+        #[test]
+        fn what_is_shown_is_near(value in -1e12f64..1e12) {
+            let shown: f64 = significant(value).parse().unwrap();
+            prop_assert!((shown - value).abs() <= value.abs() * 0.00501);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Which device had which offloads, where they were switched device by device.
+
+use std::collections::BTreeSet;
+
+use crate::document::Block;
+use crate::model::{CellReport, RunReport};
+use crate::plain;
+
+/// For each path, peer and switches: the flags by which devices differ, with the devices in each state.
+pub(crate) fn blocks(report: &RunReport) -> Vec<Block> {
+    let mut sentences: Vec<String> = Vec::new();
+    for cell in &report.cells {
+        sentences.extend(sentence(cell).filter(|said| !sentences.contains(said)));
+    }
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Block::Heading("Offloads, device by device".to_owned()),
+        Block::List(sentences),
+    ]
+}
+
+fn sentence(cell: &CellReport) -> Option<String> {
+    let asked = cell.axes.device_offload.as_ref()?;
+    let names: BTreeSet<&String> = cell
+        .offloads_by_device
+        .iter()
+        .flat_map(|device| device.flags.keys())
+        .collect();
+    let flags: Vec<String> = names
+        .into_iter()
+        .filter_map(|flag| states(cell, flag))
+        .collect();
+    (!flags.is_empty()).then(|| {
+        let place = format!("{} · {} · {asked}", plain::line(&cell.path), cell.peer);
+        format!("{place}: {}", flags.join("; "))
+    })
+}
+
+/// `gro off at hub/br0, on at a/eth0, b/eth0`; nothing where all devices are alike.
+fn states(cell: &CellReport, flag: &str) -> Option<String> {
+    let mut by_state: Vec<(&str, Vec<String>)> = Vec::new();
+    for device in &cell.offloads_by_device {
+        let Some(state) = device.flags.get(flag) else {
+            continue;
+        };
+        let name = plain::line(&format!("{}/{}", device.namespace, device.name));
+        match by_state.iter_mut().find(|(known, _)| known == state) {
+            Some((_, names)) => names.push(name),
+            None => by_state.push((state, vec![name])),
+        }
+    }
+    // What few have is what was switched.
+    by_state.sort_by_key(|(_, names)| names.len());
+    let said = by_state
+        .iter()
+        .map(|(state, names)| format!("{} at {}", plain::line(state), names.join(", ")));
+    (by_state.len() > 1).then(|| {
+        format!(
+            "{} {}",
+            plain::line(flag),
+            said.collect::<Vec<_>>().join(", ")
+        )
+    })
+}

@@ -1,0 +1,226 @@
+//! Swept axes as a person lays them out: one down, another (or the paths) across, a grid of the main
+//! figure, one of the CPU cost, and more where a load tells more; a third dimension is a pair of grids for each of its values.
+
+mod curves;
+
+use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone};
+use super::figures::figure;
+use super::group::{Group, Layout, distinct, phrase, scale};
+use super::notes;
+use super::number::ABSENT;
+use super::quantity::{
+    self, LATENCY_P99, LOST, QUEUE_CHANGES, Scale, THROUGHPUT, THROUGHPUT_BITS, symbol,
+};
+use crate::plain;
+pub(super) use curves::plots;
+
+use crate::model::{Axis, CellReport, CellStatus};
+
+/// What tells the cells of a group apart.
+#[derive(Clone, Copy)]
+enum Dimension {
+    Axis(&'static Axis),
+    Path,
+}
+
+impl Dimension {
+    fn of(self, cell: &CellReport) -> String {
+        match self {
+            Self::Axis(axis) => {
+                (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| plain::line(&v))
+            }
+            Self::Path => plain::line(&cell.path),
+        }
+    }
+
+    fn values(self, cells: &[&CellReport]) -> Vec<String> {
+        distinct(cells.iter().map(|cell| self.of(cell)))
+    }
+
+    /// A value of it in words.
+    fn phrase(self, value: &str) -> String {
+        match self {
+            Self::Path => value.to_owned(),
+            Self::Axis(axis) if value == ABSENT => format!("{} left alone", axis.name),
+            Self::Axis(axis) => phrase(axis.name, value),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Axis(axis) => axis.name,
+            Self::Path => "path",
+        }
+    }
+}
+
+/// Which dimension goes where.
+struct Plane {
+    down: Dimension,
+    across: Dimension,
+    /// Each value has grids of its own.
+    slices: Option<Dimension>,
+}
+
+impl Plane {
+    /// The paths go across where there are several, the axis with the most values down, and a third
+    /// dimension is the one with the fewest. More than three are a list.
+    fn of(group: &Group<'_>) -> Option<Self> {
+        let many = |axis: &Dimension| axis.values(&group.cells).len();
+        let mut axes: Vec<Dimension> = group.varying.iter().map(|a| Dimension::Axis(a)).collect();
+        // Stable: of axes with as many values, the first of the registry comes first.
+        axes.sort_by_key(|axis| std::cmp::Reverse(many(axis)));
+        let several_paths = group.paths().len() > 1;
+        let (down, across, slices) = match (several_paths, &axes[..]) {
+            (true, &[down]) => (down, Dimension::Path, None),
+            (true, &[down, slices]) => (down, Dimension::Path, Some(slices)),
+            (false, &[down, across]) => (down, across, None),
+            (false, &[down, across, slices]) => (down, across, Some(slices)),
+            _ => return None,
+        };
+        Some(Self {
+            down,
+            across,
+            slices,
+        })
+    }
+}
+
+/// Can the group be laid out in grids?
+pub(super) fn fits(group: &Group<'_>) -> bool {
+    Plane::of(group).is_some()
+}
+
+/// A heading, the grids and the footnotes of the cells; nothing where the group is no sweep.
+pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
+    let Some(plane) = Plane::of(group) else {
+        return Vec::new();
+    };
+    let mut footnotes = Footnotes::default();
+    let marked: Vec<(&CellReport, String)> = group
+        .cells
+        .iter()
+        .map(|cell| (*cell, footnotes.mark(notes::doubts(cell))))
+        .collect();
+    let slices = match plane.slices {
+        Some(slices) => slices.values(&group.cells).into_iter().map(Some).collect(),
+        None => vec![None],
+    };
+    let mut blocks = vec![Block::Heading(group.title.clone())];
+    for slice in &slices {
+        let within = |(cell, _): &&(&CellReport, String)| match (plane.slices, slice) {
+            (Some(dimension), Some(value)) => dimension.of(cell) == *value,
+            _ => true,
+        };
+        let cells: Vec<_> = marked.iter().filter(within).cloned().collect();
+        if let (Some(dimension), Some(value)) = (plane.slices, slice) {
+            blocks.push(Block::Subheading(dimension.phrase(value)));
+        }
+        for name in quantities(group) {
+            let scale = scale(group, name);
+            let mut cells = cells.clone();
+            if name == QUEUE_CHANGES {
+                // Paths without queues to change have no line of dashes.
+                cells.retain(|(cell, _)| cell.estimates.contains_key(name));
+            }
+            if !cells.is_empty() {
+                blocks.push(Block::Table(grid(&plane, layout, &cells, name, scale)));
+            }
+        }
+    }
+    blocks.extend(footnotes.block());
+    blocks.extend(notes::no_base(group, layout));
+    blocks
+}
+
+/// What has a grid: main figure and CPU cost, of numbered datagrams what they alone tell, and what was counted.
+fn quantities(group: &Group<'_>) -> Vec<&'static str> {
+    let load = group.load;
+    let own: &[&str] = if group.main == THROUGHPUT {
+        &[THROUGHPUT_BITS, LATENCY_P99]
+    } else {
+        load.info().shown.grids
+    };
+    let measured = |name: &&str| group.cells.iter().any(|c| c.estimates.contains_key(*name));
+    let own = own.iter().copied().chain([QUEUE_CHANGES]).filter(measured);
+    [group.main, quantity::cpu_cost(load)]
+        .into_iter()
+        .chain(own)
+        .collect()
+}
+
+fn grid(
+    plane: &Plane,
+    layout: &Layout<'_>,
+    marked: &[(&CellReport, String)],
+    name: &'static str,
+    scale: Scale,
+) -> Table {
+    let cells: Vec<&CellReport> = marked.iter().map(|(cell, _)| *cell).collect();
+    // A line of the table all of whose cells others are compared with.
+    let is_base = |dimension: Dimension, value: &str| {
+        let own = cells.iter().filter(|cell| dimension.of(cell) == value);
+        own.clone().count() > 0 && own.clone().all(|cell| layout.is_base(cell))
+    };
+    let down = plane.down.values(&cells);
+    let across = plane.across.values(&cells);
+    let what = format!("{} in {}", quantity::words(name), scale.unit);
+    let corner = match plane.across {
+        Dimension::Path => plane.down.name().to_owned(),
+        Dimension::Axis(axis) => format!("{} \\ {}", plane.down.name(), axis.name),
+    };
+    let mut columns = vec![Column::right(&[&what, &corner])];
+    columns.extend(across.iter().map(|value| {
+        if is_base(plane.across, value) {
+            Column::right(&[value, "(base)"])
+        } else {
+            Column::right(&[value])
+        }
+    }));
+    let rows = down.iter().map(|value| {
+        let base = if is_base(plane.down, value) {
+            " (base)"
+        } else {
+            ""
+        };
+        let fields = across.iter().map(|other| {
+            let here = |(cell, _): &&(&CellReport, String)| {
+                plane.down.of(cell) == *value && plane.across.of(cell) == *other
+            };
+            match marked.iter().find(here) {
+                Some((cell, mark)) => field(cell, mark, name, scale),
+                None => Cell::lone(ABSENT),
+            }
+        });
+        let key = Cell::lone(format!("{value}{base}"));
+        Row::Cells(std::iter::once(key).chain(fields).collect())
+    });
+    Table {
+        rows: rows.collect(),
+        columns,
+        keys: 1,
+    }
+}
+
+fn field(cell: &CellReport, mark: &str, name: &str, scale: Scale) -> Cell {
+    let estimate = match cell.status {
+        CellStatus::Failed => return Cell::lone("failed"),
+        CellStatus::Unsupported => return Cell::lone("unsupported"),
+        CellStatus::Ok => cell.estimates.get(name),
+    };
+    let verdict = cell.verdicts.get(name);
+    let tone = verdict.map_or(Tone::Open, |v| Tone::of(name, v));
+    let sign = symbol(verdict.and_then(|v| v.verdict));
+    estimate.map_or_else(
+        || Cell::lone(ABSENT),
+        |estimate| {
+            let mut parts = match name {
+                // Commonly nothing, of which there is no half.
+                LOST => vec![Part::Point(scale.show(estimate.value))],
+                _ => figure(estimate, scale),
+            };
+            parts.push(Part::Verdict(format!("{sign}{mark}"), tone));
+            Cell(parts)
+        },
+    )
+}
