@@ -1,17 +1,14 @@
 //! Verdicts of generated intervals and blocks.
 
 use super::*;
-use crate::claims::bounds::Bounds;
-use crate::claims::rule::Over;
-use crate::claims::verdict::{combine, place};
+use crate::bounds::Bounds;
+use crate::place::{combine, place};
+use crate::rule::Over;
 use crate::stats::Estimate;
 use proptest::prelude::*;
 
 fn bounds() -> impl Strategy<Value = Bounds> {
-    (0.1..2.0_f64, 0.0..2.0_f64).prop_map(|(low, width)| Bounds {
-        low,
-        high: low + width,
-    })
+    (0.1..2.0_f64, 0.0..2.0_f64).prop_map(|(low, width)| Bounds::new(Some(low), Some(low + width)))
 }
 
 fn interval() -> impl Strategy<Value = (f64, f64)> {

@@ -1,20 +1,24 @@
 //! The claims that come along, and verdicts of runs made by hand.
 
+mod answers;
+mod chance;
 mod directories;
 mod every;
 mod files;
 mod means;
 mod oracle;
+mod premises;
 mod properties;
 mod published;
 mod reports;
 mod sample;
 mod shapes;
 mod synthetic;
+mod twice;
 mod verdicts;
 
 use super::*;
-use crate::assess::tests::{measured, push, run as hand_made};
+use crate::assess::testing::{measured, push, run as hand_made};
 use crate::model::{BoundPosition, ClaimVerdict, LoadKind, Outcome, Peer, PublishedFigure};
 use crate::plan::{self, Paths};
 use crate::report::claims::Detail;

@@ -1,7 +1,7 @@
 //! Shapes of curves against the number of senders, with answers known beforehand.
 
 use super::*;
-use crate::assess::curves::tests::{Shown, published, senders};
+use crate::assess::testing::curves::{Shown, published, senders};
 use crate::model::CheckReport;
 
 /// A check of a shape of the senders' CPU or of jitter.
@@ -26,17 +26,12 @@ fn value(check: &CheckReport) -> f64 {
 /// PL4: full from 20 native senders and from the first container on; and the other way round.
 #[test]
 fn the_count_that_fills_a_cpu() {
-    let check = shape(
-        "fullness",
-        CPU,
-        "native",
-        "to = [\"containers=own\"]\nat_least = 1.03",
-    );
+    let check = shape("fullness", CPU, "own", "to = [\"native\"]\nat_most = 0.97");
     let (verdict, found) = judged_as(&check, published);
     assert_eq!(verdict, ClaimVerdict::Holds);
-    assert_eq!(value(&found), 20.0);
+    assert_eq!(value(&found), 0.05);
     let (verdict, found) = judged_as(&check, |own, n| published(!own, n));
-    assert_eq!((verdict, value(&found)), (ClaimVerdict::Fails, 0.05));
+    assert_eq!((verdict, value(&found)), (ClaimVerdict::Fails, 20.0));
     // In some blocks full at 16 already: from 16 or 20 natively, from 16 in containers.
     let (verdict, found) = judged_as(&check, |own, n| Shown {
         busy: match n {
@@ -94,12 +89,7 @@ fn slopes_past_and_before_a_count() {
 /// PL8, the first part: knees at 12 natively and at 4 in containers.
 #[test]
 fn the_count_at_which_jitter_bends() {
-    let check = shape(
-        "knee",
-        JITTER,
-        "own",
-        "to = [\"containers=native\"]\nat_most = 0.99",
-    );
+    let check = shape("knee", JITTER, "own", "to = [\"native\"]\nat_most = 0.99");
     let (verdict, found) = judged_as(&check, published);
     assert_eq!(verdict, ClaimVerdict::Holds);
     assert!((value(&found) - 1.0 / 3.0).abs() < 0.1, "{found:?}");
@@ -207,6 +197,20 @@ fn the_peak_below_the_number_of_cpus() {
         "{}",
         late.sentence
     );
+    // A report of four CPUs cannot be tested on two: neither holds nor fails.
+    let check = format!("{check}cpus = 4\n");
+    for cpus in [1, 2, 3, 4, 8] {
+        let mut run = senders(|own, n| Shown {
+            packets: 1e5 * falls(n),
+            ..published(own, n)
+        });
+        run.header.environment.cpus = cpus;
+        let claim = judged(&check, run);
+        let tested = claim.verdict != ClaimVerdict::Untestable;
+        assert_eq!(tested, cpus >= 4, "{claim:?}");
+        let why = format!("4 CPUs or more, and this machine has {cpus}");
+        assert_eq!(claim.sentence.contains(&why), !tested, "{}", claim.sentence);
+    }
     // There is nothing below one CPU.
     let none = with(1, falls);
     assert_eq!(none.verdict, ClaimVerdict::Untestable);
@@ -215,4 +219,64 @@ fn the_peak_below_the_number_of_cpus() {
         "{}",
         none.sentence
     );
+}
+
+/// Fewer than 8 blocks decide nothing, of a shape either, though six are enough for its interval.
+#[test]
+fn few_blocks_decide_no_shape() {
+    let to = "to = [\"native\"]\nat_most = 0.97";
+    for (check, decided) in [
+        (shape("fullness", CPU, "own", to), ClaimVerdict::Holds),
+        (
+            shape("leap", CPU, "native", "at_least = 0.4"),
+            ClaimVerdict::Holds,
+        ),
+        (shape("knee", JITTER, "own", to), ClaimVerdict::Holds),
+        (
+            shape("line", JITTER, "native", "at_least = 0.5"),
+            ClaimVerdict::Holds,
+        ),
+    ] {
+        for blocks in [6, 7, 8] {
+            let mut run = senders(published);
+            run.samples.retain(|sample| sample.block < blocks);
+            let claim = judged(&check, run);
+            let verdict = if blocks < 8 {
+                ClaimVerdict::Undecided
+            } else {
+                decided
+            };
+            assert_eq!(claim.verdict, verdict, "{blocks} blocks: {claim:#?}");
+            assert_eq!(claim.checks[0].points[0].measured.n, blocks as usize);
+        }
+    }
+}
+
+/// Cells that differ in more than the axis have peaks of their own: 16 senders of 1 kB are not compared with 2 of 64 B.
+#[test]
+fn each_curve_has_its_own_peak() {
+    let check = "judge = \"peak\"\nquantity = \"packets_per_s\"\ncells = {}\naxis = \"flows\"\nlast = 32\nat_most = 0.8\n";
+    let mut run = senders(|own, n| Shown {
+        packets: match (own, n) {
+            (true, 1.0) => 3e5,
+            (true, _) => 2e5,
+            (false, 2.0) => 1e5,
+            (false, _) => 0.7e5,
+        },
+        ..published(own, n)
+    });
+    run.header.environment.cpus = 4;
+    let claim = judged(check, run);
+    assert_eq!(claim.verdict, ClaimVerdict::Holds);
+    let points = &claim.checks[0].points;
+    let places: Vec<&str> = points.iter().map(|point| point.at.as_str()).collect();
+    assert_eq!(
+        places,
+        [
+            "native · containers native · flows 32 / 2",
+            "macvlan · containers own · flows 32 / 1"
+        ]
+    );
+    assert!((points[0].measured.value - 0.7).abs() < 0.01);
+    assert!((points[1].measured.value - 2.0 / 3.0).abs() < 0.01);
 }

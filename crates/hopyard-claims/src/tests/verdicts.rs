@@ -102,7 +102,12 @@ fn the_share_of_a_difference() {
 fn what_is_missing_is_said() {
     let run = made(&[("veth", 1e9), ("direct", 1e9)], 10, 0.001);
     let mut claim = judged(RATIO, run.clone());
-    assert_eq!(claim.verdict, ClaimVerdict::Holds, "by what there is");
+    assert_eq!(
+        claim.verdict,
+        ClaimVerdict::Untestable,
+        "it holds on half of its rule"
+    );
+    insta::assert_snapshot!(claim.sentence, @"X1 cannot be tested here: bridge: not in the run of plan plan; what can be tested of it holds.");
     let mut none = run;
     none.header.cells.clear();
     none.samples.clear();
@@ -111,8 +116,61 @@ fn what_is_missing_is_said() {
     assert_eq!(claim.verdict, ClaimVerdict::Untestable);
     assert_eq!(
         claim.sentence,
-        "X1 cannot be tested here: bridge: no module."
+        "X1 cannot be tested here: bridge: no module; direct, veth: not in the run of plan plan."
     );
+}
+
+/// "G < 1 holds; < 0.95 clearly": the same figures, and another verdict.
+#[test]
+fn a_further_grade_is_judged_beside_the_rule() {
+    let check = "judge = \"ratio\"\nquantity = \"rate\"\ncells = { path = \"bridge\" }\nto = [\"veth\"]\nat_most = 1.0\ngrade = { called = \"Clearly\", at_most = 0.95 }\n";
+    use ClaimVerdict::{Fails, Holds, Undecided};
+    for (bridge, spread, verdict, grade) in [
+        (0.9e9, 0.001, Holds, Holds),
+        (0.98e9, 0.001, Holds, Fails),
+        (0.95e9, 0.01, Holds, Undecided),
+        (1.1e9, 0.001, Fails, Fails),
+    ] {
+        let claim = judged(
+            check,
+            made(&[("veth", 1e9), ("bridge", bridge)], 10, spread),
+        );
+        let graded = claim.checks[0].grade.as_ref().map(|grade| grade.verdict);
+        assert_eq!(
+            (claim.verdict, graded),
+            (verdict, Some(grade)),
+            "{bridge} {spread}"
+        );
+        let said = format!(" Clearly, at most 0.95: {}.", grade.words());
+        assert!(claim.sentence.ends_with(&said), "{}", claim.sentence);
+    }
+}
+
+/// Half of a rule cannot make a claim hold; it can make it fail, or leave it undecided.
+#[test]
+fn what_is_tested_in_part_can_fail_and_cannot_hold() {
+    for (direct, spread, verdict) in [
+        (1e9, 0.001, ClaimVerdict::Untestable),
+        (0.8e9, 0.001, ClaimVerdict::Fails),
+        (0.95e9, 0.02, ClaimVerdict::Undecided),
+    ] {
+        let mut run = made(&[("veth", 1e9), ("direct", direct)], 10, spread);
+        run.header.left_out = vec![("bridge".to_owned(), "no module".to_owned())];
+        let claim = judged(RATIO, run.clone());
+        assert_eq!(claim.verdict, verdict, "{}", claim.sentence);
+        assert!(claim.was_tested());
+        // The same where a part of the rule has no cells at all.
+        let other = "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = { path = \"bridge\" }\nat_least = 1.0\n";
+        let own = RATIO.replace("[\"bridge\", \"direct\"]", "\"direct\"");
+        let claim = judged(&format!("{own}\n{other}"), run);
+        assert_eq!(claim.verdict, verdict, "{}", claim.sentence);
+        assert_eq!(
+            claim.checks[1].verdict,
+            ClaimVerdict::Untestable,
+            "{}",
+            claim.sentence
+        );
+    }
 }
 
 #[test]

@@ -1,8 +1,15 @@
 //! Rules as data: a part of a rule names what is measured, where, and the bounds; a few judges read them.
 
+mod given;
+mod says;
+mod written;
+
+pub(super) use given::Given;
+pub(super) use says::Says;
 use serde::Deserialize;
 
 use super::bench;
+use super::bounds::Bounds;
 use super::evidence::What;
 use super::published::Published;
 use super::select::Selection;
@@ -10,7 +17,7 @@ use crate::model::{Base, axis};
 
 /// A part of a rule.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(try_from = "Raw")]
+#[serde(try_from = "written::Raw")]
 pub struct Check {
     /// How it is judged.
     pub judge: Judge,
@@ -24,8 +31,38 @@ pub struct Check {
     pub over: Over,
     /// Axes over which the geometric mean is taken first.
     pub mean_over: Vec<String>,
+    /// Fewest CPUs of a machine that it can be tested on.
+    pub cpus: Option<u32>,
+    /// What has to be so for it to be tested at all.
+    pub given: Option<Given>,
+    /// Why figures here can show that the rule holds, and cannot show that it fails.
+    pub weaker: Option<String>,
+    /// Is within the rule what lies beyond both bounds?
+    pub beyond: bool,
+    /// A further grade of the statement, judged beside it.
+    pub grade: Option<Grade>,
+    /// What the figures of a question mean.
+    pub says: Option<Says>,
     /// What was published of the points; without it the figures of the plan.
     pub published: Published,
+}
+
+/// A figure that is given without a judgement: beside a claim, or in answer to a question. Its bounds, if it has any, tell
+/// which of several answers it is.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "written::Raw")]
+pub struct Said(pub Check);
+
+/// A further grade of a statement ("clearly", "about 5 %"): bounds of its own for the same figures.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grade {
+    /// What the rule calls it.
+    pub called: String,
+    /// Least that is within it.
+    pub at_least: Option<f64>,
+    /// Most that is within it.
+    pub at_most: Option<f64>,
 }
 
 /// How a part of a rule is judged.
@@ -35,7 +72,6 @@ pub enum Judge {
     Ratio {
         /// What of them.
         quantity: What,
-        /// The cells.
         cells: Selection,
         /// What each is compared with: paths, or `AXIS=VALUE`.
         to: Vec<String>,
@@ -44,26 +80,33 @@ pub enum Judge {
     Level {
         /// What of it.
         quantity: What,
-        /// The cells.
         cells: Selection,
     },
     /// (cell − without) / (cell − base): how much of what is above the base goes when one thing does.
     Share {
         /// What of them.
         quantity: What,
-        /// The cells.
         cells: Selection,
         /// The same without that thing.
         without: String,
         /// The same without anything.
         base: String,
     },
+    /// (cell − (the same at `less` − its base there)) / base: the ratio, without what the two differ in at `less` already.
+    Corrected {
+        /// What of them.
+        quantity: What,
+        cells: Selection,
+        /// What each is compared with.
+        to: String,
+        /// Where nothing but the difference to be left out shows: `AXIS=VALUE`.
+        less: String,
+    },
     /// Along an axis the quantity peaks at a value below the number of CPUs, and the last value is below
     /// the peak by this ratio.
     Peak {
         /// What of them.
         quantity: What,
-        /// The cells.
         cells: Selection,
         /// The axis, of numbers.
         axis: String,
@@ -86,6 +129,11 @@ pub enum Judge {
         /// What: a name of [`bench::DEEDS`].
         does: String,
     },
+    /// Nothing here could show it: what that takes.
+    Missing {
+        /// In words.
+        missing: String,
+    },
     /// Two things side by side that no cell has, in blocks of their own.
     Bench {
         /// Which: a name of [`bench::BENCHES`].
@@ -93,7 +141,28 @@ pub enum Judge {
     },
 }
 
+/// Are bounds numbers, with anything between them? TOML has `nan` and `inf`.
+fn numbers(at_least: Option<f64>, at_most: Option<f64>) -> Result<(), String> {
+    if let Some(none) = [at_least, at_most]
+        .into_iter()
+        .flatten()
+        .find(|n| !n.is_finite())
+    {
+        return Err(format!("{none} is neither a bound nor a figure"));
+    }
+    match (at_least, at_most) {
+        (Some(low), Some(high)) if low > high => {
+            Err(format!("nothing is at least {low} and at most {high}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Judge {
+    fn is_deed(&self) -> bool {
+        matches!(self, Self::Does { .. })
+    }
+
     /// Can a geometric mean be taken first?
     fn has_mean(&self) -> bool {
         matches!(self, Self::Ratio { .. } | Self::Level { .. })
@@ -120,7 +189,6 @@ impl Shape {
     /// The count about which slopes are taken: PL7's 20 senders.
     pub const AT: f64 = 20.0;
 
-    /// In words.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Fullness => "count from which it is full",
@@ -147,111 +215,27 @@ pub enum Over {
     Most,
 }
 
-/// A part of a rule as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    judge: Kind,
-    quantity: Option<What>,
-    cells: Option<Selection>,
-    to: Option<Vec<String>>,
-    without: Option<String>,
-    base: Option<String>,
-    axis: Option<String>,
-    last: Option<u32>,
-    shape: Option<Shape>,
-    does: Option<String>,
-    bench: Option<String>,
-    plan: Option<String>,
-    at_least: Option<f64>,
-    at_most: Option<f64>,
-    #[serde(default)]
-    over: Over,
-    #[serde(default)]
-    mean_over: Vec<String>,
-    #[serde(default)]
-    published: Published,
-}
-
-/// The judges by name.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Ratio,
-    Level,
-    Share,
-    Peak,
-    Curve,
-    Does,
-    Bench,
-}
-
-fn need<T>(key: &str, value: Option<T>) -> Result<T, String> {
-    value.ok_or_else(|| format!("this judge needs `{key}`"))
-}
-
-impl TryFrom<Raw> for Check {
-    type Error = String;
-
-    fn try_from(raw: Raw) -> Result<Self, String> {
-        let quantity = need("quantity", raw.quantity);
-        let cells = need("cells", raw.cells);
-        let judge = match raw.judge {
-            Kind::Ratio => Judge::Ratio {
-                quantity: quantity?,
-                cells: cells?,
-                to: need("to", raw.to)?,
-            },
-            Kind::Level => Judge::Level {
-                quantity: quantity?,
-                cells: cells?,
-            },
-            Kind::Share => Judge::Share {
-                quantity: quantity?,
-                cells: cells?,
-                without: need("without", raw.without)?,
-                base: need("base", raw.base)?,
-            },
-            Kind::Peak => Judge::Peak {
-                quantity: quantity?,
-                cells: cells?,
-                axis: need("axis", raw.axis)?,
-                last: need("last", raw.last)?,
-            },
-            Kind::Curve => Judge::Curve {
-                shape: need("shape", raw.shape)?,
-                quantity: quantity?,
-                cells: cells?,
-                to: raw.to.and_then(|to| to.into_iter().next()),
-            },
-            Kind::Does => Judge::Does {
-                does: need("does", raw.does)?,
-            },
-            Kind::Bench => Judge::Bench {
-                bench: need("bench", raw.bench)?,
-            },
-        };
-        let check = Self {
-            judge,
-            plan: raw.plan,
-            at_least: raw.at_least,
-            at_most: raw.at_most,
-            over: raw.over,
-            mean_over: raw.mean_over,
-            published: raw.published,
-        };
-        check.sound()?;
-        Ok(check)
+impl Grade {
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds::new(self.at_least, self.at_most)
     }
 }
 
 impl Check {
-    /// Can it be?
-    fn sound(&self) -> Result<(), String> {
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds::new(self.at_least, self.at_most).or_beyond(self.beyond)
+    }
+
+    /// Can it be? A part of a rule has bounds; a figure that is only said need not.
+    fn sound(&self, is_rule: bool) -> Result<(), String> {
         let bounds = self.at_least.is_some() || self.at_most.is_some();
         let base = |text: &String| crate::plan::base(text).map(drop).map_err(|e| e.to_string());
+        if self.cpus.is_some() && self.of_cells().is_none() {
+            return Err("this judge takes no `cpus`: those of cells do".to_owned());
+        }
         match &self.judge {
             Judge::Does { does } => return bench::deed(does).map(drop).map_err(|e| e.to_string()),
+            Judge::Missing { .. } => return Ok(()),
             Judge::Bench { bench } => {
                 bench::bench(bench).map_err(|e| e.to_string())?;
             }
@@ -264,6 +248,7 @@ impl Check {
             Judge::Share {
                 without, base: of, ..
             } => [without, of].into_iter().try_for_each(base)?,
+            Judge::Corrected { to, less, .. } => [to, less].into_iter().try_for_each(base)?,
             Judge::Peak { axis: name, .. } => {
                 axis(name).map_err(|e| e.to_string())?;
             }
@@ -281,8 +266,32 @@ impl Check {
         if !self.mean_over.is_empty() && !self.judge.has_mean() {
             return Err("this judge takes no `mean_over`: ratio and level do".to_owned());
         }
+        if let Some(grade) = &self.grade {
+            if self.judge.is_deed() {
+                return Err("this judge takes no `grade`: it has no figure".to_owned());
+            }
+            numbers(grade.at_least, grade.at_most)?;
+            if grade.called.is_empty() || (grade.at_least, grade.at_most) == (None, None) {
+                return Err("a grade is `called` something, and has a bound".to_owned());
+            }
+        }
+        if let Some(given) = &self.given {
+            given.sound()?;
+            if self.of_cells().is_none() {
+                return Err("this judge takes no `given`: those of cells do".to_owned());
+            }
+        }
+        if self.beyond && (self.at_least.is_none() || self.at_most.is_none()) {
+            return Err("`beyond` takes `at_least` and `at_most`".to_owned());
+        }
         self.has_numbers()?;
-        if !bounds {
+        if is_rule && self.says.is_some() {
+            return Err("a rule takes no `says`: figures of questions do".to_owned());
+        }
+        if self.says.is_some() && !bounds {
+            return Err("`says` takes `at_least`, `at_most` or both".to_owned());
+        }
+        if is_rule && !bounds {
             return Err("no bound: set `at_least`, `at_most` or both".to_owned());
         }
         if let Some(plan) = &self.plan {
@@ -291,21 +300,17 @@ impl Check {
         Ok(())
     }
 
-    /// Are its bounds and figures numbers, and is there anything between the bounds? TOML has `nan` and `inf`.
+    /// Are its bounds and figures numbers?
     fn has_numbers(&self) -> Result<(), String> {
-        let bounds = [self.at_least, self.at_most].into_iter().flatten();
-        if let Some(none) = bounds
-            .chain(self.published.figures())
+        if let Some(none) = self
+            .published
+            .figures()
+            .into_iter()
             .find(|n| !n.is_finite())
         {
             return Err(format!("{none} is neither a bound nor a figure"));
         }
-        match (self.at_least, self.at_most) {
-            (Some(low), Some(high)) if low > high => {
-                Err(format!("nothing is at least {low} and at most {high}"))
-            }
-            _ => Ok(()),
-        }
+        numbers(self.at_least, self.at_most)
     }
 
     /// What the cells are compared with.
@@ -313,6 +318,7 @@ impl Check {
         let texts: Vec<&String> = match &self.judge {
             Judge::Ratio { to, .. } => to.iter().collect(),
             Judge::Share { without, base, .. } => vec![without, base],
+            Judge::Corrected { to, less, .. } => vec![to, less],
             Judge::Curve { to, .. } => to.iter().collect(),
             _ => Vec::new(),
         };
@@ -332,13 +338,16 @@ impl Check {
             | Judge::Share {
                 quantity, cells, ..
             }
+            | Judge::Corrected {
+                quantity, cells, ..
+            }
             | Judge::Peak {
                 quantity, cells, ..
             }
             | Judge::Curve {
                 quantity, cells, ..
             } => Some((quantity, cells)),
-            Judge::Does { .. } | Judge::Bench { .. } => None,
+            Judge::Does { .. } | Judge::Bench { .. } | Judge::Missing { .. } => None,
         }
     }
 
@@ -364,6 +373,9 @@ impl Check {
             Judge::Share { without, base, .. } => {
                 format!("share of {what} above {base} that goes with what {without} lacks, {over}")
             }
+            Judge::Corrected { to, less, .. } => {
+                format!("{what} over that of {to}, without what they differ by at {less}, {over}")
+            }
             Judge::Curve { shape, to, .. } => {
                 let over = to.iter().map(|to| format!(" over that of {to}"));
                 format!("{} of {what}{}", shape.words(), over.collect::<String>())
@@ -378,6 +390,9 @@ impl Check {
     /// `0.95 to 1.05`, `at least 2`.
     #[must_use]
     pub fn bounds_in_words(&self) -> String {
+        if let (true, Some(low), Some(high)) = (self.beyond, self.at_least, self.at_most) {
+            return format!("below {low} or above {high}");
+        }
         match (self.at_least, self.at_most) {
             (Some(low), Some(high)) => format!("{low} to {high}"),
             (Some(low), None) => format!("at least {low}"),

@@ -39,14 +39,19 @@ pub(super) fn sample(values: &BTreeMap<&str, f64>) -> Measurement {
         flows: 8,
         span_ns: 100_000_000_000_000,
     });
-    m.client_cpus = has("client_cpu_busy_ratio").map(|busy_ratio| BusyCpus {
+    let per_switch = has("client_cpu_ns_per_switch");
+    let busy = has("client_cpu_busy_ratio").or(per_switch.map(|_| 1.0));
+    m.client_cpus = busy.map(|busy_ratio| BusyCpus {
         cpus: 1,
         busy_ratio,
     });
     let counted = |name: &str| has(name).map(|v| count(v * window_s));
+    let turns = per_switch
+        .zip(busy)
+        .map(|(ns, busy)| count(busy * window_s * 1e9 / ns));
     m.client_scheduling = Scheduling {
         voluntary_switches: Some(0),
-        involuntary_switches: counted("client_context_switches_per_s"),
+        involuntary_switches: turns.or(counted("client_context_switches_per_s")),
         migrations: None,
         cache_misses: counted("client_cache_misses_per_s"),
     };

@@ -6,7 +6,7 @@ use super::oracle::{self, Part, Planned, Properties};
 use super::synthetic::{Aim, Aimed, World};
 use super::*;
 use crate::assess::PER_GHZ;
-use crate::claims::evidence::What;
+use crate::evidence::What;
 use crate::stats;
 
 /// What was published of a point, by the text of the rule and the plan.

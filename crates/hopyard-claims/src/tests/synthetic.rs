@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use super::oracle::{Part, Planned, Point};
 use super::sample::{profile, sample};
 use super::*;
-use crate::claims::evidence::What;
-use crate::claims::rule::{Over, Shape};
+use crate::evidence::What;
 use crate::model::Cell;
+use crate::rule::{Over, Shape};
 
 /// How a part of a rule is to lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +168,17 @@ fn target(check: &Check, aim: Aim, (place, all): (usize, usize)) -> Shown {
     let bound = check.at_least.or(check.at_most).unwrap();
     // Above 0 and below 1.
     let part = (place as f64 + 1.0) / (all as f64 + 1.0);
+    if let (true, Some(low), Some(high)) = (check.beyond, check.at_least, check.at_most) {
+        return match aim {
+            Aim::Inside if place % 2 == 0 => little(low * (0.7 + 0.04 * part)),
+            Aim::Inside => little(high * (1.1 + 0.04 * part)),
+            Aim::Outside => little(low + (high - low) * (0.3 + 0.4 * part)),
+            Aim::Across => Shown {
+                mean: bound,
+                noise: Noise::Wide,
+            },
+        };
+    }
     let mean = match (aim, check.at_least, check.at_most) {
         (Aim::Inside, Some(low), Some(high)) => low + (high - low) * (0.3 + 0.4 * part),
         (Aim::Inside, Some(low), None) => low * (1.02 + 0.04 * part),
@@ -212,9 +223,9 @@ fn usual(name: &str, cell: usize) -> f64 {
             "normalized_bps_per_cpu_percent" => 2e8,
             "cpu_ns_per_byte" | "busy_cores" => 1.0,
             "cpu_ns_per_packet" => 50.0,
-            "cpu_ns_per_transaction" => 5e3,
+            "cpu_ns_per_transaction" | "client_cpu_ns_per_switch" => 5e3,
             "softirq_ratio" => 0.2,
-            "settling_s" => 500.0,
+            "settling_s" => 300.0,
             // Of more subsystems it is more.
             name if name.ends_with("share_ratio") => {
                 0.02 * 3.0_f64.powi(i32::try_from(name.split('+').count()).unwrap())
@@ -256,6 +267,9 @@ impl Made {
             (Judge::Ratio { .. }, &[own, other]) => mean(own) / mean(other),
             (Judge::Share { .. }, &[with, without, base]) => {
                 (mean(with) - mean(without)) / (mean(with) - mean(base))
+            }
+            (Judge::Corrected { .. }, &[own, base, less, base_less]) => {
+                (mean(own) - (mean(less) - mean(base_less))) / mean(base)
             }
             (_, member) => mean(member[0]),
         };
@@ -313,6 +327,13 @@ impl Made {
                 let mean = (2.0 - mean) * unit;
                 self.set(what, with, little(2.0 * unit));
                 self.set(what, without, Shown { mean, ..figure });
+            }
+            // Where little else shows they differ by a tenth.
+            (Judge::Corrected { .. }, &[own, base, less, base_less]) => {
+                let without = self.known(what, base_less);
+                let mean = mean * self.known(what, base) + 0.1 * without;
+                self.set(what, less, little(1.1 * without));
+                self.set(what, own, Shown { mean, ..figure });
             }
             (_, &[own, ..]) => self.set(what, own, figure),
             (_, []) => {}
@@ -387,10 +408,10 @@ fn along(shape: Shape, aim: Aim, is_base: bool, cell: &Cell) -> Shown {
     let is_late = is_base != (aim == Aim::Inside);
     match (shape, aim) {
         // Full at 16 in some blocks and not in others: 16 or 20 of the mean.
-        (Shape::Fullness, Aim::Across) if n == 16.0 && !is_base => wide(0.99),
+        (Shape::Fullness, Aim::Across) if n == 16.0 && is_base => wide(0.99),
         (Shape::Fullness, Aim::Across) => little(if n >= 16.0 { 1.1 } else { 0.6 }),
         (Shape::Fullness, _) => {
-            let full = if is_late { 20.0 } else { 4.0 };
+            let full = if is_late { 4.0 } else { 20.0 };
             little(if n >= full { 1.0 } else { 0.6 })
         }
         (Shape::Leap, Aim::Inside) => little(if n >= 20.0 { 1.0 } else { 0.45 }),

@@ -154,6 +154,13 @@ fn is_partner(own: &Properties, other: &Properties, to: &str) -> bool {
         None => ("path", to.to_owned()),
     };
     let mut wanted = own.clone();
+    // Path `native` has no containers: what is compared with it are its processes.
+    if to == "native" && other.get("containers").is_some_and(|of| of == "native") {
+        wanted
+            .get_mut("containers")
+            .into_iter()
+            .for_each(|of| "native".clone_into(of));
+    }
     if wanted.insert(name.to_owned(), value).is_none() || wanted == *own {
         return false;
     }
@@ -168,7 +175,7 @@ fn is_partner(own: &Properties, other: &Properties, to: &str) -> bool {
 pub(super) fn points(check: &Table, cells: &[Cell]) -> Vec<Point> {
     let all: Vec<Properties> = cells.iter().map(properties).collect();
     let judge = check["judge"].as_str().unwrap();
-    let bases: Vec<String> = ["to", "without", "base"]
+    let bases: Vec<String> = ["to", "without", "base", "less"]
         .iter()
         .flat_map(|key| words(check, key))
         .collect();
@@ -181,6 +188,13 @@ pub(super) fn points(check: &Table, cells: &[Cell]) -> Vec<Point> {
         match judge {
             "share" if partners.len() == 2 => vec![vec![own, partners[0], partners[1]]],
             "share" => Vec::new(),
+            "corrected" => {
+                let base_less = partners.get(1).and_then(|less| {
+                    (0..cells.len()).find(|at| is_partner(&all[*less], &all[*at], &bases[0]))
+                });
+                let whole = [vec![own], partners, base_less.into_iter().collect()].concat();
+                (whole.len() == 4).then_some(whole).into_iter().collect()
+            }
             "ratio" => partners.iter().map(|other| vec![own, *other]).collect(),
             "curve" if !bases.is_empty() => {
                 partners.iter().map(|other| vec![own, *other]).collect()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::claims::kept::{Asked, Place, evidence_from};
+use crate::kept::{Asked, Place, evidence_from};
 
 #[test]
 fn of_two_runs_of_a_plan_the_first_counts() {
