@@ -1,11 +1,11 @@
-//! MQ9, MQ10, MQ16 and MQ17: single-queue programs, queues that come and go, and tuns with many queues.
+//! MQ9, MQ13 and MQ16: programs with one queue of a tap.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, TunLayer};
-use hopyard_tap::{Error as TapError, MAX_QUEUES, NewDevice, Queue, Queues};
+use hopyard_tap::{NewDevice, Queue, Queues};
 
 use super::site::space;
 use super::{FunctionalCheck, Result, Timed, socket};
@@ -23,14 +23,14 @@ const BURST: u64 = 256;
 const SOON: Duration = Duration::from_millis(500);
 
 /// A device of a namespace of its own, and sockets of the kernel that send to the station behind it.
-struct Behind {
-    handle: Handle,
-    senders: Vec<UdpSocket>,
+pub(super) struct Behind {
+    pub(super) handle: Handle,
+    pub(super) senders: Vec<UdpSocket>,
     sent: u64,
 }
 
 impl Behind {
-    fn new(new: NewDevice) -> Result<(Self, Vec<Queue>)> {
+    pub(super) fn new(new: NewDevice) -> Result<(Self, Vec<Queue>)> {
         let handle = space()?;
         let new = NewDevice {
             nonblocking: true,
@@ -88,7 +88,7 @@ fn number(layer: TunLayer, frame: &[u8]) -> Option<u64> {
 }
 
 /// The next numbered datagram of a queue, if there is one now.
-fn next(queue: &Queue) -> Result<Option<u64>> {
+pub(super) fn next(queue: &Queue) -> Result<Option<u64>> {
     let mut frame = [0; 2048];
     loop {
         match queue.read(&mut frame) {
@@ -125,7 +125,7 @@ fn each_once(came: &[(usize, u64)], numbers: std::ops::Range<u64>) -> bool {
     seen.into_iter().eq(numbers)
 }
 
-fn multi(new: NewDevice, queues: usize) -> NewDevice {
+pub(super) fn multi(new: NewDevice, queues: usize) -> NewDevice {
     NewDevice {
         queues: Queues::Multi(queues),
         ..new
@@ -190,85 +190,6 @@ fn header_sum(header: &[u8]) -> u16 {
     u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap_or(0xffff)
 }
 
-/// Queues are attached, detached, closed and opened anew, up to the limit and beyond it.
-pub(super) fn queues_come_and_go() -> Result<FunctionalCheck> {
-    const SLOTS: usize = 8;
-    const ROUNDS: usize = 300;
-    let (mut behind, mut queues) = Behind::new(multi(NewDevice::tap("tap0"), SLOTS))?;
-    let mut attached = [true; SLOTS];
-    let failed = |seen: String| {
-        Ok(FunctionalCheck {
-            passed: false,
-            seen,
-        })
-    };
-    for round in 0..ROUNDS {
-        // 5 and 8 have no common divisor: every queue has its turn.
-        let slot = round * 5 % SLOTS;
-        if !attached[slot] {
-            queues[slot].attach()?;
-            attached[slot] = true;
-        } else if round % 7 == 0 {
-            // Closed without being detached, and another opened.
-            let device = queues[slot].device().clone();
-            queues[slot] = device.open_queue()?;
-            queues[slot].set_nonblocking(true)?;
-        } else if attached.iter().filter(|on| **on).count() > 1 {
-            queues[slot].detach()?;
-            attached[slot] = false;
-        }
-        let numbers = behind.send(32)?;
-        let all: Vec<&Queue> = queues.iter().collect();
-        let came = arrivals(&all, 32)?;
-        if !each_once(&came, numbers) || came.iter().any(|(at, _)| !attached[*at]) {
-            return failed(format!(
-                "in round {round} a frame was lost, came twice or reached a detached queue"
-            ));
-        }
-    }
-    let device = queues[0].device().clone();
-    while queues.len() < MAX_QUEUES {
-        queues.push(device.open_queue()?);
-    }
-    let beyond = device.open_queue();
-    if !matches!(beyond, Err(TapError::TooManyQueues { .. })) {
-        return failed(format!(
-            "queue {} was not refused for being one too many",
-            MAX_QUEUES + 1
-        ));
-    }
-    drop(queues);
-    let gone = behind.handle.link("tap0").is_err();
-    Ok(FunctionalCheck {
-        passed: gone,
-        seen: format!(
-            "in {ROUNDS} changes of {SLOTS} queues every frame reached exactly one attached queue, queue {} was refused, and the device {} with its last queue",
-            MAX_QUEUES + 1,
-            if gone { "ended" } else { "did not end" }
-        ),
-    })
-}
-
-/// A tun with several queues carries every packet of many flows once.
-pub(super) fn many_queues_of_a_tun() -> Result<FunctionalCheck> {
-    const QUEUES: usize = 4;
-    let (mut behind, queues) = Behind::new(multi(NewDevice::tun("tun0"), QUEUES))?;
-    let numbers = behind.send(BURST)?;
-    let all: Vec<&Queue> = queues.iter().collect();
-    let came = arrivals(&all, BURST)?;
-    let whole = each_once(&came, numbers);
-    let used = (0..QUEUES)
-        .filter(|at| came.iter().any(|(by, _)| by == at))
-        .count();
-    Ok(FunctionalCheck {
-        passed: whole && used > 1,
-        seen: format!(
-            "{} of {BURST} packets of {FLOWS} flows came through a tun, by {used} of its {QUEUES} queues",
-            came.len()
-        ),
-    })
-}
-
 /// Datagrams per second through a device, in one thread: bursts are sent, and read again.
 fn rate(new: NewDevice) -> Result<f64> {
     const BURSTS: u64 = 150;
@@ -287,20 +208,24 @@ fn rate(new: NewDevice) -> Result<f64> {
     Ok(came / began.elapsed().as_secs_f64())
 }
 
-/// Two devices in blocks, first one and then the other in turn.
-fn side_by_side(what: &str, one: &NewDevice, other: &NewDevice) -> Result<Timed> {
+/// Two things in blocks, first one and then the other in turn.
+pub(super) fn side_by_side(
+    what: String,
+    one: impl Fn() -> Result<f64>,
+    other: impl Fn() -> Result<f64>,
+) -> Result<Timed> {
     let (mut values, mut base) = (Vec::new(), Vec::new());
     for block in 0..FOR_A_VERDICT + 2 {
         if block % 2 == 0 {
-            values.push(rate(one.clone())?);
-            base.push(rate(other.clone())?);
+            values.push(one()?);
+            base.push(other()?);
         } else {
-            base.push(rate(other.clone())?);
-            values.push(rate(one.clone())?);
+            base.push(other()?);
+            values.push(one()?);
         }
     }
     Ok(Timed {
-        what: what.to_owned(),
+        what,
         values,
         base: Some(base),
     })
@@ -308,17 +233,9 @@ fn side_by_side(what: &str, one: &NewDevice, other: &NewDevice) -> Result<Timed>
 
 /// A device made as before multi-queue against a multi-queue one with one queue.
 pub(super) fn plain_against_one_queue() -> Result<Timed> {
-    let plain = NewDevice::tap("tap0");
-    let one = multi(NewDevice::tap("tap0"), 1);
-    side_by_side("frames/s, plain tap / one queue of many", &plain, &one)
-}
-
-/// A tun with several queues against a single one.
-pub(super) fn tun_queues_against_one() -> Result<Timed> {
-    let many = multi(NewDevice::tun("tun0"), 4);
     side_by_side(
-        "packets/s, tun of 4 queues / of one",
-        &many,
-        &NewDevice::tun("tun0"),
+        "frames/s, plain tap / one queue of many".to_owned(),
+        || rate(NewDevice::tap("tap0")),
+        || rate(multi(NewDevice::tap("tap0"), 1)),
     )
 }

@@ -1,6 +1,6 @@
 //! What sets cells apart, in words.
 
-use crate::model::{AXES, Axis, Cell, axis};
+use crate::model::{AXES, Axis, Cell, LoadKind, axis};
 
 /// A property that cells may differ in: its name, and its value in a cell.
 type Property = (&'static str, fn(&Cell, &str) -> Option<String>);
@@ -21,26 +21,29 @@ fn concerns(name: &str, cell: &Cell) -> bool {
     axis(name).map_or(true, |axis| (axis.fits)(cell.load, cell.peer))
 }
 
-/// What each cell is called among these: the properties that not all of them share; paths, loads and peers
-/// by their value alone.
+/// What each cell is called among these: the properties that not all of them share, of axes those that not all of its load
+/// share; paths, loads and peers by their value alone.
 pub(super) fn apart(cells: &[&Cell]) -> Vec<String> {
     let properties = properties();
-    let differ = |(name, of): &&Property| {
-        let concerned = cells.iter().filter(|cell| concerns(name, cell));
+    let differs = |(name, of): &Property, load: LoadKind| {
+        let beside = |cell: &&&Cell| axis(name).is_err() || cell.load == load;
+        let concerned = cells
+            .iter()
+            .filter(|cell| beside(cell) && concerns(name, cell));
         let mut values = concerned.map(|cell| of(cell, name));
         let first = values.next();
         values.any(|value| Some(&value) != first.as_ref())
     };
-    let differing: Vec<&Property> = properties.iter().filter(differ).collect();
     let called = |cell: &&Cell| {
-        let value = |(name, of): &&Property| {
+        let differing = properties.iter().filter(|one| differs(one, cell.load));
+        let value = |(name, of): &Property| {
             let value = of(cell, name)?;
             Some(match *name {
                 "path" | "load" | "peer" => value,
                 name => format!("{} {value}", name.replace('_', " ")),
             })
         };
-        let words: Vec<String> = differing.iter().filter_map(value).collect();
+        let words: Vec<String> = differing.filter_map(value).collect();
         words.join(" · ")
     };
     cells.iter().map(called).collect()
@@ -69,7 +72,7 @@ pub(super) fn versus(one: &Cell, other: &Cell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Axes, LoadKind, Peer};
+    use crate::model::{Axes, Peer};
 
     fn cell(peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> Cell {
         let mut axes = Axes::default();
@@ -83,6 +86,17 @@ mod tests {
             load,
             axes,
         }
+    }
+
+    #[test]
+    fn what_every_cell_of_a_load_has_is_not_said() {
+        use LoadKind::{TcpMaerts, TcpStream};
+        let cells = [
+            cell(Peer::Far, TcpStream, &[("message_size", "1400")]),
+            cell(Peer::Far, TcpMaerts, &[("message_size", "87380")]),
+        ];
+        let names = apart(&cells.iter().collect::<Vec<_>>());
+        assert_eq!(names, ["tcp_stream", "tcp_maerts"]);
     }
 
     /// A host has no wire and a round trip no message size: what goes with peer or load is not said again. What differs within a

@@ -19,6 +19,15 @@ pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered
     let Some((what, selection)) = check.of_cells() else {
         return Gathered::default();
     };
+    let cpus = run.header.environment.cpus;
+    if let Some(least) = check.cpus.filter(|least| *least > cpus) {
+        return Gathered::untested(format!(
+            "it is about {least} CPUs or more, and this machine has {cpus}"
+        ));
+    }
+    if let Some(Err(why)) = check.given.as_ref().map(|given| given.is_so(run)) {
+        return Gathered::untested(why);
+    }
     let cells: Vec<Cell> = run.header.cells.iter().map(|c| c.cell.clone()).collect();
     let mut gathered = Gathered {
         confidence: run.header.confidence,
@@ -107,6 +116,9 @@ fn compared(words: &str, check: &Check, groups: &[&Group<'_>]) -> String {
         (Judge::Ratio { to, .. }, [_, ..]) if to.len() == 1 => format!("{words} over {}", to[0]),
         (Judge::Share { without, base, .. }, _) => {
             format!("share of {words} above {base} that {without} lacks")
+        }
+        (Judge::Corrected { to, less, .. }, _) => {
+            format!("{words} over {to}, without what they differ by at {less}")
         }
         _ => words.to_owned(),
     };

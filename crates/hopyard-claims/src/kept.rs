@@ -30,6 +30,9 @@ pub struct Asked {
     schema: String,
     /// Ids and reports; none for all.
     pub names: Vec<String>,
+    /// Are they open questions, and no claims?
+    #[serde(default)]
+    pub questions: bool,
     /// A first look?
     pub quick: bool,
     /// No plan is measured longer than this.
@@ -59,6 +62,7 @@ impl Asked {
         Self {
             schema: SCHEMA.to_owned(),
             names: names.to_vec(),
+            questions: false,
             quick,
             time_limit: None,
             seed: None,
@@ -76,7 +80,6 @@ pub enum Error {
     /// It cannot be written.
     #[error("cannot write {}; choose another directory with --out", .file.display())]
     Write {
-        /// The file.
         file: PathBuf,
         /// Why.
         #[source]
@@ -88,7 +91,6 @@ pub enum Error {
     /// It cannot be read.
     #[error("cannot read {}", .file.display())]
     Read {
-        /// The file.
         file: PathBuf,
         /// Why.
         #[source]
@@ -100,7 +102,6 @@ pub enum Error {
     /// It is damaged.
     #[error("{} is damaged", .file.display())]
     Damaged {
-        /// The file.
         file: PathBuf,
         /// Why.
         #[source]
@@ -109,7 +110,6 @@ pub enum Error {
     /// Another version wrote it.
     #[error("{} is of schema `{found}`, this hopyard reads `{SCHEMA}`: use the version that wrote it", .file.display())]
     Schema {
-        /// The file.
         file: PathBuf,
         /// Its schema.
         found: String,
@@ -226,7 +226,6 @@ impl Place {
         self.directory.join(plan)
     }
 
-    /// The directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -240,8 +239,10 @@ impl Place {
         let runs = runs(&self.directory)?;
         of_one_machine(&runs)?;
         let plans = runs.iter().map(|run| run.header.plan.clone());
+        let asked = (!self.asked.questions).then(|| self.asked.names.clone());
+        let asked = asked.into_iter();
         Ok(Evidence {
-            asked: vec![self.asked.names.clone()],
+            asked: asked.collect(),
             first_looks: plans.filter(|_| self.asked.quick).collect(),
             runs,
             not_run: self.asked.not_run.clone(),
@@ -378,15 +379,18 @@ pub fn evidence_from(directories: &[PathBuf]) -> Result<Evidence, Error> {
     for directory in directories {
         let found = match Place::open(directory) {
             Ok(place) => place.evidence()?,
-            Err(Error::Nothing(_)) => Evidence {
-                runs: runs(directory)?,
-                ..Evidence::default()
-            },
+            Err(Error::Nothing(_)) => {
+                let runs = runs(directory)?;
+                if runs.is_empty() {
+                    return Err(Error::Nothing(directory.clone()));
+                }
+                Evidence {
+                    runs,
+                    ..Evidence::default()
+                }
+            }
             Err(error) => return Err(error),
         };
-        if found.asked.is_empty() && found.runs.is_empty() {
-            return Err(Error::Nothing(directory.clone()));
-        }
         of_one_machine(evidence.runs.iter().chain(&found.runs))?;
         evidence.add(found);
     }

@@ -40,7 +40,7 @@ impl PlanDemand {
             match before.end {
                 Some(End::Complete) => return Ok(None),
                 Some(End::TimeLimit) if limit.is_none() => return Ok(None),
-                _ => run::resume(&directory, limit, None)?,
+                _ => run::resume(&directory, limit, None, None)?,
             }
         } else {
             let mut prepared = run::prepare(&self.plan, seed)?;

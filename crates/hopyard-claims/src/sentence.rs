@@ -4,29 +4,36 @@ use super::bounds::Bounds;
 use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport};
 use crate::report::claims::{bounds, figure, interval, percent};
 
-/// The verdict and what it rests on.
+/// The verdict and what it rests on, and how further grades are judged.
 pub(super) fn sentence(claim: &ClaimReport, missing: Option<&str>) -> String {
+    let mut text = of_verdict(claim, missing);
+    let graded = claim
+        .checks
+        .iter()
+        .filter_map(|check| Some((check, check.grade.as_ref()?)));
+    for (check, grade) in graded {
+        let rule = CheckReport {
+            at_least: grade.at_least,
+            at_most: grade.at_most,
+            beyond: false,
+            ..check.clone()
+        };
+        let (called, verdict) = (&grade.called, grade.verdict.words());
+        text.push_str(&format!(" {called}, {}: {verdict}.", bounds(&rule)));
+    }
+    text
+}
+
+fn of_verdict(claim: &ClaimReport, missing: Option<&str>) -> String {
     let words = claim.verdict.words();
     let id = &claim.id;
+    if claim.verdict == ClaimVerdict::Untestable {
+        return format!("{id} {words}: {}.", lacking(claim, missing));
+    }
     let decides = |check: &&CheckReport| check.verdict == claim.verdict;
     let Some(check) = claim.checks.iter().find(decides) else {
-        return format!("{id} {words}: {}.", missing.unwrap_or("it has no check"));
+        return format!("{id} {words}.");
     };
-    if claim.verdict == ClaimVerdict::Untestable {
-        let why: Vec<&str> = claim
-            .checks
-            .iter()
-            .flat_map(|c| &c.untested)
-            .map(String::as_str)
-            .collect();
-        let mut each: Vec<&str> = Vec::new();
-        for one in missing.into_iter().chain(why) {
-            if !each.contains(&one) {
-                each.push(one);
-            }
-        }
-        return format!("{id} {words}: {}.", each.join("; "));
-    }
     if let Some(seen) = &check.seen {
         return format!("{id} {words}: {seen}.");
     }
@@ -38,6 +45,25 @@ pub(super) fn sentence(claim: &ClaimReport, missing: Option<&str>) -> String {
         measured(check, point),
         rest(claim, check)
     )
+}
+
+/// What cannot be tested, and that the rest of the rule holds where there is a rest.
+fn lacking(claim: &ClaimReport, missing: Option<&str>) -> String {
+    let untested = claim.checks.iter().flat_map(|check| &check.untested);
+    let mut each: Vec<&str> = Vec::new();
+    for why in missing.into_iter().chain(untested.map(String::as_str)) {
+        if !each.contains(&why) {
+            each.push(why);
+        }
+    }
+    let mut text = match each.as_slice() {
+        [] => "it has no check".to_owned(),
+        each => each.join("; "),
+    };
+    if claim.was_tested() {
+        text.push_str("; what can be tested of it holds");
+    }
+    text
 }
 
 /// `goodput, veth-route / native, is 0.984 (0.97 to 1.0) in tcp_rr, within 0.95 to 1.05, published 0.97`.
@@ -91,13 +117,7 @@ fn rest(claim: &ClaimReport, check: &CheckReport) -> String {
         let inside = check
             .deciding
             .and_then(|at| check.points.get(at))
-            .is_some_and(|point| {
-                let rule = Bounds {
-                    low: check.at_least.unwrap_or(f64::NEG_INFINITY),
-                    high: check.at_most.unwrap_or(f64::INFINITY),
-                };
-                rule.margin(point.measured.value) >= 0.0
-            });
+            .is_some_and(|point| Bounds::of_report(check).margin(point.measured.value) >= 0.0);
         let side = if inside { "within" } else { "beyond" };
         text.push_str(&format!(
             "; {} {side} a bound would have shown four times out of five",

@@ -15,18 +15,47 @@ pub fn document(chosen: &[Chosen<'_>], evidence: &Evidence) -> ClaimsReport {
         match reports.iter_mut().find(|r| r.report == one.report.report) {
             Some(report) => report.claims.push(judged),
             None => reports.push(ReportOfClaims {
-                report: one.report.report.clone(),
-                title: one.report.title.clone(),
-                source: one.report.source.clone(),
-                stand_in: one.report.stand_in.clone(),
                 claims: vec![judged],
+                ..empty(one)
             }),
         }
     }
+    whole(reports, chosen, evidence)
+}
+
+/// The document with questions in place of claims: what this machine says to each.
+#[must_use]
+pub fn answers(chosen: &[Chosen<'_>], evidence: &Evidence) -> ClaimsReport {
+    let mut reports: Vec<ReportOfClaims> = Vec::new();
+    for one in chosen {
+        let answered = super::answer::answer(*one, evidence);
+        match reports.iter_mut().find(|r| r.report == one.report.report) {
+            Some(report) => report.questions.push(answered),
+            None => reports.push(ReportOfClaims {
+                questions: vec![answered],
+                ..empty(one)
+            }),
+        }
+    }
+    whole(reports, chosen, evidence)
+}
+
+fn empty(one: &Chosen<'_>) -> ReportOfClaims {
+    ReportOfClaims {
+        report: one.report.report.clone(),
+        title: one.report.title.clone(),
+        source: one.report.source.clone(),
+        stand_in: one.report.stand_in.clone(),
+        claims: Vec::new(),
+        questions: Vec::new(),
+    }
+}
+
+fn whole(reports: Vec<ReportOfClaims>, chosen: &[Chosen<'_>], evidence: &Evidence) -> ClaimsReport {
     // Only those that these claims are judged by; the machine is that of all of them.
     let is_about = |run: &&Run| {
         let checks = |one: &Chosen<'_>| -> bool {
-            let mut plans = one.claim.checks.iter().map(|check| one.plan_of(check));
+            let mut plans = one.claim.measured().map(|check| one.plan_of(check));
             plans.any(|plan| plan == run.header.plan)
         };
         chosen.iter().any(checks)

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::code::Code;
-use super::rule::Check;
+use super::rule::{Check, Said};
 use super::select::Selection;
 
 /// What can be wrong with a file of claims.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {message}")]
 pub struct Error {
-    /// The file.
     file: String,
     /// What is wrong, with the claim or the parser's line, column and key.
     message: String,
@@ -41,19 +40,19 @@ pub struct Report {
     /// Plan → what a first look leaves of it.
     #[serde(default)]
     pub quick: BTreeMap<String, Selection>,
-    /// Its claims.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
     /// What it left open.
     #[serde(rename = "question", default)]
     pub questions: Vec<Question>,
+    /// The questions as what is measured for them.
+    #[serde(skip)]
+    pub asked: Vec<Claim>,
 }
 
-/// A claim.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its id.
     pub id: String,
     /// What is claimed.
     pub statement: String,
@@ -75,18 +74,49 @@ pub struct Claim {
     /// The rule as data; all parts have to hold.
     #[serde(rename = "check", default)]
     pub checks: Vec<Check>,
+    /// Figures that a reader should see beside it; the verdict does not depend on them.
+    #[serde(default)]
+    pub beside: Vec<Said>,
+}
+
+impl Claim {
+    /// Everything that is measured for it.
+    pub fn measured(&self) -> impl Iterator<Item = &Check> {
+        let beside = self.beside.iter().map(|said| &said.0);
+        self.checks.iter().chain(beside)
+    }
 }
 
 /// A question that a report left open.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Its id.
     pub id: String,
-    /// The question.
     pub question: String,
     /// What would answer it.
     pub answer: String,
+    /// The figures that do, and what there is no figure of.
+    #[serde(rename = "figure", default)]
+    pub figures: Vec<Said>,
+}
+
+impl Question {
+    /// It as what is measured for it.
+    fn asked(&self) -> Claim {
+        Claim {
+            id: self.id.clone(),
+            statement: self.question.clone(),
+            measure: self.answer.clone(),
+            rule: String::new(),
+            published: String::new(),
+            places: Vec::new(),
+            where_remark: None,
+            missing: None,
+            remark: None,
+            checks: Vec::new(),
+            beside: self.figures.clone(),
+        }
+    }
 }
 
 /// Reads a file of claims.
@@ -98,7 +128,7 @@ pub fn parse(file: &str, text: &str) -> Result<Report, Error> {
         file: file.to_owned(),
         message,
     };
-    let report: Report =
+    let mut report: Report =
         toml::from_str(text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
     for claim in &report.claims {
         if claim.checks.is_empty() && claim.missing.is_none() {
@@ -108,5 +138,12 @@ pub fn parse(file: &str, text: &str) -> Result<Report, Error> {
             )));
         }
     }
+    for question in &report.questions {
+        if question.figures.is_empty() {
+            let wants = "neither a figure nor what is missing for one";
+            return Err(wrong(format!("{}: {wants}", question.id)));
+        }
+    }
+    report.asked = report.questions.iter().map(Question::asked).collect();
     Ok(report)
 }

@@ -110,11 +110,10 @@ impl<'a> Group<'a> {
                 a: side(0)?,
                 b: side(1)?,
             },
-            Judge::Share { .. } => Figure::Share {
-                with: side(0)?,
-                without: side(1)?,
-                base: side(2)?,
-            },
+            Judge::Share { .. } => Figure::share((0..3).map(side).collect::<Result<_, _>>()?),
+            Judge::Corrected { .. } => {
+                Figure::corrected((0..4).map(side).collect::<Result<_, _>>()?)
+            }
             _ => Figure::Level(side(0)?),
         })
     }
@@ -179,7 +178,7 @@ fn members<'a>(check: &Check, (cell, others): &(&'a Cell, Vec<&'a Cell>)) -> Vec
     let with = |others: &[&'a Cell]| Member([&[*cell], others].concat());
     match check.judge {
         Judge::Ratio { .. } => others.iter().map(|other| with(&[*other])).collect(),
-        Judge::Share { .. } => vec![with(others)],
+        Judge::Share { .. } | Judge::Corrected { .. } => vec![with(others)],
         _ => vec![with(&[])],
     }
 }

@@ -24,7 +24,6 @@ pub struct PlanDemand {
 /// What claims need.
 #[derive(Debug, Default)]
 pub struct Demand {
-    /// Of plans.
     pub plans: Vec<PlanDemand>,
     /// Plans of which nothing can be built, with the reason.
     pub not_run: BTreeMap<String, String>,
@@ -47,11 +46,18 @@ pub(super) fn pairs<'a>(check: &Check, cells: &'a [Cell]) -> Vec<(&'a Cell, Vec<
     let own = cells.iter().filter(|cell| selection.has(cell));
     own.map(|cell| {
         let others = partners(cell).into_iter().filter(|other| *other != cell);
-        (cell, others.collect())
+        let mut others: Vec<&Cell> = others.collect();
+        // What the base is where the two are told apart by the rest.
+        if let (Judge::Corrected { .. }, [_, less]) = (&check.judge, others.as_slice()) {
+            let base_less = partners(less).into_iter().find(|other| other != less);
+            others.extend(base_less);
+        }
+        (cell, others)
     })
     .filter(|(_, others): &(&Cell, Vec<&Cell>)| match check.judge {
         Judge::Level { .. } | Judge::Peak { .. } | Judge::Curve { to: None, .. } => true,
         Judge::Share { .. } => others.len() == 2,
+        Judge::Corrected { .. } => others.len() == 3,
         _ => !others.is_empty(),
     })
     .collect()
@@ -70,10 +76,11 @@ pub fn demand(
     let mut demand = Demand::default();
     let mut by_plan: BTreeMap<&str, Vec<(Chosen<'_>, &Check)>> = BTreeMap::new();
     for one in chosen {
-        for check in &one.claim.checks {
+        for check in one.claim.measured() {
             match &check.judge {
                 Judge::Does { does } => drop(demand.deeds.insert(does.clone())),
                 Judge::Bench { bench } => drop(demand.benches.insert(bench.clone())),
+                Judge::Missing { .. } => {}
                 _ => {
                     let plan = one.plan_of(check);
                     if let Some(why) = put_off(one, plan, quick) {
@@ -150,6 +157,21 @@ fn lacking(name: &str, in_guest: bool) -> Option<String> {
                 .to_owned()
         })
     })
+    .or_else(|| {
+        (name == "vm" && !has_kvm()).then(|| {
+            "a guest would be emulated for want of KVM (/dev/kvm), and its figures have a shape and no size"
+                .to_owned()
+        })
+    })
+}
+
+/// May guests use the machine's own CPUs?
+fn has_kvm() -> bool {
+    let device = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/kvm");
+    device.is_ok()
 }
 
 /// The cells that checks need, in the order of the plan.
@@ -166,9 +188,12 @@ fn cells(
     let needed = |cell: &Cell| {
         checks.iter().any(|(_, check)| {
             let pairs = pairs(check, &all);
-            pairs
-                .iter()
-                .any(|(own, others)| *own == cell || others.contains(&cell))
+            let given = check.given.as_ref();
+            let is_given = given.is_some_and(|given| given.cells.has(cell));
+            is_given
+                || pairs
+                    .iter()
+                    .any(|(own, others)| *own == cell || others.contains(&cell))
         })
     };
     Ok(all.iter().filter(|cell| needed(cell)).cloned().collect())

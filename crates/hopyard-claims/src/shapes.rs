@@ -134,9 +134,6 @@ fn full(along: &Along<'_, Saturation>, confidence: f64) -> Option<Estimate> {
         low: interval.low.unwrap_or(last).min(first),
         high: interval.high.unwrap_or(last).max(first),
         confidence,
-        n: BLOCKS,
+        n: along.blocks,
     })
 }
-
-/// The interval is by resampling of at least so many blocks; how many more does not tell.
-const BLOCKS: usize = crate::model::FOR_A_VERDICT as usize;

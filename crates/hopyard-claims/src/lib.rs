@@ -8,6 +8,7 @@
 //!
 //! A claim is data. Judges ([`rule::Judge`]) are few, and cells are those of the ordinary plans.
 
+mod answer;
 pub mod bench;
 mod bounds;
 pub mod campaign;
@@ -22,6 +23,7 @@ mod judge;
 pub mod kept;
 mod label;
 mod peak;
+mod place;
 mod published;
 mod rule;
 mod select;
@@ -33,37 +35,45 @@ mod verdict;
 
 use std::sync::LazyLock;
 
+use hopyard_analysis as assess;
+use hopyard_host::{bounded, note, signals};
+use hopyard_lab as lab;
+use hopyard_model::{self as model, plain::chain, units};
+use hopyard_report as report;
+use hopyard_run::{measure, plan, profile, run, store};
+use hopyard_stats as stats;
+
 pub use code::Code;
 pub use demand::{Demand, demand};
-pub use document::document;
+pub use document::{answers, document};
 pub use evidence::Evidence;
 pub use file::{Claim, Error, Question, Report, parse};
-pub use rule::{Check, Judge};
+pub use rule::{Check, Judge, Said};
 pub use verdict::judge;
 
-use crate::model::UnknownName;
+use model::UnknownName;
 
 /// The files that come with the program: (name, text).
 static FILES: &[(&str, &str)] = &[
     (
         "netns-macvlan-2007.toml",
-        include_str!("../../../../claims/netns-macvlan-2007.toml"),
+        include_str!("../../../claims/netns-macvlan-2007.toml"),
     ),
     (
         "multiqueue-tap-2011.toml",
-        include_str!("../../../../claims/multiqueue-tap-2011.toml"),
+        include_str!("../../../claims/multiqueue-tap-2011.toml"),
     ),
     (
         "namespace-switching-2014.toml",
-        include_str!("../../../../claims/namespace-switching-2014.toml"),
+        include_str!("../../../claims/namespace-switching-2014.toml"),
     ),
     (
         "netback-direct-2006.toml",
-        include_str!("../../../../claims/netback-direct-2006.toml"),
+        include_str!("../../../claims/netback-direct-2006.toml"),
     ),
     (
         "planetlab-containers-2007.toml",
-        include_str!("../../../../claims/planetlab-containers-2007.toml"),
+        include_str!("../../../claims/planetlab-containers-2007.toml"),
     ),
 ];
 
@@ -81,9 +91,7 @@ pub fn reports() -> Result<&'static [Report], &'static Error> {
 /// A claim with the report that it is of.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen<'a> {
-    /// The report.
     pub report: &'a Report,
-    /// The claim.
     pub claim: &'a Claim,
     /// Was it named by its id?
     pub by_id: bool,
@@ -102,10 +110,35 @@ impl<'a> Chosen<'a> {
 /// # Errors
 /// There is no claim or report of a name.
 pub fn choose<'a>(reports: &'a [Report], names: &[String]) -> Result<Vec<Chosen<'a>>, UnknownName> {
+    choose_of(reports, names, |report| &report.claims, "claim or report")
+}
+
+/// The same of questions.
+///
+/// # Errors
+/// There is no question or report of a name.
+pub fn choose_questions<'a>(
+    reports: &'a [Report],
+    names: &[String],
+) -> Result<Vec<Chosen<'a>>, UnknownName> {
+    choose_of(
+        reports,
+        names,
+        |report| &report.asked,
+        "open question or report",
+    )
+}
+
+fn choose_of<'a>(
+    reports: &'a [Report],
+    names: &[String],
+    of: fn(&Report) -> &Vec<Claim>,
+    kind: &'static str,
+) -> Result<Vec<Chosen<'a>>, UnknownName> {
     let by_id = |claim: &Claim, name: &String| name.eq_ignore_ascii_case(&claim.id);
     let all = || {
         reports.iter().flat_map(|report| {
-            let claims = report.claims.iter();
+            let claims = of(report).iter();
             claims.map(move |claim| Chosen {
                 report,
                 claim,
@@ -117,9 +150,9 @@ pub fn choose<'a>(reports: &'a [Report], names: &[String]) -> Result<Vec<Chosen<
         |name: &String| all().any(|one| by_id(one.claim, name) || *name == one.report.report);
     if let Some(name) = names.iter().find(|name| !known(name)) {
         return Err(UnknownName {
-            kind: "claim or report",
+            kind,
             name: name.clone(),
-            choices: choices(reports),
+            choices: choices(reports, of),
         });
     }
     let wanted =
@@ -128,10 +161,10 @@ pub fn choose<'a>(reports: &'a [Report], names: &[String]) -> Result<Vec<Chosen<
 }
 
 /// `NM1 to NM11 (netns-macvlan-2007), …`.
-fn choices(reports: &[Report]) -> String {
+fn choices(reports: &[Report], of: fn(&Report) -> &Vec<Claim>) -> String {
     let span = |report: &Report| {
-        let first = report.claims.first().map_or("", |claim| claim.id.as_str());
-        let last = report.claims.last().map_or("", |claim| claim.id.as_str());
+        let first = of(report).first().map_or("", |claim| claim.id.as_str());
+        let last = of(report).last().map_or("", |claim| claim.id.as_str());
         format!("{first} to {last} ({})", report.report)
     };
     reports.iter().map(span).collect::<Vec<_>>().join(", ")

@@ -1,12 +1,15 @@
 //! What no cell of a plan can show: things done in throw-away namespaces that work or do not, and pairs
 //! of things timed side by side.
 
+mod churn;
 mod copies;
+mod definition;
 mod filters;
 mod frames;
 mod site;
 mod steps;
 mod taps;
+mod tunnel;
 mod untouched;
 
 use serde::{Deserialize, Serialize};
@@ -65,13 +68,11 @@ pub(crate) enum Error {
     /// The direct switch.
     #[error(transparent)]
     Switch(#[from] hopyard_switch::Error),
-    /// A lab.
     #[error(transparent)]
     Lab(#[from] lab::Error),
     /// A measured window.
     #[error(transparent)]
     Measure(#[from] crate::measure::Error),
-    /// A name.
     #[error(transparent)]
     Name(#[from] UnknownName),
     /// A socket.
@@ -100,8 +101,8 @@ type Named<T> = (&'static str, fn() -> Result<T>);
 /// Deeds by name.
 pub(super) static DEEDS: &[Named<FunctionalCheck>] = &[
     ("plain-program-on-tap", taps::plain_program),
-    ("queues-come-and-go", taps::queues_come_and_go),
-    ("many-queues-of-a-tun", taps::many_queues_of_a_tun),
+    ("queues-come-and-go", churn::queues_come_and_go),
+    ("many-queues-of-a-tun", tunnel::many_queues),
     ("rule-stops-bridge", filters::rule_stops_bridge),
     (
         "rule-misses-internal-ports",
@@ -114,7 +115,7 @@ pub(super) static DEEDS: &[Named<FunctionalCheck>] = &[
     ("twelve-uplinks", untouched::twelve_uplinks),
     (
         "nothing-before-the-first-guest",
-        untouched::nothing_before_the_first_guest,
+        definition::nothing_before_the_first_guest,
     ),
     ("frames-by-address", frames::by_address),
 ];
@@ -122,8 +123,12 @@ pub(super) static DEEDS: &[Named<FunctionalCheck>] = &[
 /// Benches by name.
 pub(super) static BENCHES: &[Named<Timed>] = &[
     ("plain-tap-against-one-queue", taps::plain_against_one_queue),
-    ("tun-queues-against-one", taps::tun_queues_against_one),
+    ("tun-queues-against-one", tunnel::queues_against_one),
     ("copies-per-forwarded-packet", copies::per_forwarded_packet),
+    (
+        "copies-per-forwarded-datagram",
+        copies::per_forwarded_datagram,
+    ),
     ("copies-per-filtered-packet", copies::per_filtered_packet),
     ("copies-per-bridged-packet", copies::per_bridged_packet),
 ];

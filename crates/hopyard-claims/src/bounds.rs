@@ -1,7 +1,6 @@
 //! The bounds of a rule, and where a figure lies.
 
-use super::rule::Check;
-use crate::model::BoundPosition;
+use crate::model::{BoundPosition, CheckReport};
 use crate::stats::Estimate;
 
 /// The bounds of a rule.
@@ -9,21 +8,39 @@ use crate::stats::Estimate;
 pub(super) struct Bounds {
     pub(super) low: f64,
     pub(super) high: f64,
+    /// Is within what lies beyond them?
+    beyond: bool,
 }
 
 impl Bounds {
-    pub(super) fn of(check: &Check) -> Self {
+    /// Those of a part that was judged.
+    pub(super) fn of_report(check: &CheckReport) -> Self {
+        Self::new(check.at_least, check.at_most).or_beyond(check.beyond)
+    }
+
+    pub(super) fn new(at_least: Option<f64>, at_most: Option<f64>) -> Self {
         Self {
-            low: check.at_least.unwrap_or(f64::NEG_INFINITY),
-            high: check.at_most.unwrap_or(f64::INFINITY),
+            low: at_least.unwrap_or(f64::NEG_INFINITY),
+            high: at_most.unwrap_or(f64::INFINITY),
+            beyond: false,
         }
     }
 
+    /// The same, or what lies beyond them.
+    pub(super) fn or_beyond(self, beyond: bool) -> Self {
+        Self { beyond, ..self }
+    }
+
     pub(super) fn lies(self, estimate: &Estimate) -> BoundPosition {
+        let (between, apart) = if self.beyond {
+            (BoundPosition::Outside, BoundPosition::Inside)
+        } else {
+            (BoundPosition::Inside, BoundPosition::Outside)
+        };
         if self.low <= estimate.low && estimate.high <= self.high {
-            BoundPosition::Inside
+            between
         } else if estimate.high < self.low || self.high < estimate.low {
-            BoundPosition::Outside
+            apart
         } else {
             BoundPosition::Across
         }
@@ -44,6 +61,7 @@ impl Bounds {
             0.0 => distance,
             bound => distance / bound.abs(),
         };
-        from(self.low, value - self.low).min(from(self.high, self.high - value))
+        let between = from(self.low, value - self.low).min(from(self.high, self.high - value));
+        if self.beyond { -between } else { between }
     }
 }

@@ -11,11 +11,10 @@ pub(super) enum Figure {
     Level(Vec<f64>),
     /// Known with its interval.
     Known(Estimate),
-    /// (with − without) / (with − base).
-    Share {
-        with: Vec<f64>,
-        without: Vec<f64>,
-        base: Vec<f64>,
+    /// A figure of the sums of several cells over blocks; none where it would be of nothing.
+    OfSums {
+        sides: Vec<Vec<f64>>,
+        of: fn(&[f64]) -> Option<f64>,
     },
 }
 
@@ -29,19 +28,39 @@ impl Figure {
             Self::Ratio { a, b } => stats::paired_ratio(a, b, confidence),
             Self::Known(estimate) => estimate.at(confidence),
             Self::Level(values) => stats::mean_interval(&Samples::new(values).ok()?, confidence),
-            Self::Share {
-                with,
-                without,
-                base,
-            } => stats::jackknife(with.len(), confidence, |out| {
-                let sum = |x: &[f64]| -> f64 {
-                    let kept = x.iter().enumerate().filter(|(i, _)| Some(*i) != out);
-                    kept.map(|(_, v)| v).sum()
-                };
-                let whole = sum(with) - sum(base);
-                // Without anything above the base there is nothing to have a share of.
-                (whole > 0.0).then(|| (sum(with) - sum(without)) / whole)
-            }),
+            Self::OfSums { sides, of } => {
+                stats::jackknife(sides.first()?.len(), confidence, |out| {
+                    let sum = |side: &Vec<f64>| -> f64 {
+                        let kept = side.iter().enumerate().filter(|(i, _)| Some(*i) != out);
+                        kept.map(|(_, v)| v).sum()
+                    };
+                    of(&sides.iter().map(sum).collect::<Vec<_>>())
+                })
+            }
+        }
+    }
+
+    /// (with − without) / (with − base). Without anything above the base there is nothing to have a share of.
+    pub(super) fn share(sides: Vec<Vec<f64>>) -> Self {
+        Self::OfSums {
+            sides,
+            of: |sums| match sums {
+                &[with, without, base] if with > base => Some((with - without) / (with - base)),
+                _ => None,
+            },
+        }
+    }
+
+    /// (cell − (the same elsewhere − its base elsewhere)) / base: in the order cell, base, elsewhere, its base.
+    pub(super) fn corrected(sides: Vec<Vec<f64>>) -> Self {
+        Self::OfSums {
+            sides,
+            of: |sums| match sums {
+                &[cell, base, less, base_less] if base > 0.0 => {
+                    Some((cell - (less - base_less)) / base)
+                }
+                _ => None,
+            },
         }
     }
 }

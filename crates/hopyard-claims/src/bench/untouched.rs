@@ -1,4 +1,4 @@
-//! ND7, ND8, ND10 and ND11: what the direct switch leaves alone, and what it does not need.
+//! ND7, ND8 and ND10: what the direct switch leaves alone, and what it does not need.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -63,7 +63,7 @@ impl Flow {
 }
 
 /// The addresses and routes of the host, as the kernel lists them.
-fn configuration(site: &Site) -> Result<String> {
+pub(super) fn configuration(site: &Site) -> Result<String> {
     let read = || {
         let files = ["fib_trie", "route", "if_inet6", "ipv6_route"];
         let texts: std::io::Result<Vec<String>> = files
@@ -209,37 +209,6 @@ pub(super) fn twelve_uplinks() -> Result<FunctionalCheck> {
         passed: served == DEVICES,
         seen: format!(
             "guests on {served} of {DEVICES} devices reach what is beyond theirs; the report's limit was 8"
-        ),
-    })
-}
-
-/// Nothing is configured until the first guest, and then one command is enough.
-pub(super) fn nothing_before_the_first_guest() -> Result<FunctionalCheck> {
-    let mut site = Site::new(1, 0)?;
-    // What an administrator sets of a device; that the switch listens to all frames is its own affair.
-    let set = |site: &Site| -> Result<_> {
-        let link = site.hub.link(&site.sides[0].uplink)?;
-        Ok((
-            configuration(site)?,
-            link.up,
-            link.mac,
-            link.mtu,
-            link.master,
-        ))
-    };
-    // The guest's definition: its device, and the physical one that it maps to.
-    site.add_guest(0)?;
-    let before = set(&site)?;
-    site.create(0)?;
-    site.bind(0, 0)?;
-    let works = reaches(&site.sides[0].guests[0], &site.sides[0].far, v4(0, FAR))?;
-    let same = set(&site)? == before;
-    let kept = if same { "as it was" } else { "changed" };
-    let does = if works { "reaches" } else { "does not reach" };
-    Ok(FunctionalCheck {
-        passed: works && same,
-        seen: format!(
-            "on a bare host the first guest {does} the wire after naming its `pdev` and binding its port; the host's own configuration is {kept}"
         ),
     })
 }

@@ -28,6 +28,8 @@ const COPIERS: [(&str, u64); 4] = [
 ];
 /// `struct copied` of `copies.bpf.c`: place in [`COPIERS`], and who had called it, from the inside outwards.
 type Copied = [u64; 4];
+/// Bytes of a message, as in the report.
+const MESSAGE: u32 = 1400;
 const WINDOW: Duration = Duration::from_millis(150);
 const WARM_UP: Duration = Duration::from_millis(50);
 
@@ -137,22 +139,31 @@ fn by_bridge_or_netfilter(callers: &[String]) -> bool {
         .is_some_and(|name| ["bridge", "netfilter"].contains(&name))
 }
 
-/// Copies for each data packet that the client sends on a path, block by block.
-fn per_packet(path: &str, whom: Whom, what: &str) -> Result<Timed> {
-    let counter = Counter::new()?;
-    let path = lab::path(path)?;
-    let (load, peer) = (LoadKind::TcpStream, Peer::Local);
-    let cell = Cell {
+/// What is sent on a path, as the report had it: from a namespace to a second machine, in messages of 1400 bytes.
+fn cell_of(path: &dyn lab::Path, load: LoadKind) -> Cell {
+    let peer = Peer::Far;
+    let axes = Axes {
+        message_size_bytes: Some(MESSAGE),
+        ..Axes::default()
+    };
+    Cell {
         path: path.name().to_owned(),
         peer,
         load,
-        axes: Axes::default().for_cell(load, peer, path.axes()),
-    };
+        axes: axes.for_cell(load, peer, path.axes()),
+    }
+}
+
+/// Copies for each data packet that the client sends on a path, block by block.
+fn per_packet(path: &str, load: LoadKind, whom: Whom, what: &str) -> Result<Timed> {
+    let counter = Counter::new()?;
+    let path = lab::path(path)?;
+    let cell = cell_of(path, load);
     let sampler = Sampler::new(WINDOW, WARM_UP)?;
     let mut values = Vec::new();
     let mut failure = None;
     for _ in 0..FOR_A_VERDICT {
-        let lab = Lab::build(path, peer, &cell.axes)?;
+        let lab = Lab::build(path, cell.peer, &cell.axes)?;
         let sent = || sent(&lab);
         let before = (counter.read(whom)?, sent()?);
         // A window that others took is one less; that the host cannot do it all of them say.
@@ -193,8 +204,19 @@ fn sent(lab: &Lab) -> Result<u64> {
 pub(super) fn per_forwarded_packet() -> Result<Timed> {
     per_packet(
         "veth-route",
+        LoadKind::TcpStream,
         by_forwarding,
         "copies by IP forwarding per packet",
+    )
+}
+
+/// Routed, of UDP.
+pub(super) fn per_forwarded_datagram() -> Result<Timed> {
+    per_packet(
+        "veth-route",
+        LoadKind::UdpStream,
+        by_forwarding,
+        "copies by IP forwarding per datagram of UDP",
     )
 }
 
@@ -202,6 +224,7 @@ pub(super) fn per_forwarded_packet() -> Result<Timed> {
 pub(super) fn per_filtered_packet() -> Result<Timed> {
     per_packet(
         "bridge-nf",
+        LoadKind::TcpStream,
         by_bridge_or_netfilter,
         "copies by bridge and netfilter per packet, netfilter called",
     )
@@ -211,6 +234,7 @@ pub(super) fn per_filtered_packet() -> Result<Timed> {
 pub(super) fn per_bridged_packet() -> Result<Timed> {
     per_packet(
         "bridge",
+        LoadKind::TcpStream,
         by_bridge_or_netfilter,
         "copies by bridge and netfilter per packet, not called",
     )
@@ -219,6 +243,18 @@ pub(super) fn per_bridged_packet() -> Result<Timed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// NM4 and NM6: the wire, and messages of the report's size, on every path and of UDP as well.
+    #[test]
+    fn packets_are_those_of_the_report() {
+        for path in ["veth-route", "bridge-nf", "bridge"] {
+            for load in [LoadKind::TcpStream, LoadKind::UdpStream] {
+                let cell = cell_of(lab::path(path).unwrap(), load);
+                assert_eq!((cell.peer, cell.load), (Peer::Far, load));
+                assert_eq!(cell.axes.message_size_bytes, Some(1400), "{path}");
+            }
+        }
+    }
 
     fn names(callers: &[&str]) -> Vec<String> {
         callers.iter().map(|name| (*name).to_owned()).collect()

@@ -83,6 +83,11 @@ pub(super) struct Site {
 impl Site {
     /// Sides with so many guests each, their devices made and addressed.
     pub(super) fn new(sides: u8, guests: usize) -> Result<Self> {
+        Self::with_uplinks("up", sides, guests)
+    }
+
+    /// The same with uplinks whose names begin like that.
+    pub(super) fn with_uplinks(prefix: &str, sides: u8, guests: usize) -> Result<Self> {
         let mut site = Self {
             hub: space()?,
             sides: Vec::new(),
@@ -91,7 +96,7 @@ impl Site {
             let side = Side {
                 net,
                 switch: LabId::next().switch_name(),
-                uplink: format!("up{net}"),
+                uplink: format!("{prefix}{net}"),
                 far: space()?,
                 guests: Vec::new(),
             };

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::evidence::{self, Series, What};
 use super::figure::{Figure, Gathered, Point};
 use super::groups::paired;
+use super::label::apart;
 use super::published::Published;
 use crate::model::{Cell, axis};
 use crate::stats;
@@ -22,7 +23,8 @@ pub(super) struct Wanted<'a> {
     pub(super) published: &'a Published,
 }
 
-/// The best of the values below the number of CPUs over each of the others, and the last over the best.
+/// The best of the values below the number of CPUs over each of the others, and the last over the best: a figure for all cells that
+/// differ in nothing but the axis.
 pub(super) fn gather(
     gathered: &mut Gathered,
     run: &Run,
@@ -30,11 +32,34 @@ pub(super) fn gather(
     wanted: &Wanted<'_>,
     series: impl Fn(&Cell) -> Result<Series, String>,
 ) {
+    let Ok(axis) = axis(wanted.axis) else { return };
+    let mut alike: Vec<(Cell, Vec<&Cell>)> = Vec::new();
+    for (cell, _) in found {
+        let mut place = (*cell).clone();
+        (axis.clear)(&mut place.axes);
+        match alike.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, cells)) => cells.push(cell),
+            None => alike.push((place, vec![cell])),
+        }
+    }
+    let names = apart(&alike.iter().map(|(place, _)| place).collect::<Vec<_>>());
+    for ((_, cells), name) in alike.iter().zip(names) {
+        of_cells(gathered, run, (cells, &name), wanted, &series);
+    }
+}
+
+fn of_cells(
+    gathered: &mut Gathered,
+    run: &Run,
+    (cells, called): (&[&Cell], &str),
+    wanted: &Wanted<'_>,
+    series: &impl Fn(&Cell) -> Result<Series, String>,
+) {
     let (name, last) = (wanted.axis, wanted.last);
     let Ok(axis) = axis(name) else { return };
     let place = |cell: &Cell| (axis.show)(&cell.axes).and_then(|shown| shown.parse::<u32>().ok());
     let mut all: Vec<(u32, &Cell, Series)> = Vec::new();
-    for (cell, _) in found {
+    for cell in cells {
         match (place(cell), series(cell)) {
             (Some(place), Ok(series)) => all.push((place, cell, series)),
             (_, Err(why)) => gathered.note(why),
@@ -65,12 +90,13 @@ pub(super) fn gather(
             stats::paired_ratio(&a, &b, gathered.confidence).is_some_and(|ratio| ratio.low > 1.0)
         }
     });
-    gathered.refuted = higher.map(|(place, ..)| {
+    let refuted = higher.map(|(place, ..)| {
         format!(
             "it is higher at {name} {place} than at {}, with {cpus} CPUs",
             best.0
         )
     });
+    gathered.refuted = gathered.refuted.take().or(refuted);
     let (a, b) = paired(&end.2, &best.2);
     let of_plan = |cell: &Cell| evidence::published(run, cell, wanted.what);
     let ratio = || {
@@ -79,7 +105,11 @@ pub(super) fn gather(
             .map(|(end, best)| end / best)
     };
     gathered.points.push(Point {
-        at: format!("{name} {last} / {}", best.0),
+        at: [called, &format!("{name} {last} / {}", best.0)]
+            .into_iter()
+            .filter(|words| !words.is_empty())
+            .collect::<Vec<_>>()
+            .join(" · "),
         figure: Figure::Ratio { a, b },
         published: wanted.published.of(&[end.1]).or_else(ratio),
     });

@@ -6,19 +6,17 @@
 //! intervals of simultaneous confidence (Bonferroni over all points of the claim).
 
 use super::Chosen;
+use super::answer;
 use super::bounds::Bounds;
 use super::evidence::Evidence;
-use super::figure::{Figure, Gathered, Point};
-use super::judge::gather;
-use super::rule::{Check, Judge, Over};
+use super::figure::{Figure, Gathered};
+use super::place::{combine, of_check, place};
+use super::rule::{Check, Grade, Judge, Over};
 use super::sentence::sentence;
 use crate::model::{
-    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, FOR_A_VERDICT, PointReport,
+    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, FOR_A_VERDICT, GradeReport, PointReport,
 };
-use crate::stats::{self, Estimate};
-
-/// Confidence of what is not measured in a run.
-pub(super) const CONFIDENCE: f64 = 0.95;
+use crate::stats;
 
 /// Judges a claim by what was measured.
 #[must_use]
@@ -49,96 +47,23 @@ pub fn judge(chosen: Chosen<'_>, evidence: &Evidence) -> ClaimReport {
     report
 }
 
-/// All parts have to hold; what cannot be tested is left out as long as something can.
+/// All parts have to hold, with all that they are about: a claim of which something cannot be tested may fail, and cannot hold.
 fn together(checks: &[CheckReport]) -> ClaimVerdict {
     let has = |verdict| checks.iter().any(|check| check.verdict == verdict);
+    let whole = checks.iter().all(|check| check.untested.is_empty());
     if has(ClaimVerdict::Fails) {
         ClaimVerdict::Fails
     } else if has(ClaimVerdict::Undecided) {
         ClaimVerdict::Undecided
-    } else if has(ClaimVerdict::Holds) {
+    } else if has(ClaimVerdict::Holds) && !has(ClaimVerdict::Untestable) && whole {
         ClaimVerdict::Holds
     } else {
         ClaimVerdict::Untestable
-    }
-}
-
-fn of_check(check: &Check, plan: &str, evidence: &Evidence) -> Gathered {
-    match &check.judge {
-        Judge::Bench { bench } => of_bench(bench, evidence),
-        Judge::Does { does } => Gathered {
-            what: does.replace('-', " "),
-            ..Gathered::default()
-        },
-        _ => gather(check, plan, evidence),
-    }
-}
-
-fn of_bench(name: &str, evidence: &Evidence) -> Gathered {
-    let mut gathered = Gathered {
-        what: name.replace('-', " "),
-        confidence: CONFIDENCE,
-        ..Gathered::default()
-    };
-    match evidence.benched.get(name) {
-        None => gathered.untested.push("it was not measured".to_owned()),
-        Some(Err(why)) => gathered.untested.push(why.clone()),
-        Some(Ok(series)) => {
-            gathered.what.clone_from(&series.what);
-            gathered.points.push(Point {
-                at: String::new(),
-                figure: match &series.base {
-                    Some(base) => Figure::Ratio {
-                        a: series.values.clone(),
-                        b: base.clone(),
-                    },
-                    None => Figure::Level(series.values.clone()),
-                },
-                published: None,
-            });
-        }
-    }
-    gathered
-}
-
-/// How a point lies: within by its own interval, outside by that of simultaneous confidence.
-pub(super) fn place(bounds: Bounds, own: &Estimate, simultaneous: &Estimate) -> BoundPosition {
-    // Too few blocks for any verdict (docs/method.md, rule 10).
-    if u32::try_from(own.n).unwrap_or(u32::MAX) < FOR_A_VERDICT {
-        return BoundPosition::Across;
-    }
-    match bounds.lies(own) {
-        BoundPosition::Inside => BoundPosition::Inside,
-        _ if bounds.lies(simultaneous) == BoundPosition::Outside => BoundPosition::Outside,
-        _ => BoundPosition::Across,
-    }
-}
-
-/// One verdict of the places of points.
-pub(super) fn combine(over: Over, places: &[BoundPosition]) -> ClaimVerdict {
-    let count = |lies| places.iter().filter(|place| **place == lies).count();
-    let (inside, outside, all) = (
-        count(BoundPosition::Inside),
-        count(BoundPosition::Outside),
-        places.len(),
-    );
-    let (holds, fails) = match over {
-        Over::Every => (inside == all, outside > 0),
-        Over::Most => (2 * inside > all, 2 * outside >= all),
-    };
-    if all == 0 {
-        ClaimVerdict::Untestable
-    } else if fails {
-        ClaimVerdict::Fails
-    } else if holds {
-        ClaimVerdict::Holds
-    } else {
-        ClaimVerdict::Undecided
     }
 }
 
 fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence) -> CheckReport {
-    let bounds = Bounds::of(check);
+    let bounds = check.bounds();
     let confidence = gathered.confidence;
     let simultaneous = 1.0 - (1.0 - confidence) / all.max(1) as f64;
     // Of a count of points, a wrong one on either side counts.
@@ -149,6 +74,8 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
     let mut untested = gathered.untested;
     let mut points = Vec::new();
     let mut figures = Vec::new();
+    let grade_bounds = check.grade.as_ref().map(Grade::bounds);
+    let mut grades = Vec::new();
     for point in gathered.points {
         let intervals = point
             .figure
@@ -156,6 +83,7 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
             .zip(point.figure.interval(simultaneous));
         match intervals {
             Some((measured, wide)) => {
+                grades.extend(grade_bounds.map(|bounds| place(bounds, &measured, &wide)));
                 points.push(PointReport {
                     at: point.at,
                     lies: place(bounds, &measured, &wide),
@@ -175,6 +103,13 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
     }
     let places: Vec<BoundPosition> = points.iter().map(|point| point.lies).collect();
     let mut verdict = combine(check.over, &places);
+    let grade = check.grade.as_ref().filter(|_| !points.is_empty());
+    let grade = grade.map(|grade| GradeReport {
+        called: grade.called.clone(),
+        at_least: grade.at_least,
+        at_most: grade.at_most,
+        verdict: combine(check.over, &grades),
+    });
     let mut seen = gathered.refuted;
     if seen.is_some() {
         verdict = ClaimVerdict::Fails;
@@ -193,13 +128,23 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
             None => untested.push("it was not tried".to_owned()),
         }
     }
+    if let Some(weaker) = check
+        .weaker
+        .as_ref()
+        .filter(|_| verdict == ClaimVerdict::Fails)
+    {
+        verdict = ClaimVerdict::Untestable;
+        untested.push(weaker.clone());
+    }
     let deciding = deciding(bounds, &points, verdict);
     CheckReport {
         what: gathered.what,
         quantity: gathered.quantity,
         at_least: check.at_least,
         at_most: check.at_most,
+        beyond: check.beyond,
         verdict,
+        grade,
         smallest_effect: deciding
             .filter(|_| verdict == ClaimVerdict::Undecided)
             .and_then(|at| smallest_effect(&figures[at], bounds, own)),
@@ -239,7 +184,7 @@ fn smallest_effect(figure: &Figure, bounds: Bounds, confidence: f64) -> Option<f
         }
         Figure::Level(values) => of_values(values)?,
         // No block has a value of its own: its interval tells.
-        Figure::Share { .. } | Figure::Known(_) => {
+        Figure::OfSums { .. } | Figure::Known(_) => {
             let estimate = figure.interval(confidence)?;
             let spread = estimate.standard_error()? * (estimate.n as f64).sqrt();
             (spread / bounds.nearest(estimate.value)?.abs(), estimate.n)
@@ -291,6 +236,10 @@ fn remarks(
         remarks.push(format!(
             "Fewer than {FOR_A_VERDICT} blocks: figures without a verdict."
         ));
+    }
+    for said in &chosen.claim.beside {
+        let figure = answer::figure(&said.0, chosen.plan_of(&said.0), evidence);
+        remarks.push(format!("Beside it: {}.", answer::in_words(&figure)));
     }
     remarks.extend(chosen.claim.remark.clone());
     remarks

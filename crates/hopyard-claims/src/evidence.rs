@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::bench::{Benched, Done};
 use crate::assess::{self, PER_GHZ, Quantity, last_attempts, quantity};
+use crate::model::stored::by_reason;
 use crate::model::{
     Cell, CpuTolerance, DatapathKind, LoadKind, Measurement, OPEN_VSWITCH, Outcome, Sample,
     WarningCode,
@@ -248,15 +249,17 @@ fn keep_first<T>(known: &mut BTreeMap<String, T>, found: BTreeMap<String, T>) {
 /// Why paths that a rule names are not in a run: each reason with all its paths.
 pub(super) fn left_out(run: &Run, paths: &[String]) -> Vec<String> {
     let named = |name: &String| paths.is_empty() || paths.contains(name);
-    let mut reasons: Vec<(&String, Vec<&str>)> = Vec::new();
-    for (name, why) in run.header.left_out.iter().filter(|(name, _)| named(name)) {
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((why, vec![name])),
-        }
-    }
-    let said = |(why, names): &(&String, Vec<&str>)| format!("{}: {why}", names.join(", "));
-    reasons.iter().map(said).collect()
+    let mut left_out = run.header.left_out.clone();
+    left_out.retain(|(name, _)| named(name));
+    let said = |(why, names): &(&str, Vec<&str>)| format!("{}: {why}", names.join(", "));
+    let has = |path: &String| run.header.cells.iter().any(|one| one.cell.path == *path);
+    let is_known = |path: &String| run.header.left_out.iter().any(|(name, _)| name == path);
+    let never = paths.iter().filter(|path| !has(path) && !is_known(path));
+    let never: Vec<&str> = never.map(String::as_str).collect();
+    let plan = &run.header.plan;
+    let never =
+        (!never.is_empty()).then(|| format!("{}: not in the run of plan {plan}", never.join(", ")));
+    by_reason(&left_out).iter().map(said).chain(never).collect()
 }
 
 /// The values of a cell of a run.

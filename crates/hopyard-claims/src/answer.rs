@@ -1,0 +1,152 @@
+//! What this machine says to a question that a report left open: figures as of a claim's checks, and no verdict.
+
+use super::Chosen;
+use super::evidence::Evidence;
+use super::place::{combine, of_check, place};
+use super::rule::{Check, Judge};
+use crate::model::{AnswerFigure, AnswerPoint, Answered, FOR_A_VERDICT, QuestionReport};
+use crate::report::claims::quoted;
+
+/// Of more places than this, the least and the greatest are said.
+const PLACES: usize = 4;
+
+/// Answers a question by what was measured.
+pub(super) fn answer(chosen: Chosen<'_>, evidence: &Evidence) -> QuestionReport {
+    let question = chosen.claim;
+    let figures: Vec<AnswerFigure> = question
+        .measured()
+        .map(|check| figure(check, chosen.plan_of(check), evidence))
+        .collect();
+    QuestionReport {
+        id: question.id.clone(),
+        question: question.statement.clone(),
+        method: question.measure.clone(),
+        answered: answered(&figures),
+        answer: figures.iter().map(sentence).collect::<Vec<_>>().join(" "),
+        figures,
+    }
+}
+
+fn answered(figures: &[AnswerFigure]) -> Answered {
+    let is_known = |figure: &AnswerFigure| !figure.points.is_empty() || figure.seen.is_some();
+    if !figures.iter().any(is_known) {
+        Answered::Open
+    } else if figures.iter().all(|figure| figure.missing.is_empty()) {
+        Answered::Whole
+    } else {
+        Answered::Partly
+    }
+}
+
+/// A figure, or why there is none.
+pub(super) fn figure(check: &Check, plan: &str, evidence: &Evidence) -> AnswerFigure {
+    let gathered = of_check(check, plan, evidence);
+    let mut missing = gathered.untested;
+    let mut points = Vec::new();
+    let mut places = Vec::new();
+    let bounds = check.bounds();
+    for point in gathered.points {
+        match point.figure.interval(gathered.confidence) {
+            Some(measured) => {
+                places.push(place(bounds, &measured, &measured));
+                points.push(AnswerPoint {
+                    at: point.at,
+                    measured,
+                    published: point.published,
+                });
+            }
+            None => {
+                let at = [gathered.what.as_str(), &point.at].join(" ");
+                missing.push(format!(
+                    "{}: too few blocks, or nothing of it was seen",
+                    at.trim()
+                ));
+            }
+        }
+    }
+    if points
+        .iter()
+        .any(|point| point.measured.n < FOR_A_VERDICT as usize)
+    {
+        missing.push(format!(
+            "{}: fewer than {FOR_A_VERDICT} blocks",
+            gathered.what
+        ));
+    }
+    let mut seen = gathered.refuted;
+    if let Judge::Does { does } = &check.judge {
+        match evidence.done.get(does) {
+            Some(Ok(deed)) => seen = Some(deed.seen.clone()),
+            Some(Err(why)) => missing.push(why.clone()),
+            None => missing.push("it was not tried".to_owned()),
+        }
+    }
+    let verdict = combine(check.over, &places);
+    let says = check.says.as_ref().and_then(|says| says.of(verdict));
+    AnswerFigure {
+        what: gathered.what,
+        quantity: gathered.quantity,
+        says: says.map(str::to_owned),
+        points,
+        seen,
+        missing,
+    }
+}
+
+/// `It does not fall here: goodput, macvlan / native is 0.999 (0.996 to 1.00). Missing: ….`
+fn sentence(figure: &AnswerFigure) -> String {
+    let mut text = figure.says.as_ref().map_or_else(String::new, |says| {
+        if figure.points.is_empty() {
+            format!("{says}.")
+        } else {
+            format!("{says}: ")
+        }
+    });
+    if !figure.points.is_empty() || figure.seen.is_some() {
+        text.push_str(&in_words(figure));
+        text.push('.');
+    }
+    if !figure.missing.is_empty() {
+        let space = if text.is_empty() { "" } else { " " };
+        text.push_str(&format!("{space}Missing: {}.", figure.missing.join("; ")));
+    }
+    text
+}
+
+/// `goodput, macvlan / native is 0.999 (0.996 to 1.00)`, or what is missing.
+pub(super) fn in_words(figure: &AnswerFigure) -> String {
+    if let Some(seen) = &figure.seen {
+        return seen.clone();
+    }
+    let show = |point: &AnswerPoint| {
+        let published = point.published.map_or_else(String::new, |value| {
+            let alone = crate::report::claims::alone(figure.quantity.as_deref(), value);
+            format!(", published {alone}")
+        });
+        let at = match point.at.as_str() {
+            "" => String::new(),
+            against if against.starts_with("against") => format!(" {against}"),
+            at => format!(" at {at}"),
+        };
+        let value = quoted(figure.quantity.as_deref(), &point.measured);
+        format!("{value}{at}{published}")
+    };
+    let what = &figure.what;
+    let by_value =
+        |a: &&AnswerPoint, b: &&AnswerPoint| a.measured.value.total_cmp(&b.measured.value);
+    let least = figure.points.iter().min_by(by_value);
+    let greatest = figure.points.iter().max_by(by_value);
+    match (figure.points.as_slice(), least.zip(greatest)) {
+        ([], _) => format!("not known, {}", figure.missing.join("; ")),
+        (points, Some((least, greatest))) if points.len() > PLACES => format!(
+            "{what} is between {} and {}, of {}",
+            show(least),
+            show(greatest),
+            points.len()
+        ),
+        (points, _) => {
+            let all: Vec<String> = points.iter().map(show).collect();
+            format!("{what} is {}", all.join(" and "))
+        }
+    }
+}
