@@ -1,5 +1,6 @@
 //! Words and flags of commands that several files need.
 
+mod endpoints;
 mod switch;
 mod values;
 
@@ -12,7 +13,8 @@ use super::guest::GuestArgs;
 use crate::model::{Blocks, LoadKind, Peer, SearchFor};
 use crate::units;
 
-pub(super) use switch::{PortCommand, SwitchArgs, SwitchCommand};
+pub(super) use endpoints::EndpointArgs;
+pub(super) use switch::{ApplyArgs, PortCommand, SwitchArgs, SwitchCommand, TraceArgs};
 pub(super) use values::{Need, format};
 use values::{axis_values, base, command, on_or_off};
 
@@ -31,6 +33,7 @@ Examples:
   hopyard run --paths veth --a 'sysctl -qw net.core.busy_poll=0' --b 'sysctl -qw net.core.busy_poll=50' \
               --restore 'sysctl -qw net.core.busy_poll=0'    two settings of this host (docs/ab.md)
   hopyard run --paths veth,direct --base veth --loads tcp_rr --fail-on 3%    a gate: status 1 where a path is slower
+  hopyard run --paths as-is --client env --server 'ssh host2'    between endpoints as they are (docs/endpoints.md)
   hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
 
 `hopyard list paths|loads|axes|plans` prints all names. Several values of an axis are a sweep.
@@ -119,6 +122,8 @@ pub(super) struct RunArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) endpoints: EndpointArgs,
     #[command(flatten)]
     pub(super) guest: GuestArgs,
 }

@@ -41,6 +41,8 @@ pub(super) enum Command {
     Report(super::report::ReportArgs),
     /// Compare repeated runs of two things cell by cell, or fail where one is worse
     Diff(super::diff::DiffArgs),
+    /// Measure how long a container waits for its network: ADD, first answer and DEL of CNI plugins
+    Attach(Box<super::attach::AttachArgs>),
     /// Check published claims here: holds, fails, undecided, or cannot be tested here and why
     Claims(Box<super::claims::ClaimsArgs>),
     /// Say what this host can build, what would distort figures, and how to mend it; or which offload matters
@@ -69,6 +71,9 @@ pub(super) enum Command {
         /// Print the schema of claims (`hopyard/claims/1`)
         #[arg(long, conflicts_with = "diff")]
         claims: bool,
+        /// Print the schema of `attach` (`hopyard/attach/1`)
+        #[arg(long, conflicts_with_all = ["diff", "claims"])]
+        attach: bool,
     },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  hopyard completions bash > /etc/bash_completion.d/hopyard")]
@@ -85,6 +90,9 @@ pub(super) enum Command {
     /// Drive load as a process of a run tells it to, over stdin and stdout
     #[command(hide = true)]
     Worker,
+    /// Calls CNI plugins as a process of `attach` tells it to, over stdin and stdout
+    #[command(hide = true)]
+    AttachHost,
     /// Carries out a plan that comes on stdin
     #[command(hide = true)]
     Runner,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::offloads::DoctorArgs;
 use super::{Done, Failure, pretty, print};
-use crate::lab::{self, PATHS};
+use crate::lab::PATHS;
 use crate::measure::Sampler;
 use crate::meter::environment;
 use crate::model::{CpuAccounting, Environment};
@@ -74,10 +74,7 @@ fn paths() -> Vec<PathState> {
     PATHS
         .iter()
         .map(|path| {
-            let reason = path.available().err().map(|e| match e {
-                lab::Error::Unsupported { source, .. } => crate::chain(&source),
-                other => crate::chain(&other),
-            });
+            let reason = path.available().err().map(|e| e.lacks());
             PathState {
                 name: path.name(),
                 available: reason.is_none(),

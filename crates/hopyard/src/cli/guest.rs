@@ -7,7 +7,7 @@ use hopyard_net::cpu;
 
 use super::{Done, Failure, print};
 use crate::guest::{self, Accelerator, Kernel, fetch};
-use crate::run::guest::Host;
+use crate::run::guest::{Error, Host};
 
 /// A guest to run in.
 #[derive(Debug, ClapArgs)]
@@ -67,8 +67,17 @@ impl From<guest::Error> for Failure {
     }
 }
 
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Guest(error) => error.into(),
+            Error::Store(error) => error.into(),
+        }
+    }
+}
+
 /// Why a run in a guest ended after it had begun: the cells that it did not come to have failed.
-pub(super) fn cut_short(error: &guest::Error) -> Failure {
+pub(super) fn cut_short(error: &Error) -> Failure {
     Failure {
         status: 1,
         message: crate::chain(error),

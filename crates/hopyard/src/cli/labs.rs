@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::args::{LabArgs, LabCommand};
 use super::{Done, Failure, pretty, print};
 use crate::lab::{self, clean as cleaning, keep};
-use crate::model::{Axes, LoadKind, Peer};
+use crate::model::{Axes, LoadKind, Peer, together};
 
 pub(super) fn lab(args: LabArgs) -> Done {
     match args.command {
@@ -33,7 +33,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     path.check(peer)?;
     path.available()?;
     let mut axes = Axes::default();
-    for (axis, values) in set {
+    for (axis, values) in &together(set) {
         let axis = crate::model::axis(axis)?;
         let [value] = &values[..] else {
             return Err(Failure::request(format!(

@@ -4,6 +4,7 @@
 //! 2: usage, or a request this host cannot meet; 3: an internal failure; 130: interrupted.
 
 mod args;
+mod attach;
 mod claims;
 mod command;
 mod diff;
@@ -86,7 +87,8 @@ is_a_request!(
     crate::model::AxisError,
     crate::profile::Error,
     crate::assess::diff::Refused,
-    crate::report::flame::Error
+    crate::report::flame::Error,
+    crate::report::functions::Error
 );
 
 impl From<hopyard_switch::Error> for Failure {
@@ -98,6 +100,16 @@ impl From<hopyard_switch::Error> for Failure {
         };
         failure.message += &switch::advice(&error).unwrap_or_default();
         failure
+    }
+}
+
+impl From<crate::report::printed::Error> for Failure {
+    fn from(error: crate::report::printed::Error) -> Self {
+        if error.is_request() {
+            Self::asked(&error)
+        } else {
+            Self::internal(&error)
+        }
     }
 }
 
@@ -190,6 +202,8 @@ fn dispatch(command: Command) -> Done {
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::asked(&e)),
         Command::Run(args) => run::run(&args),
+        Command::Attach(args) => attach::attach(&args),
+        Command::AttachHost => attach::host(),
         Command::Kernel(args) => guest::kernel(args),
         Command::Report(args) => report::report(&args),
         Command::Claims(args) => claims::claims(&args),
@@ -204,6 +218,7 @@ fn dispatch(command: Command) -> Done {
         Command::Tapswitch(args) => tapswitch::tapswitch(args),
         Command::Clean { force } => labs::clean(force),
         Command::Schema { diff: true, .. } => print(&pretty(&crate::report::diff::schema())?),
+        Command::Schema { attach: true, .. } => print(&pretty(&hopyard_attach::schema())?),
         Command::Schema { claims: true, .. } => print(&pretty(&crate::report::claims::schema())?),
         Command::Schema { .. } => print(&pretty(&crate::report::schema())?),
         Command::Completions { shell } => pages::completions(shell),

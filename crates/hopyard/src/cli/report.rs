@@ -9,7 +9,7 @@ use super::args::{self, Need};
 use super::{Done, Failure, deliver, shows_colours};
 use crate::assess::{assess_for, observations};
 use crate::model::{Observation, RunReport};
-use crate::report::{Export, flame};
+use crate::report::{Export, flame, functions, printed};
 use crate::store;
 
 #[derive(Debug, Args)]
@@ -20,7 +20,9 @@ Examples:
   hopyard report RUN --format markdown -o result.md
   hopyard report RUN --format netperf
   hopyard report RUN --need filter,vlan         recommend a path that offers these
-  hopyard report RUN --flame flames             a run with --profile: an SVG for each cell")]
+  hopyard report RUN --flame flames             a run with --profile: an SVG for each cell
+  hopyard report RUN --functions=bridge,bpf     a run with --profile: a table of functions for each cell
+  hopyard report RUN --published                what the plan's report of 2006 to 2014 printed, filled with this run")]
 pub(super) struct ReportArgs {
     /// The run's directory
     run: PathBuf,
@@ -37,6 +39,21 @@ pub(super) struct ReportArgs {
     /// Draw flame graphs of a run with profiles into a directory
     #[arg(long, value_name = "DIR")]
     flame: Option<PathBuf>,
+    /// Instead of the report: the kernel functions of a run with profiles, with samples and shares, of what connects devices
+    /// or of these subsystems
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "SUBSYSTEM,…",
+        num_args = 0..,
+        require_equals = true,
+        conflicts_with_all = ["format", "flame", "need"]
+    )]
+    functions: Option<Vec<String>>,
+    /// Instead of the report: the tables and figures that the report of the run's plan printed (2006 to 2014), in their layout and
+    /// units, with what is measured here beside each; as text, markdown, or html with pictures
+    #[arg(long, conflicts_with_all = ["flame", "need", "functions"])]
+    published: bool,
 }
 
 pub(super) fn report(args: &ReportArgs) -> Done {
@@ -48,6 +65,10 @@ pub(super) fn report(args: &ReportArgs) -> Done {
     }
     let needs = Need::all(&args.need).map_err(Failure::request)?;
     let run = store::load(&args.run)?;
+    if let Some(subsystems) = &args.functions {
+        let table = functions::text(&run, subsystems)?;
+        return deliver(table.as_bytes(), args.output.as_deref());
+    }
     if let Some(directory) = &args.flame {
         let pictures = flame::draw(&run, directory)?;
         let shown: Vec<_> = pictures.iter().map(|p| p.display().to_string()).collect();
@@ -55,6 +76,10 @@ pub(super) fn report(args: &ReportArgs) -> Done {
     }
     let report = assess_for(&run, needs.as_ref().unwrap_or(&run.header.needs));
     let seen = observations(&run);
+    if args.published {
+        let tables = printed::render(args.format, &run, &report, &seen)?;
+        return deliver(&tables, args.output.as_deref());
+    }
     let text = match args.output {
         Some(_) => args.format.render(&report, &seen)?,
         None => for_stdout(args.format, &report, &seen)?,

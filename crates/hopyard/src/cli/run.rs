@@ -12,7 +12,7 @@ use super::report::for_stdout;
 use super::{Done, Failure, by_gate, deliver};
 use crate::assess::assess;
 use crate::guest;
-use crate::model::{Blocks, CellStatus, Settings};
+use crate::model::{Blocks, CellStatus, Settings, together};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{JSON, TEXT};
 use crate::run::Prepared;
@@ -30,8 +30,14 @@ pub(super) fn run(args: &RunArgs) -> Done {
     }
     if let Some(host) = args.guest.host()? {
         check_out(args.out.as_deref())?;
+        let plan = planned(args)?;
+        if plan.endpoints.is_some() {
+            return Err(Failure::request(
+                "--kernel boots a guest that reaches no endpoint of this host: leave one of the two out".to_owned(),
+            ));
+        }
         let order = Order {
-            plan: planned(args)?,
+            plan,
             seed: args.seed.unwrap_or_else(run::any_seed),
             profile: args.profile,
             left_out: None,
@@ -104,7 +110,13 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
 /// A run that goes on where it is.
 fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Failure> {
     let needs = Need::all(&args.need).map_err(Failure::request)?;
-    let mut prepared = run::resume(directory, args.time_limit, settings(args).as_ref())?;
+    let endpoints = args.endpoints.endpoints(None)?;
+    let mut prepared = run::resume(
+        directory,
+        args.time_limit,
+        settings(args).as_ref(),
+        endpoints.as_ref(),
+    )?;
     if let Some(loss) = args.fail_on {
         prepared.header.fail_on = Some(loss);
         run::check_gate(&prepared.header)?;
@@ -135,6 +147,8 @@ fn settings(args: &RunArgs) -> Option<Settings> {
 /// The plan with what the command line changes of it.
 pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = plan::find(&args.plan)?;
+    // What is asked for by name is there or is an error.
+    plan.where_installed &= args.paths.is_none();
     for part in &mut plan.parts {
         if let Some(names) = &args.paths {
             part.paths = Paths::from_names(names);
@@ -145,8 +159,8 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         if let Some(loads) = &args.loads {
             part.loads.clone_from(loads);
         }
-        for (axis, values) in &args.set {
-            part.set(axis, values);
+        for (axis, values) in together(&args.set) {
+            part.set(&axis, &values);
         }
         if let Some(search) = args.search {
             part.set("search", &[search.to_string()]);
@@ -188,6 +202,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         }
         plan.compare_settings(settings);
     }
+    args.endpoints.apply(&mut plan)?;
     plan.fail_on = args.fail_on;
     plan.needs = Need::all(&args.need)
         .map_err(Failure::request)?

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use hopyard_switch::{
-    Counters, NewPort, NewSwitch, NewUplink, PartyStats, PortChange, Shown, ShownPort, ShownUplink,
-    Switch, Warning,
+    Counters, NewPort, NewSwitch, NewUplink, PartyStats, PortChange, Shortcut, ShortcutCounters,
+    Shown, ShownPort, ShownUplink, Switch, Warning,
 };
 use serde::Serialize;
 
@@ -13,6 +13,11 @@ use super::args::{PortCommand, SwitchArgs, SwitchCommand};
 use super::{Done, Failure, is_read, pretty, print, table};
 use crate::lab::LabId;
 
+mod apply;
+mod headers;
+mod metrics;
+mod shortcut;
+mod trace;
 mod words;
 
 pub(super) use words::advice;
@@ -28,19 +33,22 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
             answer,
             host_mac,
             behind_others,
+            shortcut,
+            accept,
         } => {
-            if LabId::of_switch(&name).is_some() {
-                let why = format!("`{name}` is reserved for switches of labs: choose another name");
-                return Err(Failure::request(why));
-            }
-            let switch = Switch::create(&NewSwitch {
+            need_a_free_name(&name)?;
+            let new = NewSwitch {
                 name: &name,
                 uplink: uplink.as_deref(),
                 host_macs: host_mac,
                 answers: answer,
                 behind_others,
                 ..NewSwitch::default()
-            })?;
+            };
+            let switch = match shortcut {
+                Some(cgroup) => shortcut::create(&new, &cgroup, &accept)?,
+                None => Switch::create(&new)?,
+            };
             warn(&switch.show()?);
             Ok(ExitCode::SUCCESS)
         }
@@ -57,18 +65,65 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
             warn(&switch.show()?);
             Ok(ExitCode::SUCCESS)
         }
+        SwitchCommand::Shortcut {
+            name,
+            cgroup,
+            accept,
+            off: _,
+        } => shortcut::set(&name, cgroup.as_deref(), &accept),
         SwitchCommand::Port(args) => port(args.command),
+        SwitchCommand::Apply(args) => apply::apply(&args),
+        SwitchCommand::Export { name } => apply::export(&name),
         SwitchCommand::Show { name, json } => show(name, json),
         SwitchCommand::Stats { name, json, watch } => stats(&name, json, watch),
-        SwitchCommand::Upgrade { name } => {
+        SwitchCommand::Trace(args) => trace::trace(&args),
+        SwitchCommand::Metrics { name, output } => metrics::metrics(name, output.as_deref()),
+        SwitchCommand::Upgrade { name: Some(name) } => {
             Switch::open(&name)?.upgrade()?;
             Ok(ExitCode::SUCCESS)
         }
-        SwitchCommand::Delete { name } => {
+        SwitchCommand::Upgrade { name: None } => upgrade_all(),
+        SwitchCommand::Delete { name, unused: true } => {
+            Switch::remove_unused(&name)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        SwitchCommand::Delete {
+            name,
+            unused: false,
+        } => {
             Switch::remove(&name)?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Goes on past switches that cannot be upgraded, and names each.
+fn upgrade_all() -> Done {
+    let mut failures = Vec::new();
+    for name in Switch::list()? {
+        match Switch::open(&name).and_then(|mut switch| switch.upgrade()) {
+            // Somebody deleted it meanwhile.
+            Ok(()) | Err(hopyard_switch::Error::NoSwitch { .. }) => {}
+            Err(error) => failures.push(Failure::from(error)),
+        }
+    }
+    let Some(status) = failures.iter().map(|failure| failure.status).max() else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let messages: Vec<String> = failures.into_iter().map(|one| one.message).collect();
+    Err(Failure {
+        status,
+        message: messages.join("\n"),
+    })
+}
+
+/// Refuses the names that switches of labs have.
+fn need_a_free_name(name: &str) -> Result<(), Failure> {
+    if LabId::of_switch(name).is_none() {
+        return Ok(());
+    }
+    let why = format!("`{name}` is reserved for switches of labs: choose another name");
+    Err(Failure::request(why))
 }
 
 fn port(command: PortCommand) -> Done {
@@ -86,6 +141,8 @@ fn port(command: PortCommand) -> Done {
             router,
             dhcp_server,
             broadcasts,
+            rate_in,
+            rate_out,
         } => Switch::open(&name)?.add_port(&NewPort {
             device: &device,
             macs: mac,
@@ -98,20 +155,30 @@ fn port(command: PortCommand) -> Done {
             router,
             dhcp_server,
             broadcasts,
+            rate_in,
+            rate_out,
+            ..NewPort::default()
         })?,
         PortCommand::Set {
             name,
             device,
             isolated,
+            allow_spoof,
             router,
             dhcp_server,
             broadcasts,
+            rate_in,
+            rate_out,
         } => Switch::open(&name)?.set_port(&PortChange {
             device: &device,
             isolated: isolated.map(bool::from),
             router: router.map(bool::from),
             dhcp_server: dhcp_server.map(bool::from),
             broadcasts,
+            allow_spoof: allow_spoof.map(bool::from),
+            rate_in,
+            rate_out,
+            ..PortChange::default()
         })?,
         PortCommand::Del { name, device } => Switch::open(&name)?.remove_port(&device)?,
     }
@@ -137,6 +204,8 @@ struct ShownSwitch<'a> {
     netns: u64,
     uplink: Option<&'a ShownUplink>,
     answers: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortcut: Option<&'a Shortcut>,
     ports: &'a [ShownPort],
     warnings: Vec<String>,
 }
@@ -148,6 +217,7 @@ impl<'a> From<&'a Shown> for ShownSwitch<'a> {
             netns: shown.netns,
             uplink: shown.uplink.as_ref(),
             answers: shown.answers,
+            shortcut: shown.shortcut.as_ref(),
             ports: &shown.ports,
             warnings: warnings(shown),
         }
@@ -198,7 +268,8 @@ fn show_text(shown: &Shown) -> String {
     } else {
         ""
     };
-    let mut text = format!("switch {}: {uplink}{answers}\n", shown.name);
+    let shortcut = shortcut::shown(shown.shortcut.as_ref());
+    let mut text = format!("switch {}: {uplink}{answers}{shortcut}\n", shown.name);
     if shown.ports.is_empty() {
         text += "  no ports\n";
         return text;
@@ -255,6 +326,9 @@ fn rules(port: &ShownPort) -> String {
         || "any number of broadcasts".to_owned(),
         |limit| format!("{limit} broadcasts/s"),
     ));
+    for (way, rate) in [("in", port.rate_in), ("out", port.rate_out)] {
+        words.extend(rate.map(|limit| format!("{way} {limit}")));
+    }
     words.join(", ")
 }
 
@@ -276,8 +350,13 @@ struct PartyDocument {
     tx_packets: u64,
     tx_bytes: u64,
     answered: u64,
+    over_rate: u64,
+    too_big: u64,
     /// By reason, those that happened.
     drops: std::collections::BTreeMap<&'static str, u64>,
+    /// None of it is in the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortcut: Option<ShortcutCounters>,
 }
 
 impl From<&PartyStats> for PartyDocument {
@@ -290,7 +369,10 @@ impl From<&PartyStats> for PartyDocument {
             tx_packets: c.tx_packets,
             tx_bytes: c.tx_bytes,
             answered: c.answered,
+            over_rate: c.over_rate,
+            too_big: c.too_big,
             drops: c.dropped().collect(),
+            shortcut: stats.shortcut,
         }
     }
 }
@@ -382,7 +464,7 @@ fn stats_text(
             (None, _) => table.add_row(totals(party)),
         };
     }
-    Ok(format!("{table}\n"))
+    Ok(format!("{table}\n{}", shortcut::counted(&now.parties)))
 }
 
 fn before<'a>(last: &'a Reading, party: &PartyStats) -> Option<&'a Counters> {
@@ -404,7 +486,7 @@ fn totals(party: &PartyStats) -> Vec<String> {
         ]
         .map(|n| n.to_string()),
     );
-    row.push(drops(c.dropped()));
+    row.push(drops(c.dropped()) + &not_given(c.over_rate));
     row
 }
 
@@ -423,7 +505,7 @@ fn rates(party: &PartyStats, before: &Counters, span_s: f64) -> Vec<String> {
         mbit(c.rx_bytes, before.rx_bytes),
         format!("{:.0}", rate(c.tx_packets, before.tx_packets)),
         mbit(c.tx_bytes, before.tx_bytes),
-        drops(fresh),
+        drops(fresh) + &not_given(c.over_rate.saturating_sub(before.over_rate)),
     ]
 }
 
@@ -433,5 +515,13 @@ fn drops(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
         "-".to_owned()
     } else {
         all.join(", ")
+    }
+}
+
+/// What others sent to the party and its rate had no room for, which is among their drops.
+fn not_given(over_rate: u64) -> String {
+    match over_rate {
+        0 => String::new(),
+        n => format!(" (to it: rate_in {n})"),
     }
 }

@@ -9,9 +9,13 @@ Examples:
   hopyard switch port add guests veth-web                       the guest's MAC is read from the other end
   hopyard switch port add guests tap3 --mac 02:00:00:00:00:03 --ip 192.0.2.3 --vlan 7 --isolated
   hopyard switch port set guests veth-web --isolated
+  hopyard switch port set guests veth-web --rate-in 100mbit --rate-out 20mbit
   hopyard switch show guests
   hopyard switch stats guests --watch
+  hopyard switch trace veth-web --timeout 60s                   which frames are dropped, and why
+  hopyard switch metrics -o /var/lib/node_exporter/hopyard.prom
   hopyard switch uplink guests eth0                             after eth0 was made again
+  hopyard switch apply /etc/hopyard/switch/guests.toml --dry-run  what a file would change
   hopyard switch delete guests
 
 The uplink stays up and keeps its addresses and routes. Frames between ports, and between ports and
@@ -41,6 +45,42 @@ pub(in crate::cli) enum SwitchCommand {
         /// keep them from the switch (default: attach before them)
         #[arg(long)]
         behind_others: bool,
+        /// Experimental: join TCP connections between two ports whose sockets are in this control group (a directory of a
+        /// cgroup2 mount) or below; see `switch shortcut --help`
+        #[arg(long, value_name = "CGROUP")]
+        shortcut: Option<std::path::PathBuf>,
+        /// Something that joined sockets may lack; several with commas between
+        #[arg(
+            long,
+            value_name = "LOSS",
+            value_delimiter = ',',
+            requires = "shortcut"
+        )]
+        accept: Vec<hopyard_switch::Loss>,
+    },
+    /// Experimental: give a switch a shortcut for TCP between two ports, or take it away
+    ///
+    /// What one socket sends is put into the queue of the other, without packets: no capture, packet filter or
+    /// counter sees it. Both must be in the control group when the connection is made. A self-test runs first and
+    /// refuses what joined sockets do wrong on this kernel. What they lack beside that has to be accepted by name
+    /// (--accept waitall,splice,…), for programs that do not use it.
+    Shortcut {
+        /// The switch
+        name: String,
+        /// Directory of the control group, below a cgroup2 mount
+        #[arg(required_unless_present = "off", conflicts_with = "off")]
+        cgroup: Option<std::path::PathBuf>,
+        /// Something that joined sockets may lack; several with commas between
+        #[arg(
+            long,
+            value_name = "LOSS",
+            value_delimiter = ',',
+            conflicts_with = "off"
+        )]
+        accept: Vec<hopyard_switch::Loss>,
+        /// Take it away; connections that stand go on by frames
+        #[arg(long)]
+        off: bool,
     },
     /// Set the uplink, also after its device was recreated or its Ethernet address changed
     ///
@@ -57,6 +97,16 @@ pub(in crate::cli) enum SwitchCommand {
     },
     /// Bind devices to a switch, or remove them
     Port(PortArgs),
+    /// Make a switch as a file describes it, or change it to that
+    ///
+    /// Takes only the steps that are needed. Whatever is interrupted is finished by the next `apply`. Ports that were not made
+    /// from a file, as those of the CNI plugin, are left alone.
+    Apply(ApplyArgs),
+    /// Print a file from which `apply` makes the switch
+    Export {
+        /// The switch
+        name: String,
+    },
     /// Print the state of a switch and its problems
     Show {
         /// The switch (default: all)
@@ -76,16 +126,51 @@ pub(in crate::cli) enum SwitchCommand {
         #[arg(long)]
         watch: bool,
     },
+    /// Print the frames from and to a port that are dropped, with the reason and their headers
+    ///
+    /// The first ones that the switch drops from now on. Frames that pass cost the same meanwhile.
+    Trace(TraceArgs),
+    /// Print the counters as OpenMetrics, for Prometheus and its like
+    ///
+    /// With --output the file is replaced in one step, as the textfile collector of node_exporter needs it.
+    Metrics {
+        /// The switch (default: all)
+        name: Option<String>,
+        /// Write to a file instead of stdout; node_exporter reads those whose names end in .prom
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<std::path::PathBuf>,
+    },
     /// Replace the eBPF programs that run with those of this version; no packet is lost
     Upgrade {
-        /// The switch
-        name: String,
+        /// The switch (default: all)
+        name: Option<String>,
     },
     /// Remove a switch; its devices stay
     Delete {
         /// The switch
         name: String,
+        /// Only if it is there and has no ports: for scripts that take off ports
+        #[arg(long)]
+        unused: bool,
     },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct ApplyArgs {
+    /// The TOML file; the switch has its name, without `.toml`, unless it says `name`
+    pub(in crate::cli) file: std::path::PathBuf,
+    /// Only print the steps; exit status 0: nothing to do, 1: something
+    #[arg(long)]
+    pub(in crate::cli) dry_run: bool,
+    /// Remove ports too that are not in the file and were not made from one
+    #[arg(long)]
+    pub(in crate::cli) prune: bool,
+    /// Wait so long for devices that are missing
+    #[arg(long, value_name = "TIME", value_parser = crate::units::parse_duration)]
+    pub(in crate::cli) wait: Option<std::time::Duration>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -105,6 +190,24 @@ impl From<OnOff> for bool {
     fn from(value: OnOff) -> Self {
         value == OnOff::On
     }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct TraceArgs {
+    /// The port's device, `wire` or `host`
+    pub(in crate::cli) port: String,
+    /// The switch (default: the one that has the port)
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) switch: Option<String>,
+    /// End after so many frames, up to 500
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=hopyard_switch::MOST_TOLD))]
+    pub(in crate::cli) count: u64,
+    /// End after this time, as 60s (default: wait)
+    #[arg(long, value_name = "TIME", value_parser = crate::units::parse_duration)]
+    pub(in crate::cli) timeout: Option<std::time::Duration>,
+    /// Print a JSON document per line
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -146,6 +249,12 @@ pub(in crate::cli) enum PortCommand {
         /// Broadcasts and multicasts per second that it may send (`unlimited`: any number), in bursts of up to 10 seconds' worth
         #[arg(long, value_name = "N", default_value_t)]
         broadcasts: hopyard_switch::Broadcasts,
+        /// How fast it may get frames, as 100mbit, or 100mbit,burst=1000000 with the bytes that may pass at once; what is beyond is dropped
+        #[arg(long, value_name = "RATE", default_value_t)]
+        rate_in: hopyard_switch::Rate,
+        /// How fast it may send, in the same words
+        #[arg(long, value_name = "RATE", default_value_t)]
+        rate_out: hopyard_switch::Rate,
     },
     /// Change what a port may do; no frame is lost
     #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
@@ -157,6 +266,9 @@ pub(in crate::cli) enum PortCommand {
         /// Let it talk to the uplink and the host only, or to all
         #[arg(long, group = "change", value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
         isolated: Option<OnOff>,
+        /// Let it send from any address that no other port has
+        #[arg(long, group = "change", value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
+        allow_spoof: Option<OnOff>,
         /// Let it send router advertisements and redirects, and claim the addresses of the host and its gateways
         #[arg(long, group = "change", value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
         router: Option<OnOff>,
@@ -166,6 +278,12 @@ pub(in crate::cli) enum PortCommand {
         /// Broadcasts and multicasts per second that it may send (`unlimited`: any number)
         #[arg(long, group = "change", value_name = "N")]
         broadcasts: Option<hopyard_switch::Broadcasts>,
+        /// How fast it may get frames, as 100mbit, or 100mbit,burst=1000000 with the bytes that may pass at once; `unlimited` lifts it
+        #[arg(long, group = "change", value_name = "RATE")]
+        rate_in: Option<hopyard_switch::Rate>,
+        /// How fast it may send, in the same words
+        #[arg(long, group = "change", value_name = "RATE")]
+        rate_out: Option<hopyard_switch::Rate>,
     },
     /// Remove a port; its device stays
     Del {

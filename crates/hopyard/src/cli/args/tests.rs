@@ -17,6 +17,19 @@ fn axes_are_checked_where_they_are_typed() {
             .unwrap_err()
             .contains("--set placement=same")
     );
+    let of_devices = axis_values("gro@br0=on,off").unwrap();
+    assert_eq!(of_devices.0, "device_offload");
+    assert_eq!(of_devices.1, ["gro@br0=on", "gro@br0=off"]);
+    assert!(axis_values("device_offload=none,gro@br0=off+tso@a/eth0=on").is_ok());
+    for (wrong, why) in [
+        ("gro@br0=off,tso@eth0=off", "--set tso@eth0=off"),
+        ("gro@br0=red", "no switch `red`"),
+        ("device_offload=gro@br0=red", "no switch `red`"),
+        ("mtu@br0=on", "no offload flag `mtu`"),
+    ] {
+        let error = axis_values(wrong).unwrap_err();
+        assert!(error.contains(why), "{wrong}: {error}");
+    }
     assert!(
         axis_values("flows=0")
             .unwrap_err()

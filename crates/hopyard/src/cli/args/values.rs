@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::model::{Feature, UnknownName};
+use crate::model::{Feature, UnknownName, as_axis};
 use crate::report::{EXPORTS, Export, export};
 
 pub(super) fn base(text: &str) -> Result<String, String> {
@@ -68,22 +68,28 @@ pub(crate) fn format<T: Clone + Send + Sync + 'static>(
     })
 }
 
-/// `AXIS=v1,v2`.
+/// `AXIS=v1,v2`, or `FLAG@DEVICE=v1,v2`.
 pub(super) fn axis_values(text: &str) -> Result<(String, Vec<String>), String> {
-    let (axis, values) = text
+    let (written, values) = text
         .split_once('=')
         .ok_or_else(|| format!("`{text}` is not of the form AXIS=VALUE"))?;
-    let axis = crate::model::axis(axis.trim()).map_err(|e| e.to_string())?;
-    let values: Vec<String> = values.split(',').map(|v| v.trim().to_owned()).collect();
-    for value in &values {
-        if value.contains('=') {
-            return Err(format!(
-                "give each axis with a --set of its own: --set {value}"
-            ));
+    let (name, _) = as_axis(written.trim(), "");
+    let axis = crate::model::axis(&name).map_err(|e| e.to_string())?;
+    let mut all = Vec::new();
+    for value in values.split(',').map(str::trim) {
+        let (_, whole) = as_axis(written.trim(), value);
+        if let Err(error) = (axis.set)(&mut crate::model::Axes::default(), &whole) {
+            // Only values of switches of devices have that sign themselves.
+            let is_whole = axis.values.contains('=') && axis.name == written.trim();
+            return Err(if value.contains('=') && !is_whole {
+                format!("give each axis with a --set of its own: --set {value}")
+            } else {
+                error.to_string()
+            });
         }
-        (axis.set)(&mut crate::model::Axes::default(), value).map_err(|e| e.to_string())?;
+        all.push(whole);
     }
-    Ok((axis.name.to_owned(), values))
+    Ok((axis.name.to_owned(), all))
 }
 
 /// `on` or `off`.

@@ -37,6 +37,7 @@ Examples:
   hopyard claims NM1 NM2                           two of them, thoroughly
   hopyard claims namespace-switching-2014          all of one report
   hopyard claims --from hopyard-runs/…             judge a run that was measured before
+  hopyard claims --questions --from hopyard-runs/… what it says to the questions that the reports left open
   hopyard claims --resume hopyard-runs/…-claims    continue claims that were interrupted
   hopyard claims NS3 $(hopyard kernel fetch 6.1)   on another kernel, in a guest
 
@@ -48,6 +49,9 @@ pub(super) struct ClaimsArgs {
     /// Claims by id, or reports by name (default: all)
     #[arg(value_name = "ID|REPORT")]
     names: Vec<String>,
+    /// Answer the questions that the reports left open instead of judging their claims
+    #[arg(long, conflicts_with = "resume")]
+    questions: bool,
     /// A first look: short windows, 8 blocks, fewer values of each axis
     #[arg(long)]
     quick: bool,
@@ -125,6 +129,10 @@ fn reports() -> Result<&'static [Report], Failure> {
 fn judge_from(args: &ClaimsArgs) -> Done {
     let reports = reports()?;
     let evidence = evidence_from(&args.from)?;
+    if args.questions {
+        let chosen = claims::choose_questions(reports, &args.names)?;
+        return tell(args, &chosen, &evidence, true);
+    }
     let mut chosen = claims::choose(reports, &args.names)?;
     if args.names.is_empty() {
         let mut asked = Vec::new();
@@ -145,12 +153,13 @@ fn judge_from(args: &ClaimsArgs) -> Done {
             plans.join(", ")
         )));
     }
-    tell(args, &chosen, &evidence)
+    tell(args, &chosen, &evidence, false)
 }
 
 /// Does the evidence say anything about a claim?
 fn is_about(one: Chosen<'_>, evidence: &Evidence) -> bool {
-    one.claim.checks.iter().any(|check| match &check.judge {
+    one.claim.measured().any(|check| match &check.judge {
+        Judge::Missing { .. } => false,
         Judge::Does { does } => evidence.done.contains_key(does),
         Judge::Bench { bench } => evidence.benched.contains_key(bench),
         _ => {
@@ -160,8 +169,12 @@ fn is_about(one: Chosen<'_>, evidence: &Evidence) -> bool {
     })
 }
 
-fn tell(args: &ClaimsArgs, chosen: &[Chosen<'_>], evidence: &Evidence) -> Done {
-    let document = claims::document(chosen, evidence);
+fn tell(args: &ClaimsArgs, chosen: &[Chosen<'_>], evidence: &Evidence, questions: bool) -> Done {
+    let document = if questions {
+        claims::answers(chosen, evidence)
+    } else {
+        claims::document(chosen, evidence)
+    };
     let detail = match (args.brief, args.points) {
         (true, _) => Detail::Brief,
         (_, true) => Detail::Points,
@@ -169,6 +182,19 @@ fn tell(args: &ClaimsArgs, chosen: &[Chosen<'_>], evidence: &Evidence) -> Done {
     };
     let text = (args.format)(&document, detail);
     deliver(&text, args.output.as_deref())
+}
+
+/// Claims or open questions of these names.
+fn choose<'a>(
+    reports: &'a [Report],
+    names: &[String],
+    questions: bool,
+) -> Result<Vec<Chosen<'a>>, Failure> {
+    Ok(if questions {
+        claims::choose_questions(reports, names)?
+    } else {
+        claims::choose(reports, names)?
+    })
 }
 
 /// Measures what claims need, and judges them.
@@ -189,15 +215,16 @@ fn check(args: &ClaimsArgs) -> Done {
                     directory.display()
                 )));
             }
-            let chosen = claims::choose(reports, &place.asked.names)?;
+            let chosen = choose(reports, &place.asked.names, place.asked.questions)?;
             (place, chosen)
         }
         None => {
-            let chosen = claims::choose(reports, &args.names)?;
+            let chosen = choose(reports, &args.names, args.questions)?;
             check_out(args.out.as_deref())?;
             let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
             let directory = destination(args.out.as_deref(), &format!("{now}-claims"));
             let mut asked = Asked::new(&args.names, args.quick);
+            asked.questions = args.questions;
             asked.time_limit = args.time_limit;
             asked.seed = args.seed;
             asked.in_guest = host.is_some();
@@ -226,9 +253,10 @@ fn check(args: &ClaimsArgs) -> Done {
     };
     let directory = place.directory().to_owned();
     let evidence = place.evidence()?;
-    let done = tell(args, &chosen, &evidence)?;
+    let questions = place.asked.questions;
+    let done = tell(args, &chosen, &evidence, questions)?;
     crate::note(format_args!(
-        "the runs are in {0}; `hopyard claims --from {0}` judges them again{1}",
+        "the runs are in {0}; `hopyard claims{2} --from {0}` {3} again{1}",
         directory.display(),
         if whole || place.asked.in_guest {
             String::new()
@@ -237,6 +265,12 @@ fn check(args: &ClaimsArgs) -> Done {
                 ", `hopyard claims --resume {}` continues",
                 directory.display()
             )
+        },
+        if questions { " --questions" } else { "" },
+        if questions {
+            "answers them"
+        } else {
+            "judges them"
         }
     ));
     if whole {
@@ -334,10 +368,10 @@ fn measure_in_guests(
                 }
             }
             // The guest lacks something: that is an answer.
-            Err(guest::Error::Refused {
+            Err(run::guest::Error::Guest(guest::Error::Refused {
                 message,
                 request: true,
-            }) => {
+            })) => {
                 place.asked.not_run.insert(name, message);
                 place.keep()?;
             }

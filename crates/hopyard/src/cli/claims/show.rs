@@ -46,7 +46,7 @@ pub(in crate::cli) fn list(as_json: bool) -> Done {
     print(&format!(
         "{table}\n\nwhere\n{}here\nplan    cells of a plan are measured\nbench   something is timed or counted by \
          itself\ndeed    something is tried in a throw-away lab\n–       it cannot be tested: `hopyard claims show \
-         ID` says what is missing\n\n{open} open questions: `hopyard claims show REPORT` has them.\n",
+         ID` says what is missing\n\n{open} open questions: `hopyard claims show REPORT` has them, `hopyard claims --questions` what this machine says to them.\n",
         meanings.collect::<String>()
     ))
 }
@@ -54,11 +54,12 @@ pub(in crate::cli) fn list(as_json: bool) -> Done {
 /// By which means a claim is tested here; none where it cannot be.
 fn means(claim: &Claim) -> Vec<&'static str> {
     let means_of = |check: &Check| match check.judge {
-        Judge::Does { .. } => "deed",
-        Judge::Bench { .. } => "bench",
-        _ => "plan",
+        Judge::Does { .. } => Some("deed"),
+        Judge::Bench { .. } => Some("bench"),
+        Judge::Missing { .. } => None,
+        _ => Some("plan"),
     };
-    let mut means: Vec<&str> = claim.checks.iter().map(means_of).collect();
+    let mut means: Vec<&str> = claim.checks.iter().filter_map(means_of).collect();
     means.sort_unstable();
     means.dedup();
     means
@@ -79,11 +80,17 @@ pub(super) fn show(names: &[String]) -> Done {
     let whole = reports
         .iter()
         .filter(|report| names.contains(&report.report));
-    for question in whole.flat_map(|report| &report.questions) {
-        text.push_str(&format!(
-            "{}  {}\n  answer    {}\n\n",
-            question.id, question.question, question.answer
-        ));
+    for report in whole {
+        for question in &report.questions {
+            text.push_str(&format!(
+                "{}  {}\n  answer    {}\n",
+                question.id, question.question, question.answer
+            ));
+            for figure in &question.figures {
+                text.push_str(&format!("  here      {}\n", how(&figure.0, &report.plan)));
+            }
+            text.push('\n');
+        }
     }
     print(&text)
 }
@@ -111,6 +118,9 @@ fn described(one: Chosen<'_>) -> String {
     for check in &claim.checks {
         lines.push(("here", how(check, &report.plan)));
     }
+    for said in &claim.beside {
+        lines.push(("beside it", how(&said.0, &report.plan)));
+    }
     lines.extend(claim.missing.clone().map(|missing| ("lacks", missing)));
     lines.extend(report.stand_in.clone().map(|text| ("stand-in", text)));
     lines.extend(claim.remark.clone().map(|text| ("remark", text)));
@@ -128,6 +138,7 @@ fn how(check: &Check, plan: &str) -> String {
         Judge::Does { does } => {
             return format!("tried in a throw-away lab: {}", does.replace('-', " "));
         }
+        Judge::Missing { missing } => return format!("not tested: {missing}"),
         Judge::Bench { bench } => format!("measured by itself: {}", bench.replace('-', " ")),
         _ => format!(
             "plan {}: {}",
@@ -135,5 +146,8 @@ fn how(check: &Check, plan: &str) -> String {
             check.in_words()
         ),
     };
-    format!("{what}; {}", check.bounds_in_words())
+    match (check.at_least, check.at_most) {
+        (None, None) => what,
+        _ => format!("{what}; {}", check.bounds_in_words()),
+    }
 }

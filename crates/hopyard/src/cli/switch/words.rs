@@ -18,6 +18,9 @@ pub(in crate::cli) fn advice(error: &Error) -> Option<String> {
         Error::OtherNamespace { .. } => ": run the command there".to_owned(),
         Error::NoGuestMac { .. } => ": give --mac".to_owned(),
         Error::HostMacsWithoutUplink { .. } => ": --host-mac needs --uplink".to_owned(),
+        Error::ShortcutLacks { lost, .. } => {
+            format!("; where no program of the control group uses that, give --accept {lost}")
+        }
         Error::NotAPort { name, ports, .. } if ports.len() > PORTS_NAMED => {
             format!(", see `hopyard switch show {name}`")
         }

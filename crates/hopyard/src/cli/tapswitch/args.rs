@@ -59,7 +59,7 @@ pub(super) struct RunArgs {
     /// Queues of each tap: a number, or `auto` for as many as the load needs, one per CPU at most
     #[arg(long, default_value = "auto", value_name = "N|auto")]
     pub(super) queues: Queues,
-    /// Queue selection of the taps: by the kernel, a hash or the CPU
+    /// Queue selection of the taps: by the kernel, a hash, the CPU, or the switch
     #[arg(long, default_value = "hash")]
     pub(super) steering: Steering,
     /// Accept only finished frames: none above the MTU, all checksums computed
@@ -101,6 +101,8 @@ pub(super) enum Steering {
     Hash,
     /// The number of the CPU that sends
     Cpu,
+    /// The switch: each flow stays on one queue, new flows take the queues in turn
+    Pinned,
 }
 
 /// Which frames become one.
@@ -130,6 +132,7 @@ impl From<Steering> for Choice {
             Steering::Kernel => Self::Kernel,
             Steering::Hash => Self::Hash,
             Steering::Cpu => Self::Cpu,
+            Steering::Pinned => Self::Pinned,
         }
     }
 }

@@ -1,0 +1,144 @@
+//! `hopyard attach`: how long a container waits for its network.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+use hopyard_attach::{Changes, Error, Plan, Progress, assess, measure, read, text};
+
+use super::{Done, Failure, deliver, pretty, print};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hopyard attach                                                  bridge, macvlan, ptp and hopyard, where installed
+  hopyard attach --conflist /etc/cni/net.d/guests.conflist --conflist other.conflist --ports 1,100 --beside 1,16
+  hopyard attach --json > attach.json && hopyard attach --from attach.json
+
+The plugins are called in namespaces of their own, on a host that has one device, `up0`; `\"master\"` in a
+network's file has to name it. Nothing outside is touched, and nothing stays.")]
+pub(super) struct AttachArgs {
+    /// A network's configuration (.conflist or .conf) in place of the plan's; may be repeated
+    #[arg(long, value_name = "FILE")]
+    conflist: Vec<PathBuf>,
+    /// Containers of each network that are there before
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    ports: Vec<u32>,
+    /// ADDs side by side
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    beside: Vec<u32>,
+    /// Fresh hosts for each number of ports; verdicts need 8
+    #[arg(long, value_name = "N")]
+    blocks: Option<u32>,
+    /// Attachments of each network in a block
+    #[arg(long, value_name = "N")]
+    attachments: Option<u32>,
+    /// The network that the others are compared with (default: the plan's, or the first)
+    #[arg(long, value_name = "NETWORK")]
+    base: Option<String>,
+    /// The plan: `attach`, or a file like plans/attach.toml
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// A directory of plugins in place of the plan's; may be repeated
+    #[arg(long, value_name = "DIR")]
+    cni_path: Vec<PathBuf>,
+    /// Seed of the random order (default: random)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print `hopyard/attach/1` as JSON, with everything that was measured
+    #[arg(long)]
+    json: bool,
+    /// Write to a file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Measure nothing: compute and print such a document again
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["conflist", "ports", "beside", "blocks", "attachments", "base", "plan", "cni_path", "seed"])]
+    from: Option<PathBuf>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        if error.is_request() {
+            Self::asked(&error)
+        } else {
+            Self::internal(&error)
+        }
+    }
+}
+
+pub(super) fn attach(args: &AttachArgs) -> Done {
+    let run = match &args.from {
+        Some(file) => read(file)?,
+        None => measured(args)?,
+    };
+    let document = assess(run);
+    let failed = document.cells.iter().any(|cell| cell.failed.is_some());
+    let printed = if args.json {
+        pretty(&document)?
+    } else {
+        crate::plain::document(&text(&document)).into_owned()
+    };
+    match &args.output {
+        Some(file) => deliver(&printed, Some(file))?,
+        None => print(&printed)?,
+    };
+    Ok(if failed {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn measured(args: &AttachArgs) -> Result<hopyard_attach::Run, Failure> {
+    let changes = Changes {
+        conflists: args.conflist.clone(),
+        base: args.base.clone(),
+        ports: args.ports.clone(),
+        beside: args.beside.clone(),
+        blocks: args.blocks,
+        attachments: args.attachments,
+        cni_path: args.cni_path.clone(),
+    };
+    let plan = Plan::read(args.plan.as_deref(), &changes)?;
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Failure::request(
+            "only root can make network namespaces and call CNI plugins: run `hopyard attach` as root",
+        ));
+    }
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::request(format!("cannot find this program: {error}")))?;
+    let mut program = Command::new(program);
+    program.arg("attach-host");
+    let is_watched = std::io::stderr().is_terminal();
+    let seed = args.seed.unwrap_or_else(crate::run::any_seed);
+    let run = measure(&plan, seed, program, |progress| {
+        if is_watched {
+            told(progress);
+        }
+    });
+    if is_watched {
+        // The line of the progress is empty again.
+        let _written = write!(std::io::stderr(), "\r\x1b[K");
+    }
+    Ok(run?)
+}
+
+fn told(progress: Progress) {
+    // Whoever watches may have gone.
+    let _written = write!(
+        std::io::stderr(),
+        "\r\x1b[Kblock {} of {}, {} ports: {} of {} visits",
+        progress.block + 1,
+        progress.blocks,
+        progress.ports,
+        progress.visits,
+        progress.of
+    );
+}
+
+/// The process that calls the plugins.
+pub(super) fn host() -> Done {
+    hopyard_attach::inside()?;
+    Ok(ExitCode::SUCCESS)
+}

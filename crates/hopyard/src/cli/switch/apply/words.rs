@@ -1,0 +1,138 @@
+//! The steps of a plan, in words.
+
+use std::collections::BTreeSet;
+
+use hopyard_switch::Mac;
+use hopyard_switch::apply::{Change, Difference, PortSpec, SETTINGS, SwitchSpec, Why};
+
+/// What kind of step it is, its object, and all of it in words.
+pub(super) struct Words {
+    pub(super) step: &'static str,
+    /// The device; of the switch itself: none.
+    pub(super) device: Option<String>,
+    pub(super) text: String,
+}
+
+pub(super) fn words(change: &Change) -> Words {
+    let (step, device, text) = match change {
+        Change::Create(spec) => ("create", None, format!("create the switch: {}", of(spec))),
+        Change::Answers(true) => (
+            "answer",
+            None,
+            "answer ARP and neighbour solicitations".to_owned(),
+        ),
+        Change::Answers(false) => (
+            "answer",
+            None,
+            "answer ARP and neighbour solicitations no longer".to_owned(),
+        ),
+        Change::Uplink {
+            device,
+            host_macs,
+            was,
+            wrong,
+        } => {
+            let why = match (was, wrong) {
+                (Some(was), _) if was != device => format!(" (was `{was}`)"),
+                (Some(_), Some(wrong)) => format!(", since {wrong}"),
+                _ => String::new(),
+            };
+            let text = format!("set uplink `{device}`{}{why}", others(host_macs));
+            ("uplink", Some(device), text)
+        }
+        Change::NoUplink { was } => {
+            let text = was.as_ref().map_or_else(
+                || "finish taking the uplink away".to_owned(),
+                |was| format!("take uplink `{was}` away"),
+            );
+            ("no_uplink", was.as_ref(), text)
+        }
+        Change::Mtu { device, mtu, was } => {
+            let guest = was.guest.map(|guest| format!(", the guest's end {guest}"));
+            let was = format!("was {}{}", was.host, guest.unwrap_or_default());
+            let text = format!("set the MTU of `{device}` to {mtu} ({was})");
+            ("mtu", Some(device), text)
+        }
+        Change::Remove { device, why } => {
+            let text = format!("remove port `{device}`{}", because(why));
+            ("remove", Some(device), text)
+        }
+        Change::Set {
+            port,
+            differences,
+            adopt,
+            shrunk,
+        } => {
+            let mut all: Vec<String> = differences.iter().map(difference).collect();
+            if *adopt {
+                all.push("it was not made from a file, and is from now on".to_owned());
+            }
+            if *shrunk {
+                all.push("take over its smaller MTU".to_owned());
+            }
+            let text = format!("change port `{}`: {}", port.device, all.join(", "));
+            ("change", Some(&port.device), text)
+        }
+        Change::Add(port) => {
+            let text = format!("add port `{}`: {}", port.device, settings(port).join(", "));
+            ("add", Some(&port.device), text)
+        }
+        other => ("other", None, format!("{other:?}")),
+    };
+    Words {
+        step,
+        device: device.cloned(),
+        text,
+    }
+}
+
+fn of(spec: &SwitchSpec) -> String {
+    let mut text = match &spec.uplink {
+        Some(uplink) => format!("uplink `{uplink}`{}", others(&spec.host_macs)),
+        None => "no uplink".to_owned(),
+    };
+    if spec.answers {
+        text += ", answers ARP and neighbour solicitations";
+    }
+    if spec.behind_others {
+        text += ", behind others' programs";
+    }
+    text
+}
+
+fn others(macs: &[Mac]) -> String {
+    if macs.is_empty() {
+        return String::new();
+    }
+    let macs: BTreeSet<String> = macs.iter().map(ToString::to_string).collect();
+    let macs: Vec<String> = macs.into_iter().collect();
+    format!(" with the host's {}", macs.join(", "))
+}
+
+fn because(why: &Why) -> String {
+    match why {
+        Why::Undescribed => ": the file has it no longer".to_owned(),
+        Why::Pruned => ": the file does not have it (--prune)".to_owned(),
+        Why::Changed(differences) => {
+            let all: Vec<String> = differences.iter().map(difference).collect();
+            format!(", to add it again: {}", all.join(", "))
+        }
+        Why::Detached => ", to add it again: the switch's program is off its device".to_owned(),
+        other => format!(": {other:?}"),
+    }
+}
+
+fn difference(one: &Difference) -> String {
+    format!("{} = {} (was {})", one.key, one.wanted, one.was)
+}
+
+/// The settings of a port that are not as they are by default, as TOML has them.
+pub(super) fn settings(port: &PortSpec) -> Vec<String> {
+    let default = PortSpec::default();
+    let each = SETTINGS
+        .iter()
+        .map(|setting| (setting, (setting.text)(port)));
+    each.filter(|(setting, text)| *text != (setting.text)(&default))
+        .map(|(setting, text)| format!("{} = {text}", setting.key))
+        .collect()
+}
