@@ -14,7 +14,7 @@ use crate::store::{Run, load};
 /// Colours and titles of terminals (7-bit and 8-bit), text that runs backwards or is not seen, lines of one's own, and
 /// what Markdown, HTML, CSV and spreadsheets take for theirs.
 const HOSTILE: &str = "=x\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}2J\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041}\u{ad}\u{85}\u{2028}\r\n\
-                       # INJECTED,\"q\"|<script>alert(1)</script>[a](javascript:1)`*\\\t\u{7f}\u{8}\u{0}";
+                       # INJECTED,\"q\"|<script>alert(1)</script>[a](javascript:1)@someone https://example.org #1`*\\\t\u{7f}\u{8}\u{0}";
 
 /// A run with everything in it that has a text.
 fn full(home: &Path) -> PathBuf {
@@ -217,12 +217,21 @@ fn no_text_of_a_run_directory_breaks_a_layout() {
         let own = text.lines().position(|line| line.starts_with("# INJECTED"));
         let before = own.and_then(|at| text.lines().nth(at.saturating_sub(1)));
         assert_eq!(before, None, "{name}: a line of its own");
-        if name.ends_with("html") || name.ends_with("markdown") {
+        if ["html", "markdown", "comment"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
             assert!(!text.contains("<script>alert(1)"), "{name}: a script");
         }
-        if name.ends_with("markdown") {
+        if ["markdown", "comment"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
             let open = text.replace("\\[", "");
             assert!(!open.contains("[a]("), "{name}: a link");
+            for wanted in ["@someone", "://example", "#1"] {
+                assert!(!text.contains(wanted), "{name}: {wanted}");
+            }
         }
         if name == "report csv" {
             let columns = |line: &str| {
