@@ -157,6 +157,7 @@ impl Sampler {
             close_ns,
             stop_ns: close_ns + ns(TAIL),
             slices: 1,
+            other_behind_ns: 0,
         };
         far.tell(&Request::Run(timetable), "run")?;
         near.tell(&Request::Run(timetable), "run")?;

@@ -21,8 +21,12 @@ pub(crate) fn generation(
     quiet: impl Into<QuietCores>,
     order: &mut ChaCha8Rng,
 ) -> Result<Vec<Measurement>, Failure> {
+    let loads = labs.iter().map(|(cell, _)| cell.load);
     let rounds = turns::Rounds {
-        wanted: turns::rounds(sampler.window),
+        wanted: loads
+            .map(|load| turns::rounds(load, sampler.window))
+            .max()
+            .unwrap_or(1),
         deadline: None,
     };
     let measured = sampler.generation_in(labs, rounds, quiet, order)?;

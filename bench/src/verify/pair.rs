@@ -32,7 +32,10 @@ impl<'a> Pair<'a> {
     pub(crate) fn new(sampler: &'a Sampler, base: &Cell, other: &Cell, margin: f64) -> Self {
         let mut header = header(sampler, &[base.clone(), other.clone()]);
         header.window_ns = u64::try_from(sampler.window.as_nanos()).unwrap_or(u64::MAX);
-        header.turn_ns = u64::try_from(turns::WINDOW.as_nanos()).ok();
+        header.turn_ns = base
+            .load
+            .turn()
+            .and_then(|turn| u64::try_from(turn.as_nanos()).ok());
         header.base = Some(base.path.clone());
         header.margin = margin;
         Self {
@@ -89,7 +92,7 @@ impl<'a> Pair<'a> {
         let turns: Vec<turns::Participant<'_>> = cells.iter().map(|cell| (*cell).into()).collect();
         let cost = Sampler::generation_cost(&turns);
         let worth = assess::rounds_worth(&self.run.header, &samples, &[0, 1], cost);
-        let rounds = turns::chosen_rounds(turns::rounds(self.sampler.window), worth);
+        let rounds = turns::chosen_rounds(turns::rounds(cells[0].load, self.sampler.window), worth);
         let quiet_cores = self.sampler.quiet_cores()?;
         let labs = cells.into_iter().zip(labs).collect();
         let measured = self.sampler.generation_in(
