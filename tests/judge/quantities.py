@@ -1,0 +1,206 @@
+"""What a stored sample says of a quantity (docs/method.md, "CPU cost", and the names that `hopyard schema` lists)."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+def net_cpu(m, tolerance):
+    """CPU time of the load in ns (docs/method.md, "CPU cost"); None where it is not known closely enough."""
+    cpu = m["cpu"]
+    without_others = cpu["busy_ns"] - cpu["foreign_ns"] - cpu["controller_ns"]
+    least = without_others - (cpu.get("baseline_most_ns") or cpu["baseline_ns"])
+    left = without_others + cpu["steal_ns"]
+    most = left - cpu["baseline_ns"]
+    own = cpu.get("workers_ns") or 0.0
+    figure = max((least + most) / 2, min(own, left))
+    known = own <= left * (1 + tolerance) and figure > 0 and most - least <= tolerance * figure
+    return figure if known else None
+
+
+def of_cpu(figure):
+    """A figure of the CPU time, brought to the receiver's window."""
+
+    def of(m, tolerance):
+        net = net_cpu(m, tolerance)
+        return None if net is None else figure(m, net / m["cpu"]["elapsed_ns"] * m["window_ns"])
+
+    return of
+
+
+def per_second(*path):
+    def of(m, _):
+        count = dig(m, *path)
+        return None if count is None else count / m["window_ns"] * 1e9
+
+    return of
+
+
+def dig(found, *path):
+    for key in path:
+        found = found.get(key) if found else None
+    return found
+
+
+def switches(m, _):
+    kinds = [dig(m, "client_scheduling", kind) for kind in ("voluntary_switches", "involuntary_switches")]
+    return None if None in kinds else sum(kinds) / m["window_ns"] * 1e9
+
+
+def per_switch(m, _):
+    """CPU time of the client between two switches. What was not idle is no use where the hypervisor took time away."""
+    counted, rate = m.get("client_cpus"), switches(m, _)
+    return counted["busy_ratio"] * counted["cpus"] * 1e9 / rate if counted and rate else None
+
+
+def lost(m, _):
+    if loop := m.get("open_loop"):
+        return max(loop["due"] - loop["arrived"], 0) / loop["due"]
+    if m["is_stream"]:
+        return max(1 - m["received"]["messages"] / m["sent"]["messages"], 0.0)
+    return m["timeouts"] / (m["received"]["transactions"] + m["timeouts"])
+
+
+def queue_changes(m, _):
+    seen = m.get("queue_changes")
+    return seen and seen["count"] / (seen["span_ns"] / 1e9 * seen["flows"])
+
+
+def of_arrivals(figure):
+    return lambda m, _: figure(m["arrivals"], m) if m.get("arrivals") else None
+
+
+def dropped(arrivals, _):
+    drops = arrivals["socket_drops"]
+    return drops / (drops + sum(flow["packets"] for flow in arrivals["flows"]))
+
+
+def rfc3550(arrivals, _):
+    """The mean over flows."""
+    flows = [flow["jitter_rfc3550_ns"] for flow in arrivals["flows"] if flow.get("jitter_rfc3550_ns") is not None]
+    return sum(flows) / len(flows) if flows else None
+
+
+def delay_variation(arrivals, _):
+    """At 99.9 %, of at least 10,000 datagrams (10 / (1 - q) observations)."""
+    times = arrivals.get("pdv")
+    return next((at for q, at in times["quantiles"] if q == 0.999), None) if times and times["count"] >= 10_000 else None
+
+
+def median_run(arrivals, _):
+    """Of at least 20 runs (10 / (1 - q) observations)."""
+    runs = arrivals.get("runs")
+    return next((at for q, at in runs["quantiles"] if q == 0.5), None) if runs and runs["count"] >= 20 else None
+
+
+def settling(arrivals, _):
+    """The end of the first interval from which on jitter stays within 10 % of its final value (docs/curves.md)."""
+    series = arrivals.get("series")
+    jitter = [interval.get("interarrival_sd_ns") for interval in series["intervals"]] if series else []
+    if len(jitter) < 8 or None in jitter or series["before_ns"]:
+        return None
+    quarter = sorted(jitter[-(len(jitter) // 4) :])
+    final = (quarter[(len(quarter) - 1) // 2] + quarter[len(quarter) // 2]) / 2
+    outside = [i for i, value in enumerate(jitter) if abs(value - final) > 0.1 * final]
+    settled = outside[-1] + 1 if outside else 0
+    return (settled + 1) * series["interval_ns"] / 1e9 if settled <= len(jitter) - len(quarter) else None
+
+
+def softirq(m, _):
+    cpu = m["cpu"]
+    return cpu["split"]["softirq_ns"] / (cpu["elapsed_ns"] * cpu["cpus"]) if abs(cpu["closure"] - 1) <= 0.01 else None
+
+
+def busy(m, tolerance):
+    net = net_cpu(m, tolerance)
+    return None if net is None else net / (m["cpu"]["elapsed_ns"] * m["cpu"]["cpus"])
+
+
+EVERY = {"tcp_stream", "tcp_maerts", "tcp_rr", "tcp_crr", "udp_rr", "udp_stream", "udp_gso", "udp_paced", "udp_flood"}
+NUMBERED = {"udp_flood", "udp_paced"}
+DATAGRAMS = NUMBERED | {"udp_stream", "udp_gso"}
+STREAMS = DATAGRAMS | {"tcp_stream", "tcp_maerts"}
+QUANTITIES = {
+    "goodput_bps": (STREAMS, lambda m, _: m["received"]["bytes"] * 8 / m["window_ns"] * 1e9),
+    "packets_per_s": (DATAGRAMS, per_second("received", "messages")),
+    "transactions_per_s": (EVERY - STREAMS, per_second("received", "transactions")),
+    "cpu_ns_per_byte": (STREAMS, of_cpu(lambda m, ns: ns / m["received"]["bytes"])),
+    "cpu_ns_per_packet": (DATAGRAMS, of_cpu(lambda m, ns: ns / m["received"]["messages"])),
+    "cpu_ns_per_transaction": (EVERY - STREAMS, of_cpu(lambda m, ns: ns / m["received"]["transactions"])),
+    "efficiency": (STREAMS, of_cpu(lambda m, ns: m["received"]["bytes"] * 8e9 / ns)),
+    "normalized_bps_per_cpu_percent": (
+        STREAMS,
+        of_cpu(lambda m, ns: m["received"]["bytes"] * 8e9 / (100 * ns / m["cpu"]["cpus"])),
+    ),
+    "busy_cores": (EVERY, of_cpu(lambda m, ns: ns / m["window_ns"])),
+    "busy_ratio": (EVERY, busy),
+    "softirq_ratio": (EVERY, softirq),
+    "send_error_ratio": (EVERY, lambda m, _: m["send_errors"] / (m["send_errors"] + m["sent"]["messages"])),
+    "lost_ratio": (DATAGRAMS | {"udp_rr"}, lost),
+    "skbs_per_s": (STREAMS, per_second("arrived", "skbs")),
+    "bytes_per_skb": (STREAMS, lambda m, _: m["arrived"]["bytes"] / m["arrived"]["skbs"] if m.get("arrived") else None),
+    "client_cpu_busy_ratio": (EVERY, lambda m, _: dig(m, "client_cpus", "busy_ratio")),
+    "client_context_switches_per_s": (EVERY, switches),
+    "client_cpu_ns_per_switch": (EVERY, lambda m, t: per_switch(m, t) if net_cpu(m, t) is not None else None),
+    "client_cache_misses_per_s": (EVERY, per_second("client_scheduling", "cache_misses")),
+    "queue_changes_per_flow_per_s": (EVERY - {"tcp_crr"}, queue_changes),
+    "interarrival_sd_ns": (NUMBERED, of_arrivals(lambda a, _: a.get("interarrival_sd_ns"))),
+    "jitter_rfc3550_ns": (NUMBERED, of_arrivals(rfc3550)),
+    "jitter_pdv_ns": (NUMBERED, of_arrivals(delay_variation)),
+    "run_length_p50_packets": (NUMBERED, of_arrivals(median_run)),
+    "receiver_dropped_ratio": (NUMBERED, of_arrivals(dropped)),
+    "receiver_busy_ratio": (NUMBERED, of_arrivals(lambda a, m: max(a["receiver_cpu_ns"]) / m["window_ns"])),
+    "settling_s": (EVERY, of_arrivals(settling)),
+}
+
+
+def named(quantity, load):
+    """`rate` and `cost` are those of the load."""
+    if quantity == "rate":
+        return "goodput_bps" if load in STREAMS else "transactions_per_s"
+    if quantity == "cost":
+        unit = "packet" if load in DATAGRAMS else "byte" if load in STREAMS else "transaction"
+        return f"cpu_ns_per_{unit}"
+    return quantity
+
+
+class Subsystems:
+    """Whose a call chain is: the innermost function that is no helper says (subsystems.toml)."""
+
+    def __init__(self):
+        (file,) = ROOT.glob("crates/*/src/subsystems.toml")
+        table = tomllib.loads(file.read_text())
+        self.patterns, self.modules, self.known = {}, {}, {}
+        for one in table["subsystem"]:
+            self.patterns |= dict.fromkeys(one["functions"], ("of", one["name"]))
+            self.modules |= dict.fromkeys(one.get("modules", []), ("of", one["name"]))
+        for one in table["helper"]:
+            self.patterns |= dict.fromkeys(one["functions"], ("helper", one["otherwise"]))
+        self.patterns |= dict.fromkeys(table["idle"]["functions"], ("of", None))
+
+    def whose(self, frame):
+        if frame not in self.known:
+            name, _, module = frame.partition(" [")
+            name = name.split(".")[0] or name
+            fitting = [p for p in self.patterns if p == name or (p.endswith("*") and name.startswith(p[:-1]))]
+            # A whole name is longer than any beginning of it.
+            best = max(fitting, key=lambda p: (p == name, len(p)), default=None)
+            self.known[frame] = self.patterns[best] if best else self.modules.get(module.rstrip("]"))
+        return self.known[frame]
+
+    def share(self, window, names):
+        """Samples within these subsystems over all that are not idle."""
+        inside = total = 0
+        for stack in window["stacks"]:
+            place = otherwise = "unclassified"
+            for at in reversed(stack["frames"][1:]):
+                kind, name = self.whose(window["frames"][at]) or (None, None)
+                if kind == "helper":
+                    otherwise = name if otherwise == "unclassified" else otherwise
+                    place = otherwise
+                    continue
+                place = name if kind else otherwise
+                break
+            total += stack["samples"] * (place is not None)
+            inside += stack["samples"] * (place in names)
+        return inside / total if total else None
