@@ -46,7 +46,7 @@ impl Worker {
         };
         let hello = worker.hear();
         assert_eq!(hello["is"], "hello");
-        assert_eq!(hello["protocol"], 6);
+        assert_eq!(hello["protocol"], 8);
         assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
         worker
     }
@@ -111,6 +111,7 @@ fn spec(kind: &str, flows: u32) -> Value {
         "kind": kind, "flows": flows, "message_size": 1400, "request_size": 1, "response_size": 1,
         "socket_buffer": null, "congestion": congestion,
         "pace_bps": if kind == "udp_paced" { json!(80_000_000) } else { Value::Null },
+        "connections_per_s": if kind == "tcp_conns" { json!(1000) } else { Value::Null },
     })
 }
 
@@ -335,7 +336,7 @@ fn nonsense_is_answered_and_survived() {
         assert_eq!(answer["is"], "failed", "{nonsense}: {answer}");
         let cause = answer["cause"].as_str().unwrap();
         assert!(
-            cause.starts_with("not a request of protocol 6: "),
+            cause.starts_with("not a request of protocol 8: "),
             "{cause}"
         );
     }
@@ -400,7 +401,7 @@ fn requests_out_of_bounds_are_refused_with_the_bound() {
         ),
         (
             connect("udp_rr", 1, &json!([1])),
-            "no answer to datagrams from 127.0.0.1:1",
+            "cannot time a first exchange with 127.0.0.1:1",
         ),
     ] {
         let cause = worker.fails(&request);
@@ -493,4 +494,113 @@ fn a_reader_that_is_gone_ends_a_worker() {
     // Its controller went, which is no failure of its own: thousands of workers would say so otherwise.
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_worker_tells_where_it_is_and_which_way_it_sends() {
+    let _beside = beside();
+    let mut worker = Worker::start();
+    let here = worker.ask(&json!({"do": "host"}));
+    assert_eq!(here["is"], "host");
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    assert_eq!(here["boot_id"], boot_id.trim());
+    assert_eq!(here["pid"], worker.child.id());
+    assert!(!here["cpus"].as_array().unwrap().is_empty());
+    let way = worker.ask(&json!({"do": "way", "to": "127.0.0.1"}));
+    assert_eq!((&way["is"], &way["device"]), (&json!("way"), &json!("lo")));
+    let cause = worker.fails(&json!({"do": "way", "to": "255.255.255.255.1"}));
+    assert!(cause.contains("not a request"), "{cause}");
+}
+
+/// Its stdin stays open, and so may that of what `kubectl exec` started when the connection is gone.
+#[test]
+fn a_worker_that_hears_nothing_any_more_ends_in_mid_window_too() {
+    const SILENCE: Duration = Duration::from_millis(1500);
+    let _beside = beside();
+    let attend = json!({"do": "attend", "silence_ms": 1500, "beat_ms": 100});
+    let (mut client, mut server) = pair("tcp_rr", 1);
+    assert_eq!(client.ask(&attend)["is"], "attending");
+    let run = timetable(50, 60_000);
+    server.say(&run);
+    client.say(&run);
+    // It stays for as long as it hears beats, and says that it lives.
+    let began = Instant::now();
+    while began.elapsed() < 2 * SILENCE {
+        client.say(&json!({"do": "beat"}));
+        assert_eq!(client.hear()["is"], "beat");
+    }
+    let (status, took) = client.ends();
+    assert_eq!(status, Some(3));
+    tell(&format!("it ended after {took:?} of silence"));
+    assert!(took > SILENCE / 2 && took < 4 * SILENCE, "{took:?}");
+    server.hang_up();
+    // One that is told to end does so at once, whatever holds its stdin open.
+    let mut worker = Worker::start();
+    assert_eq!(worker.ask(&attend)["is"], "attending");
+    worker.say(&json!({"do": "quit"}));
+    assert_eq!(worker.ends().0, Some(0));
+}
+
+/// What carries the lines may lose one, or pass it on twice.
+#[test]
+fn requests_that_are_numbered_come_each_once_and_answers_have_their_number() {
+    let _beside = beside();
+    let mut worker = Worker::start();
+    let clock = |nr: u64| json!({"do": "clock", "nr": nr});
+    let answer = worker.ask(&clock(1));
+    assert_eq!((&answer["is"], &answer["nr"]), (&json!("clock"), &json!(1)));
+    for (nr, words) in [
+        (1, "request 1 came where request 2 was next"),
+        (3, "request 3 came where request 2 was next"),
+    ] {
+        let cause = worker.fails(&clock(nr));
+        assert!(cause.starts_with(words), "{cause}");
+    }
+    // Neither was carried out, and the next is what it was.
+    assert_eq!(worker.ask(&clock(2))["nr"], 2);
+    // By hand, without a number.
+    let answer = worker.ask(&json!({"do": "clock"}));
+    assert_eq!(
+        (&answer["is"], &answer["nr"]),
+        (&json!("clock"), &Value::Null)
+    );
+    assert_eq!(worker.ask(&clock(3))["nr"], 3);
+}
+
+/// Both ends on one machine, of which the client's worker reads the CPU time: the server's process is of the load.
+#[test]
+fn a_worker_reads_the_cpu_time_of_its_machine_over_the_window() {
+    let _beside = beside();
+    let (mut client, mut server) = pair("tcp_rr", 1);
+    let pid_ns = server.ask(&json!({"do": "host"}))["pid_ns"].clone();
+    let others = json!([{"pid_ns": pid_ns, "pid": server.child.id()}]);
+    let metered = client.ask(&json!({"do": "meter", "others": others, "quiet_ms": 50}));
+    assert_eq!(metered["is"], "metered", "{metered}");
+    if let Some(why) = metered["quiet"]["unknown"].as_str() {
+        // A PID namespace of one's own.
+        assert!(why.contains("cannot be told from the load"), "{why}");
+        tell(why);
+        return;
+    }
+    let used = &metered["quiet"]["used"];
+    assert!(used["elapsed_ns"].as_f64() >= Some(50e6), "{metered}");
+    let run = timetable(50, 200);
+    server.say(&run);
+    client.say(&run);
+    let [client_done, server_done] = [client.hear(), server.hear()];
+    let used = &client_done["cpu"]["used"];
+    // Both ends spent their time on round trips.
+    let own = used["workers_ns"].as_f64().unwrap();
+    assert!(own > 0.0 && used["controller_ns"] == 0.0, "{used}");
+    assert!(used["cpus"].as_u64() >= Some(1), "{used}");
+    // Nobody asked the server.
+    assert_eq!(server_done["cpu"], Value::Null);
+    // One that cannot be seen is no process of the load, and would count as other people's.
+    let metered =
+        server.ask(&json!({"do": "meter", "others": [{"pid_ns": 1, "pid": 1}], "quiet_ms": 1}));
+    let why = metered["quiet"]["unknown"].as_str().unwrap();
+    assert!(
+        why.contains("cannot see the process of the other end"),
+        "{why}"
+    );
 }
