@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::apart::{NAME, Site, apart, nothing_stands};
 use crate::support::cli::{PROGRAM, Said};
-use crate::support::{beside, tell};
+use crate::support::site::{NAME, Site, nothing_stands};
+use crate::support::{apart, tell};
+
+mod apply;
 
 /// A removed program is off its hook by then.
 const DETACHING: Duration = Duration::from_secs(5);
@@ -39,8 +41,17 @@ const HARMLESS: [&str; 10] = [
 struct Point {
     name: String,
     number: usize,
+    /// How many changes come before it.
+    before: usize,
     /// With its arguments.
     call: String,
+}
+
+/// strace holds the command up behind a call.
+#[derive(Clone, Copy)]
+struct Pause<'a> {
+    behind: &'a Point,
+    time: Duration,
 }
 
 /// A command under trial.
@@ -68,7 +79,7 @@ impl Trial<'_> {
     fn run(&self, site: &Site) -> Vec<String> {
         (self.prepare)(site);
         let before = site.shown();
-        let points = changes(&traced(site, self.command, None));
+        let points = changes(&traced(site, self.command, None, None));
         let after = site.shown();
         (self.restore)(site);
         for point in &points {
@@ -79,19 +90,30 @@ impl Trial<'_> {
         points.into_iter().map(|point| point.call).collect()
     }
 
-    /// Kills the command at a call, and checks what is left. What a kill at another call leaves is checked as well.
+    /// Kills the command at a call, and checks what is left.
     fn kill(&self, site: &Site, point: &Point, next: Next, states: [&Value; 2]) {
-        let is_hit = (0..TRIES).any(|_| {
-            (self.prepare)(site);
-            let (said, trace) = traced(site, self.command, Some(point));
-            let at = calls(&trace).last().unwrap_or_default();
-            let told = format!("killed at {at}, then {next:?}");
-            assert_eq!(said.status.signal(), Some(9), "{told}: {said}");
-            self.check(site, next, &told, states);
-            (self.restore)(site);
-            kind(at) == kind(&point.call)
-        });
+        let is_hit = (0..TRIES).any(|_| self.try_to_kill(site, point, None, next, states));
         assert!(is_hit, "never killed at {}", point.call);
+    }
+
+    /// Kills the command at the number of a call, and says whether it was that call. What a kill at another call leaves is
+    /// checked as well.
+    fn try_to_kill(
+        &self,
+        site: &Site,
+        point: &Point,
+        pause: Option<Pause<'_>>,
+        next: Next,
+        states: [&Value; 2],
+    ) -> bool {
+        (self.prepare)(site);
+        let (said, trace) = traced(site, self.command, Some(point), pause);
+        let at = calls(&trace).last().unwrap_or_default();
+        let told = format!("killed at {at}, then {next:?}");
+        assert_eq!(said.status.signal(), Some(9), "{told}: {said}");
+        self.check(site, next, &told, states);
+        (self.restore)(site);
+        kind(at) == kind(&point.call) && changes_in(&trace).len() == point.before + 1
     }
 
     fn check(&self, site: &Site, next: Next, at: &str, [before, after]: [&Value; 2]) {
@@ -155,12 +177,24 @@ fn consistent(site: &Site, shown: &Value, at: &str) {
 }
 
 /// Runs a command under strace, to its end or to the call of this number, and gives its calls.
-fn traced(site: &Site, command: &[&str], kill_at: Option<&Point>) -> (Said, String) {
+fn traced(
+    site: &Site,
+    command: &[&str],
+    kill_at: Option<&Point>,
+    pause: Option<Pause<'_>>,
+) -> (Said, String) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-s", "200", "-e"]);
     strace.arg(format!("trace={CALLS}"));
     strace.args(["-e", "signal=none", "-o"]).arg(file.path());
+    // strace keeps the last injection for a name, which has to be the kill.
+    if let Some(Pause { behind, time }) = pause {
+        let Point { name, number, .. } = behind;
+        let time = time.as_micros();
+        strace.arg("-e");
+        strace.arg(format!("inject={name}:delay_exit={time}:when={number}"));
+    }
     if let Some(Point { name, number, .. }) = kill_at {
         strace.arg("-e");
         strace.arg(format!("inject={name}:signal=SIGKILL:when={number}"));
@@ -188,9 +222,13 @@ fn kind(call: &str) -> &str {
     call.split(end).next().unwrap_or_default()
 }
 
-/// The calls of the first thread that changed something.
+/// The calls of the first thread of a command that changed something.
 fn changes((said, trace): &(Said, String)) -> Vec<Point> {
     said.exits(0);
+    changes_in(trace)
+}
+
+fn changes_in(trace: &str) -> Vec<Point> {
     let mut counts = BTreeMap::new();
     let mut points = Vec::new();
     for call in calls(trace) {
@@ -203,6 +241,7 @@ fn changes((said, trace): &(Said, String)) -> Vec<Point> {
             points.push(Point {
                 name: name.to_owned(),
                 number: *number,
+                before: points.len(),
                 call: call.to_owned(),
             });
         }
@@ -258,196 +297,203 @@ fn delete(site: &Site) {
 
 #[test]
 fn create_killed_at_any_call() {
-    let _beside = beside();
-    let points = apart(|| {
-        Trial {
-            prepare: &nothing,
-            command: &["create", NAME, "--uplink", "up0", "--answer"],
-            done_already: Some("there is one of that name"),
-            restore: &delete,
-            talks: false,
-        }
-        .run(&Site::new())
+    apart(|| {
+        let points = {
+            Trial {
+                prepare: &nothing,
+                command: &["create", NAME, "--uplink", "up0", "--answer"],
+                done_already: Some("there is one of that name"),
+                restore: &delete,
+                talks: false,
+            }
+            .run(&Site::new())
+        };
+        let calls = [
+            "mount(",
+            "mkdir",
+            "BPF_OBJ_PIN",
+            "BPF_MAP_UPDATE_ELEM",
+            "BPF_LINK_CREATE",
+            "O_CREAT",
+        ];
+        covers("create", &points, &calls);
     });
-    let calls = [
-        "mount(",
-        "mkdir",
-        "BPF_OBJ_PIN",
-        "BPF_MAP_UPDATE_ELEM",
-        "BPF_LINK_CREATE",
-        "O_CREAT",
-    ];
-    covers("create", &points, &calls);
 }
 
 #[test]
 fn port_add_killed_at_any_call() {
-    let _beside = beside();
-    let points = apart(|| {
-        let site = Site::new();
-        site.furnish(2);
-        let add = [
-            "port",
-            "add",
-            NAME,
-            "p2",
-            "--ip",
-            "192.0.2.3",
-            "--mac",
-            "02:00:00:00:07:01",
-            "--mac",
-            "02:00:00:00:07:02",
-        ];
-        was_there(&site, &add);
-        let points = Trial {
-            prepare: &nothing,
-            command: &add,
-            done_already: Some("is a port of switch"),
-            restore: &take_out,
-            talks: true,
-        }
-        .run(&site);
-        delete(&site);
-        points
+    apart(|| {
+        let points = {
+            let site = Site::new();
+            site.furnish(2);
+            let add = [
+                "port",
+                "add",
+                NAME,
+                "p2",
+                "--ip",
+                "192.0.2.3",
+                "--mac",
+                "02:00:00:00:07:01",
+                "--mac",
+                "02:00:00:00:07:02",
+            ];
+            was_there(&site, &add);
+            let points = Trial {
+                prepare: &nothing,
+                command: &add,
+                done_already: Some("is a port of switch"),
+                restore: &take_out,
+                talks: true,
+            }
+            .run(&site);
+            delete(&site);
+            points
+        };
+        let calls = ["BPF_OBJ_PIN", "BPF_MAP_UPDATE_ELEM", "BPF_LINK_CREATE"];
+        covers("port add", &points, &calls);
     });
-    let calls = ["BPF_OBJ_PIN", "BPF_MAP_UPDATE_ELEM", "BPF_LINK_CREATE"];
-    covers("port add", &points, &calls);
 }
 
 #[test]
 fn port_del_killed_at_any_call() {
-    let _beside = beside();
-    let points = apart(|| {
-        let site = Site::new();
-        site.furnish(2);
-        let points = Trial {
-            prepare: &|site| {
-                let add = ["port", "add", NAME, "p2", "--ip", "192.0.2.3"];
-                site.switch(&add).exits(0);
-            },
-            command: &["port", "del", NAME, "p2"],
-            done_already: Some("none of its ports"),
-            restore: &nothing,
-            talks: true,
-        }
-        .run(&site);
-        delete(&site);
-        points
+    apart(|| {
+        let points = {
+            let site = Site::new();
+            site.furnish(2);
+            let points = Trial {
+                prepare: &|site| {
+                    let add = ["port", "add", NAME, "p2", "--ip", "192.0.2.3"];
+                    site.switch(&add).exits(0);
+                },
+                command: &["port", "del", NAME, "p2"],
+                done_already: Some("none of its ports"),
+                restore: &nothing,
+                talks: true,
+            }
+            .run(&site);
+            delete(&site);
+            points
+        };
+        covers(
+            "port del",
+            &points,
+            &["unlink", "BPF_MAP_UPDATE_ELEM", "BPF_MAP_DELETE_ELEM"],
+        );
     });
-    covers(
-        "port del",
-        &points,
-        &["unlink", "BPF_MAP_UPDATE_ELEM", "BPF_MAP_DELETE_ELEM"],
-    );
 }
 
 #[test]
 fn upgrade_killed_at_any_call() {
-    let _beside = beside();
-    let points = apart(|| {
-        let site = Site::new();
-        site.furnish(2);
-        let points = Trial {
-            prepare: &nothing,
-            command: &["upgrade", NAME],
-            done_already: None,
-            restore: &nothing,
-            talks: true,
-        }
-        .run(&site);
-        delete(&site);
-        points
+    apart(|| {
+        let points = {
+            let site = Site::new();
+            site.furnish(2);
+            let points = Trial {
+                prepare: &nothing,
+                command: &["upgrade", NAME],
+                done_already: None,
+                restore: &nothing,
+                talks: true,
+            }
+            .run(&site);
+            delete(&site);
+            points
+        };
+        covers(
+            "upgrade",
+            &points,
+            &["BPF_OBJ_PIN", "rename", "BPF_LINK_UPDATE"],
+        );
     });
-    covers(
-        "upgrade",
-        &points,
-        &["BPF_OBJ_PIN", "rename", "BPF_LINK_UPDATE"],
-    );
 }
 
 #[test]
 fn uplink_killed_at_any_call() {
-    let _beside = beside();
-    let points = apart(|| {
-        let site = Site::new();
-        let _other = site.second_uplink();
-        site.furnish(2);
-        let points = Trial {
-            prepare: &nothing,
-            command: &["uplink", NAME, "up1"],
-            done_already: None,
-            restore: &|site| {
-                site.switch(&["uplink", NAME, "up0"]).exits(0);
-                consistent(site, &site.shown(), "after the uplink is back");
-            },
-            talks: true,
-        }
-        .run(&site);
-        delete(&site);
-        points
+    apart(|| {
+        let points = {
+            let site = Site::new();
+            let _other = site.second_uplink();
+            site.furnish(2);
+            let points = Trial {
+                prepare: &nothing,
+                command: &["uplink", NAME, "up1"],
+                done_already: None,
+                restore: &|site| {
+                    site.switch(&["uplink", NAME, "up0"]).exits(0);
+                    consistent(site, &site.shown(), "after the uplink is back");
+                },
+                talks: true,
+            }
+            .run(&site);
+            delete(&site);
+            points
+        };
+        covers(
+            "uplink",
+            &points,
+            &[
+                "BPF_LINK_CREATE",
+                "BPF_OBJ_PIN",
+                "BPF_MAP_UPDATE_ELEM",
+                "rename",
+            ],
+        );
     });
-    covers(
-        "uplink",
-        &points,
-        &[
-            "BPF_LINK_CREATE",
-            "BPF_OBJ_PIN",
-            "BPF_MAP_UPDATE_ELEM",
-            "rename",
-        ],
-    );
 }
 
 #[test]
 fn delete_killed_at_any_call() {
-    let _beside = beside();
-    let points = apart(|| {
-        Trial {
-            prepare: &|site| site.furnish(2),
-            command: &["delete", NAME],
-            done_already: Some("there is no switch"),
-            restore: &|_| nothing_stands(),
-            talks: false,
-        }
-        .run(&Site::new())
+    apart(|| {
+        let points = {
+            Trial {
+                prepare: &|site| site.furnish(2),
+                command: &["delete", NAME],
+                done_already: Some("there is no switch"),
+                restore: &|_| nothing_stands(),
+                talks: false,
+            }
+            .run(&Site::new())
+        };
+        covers("delete", &points, &["unlink", "AT_REMOVEDIR", "umount2"]);
     });
-    covers("delete", &points, &["unlink", "AT_REMOVEDIR", "umount2"]);
 }
 
 /// What undoes an interrupted command may be interrupted as well.
 #[test]
 fn repair_killed_at_any_call() {
-    let _beside = beside();
-    let points = apart(|| {
-        let site = Site::new();
-        site.furnish(2);
-        let add = ["port", "add", NAME, "p2", "--ip", "192.0.2.3"];
-        was_there(&site, &add);
-        let mut points = changes(&traced(&site, &add, None));
-        take_out(&site);
-        // All is there but the mark that says so.
-        points.retain(|point| point.call.contains("BPF_MAP_UPDATE_ELEM"));
-        let mark = points.last().unwrap();
-        let points = Trial {
-            prepare: &|site| {
-                let (_, trace) = traced(site, &add, Some(mark));
-                let at = calls(&trace).last().unwrap_or_default();
-                assert_eq!(kind(at), kind(&mark.call), "{trace}");
-            },
-            command: &["show", NAME],
-            done_already: None,
-            restore: &nothing,
-            talks: true,
+    apart(|| {
+        let points = {
+            let site = Site::new();
+            site.furnish(2);
+            let add = ["port", "add", NAME, "p2", "--ip", "192.0.2.3"];
+            was_there(&site, &add);
+            let mut points = changes(&traced(&site, &add, None, None));
+            take_out(&site);
+            // All is there but the mark that says so.
+            points.retain(|point| point.call.contains("BPF_MAP_UPDATE_ELEM"));
+            let mark = points.last().unwrap();
+            let points = Trial {
+                prepare: &|site| {
+                    let (_, trace) = traced(site, &add, Some(mark), None);
+                    let at = calls(&trace).last().unwrap_or_default();
+                    assert_eq!(kind(at), kind(&mark.call), "{trace}");
+                },
+                command: &["show", NAME],
+                done_already: None,
+                restore: &nothing,
+                talks: true,
+            };
+            let points = points.run_repair(&site);
+            delete(&site);
+            points
         };
-        let points = points.run_repair(&site);
-        delete(&site);
-        points
+        covers(
+            "repair",
+            &points,
+            &["unlink", "BPF_MAP_UPDATE_ELEM", "BPF_MAP_DELETE_ELEM"],
+        );
     });
-    covers(
-        "repair",
-        &points,
-        &["unlink", "BPF_MAP_UPDATE_ELEM", "BPF_MAP_DELETE_ELEM"],
-    );
 }
 
 impl Trial<'_> {
@@ -455,7 +501,7 @@ impl Trial<'_> {
     fn run_repair(&self, site: &Site) -> Vec<String> {
         let state = site.shown();
         (self.prepare)(site);
-        let points = changes(&traced(site, self.command, None));
+        let points = changes(&traced(site, self.command, None, None));
         consistent(site, &site.shown(), "after a repair");
         for point in &points {
             self.kill(site, point, Next::Show, [&state, &state]);

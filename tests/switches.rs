@@ -4,13 +4,12 @@ use std::process::Command;
 
 use hopyard_net::Handle;
 
-use crate::support::apart::{NAME, Site, apart, nothing_stands};
-use crate::support::beside;
+use crate::support::apart;
 use crate::support::cli::PROGRAM;
+use crate::support::site::{NAME, Site, nothing_stands};
 
 #[test]
 fn without_privilege_it_says_so_and_changes_nothing() {
-    let _beside = beside();
     apart(|| {
         let site = Site::new();
         site.furnish(1);
@@ -44,7 +43,6 @@ fn without_privilege_it_says_so_and_changes_nothing() {
 /// Nobody who makes a switch has to ask `show` what is wrong with its uplink.
 #[test]
 fn create_and_uplink_say_at_once_what_is_wrong_with_the_uplink() {
-    let _beside = beside();
     apart(|| {
         let site = Site::new();
         let hub = Handle::new(&site.hub).unwrap();
