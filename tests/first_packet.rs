@@ -1,0 +1,154 @@
+//! The first packet of a flow: time to connect of `tcp_crr`, first exchange of fresh sockets of `udp_rr`.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use hopyard::lab::Lab;
+use hopyard::model::{Latency, LoadKind, Peer};
+use serde_json::Value;
+
+use crate::support::cli::run;
+use crate::support::plan::Room;
+use crate::support::{alone, beside, cell, float, proved, tell, unless_disturbed};
+
+/// The program that hopyard is compared with, in a namespace of the lab and on the CPU that the cell's ends have.
+fn reference(lab: &Lab, role: &str, arguments: &[&str]) -> Command {
+    let program =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/first_packet/reference.py");
+    let cpus = hopyard_net::cpu::current_affinity().unwrap();
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpus.last().unwrap().to_string(), "/usr/bin/python3"]);
+    command.arg(program).args(arguments).stdout(Stdio::piped());
+    lab.space(role)
+        .unwrap()
+        .handle
+        .ns()
+        .adopt(&mut command)
+        .unwrap();
+    command
+}
+
+/// A server that ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The median that the other program sees, ns.
+fn seen_by_reference(lab: &Lab, protocol: &str) -> f64 {
+    let host = lab.topology.server.addresses.v4.to_string();
+    let of_both = [protocol, &host, "5001"];
+    let serve = [&["server"], &of_both[..]].concat();
+    let mut server = Server(reference(lab, "b", &serve).spawn().unwrap());
+    let mut ready = String::new();
+    let mut output = BufReader::new(server.0.stdout.take().unwrap());
+    output.read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let ask = [&["client"], &of_both[..], &["1000"]].concat();
+    let said = reference(lab, "a", &ask).output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    String::from_utf8(said.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+fn median(latency: &Latency) -> f64 {
+    let found = latency.quantiles.iter().find(|(q, _)| *q == 0.5);
+    float(found.unwrap().1)
+}
+
+/// Another program sees about the same: it is written in Python, which takes some µs of its own for each call.
+#[test]
+fn another_program_sees_the_same() {
+    let _alone = alone();
+    for (load, protocol) in [(LoadKind::TcpCrr, "tcp"), (LoadKind::UdpRr, "udp")] {
+        let sample = || {
+            let cell = cell("veth", Peer::Local, load, &[("placement", "same")]);
+            let path = hopyard::lab::path("veth").unwrap();
+            let lab = Lab::build(path, Peer::Local, &cell.axes).unwrap();
+            let measured = proved(&lab, &cell, 200).unwrap();
+            let first = measured.first_packet.as_ref().unwrap();
+            let whole = median(measured.latency.as_ref().unwrap());
+            let (own, other) = (median(first), seen_by_reference(&lab, protocol));
+            tell(&format!(
+                "{load}: first packet {:.1} µs, by another program {:.1} µs; a transaction {:.1} µs",
+                own / 1e3,
+                other / 1e3,
+                whole / 1e3
+            ));
+            if load == LoadKind::TcpCrr {
+                assert_eq!(first.count, measured.latency.as_ref().unwrap().count);
+                assert!(own < whole, "connecting is a part of the transaction");
+            } else {
+                assert_eq!(first.count, 32);
+            }
+            let ratio = own / other;
+            (0.3..1.6)
+                .contains(&ratio)
+                .then_some(())
+                .ok_or(format!("{load}: {ratio}"))
+        };
+        unless_disturbed(sample).unwrap();
+    }
+}
+
+/// Of one window, of turns and of several flows: in samples, JSON, CSV and tables; absent of loads that have none.
+#[test]
+fn it_is_in_samples_documents_and_reports() {
+    let _beside = beside();
+    let room = Room::new();
+    for (name, how) in [("turns", "on"), ("windows", "off")] {
+        let out = room.name(name);
+        run(&[
+            "run",
+            "--paths",
+            "veth,bridge",
+            "--loads",
+            "tcp_crr,udp_rr,tcp_rr",
+            "--set",
+            "flows=1,3",
+            "--turns",
+            how,
+            "--blocks",
+            "3..3",
+            "--window",
+            "60ms",
+            "--out",
+            &out,
+        ])
+        .exits(0);
+        let report = run(&["report", &out, "--format", "json"]).exits(0).json();
+        for cell in report["cells"].as_array().unwrap() {
+            let has = |name: &str| cell["estimates"][name]["value"].as_f64();
+            let (connect, first) = (has("connect_p50_ns"), has("first_exchange_p50_ns"));
+            let shown = format!("{how} {cell:#}");
+            match cell["load"].as_str().unwrap() {
+                "tcp_crr" => assert!(connect.unwrap() > 1000.0 && first.is_none(), "{shown}"),
+                "udp_rr" => {
+                    assert!(first.unwrap() > 1000.0 && connect.is_none(), "{shown}");
+                    assert!(has("first_exchange_max_ns") >= first, "{shown}");
+                }
+                _ => assert!(connect.is_none() && first.is_none(), "{shown}"),
+            }
+        }
+        let samples = std::fs::read_to_string(room.at(name).join("samples.jsonl")).unwrap();
+        let of_samples = samples.lines().filter(|line| {
+            let sample: Value = serde_json::from_str(line).unwrap();
+            !sample["outcome"]["measured"]["first_packet"].is_null()
+        });
+        assert_eq!(of_samples.count(), 2 * 2 * 2 * 3, "{how}");
+        run(&["report", &out, "--format", "csv"])
+            .exits(0)
+            .prints(&["connect_p50_ns", "first_exchange_p50_ns"]);
+    }
+    run(&["report", &room.name("windows")])
+        .exits(0)
+        .prints(&["connect p50 in", "first exchange p50 in"]);
+}

@@ -1,0 +1,149 @@
+//! Axis `rfs`: packets are worked on where they are read, and the machine is as before.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use hopyard::model::{LoadKind, Peer};
+use hopyard_net::{NetNs, cpu};
+use nix::sys::signal::Signal;
+
+use crate::axes::{build, devices, measured};
+use crate::support::cli::{PROGRAM, Running, hopyard, run};
+use crate::support::plan::Room;
+use crate::support::traces::Traces;
+use crate::support::walk::walk;
+use crate::support::{alone, beside, cell, mostly, tell, until};
+
+/// Entries of the kernel's table of readers, one for the whole machine.
+fn entries() -> u32 {
+    let text = fs::read_to_string("/proc/sys/net/core/rps_sock_flow_entries").unwrap();
+    text.trim().parse().unwrap()
+}
+
+/// What the kernel says of the first receive queue of a device: its CPUs as a set, and flows.
+fn first_queue(ns: &NetNs, device: &str) -> (String, u32) {
+    let script = format!(
+        "mount -t sysfs sysfs /sys && cd /sys/class/net/{device}/queues/rx-0 && cat rps_cpus rps_flow_cnt"
+    );
+    let words = ["--mount", "sh", "-c", &script];
+    let output = ns.run(|| Command::new("unshare").args(words).output());
+    let text = String::from_utf8(output.unwrap().unwrap().stdout).unwrap();
+    let mut lines = text.lines();
+    let cpus = lines.next().unwrap_or_default().to_owned();
+    (cpus, lines.next().unwrap_or_default().parse().unwrap_or(0))
+}
+
+#[test]
+fn every_device_is_steered_and_the_machine_is_as_before() {
+    let _alone = alone();
+    let before = entries();
+    let all = (1_u64 << cpu::online_cpus().unwrap().len()) - 1;
+    walk("rfs", |path, peer| {
+        let of = |value| cell(path.name(), peer, LoadKind::TcpRr, &[("rfs", value)]);
+        let lab = build(&of("on")).map_err(|e| hopyard::chain(&e))?;
+        assert_eq!(entries(), 32_768);
+        for (role, name) in devices(&lab) {
+            let (cpus, flows) = first_queue(lab.space(role).unwrap().handle.ns(), &name);
+            if u64::from_str_radix(&cpus, 16) != Ok(all) || !(128..=32_768).contains(&flows) {
+                return Err(format!("{role}/{name}: CPUs {cpus}, {flows} flows"));
+            }
+        }
+        drop(lab);
+        assert_eq!(entries(), before);
+        let lab = build(&of("off")).map_err(|e| hopyard::chain(&e))?;
+        for (role, name) in devices(&lab) {
+            let (cpus, flows) = first_queue(lab.space(role).unwrap().handle.ns(), &name);
+            if u64::from_str_radix(&cpus, 16) != Ok(0) || flows != 0 {
+                return Err(format!("off: {role}/{name}: CPUs {cpus}, {flows} flows"));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Packets that a CPU was told to work on by another one, all CPUs together (`received_rps` of softnet_stat).
+fn steered() -> u64 {
+    let text = fs::read_to_string("/proc/net/softnet_stat").unwrap();
+    let column = |line: &str| {
+        let word = line.split_whitespace().nth(9).unwrap();
+        u64::from_str_radix(word, 16).unwrap()
+    };
+    text.lines().map(column).sum()
+}
+
+#[test]
+fn packets_are_worked_on_where_they_are_read() {
+    let _alone = alone();
+    let of = |value| {
+        let set = [("rfs", value), ("placement", "split")];
+        let cell = cell("veth", Peer::Local, LoadKind::UdpStream, &set);
+        let before = steered();
+        let measured = measured(&cell, 200, 50).unwrap();
+        (steered() - before, measured.received.messages)
+    };
+    mostly(|| {
+        let (off, _) = of("off");
+        let (on, received) = of("on");
+        let said = format!("steered: {on} of {received} with rfs=on, {off} with rfs=off");
+        tell(&said);
+        assert_eq!(off, 0, "{said}");
+        if 10 * on > received {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_namespace_without_the_table_is_told() {
+    let _beside = beside();
+    let mut command = Command::new("unshare");
+    command.args([
+        "--net", PROGRAM, "run", "--paths", "veth", "--set", "rfs=on",
+    ]);
+    Running::start(command).wait().exits(2).says(&[
+        "no receive flow steering support",
+        "run hopyard in the machine's first network namespace, or leave `rfs` out",
+    ]);
+}
+
+/// A run that ends by SIGKILL while it measures.
+fn killed_run() {
+    let room = Room::new();
+    let out = room.name("run");
+    let set = ["--set", "rfs=on", "--blocks", "100", "--out", &out];
+    let words = ["run", "--paths", "veth", "--loads", "tcp_rr"];
+    let running = Running::start(hopyard(&[&words[..], &set[..]].concat()));
+    until("a lab is in use", Duration::from_secs(10), || {
+        running.lab_workers().len() == 2
+    });
+    running.signal(Signal::SIGKILL);
+    assert!(!running.gone().success());
+}
+
+#[test]
+fn the_last_lab_sets_the_table_back_also_after_sigkill() {
+    let _alone = alone();
+    // Control groups of tests that were apart, whose PID namespaces have ended.
+    run(&["clean"]).exits(0);
+    let (before, traces) = (entries(), Traces::now());
+    let up = |name| run(&["lab", "up", "veth", "--name", name, "--set", "rfs=on"]);
+    up("test-rfs").exits(0);
+    killed_run();
+    run(&["clean"]).exits(0);
+    assert_eq!(entries(), 32_768, "a lab that stands needs it");
+    run(&["lab", "down", "test-rfs"]).exits(0);
+    assert_eq!(entries(), before);
+
+    // As the last one it is set back by `clean`.
+    killed_run();
+    assert_eq!(entries(), 32_768);
+    let said = run(&["clean"]);
+    let back = format!("sysctl `net/core/rps_sock_flow_entries`, set back to {before}");
+    assert!(said.exits(0).stdout.contains(&back), "{said}");
+    assert_eq!(entries(), before);
+    traces.unchanged().unwrap();
+}
