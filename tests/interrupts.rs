@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::cli::{Running, Said, has_traffic, hopyard, pid, run};
 use crate::support::host::{has_cgroup2, mounts_cgroup2, unharmed};
 use crate::support::plan::{Room, plan};
-use crate::support::{alone, beside, procs, tell, traces, until};
+use crate::support::{apart, beside, procs, tell, traces, until};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -235,39 +235,40 @@ fn signal_thread(process: u32, signal: Signal) {
 
 #[test]
 fn ctrl_c_twice_ends_at_once() {
-    let _beside = beside();
-    unharmed(|| {
-        let room = Room::new();
-        let running = start(&room, "0s", "120s");
-        until_traffic(&running);
-        // A stopped worker is waited for when a lab is taken down.
-        let worker = running.lab_workers().remove(0);
-        kill(pid(worker.pid), Signal::SIGSTOP).unwrap();
-        let (namespaces, owner) = (running.namespaces(), running.pid());
-        // The second waits for it to go on, so that it does nothing between them; what comes within 0.3 s is one request.
-        signal_thread(owner, Signal::SIGINT);
-        // Its handler has run by then; to take the lab down takes longer, for the sake of the stopped worker.
-        std::thread::sleep(Duration::from_millis(50));
-        running.signal(Signal::SIGSTOP);
-        until("it stops", LONG, || {
-            procs::find(owner).is_some_and(|p| p.state == 'T')
+    apart(|| {
+        unharmed(|| {
+            let room = Room::new();
+            let running = start(&room, "0s", "120s");
+            until_traffic(&running);
+            // A stopped worker is waited for when a lab is taken down.
+            let worker = running.lab_workers().remove(0);
+            kill(pid(worker.pid), Signal::SIGSTOP).unwrap();
+            let (namespaces, owner) = (running.namespaces(), running.pid());
+            // The second waits for it to go on, so that it does nothing between them; what comes within 0.3 s is one request.
+            signal_thread(owner, Signal::SIGINT);
+            // Its handler has run by then; to take the lab down takes longer, for the sake of the stopped worker.
+            std::thread::sleep(Duration::from_millis(50));
+            running.signal(Signal::SIGSTOP);
+            until("it stops", LONG, || {
+                procs::find(owner).is_some_and(|p| p.state == 'T')
+            });
+            std::thread::sleep(Duration::from_millis(350));
+            signal_thread(owner, Signal::SIGTERM);
+            running.signal(Signal::SIGCONT);
+            until("it ends", Duration::from_secs(3), || {
+                procs::find(owner).is_none_or(|p| p.state == 'Z')
+            });
+            assert_eq!(running.gone().code(), Some(130));
+            // Interrupted once, it says how it ended.
+            assert!(room.at("run/run.json").exists() && !room.at("run/end.json").exists());
+            run(&["report", &room.name("run")]).exits(0);
+            // What stays is for `clean`: the stopped worker, with its control group.
+            run(&["clean"]).exits(0);
+            until("everything is gone", LONG, || {
+                procs::held(&namespaces, None).is_empty()
+            });
+            assert!(traces::groups_of(owner).is_empty());
         });
-        std::thread::sleep(Duration::from_millis(350));
-        signal_thread(owner, Signal::SIGTERM);
-        running.signal(Signal::SIGCONT);
-        until("it ends", Duration::from_secs(3), || {
-            procs::find(owner).is_none_or(|p| p.state == 'Z')
-        });
-        assert_eq!(running.gone().code(), Some(130));
-        // Interrupted once, it says how it ended.
-        assert!(room.at("run/run.json").exists() && !room.at("run/end.json").exists());
-        run(&["report", &room.name("run")]).exits(0);
-        // What stays is for `clean`: the stopped worker, with its control group.
-        run(&["clean"]).exits(0);
-        until("everything is gone", LONG, || {
-            procs::held(&namespaces).is_empty()
-        });
-        assert!(traces::groups_of(owner).is_empty());
     });
 }
 
@@ -300,100 +301,104 @@ fn killed(room: &Room, before: impl FnOnce(&Running)) -> (u32, BTreeSet<u64>, Ru
 
 #[test]
 fn a_killed_controller_takes_workers_and_namespaces_along_and_clean_the_rest() {
-    let _alone = alone();
-    unharmed(|| {
-        run(&["clean"]).exits(0);
-        let room = Room::new();
-        let (owner, namespaces, running) = killed(&room, |_| {});
-        running.wait_for_no_process(&namespaces);
-        let left = traces::groups_of(owner);
-        let cleaned = run(&["clean"]);
-        cleaned.exits(0);
-        if mounts_cgroup2() {
-            assert_eq!(left.len(), 1, "{left:?}");
-            assert_eq!(
-                cleaned.stdout,
-                format!("removed control group of lab {}\n", left[0])
+    apart(|| {
+        unharmed(|| {
+            run(&["clean"]).exits(0);
+            let room = Room::new();
+            let (owner, namespaces, running) = killed(&room, |_| {});
+            running.wait_for_no_process(&namespaces);
+            let left = traces::groups_of(owner);
+            let cleaned = run(&["clean"]);
+            cleaned.exits(0);
+            if mounts_cgroup2() {
+                assert_eq!(left.len(), 1, "{left:?}");
+                assert_eq!(
+                    cleaned.stdout,
+                    format!("removed control group of lab {}\n", left[0])
+                );
+            }
+            assert!(traces::groups_of(owner).is_empty());
+            run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+            // The directory is readable, and says that the run was cut short.
+            let report: Value = run(&["report", &room.name("run"), "--format", "json"])
+                .exits(0)
+                .json();
+            assert_eq!(report["run"]["complete"], false);
+            assert!(
+                report["warnings"].to_string().contains("cut_short"),
+                "{report:#}"
             );
-        }
-        assert!(traces::groups_of(owner).is_empty());
-        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
-        // The directory is readable, and says that the run was cut short.
-        let report: Value = run(&["report", &room.name("run"), "--format", "json"])
-            .exits(0)
-            .json();
-        assert_eq!(report["run"]["complete"], false);
-        assert!(
-            report["warnings"].to_string().contains("cut_short"),
-            "{report:#}"
-        );
+        });
     });
 }
 
 #[test]
 fn a_stopped_worker_of_a_killed_controller_goes_too() {
-    let _alone = alone();
-    unharmed(|| {
-        run(&["clean"]).exits(0);
-        let room = Room::new();
-        let (owner, namespaces, running) = killed(&room, |running| {
-            let worker = running.lab_workers()[0].pid;
-            kill(pid(worker), Signal::SIGSTOP).unwrap();
-            until("it stops", LONG, || {
-                procs::find(worker).is_some_and(|p| p.state == 'T')
+    apart(|| {
+        unharmed(|| {
+            run(&["clean"]).exits(0);
+            let room = Room::new();
+            let (owner, namespaces, running) = killed(&room, |running| {
+                let worker = running.lab_workers()[0].pid;
+                kill(pid(worker), Signal::SIGSTOP).unwrap();
+                until("it stops", LONG, || {
+                    procs::find(worker).is_some_and(|p| p.state == 'T')
+                });
             });
+            running.gone();
+            // It sees no end of input. The kernel may hang it up (an orphaned process group with a stopped
+            // member, POSIX.1 `_exit`); otherwise it is for `clean`.
+            run(&["clean"]).exits(0);
+            until("its namespaces go", LONG, || {
+                procs::held(&namespaces, None).is_empty()
+            });
+            assert!(traces::groups_of(owner).is_empty());
+            run(&["clean"]).exits(0).prints(&["nothing to clean"]);
         });
-        running.gone();
-        // It sees no end of input. The kernel may hang it up (an orphaned process group with a stopped
-        // member, POSIX.1 `_exit`); otherwise it is for `clean`.
-        run(&["clean"]).exits(0);
-        until("its namespaces go", LONG, || {
-            procs::held(&namespaces).is_empty()
-        });
-        assert!(traces::groups_of(owner).is_empty());
-        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
     });
 }
 
 #[test]
 fn processes_in_a_dead_labs_control_group_are_ended() {
-    let _alone = alone();
-    if !has_cgroup2() {
-        return;
-    }
-    run(&["clean"]).exits(0);
-    let dead = run(&["list", "loads"]).pid;
-    // Of a lab whose builder was in this PID namespace: of others nobody knows whether they live.
-    let mine = std::fs::metadata("/proc/self/ns/pid").unwrap().ino();
-    let id = format!("{dead}.1.{mine}.1");
-    let group = Cgroup::create(&id).unwrap();
-    let mut stuck = std::process::Command::new("sleep")
-        .arg("100")
-        .spawn()
-        .unwrap();
-    group.add(stuck.id()).unwrap();
-    assert_eq!(
-        run(&["clean"]).exits(0).stdout,
-        format!("removed control group of lab {id} and 1 process(es) in it\n")
-    );
-    assert!(!stuck.wait().unwrap().success());
-    run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+    apart(|| {
+        if !has_cgroup2() {
+            return;
+        }
+        run(&["clean"]).exits(0);
+        let dead = run(&["list", "loads"]).pid;
+        // Of a lab whose builder was in this PID namespace: of others nobody knows whether they live.
+        let mine = std::fs::metadata("/proc/self/ns/pid").unwrap().ino();
+        let id = format!("{dead}.1.{mine}.1");
+        let group = Cgroup::create(&id).unwrap();
+        let mut stuck = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        group.add(stuck.id()).unwrap();
+        assert_eq!(
+            run(&["clean"]).exits(0).stdout,
+            format!("removed control group of lab {id} and 1 process(es) in it\n")
+        );
+        assert!(!stuck.wait().unwrap().success());
+        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+    });
 }
 
 #[test]
 fn doctor_tells_of_what_a_killed_controller_left() {
-    let _alone = alone();
-    if !has_cgroup2() {
-        return;
-    }
-    run(&["clean"]).exits(0);
-    let room = Room::new();
-    let (owner, namespaces, running) = killed(&room, |_| {});
-    running.wait_for_no_process(&namespaces);
-    assert_eq!(traces::groups_of(owner).len(), 1);
-    let said = run(&["doctor"]);
-    assert!(said.stdout.contains("hopyard clean"), "{said}");
-    run(&["clean"]).exits(0);
-    let said = run(&["doctor"]);
-    assert!(!said.stdout.contains("hopyard clean"), "{said}");
+    apart(|| {
+        if !has_cgroup2() {
+            return;
+        }
+        run(&["clean"]).exits(0);
+        let room = Room::new();
+        let (owner, namespaces, running) = killed(&room, |_| {});
+        running.wait_for_no_process(&namespaces);
+        assert_eq!(traces::groups_of(owner).len(), 1);
+        let said = run(&["doctor"]);
+        assert!(said.stdout.contains("hopyard clean"), "{said}");
+        run(&["clean"]).exits(0);
+        let said = run(&["doctor"]);
+        assert!(!said.stdout.contains("hopyard clean"), "{said}");
+    });
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use hopyard::lab::{Lab, LabId, keep};
 use hopyard::model::{Axes, Peer};
 
-use crate::support::apart::{Site, apart};
 use crate::support::cli::{PROGRAM, Running, hopyard, run};
 use crate::support::plan::{Room, plan};
+use crate::support::site::Site;
 use crate::support::traces::Traces;
-use crate::support::{alone, procs, until};
+use crate::support::{alone, apart, procs, until};
 
 /// Takes a lab down when a test ends, also by a panic.
 struct Ends(&'static str);
@@ -52,79 +52,82 @@ fn in_pid_namespace(arguments: &[&str]) -> Command {
 
 #[test]
 fn a_kept_lab_of_another_version_is_named_and_left_alone() {
-    let _alone = alone();
-    let before = Traces::now();
-    let _ends = Ends("test-foreign");
-    run(&["lab", "up", "tap-mq", "--name", "test-foreign"]).exits(0);
-    let file = state_of("test-foreign");
-    let written = fs::read_to_string(&file).unwrap();
-    let unknown_axis = written.replacen("\"axes\": {", "\"axes\": {\n \"colour\": \"red\",", 1);
-    let unknown_owner = written
-        .replacen("\"owner\": \"", "\"owner\": \"somebody-", 1)
-        .replacen("\"complete\": true", "\"complete\": false", 1);
-    let unknown_switch = written.replacen("\"tap switch\"", "\"tap-dance\"", 1);
-    let unknown_part = written.replacen("\"spaces\": [", "\"tunnel\": \"t0\",\n \"spaces\": [", 1);
-    for other in [
-        &unknown_axis,
-        &unknown_owner,
-        &unknown_switch,
-        &unknown_part,
-        "no JSON at all",
-    ] {
-        assert_ne!(*other, written);
-        fs::write(&file, other).unwrap();
-        let cleaned = run(&["clean"]);
-        assert!(file.exists(), "the lab is gone: {cleaned}");
-        cleaned
-            .exits(0)
-            .says(&["lab `test-foreign`", "left alone", "clean --force"]);
-        run(&["lab", "list"]).exits(0).says(&["lab `test-foreign`"]);
-    }
-    // A FIFO would keep who reads it waiting for a writer, and a device never ends.
-    fs::remove_file(&file).unwrap();
-    let made = Command::new("mkfifo").arg(&file).status().unwrap();
-    assert!(made.success());
-    for is_fifo in [true, false] {
-        if !is_fifo {
-            fs::remove_file(&file).unwrap();
-            std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
-        }
-        for command in [["clean"].as_slice(), &["lab", "list"]] {
-            run(command)
+    apart(|| {
+        let before = Traces::now();
+        let _ends = Ends("test-foreign");
+        run(&["lab", "up", "tap-mq", "--name", "test-foreign"]).exits(0);
+        let file = state_of("test-foreign");
+        let written = fs::read_to_string(&file).unwrap();
+        let unknown_axis = written.replacen("\"axes\": {", "\"axes\": {\n \"colour\": \"red\",", 1);
+        let unknown_owner = written
+            .replacen("\"owner\": \"", "\"owner\": \"somebody-", 1)
+            .replacen("\"complete\": true", "\"complete\": false", 1);
+        let unknown_switch = written.replacen("\"tap switch\"", "\"tap-dance\"", 1);
+        let unknown_part =
+            written.replacen("\"spaces\": [", "\"tunnel\": \"t0\",\n \"spaces\": [", 1);
+        for other in [
+            &unknown_axis,
+            &unknown_owner,
+            &unknown_switch,
+            &unknown_part,
+            "no JSON at all",
+        ] {
+            assert_ne!(*other, written);
+            fs::write(&file, other).unwrap();
+            let cleaned = run(&["clean"]);
+            assert!(file.exists(), "the lab is gone: {cleaned}");
+            cleaned
                 .exits(0)
-                .says(&["lab `test-foreign`", "no regular file"]);
+                .says(&["lab `test-foreign`", "left alone", "clean --force"]);
+            run(&["lab", "list"]).exits(0).says(&["lab `test-foreign`"]);
         }
-    }
-    fs::remove_file(&file).unwrap();
-    // All that belongs to it is as it was, its switch too.
-    fs::write(&file, &written).unwrap();
-    let labs = run(&["lab", "list", "--json"]).json();
-    let switch = labs[0]["service"]["id"].as_str().unwrap();
-    run(&["tapswitch", "show", switch]).exits(0);
-    fs::write(&file, &unknown_axis).unwrap();
-    run(&["lab", "down", "test-foreign"])
-        .exits(2)
-        .says(&["colour", "hopyard clean --force"]);
-    run(&["clean", "--force"])
-        .exits(0)
-        .prints(&["removed lab `test-foreign`", "removed tap switch of lab "]);
-    run(&["clean"]).exits(0).prints(&["nothing to clean"]);
-    before.unchanged().unwrap();
+        // A FIFO would keep who reads it waiting for a writer, and a device never ends.
+        fs::remove_file(&file).unwrap();
+        let made = Command::new("mkfifo").arg(&file).status().unwrap();
+        assert!(made.success());
+        for is_fifo in [true, false] {
+            if !is_fifo {
+                fs::remove_file(&file).unwrap();
+                std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+            }
+            for command in [["clean"].as_slice(), &["lab", "list"]] {
+                run(command)
+                    .exits(0)
+                    .says(&["lab `test-foreign`", "no regular file"]);
+            }
+        }
+        fs::remove_file(&file).unwrap();
+        // All that belongs to it is as it was, its switch too.
+        fs::write(&file, &written).unwrap();
+        let labs = run(&["lab", "list", "--json"]).json();
+        let switch = labs[0]["service"]["id"].as_str().unwrap();
+        run(&["tapswitch", "show", switch]).exits(0);
+        fs::write(&file, &unknown_axis).unwrap();
+        run(&["lab", "down", "test-foreign"])
+            .exits(2)
+            .says(&["colour", "hopyard clean --force"]);
+        run(&["clean", "--force"])
+            .exits(0)
+            .prints(&["removed lab `test-foreign`", "removed tap switch of lab "]);
+        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+        before.unchanged().unwrap();
+    });
 }
 
 #[test]
 fn a_directory_that_is_no_lab_is_left_alone() {
-    let _alone = alone();
-    for name in ["somebodys", "not.a-name"] {
-        let directory = Path::new(keep::HOME).join(name);
-        fs::create_dir_all(&directory).unwrap();
-        fs::write(directory.join("data"), "dear").unwrap();
-        let cleaned = run(&["clean"]);
-        assert!(directory.join("data").exists(), "{cleaned}");
-        cleaned.exits(0).says(&[name, "left alone"]);
-        fs::remove_dir_all(&directory).unwrap();
-    }
-    let _ = fs::remove_dir(keep::HOME);
+    apart(|| {
+        for name in ["somebodys", "not.a-name"] {
+            let directory = Path::new(keep::HOME).join(name);
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("data"), "dear").unwrap();
+            let cleaned = run(&["clean"]);
+            assert!(directory.join("data").exists(), "{cleaned}");
+            cleaned.exits(0).says(&[name, "left alone"]);
+            fs::remove_dir_all(&directory).unwrap();
+        }
+        let _ = fs::remove_dir(keep::HOME);
+    });
 }
 
 #[test]
@@ -170,39 +173,42 @@ fn in_time_namespace(boot_s: &str, arguments: &[&str]) -> Command {
 
 #[test]
 fn labs_of_other_time_namespaces_are_known_to_live() {
-    let _alone = alone();
-    let before = Traces::now();
-    let path = hopyard::lab::path("tap-mq").unwrap();
-    let lab = Lab::build(path, Peer::Local, &Axes::default()).unwrap();
-    for boot_s in ["1000", "-10"] {
-        let said = Running::start(in_time_namespace(boot_s, &["clean"])).wait();
-        assert!(lab.death().is_none(), "its switch was killed: {said}");
-        said.exits(0).prints(&["nothing to clean"]);
-    }
-    drop(lab);
-    // The other way round: a run in a time namespace, and a look from here.
-    let room = Room::new();
-    let set = [
-        ("paths", "[\"tap-mq\"]"),
-        ("window", "\"1s\""),
-        ("blocks", "\"1..1\""),
-    ];
-    let file = room.file("mine.toml", plan(&set));
-    let out = room.name("run");
-    let inside = Running::start(in_time_namespace("1000", &["run", &file, "--out", &out]));
-    until("two workers run", Duration::from_secs(30), || {
-        inside.lab_workers().len() == 2
+    apart(|| {
+        let before = Traces::now();
+        let path = hopyard::lab::path("tap-mq").unwrap();
+        let lab = Lab::build(path, Peer::Local, &Axes::default()).unwrap();
+        for boot_s in ["1000", "-10"] {
+            let said = Running::start(in_time_namespace(boot_s, &["clean"])).wait();
+            assert!(lab.death().is_none(), "its switch was killed: {said}");
+            said.exits(0).prints(&["nothing to clean"]);
+        }
+        drop(lab);
+        // The other way round: a run in a time namespace, and a look from here.
+        let room = Room::new();
+        let set = [
+            ("paths", "[\"tap-mq\"]"),
+            ("window", "\"1s\""),
+            ("blocks", "\"1..1\""),
+        ];
+        let file = room.file("mine.toml", plan(&set));
+        let out = room.name("run");
+        let inside = Running::start(in_time_namespace("1000", &["run", &file, "--out", &out]));
+        until("two workers run", Duration::from_secs(30), || {
+            inside.lab_workers().len() == 2
+        });
+        let cleaned = run(&["clean"]);
+        let said = inside.wait();
+        assert!(said.status.success(), "{cleaned}{said}");
+        cleaned.exits(0).prints(&["nothing to clean"]);
+        before.unchanged().unwrap();
     });
-    let cleaned = run(&["clean"]);
-    let said = inside.wait();
-    assert!(said.status.success(), "{cleaned}{said}");
-    cleaned.exits(0).prints(&["nothing to clean"]);
-    before.unchanged().unwrap();
 }
 
 #[test]
 fn what_a_dead_pid_namespace_leaves_is_cleaned_from_outside() {
     let _alone = alone();
+    // Control groups of tests that were apart, whose PID namespaces have ended.
+    run(&["clean"]).exits(0);
     let before = Traces::now();
     let room = Room::new();
     let file = room.file("mine.toml", plan(&[("window", "\"5s\"")]));
@@ -228,41 +234,41 @@ pub(crate) fn dead_id() -> String {
 
 #[test]
 fn a_word_among_arguments_makes_no_daemon() {
-    let _alone = alone();
-    let before = Traces::now();
-    let id = dead_id();
-    for home in [
-        "/run/hopyard-tapswitch",
-        "/run/hopyard-vde",
-        "/run/hopyard-ovs",
-    ] {
-        let directory = Path::new(home).join(&id);
-        fs::create_dir_all(&directory).unwrap();
-        let file = directory.join("ctl");
-        let words = format!(
-            "exec -a sleep sh -c 'read line' run {id} {}",
-            file.display()
-        );
-        let mut command = Command::new("bash");
-        command.args(["-c", &words]).stdin(Stdio::piped());
-        let bystander = Bystander(command.spawn().unwrap());
-        let is_ready = || {
-            let process = procs::find(bystander.0.id()).unwrap();
-            process.arguments.contains(&id) && process.state == 'S'
-        };
-        until("it has its arguments", Duration::from_secs(5), is_ready);
-        let cleaned = run(&["clean"]);
-        cleaned.exits(0).prints(&["removed ", &id]);
-        let after = procs::find(bystander.0.id()).unwrap();
-        assert_ne!(after.state, 'Z', "a bystander was killed: {cleaned}");
-        assert!(!directory.exists());
-    }
-    before.unchanged().unwrap();
+    apart(|| {
+        let before = Traces::now();
+        let id = dead_id();
+        for home in [
+            "/run/hopyard-tapswitch",
+            "/run/hopyard-vde",
+            "/run/hopyard-ovs",
+        ] {
+            let directory = Path::new(home).join(&id);
+            fs::create_dir_all(&directory).unwrap();
+            let file = directory.join("ctl");
+            let words = format!(
+                "exec -a sleep sh -c 'read line' run {id} {}",
+                file.display()
+            );
+            let mut command = Command::new("bash");
+            command.args(["-c", &words]).stdin(Stdio::piped());
+            let bystander = Bystander(command.spawn().unwrap());
+            let is_ready = || {
+                let process = procs::find(bystander.0.id()).unwrap();
+                process.arguments.contains(&id) && process.state == 'S'
+            };
+            until("it has its arguments", Duration::from_secs(5), is_ready);
+            let cleaned = run(&["clean"]);
+            cleaned.exits(0).prints(&["removed ", &id]);
+            let after = procs::find(bystander.0.id()).unwrap();
+            assert_ne!(after.state, 'Z', "a bystander was killed: {cleaned}");
+            assert!(!directory.exists());
+        }
+        before.unchanged().unwrap();
+    });
 }
 
 #[test]
 fn names_of_users_are_no_leftovers() {
-    let _alone = alone();
     apart(|| {
         let site = Site::new();
         // What an older version took for a lab of process 1.

@@ -8,7 +8,7 @@ use hopyard_net::{Cgroup, NetNs};
 
 use crate::support::host::{HostState, mounts_cgroup2};
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, schema};
+use crate::support::{apart, beside, schema};
 
 fn sh(script: &str) {
     let status = Command::new("sh").args(["-c", script]).status().unwrap();
@@ -46,31 +46,32 @@ fn every_change_of_a_hosts_network_is_seen() {
 
 #[test]
 fn whatever_a_lab_holds_is_seen_until_it_goes() {
-    let _alone = alone();
-    let before = Traces::now();
-    let path = hopyard::lab::path("veth").unwrap();
-    let lab = Lab::build(path, Peer::Local, &Axes::default()).unwrap();
-    assert_ne!(before, Traces::now(), "a lab goes unseen");
-    drop(lab);
-    before.unchanged().unwrap();
-    let ns = NetNs::create().unwrap();
-    assert_ne!(before, Traces::now(), "a namespace goes unseen");
-    drop(ns);
-    let mut child = Command::new("sleep").arg("50").spawn().unwrap();
-    assert_ne!(before, Traces::now(), "a process goes unseen");
-    child.kill().unwrap();
-    assert_ne!(
-        before,
-        Traces::now(),
-        "a process that nobody waited for goes unseen"
-    );
-    child.wait().unwrap();
-    if mounts_cgroup2() {
-        let group = Cgroup::create(&format!("{}.0.0", std::process::id())).unwrap();
-        assert_ne!(before, Traces::now(), "a control group goes unseen");
-        group.remove().unwrap();
-    }
-    before.unchanged().unwrap();
+    apart(|| {
+        let before = Traces::now();
+        let path = hopyard::lab::path("veth").unwrap();
+        let lab = Lab::build(path, Peer::Local, &Axes::default()).unwrap();
+        assert_ne!(before, Traces::now(), "a lab goes unseen");
+        drop(lab);
+        before.unchanged().unwrap();
+        let ns = NetNs::create().unwrap();
+        assert_ne!(before, Traces::now(), "a namespace goes unseen");
+        drop(ns);
+        let mut child = Command::new("sleep").arg("50").spawn().unwrap();
+        assert_ne!(before, Traces::now(), "a process goes unseen");
+        child.kill().unwrap();
+        assert_ne!(
+            before,
+            Traces::now(),
+            "a process that nobody waited for goes unseen"
+        );
+        child.wait().unwrap();
+        if mounts_cgroup2() {
+            let group = Cgroup::create(&format!("{}.0.0", std::process::id())).unwrap();
+            assert_ne!(before, Traces::now(), "a control group goes unseen");
+            group.remove().unwrap();
+        }
+        before.unchanged().unwrap();
+    });
 }
 
 #[test]
