@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::cli::{Running, Said, hopyard, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, until};
+use crate::support::{alone, apart, beside, until};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -63,17 +63,11 @@ const SLOW: &str = "echo \"$HOPYARD_LABS\" | while read -r path peer load spaces
 /// B limits the senders of its own labs to 20 Mbit/s, of the hundreds that A has: found, and the gate fails.
 #[test]
 fn a_setting_that_slows_its_labs_is_found_and_fails_the_gate() {
-    let _beside = beside();
+    let _alone = alone();
     unharmed(|| {
-        let room = Room::new();
-        let loads = ["--loads", "udp_stream", "--blocks", "8", "--fail-on", "3%"];
-        let said = start(&compare(
-            &room,
-            &logged(&room, "true"),
-            &logged(&room, SLOW),
-            &loads,
-        ))
-        .wait();
+        let (room, said) = (0..4)
+            .find_map(|_| switched_between_turns())
+            .expect("these two commands take more than 10 ms each time, with the machine alone");
         said.exits(1);
         let report = said.json();
         let settings = &report["run"]["settings"];
@@ -85,21 +79,18 @@ fn a_setting_that_slows_its_labs_is_found_and_fails_the_gate() {
         let (a, b) = (cell(&report, "a"), cell(&report, "b"));
         assert!(a["verdicts"].as_object().unwrap().is_empty(), "{a:#}");
         let verdict = &b["verdicts"]["goodput_bps"];
-        // On a machine where even these two commands take more than 10 ms, no lab stands when they run.
-        if settings["switched_between"] == "turns" {
-            assert_eq!(verdict["verdict"], "different", "{b:#}");
-            assert!(
-                verdict["ratio"]["high"].as_f64().unwrap() < 0.9,
-                "{verdict}"
-            );
-            assert_eq!(verdict["trips_gate"], true, "{verdict}");
-            assert_eq!(report["gate"]["failed"], true, "{report:#}");
-            assert!(
-                log(&room).iter().any(|line| line == "b 1"),
-                "{:?}",
-                log(&room)
-            );
-        }
+        assert_eq!(verdict["verdict"], "different", "{b:#}");
+        assert!(
+            verdict["ratio"]["high"].as_f64().unwrap() < 0.9,
+            "{verdict}"
+        );
+        assert_eq!(verdict["trips_gate"], true, "{verdict}");
+        assert_eq!(report["gate"]["failed"], true, "{report:#}");
+        assert!(
+            log(&room).iter().any(|line| line == "b 1"),
+            "{:?}",
+            log(&room)
+        );
         assert_eq!(restored(&room), 1);
         run(&["report", &room.name("run")]).exits(0).prints(&[
             "setting",
@@ -110,6 +101,17 @@ fn a_setting_that_slows_its_labs_is_found_and_fails_the_gate() {
         ]);
         assert_eq!(restored(&room), 1, "a report runs nothing");
     });
+}
+
+/// One run of A and [`SLOW`] with its room. None where a busy machine made the commands so slow that they were run between
+/// generations, when no lab stands that B could limit.
+fn switched_between_turns() -> Option<(Room, Said)> {
+    let room = Room::new();
+    let loads = ["--loads", "udp_stream", "--blocks", "8", "--fail-on", "3%"];
+    let (a, b) = (logged(&room, "true"), logged(&room, SLOW));
+    let said = start(&compare(&room, &a, &b, &loads)).wait();
+    let between = &said.json()["run"]["settings"]["switched_between"];
+    (between == "turns").then_some((room, said))
 }
 
 /// A switch that takes long is made once for each half of a block, while no lab stands.
@@ -193,40 +195,41 @@ fn until_measured(room: &Room, running: &Running) {
 /// Ctrl-C restores the host, also while a command runs. SIGKILL cannot; the run goes on with the same commands, and they restore it.
 #[test]
 fn interrupted_runs_restore_the_host() {
-    let _beside = beside();
-    unharmed(|| {
-        let room = Room::new();
-        let many = ["--loads", "tcp_rr", "--blocks", "100..100"];
-        let running = start(&compare(&room, "true", "true", &many));
-        until_measured(&room, &running);
-        let namespaces = running.namespaces();
-        running.signal_group(Signal::SIGINT);
-        running.wait_for_nothing_left(&namespaces).exits(130);
-        assert_eq!(restored(&room), 1);
+    apart(|| {
+        unharmed(|| {
+            let room = Room::new();
+            let many = ["--loads", "tcp_rr", "--blocks", "100..100"];
+            let running = start(&compare(&room, "true", "true", &many));
+            until_measured(&room, &running);
+            let namespaces = running.namespaces();
+            running.signal_group(Signal::SIGINT);
+            running.wait_for_nothing_left(&namespaces).exits(130);
+            assert_eq!(restored(&room), 1);
 
-        let room = Room::new();
-        let running = start(&compare(
-            &room,
-            "true",
-            &logged(&room, "exec sleep 1000"),
-            &many,
-        ));
-        until("the command runs", LONG, || !log(&room).is_empty());
-        running.signal_group(Signal::SIGINT);
-        running
-            .wait_for_nothing_left(&Default::default())
-            .exits(130);
-        assert_eq!(restored(&room), 1);
+            let room = Room::new();
+            let running = start(&compare(
+                &room,
+                "true",
+                &logged(&room, "exec sleep 1000"),
+                &many,
+            ));
+            until("the command runs", LONG, || !log(&room).is_empty());
+            running.signal_group(Signal::SIGINT);
+            running
+                .wait_for_nothing_left(&Default::default())
+                .exits(130);
+            assert_eq!(restored(&room), 1);
 
-        let room = Room::new();
-        let running = start(&compare(&room, "true", "true", &many));
-        until_measured(&room, &running);
-        let namespaces = running.namespaces();
-        running.signal(Signal::SIGKILL);
-        running.wait_for_no_process(&namespaces);
-        run(&["clean"]).exits(0);
-        assert_eq!(restored(&room), 0);
-        resumed(&room);
+            let room = Room::new();
+            let running = start(&compare(&room, "true", "true", &many));
+            until_measured(&room, &running);
+            let namespaces = running.namespaces();
+            running.signal(Signal::SIGKILL);
+            running.wait_for_no_process(&namespaces);
+            run(&["clean"]).exits(0);
+            assert_eq!(restored(&room), 0);
+            resumed(&room);
+        });
     });
 }
 
@@ -326,7 +329,6 @@ fn a_gate_in_a_run() {
         said.exits(1).prints(&["Gate: FAILED"]);
 
         // Too short for a verdict.
-        let out = room.name("short");
         let what = [
             "run",
             "--paths",
@@ -336,18 +338,15 @@ fn a_gate_in_a_run() {
             "--loads",
             "tcp_rr",
         ];
-        let how = [
-            "--window",
-            "100ms",
-            "--time-limit",
-            "1s",
-            "--fail-on",
-            "3%",
-            "--out",
-            &out,
-        ];
-        run(&[&what[..], &how].concat())
-            .exits(4)
-            .prints(&["Gate: UNDECIDED"]);
+        let how = ["--window", "100ms", "--time-limit", "1s", "--fail-on", "3%"];
+        // A busy machine may not measure anything in so little time, which is another failure.
+        let measured = (0..5).map(|nth| {
+            let out = room.name(&format!("short-{nth}"));
+            run(&[&what[..], &how, &["--out", &out]].concat())
+        });
+        let mut measured =
+            measured.skip_while(|said| said.stdout.contains("Nothing could be measured"));
+        let said = measured.next().expect("a run of five measures something");
+        said.exits(4).prints(&["Gate: UNDECIDED"]);
     });
 }

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::support::cli::{PROGRAM, Running, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, until};
+use crate::support::{apart, beside, until};
 
 /// Deeds and a small run; some seconds in a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -108,7 +108,7 @@ fn wrong_words_leave_nothing_behind() {
 /// A deed, and what it left in its directory, judged again and not done twice.
 #[test]
 fn deeds_are_done_once_and_kept() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let out = room.name("out");
     unharmed(|| {
@@ -143,75 +143,167 @@ fn deeds_are_done_once_and_kept() {
         .says(&["holds claims already"]);
 }
 
+/// Frames while queues change, a guest by its definition alone, each single mistake, and a tunnel program.
+#[test]
+fn deeds_do_what_the_reports_describe() {
+    // The script of a guest looks at all switches of the host, those of other versions too.
+    apart(|| {
+        deeds_by_the_program();
+    });
+}
+
+fn deeds_by_the_program() {
+    let room = Room::new();
+    let out = room.name("out");
+    unharmed(|| {
+        let arguments = ["claims", "ND6", "ND11", "MQ10", "MQ17", "--out", &out];
+        let said = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
+        said.exits(0);
+    });
+    let json = run(&["claims", "--from", &out, "--format", "json"]).json();
+    let reports = json["reports"].as_array().unwrap().iter();
+    let claims: Vec<_> = reports
+        .flat_map(|report| report["claims"].as_array().unwrap())
+        .collect();
+    let seen = |id: &str| {
+        let claim = claims.iter().find(|claim| claim["id"] == id).unwrap();
+        let check = &claim["checks"][0];
+        (
+            check["verdict"].clone(),
+            check["seen"].as_str().unwrap().to_owned(),
+        )
+    };
+    for (id, verdict, words) in [
+        (
+            "ND6",
+            "fails",
+            "of 8 mistakes tried 1 went unnoticed: an uplink that is not the guest's, as with a bridge",
+        ),
+        ("ND6", "fails", "works after 3 steps"),
+        ("ND6", "fails", "promiscuity of up0"),
+        ("ND11", "holds", "by its definition alone"),
+        ("ND11", "holds", "nothing is left when the guest is gone"),
+        ("MQ10", "holds", "in 2000 changes of 8 queues while"),
+        (
+            "MQ17",
+            "holds",
+            "200 of 200 packets of 16 flows came through a tunnel program",
+        ),
+    ] {
+        let (own, said) = seen(id);
+        assert_eq!(own, verdict, "{id}: {said}");
+        assert!(said.contains(words), "{id}: {said}");
+    }
+}
+
+/// A question is answered by a bench of its own, and again from its directory; from that of claims too.
+#[test]
+fn questions_are_answered_by_measurement() {
+    let _beside = beside();
+    let room = Room::new();
+    let out = room.name("out");
+    unharmed(|| {
+        let arguments = ["claims", "--questions", "MQ-Q5", "MQ-Q2", "--out", &out];
+        let said = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
+        said.exits(0).prints(&[
+            "2 open questions: 1 answered, 0 partly answered, 1 open",
+            "MQ-Q5",
+        ]);
+        said.says(&["claims --questions --from"]);
+    });
+    let again = run(&["claims", "--questions", "--from", &out, "--format", "json"]);
+    let json = again.exits(0).json();
+    let reports = json["reports"].as_array().unwrap().iter();
+    let all: Vec<_> = reports
+        .flat_map(|report| report["questions"].as_array().unwrap())
+        .collect();
+    assert_eq!(all.len(), 29);
+    let answered: Vec<_> = all
+        .iter()
+        .filter(|one| one["answered"] == "whole")
+        .collect();
+    assert_eq!(answered.len(), 1);
+    assert_eq!(answered[0]["id"], "MQ-Q5");
+    // MQ17 is judged by the same bench; and what was asked for goes on as questions.
+    run(&["claims", "--from", &out]).exits(0).prints(&["MQ17"]);
+    run(&["claims", "--resume", &out])
+        .exits(0)
+        .prints(&["2 open questions"]);
+    run(&["claims", "--questions", "NM1", "--from", &out])
+        .exits(2)
+        .says(&["there is no open question or report `NM1`"]);
+}
+
 /// Two claims of two plans, killed in the second plan; gone on with, and interrupted there; and gone on with to the end.
 /// Each plan has time for several blocks, so that the second is under way for long after its first sample.
 #[test]
 fn claims_cut_short_go_on_where_they_were() {
-    const PLANS: [&str; 2] = ["netns-macvlan-2007", "netns-macvlan-2007-causes"];
-    let _alone = alone();
-    let room = Room::new();
-    let out = room.name("out");
-    let samples = |plan: &str| {
-        let file = room.at("out").join(plan).join("samples.jsonl");
-        std::fs::read_to_string(file).unwrap_or_default()
-    };
-    let until_more_than = |lines: usize| {
-        until("the second plan has samples", PATIENCE, || {
-            samples(PLANS[1]).lines().count() > lines
+    apart(|| {
+        const PLANS: [&str; 2] = ["netns-macvlan-2007", "netns-macvlan-2007-causes"];
+        let room = Room::new();
+        let out = room.name("out");
+        let samples = |plan: &str| {
+            let file = room.at("out").join(plan).join("samples.jsonl");
+            std::fs::read_to_string(file).unwrap_or_default()
+        };
+        let until_more_than = |lines: usize| {
+            until("the second plan has samples", PATIENCE, || {
+                samples(PLANS[1]).lines().count() > lines
+            });
+        };
+        let how = [
+            "claims",
+            "NM5",
+            "NM8",
+            "--quick",
+            "--time-limit",
+            "5s",
+            "--out",
+            &out,
+        ];
+        unharmed(|| {
+            let running = Running::start(hopyard(&how));
+            until_more_than(0);
+            let namespaces = running.namespaces();
+            running.signal(Signal::SIGKILL);
+            running.wait_for_no_process(&namespaces);
+            let first = samples(PLANS[0]);
+
+            let running = Running::start(hopyard(&["claims", "--resume", &out]));
+            until_more_than(samples(PLANS[1]).lines().count());
+            running.signal(Signal::SIGINT);
+            let said = running.wait_for(PATIENCE);
+            said.exits(130)
+                .says(&["interrupted", &format!("claims --resume {out}` continues")]);
+
+            let arguments = ["claims", "--resume", &out, "--format", "json"];
+            let json = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
+            let json = json.exits(0).json();
+            assert_eq!(samples(PLANS[0]), first, "what was done is not done again");
+            let plans: Vec<&str> = json["runs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|run| run["plan"].as_str().unwrap())
+                .collect();
+            assert_eq!(plans, PLANS);
+            let claims = json["reports"][0]["claims"].as_array().unwrap();
+            let ids: Vec<&str> = claims.iter().map(|c| c["id"].as_str().unwrap()).collect();
+            assert_eq!(ids, ["NM5", "NM8"]);
+            run(&["clean"]).exits(0);
         });
-    };
-    let how = [
-        "claims",
-        "NM5",
-        "NM8",
-        "--quick",
-        "--time-limit",
-        "5s",
-        "--out",
-        &out,
-    ];
-    unharmed(|| {
-        let running = Running::start(hopyard(&how));
-        until_more_than(0);
-        let namespaces = running.namespaces();
-        running.signal(Signal::SIGKILL);
-        running.wait_for_no_process(&namespaces);
-        let first = samples(PLANS[0]);
-
-        let running = Running::start(hopyard(&["claims", "--resume", &out]));
-        until_more_than(samples(PLANS[1]).lines().count());
-        running.signal(Signal::SIGINT);
-        let said = running.wait_for(PATIENCE);
-        said.exits(130)
-            .says(&["interrupted", &format!("claims --resume {out}` continues")]);
-
-        let arguments = ["claims", "--resume", &out, "--format", "json"];
-        let json = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
-        let json = json.exits(0).json();
-        assert_eq!(samples(PLANS[0]), first, "what was done is not done again");
-        let plans: Vec<&str> = json["runs"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|run| run["plan"].as_str().unwrap())
-            .collect();
-        assert_eq!(plans, PLANS);
-        let claims = json["reports"][0]["claims"].as_array().unwrap();
-        let ids: Vec<&str> = claims.iter().map(|c| c["id"].as_str().unwrap()).collect();
-        assert_eq!(ids, ["NM5", "NM8"]);
-        run(&["clean"]).exits(0);
+        // Whole by now: nothing is left to be measured, and a single run is judged by itself.
+        let of_plan = format!("{out}/{}", PLANS[0]);
+        let report = run(&["report", &of_plan, "--format", "json"]).json();
+        assert_eq!(report["cells"].as_array().unwrap().len(), 2);
+        let by_itself = run(&["claims", "--from", &of_plan, "NM8", "--format", "json"]);
+        let json = by_itself.exits(0).json();
+        let check = &json["reports"][0]["claims"][0]["checks"][0];
+        assert_eq!(check["what"], "goodput, macvlan / native");
+        let page = run(&["claims", "--from", &out, "--brief", "--format", "markdown"]);
+        page.exits(0)
+            .prints(&["| claim | what is claimed", "| NM5 ", "| NM8 ", "Linux "]);
     });
-    // Whole by now: nothing is left to be measured, and a single run is judged by itself.
-    let of_plan = format!("{out}/{}", PLANS[0]);
-    let report = run(&["report", &of_plan, "--format", "json"]).json();
-    assert_eq!(report["cells"].as_array().unwrap().len(), 2);
-    let by_itself = run(&["claims", "--from", &of_plan, "NM8", "--format", "json"]);
-    let json = by_itself.exits(0).json();
-    let check = &json["reports"][0]["claims"][0]["checks"][0];
-    assert_eq!(check["what"], "goodput, macvlan / native");
-    let page = run(&["claims", "--from", &out, "--brief", "--format", "markdown"]);
-    page.exits(0)
-        .prints(&["| claim | what is claimed", "| NM5 ", "| NM8 ", "Linux "]);
 }
 
 /// Tables of pages are made anew between their marks, and nothing else of a page changes.

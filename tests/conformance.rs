@@ -11,7 +11,7 @@ use crate::support::icmp::ping;
 use crate::support::kernels::guests_boot_one;
 use crate::support::traces::Traces;
 use crate::support::walk::{walk, walk_all};
-use crate::support::{alone, cell, proved, sampler, tell, unless_disturbed};
+use crate::support::{alone, apart, beside, cell, proved, sampler, tell, unless_disturbed};
 
 /// Of payload: as many transactions, whose responses have a byte each.
 const ENOUGH_BYTES: u64 = 100;
@@ -140,7 +140,7 @@ fn each_hop_counts(lab: &Lab, cell: &Cell, measured: &Measurement) -> Result<(),
 
 #[test]
 fn a_device_that_is_not_passed_refutes_the_way() {
-    let _alone = alone();
+    let _beside = beside();
     let sampler = sampler(60, 20);
     walk("a wrong way", |path, peer| {
         for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
@@ -182,6 +182,7 @@ fn idle_pair(handle: &Handle) {
 
 #[test]
 fn traffic_that_goes_round_the_path_is_found_out() {
+    // Its window is of 60 ms.
     let _alone = alone();
     for load in LoadKind::ALL {
         let cell = cell("bridge", Peer::Local, load, &[]);
@@ -223,24 +224,25 @@ fn traffic_that_goes_round_the_path_is_found_out() {
 
 #[test]
 fn a_peer_that_a_path_does_not_have_is_refused_with_those_it_has() {
-    let _alone = alone();
-    let before = Traces::now();
-    let mut refused = 0;
-    for path in hopyard::lab::PATHS {
-        for peer in Peer::ALL {
-            if path.peers().contains(&peer) {
-                continue;
+    apart(|| {
+        let before = Traces::now();
+        let mut refused = 0;
+        for path in hopyard::lab::PATHS {
+            for peer in Peer::ALL {
+                if path.peers().contains(&peer) {
+                    continue;
+                }
+                let cell = cell(path.name(), peer, LoadKind::TcpRr, &[]);
+                let error = build(*path, peer, &cell).unwrap_err();
+                assert!(
+                    error.contains(&format!("has no peer `{}`", peer.name())),
+                    "{error}"
+                );
+                assert!(error.contains(path.peers()[0].name()), "{error}");
+                refused += 1;
             }
-            let cell = cell(path.name(), peer, LoadKind::TcpRr, &[]);
-            let error = build(*path, peer, &cell).unwrap_err();
-            assert!(
-                error.contains(&format!("has no peer `{}`", peer.name())),
-                "{error}"
-            );
-            assert!(error.contains(path.peers()[0].name()), "{error}");
-            refused += 1;
         }
-    }
-    assert!(refused > 0);
-    before.unchanged().unwrap();
+        assert!(refused > 0);
+        before.unchanged().unwrap();
+    });
 }

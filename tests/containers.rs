@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use hopyard::lab::{Lab, Path};
 use hopyard::load::remote::Remote;
-use hopyard::model::{Cell, Hop, LoadKind, Peer};
+use hopyard::model::{Axes, Cell, Containers, FlowControl, Hop, LoadKind, Peer};
 use hopyard_net::{LinkKind, NewLink};
 
 use crate::support::cli::{PROGRAM, run};
 use crate::support::host::unharmed;
+use crate::support::kernels::kernel;
+use crate::support::plan::Room;
 use crate::support::traces::Traces;
 use crate::support::walk::walk_all;
 use crate::support::{alone, beside, cell, float, mostly, proved, sampler};
@@ -79,10 +81,94 @@ fn native_senders_are_processes_of_one_endpoint() {
     assert_eq!(namespaces(&clients, "mnt"), BTreeSet::from([own("mnt")]));
 }
 
+/// They are processes of the host, by its own interface; a container has another path.
+#[test]
+fn native_senders_send_by_the_interface_of_the_host() {
+    let _alone = alone();
+    let set = [("containers", "native"), ("flows", "3")];
+    for load in [LoadKind::UdpFlood, LoadKind::TcpStream, LoadKind::UdpRr] {
+        let cell = cell("native", Peer::Far, load, &set);
+        let lab = build(&cell).unwrap();
+        let measured = proved(&lab, &cell, 150).unwrap();
+        assert_eq!(measured.silent_flows.unwrap_or(0), 0);
+        // A wire of veth has no pause frames, and says so.
+        let ends = measured
+            .link
+            .iter()
+            .map(|end| (&*end.name, end.flow_control));
+        let none = FlowControl::None;
+        assert_eq!(ends.collect::<Vec<_>>(), [("up0", none), ("far0", none)]);
+        let clients = lab.start_clients(PROGRAM.as_ref()).unwrap();
+        assert_eq!(clients.len(), 3);
+        let hub = lab.space("hub").unwrap().handle.ns().inode().unwrap();
+        assert_eq!(
+            namespaces(&clients, "net"),
+            BTreeSet::from([format!("net:[{hub}]")])
+        );
+    }
+    let local = cell("native", Peer::Local, LoadKind::UdpFlood, &set);
+    let measured = proved(&build(&local).unwrap(), &local, 150).unwrap();
+    assert!(measured.link.is_empty());
+    let own = cell(
+        "native",
+        Peer::Far,
+        LoadKind::UdpFlood,
+        &[("containers", "own")],
+    );
+    let error = build(&own).unwrap_err();
+    assert!(error.contains("set `containers=native`"), "{error}");
+}
+
+#[test]
+fn containers_are_compared_with_native_senders() {
+    let _beside = beside();
+    let room = Room::new();
+    let run_of = |more: &[&str]| {
+        let what = ["run", "--peer", "far", "--loads", "udp_flood", "--out"];
+        let how = [
+            "--set", "flows=2", "--blocks", "1", "--window", "100ms", "--json",
+        ];
+        let out = room.name("run");
+        run(&[&what[..], &[&out], &how, more].concat())
+    };
+    let both = ["--set", "containers=native,own", "--base", "native"];
+    run_of(&["--paths", "native", "--set", "containers=own"])
+        .exits(2)
+        .says(&["path `native` has no cell with these values of its axes (containers)"]);
+    let report = run_of(&[&["--paths", "native,macvlan"], &both[..]].concat());
+    let report = report.exits(0).json();
+    let cells = report["cells"].as_array().unwrap();
+    let kinds: Vec<(&str, &str)> = cells
+        .iter()
+        .map(|cell| {
+            let containers = &cell["axes"]["containers"];
+            (cell["path"].as_str().unwrap(), containers.as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            ("native", "native"),
+            ("macvlan", "native"),
+            ("macvlan", "own")
+        ]
+    );
+    for cell in &cells[1..] {
+        assert_eq!(cell["link"][0]["flow_control"], "none", "{cell:#}");
+    }
+    let text = run(&["report", &room.name("run")]);
+    text.exits(0)
+        .prints(&["Flow control of the link: hub/up0, far/far0: no pause frames"]);
+}
+
 /// The paths that have containers, with each of their peers.
 fn walk_contained(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
     walk_all(what, |path, peer, _| {
-        if path.axes().contains(&"containers") {
+        let own = Axes {
+            containers: Some(Containers::Own),
+            ..Axes::default()
+        };
+        if path.axes().contains(&"containers") && path.has(&own) {
             each(path, peer)?;
         }
         Ok(())
@@ -91,6 +177,9 @@ fn walk_contained(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(
 
 #[test]
 fn every_container_carries_and_its_way_is_proved() {
+    // It may have to be fetched, by names that the host's `/run` may say how to look up.
+    kernel();
+    // Its many senders and receivers are late where others run.
     let _alone = alone();
     unharmed(|| {
         walk_contained("containers", |path, peer| {

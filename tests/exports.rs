@@ -21,7 +21,7 @@ const READERS: [&str; 4] = [
 ];
 
 /// A Python with the readers, made once and kept among what tests leave in the build directory.
-fn python() -> &'static Path {
+pub(crate) fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readers");
@@ -61,7 +61,7 @@ fn done(command: &mut Command) -> String {
 
 /// What a Python script that is given a file prints, as JSON.
 #[track_caller]
-fn read(script: &str, file: &str) -> Value {
+pub(crate) fn read(script: &str, file: &str) -> Value {
     let text = done(Command::new(python()).args(["-c", script, file]));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }

@@ -7,7 +7,7 @@ use hopyard::model::{Arrivals, Cell, LoadKind, Measurement, Outcome, Peer, Sampl
 use hopyard_net::apply_ruleset;
 
 use crate::support::cli::run;
-use crate::support::{alone, cell, float, mostly, proved, sampler, tell, unless_disturbed};
+use crate::support::{alone, beside, cell, float, mostly, proved, sampler, tell, unless_disturbed};
 
 fn built(path: &str, load: LoadKind, set: &[(&str, &str)]) -> (Lab, Cell) {
     let cell = cell(path, Peer::Local, load, set);
@@ -338,7 +338,7 @@ fn the_senders_cpu_is_told_from_the_receivers() {
 
 #[test]
 fn a_sweep_of_flows_is_told_as_curves() {
-    let _alone = alone();
+    let _beside = beside();
     let out = tempfile::tempdir().unwrap();
     let directory = out.path().join("run").display().to_string();
     let ran = run(&[

@@ -7,7 +7,7 @@ use crate::support::cli::run;
 use crate::support::host::unharmed;
 use crate::support::icmp::ping;
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, cell, proved};
+use crate::support::{alone, apart, beside, cell, proved};
 
 fn build(chain: &str, segments: &str, load: LoadKind) -> (Lab, hopyard::model::Cell) {
     let set = [("chain", chain), ("segments", segments)];
@@ -18,46 +18,48 @@ fn build(chain: &str, segments: &str, load: LoadKind) -> (Lab, hopyard::model::C
 
 #[test]
 fn the_way_is_proved_through_each_container_of_a_chain() {
-    let _alone = alone();
-    unharmed(|| {
-        for (chain, segments, load) in [
-            ("1", "veth", LoadKind::TcpStream),
-            ("8", "veth", LoadKind::UdpRr),
-            ("3", "veth", LoadKind::TcpMaerts),
-            ("2", "bridge", LoadKind::TcpStream),
-            ("8", "bridge", LoadKind::UdpRr),
-            ("2", "macvlan", LoadKind::TcpRr),
-            ("8", "macvlan", LoadKind::UdpStream),
-            ("2", "direct", LoadKind::TcpStream),
-            ("4", "direct", LoadKind::UdpRr),
-        ] {
-            let before = Traces::now();
-            let (lab, cell) = build(chain, segments, load);
-            let ns = lab.space(lab.topology.client.role).unwrap().handle.ns();
-            let server = lab.topology.server.addresses;
-            for address in [server.v4.into(), server.v6.into()] {
-                ping(ns, address).unwrap_or_else(|why| panic!("{chain} on {segments}: {why}"));
+    apart(|| {
+        unharmed(|| {
+            for (chain, segments, load) in [
+                ("1", "veth", LoadKind::TcpStream),
+                ("8", "veth", LoadKind::UdpRr),
+                ("3", "veth", LoadKind::TcpMaerts),
+                ("2", "bridge", LoadKind::TcpStream),
+                ("8", "bridge", LoadKind::UdpRr),
+                ("2", "macvlan", LoadKind::TcpRr),
+                ("8", "macvlan", LoadKind::UdpStream),
+                ("2", "direct", LoadKind::TcpStream),
+                ("4", "direct", LoadKind::UdpRr),
+            ] {
+                let before = Traces::now();
+                let (lab, cell) = build(chain, segments, load);
+                let ns = lab.space(lab.topology.client.role).unwrap().handle.ns();
+                let server = lab.topology.server.addresses;
+                for address in [server.v4.into(), server.v6.into()] {
+                    ping(ns, address).unwrap_or_else(|why| panic!("{chain} on {segments}: {why}"));
+                }
+                let length: usize = chain.parse().unwrap();
+                for number in 1..=length {
+                    let router = format!("f{number}");
+                    let hops = lab.topology.way.iter();
+                    assert_eq!(
+                        hops.filter(|hop| hop.namespace == router).count(),
+                        2,
+                        "{router}"
+                    );
+                }
+                proved(&lab, &cell, 200)
+                    .unwrap_or_else(|why| panic!("{chain} on {segments}: {why}"));
+                drop(lab);
+                before.unchanged().unwrap();
             }
-            let length: usize = chain.parse().unwrap();
-            for number in 1..=length {
-                let router = format!("f{number}");
-                let hops = lab.topology.way.iter();
-                assert_eq!(
-                    hops.filter(|hop| hop.namespace == router).count(),
-                    2,
-                    "{router}"
-                );
-            }
-            proved(&lab, &cell, 200).unwrap_or_else(|why| panic!("{chain} on {segments}: {why}"));
-            drop(lab);
-            before.unchanged().unwrap();
-        }
+        });
     });
 }
 
 #[test]
 fn a_packet_is_routed_once_by_each_container() {
-    let _alone = alone();
+    let _beside = beside();
     let (lab, _) = build("5", "veth", LoadKind::UdpRr);
     let forwarded = |role: &str| -> u64 {
         let text = lab
@@ -100,4 +102,38 @@ fn a_chain_has_bounds_and_is_asked_for_by_name() {
         .exits(2)
         .says(&["chain", "forward"]);
     run(&["list", "paths"]).exits(0).prints(&["forward"]);
+}
+
+#[test]
+fn containers_route_side_by_side_all_half_or_none_of_them() {
+    let _alone = alone();
+    unharmed(|| {
+        for (routed, routers) in [
+            ("all", vec!["r1", "r2", "r3"]),
+            ("half", vec!["r1", "r3"]),
+            ("none", vec![]),
+        ] {
+            for load in [
+                LoadKind::UdpFlood,
+                LoadKind::TcpStream,
+                LoadKind::TcpMaerts,
+                LoadKind::UdpRr,
+            ] {
+                let set = [("containers", "own"), ("flows", "3"), ("routed", routed)];
+                let cell = cell("forward-each", Peer::Far, load, &set);
+                let path = hopyard::lab::path("forward-each").unwrap();
+                let lab = Lab::build(path, Peer::Far, &cell.axes).unwrap();
+                let roles = lab.spaces().iter().map(|space| space.role);
+                let found: Vec<_> = roles.filter(|role| role.starts_with('r')).collect();
+                assert_eq!(found, routers);
+                for (number, container) in (1..).zip(&lab.topology.containers) {
+                    let own = format!("r{number}");
+                    let hops = container.way.iter().filter(|hop| hop.namespace == own);
+                    let is_routed = routers.contains(&&*own);
+                    assert_eq!(hops.count(), if is_routed { 2 } else { 0 }, "{own}");
+                }
+                proved(&lab, &cell, 200).unwrap_or_else(|why| panic!("{routed} {load}: {why}"));
+            }
+        }
+    });
 }

@@ -4,11 +4,11 @@ use hopyard::lab::{Lab, role};
 use hopyard::model::{Hook, LoadKind, Peer};
 use hopyard_net::Side;
 
-use crate::support::{alone, cell, proved};
+use crate::support::{beside, cell, proved};
 
 #[test]
 fn the_direct_switch_runs_where_it_is_asked_to() {
-    let _alone = alone();
+    let _beside = beside();
     let classifiers = |lab: &Lab| {
         let hub = &lab.space(role::HUB).unwrap().handle;
         let links = hub.links().unwrap();

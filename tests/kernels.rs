@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::support::cli::{PROGRAM, Running, Said, hopyard, pid, run};
 use crate::support::host::unharmed;
 use crate::support::kernels::{guests_boot_one, kernel};
-use crate::support::{alone, beside, cell, tell, until};
+use crate::support::{beside, cell, tell, until};
 
 /// Enough for a guest whose CPU is emulated on a machine that others use as well.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -46,7 +46,7 @@ fn ends(kernel: &Path, more: &[&str]) -> Said {
 
 #[test]
 fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
-    let _alone = alone();
+    let _beside = beside();
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
@@ -111,7 +111,7 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
 /// A host may keep the controller for itself; in a guest nobody else wants it.
 #[test]
 fn processes_have_shares_of_a_guests_cpus() {
-    let _alone = alone();
+    let _beside = beside();
     let home = tempfile::tempdir().unwrap();
     let set = ["containers=own", "flows=3", "scheduler=groups"].map(|set| ["--set", set]);
     let more = [
@@ -346,7 +346,7 @@ fn a_killed_hopyard_leaves_no_guest() {
 /// A guest as an endpoint: killed in mid-window, the sample fails with its cause, and nothing stays.
 #[test]
 fn a_guest_of_a_path_that_is_killed_fails_its_cell_and_leaves_a_clean_host() {
-    let _alone = alone();
+    let _beside = beside();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
     let mut command = hopyard(&[
@@ -372,7 +372,7 @@ fn a_guest_of_a_path_that_is_killed_fails_its_cell_and_leaves_a_clean_host() {
 /// As many as it has CPUs, or as the axis says.
 #[test]
 fn a_guests_card_has_as_many_queues_as_asked() {
-    let _alone = alone();
+    let _beside = beside();
     guests_boot_one();
     let path = hopyard::lab::path("vm").unwrap();
     // The kernel counts the queues of taps with many alone.

@@ -9,7 +9,7 @@ use hopyard::model::{LoadKind, Peer};
 use crate::support::host::unharmed;
 use crate::support::icmp::ping;
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, cell, skip_part, tell};
+use crate::support::{alone, apart, beside, cell, skip_part, tell};
 
 fn build(path: &str, peer: Peer) -> Lab {
     let axes = cell(path, peer, LoadKind::TcpRr, &[]).axes;
@@ -36,7 +36,7 @@ fn combinations() -> Vec<(&'static dyn Path, Peer)> {
 #[test]
 fn two_labs_stand_side_by_side() {
     const ECHOES: u64 = 100;
-    let _alone = alone();
+    let _beside = beside();
     for (path, peer) in combinations() {
         let (one, other) = (build(path.name(), peer), build(path.name(), peer));
         assert_ne!(one.id(), other.id());
@@ -127,34 +127,36 @@ fn a_lab_of_two_endpoints_comes_and_goes_within_100_ms() {
 
 #[test]
 fn a_lab_that_fails_half_way_leaves_nothing() {
-    let _alone = alone();
-    let before = Traces::now();
-    let mut failed = BTreeSet::new();
-    for (path, peer) in combinations() {
-        // The last thing a lab does is setting offloads; veth and its kin cannot have LRO.
-        let axes = cell(path.name(), peer, LoadKind::TcpRr, &[("lro", "on")]).axes;
-        if let Err(error) = Lab::build(path, peer, &axes) {
-            assert!(error.is_unsupported(), "{error}");
-            failed.insert(path.name());
+    apart(|| {
+        let before = Traces::now();
+        let mut failed = BTreeSet::new();
+        for (path, peer) in combinations() {
+            // The last thing a lab does is setting offloads; veth and its kin cannot have LRO.
+            let axes = cell(path.name(), peer, LoadKind::TcpRr, &[("lro", "on")]).axes;
+            if let Err(error) = Lab::build(path, peer, &axes) {
+                assert!(error.is_unsupported(), "{error}");
+                failed.insert(path.name());
+            }
         }
-    }
-    before.unchanged().unwrap();
-    for path in ["veth", "bridge", "macvlan"] {
-        assert!(failed.contains(path), "only {failed:?} failed");
-    }
+        before.unchanged().unwrap();
+        for path in ["veth", "bridge", "macvlan"] {
+            assert!(failed.contains(path), "only {failed:?} failed");
+        }
+    });
 }
 
 #[test]
 fn a_panic_takes_the_lab_along() {
-    let _alone = alone();
-    let before = Traces::now();
-    let outcome = std::thread::spawn(|| {
-        let lab = build("bridge", Peer::Far);
-        std::panic::resume_unwind(Box::new(lab.id().to_string()));
-    })
-    .join();
-    assert!(outcome.is_err());
-    before.unchanged().unwrap();
+    apart(|| {
+        let before = Traces::now();
+        let outcome = std::thread::spawn(|| {
+            let lab = build("bridge", Peer::Far);
+            std::panic::resume_unwind(Box::new(lab.id().to_string()));
+        })
+        .join();
+        assert!(outcome.is_err());
+        before.unchanged().unwrap();
+    });
 }
 
 #[test]

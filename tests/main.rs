@@ -4,8 +4,7 @@
 //! cargo test -p hopyard --test lab
 //! ```
 //!
-//! They need root; not being root is a failure. What measures, or compares the state of the machine,
-//! runs alone ([`support::alone`]); everything else runs beside others ([`support::beside`]).
+//! They need root; not being root is a failure. Which run beside each other is in `support/machine.rs`.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,21 +13,30 @@
 )]
 
 mod ab;
+mod apply;
+mod attach;
 mod axes;
 mod book;
 mod broken;
 mod chance;
+mod ci;
 mod claims;
 mod conformance;
+mod connections;
 mod containers;
 mod cpu;
+mod device_offloads;
 mod diff;
 mod directories;
 mod doctor;
+mod endpoints;
 mod exports;
 mod fetches;
+mod first_packet;
 mod floods;
+mod flow_steering;
 mod forward;
+mod guest_hook;
 mod hooks;
 mod hostile_guests;
 mod hostile_runs;
@@ -38,9 +46,12 @@ mod kept;
 mod kernels;
 mod kills;
 mod labs;
+mod left_out;
 mod leftovers;
+mod moves;
 mod netfilter;
 mod offloads;
+mod outstanding;
 mod ovs;
 mod ovs_failures;
 mod packages;
@@ -49,13 +60,18 @@ mod pipes;
 mod profile;
 mod progress;
 mod protocol;
+mod published;
 mod recommendation;
 mod requests;
 mod resume;
 mod runs;
 mod scale;
 mod searches;
+mod services;
+mod shortcut;
 mod support;
+mod switch_metrics;
+mod switch_trace;
 mod switches;
 mod tapswitch;
 mod terminals;

@@ -10,7 +10,7 @@ use hopyard_net::{apply_ruleset, nft_counters};
 
 use crate::support::icmp::{ping, ping_within};
 use crate::support::walk::{machine_has, walk};
-use crate::support::{alone, beside, cell, proved, sampler, skip, skip_part, tell};
+use crate::support::{beside, cell, proved, sampler, skip, skip_part, tell};
 
 /// Counts what is forwarded, and does something with it.
 fn forward(family: &str, verdict: &str) -> String {
@@ -90,7 +90,7 @@ fn a_forward_rule_stops_bridge_nf_and_not_bridge() {
 
 #[test]
 fn every_packet_of_bridge_nf_passes_the_hook() {
-    let _alone = alone();
+    let _beside = beside();
     let Some(lab) = bridge_nf(Peer::Local, skip) else {
         return;
     };
@@ -108,7 +108,7 @@ fn every_packet_of_bridge_nf_passes_the_hook() {
 
 #[test]
 fn a_hub_that_drops_everything_is_a_failure_with_a_cause_and_never_a_zero() {
-    let _alone = alone();
+    let _beside = beside();
     let connecting = [
         "at `a`: cannot connect to 198.18.0.2:",
         " within 2000 ms: timed out",
@@ -140,7 +140,7 @@ fn a_hub_that_drops_everything_is_a_failure_with_a_cause_and_never_a_zero() {
 
 #[test]
 fn a_receiver_that_gets_nothing_in_the_window_says_so() {
-    let _alone = alone();
+    let _beside = beside();
     let Some(lab) = bridge_nf(Peer::Local, skip) else {
         return;
     };

@@ -27,7 +27,7 @@ fn combination<'a>(report: &'a Value, rest: &str, flags: &[&str]) -> &'a Value {
 
 #[test]
 fn a_sweep_measures_what_the_kernel_makes_of_each_combination() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let room = Room::new();
         for path in ["veth", "bridge"] {

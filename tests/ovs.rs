@@ -15,7 +15,9 @@ use crate::support::icmp::ping;
 use crate::support::ovs::{self, DAEMONS};
 use crate::support::plan::{Room, plan};
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, cell, float, mostly, procs, proved, sampler, tell, until};
+use crate::support::{
+    alone, apart, beside, cell, float, mostly, procs, proved, sampler, tell, until,
+};
 
 const PATHS: [&str; 2] = ["ovs-veth", "ovs-internal"];
 
@@ -34,7 +36,7 @@ fn kind() -> DatapathKind {
 
 #[test]
 fn a_result_says_which_datapath_forwarded() {
-    let _alone = alone();
+    let _beside = beside();
     if !ovs::is_here() {
         return;
     }
@@ -120,7 +122,7 @@ fn daemons_are_told_apart(lab: &Lab, cell: &Cell) -> Result<(), String> {
 
 #[test]
 fn long_frames_pass_whole() {
-    let _alone = alone();
+    let _beside = beside();
     if !ovs::is_here() {
         return;
     }
@@ -162,127 +164,132 @@ fn a_lab_comes_and_goes_within_a_second() {
 
 #[test]
 fn a_kept_lab_has_its_daemons_until_it_is_taken_down() {
-    struct Ends;
-    impl Drop for Ends {
-        fn drop(&mut self) {
-            let _ = hopyard(&["lab", "down", "test-ovs", "--force"]).output();
+    apart(|| {
+        struct Ends;
+        impl Drop for Ends {
+            fn drop(&mut self) {
+                let _ = hopyard(&["lab", "down", "test-ovs", "--force"]).output();
+            }
         }
-    }
-    let _alone = alone();
-    if !ovs::is_here() {
-        return;
-    }
-    let before = Traces::now();
-    unharmed(|| {
-        for path in PATHS {
-            let _ends = Ends;
-            let up = run(&["lab", "up", path, "--name", "test-ovs"]);
-            up.exits(0)
-                .prints(&["datapath: ovs-vsctl --db=unix:/run/hopyard-ovs/"]);
-            let daemons = ovs::all();
-            assert_eq!(daemons.len(), 2, "{daemons:?}");
-            run(&["clean"]).exits(0).prints(&["nothing to clean"]);
-            let ns = NetNs::open(Path::new("/run/hopyard/test-ovs/a")).unwrap();
-            ping(&ns, [198, 18, 0, 2].into()).unwrap();
-            let show = up.stdout.lines().find_map(|l| l.split_once("datapath: "));
-            let (_, show) = show.unwrap();
-            let said = run(&["lab", "exec", "test-ovs", "hub", "--", "sh", "-c", show]);
-            said.exits(0).prints(&["Bridge br0"]);
-            // Only the lab's own daemons live in it: it is not in use.
-            run(&["lab", "down", "test-ovs"]).exits(0);
-            // They are this machine's init's by now, which may take its time to wait for them.
-            let gone = |p: &procs::Process| {
-                procs::find(p.pid).is_none_or(|now| now.state == 'Z' || now.arguments.is_empty())
-            };
-            assert!(daemons.iter().all(gone), "{daemons:?}");
+        if !ovs::is_here() {
+            return;
         }
+        let before = Traces::now();
+        unharmed(|| {
+            for path in PATHS {
+                let _ends = Ends;
+                let up = run(&["lab", "up", path, "--name", "test-ovs"]);
+                up.exits(0)
+                    .prints(&["datapath: ovs-vsctl --db=unix:/run/hopyard-ovs/"]);
+                let daemons = ovs::all();
+                assert_eq!(daemons.len(), 2, "{daemons:?}");
+                run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+                let ns = NetNs::open(Path::new("/run/hopyard/test-ovs/a")).unwrap();
+                ping(&ns, [198, 18, 0, 2].into()).unwrap();
+                let show = up.stdout.lines().find_map(|l| l.split_once("datapath: "));
+                let (_, show) = show.unwrap();
+                let said = run(&["lab", "exec", "test-ovs", "hub", "--", "sh", "-c", show]);
+                said.exits(0).prints(&["Bridge br0"]);
+                // Only the lab's own daemons live in it: it is not in use.
+                run(&["lab", "down", "test-ovs"]).exits(0);
+                // They are this machine's init's by now, which may take its time to wait for them.
+                let gone = |p: &procs::Process| {
+                    procs::find(p.pid)
+                        .is_none_or(|now| now.state == 'Z' || now.arguments.is_empty())
+                };
+                assert!(daemons.iter().all(gone), "{daemons:?}");
+            }
+        });
+        before.unchanged().unwrap();
     });
-    before.unchanged().unwrap();
 }
 
 #[test]
 fn what_a_killed_builder_of_a_kept_lab_leaves_is_cleaned() {
-    let _alone = alone();
-    if !ovs::is_here() {
-        return;
-    }
-    let before = Traces::now();
-    let (mut with_daemons, mut whole) = (0, 0);
-    for delay in (0..320).step_by(20) {
-        let up = Running::start(hopyard(&[
-            "lab",
-            "up",
-            "ovs-internal",
-            "--name",
-            "test-ovs",
-        ]));
-        until("it begins", Duration::from_secs(5), || {
-            Path::new("/run/hopyard/test-ovs").exists()
-        });
-        std::thread::sleep(Duration::from_millis(delay));
-        // It may be done.
-        let _ = nix::sys::signal::kill(crate::support::cli::pid(up.pid()), Signal::SIGKILL);
-        up.gone();
-        let listed = run(&["lab", "list"]).exits(0).stdout.contains("test-ovs");
-        let cleaned = run(&["clean"]);
-        cleaned.exits(0);
-        with_daemons += u32::from(cleaned.stdout.contains("daemon(s)"));
-        whole += u32::from(listed);
-        if listed {
-            run(&["lab", "down", "test-ovs"]).exits(0);
+    apart(|| {
+        if !ovs::is_here() {
+            return;
         }
-        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
-        assert_eq!(ovs::all(), []);
-        assert_eq!(ovs::directories(), [""; 0]);
-    }
-    tell(&format!(
-        "killed while building: daemons were left {with_daemons} times, the lab was whole {whole} times"
-    ));
-    assert!(with_daemons > 0);
-    before.unchanged().unwrap();
+        let before = Traces::now();
+        let (mut with_daemons, mut whole) = (0, 0);
+        for delay in (0..320).step_by(20) {
+            let up = Running::start(hopyard(&[
+                "lab",
+                "up",
+                "ovs-internal",
+                "--name",
+                "test-ovs",
+            ]));
+            until("it begins", Duration::from_secs(5), || {
+                Path::new("/run/hopyard/test-ovs").exists()
+            });
+            std::thread::sleep(Duration::from_millis(delay));
+            // It may be done.
+            let _ = nix::sys::signal::kill(crate::support::cli::pid(up.pid()), Signal::SIGKILL);
+            up.gone();
+            let listed = run(&["lab", "list"]).exits(0).stdout.contains("test-ovs");
+            let cleaned = run(&["clean"]);
+            cleaned.exits(0);
+            with_daemons += u32::from(cleaned.stdout.contains("daemon(s)"));
+            whole += u32::from(listed);
+            if listed {
+                run(&["lab", "down", "test-ovs"]).exits(0);
+            }
+            run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+            assert_eq!(ovs::all(), []);
+            assert_eq!(ovs::directories(), [""; 0]);
+        }
+        tell(&format!(
+            "killed while building: daemons were left {with_daemons} times, the lab was whole {whole} times"
+        ));
+        assert!(with_daemons > 0);
+        before.unchanged().unwrap();
+    });
 }
 
 #[test]
 fn daemons_end_with_a_killed_run_and_clean_takes_the_rest() {
-    let _alone = alone();
-    if !ovs::is_here() {
-        return;
-    }
-    unharmed(|| {
-        run(&["clean"]).exits(0);
-        let room = Room::new();
-        let changes = [("paths", "[\"ovs-internal\"]"), ("window", "\"3s\"")];
-        let file = room.file("mine.toml", plan(&changes));
-        let out = room.name("run");
-        let running = Running::start(hopyard(&["run", &file, "--out", &out]));
-        let daemons = ovs::until_measured(&running);
-        assert!(DAEMONS.iter().all(|d| ovs::named(&daemons, d).is_some()));
-        let namespaces = running.namespaces();
-        running.signal(Signal::SIGKILL);
-        running.wait_for_no_process(&namespaces);
-        let left = ovs::directories();
-        let [id] = &left[..] else {
-            panic!("{left:?}");
-        };
-        run(&["doctor"]).exits(0).prints(&[id, "hopyard clean"]);
-        let line = format!("removed Open vSwitch of lab {id}\n");
-        run(&["clean"]).exits(0).prints(&[&line]);
-        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
-        assert!(!Path::new(ovs::HOME).exists());
+    apart(|| {
+        if !ovs::is_here() {
+            return;
+        }
+        unharmed(|| {
+            run(&["clean"]).exits(0);
+            let room = Room::new();
+            let changes = [("paths", "[\"ovs-internal\"]"), ("window", "\"3s\"")];
+            let file = room.file("mine.toml", plan(&changes));
+            let out = room.name("run");
+            let running = Running::start(hopyard(&["run", &file, "--out", &out]));
+            let daemons = ovs::until_measured(&running);
+            assert!(DAEMONS.iter().all(|d| ovs::named(&daemons, d).is_some()));
+            let namespaces = running.namespaces();
+            running.signal(Signal::SIGKILL);
+            running.wait_for_no_process(&namespaces);
+            let left = ovs::directories();
+            let [id] = &left[..] else {
+                panic!("{left:?}");
+            };
+            run(&["doctor"]).exits(0).prints(&[id, "hopyard clean"]);
+            let line = format!("removed Open vSwitch of lab {id}\n");
+            run(&["clean"]).exits(0).prints(&[&line]);
+            run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+            assert!(!Path::new(ovs::HOME).exists());
+        });
     });
 }
 
 #[test]
 fn clean_leaves_a_living_labs_daemons_alone() {
-    let _alone = alone();
-    if !ovs::is_here() {
-        return;
-    }
-    let lab = build(&cell("ovs-internal", Peer::Local, LoadKind::TcpRr, &[]));
-    run(&["clean"]).exits(0).prints(&["nothing to clean"]);
-    let ns = lab.space(role::A).unwrap().handle.ns();
-    ping(ns, lab.topology.server.addresses.v4.into()).unwrap();
-    assert!(lab.death().is_none());
+    apart(|| {
+        if !ovs::is_here() {
+            return;
+        }
+        let lab = build(&cell("ovs-internal", Peer::Local, LoadKind::TcpRr, &[]));
+        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+        let ns = lab.space(role::A).unwrap().handle.ns();
+        ping(ns, lab.topology.server.addresses.v4.into()).unwrap();
+        assert!(lab.death().is_none());
+    });
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::support::host::unharmed;
 use crate::support::ovs::{self, DAEMONS};
 use crate::support::plan::{Room, plan};
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, skip, tell, until};
+use crate::support::{apart, beside, skip, tell, until};
 
 #[test]
 fn a_daemon_that_dies_fails_its_sample_by_name_and_the_run_goes_on() {
@@ -80,7 +80,6 @@ fn with_stand_ins(room: &Room, stand_ins: &[(&str, &str)], words: &[&str]) -> Co
 
 /// What `lab up` says of them; nothing may be left.
 fn up_with(stand_ins: &[(&str, &str)]) -> Said {
-    let _alone = alone();
     let before = Traces::now();
     let room = Room::new();
     let words = ["lab", "up", "ovs-internal", "--name", "test-ovs"];
@@ -152,18 +151,20 @@ fn without_a_module_and_without_taps_there_is_no_datapath() {
 
 #[test]
 fn a_release_that_is_too_old_is_named() {
-    if !ovs::is_here() {
-        return;
-    }
-    let old = "echo 'ovs-vswitchd (Open vSwitch) 2.5.9'";
-    up_with(&[("ovs-vswitchd", old)]).says(&["Open vSwitch 2.13", "is version 2.5.9", "newer"]);
-    up_with(&[("ovs-vswitchd", "echo 'Welcome!'")])
-        .says(&["does not print its version", "it says: Welcome!"]);
-    up_with(&[("ovs-vswitchd", "echo no >&2; exit 4")]).says(&[
-        "does not print its version",
-        "exit status: 4",
-        "no",
-    ]);
+    apart(|| {
+        if !ovs::is_here() {
+            return;
+        }
+        let old = "echo 'ovs-vswitchd (Open vSwitch) 2.5.9'";
+        up_with(&[("ovs-vswitchd", old)]).says(&["Open vSwitch 2.13", "is version 2.5.9", "newer"]);
+        up_with(&[("ovs-vswitchd", "echo 'Welcome!'")])
+            .says(&["does not print its version", "it says: Welcome!"]);
+        up_with(&[("ovs-vswitchd", "echo no >&2; exit 4")]).says(&[
+            "does not print its version",
+            "exit status: 4",
+            "no",
+        ]);
+    });
 }
 
 /// The real program, from a stand-in of its name.
@@ -171,57 +172,64 @@ const REAL: &str = "exec \"$(PATH=${PATH#*:} command -v ${0##*/})\" \"$@\"";
 
 #[test]
 fn programs_that_fail_are_heard() {
-    if !ovs::is_here() {
-        return;
-    }
-    let vsctl = "echo 'ovs-vsctl: unknown command' >&2; exit 1";
-    up_with(&[("ovs-vsctl", vsctl)]).says(&[
-        "cannot make bridge `br0` of Open vSwitch: ovs-vsctl failed (exit status: 1)",
-        "unknown command",
-    ]);
-    let soft = "echo \"ovs-vsctl: Error detected while setting up 'br0'.\" >&2";
-    up_with(&[("ovs-vsctl", soft)]).says(&["ovs-vsctl failed", "setting up 'br0'"]);
-    let full = "echo 'ovsdb-tool: I/O error: No space left on device' >&2; exit 1";
-    up_with(&[("ovsdb-tool", full)]).says(&[
-        "cannot create a database for Open vSwitch: ovsdb-tool failed",
-        "No space left",
-    ]);
-    up_with(&[("ovsdb-server", "echo 'no more' >&2; exit 3")])
-        .says(&["Open vSwitch's ovsdb-server died (exit status: 3): no more"]);
-    let switch = format!("[ \"$1\" != --version ] && {{ echo 'no cores' >&2; exit 5; }}; {REAL}");
-    up_with(&[("ovs-vswitchd", &switch)])
-        .says(&["Open vSwitch's ovs-vswitchd died (exit status: 5): no cores"]);
-    up_with(&[("ovsdb-tool", "kill -9 $$")]).says(&["ovsdb-tool failed (signal: 9 (SIGKILL))"]);
+    apart(|| {
+        if !ovs::is_here() {
+            return;
+        }
+        let vsctl = "echo 'ovs-vsctl: unknown command' >&2; exit 1";
+        up_with(&[("ovs-vsctl", vsctl)]).says(&[
+            "cannot make bridge `br0` of Open vSwitch: ovs-vsctl failed (exit status: 1)",
+            "unknown command",
+        ]);
+        let soft = "echo \"ovs-vsctl: Error detected while setting up 'br0'.\" >&2";
+        up_with(&[("ovs-vsctl", soft)]).says(&["ovs-vsctl failed", "setting up 'br0'"]);
+        let full = "echo 'ovsdb-tool: I/O error: No space left on device' >&2; exit 1";
+        up_with(&[("ovsdb-tool", full)]).says(&[
+            "cannot create a database for Open vSwitch: ovsdb-tool failed",
+            "No space left",
+        ]);
+        up_with(&[("ovsdb-server", "echo 'no more' >&2; exit 3")])
+            .says(&["Open vSwitch's ovsdb-server died (exit status: 3): no more"]);
+        let switch =
+            format!("[ \"$1\" != --version ] && {{ echo 'no cores' >&2; exit 5; }}; {REAL}");
+        up_with(&[("ovs-vswitchd", &switch)])
+            .says(&["Open vSwitch's ovs-vswitchd died (exit status: 5): no cores"]);
+        up_with(&[("ovsdb-tool", "kill -9 $$")]).says(&["ovsdb-tool failed (signal: 9 (SIGKILL))"]);
+    });
 }
 
 #[test]
 fn a_program_that_hangs_is_given_up() {
-    if !ovs::is_here() {
-        return;
-    }
-    let said = up_with(&[("ovs-vsctl", "sleep 100 & sleep 100")]);
-    said.says(&["ovs-vsctl did not end within 10s"]);
-    assert!(said.took < Duration::from_secs(60), "{said}");
-    let said = up_with(&[("ovsdb-server", "exec sleep 100")]);
-    said.says(&[
-        "ovsdb-server does not listen on /run/hopyard-ovs/",
-        "after 10s",
-    ]);
+    apart(|| {
+        if !ovs::is_here() {
+            return;
+        }
+        let said = up_with(&[("ovs-vsctl", "sleep 100 & sleep 100")]);
+        said.says(&["ovs-vsctl did not end within 10s"]);
+        assert!(said.took < Duration::from_secs(60), "{said}");
+        let said = up_with(&[("ovsdb-server", "exec sleep 100")]);
+        said.says(&[
+            "ovsdb-server does not listen on /run/hopyard-ovs/",
+            "after 10s",
+        ]);
+    });
 }
 
 #[test]
 fn a_locked_database_is_told() {
-    if !ovs::is_here() {
-        return;
-    }
-    // Somebody else serves the database as soon as it is there, until its directory is gone.
-    let tool = "real=$(PATH=${PATH#*:} command -v ovsdb-tool); \"$real\" \"$@\" || exit; \
+    apart(|| {
+        if !ovs::is_here() {
+            return;
+        }
+        // Somebody else serves the database as soon as it is there, until its directory is gone.
+        let tool = "real=$(PATH=${PATH#*:} command -v ovsdb-tool); \"$real\" \"$@\" || exit; \
         for db; do :; done; \
         ovsdb-server --unixctl=\"$0.ctl\" --remote=punix:\"$db.other\" -vsyslog:off \"$db\" \
             >/dev/null 2>&1 & holder=$!; \
         until [ -S \"$db.other\" ]; do sleep 0.01; done; \
         (while [ -e \"$db\" ]; do sleep 0.05; done; kill -9 $holder) >/dev/null 2>&1 &";
-    up_with(&[("ovsdb-tool", tool)]).says(&["Open vSwitch's ovsdb-server died", "lock"]);
+        up_with(&[("ovsdb-tool", tool)]).says(&["Open vSwitch's ovsdb-server died", "lock"]);
+    });
 }
 
 #[test]
@@ -250,21 +258,22 @@ fn a_place_that_cannot_be_written_is_named() {
 
 #[test]
 fn a_switch_that_cannot_be_set_up_does_not_keep_the_others_from_being_measured() {
-    let _beside = beside();
-    if !ovs::is_here() {
-        return;
-    }
-    let room = Room::new();
-    let changes = [("paths", "[\"veth\", \"ovs-internal\"]")];
-    let file = room.file("mine.toml", plan(&changes));
-    let out = room.name("run");
-    let words = ["run", &file, "--json", "--out", &out];
-    let command = with_stand_ins(&room, &[("ovs-vsctl", "exit 1")], &words);
-    let report = Running::start(command).wait().json();
-    assert_eq!(report["cells"][0]["status"], "ok", "{report:#}");
-    let cell = &report["cells"][1];
-    assert_eq!(cell["status"], "unsupported", "{cell:#}");
-    let cause = cell["cause"].as_str().unwrap();
-    assert!(cause.contains("ovs-vsctl failed (exit status: 1): it said nothing"));
-    run(&["clean"]).exits(0);
+    apart(|| {
+        if !ovs::is_here() {
+            return;
+        }
+        let room = Room::new();
+        let changes = [("paths", "[\"veth\", \"ovs-internal\"]")];
+        let file = room.file("mine.toml", plan(&changes));
+        let out = room.name("run");
+        let words = ["run", &file, "--json", "--out", &out];
+        let command = with_stand_ins(&room, &[("ovs-vsctl", "exit 1")], &words);
+        let report = Running::start(command).wait().json();
+        assert_eq!(report["cells"][0]["status"], "ok", "{report:#}");
+        let cell = &report["cells"][1];
+        assert_eq!(cell["status"], "unsupported", "{cell:#}");
+        let cause = cell["cause"].as_str().unwrap();
+        assert!(cause.contains("ovs-vsctl failed (exit status: 1): it said nothing"));
+        run(&["clean"]).exits(0);
+    });
 }

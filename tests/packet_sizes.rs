@@ -8,7 +8,7 @@ use hopyard_net::NetNs;
 
 use crate::axes::{build, devices, measured};
 use crate::support::walk::walk;
-use crate::support::{alone, beside, cell, mostly, tell};
+use crate::support::{beside, cell, mostly, tell};
 
 /// Bytes of a packet that the server's device took in, on the average, frame header included.
 fn bytes_per_skb(path: &str, set: &[(&str, &str)]) -> u64 {
@@ -29,7 +29,7 @@ fn bytes_per_skb(path: &str, set: &[(&str, &str)]) -> u64 {
 
 #[test]
 fn without_offloads_every_segment_fits_a_frame() {
-    let _alone = alone();
+    let _beside = beside();
     for path in ["veth", "bridge"] {
         let with = bytes_per_skb(path, &[]);
         let without = bytes_per_skb(path, &[("offload", "off")]);
@@ -87,7 +87,7 @@ fn every_device_has_gso_max_or_is_named_as_the_one_that_cannot() {
 
 #[test]
 fn gso_max_decides_how_much_a_packet_holds() {
-    let _alone = alone();
+    let _beside = beside();
     let own = NetNs::current().unwrap();
     let before = ip_details(&own, "lo");
     for family in ["4", "6"] {

@@ -12,6 +12,11 @@ use crate::support::plan::Room;
 use crate::support::walk::machine_has;
 use crate::support::{alone, beside, schema, skip_part, tell};
 
+/// What stands above the subsystems' shares.
+const SPLIT: &str = "Where the CPU time goes";
+/// Steal comes in bursts.
+const TRIES: usize = 5;
+
 /// Runs with profiles under a flood of small datagrams, all on one CPU.
 fn profiled(room: &Room, name: &str, paths: &str, arguments: &[&str]) -> Said {
     let out = room.name(name);
@@ -140,6 +145,16 @@ fn again(room: &Room, paths: &str) {
     markdown
         .exits(0)
         .prints(&["| subsystem", "| sum: measured"]);
+    let switching = run(&["report", &directory, "--functions"]);
+    switching
+        .exits(0)
+        .prints(&["br_handle_frame", "TOTAL", "samples of busy CPUs"]);
+    let bridges = run(&["report", &directory, "--functions=bridge"]);
+    let bridges = bridges.exits(0);
+    assert!(!bridges.stdout.contains("bpf_prog_"), "{bridges}");
+    run(&["report", &directory, "--functions=bridges"])
+        .exits(2)
+        .says(&["`bridges`", "netfilter"]);
     let flames = room.name("flames");
     let drawn = run(&["report", &directory, "--flame", &flames]);
     drawn.exits(0).says(&["drawn: "]);
@@ -165,14 +180,16 @@ fn again(room: &Room, paths: &str) {
 #[test]
 fn garbage_in_a_stored_profile_is_named() {
     let _alone = alone();
-    let room = Room::new();
-    profiled(
-        &room,
-        "run",
-        "veth",
-        &["--blocks", "2", "--window", "100ms"],
-    )
-    .exits(0);
+    let how = ["--blocks", "2", "--window", "100ms"];
+    // Where the hypervisor took time there is no CPU time to split.
+    let mut rooms = (0..TRIES).map(|_| Room::new());
+    let is_split = |room: &Room| {
+        profiled(room, "run", "veth", &how)
+            .exits(0)
+            .stdout
+            .contains(SPLIT)
+    };
+    let room = rooms.find(is_split).expect("a run has CPU figures");
     let (directory, file) = (room.name("run"), room.at("run").join("profiles.jsonl"));
     let whole = std::fs::read_to_string(&file).unwrap();
     assert!(whole.lines().count() >= 2);
@@ -211,10 +228,10 @@ fn garbage_in_a_stored_profile_is_named() {
         .prints(&["1 block without a profile"]);
     std::fs::remove_file(&file).unwrap();
     let said = run(&["report", &directory]);
-    assert!(
-        !said.exits(0).stdout.contains("Where the CPU time goes"),
-        "{said}"
-    );
+    assert!(!said.exits(0).stdout.contains(SPLIT), "{said}");
+    run(&["report", &directory, "--functions"])
+        .exits(2)
+        .says(&["no profiles", "hopyard run --profile"]);
     run(&["report", &directory, "--flame", &room.name("flames")])
         .exits(2)
         .says(&["no profiles", "hopyard run --profile"]);

@@ -6,7 +6,7 @@ use crate::support::cli::{PROGRAM, Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::kernels::kernel;
 use crate::support::plan::{Room, plan};
-use crate::support::{beside, tell};
+use crate::support::{apart, beside, tell};
 
 /// Runs `hopyard run` in a room, with a directory that must not come to be.
 fn refused(arguments: &[&str]) -> Said {
@@ -319,58 +319,60 @@ fn a_path_that_this_kernel_lacks_is_an_error_by_name_and_left_out_of_all() {
 /// As systemd mounts it: closed to all but root.
 #[test]
 fn a_closed_bpf_file_system_is_said_and_nothing_else_of_clean_fails() {
-    let _beside = beside();
-    let script = "mount -t bpf -o mode=700 bpf /sys/fs/bpf && \
+    apart(|| {
+        let script = "mount -t bpf -o mode=700 bpf /sys/fs/bpf && \
                   exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" clean";
-    let room = Room::new();
-    let program = room.name("hopyard");
-    std::fs::copy(PROGRAM, &program).unwrap();
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, &program]);
-    let said = Running::start(command).wait();
-    said.exits(0)
-        .prints(&["nothing to clean"])
-        .says(&["only root can see the switches of interrupted labs"]);
+        let room = Room::new();
+        let program = room.name("hopyard");
+        std::fs::copy(PROGRAM, &program).unwrap();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, &program]);
+        let said = Running::start(command).wait();
+        said.exits(0)
+            .prints(&["nothing to clean"])
+            .says(&["only root can see the switches of interrupted labs"]);
+    });
 }
 
 #[test]
 fn without_root_the_answer_is_to_be_root() {
-    let _beside = beside();
-    unharmed(|| {
-        let room = Room::new();
-        let nobody = |arguments: &[&str]| nobody(&room, arguments);
-        for arguments in [
-            &["run"][..],
-            &["run", "--paths", "veth", "--loads", "tcp_rr"],
-            &["run", "--paths", "all", "--json"],
-            &["lab", "up", "veth"],
-        ] {
-            let said = nobody(arguments);
-            said.exits(2).says(&["permission denied", "run as root"]);
-            assert!(said.stdout.is_empty(), "{said}");
-        }
-        assert!(!room.at("hopyard-runs").exists());
-        // What needs no privilege works without.
-        for arguments in [
-            &["list", "loads"][..],
-            &["list", "axes"],
-            &["list", "plans"],
-            &["list", "paths"],
-            &["schema"],
-            &["lab", "list"],
-            &["clean"],
-            &["--help"],
-            &["--version"],
-        ] {
-            nobody(arguments).exits(0);
-        }
-        let doctor = nobody(&["doctor"]);
-        assert!(matches!(doctor.status.code(), Some(0..=2)), "{doctor}");
-        assert!(!doctor.stderr.contains("panicked"), "{doctor}");
-        assert!(
-            (doctor.stdout.clone() + &doctor.stderr).contains("root"),
-            "{doctor}"
-        );
+    apart(|| {
+        unharmed(|| {
+            let room = Room::new();
+            let nobody = |arguments: &[&str]| nobody(&room, arguments);
+            for arguments in [
+                &["run"][..],
+                &["run", "--paths", "veth", "--loads", "tcp_rr"],
+                &["run", "--paths", "all", "--json"],
+                &["lab", "up", "veth"],
+            ] {
+                let said = nobody(arguments);
+                said.exits(2).says(&["permission denied", "run as root"]);
+                assert!(said.stdout.is_empty(), "{said}");
+            }
+            assert!(!room.at("hopyard-runs").exists());
+            // What needs no privilege works without.
+            for arguments in [
+                &["list", "loads"][..],
+                &["list", "axes"],
+                &["list", "plans"],
+                &["list", "paths"],
+                &["schema"],
+                &["lab", "list"],
+                &["clean"],
+                &["--help"],
+                &["--version"],
+            ] {
+                nobody(arguments).exits(0);
+            }
+            let doctor = nobody(&["doctor"]);
+            assert!(matches!(doctor.status.code(), Some(0..=2)), "{doctor}");
+            assert!(!doctor.stderr.contains("panicked"), "{doctor}");
+            assert!(
+                (doctor.stdout.clone() + &doctor.stderr).contains("root"),
+                "{doctor}"
+            );
+        });
     });
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::cli::{Running, Said, hopyard, run};
 use crate::support::host::unharmed;
 use crate::support::plan::{Room, plan};
-use crate::support::{alone, beside, schema, tell};
+use crate::support::{beside, schema, tell};
 
 /// Every format that is text.
 fn formats() -> impl Iterator<Item = &'static str> {
@@ -36,7 +36,7 @@ fn start(room: &Room, name: &str, arguments: &[&str]) -> Said {
 
 #[test]
 fn a_run_says_what_its_schema_promises_and_can_be_reported_again() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let room = Room::new();
         let said = start(

@@ -58,7 +58,7 @@ fn a_shaped_wire_is_found() {
 
 #[test]
 fn what_the_sender_cannot_send_is_lost() {
-    let _alone = alone();
+    let _beside = beside();
     // 64 B at 4 Gbit/s: 7.8 million a second, of one thread.
     let set = [("pace", "4gbit"), ("message_size", "64")];
     let cell = cell("veth", Peer::Local, LoadKind::UdpPaced, &set);

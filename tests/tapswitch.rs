@@ -18,7 +18,7 @@ use crate::support::icmp::ping;
 use crate::support::plan::{Room, plan};
 use crate::support::procs::{self, Process};
 use crate::support::traces::Traces;
-use crate::support::{alone, beside, cell, proved, tell, until};
+use crate::support::{alone, apart, beside, cell, proved, tell, until};
 
 /// Switches of labs among some processes.
 fn switches(among: Vec<Process>) -> Vec<Process> {
@@ -72,71 +72,75 @@ fn a_switch_that_dies_in_the_window_fails_its_sample_by_name_and_leaves_nothing(
 
 #[test]
 fn what_a_killed_run_leaves_clean_finds() {
-    let _alone = alone();
-    let before = Traces::now();
-    let room = Room::new();
-    let file = room.file(
-        "mine.toml",
-        plan(&[("paths", "[\"tap-mq\"]"), ("window", "\"5s\"")]),
-    );
-    let out = room.name("run");
-    let running = Running::start(hopyard(&["run", &file, "--out", &out]));
-    until("a switch runs", Duration::from_secs(30), || {
-        switches(running.processes()).len() == 1 && running.lab_workers().len() == 2
+    apart(|| {
+        let before = Traces::now();
+        let room = Room::new();
+        let file = room.file(
+            "mine.toml",
+            plan(&[("paths", "[\"tap-mq\"]"), ("window", "\"5s\"")]),
+        );
+        let out = room.name("run");
+        let running = Running::start(hopyard(&["run", &file, "--out", &out]));
+        until("a switch runs", Duration::from_secs(30), || {
+            switches(running.processes()).len() == 1 && running.lab_workers().len() == 2
+        });
+        let switch = switches(running.processes())[0].pid;
+        running.signal(Signal::SIGKILL);
+        running.wait();
+        until(
+            "the switch goes with its lab",
+            Duration::from_secs(3),
+            || procs::find(switch).is_none_or(|now| now.state == 'Z' || now.arguments.is_empty()),
+        );
+        run(&["clean"])
+            .exits(0)
+            .prints(&["removed tap switch of lab "]);
+        run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+        before.unchanged().unwrap();
     });
-    let switch = switches(running.processes())[0].pid;
-    running.signal(Signal::SIGKILL);
-    running.wait();
-    until(
-        "the switch goes with its lab",
-        Duration::from_secs(3),
-        || procs::find(switch).is_none_or(|now| now.state == 'Z' || now.arguments.is_empty()),
-    );
-    run(&["clean"])
-        .exits(0)
-        .prints(&["removed tap switch of lab "]);
-    run(&["clean"]).exits(0).prints(&["nothing to clean"]);
-    before.unchanged().unwrap();
 }
 
 #[test]
 fn a_kept_lab_has_its_switch_until_it_is_taken_down() {
-    struct Ends;
-    impl Drop for Ends {
-        fn drop(&mut self) {
-            let _ = hopyard(&["lab", "down", "test-tap", "--force"]).output();
+    apart(|| {
+        struct Ends;
+        impl Drop for Ends {
+            fn drop(&mut self) {
+                let _ = hopyard(&["lab", "down", "test-tap", "--force"]).output();
+            }
         }
-    }
-    let _alone = alone();
-    let before = Traces::now();
-    unharmed(|| {
-        for peer in ["local", "far"] {
-            let _ends = Ends;
-            let words = ["lab", "up", "tap-mq", "--name", "test-tap", "--peer", peer];
-            let up = run(&[&words[..], &["--set", "queues=3", "--set", "steering=cpu"]].concat());
-            up.exits(0).prints(&["hopyard tapswitch show "]);
-            let found = switches(procs::all());
-            assert_eq!(found.len(), 1, "{found:?}");
-            run(&["clean"]).exits(0).prints(&["nothing to clean"]);
-            let ns = NetNs::open(Path::new("/run/hopyard/test-tap/a")).unwrap();
-            let other = if peer == "local" { 2 } else { 3 };
-            ping(&ns, [198, 18, 0, other].into()).unwrap();
-            let name = &found[0].arguments[3];
-            let shown = run(&["tapswitch", "show", name, "--json"]).exits(0).json();
-            assert_eq!(shown[0]["queues"]["attached"], 3, "{shown:#}");
-            assert_eq!(shown[0]["steering"], "cpu");
-            assert!(shown[0]["ports"][0]["rx_frames"].as_u64().unwrap() > 0);
-            run(&["tapswitch", "stats", name])
-                .exits(0)
-                .prints(&["rx frames", "eth0@"]);
-            run(&["lab", "down", "test-tap"]).exits(0);
-            let gone = |p: &Process| {
-                procs::find(p.pid).is_none_or(|now| now.state == 'Z' || now.arguments.is_empty())
-            };
-            assert!(found.iter().all(gone), "{found:?}");
-        }
+        let before = Traces::now();
+        unharmed(|| {
+            for peer in ["local", "far"] {
+                let _ends = Ends;
+                let words = ["lab", "up", "tap-mq", "--name", "test-tap", "--peer", peer];
+                let up =
+                    run(&[&words[..], &["--set", "queues=3", "--set", "steering=cpu"]].concat());
+                up.exits(0).prints(&["hopyard tapswitch show "]);
+                let found = switches(procs::all());
+                assert_eq!(found.len(), 1, "{found:?}");
+                run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+                let ns = NetNs::open(Path::new("/run/hopyard/test-tap/a")).unwrap();
+                let other = if peer == "local" { 2 } else { 3 };
+                ping(&ns, [198, 18, 0, other].into()).unwrap();
+                let name = &found[0].arguments[3];
+                let shown = run(&["tapswitch", "show", name, "--json"]).exits(0).json();
+                assert_eq!(shown[0]["queues"]["attached"], 3, "{shown:#}");
+                assert_eq!(shown[0]["steering"], "cpu");
+                assert!(shown[0]["ports"][0]["rx_frames"].as_u64().unwrap() > 0);
+                run(&["tapswitch", "stats", name])
+                    .exits(0)
+                    .prints(&["rx frames", "eth0@"]);
+                run(&["lab", "down", "test-tap"]).exits(0);
+                let gone = |p: &Process| {
+                    procs::find(p.pid)
+                        .is_none_or(|now| now.state == 'Z' || now.arguments.is_empty())
+                };
+                assert!(found.iter().all(gone), "{found:?}");
+            }
+        });
+        before.unchanged().unwrap();
     });
-    before.unchanged().unwrap();
 }
 
 #[test]
@@ -377,7 +381,11 @@ fn wrong_flags_are_refused_with_what_is_right() {
 #[test]
 fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
     let _alone = alone();
-    for (queues, steering, join) in [("1", "kernel", "packets"), ("4", "hash", "off")] {
+    for (queues, steering, join) in [
+        ("1", "kernel", "packets"),
+        ("4", "hash", "off"),
+        ("4", "pinned", "stream"),
+    ] {
         let set = [
             ("queues", queues),
             ("steering", steering),
@@ -388,13 +396,22 @@ fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
         let path = hopyard::lab::path("tap-mq").unwrap();
         let lab = Lab::build(path, cell.peer, &cell.axes).unwrap();
         let measured = proved(&lab, &cell, 150).unwrap();
-        // By hash, a flow stays where it is; with one queue there is nothing to count.
+        // By hash or pinned, a flow stays where it is; with one queue there is nothing to count.
         let changes = measured.queue_changes.map(|c| (c.count, c.flows));
         assert_eq!(changes, (queues != "1").then_some((0, 4)));
         let shown = run(&["tapswitch", "show", &lab.id().to_string(), "--json"]).json();
         assert_eq!(shown[0]["queues"]["asked"], queues, "{shown:#}");
         assert_eq!(shown[0]["steering"], steering);
         assert_eq!(shown[0]["join"], join);
+        let by_queue = shown[0]["ports"][0]["rx_frames_by_queue"]
+            .as_array()
+            .unwrap();
+        assert_eq!(by_queue.len().to_string(), queues);
+        if steering == "pinned" {
+            // Each of the four flows has a queue of its own.
+            let busy = |frames: &Value| frames.as_u64() > Some(100);
+            assert!(by_queue.iter().all(busy), "{by_queue:?}");
+        }
         let drops = shown[0]["ports"][0]["drops"].as_object().unwrap();
         assert!(!drops.contains_key("refused"), "{drops:?}");
     }

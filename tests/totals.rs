@@ -117,6 +117,60 @@ fn a_test_program_that_dies_and_a_build_that_fails_are_failures() {
     );
 }
 
+/// Answers as cargo does whose lab had so many failures of tests, which end so when they run again.
+fn noisy(failures: usize, again: &str) -> String {
+    let failed: String = (0..failures)
+        .map(|i| format!("echo 'test a::{i} ... FAILED'; "))
+        .collect();
+    let again = again.replace('N', "$name");
+    format!(
+        "case \"$*\" in *--exact*) shift $(($# - {failures})); for name in \"$@\"; do echo \"test {again}\"; done; exit 101;; esac; \
+         {FIRST}; echo '     Running tests/main.rs (target/debug/deps/lab-1)'; {failed} \
+         echo 'test result: FAILED. 0 passed; {failures} failed; 0 ignored'; exit 101"
+    )
+}
+
+#[test]
+fn what_a_burst_of_others_work_failed_runs_again_and_is_told() {
+    let (status, printed) = unit(&noisy(2, "N ... ok"));
+    assert_eq!(status, Some(0), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("4 passed, 0 failed, 1 skipped")
+    );
+    for told in [
+        "passed again alone: lab::a::0\n",
+        "passed again alone: lab::a::1\n",
+    ] {
+        assert!(printed.contains(told), "{printed}");
+    }
+}
+
+#[test]
+fn what_fails_twice_or_with_many_others_has_failed() {
+    let (status, printed) = unit(&noisy(2, "N ... FAILED"));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("2 passed, 2 failed, 1 skipped")
+    );
+    let (status, printed) = unit(&noisy(9, "N ... ok"));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("2 passed, 9 failed, 1 skipped")
+    );
+    // Another program's failures stay.
+    let other = "echo 'test x ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'";
+    let (status, printed) =
+        unit(&noisy(1, "N ... ok").replacen(FIRST, &format!("{FIRST}; {other}"), 1));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("3 passed, 1 failed, 1 skipped")
+    );
+}
+
 /// A test of this binary that needs Open vSwitch, where no program of it is found.
 #[test]
 fn a_test_that_skips_records_it() {
@@ -124,7 +178,7 @@ fn a_test_that_skips_records_it() {
     let room = Room::new();
     let file = room.file("skipped", String::new());
     std::os::unix::fs::symlink("/bin/sh", room.at("sh")).unwrap();
-    let test = "ovs_failures::a_release_that_is_too_old_is_named";
+    let test = "ovs::long_frames_pass_whole";
     let output = Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact"])
         .env("PATH", room.path())

@@ -4,7 +4,7 @@ use hopyard::lab::Lab;
 use hopyard::model::{LoadKind, Measurement, Peer};
 
 use crate::support::cli::run;
-use crate::support::{alone, cell, float, proved, tell};
+use crate::support::{alone, beside, cell, float, proved, tell};
 
 const SIZE: u32 = 1200;
 
@@ -56,7 +56,7 @@ fn datagrams_have_the_asked_size_and_share_a_packet_buffer() {
 
 #[test]
 fn a_datagram_that_does_not_fit_the_mtu_is_refused_before_anything_is_built() {
-    let _alone = alone();
+    let _beside = beside();
     let args = [
         "run",
         "--paths",

@@ -1,160 +1,89 @@
-//! Places where switches stand alone: no other switch, no lock and no BPF file system of anybody else.
+//! Tests that look at everything there is, where everything is theirs.
 
-use std::path::Path;
-use std::process::Command;
-use std::thread;
+use std::any::type_name;
+use std::process::{Command, Stdio};
 
-use aya::programs::{SchedClassifier, TcAttachType};
-use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
-use serde_json::Value;
 
-use super::cli::{Running, Said, hopyard};
-use super::icmp::ping;
+use super::{beside, need_root};
 
-pub(crate) const BPFFS: &str = "/sys/fs/bpf";
-/// Every switch of these tests; places apart do not see each other's.
-pub(crate) const NAME: &str = "lan";
+const BPFFS: &str = "/sys/fs/bpf";
+/// In the environment of a test that is apart.
+const MARK: &str = "HOPYARD_TEST_APART";
+/// The first process of a PID namespace is the parent of all orphans and has to wait for them, which a shell does.
+const INIT: &str = "\"$0\" \"$@\"; exit $?";
 
-/// Runs `f` on a thread with mounts of its own: an empty `/run`, and no BPF file system until somebody
-/// mounts one. What `f` pins there goes with the thread.
-pub(crate) fn apart<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            unshare(CloneFlags::CLONE_NEWNS).unwrap();
-            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-            mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
-            let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-            mount(Some("run"), "/run", Some("tmpfs"), flags, Some("mode=755")).unwrap();
-            while is_mounted() {
-                umount2(BPFFS, MntFlags::MNT_DETACH).unwrap();
-            }
-            f()
-        });
-        thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+/// Runs a test's body in a process of its own, with a PID namespace of its own, an empty `/run`, and no BPF file system
+/// until somebody mounts one: what it finds of processes, descriptors, mounts, labs, switches and leftovers is its own,
+/// whatever runs beside it. The network namespace, the CPUs and the mount of control groups are everybody's.
+///
+/// For all that is here the test is started once more, alone in its process.
+pub(crate) fn apart<F: FnOnce()>(body: F) {
+    let name = test_of::<F>();
+    if is_apart() {
+        need_root();
+        empty_places();
+        return body();
+    }
+    let _beside = beside();
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    unshare.args(["sh", "-c", INIT]);
+    unshare.arg(std::env::current_exe().unwrap());
+    // With one thread, the runner would not call its thread by the test's name.
+    unshare.args([name, "--exact", "--include-ignored", "--test-threads=2"]);
+    // What tests tell goes on to whoever reads this process's.
+    unshare.env(MARK, "1").stderr(Stdio::inherit());
+    let ended = unshare.output().expect("unshare (util-linux) runs");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    if !ended.status.success() {
+        #[expect(
+            clippy::print_stdout,
+            reason = "the runner shows it where it shows why a test failed"
+        )]
+        {
+            print!("{}", why(&said));
+        }
+        std::panic::resume_unwind(Box::new("a test that is apart failed"));
+    }
+    assert!(
+        said.contains("1 passed"),
+        "no test is called {name}: {said}"
+    );
+}
+
+/// Is this the process of a test that is apart?
+pub(crate) fn is_apart() -> bool {
+    std::env::var_os(MARK).is_some()
+}
+
+/// The name of the test that a closure is in: `lab::kept::a_test::{{closure}}` without the crate and the closure.
+fn test_of<F>() -> &'static str {
+    let whole = type_name::<F>();
+    let (_crate, inside) = whole.split_once("::").unwrap_or(("", whole));
+    inside.split("::{{").next().unwrap_or(inside)
+}
+
+/// What the runner prints of a test that failed, without the lines that are for the runner's reader.
+fn why(said: &str) -> String {
+    let own = said.split_once(" stdout ----\n").map(|(_, own)| own);
+    match own.and_then(|own| own.split_once("\nfailures:\n")) {
+        Some((own, _)) => own.to_owned(),
+        None => said.replace("test result:", "result:"),
+    }
+}
+
+/// An empty `/run`, and no BPF file system.
+pub(crate) fn empty_places() {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(Some("run"), "/run", Some("tmpfs"), flags, Some("mode=755")).unwrap();
+    while is_bpffs_mounted() {
+        umount2(BPFFS, MntFlags::MNT_DETACH).unwrap();
+    }
 }
 
 /// Is a BPF file system to be seen?
-pub(crate) fn is_mounted() -> bool {
+pub(crate) fn is_bpffs_mounted() -> bool {
     statfs(BPFFS).is_ok_and(|fs| fs.filesystem_type() == BPF_FS_MAGIC)
-}
-
-/// A namespace with an uplink `up0` and devices `p0`, `p1`, `p2`, each with a guest behind it.
-pub(crate) struct Site {
-    pub(crate) hub: NetNs,
-    pub(crate) guests: Vec<NetNs>,
-    _far: NetNs,
-}
-
-impl Site {
-    pub(crate) fn new() -> Self {
-        let hub = NetNs::create().unwrap();
-        let far = NetNs::create().unwrap();
-        let handle = Handle::new(&hub).unwrap();
-        handle.quiet_ipv6().unwrap();
-        pair(&handle, "up0", &far);
-        let guests: Vec<NetNs> = (0..3).map(|_| NetNs::create().unwrap()).collect();
-        for (n, guest) in guests.iter().enumerate() {
-            let inside = pair(&handle, &format!("p{n}"), guest);
-            inside
-                .add_address("eth0", format!("192.0.2.{}", n + 1).parse().unwrap(), 24)
-                .unwrap();
-        }
-        Self {
-            hub,
-            guests,
-            _far: far,
-        }
-    }
-
-    /// Another device to a wire of its own, `up1`.
-    pub(crate) fn second_uplink(&self) -> NetNs {
-        let far = NetNs::create().unwrap();
-        pair(&Handle::new(&self.hub).unwrap(), "up1", &far);
-        far
-    }
-
-    /// Runs `hopyard switch …` in the hub.
-    pub(crate) fn switch(&self, words: &[&str]) -> Said {
-        let mut all = vec!["switch"];
-        all.extend(words);
-        self.run(hopyard(&all))
-    }
-
-    pub(crate) fn run(&self, command: Command) -> Said {
-        self.hub.run(|| Running::start(command).wait()).unwrap()
-    }
-
-    /// A switch with the uplink and the first ports.
-    pub(crate) fn furnish(&self, ports: usize) {
-        self.switch(&["create", NAME, "--uplink", "up0"]).exits(0);
-        for n in 0..ports {
-            self.switch(&["port", "add", NAME, &format!("p{n}")])
-                .exits(0);
-        }
-    }
-
-    /// All switches as the program shows them; nothing may be wrong with any.
-    pub(crate) fn shown(&self) -> Value {
-        let mut all = self.switch(&["show", "--json"]).exits(0).json();
-        for switch in all["switches"].as_array_mut().unwrap() {
-            let warnings = switch["warnings"].as_array_mut().unwrap();
-            warnings.retain(|w| !w.as_str().unwrap().contains("packet filter"));
-            assert!(warnings.is_empty(), "{switch:#}");
-        }
-        all["switches"].take()
-    }
-
-    /// The programs of switches at each hook of each device.
-    pub(crate) fn programs(&self) -> Vec<(String, Vec<u32>)> {
-        let mut found = Vec::new();
-        let handle = Handle::new(&self.hub).unwrap();
-        let there = |device: &&str| handle.index(device).is_ok();
-        for device in ["up0", "up1", "p0", "p1", "p2"].into_iter().filter(there) {
-            for (way, hook) in [("in", TcAttachType::Ingress), ("out", TcAttachType::Egress)] {
-                let (_, programs) = self
-                    .hub
-                    .run(|| SchedClassifier::query_tcx(device, hook).unwrap())
-                    .unwrap();
-                let ids = programs.iter().map(aya::programs::ProgramInfo::id);
-                found.push((format!("{device} {way}"), ids.collect()));
-            }
-        }
-        found
-    }
-
-    /// The first two guests reach each other.
-    #[track_caller]
-    pub(crate) fn talks(&self) {
-        ping(&self.guests[0], [192, 0, 2, 2].into()).unwrap();
-    }
-}
-
-fn pair(hub: &Handle, name: &str, ns: &NetNs) -> Handle {
-    let kind = LinkKind::Veth {
-        peer: "eth0".to_owned(),
-        peer_ns: Some(ns),
-        peer_mac: None,
-    };
-    hub.add_link(&NewLink {
-        up: true,
-        ..NewLink::new(name, kind)
-    })
-    .unwrap();
-    let inside = Handle::new(ns).unwrap();
-    inside.quiet_ipv6().unwrap();
-    inside.set_up("eth0").unwrap();
-    inside
-}
-
-/// Neither a mount, nor a lock, nor anything pinned is left.
-#[track_caller]
-pub(crate) fn nothing_stands() {
-    assert!(!is_mounted(), "the BPF file system is still mounted");
-    assert!(!Path::new("/run/hopyard-switch.lock").exists());
 }

@@ -266,7 +266,7 @@ impl Drop for Running {
 fn nothing_left(mark: &str, namespaces: &BTreeSet<u64>) {
     let deadline = Instant::now() + Duration::from_secs(3);
     loop {
-        let (processes, held) = (procs::marked(mark), procs::held(namespaces));
+        let (processes, held) = (procs::marked(mark), procs::held(namespaces, Some(mark)));
         if processes.is_empty() && held.is_empty() {
             return;
         }

@@ -1,6 +1,7 @@
 //! A kernel for guests.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use hopyard::guest::{choose_kernel, fetch};
 
@@ -8,6 +9,8 @@ use super::cli::run;
 
 /// Debian's kernel 6.1 for virtual machines, fetched once.
 pub(crate) fn kernel() -> PathBuf {
+    static FETCHING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     let is_it = |image: &PathBuf| image.to_string_lossy().contains("/vmlinuz-6.1.");
     let known = || fetch::fetched(&into).into_iter().find(is_it);

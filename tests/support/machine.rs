@@ -1,4 +1,13 @@
-//! Who has the machine, of which there is one.
+//! Who has the machine, of which there is one. Each test says one of three things first:
+//!
+//! - [`alone`]: it judges speed, CPU time or delays, or looks at what is everybody's (all processes of the first PID namespace,
+//!   what the kernel counts for the whole machine). Nothing else runs.
+//! - [`apart`](super::apart): it looks at everything of some kind (leftovers, labs by name, processes, descriptors, mounts), or
+//!   calls `hopyard clean`, or keeps a lab. It has a process and namespaces of its own, in which all of that is its own.
+//! - [`beside`]: it looks at what is its own by name: exit statuses, outputs, files of its room, labs that it holds.
+//!
+//! What is `apart` runs beside others too. All that run beside others come first (`scripts/test-program` has all tests wait at
+//! once), then the others one by one.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -6,9 +15,8 @@ use std::time::{Duration, Instant};
 
 use super::{need_root, tell};
 
-/// Tests that bear each other run three at a time: they wait most of their time, and more would make each other late on
-/// two CPUs.
-const BESIDE: usize = 3;
+/// So many tests run beside each other. They fill two CPUs; more would make each other late and end no sooner.
+const BESIDE: usize = 4;
 /// A test that has the machine for longer is told by name, for whoever wants the tests faster.
 const LONG: Duration = Duration::from_secs(10);
 
@@ -39,7 +47,7 @@ fn wait_while(
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Nothing else runs until this is dropped: for what measures, and for what compares the whole machine.
+/// Nothing else runs until this is dropped.
 pub(crate) struct Alone(Instant);
 
 /// Others that do not mind may run.

@@ -12,6 +12,7 @@ pub(crate) mod ovs;
 pub(crate) mod plan;
 pub(crate) mod procs;
 pub(crate) mod schema;
+pub(crate) mod site;
 pub(crate) mod skip;
 pub(crate) mod traces;
 pub(crate) mod walk;
@@ -20,6 +21,7 @@ use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+pub(crate) use apart::apart;
 pub(crate) use chance::{mostly, unless_disturbed};
 pub(crate) use machine::{alone, beside};
 pub(crate) use skip::{skip, skip_part};

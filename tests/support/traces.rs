@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Cgroup, Handle, NetNs};
 
+use super::apart::is_apart;
 use super::procs;
 
 /// How long the kernel may take to end what it ends in the background.
@@ -140,18 +142,30 @@ fn ends(task: &Path) -> bool {
     flags.is_none_or(|flags| flags & EXITING != 0)
 }
 
-/// Control groups of labs, without those of other people's living programs.
+/// Control groups of labs, without those of other people's living programs and, in a PID namespace of a test's own, of all
+/// others.
 fn groups() -> BTreeSet<String> {
     let me = std::process::id();
-    let foreign = |name: &String| {
-        let owner = name.split('.').next().and_then(|pid| pid.parse().ok());
-        owner.is_some_and(|pid| pid != me && procs::find(pid).is_some())
+    let is_foreign = |name: &String| {
+        // `PID.START.NAMESPACE.NUMBER`.
+        let numbers: Vec<u64> = name.split('.').map_while(|n| n.parse().ok()).collect();
+        let lives = |pid: u64| {
+            let pid = u32::try_from(pid).unwrap_or(0);
+            pid != me && procs::find(pid).is_some()
+        };
+        match numbers[..] {
+            [_, _, namespace, _] if is_apart() && namespace != pid_namespace() => true,
+            [pid, ..] => lives(pid),
+            [] => false,
+        }
     };
-    Cgroup::list()
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|name| !foreign(name))
-        .collect()
+    let mut groups: BTreeSet<String> = Cgroup::list().unwrap_or_default().into_iter().collect();
+    groups.retain(|name| !is_foreign(name));
+    groups
+}
+
+fn pid_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").unwrap().ino()
 }
 
 /// The control groups that a process made for its labs.

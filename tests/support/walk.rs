@@ -24,7 +24,7 @@ pub(crate) fn walk_all(
     each: impl Fn(&'static dyn Path, Peer, &[(&str, &str)]) -> Result<(), String>,
 ) {
     kernels::guests_boot_one();
-    walk_those(what, |_| true, each);
+    walk_those(what, |path| path.is_built(), each);
 }
 
 fn walk_those(
@@ -141,12 +141,26 @@ pub(crate) fn machine_has(need: Need) -> bool {
         // Loops in eBPF programs.
         "direct switch" => is_kernel_at_least("5.17"),
         "tcx" => is_kernel_at_least("6.6"),
+        "sockmap shortcut" => {
+            is_kernel_at_least("6.2")
+                && std::fs::read_to_string("/proc/mounts")
+                    .is_ok_and(|mounts| mounts.lines().any(|line| line.contains(" cgroup2 ")))
+        }
         "guest" => Command::new("qemu-system-x86_64")
             .arg("--version")
             .output()
             .is_ok_and(|output| output.status.success()),
         "br_netfilter" => {
             std::path::Path::new("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
+        }
+        "nf_conntrack_netlink" => unshared(&["conntrack", "-S"]).unwrap_or_else(|| {
+            // Without that program: what lists the table by netlink came with what shows it as a file.
+            std::path::Path::new("/proc/net/nf_conntrack").exists()
+        }),
+        name if NETFILTER.iter().any(|(need, ..)| *need == name) => {
+            let (_, program, rules) = NETFILTER.iter().find(|(need, ..)| *need == name).unwrap();
+            let script = format!("printf '%s\\n' '{rules}' | {program}");
+            unshared(&["sh", "-c", &script]) == Some(true)
         }
         // A switch that is programs, and taps or a module that they do with.
         name => {
@@ -159,6 +173,77 @@ pub(crate) fn machine_has(need: Need) -> bool {
                 && modules.iter().any(|module| has_module(module))
         }
     }
+}
+
+/// Pieces of netfilter, each with rules that want it and what loads them.
+const NETFILTER: &[(&str, &str, &str)] = &[
+    (
+        "nft_masq",
+        "nft -f -",
+        "table ip t { chain c { type nat hook postrouting priority 100; masquerade; }; }",
+    ),
+    (
+        "nft_numgen",
+        "nft -f -",
+        "table ip t { chain c { numgen random mod 1 vmap { 0 : accept }; }; }",
+    ),
+    (
+        "nft_ct",
+        "nft -f -",
+        "table ip t { chain c { ct state new accept; }; }",
+    ),
+    (
+        "nft_reject_inet",
+        "nft -f -",
+        "table inet t { chain c { type filter hook input priority 0; reject; }; }",
+    ),
+    (
+        "nf_flow_table",
+        "nft -f -",
+        "table inet t { flowtable f { hook ingress priority 0; devices = { lo }; }; }",
+    ),
+    (
+        "nft_flow_offload",
+        "nft -f -",
+        "table ip t { flowtable f { hook ingress priority 0; devices = { lo }; }; chain c { flow add @f; }; }",
+    ),
+    (
+        "xt_nat",
+        "sh -ex",
+        "iptables -t nat -A OUTPUT -p tcp -j DNAT --to-destination 192.0.2.1:80; ip6tables-restore </dev/null",
+    ),
+    (
+        "xt_comment",
+        "sh -ex",
+        "iptables -A OUTPUT -m comment --comment x",
+    ),
+    (
+        "xt_mark",
+        "sh -ex",
+        "iptables -t mangle -A OUTPUT -m mark --mark 1 -j MARK --set-mark 2",
+    ),
+    (
+        "xt_conntrack",
+        "sh -ex",
+        "iptables -A OUTPUT -m conntrack --ctstate NEW",
+    ),
+    (
+        "xt_addrtype",
+        "sh -ex",
+        "iptables -A OUTPUT -m addrtype --dst-type LOCAL",
+    ),
+    (
+        "xt_MASQUERADE",
+        "sh -ex",
+        "iptables -t nat -A POSTROUTING -j MASQUERADE",
+    ),
+];
+
+/// Does a command succeed in a namespace of its own? `None` where there is no such program.
+fn unshared(command: &[&str]) -> Option<bool> {
+    let output = Command::new("unshare").arg("--net").args(command).output();
+    let status = output.expect("unshare (util-linux) runs").status;
+    (status.code() != Some(127)).then(|| status.success())
 }
 
 fn has_program(name: &str) -> bool {
