@@ -3,16 +3,16 @@
 
 use hopyard::run::guest::protocol::{Order, Said};
 use hopyard::load::heard;
-use hopyard::load::protocol::{Reply, Request};
+use hopyard::load::protocol::{Numbered, Reply, Request};
 use hopyard_fuzz::same_again;
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 fuzz_target!(|bytes: &[u8]| {
-    all::<Request>(bytes);
-    for reply in all::<Reply>(bytes) {
-        if let Reply::Done(tallied) = reply {
+    all::<Numbered<Request>>(bytes);
+    for reply in all::<Numbered<Reply>>(bytes) {
+        if let Reply::Done(tallied) = reply.message {
             let _ = tallied.check();
         }
     }
