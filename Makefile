@@ -10,10 +10,10 @@ DIST_TARGET := $(shell uname -m)-unknown-linux-musl
 BUILD_PACKAGES := gcc libc6-dev
 BPF_PACKAGES := clang llvm libbpf-dev
 TEST_PACKAGES := $(BPF_PACKAGES) nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db \
-	podman runc conmon busybox-static containernetworking-plugins
+	podman runc conmon busybox-static containernetworking-plugins openssh-server curl jq python3-yaml
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 
-# More than run at once: those that wait for the machine to be theirs alone do not keep the others from it.
+# Of each test program but the lab's, whose tests take turns by themselves.
 TEST_THREADS ?= 5
 
 # The release before turns (tag v0.1.0-windows), which `make bench` compares with; with `OLD=` it is this one with --turns off.
@@ -34,10 +34,10 @@ PEERS := target/release/peers
 DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist bpf test lint unit verify bench docs reports fuzz doctor deny packages semver clean toolchain root
+.PHONY: help run build test-engines dist bpf test lint unit verify bench docs reports fuzz doctor deny packages semver clean toolchain root
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: root build ## the main job: measure every path this host has, two minutes
 	$(HOPYARD) run
@@ -45,6 +45,10 @@ run: root build ## the main job: measure every path this host has, two minutes
 build: toolchain ## build the program and the CNI plugin (release)
 	@scripts/need $(BUILD_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard -p hopyard-cni
+
+test-engines: root build ## podman 5 and containerd of Debian 13 on the direct switch, in a throw-away root
+	@scripts/need debootstrap
+	scripts/test-engines target/release
 
 dist: root toolchain ## the static programs, manual pages, completions and a Debian package, in dist/
 	@scripts/need $(BUILD_PACKAGES) musl-tools binutils dpkg
