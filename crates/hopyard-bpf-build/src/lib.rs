@@ -15,6 +15,7 @@
 //! ```
 //!
 //! The crate then includes `concat!(env!("OUT_DIR"), "/switch.bpf.o")`.
+#![warn(missing_docs)]
 #![allow(clippy::print_stdout, reason = "cargo reads it")]
 
 mod compiler;
