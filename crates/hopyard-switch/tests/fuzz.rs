@@ -17,6 +17,8 @@ mod make;
 #[path = "fuzz/model.rs"]
 mod model;
 mod packet;
+#[path = "fuzz/too_big.rs"]
+mod too_big;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod world;
 
@@ -29,7 +31,7 @@ use aya::programs::{ProgramError, SchedClassifier, TestRun, TestRunOptions};
 use hopyard_net::{Handle, LinkKind, MacvlanMode, NewLink};
 use hopyard_switch::{Broadcasts, Counters, DROP_REASONS, Mac, NewPort, Prefix, Switch};
 use make::Maker;
-use model::{Outcome, Party, Port, Rules};
+use model::{Outcome, Party, Port, Rules, Verdict};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use world::{Kind, World};
@@ -169,6 +171,15 @@ struct Case {
     expected: Outcome,
 }
 
+/// What the kernel's test did with a frame.
+enum Ran {
+    /// It takes no such frame.
+    Refused,
+    AsExpected,
+    /// Its sender was told that it is too long, rather than not.
+    Told,
+}
+
 struct Bench<'a> {
     rules: &'a Rules,
     switch: Switch,
@@ -204,9 +215,8 @@ impl<'a> Bench<'a> {
         stats.into_iter().map(|party| party.counters).collect()
     }
 
-    /// Runs the program of the frame's hook; false if the kernel takes no such frame. The error says how
-    /// verdict or frame differ.
-    fn run(&mut self, case: &Case) -> Result<bool, String> {
+    /// Runs the program of the frame's hook. The error says how verdict or frame differ.
+    fn run(&mut self, case: &Case) -> Result<Ran, String> {
         let (program, ifindex) = match case.origin {
             Party::Port(n) => (&self.port_in, self.rules.ports[n].ifindex),
             Party::Nobody => (&self.port_in, self.uplink),
@@ -227,21 +237,29 @@ impl<'a> Bench<'a> {
                 if error.io_error.raw_os_error() == Some(libc::EINVAL) =>
             {
                 self.refused += 1;
-                return Ok(false);
+                return Ok(Ran::Refused);
             }
             Err(error) => return Err(error.to_string()),
         };
         let verdict = result.return_value as i32;
         let expected = &case.expected;
-        if verdict != expected.verdict.code() {
-            return Err(format!("verdict {verdict}, not {:?}", expected.verdict));
-        }
         let after = &self.out[..result.data_size_out as usize];
+        let is_redirected = verdict == Verdict::Redirected.code();
+        if is_redirected && expected.told.as_deref() == Some(after) {
+            return Ok(Ran::Told);
+        }
+        if verdict != expected.verdict.code() {
+            let after = hex(after);
+            let (expected, told) = (expected.verdict, expected.told.as_deref().map(hex));
+            return Err(format!(
+                "verdict {verdict} and {after}, not {expected:?} or {told:?}"
+            ));
+        }
         if after != expected.frame {
             let expected = hex(&expected.frame);
             return Err(format!("afterwards {}, not {expected}", hex(after)));
         }
-        Ok(true)
+        Ok(Ran::AsExpected)
     }
 
     /// Runs frames one after the other and says how the counters moved, and how they should have.
@@ -249,12 +267,15 @@ impl<'a> Bench<'a> {
         let before = self.counters();
         let mut expected = before.clone();
         for (n, case) in cases.iter().enumerate() {
-            match self.run(case) {
-                Ok(true) => case
-                    .expected
-                    .count(&mut expected, |party| index(self.rules, party)),
-                Ok(false) => {}
+            let ran = match self.run(case) {
+                Ok(Ran::Refused) => continue,
+                Ok(ran) => ran,
                 Err(why) => fail(case, start + n, seed, &why),
+            };
+            let of = |party| index(self.rules, party);
+            case.expected.count(&mut expected, of);
+            if let Ran::Told = ran {
+                expected[of(case.origin)].too_big += 1;
             }
         }
         [self.counters(), expected]
@@ -361,6 +382,9 @@ fn fuzz(name: &str, uplink: bool, answers: bool, percent: usize) -> Vec<Counters
     for ((reason, _), count) in DROP_REASONS.iter().zip(all) {
         println!("{name}: dropped as {reason}: {count}");
     }
+    let told: u64 = counters.iter().map(|party| party.too_big).sum();
+    println!("{name}: told that it is too big: {told}");
+    assert!(told > 0);
     assert!(refused < frames / 20 + 1, "{refused} of {frames} refused");
     counters
 }

@@ -153,14 +153,14 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Adds what a frame does to what is heard and counted.
+    /// Adds what a frame does to what is heard and counted. What its sender may be told of its length: heard by chance.
     fn expect(
         &self,
         origin: Party,
         frame: &[u8],
         heard: &mut Vec<Heard>,
         counters: &mut [Counters],
-    ) {
+    ) -> Option<(Party, Vec<u8>)> {
         if origin != Party::Host && self.world.tap(&name(origin)).is_none() {
             // By the ear at the sender's own device.
             heard.push((name(origin), frame.to_vec()));
@@ -170,9 +170,7 @@ impl<'a> Live<'a> {
             Party::Host => Some((None, frame.to_vec())),
             _ => received(frame),
         };
-        let Some((beside, octets)) = seen else {
-            return;
-        };
+        let (beside, octets) = seen?;
         let outcome: Outcome = self.rules.judge(origin, beside, &octets);
         outcome.count(counters, |party| index(self.rules, party));
         for party in outcome.receivers().filter(|party| *party != Party::Host) {
@@ -191,6 +189,7 @@ impl<'a> Live<'a> {
         if goes_on && received(&outcome.frame).is_some() {
             heard.push((name(Party::Wire), frame.to_vec()));
         }
+        outcome.told.map(|told| (origin, told))
     }
 
     fn heard(&self) -> Vec<Heard> {
@@ -216,12 +215,20 @@ impl<'a> Live<'a> {
     fn try_frames(&self, frames: &[(Party, Vec<u8>)]) -> Result<(), String> {
         let mut counters = self.counters();
         let mut expected = Vec::new();
+        let mut told = Vec::new();
         for (origin, frame) in frames {
             if self.send(*origin, frame) {
-                self.expect(*origin, frame, &mut expected, &mut counters);
+                told.extend(self.expect(*origin, frame, &mut expected, &mut counters));
             }
         }
         let mut heard = self.heard();
+        for (origin, message) in told {
+            let is = |(who, frame): &Heard| *who == name(origin) && *frame == message;
+            if let Some(place) = heard.iter().position(is) {
+                heard.remove(place);
+                counters[index(self.rules, origin)].too_big += 1;
+            }
+        }
         heard.sort();
         expected.sort();
         if heard != expected {

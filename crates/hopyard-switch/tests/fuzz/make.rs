@@ -25,6 +25,20 @@ pub(crate) struct Maker<'a> {
     pub(crate) rng: ChaCha8Rng,
 }
 
+/// Makes the length in the IP header that of the frame; IPv4 also must not be cut into fragments.
+fn right_length(frame: &mut [u8]) {
+    let packet = frame.len() - 14;
+    let (at, length) = match frame[12..14] {
+        [8, 0] => (16, packet),
+        [0x86, 0xdd] => (18, packet - 40),
+        _ => return,
+    };
+    frame[at..at + 2].copy_from_slice(&(length as u16).to_be_bytes());
+    if at == 16 {
+        frame[20..22].copy_from_slice(&[0x40, 0]);
+    }
+}
+
 impl Maker<'_> {
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
         *of.choose(&mut self.rng).unwrap()
@@ -92,6 +106,9 @@ impl Maker<'_> {
             2 if self.chance(30) => {
                 let size = self.rng.random_range(1500..LONGEST);
                 frame.resize(size, 0x3a);
+                if self.chance(30) {
+                    right_length(frame);
+                }
             }
             // A length or a number off by little.
             3 | 4 => {

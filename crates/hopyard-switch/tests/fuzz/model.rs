@@ -10,6 +10,7 @@ use crate::packet::{
     ROUTER_ADVERT, ROUTER_SOLICIT, ROUTING, SERVICE_TAG, SOLICIT, SOURCE_MAC, TARGET_MAC, UDP,
     VLAN_TAG,
 };
+use crate::too_big;
 use crate::world::Kind;
 
 type Mac = [u8; 6];
@@ -93,6 +94,8 @@ pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
     /// The frame afterwards, without a tag that went to its place beside the frame.
     pub(crate) frame: Vec<u8>,
+    /// What the sender may be told instead, of what the receiver does not take: so many times a second, which is left open.
+    pub(crate) told: Option<Vec<u8>>,
     events: Vec<(Party, Event)>,
 }
 
@@ -169,8 +172,17 @@ impl Way<'_> {
         Outcome {
             verdict,
             frame,
+            told: None,
             events: self.events,
         }
+    }
+
+    /// Dropped, since its one receiver does not take so much.
+    fn end_too_long(mut self, frame: Vec<u8>) -> Outcome {
+        self.drops("mtu");
+        let told = too_big::message(&frame);
+        let outcome = self.end_as(Verdict::Dropped, frame);
+        Outcome { told, ..outcome }
     }
 
     fn end_dropped(mut self, reason: &'static str) -> Outcome {
@@ -183,12 +195,12 @@ pub(crate) fn mac(frame: &[u8], at: usize) -> Mac {
     frame[at..at + 6].try_into().unwrap()
 }
 
-fn word(data: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn word(data: &[u8], at: usize) -> Option<u16> {
     let octets = data.get(at..at + 2)?;
     Some(u16::from_be_bytes([octets[0], octets[1]]))
 }
 
-fn is_group(mac: Mac) -> bool {
+pub(crate) fn is_group(mac: Mac) -> bool {
     mac[0] & 1 == 1
 }
 
@@ -283,7 +295,10 @@ impl Rules {
                 way.end_dropped("isolated")
             }
             None if self.host.is_none() => way.end_dropped("unknown"),
-            _ if long => way.end_dropped("mtu"),
+            _ if long => {
+                let frame = frame.to_vec();
+                way.end_too_long(frame)
+            }
             owner => {
                 let party = match owner {
                     Some(owner) => Party::Port(owner),
@@ -356,8 +371,7 @@ impl Rules {
             return if lie {
                 way.end_dropped("mac")
             } else if bare.len() > LONGEST {
-                way.drops("mtu");
-                way.end_as(Verdict::Dropped, bare)
+                way.end_too_long(bare)
             } else {
                 way.says(Party::Port(owner), Event::Sent(bare.len()));
                 way.end_as(Verdict::Redirected, bare)
@@ -478,17 +492,17 @@ fn answer_nd(frame: &[u8], known: impl Fn(IpAddr) -> Option<(Mac, bool)>) -> Opt
     Some(answer)
 }
 
-fn internet_sum(data: &[u8]) -> u32 {
+pub(crate) fn internet_sum(data: &[u8]) -> u32 {
     data.chunks(2)
         .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
         .sum()
 }
 
-fn ipv4_at(data: &[u8], at: usize) -> Ipv4Addr {
+pub(crate) fn ipv4_at(data: &[u8], at: usize) -> Ipv4Addr {
     <[u8; 4]>::try_from(&data[at..at + 4]).unwrap().into()
 }
 
-fn ipv6_at(data: &[u8], at: usize) -> Ipv6Addr {
+pub(crate) fn ipv6_at(data: &[u8], at: usize) -> Ipv6Addr {
     <[u8; 16]>::try_from(&data[at..at + 16]).unwrap().into()
 }
 
@@ -668,16 +682,16 @@ impl Claims<'_> {
 }
 
 /// What is above the extension headers (RFC 8200, 4.1).
-struct Upper {
-    protocol: u8,
+pub(crate) struct Upper {
+    pub(crate) protocol: u8,
     /// `None`: in another fragment.
-    at: Option<usize>,
+    pub(crate) at: Option<usize>,
     is_fragment: bool,
 }
 
 impl Upper {
     /// `None`: too many headers, or they do not end within the packet.
-    fn find(packet: &[u8]) -> Option<Self> {
+    pub(crate) fn find(packet: &[u8]) -> Option<Self> {
         let (mut protocol, mut at, mut is_fragment) = (packet[6], 40, false);
         for headers in 0..=MAX_EXTENSIONS {
             let units = match protocol {
