@@ -4,6 +4,9 @@
 
 pub mod curves;
 pub mod offloads;
+mod profiles;
+
+pub use profiles::profile_window;
 
 use std::collections::BTreeMap;
 

@@ -177,11 +177,7 @@ fn compose(report: &ClaimsReport, every_point: bool) -> Vec<Block> {
         blocks.extend(of_report(one, every_point));
     }
     blocks.push(Block::Notes(legend(every_point)));
-    let warnings: Vec<String> = report.runs.iter().flat_map(warnings).collect();
-    if !warnings.is_empty() {
-        blocks.push(Block::Heading("Warnings".to_owned()));
-        blocks.push(Block::List(warnings));
-    }
+    blocks.extend(of_warnings(report));
     blocks
 }
 
@@ -208,6 +204,15 @@ fn of_run(run: &ClaimsRun) -> String {
         chosen_percent(run.confidence),
         if run.complete { "" } else { ", cut short" }
     )
+}
+
+/// The warnings of all runs under a heading; nothing where there are none.
+fn of_warnings(report: &ClaimsReport) -> Vec<Block> {
+    let warnings: Vec<String> = report.runs.iter().flat_map(warnings).collect();
+    if warnings.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading("Warnings".to_owned()), Block::List(warnings)]
 }
 
 fn warnings(run: &ClaimsRun) -> impl Iterator<Item = String> {

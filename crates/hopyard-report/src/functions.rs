@@ -147,4 +147,4 @@ fn row(name: String, samples: u64, busy: u64) -> Vec<Cell> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

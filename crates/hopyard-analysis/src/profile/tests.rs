@@ -2,36 +2,8 @@
 
 use crate::assess;
 use crate::model::stored::Run;
-use crate::model::{CellReport, Outcome, ProfileReport, ProfileWindow, Stack};
-use crate::testing::compared_over;
-
-/// A window with so many samples in each function, and 50 of an idle CPU.
-fn window(block: u32, cell: usize, functions: &[(&str, u64)]) -> ProfileWindow {
-    let idle = [("pv_native_safe_halt", 50)];
-    let all = functions.iter().chain(&idle);
-    let mut frames = vec!["client".to_owned()];
-    let mut stacks = Vec::new();
-    for (name, samples) in all {
-        let place = u32::try_from(frames.len()).unwrap();
-        frames.push((*name).to_owned());
-        stacks.push(Stack {
-            frames: vec![0, place],
-            samples: *samples,
-        });
-    }
-    ProfileWindow {
-        block,
-        attempt: 0,
-        cell,
-        span_ns: 500_000_000,
-        frequency_hz: 997,
-        cpus: 2,
-        elsewhere: 1,
-        lost: 0,
-        frames,
-        stacks,
-    }
-}
+use crate::model::{CellReport, Outcome, ProfileReport, ProfileWindow};
+use crate::testing::{compared_over, profile_window};
 
 /// Veth and bridge over some blocks, the bridge at half the speed; a tenth of its time is the bridge's.
 fn run(blocks: u32) -> Run {
@@ -42,13 +14,13 @@ fn run(blocks: u32) -> Run {
             ("tcp_ack", 300 + jitter),
             ("veth_xmit.isra.0", 100 - jitter),
         ];
-        run.profiles.push(window(block, 0, &stack));
+        run.profiles.push(profile_window(0, block, &stack));
         let stack = [
             ("tcp_ack", 300 + jitter),
             ("tcp_v4_rcv", 60 - jitter),
             ("br_handle_frame", 40),
         ];
-        run.profiles.push(window(block, 1, &stack));
+        run.profiles.push(profile_window(1, block, &stack));
     }
     run
 }
@@ -129,10 +101,10 @@ fn a_block_without_a_window_is_split_as_the_others() {
     run.profiles.retain(|w| (w.block, w.cell) != (3, 1));
     // One without a busy sample says nothing either, and one of another attempt is not of this block.
     run.profiles.retain(|w| (w.block, w.cell) != (4, 1));
-    run.profiles.push(window(4, 1, &[]));
+    run.profiles.push(profile_window(1, 4, &[]));
     run.profiles.push(ProfileWindow {
         attempt: 1,
-        ..window(3, 1, &[("udp_rcv", 1000)])
+        ..profile_window(1, 3, &[("udp_rcv", 1000)])
     });
     let report = assess(&run);
     sums_up(&report.cells[1]);

@@ -21,9 +21,9 @@ use nix::sys::socket::{MsgFlags, recv, send};
 
 pub(crate) use conns::{Client as ConnsClient, Opened};
 pub(crate) use crr::{client as crr_client, server as crr_server};
+pub(crate) use exchange::{Responder, Times};
 pub(crate) use gather::{BATCH, gather};
 pub(crate) use message::Message;
-pub(crate) use exchange::{Responder, Times};
 pub(crate) use rr::{client as rr_client, server as rr_server};
 pub(crate) use schedule::Schedule;
 pub(crate) use stream::{

@@ -1,6 +1,6 @@
 //! Open questions beside what was measured of each.
 
-use super::{Detail, alone, of_run, quoted, warnings};
+use super::{Detail, alone, of_run, of_warnings, quoted};
 use crate::document::{Block, Cell, Column, Part, Row, Table};
 use crate::model::{AnswerFigure, Answered, ClaimsReport, QuestionReport, ReportOfClaims};
 use crate::number::ABSENT;
@@ -29,11 +29,7 @@ pub(super) fn compose(report: &ClaimsReport, detail: Detail) -> Vec<Block> {
     {
         blocks.extend(of_report(one, detail));
     }
-    let warnings: Vec<String> = report.runs.iter().flat_map(warnings).collect();
-    if !warnings.is_empty() {
-        blocks.push(Block::Heading("Warnings".to_owned()));
-        blocks.push(Block::List(warnings));
-    }
+    blocks.extend(of_warnings(report));
     blocks
 }
 

@@ -2,7 +2,6 @@
 
 use crate::document::{Block, Column, Row, Side, Table};
 use crate::notes::instead_short;
-use crate::plain;
 
 /// How the columns of tables stand in the source.
 #[derive(Debug, Clone, Copy)]

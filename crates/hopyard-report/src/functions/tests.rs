@@ -1,36 +1,6 @@
 use super::{Error, text};
-use crate::assess::testing::compared_over;
+use crate::assess::testing::{compared_over, profile_window};
 use crate::model::stored::Run;
-use crate::model::{ProfileWindow, Stack};
-
-/// Samples by function of the client, and of an idle CPU.
-pub(crate) fn window(cell: usize, block: u32, functions: &[(&str, u64)]) -> ProfileWindow {
-    let mut frames = vec!["client".to_owned(), "pv_native_safe_halt".to_owned()];
-    let mut stacks = vec![Stack {
-        frames: vec![0, 1],
-        samples: 1000,
-    }];
-    for (function, samples) in functions {
-        let place = u32::try_from(frames.len()).unwrap();
-        frames.push((*function).to_owned());
-        stacks.push(Stack {
-            frames: vec![0, place],
-            samples: *samples,
-        });
-    }
-    ProfileWindow {
-        block,
-        attempt: 0,
-        cell,
-        span_ns: 500_000_000,
-        frequency_hz: 997,
-        cpus: 2,
-        elsewhere: 3,
-        lost: 0,
-        frames,
-        stacks,
-    }
-}
 
 /// Two windows of a bridge, one of them with a function that a compiler named anew.
 fn run() -> Run {
@@ -45,7 +15,7 @@ fn run() -> Run {
         ("br_forward", 5),
         ("tcp_ack", 100),
     ];
-    run.profiles = vec![window(1, 0, &first), window(1, 1, &second)];
+    run.profiles = vec![profile_window(1, 0, &first), profile_window(1, 1, &second)];
     run
 }
 
@@ -92,6 +62,6 @@ fn without_profiles_there_is_nothing_to_count() {
     ));
     // An idle window has no busy sample to have a share of.
     let mut idle = compared_over(2, 0.9);
-    idle.profiles = vec![window(0, 0, &[])];
+    idle.profiles = vec![profile_window(0, 0, &[])];
     assert!(matches!(text(&idle, &[]), Err(Error::None)));
 }

@@ -1,7 +1,7 @@
 //! Printed profiles beside those of a run.
 
 use super::{evidence, file, of_plan, stored, text};
-use crate::functions::tests::window;
+use crate::assess::testing::profile_window;
 use crate::model::{LoadKind, Peer, Rate};
 
 const TITLE: &str = "Profile, receive: bridge, netfilter off";
@@ -25,7 +25,7 @@ fn functions_of_then_and_of_now() {
         "{without}"
     );
     run.profiles = vec![
-        window(
+        profile_window(
             1,
             0,
             &[
@@ -34,7 +34,7 @@ fn functions_of_then_and_of_now() {
                 ("br_nf_hook_thresh", 2),
             ],
         ),
-        window(
+        profile_window(
             1,
             1,
             &[
@@ -44,7 +44,7 @@ fn functions_of_then_and_of_now() {
             ],
         ),
         // Of another cell.
-        window(2, 0, &[("br_forward", 500), ("tcp_ack", 100)]),
+        profile_window(2, 0, &[("br_forward", 500), ("tcp_ack", 100)]),
     ];
     insta::assert_snapshot!(text(&evidence(&file, &report, &run), TITLE), @r"
     Profile, receive: bridge, netfilter off (one of the thread's three profiles)
