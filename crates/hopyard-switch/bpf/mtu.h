@@ -113,7 +113,7 @@ static __always_inline bool make_room(struct __sk_buff *skb, const struct quote 
 }
 
 /* The sum of the octets from `at` on, which are whole steps; negative: it cannot be had. */
-static __noinline __s64 sum_of(struct __sk_buff *skb, __u32 at, __u32 len)
+__noinline __s64 sum_of(struct __sk_buff *skb, __u32 at, __u32 len)
 {
 	__u8 octets[STEP];
 	__s64 sum = 0;
@@ -141,7 +141,7 @@ static __always_inline __u32 folded(__s64 sum)
  * the checksum of the message changes then, the value there must be the one that will be written. With `rest`, the sum of
  * what else is summed up, that is the v with v = -(rest + v), which is -rest / 2. Modulo 65535, 2 has the inverse 0x8000.
  */
-static __noinline bool settle_checksum(struct __sk_buff *skb, __u32 at, __u32 len, __u32 header, __u32 check)
+__noinline bool settle_checksum(struct __sk_buff *skb, __u32 at, __u32 len, __u32 header, __u32 check)
 {
 	__s64 sum = sum_of(skb, at, len);
 	__u8 before[STEP] = {};
@@ -196,7 +196,7 @@ static __always_inline bool is_answerable4(struct __sk_buff *skb, const struct i
 }
 
 /* Has the frame become the message? */
-static __noinline bool tell4(struct __sk_buff *skb, __u32 from, __u32 mtu)
+__noinline bool tell4(struct __sk_buff *skb, __u32 from, __u32 mtu)
 {
 	struct message4 message;
 	struct ipv4_start ip;
@@ -246,7 +246,7 @@ static __always_inline bool is_answerable6(struct __sk_buff *skb, const struct i
 }
 
 /* The same of IPv6. */
-static __noinline bool tell6(struct __sk_buff *skb, __u32 from, __u32 mtu)
+__noinline bool tell6(struct __sk_buff *skb, __u32 from, __u32 mtu)
 {
 	struct {
 		__be32 len, next;
@@ -284,7 +284,7 @@ static __noinline bool tell6(struct __sk_buff *skb, __u32 from, __u32 mtu)
  * Drops a frame of the party `from` that `ifindex`, the device of the party `to`, does not take, and tells the sender, who is
  * in `vlan` if it is at the uplink.
  */
-static __noinline int too_long(struct __sk_buff *skb, __u32 from, __u32 to, __u32 ifindex, __u16 vlan)
+__noinline int too_long(struct __sk_buff *skb, __u32 from, __u32 to, __u32 ifindex, __u16 vlan)
 {
 	struct mac_pair macs;
 	__u32 mtu = 0;
