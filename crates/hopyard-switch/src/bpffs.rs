@@ -12,8 +12,8 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::mount::{MsFlags, mount, umount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
-use crate::error::{Error, Result};
-use crate::programs::is_file_of_a_program;
+use crate::error::{Error, Result, file_error};
+use crate::hook::is_file_of_a_program;
 use crate::shortcut_files;
 use crate::state::{CONFIG, MAPS, Stage, stage};
 
@@ -29,11 +29,6 @@ const MOUNT_OPTIONS: &str = "mode=0700";
 const MODE: u32 = 0o700;
 /// What the kernel itself puts into every BPF file system.
 const BUILT_IN: [&str; 2] = ["maps.debug", "progs.debug"];
-
-pub(crate) fn file_error(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::File { what, path, source }
-}
 
 /// What to say where a file or directory of the switches cannot be reached, or is not root's alone.
 fn no_access(path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -5,7 +5,7 @@ use aya::programs::{ProgramError, SchedClassifier, tc};
 use hopyard_net::{Classifier, Handle, Side};
 
 use crate::error::{Error, Result};
-use crate::programs::Hook;
+use crate::hook::Hook;
 
 /// Behind what others have there, whose priorities are rarely above what the kernel gives by itself (0xc000).
 const PRIORITY: u16 = 0xd000;

@@ -1,7 +1,7 @@
 //! The one error type of the crate.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What went wrong. The text never contains the text of its [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
@@ -172,3 +172,9 @@ impl Error {
 
 /// Result of everything here.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of this operation on this file.
+pub(crate) fn file_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::File { what, path, source }
+}

@@ -3,8 +3,8 @@
 use crate::bpffs;
 use crate::error::{Error, Result};
 use crate::here::Here;
+use crate::hook::port_link;
 use crate::layout::{Limits, PortRecord, STATE_BUSY};
-use crate::programs::port_link;
 use crate::switch::{Attached, Switch};
 
 /// What becomes of a port's classifier.

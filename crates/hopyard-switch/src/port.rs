@@ -7,6 +7,7 @@ use hopyard_net::{Link, XdpHook};
 use crate::bpffs::Lock;
 use crate::error::{Error, Result};
 use crate::here::{Here, has_master, is_pair};
+use crate::hook::{Hook, port_link};
 use crate::layout::{
     Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX,
     HOLDS_STATION, Holding, Limits, MAX_SLOTS, PORT_ANY_SOURCE, PORT_CLASSIFIER, PORT_DECLARED,
@@ -17,7 +18,7 @@ use crate::layout::{
 use crate::limit::Broadcasts;
 use crate::mac::Mac;
 use crate::prefix::Prefix;
-use crate::programs::{self, DeviceSeen, Hook, Place, port_link};
+use crate::programs::{self, DeviceSeen, Place};
 use crate::rate::Rate;
 use crate::switch::Switch;
 

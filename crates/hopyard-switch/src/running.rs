@@ -4,10 +4,14 @@ use std::fmt;
 
 use aya::programs::{ProgramError, ProgramInfo, SchedClassifier, TcAttachType};
 use hopyard_net::{Handle, Side};
+use nix::errno::Errno;
 
 use crate::error::{Error, Result};
-use crate::here::has_tcx;
-use crate::programs::{GONE, Hook};
+use crate::hook::Hook;
+use crate::kernel::has_tcx;
+
+/// What the kernel says of an identity that nothing has any more.
+pub(crate) const GONE: i32 = Errno::ENOENT as i32;
 
 /// The identities of the programs that run at a hook of a device of the handle's namespace, which is the calling
 /// thread's, and carry the name of ours.

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, DevMapHash, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
 
-use crate::bpffs::file_error;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, file_error};
 use crate::layout::{
     Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX, Holding,
     HoldingKey, LAYOUT_VERSION, LOW_DEVICES, Limits, PortRecord, PrefixKey, STATE_FREE,

@@ -1,44 +1,19 @@
-//! Making, changing and removing switches.
-//!
-//! The order of the steps is what makes them safe to interrupt. A record is marked busy before
-//! anything refers to it, and tied to its device after everything does; whoever opens a switch takes away
-//! what is not tied, and whoever gets the lock the switches that are unfinished. The kernel detaches a link that was
-//! never pinned when its maker dies; a classifier stays, and whoever takes its record away detaches it.
+//! A switch that stands, and what is known of it.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::bpffs::{self, Lock, check_name, directory, is_directory};
+use crate::bpffs::{self, Lock, is_directory};
 use crate::error::{Error, Result};
-use crate::here::{Here, check_kernel, device_name};
+use crate::here::{Here, device_name};
+use crate::hook::{Hook, Hooks};
 use crate::layout::{
-    Config, Counters, FIRST_PORT, LAYOUT_VERSION, PORT_CLASSIFIER, PortRecord, SLOT_HOST,
-    SLOT_WIRE, STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS, SWITCH_BEHIND, SWITCH_CLSACT,
-    SWITCH_UPGRADING,
+    Config, Counters, PORT_CLASSIFIER, PortRecord, SLOT_HOST, SLOT_WIRE, SWITCH_ANSWERS,
+    SWITCH_BEHIND, SWITCH_CLSACT,
 };
-use crate::mac::Mac;
-use crate::programs::{self, Hook, Hooks, Place, uplink_link};
-use crate::remove;
-use crate::shortcut::{self, ShortcutCounters};
-use crate::state::{Stage, State, stage};
-use crate::uplink::{hosts_flag, others_of_the_host};
-
-/// What a new switch is to be.
-#[derive(Debug, Clone, Default)]
-pub struct NewSwitch<'a> {
-    /// 1 to 32 letters, digits, `-` and `_`.
-    pub name: &'a str,
-    /// The device to the wire, of the calling thread's namespace.
-    pub uplink: Option<&'a str>,
-    /// Ethernet addresses of the host behind the uplink beside its own: of a macvlan, a bridge, VRRP.
-    pub host_macs: Vec<Mac>,
-    /// Answer ARP and neighbour solicitations from the table?
-    pub answers: bool,
-    /// May programs that others have at the hooks come before the switch's? They may then keep frames from it.
-    pub behind_others: bool,
-    /// Where its programs run.
-    pub hooks: Hooks,
-}
+use crate::programs::Place;
+use crate::shortcut::ShortcutCounters;
+use crate::state::State;
 
 /// A switch that was found or made.
 pub struct Switch {
@@ -50,119 +25,6 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Makes a switch in the calling thread's network namespace. The uplink stays up and keeps its
-    /// addresses and routes.
-    ///
-    /// # Errors
-    /// The name is taken or unfit, the uplink does not exist or has a switch already, the kernel has no
-    /// hooks of that kind. Nothing is left then.
-    pub fn create(new: &NewSwitch<'_>) -> Result<Self> {
-        let what = format!("create switch `{}`", new.name);
-        check_name(&what, new.name)?;
-        check_kernel(&what, new.hooks)?;
-        let here = Here::new()?;
-        // From here on nobody else makes or changes a switch: what is found free stays free.
-        let _lock = Lock::making_home()?;
-        let directory = directory(new.name);
-        if is_directory(&directory) {
-            return Err(Error::Exists {
-                name: new.name.to_owned(),
-            });
-        }
-        let uplink = new
-            .uplink
-            .map(|device| here.free_device(&what, device))
-            .transpose()?;
-        let config = Config {
-            version: LAYOUT_VERSION,
-            state: STATE_BUSY,
-            uplink: 0,
-            uplink_len: 0,
-            host_mac: 0,
-            netns: here.inode,
-            flags: flags(new),
-            changing: 0,
-            slots: FIRST_PORT,
-            net_device: 0,
-        };
-        let config = match &uplink {
-            Some(link) => config.with_uplink(&what, link)?,
-            None => config,
-        };
-        let hosts = others_of_the_host(&what, &new.host_macs, config.host_mac)?;
-        bpffs::make_directory(&directory)?;
-        let made = Self::fill(&here, new, &directory, config, &hosts);
-        if made.is_err() {
-            // The first problem is the one to report; what stays is unfinished, so the next command
-            // removes it.
-            let _ = remove::all(&directory);
-        }
-        made
-    }
-
-    fn fill(
-        here: &Here,
-        new: &NewSwitch<'_>,
-        directory: &Path,
-        config: Config,
-        hosts: &[Mac],
-    ) -> Result<Self> {
-        programs::load(directory)?;
-        programs::install(directory)?;
-        let config = config.with_net_device(directory)?;
-        let mut state = State::open(directory)?;
-        state.set_config(config)?;
-        state.set_hosts(hosts)?;
-        if let Some(device) = new.uplink {
-            state.set_uplink_name(device)?;
-            let place = config.place(here);
-            for hook in UPLINK {
-                programs::attach(directory, &place, hook, device, uplink_link(hook))?;
-            }
-        }
-        let mut switch = Self {
-            name: new.name.to_owned(),
-            directory: directory.to_owned(),
-            state,
-            forgotten: Vec::new(),
-        };
-        switch.learn_host(here)?;
-        switch.state.set_config(Config {
-            state: STATE_READY,
-            flags: config.flags | hosts_flag(hosts),
-            ..config
-        })?;
-        Ok(switch)
-    }
-
-    /// Finds a switch by name, after finishing or undoing what an interrupted command left.
-    ///
-    /// # Errors
-    /// There is none of that name (the error lists those there are), or its state is another version's.
-    pub fn open(name: &str) -> Result<Self> {
-        check_name("find a switch", name)?;
-        let directory = directory(name);
-        let Some(_lock) = Lock::at_home()? else {
-            return Err(no_switch(name));
-        };
-        if !is_directory(&directory) {
-            return Err(no_switch(name));
-        }
-        match stage(&directory)? {
-            Stage::Unfinished => return Err(no_switch(name)),
-            found => found.check_layout(name)?,
-        }
-        let state = State::open(&directory)?;
-        let mut switch = Self {
-            name: name.to_owned(),
-            directory,
-            state,
-            forgotten: Vec::new(),
-        };
-        switch.repair()?;
-        Ok(switch)
-    }
-
     /// The names of the switches there are, of other versions too; what an interrupted command left
     /// unfinished goes before.
     ///
@@ -194,40 +56,6 @@ impl Switch {
     pub(crate) fn lock(&self) -> Result<Lock> {
         let lock = Lock::at_home()?.filter(|_| is_directory(&self.directory));
         lock.ok_or_else(|| no_switch(&self.name))
-    }
-
-    /// Finishes or undoes what an interrupted command left, forgets ports whose device is gone, and gives
-    /// the slots of those that stay, in order.
-    pub(crate) fn repair(&mut self) -> Result<Vec<u32>> {
-        let mut taken = Vec::new();
-        for slot in FIRST_PORT..self.state.config()?.slots {
-            if self.state.is_tied(slot)? {
-                taken.push(slot);
-                continue;
-            }
-            let record = self.state.port(slot)?;
-            if record.state == STATE_READY {
-                self.forgotten.push(record.device);
-            }
-            if record.state != STATE_FREE {
-                self.clear(slot)?;
-            }
-        }
-        self.repair_uplink()?;
-        shortcut::repair(&self.directory)?;
-        let config = self.state.config()?;
-        if config.changing != 0 {
-            self.finish_change(config)?;
-        }
-        if config.flags & SWITCH_UPGRADING != 0 {
-            // Classifiers are out of reach from elsewhere; the next command in the namespace goes on.
-            if !self.has_classifiers(&config)? || Here::new()?.inode == config.netns {
-                self.finish_upgrade()?;
-            }
-        } else {
-            programs::unload(&self.directory)?;
-        }
-        Ok(taken)
     }
 
     /// Is one of its programs a classifier?
@@ -368,16 +196,6 @@ impl Config {
             behind: self.flags & SWITCH_BEHIND != 0,
         }
     }
-}
-
-fn flags(new: &NewSwitch<'_>) -> u16 {
-    let answers = if new.answers { SWITCH_ANSWERS } else { 0 };
-    let hooks = match new.hooks {
-        Hooks::Tcx => 0,
-        Hooks::Clsact => SWITCH_CLSACT,
-    };
-    let behind = if new.behind_others { SWITCH_BEHIND } else { 0 };
-    answers | hooks | behind
 }
 
 /// A program of a switch that runs at a device.

@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::here::{Here, device_name};
+use crate::hook::{Hook, Hooks, port_link, uplink_link};
 use crate::layout::{Config, SWITCH_UPGRADING};
-use crate::programs::{self, Hook, Hooks, port_link, uplink_link};
+use crate::programs;
 use crate::switch::{Switch, UPLINK, attached};
 
 impl Switch {

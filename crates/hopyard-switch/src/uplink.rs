@@ -13,11 +13,12 @@ use hopyard_net::{Link, NetNs};
 use crate::bpffs;
 use crate::error::{Error, Result};
 use crate::here::{DETACHING_LATE, Here, check_uplink, device_name, stray};
+use crate::hook::{Hooks, fresh_uplink_link, uplink_link};
 use crate::layout::{
     Config, ETHERNET_HEADER, MAX_HOSTS, SWITCH_BEHIND, SWITCH_HOSTS, SWITCH_MOVING,
 };
 use crate::mac::Mac;
-use crate::programs::{self, Hooks, fresh_uplink_link, uplink_link};
+use crate::programs;
 use crate::running;
 use crate::switch::{Switch, UPLINK};
 

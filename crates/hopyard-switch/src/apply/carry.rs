@@ -7,7 +7,8 @@ use super::plan::{Change, Plan};
 use super::{PortSpec, SETTINGS, SwitchSpec};
 use crate::change::PortChange;
 use crate::error::{Error, Result};
-use crate::switch::{NewSwitch, Switch};
+use crate::making::NewSwitch;
+use crate::switch::Switch;
 use crate::uplink::NewUplink;
 
 impl Plan {

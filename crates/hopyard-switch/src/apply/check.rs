@@ -10,12 +10,13 @@ use super::problem::Problem;
 use super::{Plan, PortSpec, Present, PresentPort, SwitchSpec};
 use crate::bpffs::check_name;
 use crate::error::{Error, Result};
-use crate::here::{Here, check_kernel, check_uplink};
+use crate::here::{Here, check_uplink};
+use crate::hook::Hooks;
 use crate::host::own_addresses;
+use crate::kernel::check_kernel;
 use crate::layout::{AddressKey, FIRST_PORT, MAX_HOSTS, MAX_SLOTS};
 use crate::mac::Mac;
 use crate::port::MAX_VLAN;
-use crate::programs::Hooks;
 use crate::switch::Switch;
 
 /// What is known of the host beside the switch, for [`conflicts`].

@@ -3,12 +3,12 @@
 use super::{PortSpec, Present, PresentPort};
 use crate::error::Result;
 use crate::here::device_name;
+use crate::hook::Hook;
 use crate::layout::{
     ETHERNET_HEADER, PORT_ANY_SOURCE, PORT_DECLARED, PORT_DHCP, PORT_ISOLATED, PORT_QUEUED,
     PORT_ROUTER, SWITCH_ANSWERS, SWITCH_BEHIND,
 };
 use crate::limit::Broadcasts;
-use crate::programs::Hook;
 use crate::running;
 use crate::show::WayOut;
 use crate::switch::Switch;

@@ -3,7 +3,8 @@
 use hopyard_net::{Handle, Link, Side, XdpHook};
 
 use super::{Warning, WayOut};
-use crate::programs::{self, Hook};
+use crate::hook::Hook;
+use crate::programs;
 use crate::running::{self, Running};
 use crate::switch::Switch;
 

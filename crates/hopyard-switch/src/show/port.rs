@@ -4,8 +4,8 @@ use hopyard_net::{Handle, Link, Side, XdpHook};
 
 use super::hook::{Findings, xdp_before};
 use super::{Warning, WayOut, is_direct, shrunk};
+use crate::hook::Hook;
 use crate::layout::{PORT_FOLLOW, PORT_QUEUED, PortRecord};
-use crate::programs::Hook;
 use crate::running;
 use crate::switch::Switch;
 
