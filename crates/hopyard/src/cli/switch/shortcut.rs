@@ -7,7 +7,8 @@ use hopyard_switch::{
     Loss, NewShortcut, NewSwitch, PartyStats, Shortcut, ShortcutCounters, Switch, test_shortcut,
 };
 
-use super::{Done, table, warn};
+use super::super::{Done, table};
+use super::show::warn;
 
 /// Makes a switch with a shortcut, or nothing.
 pub(super) fn create(

@@ -1,0 +1,208 @@
+//! `hopyard switch stats`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use hopyard_switch::{Counters, PartyStats, ShortcutCounters, Switch};
+use serde::Serialize;
+
+use super::super::{Done, Failure, is_read, pretty, print, table};
+use super::shortcut;
+
+/// How often `stats --watch` looks.
+const PERIOD: Duration = Duration::from_secs(1);
+
+#[derive(Serialize)]
+struct StatsDocument {
+    schema: &'static str,
+    switch: String,
+    /// Of the span since the last document; absent in the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_s: Option<f64>,
+    parties: Vec<PartyDocument>,
+}
+
+#[derive(Serialize)]
+struct PartyDocument {
+    party: String,
+    rx_packets: u64,
+    rx_bytes: u64,
+    tx_packets: u64,
+    tx_bytes: u64,
+    answered: u64,
+    over_rate: u64,
+    too_big: u64,
+    /// By reason, those that happened.
+    drops: BTreeMap<&'static str, u64>,
+    /// None of it is in the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortcut: Option<ShortcutCounters>,
+}
+
+impl From<&PartyStats> for PartyDocument {
+    fn from(stats: &PartyStats) -> Self {
+        let c = &stats.counters;
+        Self {
+            party: stats.party.clone(),
+            rx_packets: c.rx_packets,
+            rx_bytes: c.rx_bytes,
+            tx_packets: c.tx_packets,
+            tx_bytes: c.tx_bytes,
+            answered: c.answered,
+            over_rate: c.over_rate,
+            too_big: c.too_big,
+            drops: c.dropped().collect(),
+            shortcut: stats.shortcut,
+        }
+    }
+}
+
+/// The state of all counters at an instant.
+struct Reading {
+    at: Instant,
+    parties: Vec<PartyStats>,
+}
+
+impl Reading {
+    /// Opens the switch each time: ports come and go while somebody watches.
+    fn take(name: &str) -> Result<Self, hopyard_switch::Error> {
+        let switch = Switch::open(name)?;
+        Ok(Self {
+            at: Instant::now(),
+            parties: switch.stats()?,
+        })
+    }
+}
+
+pub(super) fn stats(name: &str, json: bool, watch: bool) -> Done {
+    let mut last = Reading::take(name)?;
+    print(&stats_text(name, json, watch, &last, None)?)?;
+    if !watch {
+        return Ok(ExitCode::SUCCESS);
+    }
+    loop {
+        std::thread::sleep(PERIOD);
+        let now = Reading::take(name)?;
+        if !is_read(&stats_text(name, json, watch, &now, Some(&last))?)? {
+            return Ok(ExitCode::SUCCESS);
+        }
+        last = now;
+    }
+}
+
+fn stats_text(
+    name: &str,
+    json: bool,
+    watch: bool,
+    now: &Reading,
+    last: Option<&Reading>,
+) -> Result<String, Failure> {
+    let span_s = last.map(|last| (now.at - last.at).as_secs_f64());
+    if json {
+        let document = StatsDocument {
+            schema: "hopyard/switch-stats/1",
+            switch: name.to_owned(),
+            span_s,
+            parties: now.parties.iter().map(PartyDocument::from).collect(),
+        };
+        if !watch {
+            return pretty(&document);
+        }
+        // A document per line, for programs that follow.
+        return serde_json::to_string(&document)
+            .map(|line| crate::plain::json(&line).into_owned() + "\n")
+            .map_err(|e| Failure {
+                status: 3,
+                message: format!("cannot write JSON: {e}"),
+            });
+    }
+    let heads: &[&str] = if span_s.is_some() {
+        &[
+            "party",
+            "rx packets/s",
+            "rx Mbit/s",
+            "tx packets/s",
+            "tx Mbit/s",
+            "drops",
+        ]
+    } else {
+        &[
+            "party",
+            "rx packets",
+            "rx bytes",
+            "tx packets",
+            "tx bytes",
+            "answered",
+            "drops",
+        ]
+    };
+    let mut table = table(heads);
+    for party in &now.parties {
+        match (span_s, last.and_then(|last| before(last, party))) {
+            (Some(span), Some(before)) => table.add_row(rates(party, before, span)),
+            (Some(_), None) => table.add_row([&party.party, "-", "-", "-", "-", "-"]),
+            (None, _) => table.add_row(totals(party)),
+        };
+    }
+    Ok(format!("{table}\n{}", shortcut::counted(&now.parties)))
+}
+
+fn before<'a>(last: &'a Reading, party: &PartyStats) -> Option<&'a Counters> {
+    let found = last.parties.iter().find(|p| p.party == party.party)?;
+    // Fewer than before: the port was removed and added again in between.
+    (found.counters.rx_packets <= party.counters.rx_packets).then_some(&found.counters)
+}
+
+fn totals(party: &PartyStats) -> Vec<String> {
+    let c = &party.counters;
+    let mut row = vec![party.party.clone()];
+    row.extend(
+        [
+            c.rx_packets,
+            c.rx_bytes,
+            c.tx_packets,
+            c.tx_bytes,
+            c.answered,
+        ]
+        .map(|n| n.to_string()),
+    );
+    row.push(drops(c.dropped()) + &not_given(c.over_rate));
+    row
+}
+
+fn rates(party: &PartyStats, before: &Counters, span_s: f64) -> Vec<String> {
+    let c = &party.counters;
+    let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / span_s;
+    let mbit = |now, then| format!("{:.1}", rate(now, then) * 8.0 / 1e6);
+    let earlier: BTreeMap<_, _> = before.dropped().collect();
+    let fresh = c.dropped().filter_map(|(reason, count)| {
+        let count = count.saturating_sub(earlier.get(reason).copied().unwrap_or(0));
+        (count > 0).then_some((reason, count))
+    });
+    vec![
+        party.party.clone(),
+        format!("{:.0}", rate(c.rx_packets, before.rx_packets)),
+        mbit(c.rx_bytes, before.rx_bytes),
+        format!("{:.0}", rate(c.tx_packets, before.tx_packets)),
+        mbit(c.tx_bytes, before.tx_bytes),
+        drops(fresh) + &not_given(c.over_rate.saturating_sub(before.over_rate)),
+    ]
+}
+
+fn drops(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
+    let all: Vec<String> = counts.map(|(reason, n)| format!("{reason} {n}")).collect();
+    if all.is_empty() {
+        "-".to_owned()
+    } else {
+        all.join(", ")
+    }
+}
+
+/// What others sent to the party and its rate had no room for, which is among their drops.
+fn not_given(over_rate: u64) -> String {
+    match over_rate {
+        0 => String::new(),
+        n => format!(" (to it: rate_in {n})"),
+    }
+}
