@@ -6,12 +6,11 @@ use std::path::Path;
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink, allow_files};
 
 use super::error::or_another_path;
-use super::keep::Kept;
-use super::offloads::Fixed;
+use super::kept::Kept;
 use super::part::{Part, undo};
 use super::topology::{Addresses, Endpoint, Space, Subnet, role};
 use super::{Endpoints, Error, LabId, Result};
-use crate::model::Axes;
+use crate::model::{Axes, OffloadFlag};
 
 /// Name of the device that carries an endpoint's addresses.
 pub(super) const ETH: &str = "eth0";
@@ -24,6 +23,14 @@ const SYSCTLS: [(&str, &str); 3] = [
 ];
 /// Files that a namespace takes: what acts in it, and the pipes of a worker.
 const FILES_EACH: u64 = 10;
+
+/// An offload flag that is off and stays so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fixed {
+    pub(super) role: &'static str,
+    pub(super) device: String,
+    pub(super) flag: OffloadFlag,
+}
 
 /// A lab in the making: what the paths build with. Dropping it undoes what was made so far.
 #[derive(Debug)]
@@ -340,6 +347,15 @@ impl Builder {
         // No traffic is theirs: what the axes say of devices is not for them.
         self.devices.retain(|(_, device)| !names.contains(device));
         Ok(names)
+    }
+
+    /// Takes note of offload flags that the path's switch does not bear.
+    pub(super) fn fix_off(&mut self, role: &'static str, device: &str, flags: &[OffloadFlag]) {
+        self.fixed.extend(flags.iter().map(|flag| Fixed {
+            role,
+            device: device.to_owned(),
+            flag: *flag,
+        }));
     }
 
     /// Has the kernel act now on the devices' coming up, rather than within the window.

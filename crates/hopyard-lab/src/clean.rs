@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use super::keep::Survey;
-use super::part::{KINDS, Kind, Names};
+use super::kinds::KINDS;
+use super::part::{Kind, Names};
 use super::{Result, keep};
 use crate::owner::Life;
 

@@ -1,5 +1,8 @@
 //! What can go wrong with a lab.
 
+pub(crate) mod daemon;
+pub(crate) mod ovs;
+
 use crate::model::{Attach, Cpus, Family, Peer, UnknownName};
 
 /// The result of everything in the lab that can fail.
@@ -252,10 +255,10 @@ pub enum Error {
     TapSwitch(#[from] crate::tapswitch::Error),
     /// Open vSwitch cannot be started or configured.
     #[error(transparent)]
-    Ovs(#[from] super::ovs::Error),
+    Ovs(#[from] ovs::Error),
     /// A daemon of a lab.
     #[error(transparent)]
-    Daemon(#[from] super::daemon::Error),
+    Daemon(#[from] daemon::Error),
     /// The direct switch cannot be made or changed.
     #[error(transparent)]
     Switch(#[from] hopyard_switch::Error),

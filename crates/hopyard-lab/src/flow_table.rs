@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::daemon::Home;
-use super::keep::Kept;
+use super::kept::Kept;
+use super::need::Need;
 use super::part::{Kind, Names, Part, Undone};
-use super::paths::Need;
 use super::{Builder, Error, Result};
 
 /// Entries of the table: what the kernel's documentation takes for a busy server (`scaling.rst`).

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use hopyard_net::Cgroup;
 
-use super::keep::Kept;
+use super::kept::Kept;
 use super::part::{Kind, Names, Part, Undone};
-use super::{Builder, Lab, Result};
+use super::{Builder, Result};
 
 pub(super) static GROUPS: Groups = Groups;
 
@@ -30,14 +30,6 @@ impl Builder {
             return None;
         }
         self.parts::<Group>().next().map(|group| &group.0)
-    }
-}
-
-impl Lab {
-    /// The control group of its processes, where the machine has cgroup v2.
-    #[must_use]
-    pub fn cgroup(&self) -> Option<&Cgroup> {
-        self.builder.cgroup()
     }
 }
 

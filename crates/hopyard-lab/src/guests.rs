@@ -11,7 +11,7 @@ use super::error::or_another_path;
 use super::part::{Part, Undone};
 use super::topology::{Addresses, Endpoint, role};
 use super::wire::UPLINK;
-use super::{Builder, Error, Lab, Result};
+use super::{Builder, Error, Result};
 use crate::guest::{Backend, Bootable, Interface, Kit, WorkerGuest};
 use crate::load::remote::Remote;
 use crate::model::{GuestUsed, OffloadFlag, Switch};
@@ -160,24 +160,25 @@ impl Builder {
     }
 }
 
-impl Lab {
+impl Builder {
     /// The guest that an endpoint is.
-    pub(super) fn guest(&self, role: &str) -> Option<&Guest> {
-        let mut guests = self.builder.parts::<Guest>();
+    pub(super) fn guest_at(&self, role: &str) -> Option<&Guest> {
+        let mut guests = self.parts::<Guest>();
         guests.find(|guest| guest.role == role)
     }
 
     /// What its guest was booted with.
-    #[must_use]
-    pub fn guest_used(&self) -> Option<GuestUsed> {
-        let mut guests = self.builder.parts::<Guest>();
+    pub(super) fn guest_used(&self) -> Option<GuestUsed> {
+        let mut guests = self.parts::<Guest>();
         guests.find_map(|guest| guest.used.get().cloned())
     }
 
     /// Boots a guest in the hub, with hopyard as its worker.
     pub(super) fn boot(&self, guest: &Guest, program: &Path) -> Result<Remote> {
         let kit = Kit::for_worker(program)?;
-        let hub = &self.space(role::HUB)?.handle;
+        let hub = self
+            .handle(role::HUB)
+            .ok_or_else(|| Error::Kept("the namespace of the guest's hub is gone".to_owned()))?;
         let worker = WorkerGuest {
             backend: match guest.hub_end {
                 HubEnd::Tap(name) => Backend::Tap(name),

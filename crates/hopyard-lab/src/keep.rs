@@ -17,15 +17,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hopyard_net::{NetNs, enter_for_exec, owned};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::part::{KINDS, Part};
+use super::kept::{STATE, file_error};
+use super::kinds::KINDS;
+use super::part::Part;
 use super::{Error, Lab, Result};
 use crate::bounded;
 use crate::model::{Axes, Peer};
 use crate::owner::{LabId, Owner};
 
+pub use super::kept::{Kept, KeptSpace};
 pub use down::down;
 pub(super) use down::remove;
 pub(super) use survey::States;
@@ -33,39 +35,8 @@ pub use survey::{Foreign, Survey, list, survey};
 
 /// Where kept labs are.
 pub const HOME: &str = "/run/hopyard";
-const STATE: &str = "lab.json";
-
-/// What is known of a kept lab.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
-    /// Name of the lab: 1 to 32 letters, digits, `-` and `_`.
-    pub name: String,
-    /// Name of the path that was built.
-    pub path: String,
-    /// Name of the peer: `local`, `far` or `host`.
-    pub peer: Peer,
-    /// Axis values that the lab was built with.
-    pub axes: Axes,
-    /// Who built it.
-    owner: String,
-    /// Is it whole? Until then it belongs to its builder, and to `clean` after the builder's death.
-    pub complete: bool,
-    /// Namespaces of the lab, with their devices and addresses.
-    pub spaces: Vec<KeptSpace>,
-    /// What else it has, each under the key of its kind.
-    #[serde(flatten)]
-    parts: Map<String, Value>,
-}
 
 impl Kept {
-    /// Writes down a part of the lab.
-    pub(super) fn note(&mut self, key: &str, part: &impl Serialize) -> Result<()> {
-        let part = serde_json::to_value(part).map_err(io::Error::from);
-        let part = part.map_err(file_error(format!("write `{key}` into {STATE}")))?;
-        self.parts.insert(key.to_owned(), part);
-        Ok(())
-    }
-
     /// What it has beside its namespaces.
     fn parts(&self) -> Vec<Box<dyn Part>> {
         // `parse` has refused what is not understood.
@@ -100,20 +71,6 @@ fn part_of(key: &str, value: &Value) -> serde_json::Result<Box<dyn Part>> {
     }
     let unknown = format!("it has a `{key}` that this version does not know");
     Err(serde::de::Error::custom(unknown))
-}
-
-/// A namespace of a kept lab.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KeptSpace {
-    pub role: String,
-    /// Devices and addresses, for people.
-    pub devices: Vec<String>,
-    /// The address to talk to, where it is an endpoint.
-    pub address: Option<String>,
-}
-
-fn file_error(what: String) -> impl FnOnce(io::Error) -> Error {
-    move |source| Error::File { what, source }
 }
 
 fn directory(name: &str) -> PathBuf {

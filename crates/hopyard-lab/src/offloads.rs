@@ -8,25 +8,6 @@ use hopyard_net::OffloadState as Active;
 use super::{Builder, ClientSlot, Error, Result};
 use crate::model::{DeviceOffloads, OffloadFlag, OffloadState, Peer, Switch};
 
-/// An offload flag that is off and stays so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fixed {
-    role: &'static str,
-    device: String,
-    flag: OffloadFlag,
-}
-
-impl Builder {
-    /// Takes note of offload flags that the path's switch does not bear.
-    pub(super) fn fix_off(&mut self, role: &'static str, device: &str, flags: &[OffloadFlag]) {
-        self.fixed.extend(flags.iter().map(|flag| Fixed {
-            role,
-            device: device.to_owned(),
-            flag: *flag,
-        }));
-    }
-}
-
 /// Sets what the axes ask for on every device and reads every flag back.
 ///
 /// Of the devices that containers have one each of, one in each state is in the answer.

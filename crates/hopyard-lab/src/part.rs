@@ -6,23 +6,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::flow_table::TABLES;
-use super::group::GROUPS;
-use super::keep::Kept;
-use super::paths::tap_vde;
-use super::switching::SWITCHES;
-use super::{LabId, Result, daemon, ovs, tap};
+use super::error::daemon;
+use super::kept::Kept;
+use super::{LabId, Result};
 use crate::model::Datapath;
-
-/// Every kind of thing that can be left by a process that was killed, in the order in which `clean` removes them.
-pub(super) static KINDS: [&dyn Kind; 6] = [
-    &GROUPS,
-    &SWITCHES,
-    &ovs::HOME,
-    &tap::HOME,
-    &tap_vde::HOME,
-    &TABLES,
-];
 
 /// Something that a lab has made. Whoever makes it pushes it ([`Builder::push`](super::Builder::push)) as soon as
 /// there is something to undo; parts are undone in the opposite order.

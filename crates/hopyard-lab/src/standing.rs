@@ -1,12 +1,15 @@
 //! A lab that stands.
 
+use hopyard_net::Cgroup;
+
 use super::axes::ON_LAB;
-use super::daemon;
+use super::daemon::{self, Service};
+use super::kinds::KINDS;
 use super::part::Part;
 use super::paths::Path;
 use super::topology::{Space, Topology};
-use super::{Builder, Endpoints, Error, LabId, Result, offloads};
-use crate::model::{Axes, Datapath, LinkEnd, OffloadState, Peer};
+use super::{Builder, Endpoints, Error, LabId, Result, offloads, tap};
+use crate::model::{Axes, Datapath, GuestUsed, LinkEnd, OffloadState, Peer};
 
 /// A path as it stands, ready to be used. Dropping it takes it down.
 #[derive(Debug)]
@@ -60,11 +63,16 @@ impl Lab {
         let topology = path
             .build(&mut builder, peer)
             .map_err(|e| unsupported(path, e))?;
+        // What `clean` does not know would outlive a SIGKILL.
+        debug_assert!(
+            builder.parts::<Service>().all(|service| is_kind(service)),
+            "a daemon's home is missing in KINDS"
+        );
+        builder.settle()?;
+        let offloads = offloads::apply(&builder, path.name(), peer)?;
         for axis in ON_LAB {
             axis.apply(&mut builder).map_err(|e| unsupported(path, e))?;
         }
-        builder.settle()?;
-        let offloads = offloads::apply(&builder, path.name(), peer)?;
         let link = builder.link_ends(&topology)?;
         Ok(Self {
             builder,
@@ -111,6 +119,38 @@ impl Lab {
         })
     }
 
+    /// The control group of its processes, where the machine has cgroup v2.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.builder.cgroup()
+    }
+
+    /// The name of its direct switch, which is state beside its namespaces.
+    #[must_use]
+    pub fn switch(&self) -> Option<&str> {
+        self.builder.switch_name()
+    }
+
+    /// What its guest was booted with.
+    #[must_use]
+    pub fn guest_used(&self) -> Option<GuestUsed> {
+        self.builder.guest_used()
+    }
+
+    /// How often flows have changed queues since the lab was built; `None` where there is one queue alone, or nobody
+    /// who counts.
+    ///
+    /// # Errors
+    /// The tap switch does not answer.
+    pub fn queue_changes(&self) -> Result<Option<u64>> {
+        tap::queue_changes(self.service())
+    }
+
+    /// The switch of its own that is daemons.
+    pub(super) fn service(&self) -> Option<&Service> {
+        self.builder.parts().next()
+    }
+
     /// Processes that forward, beside the load's own.
     #[must_use]
     pub fn daemons(&self) -> Vec<u32> {
@@ -128,6 +168,12 @@ impl Lab {
     pub fn death(&self) -> Option<daemon::Error> {
         self.builder.stack().find_map(Part::death)
     }
+}
+
+fn is_kind(service: &Service) -> bool {
+    KINDS
+        .iter()
+        .any(|kind| std::ptr::addr_eq(*kind, service.home))
 }
 
 /// A missing kernel feature, said of the path.

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::builder::ETH;
-use super::keep::Kept;
+use super::kept::Kept;
 use super::part::{Kind, Names, Part, Undone};
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
-use super::{Builder, Lab, LabId, Result};
+use super::{Builder, LabId, Result};
 use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Hop, Peer};
 
 /// The port of endpoint `b`.
@@ -117,6 +117,12 @@ impl Builder {
         })?
     }
 
+    /// The name of the direct switch of the lab.
+    pub(super) fn switch_name(&self) -> Option<&str> {
+        let mut switches = self.parts::<DirectSwitch>();
+        switches.next().map(|switch| &*switch.name)
+    }
+
     /// The server of a path whose clients are ports of the direct switch, which is made with it.
     ///
     /// # Errors
@@ -151,15 +157,6 @@ impl Builder {
         let uplink = (peer != Peer::Local).then_some(UPLINK);
         self.switch(uplink, &ports)?;
         Ok(server)
-    }
-}
-
-impl Lab {
-    /// The name of its direct switch, which is state beside its namespaces.
-    #[must_use]
-    pub fn switch(&self) -> Option<&str> {
-        let mut switches = self.builder.parts::<DirectSwitch>();
-        switches.next().map(|switch| &*switch.name)
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use hopyard_net::NetNs;
 
 use super::builder::Builder;
-use super::daemon::{Home, Program};
-use super::paths::{Carried, Need};
-use super::{Error, Lab, Result};
+use super::daemon::{Home, Program, Service};
+use super::need::Need;
+use super::{Error, Result};
+use crate::guest::Carried;
 use crate::model::{Datapath, DatapathKind};
 use crate::tapswitch;
 
@@ -124,18 +125,12 @@ impl Builder {
     }
 }
 
-impl Lab {
-    /// How often flows have changed queues since the lab was built; `None` where there is one queue alone, or nobody
-    /// who counts.
-    ///
-    /// # Errors
-    /// The switch does not answer.
-    pub fn queue_changes(&self) -> Result<Option<u64>> {
-        let Some(switch) = self.service().filter(|s| std::ptr::eq(s.home, &HOME)) else {
-            return Ok(None);
-        };
-        let document = tapswitch::read(&switch.name)?;
-        let counts = document.ports.iter().map(|port| port.queue_changes);
-        Ok((document.queues.attached > 1).then(|| counts.sum()))
-    }
+/// How often flows have changed queues since the switch was started; `None` where there is one queue alone, or nobody who counts.
+pub(super) fn queue_changes(switch: Option<&Service>) -> Result<Option<u64>> {
+    let Some(switch) = switch.filter(|s| std::ptr::eq(s.home, &HOME)) else {
+        return Ok(None);
+    };
+    let document = tapswitch::read(&switch.name)?;
+    let counts = document.ports.iter().map(|port| port.queue_changes);
+    Ok((document.queues.attached > 1).then(|| counts.sum()))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use hopyard_net::Handle;
 
 use super::Result;
-use super::keep::{Kept, KeptSpace};
+use super::kept::{Kept, KeptSpace};
 use super::part::{Part, Undone};
 use crate::model::{Family, Hop};
 

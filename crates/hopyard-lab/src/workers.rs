@@ -19,8 +19,8 @@ impl Lab {
     /// # Errors
     /// It does not start, or does not greet.
     pub fn start_worker(&self, endpoint: &Endpoint, program: &Path) -> Result<Remote> {
-        if let Some(guest) = self.guest(endpoint.role) {
-            return self.boot(guest, program);
+        if let Some(guest) = self.builder.guest_at(endpoint.role) {
+            return self.builder.boot(guest, program);
         }
         if let Some(reached) = self.reached() {
             return reached.worker(endpoint.role);

@@ -6,10 +6,12 @@
 mod conntrack;
 mod cpus;
 mod gso_max;
+mod napi;
 mod rfs;
+mod rps;
 mod rules;
 
-use super::paths::Need;
+use super::need::Need;
 use super::{Builder, Result};
 use crate::model::Axes;
 
@@ -25,7 +27,7 @@ pub(super) trait OnLab: Sync {
         Ok(())
     }
 
-    /// Does to a lab what [`Builder::axes`] say, once every device is there.
+    /// Does to a lab what [`Builder::axes`] say, once every device is there and has its offloads.
     fn apply(&self, _: &mut Builder) -> Result<()> {
         Ok(())
     }
@@ -38,5 +40,7 @@ pub(super) static ON_LAB: &[&dyn OnLab] = &[
     &rules::Rules,
     &conntrack::Conntrack,
     &gso_max::GsoMax,
+    &rps::Rps,
     &rfs::Rfs,
+    &napi::Threads,
 ];

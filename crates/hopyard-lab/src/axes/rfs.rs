@@ -4,7 +4,7 @@ use hopyard_net::{ReceiveSteering, cpu};
 
 use super::OnLab;
 use crate::flow_table::{self, ENTRIES};
-use crate::paths::Need;
+use crate::need::Need;
 use crate::{Builder, Error, Result};
 use hopyard_model::{Axes, Switch};
 

@@ -4,7 +4,7 @@ use hopyard_net::apply_ruleset;
 
 use super::OnLab;
 use crate::model::{Axes, Family};
-use crate::paths::Need;
+use crate::need::Need;
 use crate::{Builder, Result, role};
 
 pub(super) struct Rules;

@@ -1,6 +1,5 @@
 //! Programs that forward for a lab: started so that they end when they should, and found when they do not.
 
-mod error;
 mod home;
 mod left;
 mod said;
@@ -20,7 +19,7 @@ use std::time::{Duration, Instant};
 use hopyard_net::{Cgroup, NetNs, end_with_starter};
 
 use crate::Result;
-pub use error::Error;
+pub use crate::error::daemon::Error;
 pub(crate) use home::Home;
 pub(crate) use said::shown;
 pub(crate) use service::Service;

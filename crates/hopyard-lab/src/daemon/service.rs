@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Daemon, Error, Home, Household, Program, Starter};
-use crate::keep::Kept;
+use crate::kept::Kept;
 use crate::model::Datapath;
-use crate::part::{KINDS, Kind, Part, Undone};
+use crate::part::{Part, Undone};
 use crate::topology::role;
-use crate::{Builder, Lab, Result};
+use crate::{Builder, Result};
 
 /// A switch whose daemons are children of this process.
 #[derive(Debug)]
@@ -31,8 +31,6 @@ impl Builder {
         home: &'static Home,
         datapath: Datapath,
     ) -> Result<&mut Service> {
-        let is_of_home = |kind: &&dyn Kind| std::ptr::addr_eq(*kind, home);
-        debug_assert!(KINDS.iter().any(is_of_home), "{home:?} is missing in KINDS");
         let keep = self.is_to_keep();
         let household = Household {
             hub: self.space(role::HUB)?.ns().try_clone()?,
@@ -102,12 +100,5 @@ impl Part for Service {
 
     fn datapath(&self) -> Option<Datapath> {
         Some(self.datapath.clone())
-    }
-}
-
-impl Lab {
-    /// The switch of its own that is daemons.
-    pub(crate) fn service(&self) -> Option<&Service> {
-        self.builder.parts().next()
     }
 }

@@ -3,21 +3,21 @@
 
 mod bridge;
 mod control;
-mod error;
 mod programs;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+pub use super::error::ovs::Error;
 pub(crate) use bridge::BRIDGE;
 pub use bridge::Port;
-pub use error::Error;
 use programs::Programs;
 
 use super::Result;
 use super::daemon::{self, Home, Program, Service};
+use super::need::Need;
 use super::part::Part;
-use super::paths::{Carried, Need};
+use crate::guest::Carried;
 use crate::model::{Datapath, DatapathKind, OPEN_VSWITCH};
 
 /// Where the programs look for their files instead of the host's directories (ovs-vswitchd(8)).

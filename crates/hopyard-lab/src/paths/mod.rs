@@ -12,7 +12,6 @@ mod ipvlan;
 mod ipvlan_l3s;
 mod macvlan;
 mod native;
-mod need;
 mod netfilter;
 mod netkit;
 mod open_vswitch;
@@ -27,7 +26,7 @@ mod vxlan;
 use std::fmt;
 use std::time::Duration;
 
-pub use need::Need;
+pub use super::need::Need;
 
 use super::axes::ON_LAB;
 use super::{Builder, Error, Result, Topology};

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Error {
     /// A daemon of it, or the daemons' directory.
     #[error(transparent)]
-    Daemon(#[from] crate::daemon::Error),
+    Daemon(#[from] super::daemon::Error),
     /// A program of it cannot be run at all.
     #[error("cannot run {program}: repair package `openvswitch-switch`, or choose another path")]
     Start {
