@@ -1,4 +1,4 @@
-//! Axis `rfs`: packets are worked on where they are read, and the machine is as before.
+//! Axes `rps` and `rfs`: packets are worked on by other CPUs, where they are read, and the machine is as before.
 
 use std::fs;
 use std::process::Command;
@@ -89,6 +89,51 @@ fn packets_are_worked_on_where_they_are_read() {
         tell(&said);
         assert_eq!(off, 0, "{said}");
         if 10 * on > received {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn every_device_is_steered_without_readers() {
+    let _alone = alone();
+    let before = entries();
+    let all = (1_u64 << cpu::online_cpus().unwrap().len()) - 1;
+    walk("rps", |path, peer| {
+        let cell = cell(path.name(), peer, LoadKind::TcpRr, &[("rps", "on")]);
+        let lab = build(&cell).map_err(|e| hopyard::chain(&e))?;
+        // The kernel's table is for `rfs` alone.
+        assert_eq!(entries(), before);
+        for (role, name) in devices(&lab) {
+            let (cpus, flows) = first_queue(lab.space(role).unwrap().handle.ns(), &name);
+            if u64::from_str_radix(&cpus, 16) != Ok(all) || flows != 0 {
+                return Err(format!("{role}/{name}: CPUs {cpus}, {flows} flows"));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_hash_spreads_flows_over_cpus() {
+    let _alone = alone();
+    let of = |value| {
+        let set = [("rps", value), ("flows", "8"), ("placement", "same")];
+        let cell = cell("veth", Peer::Local, LoadKind::UdpStream, &set);
+        let before = steered();
+        let measured = measured(&cell, 200, 50).unwrap();
+        (steered() - before, measured.received.messages)
+    };
+    assert_eq!(of("off").0, 0);
+    // All flows are sent by one CPU; the hash gives another one half of them, or less by chance.
+    mostly(|| {
+        let (on, received) = of("on");
+        let said = format!("steered: {on} of {received}");
+        tell(&said);
+        if 20 * on > received {
             Ok(())
         } else {
             Err(said)

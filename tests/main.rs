@@ -49,6 +49,8 @@ mod labs;
 mod left_out;
 mod leftovers;
 mod moves;
+mod multipath;
+mod napi;
 mod netfilter;
 mod offloads;
 mod outstanding;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use hopyard_net::{clock, datagrams};
+use hopyard_net::{clock, datagrams, mptcp};
 use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -48,6 +48,7 @@ pub(crate) struct Settings {
     no_delay: bool,
     buffer: Option<u32>,
     congestion: Option<String>,
+    mptcp: bool,
 }
 
 impl Settings {
@@ -60,6 +61,7 @@ impl Settings {
             no_delay: spec.kind.is_tcp() && !spec.kind.is_stream(),
             buffer: spec.socket_buffer,
             congestion: spec.congestion.clone(),
+            mptcp: spec.mptcp,
         }
     }
 
@@ -69,12 +71,12 @@ impl Settings {
         } else {
             Domain::IPV6
         };
-        let (kind, protocol) = if self.tcp {
-            (Type::STREAM, Protocol::TCP)
-        } else {
-            (Type::DGRAM, Protocol::UDP)
+        let (kind, protocol) = match (self.tcp, self.mptcp) {
+            (true, true) => (Type::STREAM, Protocol::MPTCP),
+            (true, false) => (Type::STREAM, Protocol::TCP),
+            (false, _) => (Type::DGRAM, Protocol::UDP),
         };
-        let socket = Socket::new(domain, kind, Some(protocol))?;
+        let socket = Socket::new(domain, kind, Some(protocol)).map_err(|e| self.explain(e))?;
         if let Some(bytes) = self.buffer {
             socket.set_send_buffer_size(bytes as usize)?;
             socket.set_recv_buffer_size(bytes as usize)?;
@@ -180,7 +182,7 @@ impl Settings {
             .map_err(|e| format!("cannot {to} within {} ms: {e}", patience.as_millis()))?;
         let mut number = None;
         if self.tcp {
-            self.require_congestion(&socket)?;
+            self.require(&socket)?;
         } else {
             number = greet(&socket, patience)
                 .map_err(|e| format!("no answer to datagrams from {server}: {e}"))?;
@@ -205,7 +207,7 @@ impl Settings {
                     .set_tcp_nodelay(true)
                     .map_err(|e| format!("cannot set TCP_NODELAY: {e}"))?;
             }
-            self.require_congestion(&socket)?;
+            self.require(&socket)?;
             return Ok(socket.into());
         }
         answer_greeting(listener).map_err(|e| format!("cannot take a datagram flow: {e}"))?;
@@ -228,7 +230,37 @@ impl Settings {
         Ok(socket.into())
     }
 
-    /// Reads the congestion control back: kernels fall back without a word.
+    /// Reads back what the kernel may have fallen back from without a word.
+    fn require(&self, socket: &impl AsFd) -> Result<(), String> {
+        self.require_congestion(socket)?;
+        if !self.mptcp {
+            return Ok(());
+        }
+        match mptcp::is_multipath(socket.as_fd()) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("the connection fell back to plain TCP, and mptcp=on was asked for: both ends need \
+                              net.mptcp.enabled=1, and nothing between them may take TCP options away"
+                .to_owned()),
+            Err(e) => Err(format!("cannot read whether the connection is Multipath TCP: {e}")),
+        }
+    }
+
+    /// Says what a kernel lacks that has no socket of this protocol.
+    fn explain(&self, error: io::Error) -> io::Error {
+        let lacks = matches!(
+            error.raw_os_error(),
+            Some(nix::libc::EPROTONOSUPPORT | nix::libc::ENOPROTOOPT)
+        );
+        if !(self.mptcp && lacks) {
+            return error;
+        }
+        let why = format!(
+            "no Multipath TCP ({error}); it needs CONFIG_MPTCP (Linux 5.6) and net.mptcp.enabled=1"
+        );
+        io::Error::new(error.kind(), why)
+    }
+
+    /// The congestion control.
     fn require_congestion(&self, socket: &impl AsFd) -> Result<(), String> {
         let Some(wanted) = &self.congestion else {
             return Ok(());

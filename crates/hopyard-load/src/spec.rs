@@ -5,7 +5,9 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use hopyard_model::units::ns;
-use hopyard_model::{Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Scheduler};
+use hopyard_model::{
+    Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Scheduler, Switch,
+};
 
 /// Everything the two ends of a load must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +45,9 @@ pub struct LoadSpec {
     pub first_flow: u32,
     /// TCP congestion control that every connection must have.
     pub congestion: Option<String>,
+    /// Must every connection be one of Multipath TCP?
+    #[serde(default)]
+    pub mptcp: bool,
     /// The client's flows take turns of fixed length on their CPU, before everything else (`SCHED_RR`).
     #[serde(default)]
     pub round_robin: bool,
@@ -95,6 +100,7 @@ impl LoadSpec {
             stagger_ns: axes.start.map_or(0, |start| ns(start.apart())),
             first_flow: 0,
             congestion: axes.congestion.clone(),
+            mptcp: axes.mptcp == Some(Switch::On),
             crowded: has_senders && axes.flows as usize > cpus,
             cache_misses: axes.containers.is_some(),
             round_robin: axes.scheduler == Some(Scheduler::RoundRobin),

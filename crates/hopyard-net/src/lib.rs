@@ -55,6 +55,8 @@ mod macvtap;
 mod many;
 mod monitor;
 mod mounts;
+pub mod mptcp;
+mod napi;
 mod netns;
 mod nfnetlink;
 mod nft;

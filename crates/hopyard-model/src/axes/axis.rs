@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::Axes;
 pub(super) use crate::names::AxisError;
 use crate::names::{Peer, UnknownName};
 use crate::{LoadKind, units};
@@ -58,43 +57,6 @@ pub(super) trait Descriptor {
     /// Does it mean anything for this load and peer?
     fn fits(_: LoadKind, _: Peer) -> bool {
         true
-    }
-}
-
-/// One axis, as everybody else sees it: its [`Descriptor`] and its field of [`Axes`].
-pub struct Axis {
-    /// Name on the command line and in plans.
-    pub name: &'static str,
-    /// Its field in JSON, which has the unit at its end.
-    pub key: &'static str,
-    /// What it is, in a line.
-    pub summary: &'static str,
-    /// The values it takes, for people.
-    pub values: &'static str,
-    /// A value that is not its default.
-    pub other: &'static str,
-    /// Sets it from text.
-    pub set: fn(&mut Axes, &str) -> Result<(), AxisError>,
-    /// Its value as text; `None` where it is left to the kernel or does not apply.
-    pub show: fn(&Axes) -> Option<String>,
-    /// Takes it out of a cell: absent, or its default where every cell has a value. Cells that differ in nothing else are
-    /// equal then.
-    pub clear: fn(&mut Axes),
-    /// Does it mean anything for this load and peer?
-    pub fits: fn(LoadKind, Peer) -> bool,
-    /// Only paths that name it have it.
-    pub of_path: bool,
-    /// What depends on it.
-    pub decides: Decides,
-    /// Does it count something? Cells that differ in nothing else make a curve.
-    pub counts: bool,
-}
-
-impl Axis {
-    /// Does it mean anything for this load and peer, on a path with these axes of its `own`?
-    #[must_use]
-    pub fn applies(&self, load: LoadKind, peer: Peer, own: &[&str]) -> bool {
-        (self.fits)(load, peer) && (!self.of_path || own.contains(&self.name))
     }
 }
 

@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::axis::{AxisError, Decides, Descriptor, choice, shown};
-use super::offloads::SWITCHES;
-use super::{Axes, OffloadFlag, Switch};
+use super::offloads::{OffloadFlag, SWITCHES, Switch};
 use crate::UnknownName;
 use crate::text::as_text;
 
@@ -206,32 +205,6 @@ pub fn together(sets: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     others
 }
 
-impl Axes {
-    /// What one offload flag shall be on one device, and whether the flag was named: the device's own switches, else the
-    /// flag's axis, else `offload`. A switch that names the flag counts before one of all flags, and one that names the
-    /// namespace before one that does not.
-    #[must_use]
-    pub fn offload_of(
-        &self,
-        namespace: &str,
-        device: &str,
-        flag: OffloadFlag,
-    ) -> Option<(Switch, bool)> {
-        let own = self.device_offload.iter().flat_map(DeviceOffloads::iter);
-        let own = own
-            .filter(|one| one.is_of(namespace, device))
-            .filter(|one| one.flag.is_none_or(|of| of == flag));
-        let nearest = own.max_by_key(|one| (one.flag.is_some(), one.device.contains('/')));
-        let of_path = || {
-            let named = self.offload_named(flag).map(|to| (to, true));
-            named.or(self.offload.map(|to| (to, false)))
-        };
-        nearest
-            .map(|one| (one.to, one.flag.is_some()))
-            .or_else(of_path)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,30 +230,6 @@ mod tests {
             let error = wrong.parse::<DeviceOffloads>().unwrap_err().to_string();
             assert!(error.contains(why), "{wrong}: {error}");
         }
-    }
-
-    #[test]
-    fn the_nearest_switch_counts() {
-        let axes = Axes {
-            offload: Some(Switch::On),
-            gro: Some(Switch::Off),
-            device_offload: Some(read("offload@br0=off+tso@hub/br0=on+gso@br0=on")),
-            ..Axes::default()
-        };
-        let (on, off) = (Switch::On, Switch::Off);
-        for (namespace, device, flag, wanted) in [
-            ("a", "eth0", OffloadFlag::Tso, (on, false)),
-            ("a", "eth0", OffloadFlag::Gro, (off, true)),
-            ("a", "br0", OffloadFlag::Tso, (off, false)),
-            ("hub", "br0", OffloadFlag::Tso, (on, true)),
-            ("hub", "br0", OffloadFlag::Gso, (on, true)),
-            ("hub", "br0", OffloadFlag::Gro, (off, false)),
-        ] {
-            let found = axes.offload_of(namespace, device, flag);
-            assert_eq!(found, Some(wanted), "{namespace}/{device} {}", flag.name());
-        }
-        let none = Axes::default();
-        assert_eq!(none.offload_of("a", "eth0", OffloadFlag::Tso), None);
     }
 
     #[test]

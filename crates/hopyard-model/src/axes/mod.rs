@@ -3,6 +3,7 @@
 //! A new axis is a [`Descriptor`](axis::Descriptor) in a file here and an entry in `registry.rs`: the command line,
 //! plans, `list axes`, the store and every report walk the registry. See `docs/adding-an-axis.md`.
 
+mod asked;
 mod axis;
 mod chain;
 mod connection_rate;
@@ -15,17 +16,20 @@ mod hook;
 mod hub;
 mod ip;
 mod messages;
+mod mptcp;
+mod napi;
 mod offloads;
 mod outstanding;
 mod rates;
 mod registry;
 mod rfs;
+mod rps;
 mod services;
 mod setting;
 mod sockets;
 mod taps;
 
-pub use axis::{Axis, Decides};
+pub use axis::Decides;
 pub use chain::{Routed, Segments};
 pub use connection_rate::MOST_OPEN;
 pub use cpus::{Cpus, Placement, Scheduler};
@@ -34,10 +38,11 @@ pub use flows::{Containers, MOST_FLOWS};
 pub use guest::Attach;
 pub use hook::Hook;
 pub use ip::Family;
+pub use napi::Napi;
 pub use offloads::{OffloadFlag, Switch};
 pub use outstanding::MOST_OUTSTANDING;
 pub use rates::{Distribution, Rate};
-pub use registry::{AXES, Axes, axis};
+pub use registry::{AXES, Axes, Axis, axis};
 pub use setting::Setting;
 pub use taps::{Join, Steering};
 

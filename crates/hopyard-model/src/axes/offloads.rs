@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Axes;
 use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
 
 /// On or off.
@@ -115,28 +114,3 @@ offload_axis!(
     "transmit checksum offload on every device",
     "on"
 );
-
-impl Axes {
-    /// The flag's own axis alone.
-    #[must_use]
-    pub fn offload_named(&self, flag: OffloadFlag) -> Option<Switch> {
-        match flag {
-            OffloadFlag::Tso => self.tso,
-            OffloadFlag::Gso => self.gso,
-            OffloadFlag::Gro => self.gro,
-            OffloadFlag::Lro => self.lro,
-            OffloadFlag::TxChecksum => self.tx_checksum,
-        }
-    }
-
-    /// The flag's own axis, to be changed.
-    pub(crate) fn offload_named_mut(&mut self, flag: OffloadFlag) -> &mut Option<Switch> {
-        match flag {
-            OffloadFlag::Tso => &mut self.tso,
-            OffloadFlag::Gso => &mut self.gso,
-            OffloadFlag::Gro => &mut self.gro,
-            OffloadFlag::Lro => &mut self.lro,
-            OffloadFlag::TxChecksum => &mut self.tx_checksum,
-        }
-    }
-}

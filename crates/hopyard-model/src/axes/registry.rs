@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Axis, Descriptor};
+use super::axis::{Decides, Descriptor};
 use super::chain::{Routed, Segments};
 use super::cpus::{Cpus, Placement, Scheduler};
 use super::device_offload::DeviceOffloads;
@@ -11,15 +11,54 @@ use super::flows::Containers;
 use super::guest::Attach;
 use super::hook::Hook;
 use super::ip::Family;
+use super::napi::Napi;
 use super::offloads::Switch;
 use super::rates::{Distribution, Rate};
 use super::setting::Setting;
 use super::taps::{Join, Steering};
 use super::{
     chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip, messages,
-    offloads, outstanding, rates, rfs, services, setting, sockets, taps,
+    mptcp, napi, offloads, outstanding, rates, rfs, rps, services, setting, sockets, taps,
 };
-use crate::{SearchFor, Start, UnknownName};
+use crate::names::AxisError;
+use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
+
+/// One axis, as everybody else sees it: its [`Descriptor`] and its field of [`Axes`].
+pub struct Axis {
+    /// Name on the command line and in plans.
+    pub name: &'static str,
+    /// Its field in JSON, which has the unit at its end.
+    pub key: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// The values it takes, for people.
+    pub values: &'static str,
+    /// A value that is not its default.
+    pub other: &'static str,
+    /// Sets it from text.
+    pub set: fn(&mut Axes, &str) -> Result<(), AxisError>,
+    /// Its value as text; `None` where it is left to the kernel or does not apply.
+    pub show: fn(&Axes) -> Option<String>,
+    /// Takes it out of a cell: absent, or its default where every cell has a value. Cells that differ in nothing else are
+    /// equal then.
+    pub clear: fn(&mut Axes),
+    /// Does it mean anything for this load and peer?
+    pub fits: fn(LoadKind, Peer) -> bool,
+    /// Only paths that name it have it.
+    pub of_path: bool,
+    /// What depends on it.
+    pub decides: Decides,
+    /// Does it count something? Cells that differ in nothing else make a curve.
+    pub counts: bool,
+}
+
+impl Axis {
+    /// Does it mean anything for this load and peer, on a path with these axes of its `own`?
+    #[must_use]
+    pub fn applies(&self, load: LoadKind, peer: Peer, own: &[&str]) -> bool {
+        (self.fits)(load, peer) && (!self.of_path || own.contains(&self.name))
+    }
+}
 
 /// Makes of each `key: type = descriptor` a field of [`Axes`], its default, and an entry of [`AXES`]. The key is that of
 /// JSON and of CSV.
@@ -88,6 +127,9 @@ axes! {
     /// TCP congestion control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     congestion: Option<String> = sockets::Congestion,
+    /// Are connections those of Multipath TCP? Absent is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mptcp: Option<Switch> = mptcp::Mptcp,
     /// Where the two ends run.
     placement: Placement = cpus::PlacementAxis,
     /// CPUs of the client's flows, in turn; absent leaves them to the placement.
@@ -194,6 +236,12 @@ axes! {
     /// Largest GSO and GRO packets of every device, bytes; absent leaves them as the kernel makes the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gso_max_bytes: Option<u32> = gso_max::GsoMax,
+    /// Who polls every device that has NAPI; absent is a softirq.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    napi: Option<Napi> = napi::NapiAxis,
+    /// Receive packet steering on every device; absent is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rps: Option<Switch> = rps::Rps,
     /// Receive flow steering on every device; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rfs: Option<Switch> = rfs::Rfs,

@@ -1,13 +1,16 @@
 //! From a plan to its cells, checked against what this host can do before anything is built.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use super::choice::{Chosen, choose_paths};
 use super::{Part, Plan};
 use crate::lab::{self, PATHS};
 use crate::load::{LoadSpec, least_load, pace_of};
 use crate::model::stored::by_reason;
-use crate::model::{AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, UnknownName, axis};
+use crate::model::{
+    AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, Switch, UnknownName, axis,
+};
 use crate::units;
 
 /// More cells than this are a mistake.
@@ -76,6 +79,11 @@ pub enum Error {
         /// Those that the kernel has, for people.
         available: String,
     },
+    /// This kernel has no Multipath TCP.
+    #[error(
+        "this kernel has no Multipath TCP: use one with CONFIG_MPTCP (Linux 5.6), or leave `mptcp` out"
+    )]
+    NoMptcp,
 }
 
 /// The cells of a plan on this host.
@@ -114,6 +122,7 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
         }
     }
     check_congestion(&cells)?;
+    check_mptcp(&cells)?;
     if plan.settings.is_none() && cells.iter().any(|cell| cell.axes.setting.is_some()) {
         return Err(Error::Together(format!(
             "axis `{}` is for --a and --b, which say what the settings are: give both, or leave it out",
@@ -327,6 +336,14 @@ fn check_congestion(cells: &[Cell]) -> Result<(), Error> {
                 available: available.split_whitespace().collect::<Vec<_>>().join(", "),
             });
         }
+    }
+    Ok(())
+}
+
+fn check_mptcp(cells: &[Cell]) -> Result<(), Error> {
+    let is_wanted = cells.iter().any(|cell| cell.axes.mptcp == Some(Switch::On));
+    if is_wanted && !Path::new("/proc/sys/net/mptcp").exists() {
+        return Err(Error::NoMptcp);
     }
     Ok(())
 }

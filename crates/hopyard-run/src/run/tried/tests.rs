@@ -2,7 +2,7 @@ use super::*;
 use crate::model::{AXES, Axis, Containers, Peer};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
-const OF_THE_TRAFFIC: [&str; 13] = [
+const OF_THE_TRAFFIC: [&str; 14] = [
     "message_size",
     "outstanding",
     "connection_rate",
@@ -10,6 +10,7 @@ const OF_THE_TRAFFIC: [&str; 13] = [
     "response_size",
     "socket_buffer",
     "congestion",
+    "mptcp",
     "client_cpus",
     "pace",
     "distribution",

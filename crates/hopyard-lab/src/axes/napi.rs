@@ -1,0 +1,60 @@
+//! Has kernel threads poll every device that has NAPI.
+
+use super::OnLab;
+use crate::model::{Napi, OffloadFlag, Switch};
+use crate::{Builder, Error, Result};
+
+pub(super) struct Threads;
+
+impl OnLab for Threads {
+    /// After offloads: a veth has NAPI only while its GRO is on, and gives it what comes from a device without TSO alone
+    /// (`veth_skb_is_eligible_for_gro`).
+    fn apply(&self, lab: &mut Builder) -> Result<()> {
+        if lab.axes().napi != Some(Napi::Threaded) {
+            return Ok(());
+        }
+        if lab.has_guests() {
+            let why =
+                "a guest's card is polled by the guest; leave `napi` out, or choose another path";
+            return Err(refused("eth0 in the guest".to_owned(), why));
+        }
+        let has_tso = lab.axes().offload_named(OffloadFlag::Tso) != Some(Switch::Off);
+        let (mut threaded, mut idle) = (0, 0);
+        for (role, device) in lab.devices() {
+            let Some(handle) = lab.handle(role) else {
+                continue;
+            };
+            if !handle.set_threaded_napi(device, true)? {
+                continue;
+            }
+            if !handle.threaded_napi(device)? {
+                let why = "the kernel goes on polling it by softirqs; leave `napi` out";
+                return Err(refused(format!("{role}/{device}"), why));
+            }
+            threaded += 1;
+            if has_tso && handle.link(device)?.kind.as_deref() == Some("veth") {
+                idle += 1;
+            }
+        }
+        if threaded == 0 {
+            let why = "no device of this lab has NAPI: set `gro=on` and `tso=off`, with which veth has it, or choose \
+                       another path";
+            return Err(refused("eth0".to_owned(), why));
+        }
+        if idle == threaded {
+            let why = "a veth gives NAPI only what comes from a device without TSO: set `tso=off`, or the threads have \
+                       nothing to do";
+            return Err(refused("eth0".to_owned(), why));
+        }
+        Ok(())
+    }
+}
+
+fn refused(device: String, why: &str) -> Error {
+    Error::AxisRefused {
+        device,
+        axis: "napi",
+        value: "threaded".to_owned(),
+        why: why.to_owned(),
+    }
+}

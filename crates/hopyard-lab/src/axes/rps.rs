@@ -1,0 +1,53 @@
+//! Receive packet steering on every receive queue of every device.
+
+use hopyard_net::{ReceiveSteering, cpu};
+
+use super::OnLab;
+use crate::model::Switch;
+use crate::{Builder, Error, Result};
+
+pub(super) struct Rps;
+
+impl OnLab for Rps {
+    /// Before [`Rfs`](super::rfs::Rfs), which steers by the same queues, and more.
+    fn apply(&self, lab: &mut Builder) -> Result<()> {
+        if lab.axes().rps != Some(Switch::On) {
+            return Ok(());
+        }
+        if lab.has_guests() {
+            return Err(Error::AxisRefused {
+                device: "eth0 in the guest".to_owned(),
+                axis: "rps",
+                value: "on".to_owned(),
+                why: "a guest's card is steered by the guest; leave `rps` out, or choose another path"
+                    .to_owned(),
+            });
+        }
+        let steering = ReceiveSteering {
+            cpus: cpu::online_cpus()?,
+            flows: 0,
+        };
+        for (role, device) in lab.devices() {
+            let Some(handle) = lab.handle(role) else {
+                continue;
+            };
+            handle.set_receive_steering(device, &steering)?;
+            if handle
+                .receive_steering(device)?
+                .iter()
+                .any(|queue| *queue != steering)
+            {
+                return Err(Error::AxisRefused {
+                    device: format!("{role}/{device}"),
+                    axis: "rps",
+                    value: "on".to_owned(),
+                    why:
+                        "the kernel keeps some CPUs from this device's packets (isolated ones, see \
+                          `isolcpus`); leave `rps` out"
+                            .to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! Receive packet steering: packets are worked on by any CPU, chosen by their flow's hash.
+
+use super::axis::{AxisError, Decides, Descriptor, choice, shown};
+use super::offloads::SWITCHES;
+use crate::Switch;
+
+/// Receive packet steering of every device.
+pub(super) struct Rps;
+
+impl Descriptor for Rps {
+    type Value = Option<Switch>;
+    const NAME: &'static str = "rps";
+    const SUMMARY: &'static str =
+        "receive packet steering: a hash of a flow chooses which CPU works on its packets";
+    const VALUES: &'static str = "on, off (default off)";
+    const OTHER: &'static str = "on";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
