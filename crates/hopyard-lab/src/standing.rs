@@ -65,7 +65,7 @@ impl Lab {
             .map_err(|e| unsupported(path, e))?;
         // What `clean` does not know would outlive a SIGKILL.
         debug_assert!(
-            builder.parts::<Service>().all(|service| is_kind(service)),
+            builder.parts::<Service>().all(is_kind),
             "a daemon's home is missing in KINDS"
         );
         builder.settle()?;
