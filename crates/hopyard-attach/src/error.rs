@@ -11,16 +11,13 @@ pub enum Error {
     /// A file cannot be read.
     #[error("cannot read {file}")]
     Read {
-        /// Its path.
         file: String,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// A plugin said no, or nothing that can be used, before anything was measured.
     #[error("network `{network}`: {cause}")]
     Refused {
-        /// Its name.
         network: String,
         /// The call, and what came of it.
         cause: String,
@@ -28,9 +25,7 @@ pub enum Error {
     /// The host for the plugins cannot be made.
     #[error("cannot {what}")]
     Host {
-        /// What was tried.
         what: String,
-        /// Why not.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -81,7 +81,6 @@ pub enum Error {
     #[error("cannot write {}; choose another directory with --out", .file.display())]
     Write {
         file: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -92,7 +91,6 @@ pub enum Error {
     #[error("cannot read {}", .file.display())]
     Read {
         file: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -103,7 +101,6 @@ pub enum Error {
     #[error("{} is damaged", .file.display())]
     Damaged {
         file: PathBuf,
-        /// Why.
         #[source]
         source: serde_json::Error,
     },

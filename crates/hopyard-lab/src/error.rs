@@ -14,7 +14,6 @@ pub enum Error {
     /// This host cannot build it; retrying does not help.
     #[error("path `{path}` cannot be built here")]
     Unsupported {
-        /// Name of the path.
         path: &'static str,
         /// What is missing and what provides it.
         #[source]
@@ -23,7 +22,6 @@ pub enum Error {
     /// The path has no such peer.
     #[error("path `{path}` has no peer `{peer}`: choose {choices}")]
     NoSuchPeer {
-        /// Name of the path.
         path: &'static str,
         /// The peer that was asked for.
         peer: Peer,
@@ -35,7 +33,6 @@ pub enum Error {
         "path `{path}` has no peer `{peer}` with `attach={attach}`: choose peer {choices}, or another `attach`"
     )]
     NoSuchPeerAttached {
-        /// Name of the path.
         path: &'static str,
         /// The peer that was asked for.
         peer: Peer,
@@ -49,19 +46,14 @@ pub enum Error {
         "path `{path}` measures between endpoints that stand already: name them with --client and --server, commands \
          that run a program there, as in --server 'ssh host2'"
     )]
-    NoEndpoints {
-        /// Name of the path.
-        path: &'static str,
-    },
+    NoEndpoints { path: &'static str },
     /// An axis that decides how a lab is built.
     #[error(
         "path `{path}` builds nothing, so it cannot be given `{axis}={value}`: set the endpoints up that way, and leave \
          `{axis}` out"
     )]
     NotBuilt {
-        /// Name of the path.
         path: &'static str,
-        /// Name of the axis.
         axis: &'static str,
         /// The value that was asked for, as text.
         value: String,
@@ -74,9 +66,7 @@ pub enum Error {
     Reach {
         /// Which endpoint: `client` or `server`.
         role: &'static str,
-        /// The command.
         prefix: String,
-        /// Why.
         #[source]
         source: Box<crate::load::remote::Error>,
     },
@@ -88,7 +78,6 @@ pub enum Error {
     NoWorker {
         /// Which endpoint: `client` or `server`.
         role: &'static str,
-        /// The command.
         prefix: String,
         /// Why none can be taken there.
         why: String,
@@ -104,9 +93,7 @@ pub enum Error {
     Carry {
         /// Which endpoint: `client` or `server`.
         role: &'static str,
-        /// The command.
         prefix: String,
-        /// Why.
         #[source]
         source: Box<crate::load::remote::Error>,
     },
@@ -118,7 +105,6 @@ pub enum Error {
     Moved {
         /// Which endpoint: `client` or `server`.
         role: &'static str,
-        /// The command.
         prefix: String,
     },
     /// This process cannot find out where it runs itself.
@@ -173,9 +159,7 @@ pub enum Error {
          out, or choose another path"
     )]
     OffloadFixed {
-        /// Name of the path.
         path: &'static str,
-        /// Name of the device.
         device: String,
         /// Name of the flag, as the axis has it.
         flag: &'static str,
@@ -187,7 +171,6 @@ pub enum Error {
         "path `{path}` with peer {peer} has no device `{device}`, which `{switch}` is for: choose among {choices}"
     )]
     NoSuchDevice {
-        /// Name of the path.
         path: &'static str,
         /// Whom the endpoint talks to.
         peer: Peer,
@@ -201,9 +184,7 @@ pub enum Error {
     /// A device does not have what an axis asks of every device.
     #[error("device `{device}` cannot have {axis}={value}: {why}")]
     AxisRefused {
-        /// Name of the device.
         device: String,
-        /// Name of the axis.
         axis: &'static str,
         /// The value that was asked for, as text.
         value: String,
@@ -216,7 +197,6 @@ pub enum Error {
          needs 1280: set `mtu` to {least} or more, or choose another path"
     )]
     MtuTooSmall {
-        /// Name of the path.
         path: &'static str,
         /// Smallest MTU that the path carries IPv6 with, bytes.
         least: u32,
@@ -228,7 +208,6 @@ pub enum Error {
          module `openvswitch` for the kernel datapath, or choose path `ovs-veth`"
     )]
     MtuTooLarge {
-        /// Name of the path.
         path: &'static str,
         /// Largest MTU that the path carries, bytes.
         most: u32,
@@ -239,7 +218,6 @@ pub enum Error {
          network card, or choose another path"
     )]
     GuestOffload {
-        /// Name of the path.
         path: &'static str,
         /// Name of the flag, as the axis has it.
         flag: &'static str,
@@ -295,7 +273,6 @@ pub enum Error {
     File {
         /// Operation and object.
         what: String,
-        /// Why it failed.
         #[source]
         source: std::io::Error,
     },

@@ -96,7 +96,6 @@ pub enum InvalidSample {
     /// A list of more than there can be.
     #[error("{what}: {count} of them, and a load makes {most} at most")]
     TooMany {
-        /// Name of the list.
         what: &'static str,
         /// Number of its entries.
         count: usize,

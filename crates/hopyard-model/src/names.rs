@@ -29,9 +29,7 @@ pub enum AxisError {
     /// Out of bounds.
     #[error("`{text}` is out of bounds: {axis} goes from {low} to {high}")]
     Bounds {
-        /// The axis.
         axis: &'static str,
-        /// What was asked.
         text: String,
         /// Least value.
         low: u32,

@@ -22,7 +22,6 @@ pub enum Error {
     #[error("cannot write {}", .file.display())]
     Write {
         file: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },

@@ -67,7 +67,6 @@ pub enum Error {
     Drawing {
         /// What it shows.
         title: String,
-        /// What was wrong.
         reason: String,
     },
     /// The table of samples.

@@ -38,7 +38,6 @@ pub enum Error {
         /// The option that gave it.
         option: &'static str,
         command: String,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -48,7 +47,6 @@ pub enum Error {
         /// The option that gave it.
         option: &'static str,
         command: String,
-        /// How it ended.
         status: ExitStatus,
         /// What it printed.
         said: String,

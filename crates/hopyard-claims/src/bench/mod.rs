@@ -78,9 +78,7 @@ pub(crate) enum Error {
     /// A socket.
     #[error("cannot {what}")]
     Socket {
-        /// What was tried.
         what: &'static str,
-        /// Why.
         #[source]
         source: std::io::Error,
     },

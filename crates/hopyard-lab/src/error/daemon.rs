@@ -12,7 +12,6 @@ pub enum Error {
     Home {
         /// Operation and object.
         what: String,
-        /// Why it failed.
         #[source]
         source: io::Error,
     },
@@ -22,7 +21,6 @@ pub enum Error {
     /// It cannot be run at all.
     #[error("cannot run {program}: {remedy}, or choose another path")]
     Start {
-        /// Name of the program.
         program: &'static str,
         /// How to make the program available.
         remedy: &'static str,

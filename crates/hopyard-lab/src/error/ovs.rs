@@ -14,7 +14,6 @@ pub enum Error {
     #[error("cannot run {program}: repair package `openvswitch-switch`, or choose another path")]
     Start {
         program: String,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -24,7 +23,6 @@ pub enum Error {
         /// Operation and object.
         what: String,
         program: String,
-        /// How it ended.
         how: ExitStatus,
         /// Its diagnostics.
         said: String,

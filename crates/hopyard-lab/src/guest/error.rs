@@ -87,7 +87,6 @@ pub enum Error {
          CONFIG_VIRTIO_CONSOLE", .directory.display()
     )]
     Essential {
-        /// Name of the module.
         module: &'static str,
         /// Release of the kernel, as `uname -r` prints it.
         release: String,

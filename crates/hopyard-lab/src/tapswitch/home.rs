@@ -44,7 +44,6 @@ pub enum Error {
     File {
         /// Operation and object.
         what: String,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -55,7 +54,6 @@ pub enum Error {
     Foreign {
         /// The switch.
         name: String,
-        /// Why.
         #[source]
         source: serde_json::Error,
     },

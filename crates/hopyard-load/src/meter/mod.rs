@@ -18,16 +18,13 @@ pub enum Error {
     /// A file of the kernel's cannot be read.
     #[error("cannot read {file}: {source}")]
     Read {
-        /// Path of the file.
         file: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// A file of the kernel's does not look as known.
     #[error("cannot make sense of {file}: {what}")]
     Parse {
-        /// Path of the file.
         file: &'static str,
         /// What the file lacks, or what is not understood.
         what: String,

@@ -15,16 +15,13 @@ pub enum Error {
     Start {
         /// Name of the endpoint: `a`, `b`, …
         endpoint: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// The worker's process has ended.
     #[error("the worker at `{endpoint}` died while hopyard waited for it to {doing}: {how}{said}")]
     Died {
-        /// Name of the endpoint.
         endpoint: String,
-        /// What it was asked.
         doing: &'static str,
         /// Exit status or signal.
         how: ExitStatus,
@@ -37,19 +34,15 @@ pub enum Error {
          runs: whatever starts it must leave that open until it ends"
     )]
     Closed {
-        /// Name of the endpoint.
         endpoint: String,
         /// Which of its ends of the pipe.
         stream: &'static str,
-        /// What it was asked.
         doing: &'static str,
     },
     /// It does not answer.
     #[error("the worker at `{endpoint}` did not {doing} within {after:?}")]
     Silent {
-        /// Name of the endpoint.
         endpoint: String,
-        /// What it was asked.
         doing: &'static str,
         /// The time it had.
         after: Duration,
@@ -57,7 +50,6 @@ pub enum Error {
     /// It answered something else, or speaks another version.
     #[error("unexpected reply of the worker at `{endpoint}`: {answer}")]
     Protocol {
-        /// Name of the endpoint.
         endpoint: String,
         /// The reply that came instead, for people.
         answer: String,
@@ -68,9 +60,7 @@ pub enum Error {
          for it to {doing}"
     )]
     Cut {
-        /// Name of the endpoint.
         endpoint: String,
-        /// What it was asked.
         doing: &'static str,
         /// How long both ends may be silent.
         after: Duration,
@@ -81,7 +71,6 @@ pub enum Error {
          hopyard at both ends"
     )]
     InvalidSample {
-        /// Name of the endpoint.
         endpoint: String,
         /// Which count is impossible, and why.
         #[source]
@@ -90,7 +79,6 @@ pub enum Error {
     /// It says that it cannot.
     #[error("at `{endpoint}`: {cause}")]
     Failed {
-        /// Name of the endpoint.
         endpoint: String,
         /// Operation, object and way out, as the worker reports it.
         cause: String,

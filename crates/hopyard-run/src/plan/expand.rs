@@ -46,7 +46,6 @@ pub enum Error {
     /// An axis that no load of the plan has.
     #[error("axis `{axis}` does nothing for {loads} with peer {peers}: leave it out{have}")]
     Idle {
-        /// Name of the axis.
         axis: &'static str,
         /// The loads of the plan, for people.
         loads: String,
@@ -58,7 +57,6 @@ pub enum Error {
     /// An axis that no path of the plan has.
     #[error("axis `{axis}` does nothing for {paths}: leave it out, or choose among {have}")]
     NotOfPath {
-        /// Name of the axis.
         axis: &'static str,
         /// The paths of the plan, for people.
         paths: String,

@@ -20,9 +20,7 @@ pub enum Error {
     /// The file cannot be read.
     #[error("cannot read the plan {file}")]
     Read {
-        /// Path of the file.
         file: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },

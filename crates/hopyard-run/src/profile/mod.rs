@@ -48,10 +48,8 @@ pub enum Error {
     /// The kernel refused.
     #[error("cannot {what} CPU {cpu}")]
     Kernel {
-        /// Operation.
         what: &'static str,
         cpu: usize,
-        /// Why.
         #[source]
         source: std::io::Error,
     },

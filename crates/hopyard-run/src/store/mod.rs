@@ -56,7 +56,6 @@ pub enum Error {
     #[error("cannot write {}; free some space or choose another directory with --out", .file.display())]
     Write {
         file: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -71,7 +70,6 @@ pub enum Error {
     #[error("cannot read {}", .file.display())]
     Read {
         file: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
