@@ -37,7 +37,7 @@ pub(super) fn try_labs(
             return Err(measure::Error::Interrupted.into());
         }
         if let Entry::Vacant(unknown) = tried.entry(LabKey::of(cell)) {
-            unknown.insert(try_lab(cell, &cpus, endpoints)?);
+            unknown.insert(unless_interrupted(try_lab(cell, &cpus, endpoints))?);
         }
     }
     let missing = tried.into_iter();
@@ -74,10 +74,19 @@ pub(super) fn ceilings(sampler: &Sampler, cells: &[Cell]) -> Result<HashMap<Loop
             return Err(measure::Error::Interrupted.into());
         }
         if let Entry::Vacant(unknown) = ceilings.entry(LoopKey::of(cell)) {
-            unknown.insert(sampler.ceiling(cell.load, &cell.axes)?);
+            unknown.insert(unless_interrupted(sampler.ceiling(cell.load, &cell.axes))?);
         }
     }
     Ok(ceilings)
+}
+
+/// What fails while the user interrupts is the interruption: a terminal sends Ctrl-C to workers too, and one that has only
+/// just been started dies of it.
+fn unless_interrupted<T>(outcome: Result<T, impl Into<Error>>) -> Result<T, Error> {
+    match outcome {
+        Err(_) if signals::interrupted() => Err(measure::Error::Interrupted.into()),
+        outcome => outcome.map_err(Into::into),
+    }
 }
 
 #[cfg(test)]
