@@ -84,7 +84,13 @@ fn another_program_sees_the_same() {
                 whole / 1e3
             ));
             if load == LoadKind::TcpCrr {
-                assert_eq!(first.count, measured.latency.as_ref().unwrap().count);
+                // One may be connected before the window closes, and done after it.
+                let done = measured.latency.as_ref().unwrap().count;
+                assert!(
+                    (done..=done + 1).contains(&first.count),
+                    "{} of {done}",
+                    first.count
+                );
                 assert!(own < whole, "connecting is a part of the transaction");
             } else {
                 assert_eq!(first.count, 32);
