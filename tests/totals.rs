@@ -138,6 +138,9 @@ fn what_a_burst_of_others_work_failed_runs_again_and_is_told() {
         printed.lines().last(),
         Some("4 passed, 0 failed, 1 skipped")
     );
+    // One by one, what a test tells stands before its `ok`.
+    let (status, printed) = unit(&noisy(2, "N ... lab: it took 16 s\\nok"));
+    assert_eq!(status, Some(0), "{printed}");
     for told in [
         "passed again alone: lab::a::0\n",
         "passed again alone: lab::a::1\n",
