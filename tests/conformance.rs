@@ -61,9 +61,8 @@ fn conform(path: &'static dyn Path, peer: Peer, set: &[(&str, &str)]) -> Result<
     };
     for &load in loads {
         let cell = cell(path.name(), peer, load, set);
-        let measured = enough(&lab, &cell)?;
+        let measured = enough(&lab, &cell).map_err(|why| format!("{load}: {why}"))?;
         carried(&lab, &measured).map_err(|why| format!("{load}: {why}"))?;
-        each_hop_counts(&lab, &cell, &measured).map_err(|why| format!("{load}: {why}"))?;
         let (is_guest, steal) = (client.guest_cpus.is_some(), measured.guest_steal_ratio);
         if steal.is_some() != is_guest || steal.is_some_and(|share| !(0.0..1.0).contains(&share)) {
             return Err(format!(
@@ -89,14 +88,12 @@ fn ping_both_ways(lab: &Lab) -> Result<(), String> {
     Ok(())
 }
 
-/// A measurement in which enough arrived to tell a device of the way from one beside it. An end that has no CPU for most of
+/// A measurement in which enough arrived to tell each device of the way from one beside it. An end that has no CPU for most of
 /// a window leaves less; where the CPUs were there, that is the path's fault.
 fn enough(lab: &Lab, cell: &Cell) -> Result<Measurement, String> {
     unless_disturbed(|| match proved(lab, cell, 100)? {
-        few if few.received.bytes < ENOUGH_BYTES => {
-            Err(format!("{}: only {:?} arrived", cell.load, few.received))
-        }
-        measured => Ok(measured),
+        few if few.received.bytes < ENOUGH_BYTES => Err(format!("only {:?} arrived", few.received)),
+        measured => each_hop_counts(lab, cell, &measured).map(|()| measured),
     })
 }
 
