@@ -1,5 +1,6 @@
 //! The first packet of a flow: time to connect of `tcp_crr`, first exchange of fresh sockets of `udp_rr`.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, cell, float, proved, tell, unless_disturbed};
+use crate::support::{alone, cell, float, proved, tell, unless_disturbed};
 
 /// The program that hopyard is compared with, in a namespace of the lab and on the CPU that the cell's ends have.
 fn reference(lab: &Lab, role: &str, arguments: &[&str]) -> Command {
@@ -108,7 +109,8 @@ fn another_program_sees_the_same() {
 /// Of one window, of turns and of several flows: in samples, JSON, CSV and tables; absent of loads that have none.
 #[test]
 fn it_is_in_samples_documents_and_reports() {
-    let _beside = beside();
+    // Short windows are missed where others keep the CPUs.
+    let _alone = alone();
     let room = Room::new();
     for (name, how) in [("turns", "on"), ("windows", "off")] {
         let out = room.name(name);
@@ -125,7 +127,7 @@ fn it_is_in_samples_documents_and_reports() {
             "--blocks",
             "3..3",
             "--window",
-            "60ms",
+            "100ms",
             "--out",
             &out,
         ])
@@ -145,11 +147,14 @@ fn it_is_in_samples_documents_and_reports() {
             }
         }
         let samples = std::fs::read_to_string(room.at(name).join("samples.jsonl")).unwrap();
-        let of_samples = samples.lines().filter(|line| {
-            let sample: Value = serde_json::from_str(line).unwrap();
-            !sample["outcome"]["measured"]["first_packet"].is_null()
-        });
-        assert_eq!(of_samples.count(), 2 * 2 * 2 * 3, "{how}");
+        // A disturbed block is measured again as a whole.
+        let of_samples: BTreeSet<(u64, u64)> = samples
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .filter(|s: &Value| !s["outcome"]["measured"]["first_packet"].is_null())
+            .map(|s| ["block", "cell"].map(|key| s[key].as_u64().unwrap()).into())
+            .collect();
+        assert_eq!(of_samples.len(), 2 * 2 * 2 * 3, "{how}");
         run(&["report", &out, "--format", "csv"])
             .exits(0)
             .prints(&["connect_p50_ns", "first_exchange_p50_ns"]);
