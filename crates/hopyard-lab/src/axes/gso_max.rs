@@ -2,7 +2,7 @@
 
 use hopyard_net::MaxSizes;
 
-use super::OnLab;
+use super::{OnLab, need_no_guests};
 use crate::model::Family;
 use crate::units::show_bytes;
 use crate::{Builder, Error, Result};
@@ -17,11 +17,7 @@ impl OnLab for GsoMax {
         let Some(bytes) = lab.axes().gso_max_bytes else {
             return Ok(());
         };
-        if lab.has_guests() {
-            let why =
-                "a guest's card keeps its own sizes; leave `gso_max` out, or choose another path";
-            return Err(refused("eth0 in the guest", bytes, why.to_owned()));
-        }
+        need_no_guests(lab, "gso_max", &show_bytes(bytes), "keeps its own sizes")?;
         for (role, device) in lab.devices() {
             let Some(handle) = lab.handle(role) else {
                 continue;

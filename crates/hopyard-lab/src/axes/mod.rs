@@ -12,7 +12,7 @@ mod rps;
 mod rules;
 
 use super::need::Need;
-use super::{Builder, Result};
+use super::{Builder, Error, Result};
 use crate::model::Axes;
 
 /// What an axis asks of the host, and does to a lab.
@@ -31,6 +31,19 @@ pub(super) trait OnLab: Sync {
     fn apply(&self, _: &mut Builder) -> Result<()> {
         Ok(())
     }
+}
+
+/// Refuses a lab with guests, whose cards are not the lab's: `does` says what a card does instead.
+fn need_no_guests(lab: &Builder, axis: &'static str, value: &str, does: &str) -> Result<()> {
+    if !lab.has_guests() {
+        return Ok(());
+    }
+    Err(Error::AxisRefused {
+        device: "eth0 in the guest".to_owned(),
+        axis,
+        value: value.to_owned(),
+        why: format!("a guest's card {does}; leave `{axis}` out, or choose another path"),
+    })
 }
 
 /// In the order in which they are applied.

@@ -1,6 +1,6 @@
 //! Has kernel threads poll every device that has NAPI.
 
-use super::OnLab;
+use super::{OnLab, need_no_guests};
 use crate::model::{Napi, OffloadFlag, Switch};
 use crate::{Builder, Error, Result};
 
@@ -13,11 +13,7 @@ impl OnLab for Threads {
         if lab.axes().napi != Some(Napi::Threaded) {
             return Ok(());
         }
-        if lab.has_guests() {
-            let why =
-                "a guest's card is polled by the guest; leave `napi` out, or choose another path";
-            return Err(refused("eth0 in the guest".to_owned(), why));
-        }
+        need_no_guests(lab, "napi", "threaded", "is polled by the guest")?;
         let has_tso = lab.axes().offload_named(OffloadFlag::Tso) != Some(Switch::Off);
         let (mut threaded, mut idle) = (0, 0);
         for (role, device) in lab.devices() {

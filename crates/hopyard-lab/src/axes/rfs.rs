@@ -2,10 +2,10 @@
 
 use hopyard_net::{ReceiveSteering, cpu};
 
-use super::OnLab;
+use super::{OnLab, need_no_guests};
 use crate::flow_table::{self, ENTRIES};
 use crate::need::Need;
-use crate::{Builder, Error, Result};
+use crate::{Builder, Result};
 use hopyard_model::{Axes, Switch};
 
 pub(super) struct Rfs;
@@ -22,15 +22,7 @@ impl OnLab for Rfs {
         if lab.axes().rfs != Some(Switch::On) {
             return Ok(());
         }
-        if lab.has_guests() {
-            return Err(Error::AxisRefused {
-                device: "eth0 in the guest".to_owned(),
-                axis: "rfs",
-                value: "on".to_owned(),
-                why: "a guest's card is steered by the guest; leave `rfs` out, or choose another path"
-                    .to_owned(),
-            });
-        }
+        need_no_guests(lab, "rfs", "on", "is steered by the guest")?;
         lab.use_flow_table()?;
         let cpus = cpu::online_cpus()?;
         for (role, device) in lab.devices() {

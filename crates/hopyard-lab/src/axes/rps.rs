@@ -2,7 +2,7 @@
 
 use hopyard_net::{ReceiveSteering, cpu};
 
-use super::OnLab;
+use super::{OnLab, need_no_guests};
 use crate::model::Switch;
 use crate::{Builder, Error, Result};
 
@@ -14,15 +14,7 @@ impl OnLab for Rps {
         if lab.axes().rps != Some(Switch::On) {
             return Ok(());
         }
-        if lab.has_guests() {
-            return Err(Error::AxisRefused {
-                device: "eth0 in the guest".to_owned(),
-                axis: "rps",
-                value: "on".to_owned(),
-                why: "a guest's card is steered by the guest; leave `rps` out, or choose another path"
-                    .to_owned(),
-            });
-        }
+        need_no_guests(lab, "rps", "on", "is steered by the guest")?;
         let steering = ReceiveSteering {
             cpus: cpu::online_cpus()?,
             flows: 0,
