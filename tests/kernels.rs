@@ -108,6 +108,55 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
     ));
 }
 
+/// This kernel may have no flow tables; Debian's has.
+#[test]
+fn a_flow_table_forwards_inside_a_guest() {
+    let _beside = beside();
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("run");
+    let more = [
+        "--paths",
+        "flowtable",
+        "--loads",
+        "udp_rr,tcp_crr",
+        "--set",
+        "flows=3",
+        "--blocks",
+        "1",
+        "--window",
+        "200ms",
+        "--accel",
+        "tcg",
+        "--json",
+    ];
+    let said = Running::start(in_guest(&kernel(), &out, &more)).wait_for(PATIENCE);
+    let document = said.json();
+    for cell in document["cells"].as_array().unwrap() {
+        assert_eq!(cell["status"], "ok", "{cell}");
+        assert_eq!(cell["way"]["proved"], true, "{cell}");
+    }
+    let samples = fs::read_to_string(out.join("samples.jsonl")).unwrap();
+    let samples = samples.lines().map(|line| {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        let measured = &sample["outcome"]["measured"];
+        (
+            measured["received"]["transactions"].clone(),
+            measured["connections"].clone(),
+        )
+    });
+    let samples: Vec<_> = samples.collect();
+    assert_eq!(samples.len(), 2, "{said}");
+    for (transactions, connections) in &samples {
+        assert_eq!(connections["expected"], "offloaded", "{connections}");
+        assert!(transactions.as_u64() > Some(0), "{connections}");
+    }
+    // Connections that stand are in the table when the window closes; those of `tcp_crr` are gone from it, and the rule has counted them.
+    let counts = |key: &str| samples.iter().map(|(_, c)| c[key].as_u64().unwrap()).max();
+    assert!(counts("as_expected") >= Some(3), "{samples:?}");
+    assert!(counts("handed_over") > Some(3), "{samples:?}");
+    tell(&format!("{samples:?} in {:?}", said.took));
+}
+
 /// A host may keep the controller for itself; in a guest nobody else wants it.
 #[test]
 fn processes_have_shares_of_a_guests_cpus() {
