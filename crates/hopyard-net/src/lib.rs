@@ -96,7 +96,10 @@ pub use link::{Link, XdpHook};
 pub use lookup::WayTo;
 pub use monitor::Monitor;
 pub use netns::{BoundNs, NetNs, unbind};
-pub use nft::{NftChain, NftCounter, apply_ruleset, check_ruleset, nft_chains, nft_counters};
+pub use nft::{
+    NftChain, NftCounter, apply_ruleset, check_ruleset, count_chains, counted_chains, nft_chains,
+    nft_counters,
+};
 pub use offload::{Offload, OffloadState, Offloads};
 pub use packet::PacketSocket;
 pub use pause::Pause;

@@ -66,6 +66,8 @@ pub struct NftChain {
     pub hook: String,
     /// How many rules it has, or 0 if its policy alone drops.
     pub rules: usize,
+    /// Does its policy drop what no rule decides about?
+    pub drops: bool,
     /// The devices whose frames it sees, where the hook is one of devices (`ingress`, `egress`) and the
     /// program tells (nft 1.0.6 does not).
     pub devices: Vec<String>,
@@ -85,6 +87,60 @@ pub fn nft_chains(ns: &NetNs) -> Result<Vec<NftChain>> {
         what: what.into(),
         why,
     })
+}
+
+/// What rules that [`count_chains`] adds are told from others by.
+const COUNTS: &str = "hopyard counts";
+
+/// Begins to count the packets that pass chains: adds a rule at the head of each.
+///
+/// # Errors
+/// As [`apply_ruleset`].
+pub fn count_chains(ns: &NetNs, chains: &[NftChain]) -> Result<()> {
+    let rule = |chain: &NftChain| {
+        let NftChain {
+            family,
+            table,
+            name,
+            ..
+        } = chain;
+        format!("insert rule {family} {table} {name} counter comment \"{COUNTS}\"\n")
+    };
+    let rules: String = chains.iter().map(rule).collect();
+    run(ns, "count packets of nftables chains", &["-f", "-"], &rules).map(drop)
+}
+
+/// Packets that each of these chains has seen since [`count_chains`].
+///
+/// # Errors
+/// As [`nft_counters`]; [`Error::Reply`] if one of them is not counted.
+pub fn counted_chains(ns: &NetNs, chains: &[NftChain]) -> Result<Vec<u64>> {
+    let what = "read counters of nftables chains";
+    let text = run(ns, what, &["-j", "list", "ruleset"], "")?;
+    let failed = |why: String| Error::Reply {
+        what: what.into(),
+        why,
+    };
+    let value = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    let count = |chain: &NftChain| {
+        let missing = || failed(format!("chain `{}` has no counter of ours", chain.name));
+        counted(&value, chain).ok_or_else(missing)
+    };
+    chains.iter().map(count).collect()
+}
+
+/// The packets of the rule that [`count_chains`] added.
+fn counted(value: &serde_json::Value, chain: &NftChain) -> Option<u64> {
+    let rules = value["nftables"].as_array()?.iter().map(|it| &it["rule"]);
+    let mut own = rules.filter(|rule| {
+        rule["family"] == chain.family.as_str()
+            && rule["table"] == chain.table.as_str()
+            && rule["chain"] == chain.name.as_str()
+            && rule["comment"] == COUNTS
+    });
+    let expressions = own.next()?["expr"].as_array()?;
+    let packets = |it: &serde_json::Value| it["counter"]["packets"].as_u64();
+    expressions.iter().find_map(packets)
 }
 
 fn run(ns: &NetNs, what: &str, arguments: &[&str], input: &str) -> Result<String> {
@@ -174,13 +230,15 @@ fn parse_chains(text: &str) -> std::result::Result<Vec<NftChain>, String> {
                     && rule["chain"] == name.as_str()
             })
             .count();
-        if rules > 0 || chain["policy"] == "drop" {
+        let drops = chain["policy"] == "drop";
+        if rules > 0 || drops {
             found.push(NftChain {
                 family,
                 table,
                 name,
                 hook: hook.to_owned(),
                 rules,
+                drops,
                 devices: devices(&chain["dev"]),
             });
         }
@@ -229,10 +287,30 @@ mod tests {
             {"rule": {"family": "inet", "table": "t", "chain": "f", "expr": []}},
             {"rule": {"family": "inet", "table": "t", "chain": "plain", "expr": []}}]}"#;
         let chains = parse_chains(text).unwrap();
-        let short: Vec<_> = chains.iter().map(|c| (c.name.as_str(), c.rules)).collect();
-        assert_eq!(short, [("f", 1), ("d", 0)]);
+        let short = chains.iter().map(|c| (c.name.as_str(), c.rules, c.drops));
+        let short: Vec<_> = short.collect();
+        assert_eq!(short, [("f", 1, false), ("d", 0, true)]);
         assert!(chains.iter().all(|chain| chain.devices.is_empty()));
         assert!(parse_chains("{}").is_err());
+    }
+
+    #[test]
+    fn what_passed_a_chain_is_read_from_our_own_rule() {
+        let text = r#"{"nftables": [
+            {"rule": {"family": "inet", "table": "t", "chain": "f", "comment": "hopyard counts", "expr": [{"counter": {"packets": 7, "bytes": 9}}]}},
+            {"rule": {"family": "inet", "table": "t", "chain": "f", "expr": [{"counter": {"packets": 99, "bytes": 9}}]}},
+            {"rule": {"family": "ip", "table": "t", "chain": "f", "comment": "hopyard counts", "expr": [{"counter": {"packets": 5, "bytes": 9}}]}},
+            {"rule": {"family": "inet", "table": "t", "chain": "g", "expr": [{"counter": {"packets": 3, "bytes": 9}}]}}]}"#;
+        let value = serde_json::from_str(text).unwrap();
+        let chain = |family: &str, name: &str| NftChain {
+            family: family.to_owned(),
+            table: "t".to_owned(),
+            name: name.to_owned(),
+            ..NftChain::default()
+        };
+        assert_eq!(counted(&value, &chain("inet", "f")), Some(7));
+        assert_eq!(counted(&value, &chain("ip", "f")), Some(5));
+        assert_eq!(counted(&value, &chain("inet", "g")), None);
     }
 
     #[test]
