@@ -66,6 +66,7 @@ mod published;
 mod recommendation;
 mod requests;
 mod resume;
+mod ruleset;
 mod runs;
 mod scale;
 mod searches;

@@ -89,6 +89,7 @@ pub(crate) fn header(sampler: &Sampler, cells: &[Cell]) -> Header {
         cell: cell.clone(),
         unsupported: None,
         filter_sees: None,
+        chains: None,
         offers: None,
         ceiling_per_s: None,
     };

@@ -144,6 +144,7 @@ fn one(
         offloads_by_device: offloads_by_device(measured, &planned.cell.axes),
         link: link(measured),
         filter_sees: planned.filter_sees,
+        chains: planned.chains.clone(),
         datapath: measured.iter().find_map(|m| m.datapath.clone()),
         guest: measured.iter().find_map(|m| m.guest.clone()),
         endpoints: measured.iter().find_map(|m| m.endpoints.clone()),

@@ -58,6 +58,7 @@ pub fn run(paths: &[&str]) -> Run {
         },
         unsupported: None,
         filter_sees: None,
+        chains: None,
         offers: None,
         ceiling_per_s: None,
     });

@@ -191,6 +191,21 @@ pub enum Error {
         /// What the device has, and what to do about it.
         why: String,
     },
+    /// The user's packet filter rules cannot be loaded.
+    #[error("the rules in {file} cannot be loaded into the hub")]
+    Rules {
+        file: String,
+        /// What nft or iptables-restore says.
+        #[source]
+        source: hopyard_net::Error,
+    },
+    /// A file is no use as rules.
+    #[error("cannot use the rules in {file}: {why}")]
+    RulesFile {
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Nothing is left for IPv6 below a tunnel's headers.
     #[error(
         "path `{path}` needs an MTU of {least} at least, since its headers take part of it and IPv6 \
@@ -312,6 +327,8 @@ impl Error {
                 | Self::OneCpu
                 | Self::NoSuchCpu { .. }
                 | Self::GuestOffload { .. }
+                // They may name a device that this path does not have.
+                | Self::Rules { .. }
                 // Other people's programs: where they cannot be set up, the rest of a plan can be all the same.
                 | Self::Ovs(_)
                 | Self::Daemon(_)

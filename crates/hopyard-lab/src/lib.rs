@@ -42,6 +42,7 @@ use hopyard_host::{bounded, note, owner, programs, signals};
 use hopyard_load as load;
 use hopyard_model::{self as model, plain::chain, units};
 
+pub use axes::ruleset::with_digest;
 pub use bridging::forwarding_bridge;
 pub use builder::Builder;
 pub use clients::ClientSlot;

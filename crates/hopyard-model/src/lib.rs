@@ -16,6 +16,7 @@ mod datapath;
 mod diff;
 mod endpoints;
 mod environment;
+mod filter_chain;
 mod guest;
 mod hop;
 mod latency;
@@ -49,8 +50,8 @@ pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenL
 pub use axes::{
     AXES, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
     Distribution, Family, Hook, Join, MOST_FLOWS, MOST_OPEN, MOST_OUTSTANDING, Napi, OffloadFlag,
-    Placement, Rate, Routed, Scheduler, Segments, Setting, Steering, Switch, as_axis, axis,
-    together,
+    Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch, as_axis,
+    axis, together,
 };
 pub use base::Base;
 pub use blocks::{Blocks, FOR_A_VERDICT, NotBlocks, WINDOW};
@@ -71,6 +72,7 @@ pub use endpoints::{
     EndpointInterface, EndpointMachine, EndpointUsed, EndpointsAsked, EndpointsUsed,
 };
 pub use environment::{CpuAccounting, Environment};
+pub use filter_chain::{FilterChain, Sees};
 pub use guest::GuestUsed;
 pub use hop::Hop;
 pub use latency::LatencyReport;

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Axes, CurveReport, Datapath, Disturbance, EndpointsUsed, Environment, FlowArrivals, Gate,
-    GuestUsed, LatencyReport, LinkEnd, LoadKind, OffloadReport, Peer, ProfileReport, Published,
-    Recommendation, Searched, SeriesReport, SettingsReport, VerdictReport, Warning,
+    Axes, CurveReport, Datapath, Disturbance, EndpointsUsed, Environment, FilterChain,
+    FlowArrivals, Gate, GuestUsed, LatencyReport, LinkEnd, LoadKind, OffloadReport, Peer,
+    ProfileReport, Published, Recommendation, Searched, SeriesReport, SettingsReport,
+    VerdictReport, Warning,
 };
 use hopyard_stats::Estimate;
 
@@ -201,6 +202,10 @@ pub struct CellReport {
     /// Do packet filter rules of the hub (nftables, iptables) see its traffic?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_sees: Option<bool>,
+    /// Chains of the user's rules in the hub (axis `ruleset`), with what they saw when its lab was tried; none where the path has no
+    /// hub.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chains: Option<Vec<FilterChain>>,
     /// What forwarded, where the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<Datapath>,

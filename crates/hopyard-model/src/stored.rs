@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Cell, CpuTolerance, EndpointsAsked, Environment, Feature, OffloadSurvey, ProfileWindow,
-    Published, Sample, SettingsReport,
+    Cell, CpuTolerance, EndpointsAsked, Environment, Feature, FilterChain, OffloadSurvey,
+    ProfileWindow, Published, Sample, SettingsReport,
 };
 
 /// Version of the files.
@@ -20,6 +20,10 @@ pub struct PlannedCell {
     /// Do packet filter rules of the hub see its traffic? Absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_sees: Option<bool>,
+    /// Chains of the user's rules in the hub, with what they saw of its lab when that was tried; none where the path has no hub.
+    /// Absent without rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chains: Option<Vec<FilterChain>>,
     /// What its path offers beside its speed. Absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offers: Option<Vec<Feature>>,

@@ -120,6 +120,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         offloads_by_device: Vec::new(),
         link: Vec::new(),
         filter_sees: None,
+        chains: None,
         datapath: None,
         guest: None,
         endpoints: None,

@@ -4,6 +4,7 @@
 //! ([`document::Block`]s), so they cannot say different things.
 
 mod answer;
+mod chains;
 pub mod claims;
 mod comment;
 mod conclusion;
@@ -134,6 +135,7 @@ impl Chapters {
         doubts.extend(notes::failures(report, &layout));
         let mut proof = notes::way(report, &layout);
         proof.extend(notes::filters(report));
+        proof.extend(chains::blocks(report));
         proof.extend(notes::datapaths(report));
         proof.extend(offloads::by_device(report));
         proof.extend(notes::link(report));

@@ -1,6 +1,7 @@
 //! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
 
 mod aux_counters;
+mod chains;
 mod connections;
 mod counts;
 mod elsewhere;

@@ -10,6 +10,7 @@ mod napi;
 mod rfs;
 mod rps;
 mod rules;
+pub(crate) mod ruleset;
 
 use super::need::Need;
 use super::{Builder, Error, Result};
@@ -51,6 +52,7 @@ pub(super) static ON_LAB: &[&dyn OnLab] = &[
     &cpus::ClientCpus,
     &cpus::Scheduling,
     &rules::Rules,
+    &ruleset::Rules,
     &conntrack::Conntrack,
     &gso_max::GsoMax,
     &rps::Rps,

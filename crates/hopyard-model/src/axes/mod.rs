@@ -24,6 +24,7 @@ mod rates;
 mod registry;
 mod rfs;
 mod rps;
+mod ruleset;
 mod services;
 mod setting;
 mod sockets;
@@ -43,6 +44,7 @@ pub use offloads::{OffloadFlag, Switch};
 pub use outstanding::MOST_OUTSTANDING;
 pub use rates::{Distribution, Rate};
 pub use registry::{AXES, Axes, Axis, axis};
+pub use ruleset::Ruleset;
 pub use setting::Setting;
 pub use taps::{Join, Steering};
 

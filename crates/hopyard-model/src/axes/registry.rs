@@ -14,11 +14,12 @@ use super::ip::Family;
 use super::napi::Napi;
 use super::offloads::Switch;
 use super::rates::{Distribution, Rate};
+use super::ruleset::Ruleset;
 use super::setting::Setting;
 use super::taps::{Join, Steering};
 use super::{
     chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip, messages,
-    mptcp, napi, offloads, outstanding, rates, rfs, rps, services, setting, sockets, taps,
+    mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting, sockets, taps,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
@@ -176,6 +177,9 @@ axes! {
     /// Rules that match nothing, in the hub's forward hook; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rules: Option<u32> = hub::Rules,
+    /// Packet filter rules of the user in the hub; absent is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ruleset: Option<Ruleset> = ruleset::RulesetAxis,
     /// Services that the hub translates; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     services: Option<u32> = services::Services,

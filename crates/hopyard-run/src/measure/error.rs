@@ -55,6 +55,21 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// The user's packet filter rules let no traffic pass.
+    #[error(
+        "no traffic passes `{path}` with the rules of {rules}: {seen}; let the lab's addresses pass (198.18.0.0/15, \
+         2001:2::/48), or leave `ruleset` out"
+    )]
+    Blocked {
+        path: String,
+        /// The file, as the axis has it.
+        rules: String,
+        /// What came to each chain, for people.
+        seen: String,
+        /// How it showed.
+        #[source]
+        source: Box<Error>,
+    },
     /// The machine was taken away, and the window says nothing of the path.
     #[error("the window was missed: {0}; measure on a quieter machine, or with a longer --window")]
     Missed(String),
@@ -94,7 +109,7 @@ impl Error {
     #[must_use]
     pub fn is_request(&self) -> bool {
         match self {
-            Self::Lab(_) | Self::Profile(_) | Self::Setting(_) => true,
+            Self::Lab(_) | Self::Profile(_) | Self::Setting(_) | Self::Blocked { .. } => true,
             // Without privilege, or on a kernel that lacks something: nothing is broken.
             Self::Net(net) => {
                 net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. })

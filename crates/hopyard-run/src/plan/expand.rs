@@ -132,7 +132,12 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
 
 /// The cells of a part, some perhaps several times.
 fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>, Error> {
-    let combinations = combinations(part)?;
+    let mut combinations = combinations(part)?;
+    for axes in &mut combinations {
+        if let Some(rules) = &mut axes.ruleset {
+            *rules = lab::with_digest(rules)?;
+        }
+    }
     let mut cells = Vec::new();
     for &load in &part.loads {
         for &peer in &part.peers {

@@ -141,6 +141,7 @@ mod tests {
             cell,
             unsupported: None,
             filter_sees: None,
+            chains: None,
             offers: None,
             ceiling_per_s: None,
         }

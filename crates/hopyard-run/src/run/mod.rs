@@ -130,7 +130,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let Expanded { cells, left_out } = plan::expand(plan)?;
     let mut sampler = Sampler::new(plan.window, plan.warm_up)?;
     sampler.endpoints.clone_from(&plan.endpoints);
-    let unsupported = try_labs(&cells, plan.endpoints.as_ref())?;
+    let tried = try_labs(&sampler, &cells)?;
     let ceilings = ceilings(&sampler, &cells)?;
     let cells: Vec<PlannedCell> = cells
         .into_iter()
@@ -138,8 +138,9 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
             // What lies between endpoints that stand already is not known.
             let path = lab::path(&cell.path).ok().filter(|path| path.is_built());
             PlannedCell {
-                unsupported: unsupported.get(&LabKey::of(&cell)).cloned(),
+                unsupported: tried.missing.get(&LabKey::of(&cell)).cloned(),
                 filter_sees: path.map(|path| path.filter_sees(cell.peer)),
+                chains: tried.chains.get(&LabKey::of(&cell)).cloned(),
                 offers: path.map(|path| path.offers(cell.peer, &cell.axes)),
                 ceiling_per_s: ceilings.get(&LoopKey::of(&cell)).copied(),
                 cell,

@@ -50,7 +50,7 @@ pub fn resume(
     sampler.endpoints = endpoints.cloned();
     let here = meter::environment::capture(&sampler.meter);
     same_machine(&header.environment, &here).map_err(&refused)?;
-    if let Some(why) = missing_now(&header, endpoints)? {
+    if let Some(why) = missing_now(&header, &sampler)? {
         return Err(refused(why));
     }
     if let Some(limit) = time_limit {
@@ -145,15 +145,16 @@ fn same_endpoints(
 }
 
 /// What of the run cannot be built any more.
-fn missing_now(header: &Header, endpoints: Option<&Endpoints>) -> Result<Option<String>, Error> {
+fn missing_now(header: &Header, sampler: &Sampler) -> Result<Option<String>, Error> {
     let cells: Vec<Cell> = header
         .cells
         .iter()
         .filter(|planned| planned.unsupported.is_none())
         .map(|planned| planned.cell.clone())
         .collect();
-    let missing = try_labs(&cells, endpoints)?;
-    let cause = cells.iter().find_map(|cell| missing.get(&LabKey::of(cell)));
+    let tried = try_labs(sampler, &cells)?;
+    let mut keys = cells.iter().map(LabKey::of);
+    let cause = keys.find_map(|key| tried.missing.get(&key).cloned());
     Ok(cause.map(|cause| format!("{cause} (it could be built when the run started)")))
 }
 

@@ -1,12 +1,12 @@
 //! What is tried out before a run: each different lab, and the generator by itself.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::Error;
-use crate::lab::{self, Endpoints, Lab, LabKey};
+use crate::lab::{self, Lab, LabKey};
 use crate::measure::{self, Sampler};
-use crate::model::{Axes, Cell, LoadKind};
+use crate::model::{Axes, Cell, FilterChain, LoadKind};
 use crate::signals;
 
 /// What decides the generator's ceiling.
@@ -25,31 +25,47 @@ impl LoopKey {
     }
 }
 
-/// Builds each different lab once, and answers with why those that cannot be built here cannot.
-pub(super) fn try_labs(
-    cells: &[Cell],
-    endpoints: Option<&Endpoints>,
-) -> Result<HashMap<LabKey, String>, Error> {
+/// What trying each different lab has shown.
+#[derive(Debug, Default)]
+pub(super) struct Tried {
+    /// Why those that cannot be built here cannot.
+    pub(super) missing: HashMap<LabKey, String>,
+    /// Which chains of the user's rules saw the traffic, of labs that have such rules.
+    pub(super) chains: HashMap<LabKey, Vec<FilterChain>>,
+}
+
+/// Builds each different lab once.
+pub(super) fn try_labs(sampler: &Sampler, cells: &[Cell]) -> Result<Tried, Error> {
     let cpus = hopyard_net::cpu::current_affinity().map_err(measure::Error::from)?;
-    let mut tried: HashMap<LabKey, Option<String>> = HashMap::new();
+    let mut known = HashSet::new();
+    let mut tried = Tried::default();
     for cell in cells {
         if signals::interrupted() {
             return Err(measure::Error::Interrupted.into());
         }
-        if let Entry::Vacant(unknown) = tried.entry(LabKey::of(cell)) {
-            unknown.insert(unless_interrupted(try_lab(cell, &cpus, endpoints))?);
+        let key = LabKey::of(cell);
+        if !known.insert(key.clone()) {
+            continue;
+        }
+        match unless_interrupted(try_lab(sampler, cell, &cpus))? {
+            Outcome::Missing(why) => _ = tried.missing.insert(key, why),
+            Outcome::Seen(chains) => _ = tried.chains.insert(key, chains),
+            Outcome::Built => {}
         }
     }
-    let missing = tried.into_iter();
-    Ok(missing.filter_map(|(key, why)| Some((key, why?))).collect())
+    Ok(tried)
 }
 
-/// Builds a cell's lab; `Some` says why this host cannot.
-fn try_lab(
-    cell: &Cell,
-    cpus: &[usize],
-    endpoints: Option<&Endpoints>,
-) -> Result<Option<String>, Error> {
+/// What became of one lab.
+enum Outcome {
+    Built,
+    /// It has rules of the user's, and this is what they saw.
+    Seen(Vec<FilterChain>),
+    /// This host cannot build it, and why.
+    Missing(String),
+}
+
+fn try_lab(sampler: &Sampler, cell: &Cell, cpus: &[usize]) -> Result<Outcome, Error> {
     let built = lab::path(&cell.path)
         .map_err(lab::Error::from)
         .and_then(|path| {
@@ -57,11 +73,14 @@ fn try_lab(
             if path.is_built() {
                 measure::places(cell.axes.placement, cpus)?;
             }
-            Lab::build_between(path, cell.peer, &cell.axes, endpoints).map(drop)
+            Lab::build_between(path, cell.peer, &cell.axes, sampler.endpoints.as_ref())
         });
     match built {
-        Ok(()) => Ok(None),
-        Err(e) if e.is_unsupported() => Ok(Some(crate::chain(&e))),
+        Ok(lab) => match sampler.chains_that_see(&lab, cell)? {
+            Some(chains) => Ok(Outcome::Seen(chains)),
+            None => Ok(Outcome::Built),
+        },
+        Err(e) if e.is_unsupported() => Ok(Outcome::Missing(crate::chain(&e))),
         Err(e) => Err(measure::Error::Lab(e).into()),
     }
 }

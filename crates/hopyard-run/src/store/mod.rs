@@ -157,6 +157,7 @@ mod tests {
             },
             unsupported: None,
             filter_sees: None,
+            chains: None,
             offers: None,
             ceiling_per_s: None,
         }

@@ -26,6 +26,7 @@ Examples:
   hopyard run --paths veth,bridge,bridge-nf --loads tcp_stream,udp_stream --set message_size=64,1400
   hopyard run --paths native,macvlan --peer far --set rate=100mbit --window 2s --blocks 8
   hopyard run --paths veth,bridge --loads udp_paced --search ndr    the rate that each carries without loss
+  hopyard run --ruleset none,/etc/nftables.conf --base ruleset=none    what your packet filter costs, and what it sees
   hopyard run --blocks 2                       a quick look: figures without verdicts
   hopyard run --resume hopyard-runs/20260301-101500-paths --time-limit 10m
   hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    what each part of the kernel costs
@@ -58,6 +59,9 @@ pub(super) struct RunArgs {
     /// same as --set search=…
     #[arg(long, value_name = "ndr|pdr")]
     pub(super) search: Option<SearchFor>,
+    /// Load packet filter rules into the hub, for `nft -f` or as iptables-save prints them; same as --set ruleset=…
+    #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
+    pub(super) ruleset: Vec<String>,
     /// Length of a measured window
     #[arg(long, value_name = "TIME", value_parser = crate::plan::window)]
     pub(super) window: Option<Duration>,
@@ -106,7 +110,7 @@ pub(super) struct RunArgs {
     pub(super) quick: bool,
     /// Continue a run that was interrupted, killed or out of time
     #[arg(long, value_name = "RUN", conflicts_with_all = [
-        "plan", "paths", "peer", "loads", "set", "search", "window", "warm_up", "turns", "blocks", "half_width",
+        "plan", "paths", "peer", "loads", "set", "search", "ruleset", "window", "warm_up", "turns", "blocks", "half_width",
         "decide", "confidence", "base", "seed", "out", "profile", "quick", "kernel",
     ])]
     pub(super) resume: Option<PathBuf>,

@@ -36,6 +36,14 @@ pub(super) fn run(args: &RunArgs) -> Done {
                 "--kernel boots a guest that reaches no endpoint of this host: leave one of the two out".to_owned(),
             ));
         }
+        let reads_rules = |part: &Part| part.set.iter().any(|(axis, _)| axis == "ruleset");
+        if plan.parts.iter().any(reads_rules) {
+            return Err(Failure::request(
+                "--kernel boots a guest that has no file of this host, so axis `ruleset` has nothing to load there: leave \
+                 one of the two out"
+                    .to_owned(),
+            ));
+        }
         let order = Order {
             plan,
             seed: args.seed.unwrap_or_else(run::any_seed),
@@ -164,6 +172,9 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         }
         if let Some(search) = args.search {
             part.set("search", &[search.to_string()]);
+        }
+        if !args.ruleset.is_empty() {
+            part.set("ruleset", &args.ruleset);
         }
     }
     let searches = |part: &Part| part.set.iter().any(|(axis, _)| axis == "search");

@@ -1,0 +1,134 @@
+//! The user's own packet filter rules.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::axis::{AxisError, Decides, Descriptor, shown};
+use crate::UnknownName;
+use crate::text::as_text;
+
+/// A file with packet filter rules. As text `FILE` or, once it was read, `FILE#DIGEST`: files of one name with other rules are
+/// other values. `none` is no rules.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub enum Ruleset {
+    /// No rules of the user's.
+    None,
+    /// Those of a file.
+    File {
+        /// As the user named it, relative to where hopyard was started.
+        name: String,
+        /// The first [`DIGEST`](Self::DIGEST) digits of the SHA-256 of what is in it, in hexadecimal; absent until it was read.
+        digest: Option<String>,
+    },
+}
+
+impl Ruleset {
+    /// Digits of a digest.
+    pub const DIGEST: usize = 12;
+}
+
+const NONE: &str = "none";
+/// Between a file and its digest.
+const MARK: char = '#';
+
+impl fmt::Display for Ruleset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.pad(NONE),
+            Self::File { name, digest: None } => f.pad(name),
+            Self::File {
+                name,
+                digest: Some(digest),
+            } => f.pad(&format!("{name}{MARK}{digest}")),
+        }
+    }
+}
+
+impl FromStr for Ruleset {
+    type Err = AxisError;
+
+    fn from_str(text: &str) -> Result<Self, AxisError> {
+        let text = text.trim();
+        if text == NONE {
+            return Ok(Self::None);
+        }
+        let is_digest = |digest: &&str| {
+            digest.len() == Self::DIGEST && digest.bytes().all(|b| b.is_ascii_hexdigit())
+        };
+        let split = text.rsplit_once(MARK);
+        let (name, digest) = match split.filter(|(_, digest)| is_digest(digest)) {
+            Some((name, digest)) => (name, Some(digest.to_owned())),
+            None => (text, None),
+        };
+        if name.is_empty() {
+            return Err(AxisError::UnknownName(UnknownName {
+                kind: "file with rules",
+                name: text.to_owned(),
+                choices: RulesetAxis::VALUES.to_owned(),
+            }));
+        }
+        Ok(Self::File {
+            name: name.to_owned(),
+            digest,
+        })
+    }
+}
+
+as_text!(Ruleset);
+
+/// The user's own packet filter rules.
+pub(super) struct RulesetAxis;
+
+impl Descriptor for RulesetAxis {
+    type Value = Option<Ruleset>;
+    const NAME: &'static str = "ruleset";
+    const SUMMARY: &'static str =
+        "packet filter rules of a file in the hub; also written --ruleset FILE";
+    const VALUES: &'static str = "FILE for `nft -f`, or of iptables-save; none (default)";
+    const OTHER: &'static str = "fw.nft#0123456789ab";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(text.parse()?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_its_digest_once_it_was_read() {
+        for (text, name, digest) in [
+            ("fw.nft", "fw.nft", None),
+            ("a#b.nft", "a#b.nft", None),
+            ("fw#0123456789ab", "fw", Some("0123456789ab")),
+            ("a#b#0123456789ab", "a#b", Some("0123456789ab")),
+            ("fw#0123456789a", "fw#0123456789a", None),
+            ("fw#0123456789ax", "fw#0123456789ax", None),
+        ] {
+            let ruleset: Ruleset = text.parse().unwrap();
+            let expected = Ruleset::File {
+                name: name.to_owned(),
+                digest: digest.map(str::to_owned),
+            };
+            assert_eq!(ruleset, expected, "{text}");
+            assert_eq!(ruleset.to_string(), text);
+        }
+        assert_eq!("none".parse::<Ruleset>().unwrap(), Ruleset::None);
+        for wrong in ["", " ", "#0123456789ab"] {
+            let error = wrong.parse::<Ruleset>().unwrap_err().to_string();
+            assert!(error.contains("iptables-save"), "{error}");
+        }
+    }
+}
