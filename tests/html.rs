@@ -137,10 +137,11 @@ fn structure(browser: &mut Browser) {
         levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
         "{levels:?}"
     );
-    // Transactions and CPU cost by flows, the quantiles at both numbers of flows, the devices, the environment.
+    // Transactions and CPU cost by flows, the quantiles at both numbers of flows, the devices, what the paths offer, the
+    // environment.
     assert_eq!(
         browser.evaluate("document.querySelectorAll('table').length"),
-        6
+        7
     );
     let bad = "[...document.querySelectorAll('table')].filter(t => !t.caption || !t.caption.textContent.trim() \
                || [...t.querySelectorAll('th')].some(h => !['row', 'col'].includes(h.scope))).length";

@@ -224,3 +224,49 @@ fn what_cannot_be_used_as_rules_is_refused_by_name() {
         .exits(2)
         .says(&["it is no text"]);
 }
+
+/// Where reports say that rules would see what those of the hub do not.
+#[test]
+fn rules_see_the_traffic_where_reports_say_they_do() {
+    let _beside = beside();
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("fw.nft");
+    let text = "table netdev wire {
+    chain out { type filter hook egress device \"up0\" priority 0; ip protocol icmp accept; }
+}
+table bridge frames {
+    chain forward { type filter hook forward priority 0; ether type arp accept; }
+}
+table ip host {
+    chain output { type filter hook output priority 0; ip protocol icmp accept; }
+}
+";
+    fs::write(&file, text.replace("; }", "\n}")).unwrap();
+    let more = ["--loads", "udp_rr", "--peer", "far"];
+    let said = with_rules(file.to_str().unwrap(), "macvlan,bridge,vxlan", &more);
+    let seen = seen(said.exits(0));
+    tell(&format!("{seen:?}"));
+    let said_of = |path: &str| {
+        let document = said.json();
+        let mut cells = document["cells"].as_array().unwrap().iter();
+        let cell = cells.find(|cell| cell["path"] == path).unwrap();
+        cell["rules_instead"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{cell}"))
+            .to_owned()
+    };
+    for (path, chain, words) in [
+        (
+            "macvlan",
+            "netdev out",
+            "family netdev of nftables, at the uplink",
+        ),
+        ("bridge", "bridge forward", "family bridge of nftables"),
+        ("vxlan", "ip output", "the host: the tunnel's UDP"),
+    ] {
+        assert_eq!(seen[path][chain], "traffic", "{path}");
+        assert!(said_of(path).contains(words), "{path}: {}", said_of(path));
+    }
+    assert_eq!(seen["macvlan"]["ip output"], "nothing");
+    assert_eq!(seen["macvlan"]["bridge forward"], "nothing");
+}

@@ -90,6 +90,7 @@ pub(crate) fn header(sampler: &Sampler, cells: &[Cell]) -> Header {
         unsupported: None,
         filter_sees: None,
         chains: None,
+        rules_instead: None,
         offers: None,
         ceiling_per_s: None,
     };

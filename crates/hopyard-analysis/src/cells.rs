@@ -145,6 +145,8 @@ fn one(
         link: link(measured),
         filter_sees: planned.filter_sees,
         chains: planned.chains.clone(),
+        offers: planned.offers.clone(),
+        rules_instead: planned.rules_instead.clone(),
         datapath: measured.iter().find_map(|m| m.datapath.clone()),
         guest: measured.iter().find_map(|m| m.guest.clone()),
         endpoints: measured.iter().find_map(|m| m.endpoints.clone()),

@@ -59,6 +59,7 @@ pub fn run(paths: &[&str]) -> Run {
         unsupported: None,
         filter_sees: None,
         chains: None,
+        rules_instead: None,
         offers: None,
         ceiling_per_s: None,
     });

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Axes, CurveReport, Datapath, Disturbance, EndpointsUsed, Environment, FilterChain,
+    Axes, CurveReport, Datapath, Disturbance, EndpointsUsed, Environment, Feature, FilterChain,
     FlowArrivals, Gate, GuestUsed, LatencyReport, LinkEnd, LoadKind, OffloadReport, Peer,
     ProfileReport, Published, Recommendation, Searched, SeriesReport, SettingsReport,
     VerdictReport, Warning,
@@ -202,6 +202,12 @@ pub struct CellReport {
     /// Do packet filter rules of the hub (nftables, iptables) see its traffic?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_sees: Option<bool>,
+    /// What its path offers beside its speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offers: Option<Vec<Feature>>,
+    /// Who filters its traffic where rules of the hub do not see it, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules_instead: Option<String>,
     /// Chains of the user's rules in the hub (axis `ruleset`), with what they saw when its lab was tried; none where the path has no
     /// hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]

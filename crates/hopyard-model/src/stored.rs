@@ -20,6 +20,9 @@ pub struct PlannedCell {
     /// Do packet filter rules of the hub see its traffic? Absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_sees: Option<bool>,
+    /// Who filters its traffic where rules of the hub do not see it, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules_instead: Option<String>,
     /// Chains of the user's rules in the hub, with what they saw of its lab when that was tried; none where the path has no hub.
     /// Absent without rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -121,6 +121,8 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         link: Vec::new(),
         filter_sees: None,
         chains: None,
+        offers: None,
+        rules_instead: None,
         datapath: None,
         guest: None,
         endpoints: None,

@@ -24,6 +24,7 @@ mod legend;
 mod matrix;
 mod notes;
 mod number;
+mod offers;
 mod offloads;
 pub mod openmetrics;
 mod plot;
@@ -134,7 +135,11 @@ impl Chapters {
         let mut doubts = notes::warnings(report);
         doubts.extend(notes::failures(report, &layout));
         let mut proof = notes::way(report, &layout);
-        proof.extend(notes::filters(report));
+        let offers = offers::blocks(report);
+        if offers.is_empty() {
+            proof.extend(notes::filters(report));
+        }
+        proof.extend(offers);
         proof.extend(chains::blocks(report));
         proof.extend(notes::datapaths(report));
         proof.extend(offloads::by_device(report));

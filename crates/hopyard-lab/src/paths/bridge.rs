@@ -57,6 +57,10 @@ impl Path for Bridge {
         &["containers", "ports", "rules"]
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "family bridge of nftables; path bridge-nf"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         lab.bridge(BRIDGE_DEVICE, self.netfilter)?;
         let clients = lab.clients(Subnet::LAN, |lab, slot| {

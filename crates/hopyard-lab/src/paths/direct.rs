@@ -40,6 +40,10 @@ impl Path for Direct {
         &["containers", "ports", "rules", "hook"]
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the switch's ports (addresses); the endpoints"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         let clients = lab.clients(Subnet::LAN, |lab, slot| {
             lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;

@@ -54,6 +54,10 @@ impl Path for DirectShortcut {
         true
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "nobody: TCP makes no packets"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         let clients = lab.clients(Subnet::LAN, |lab, slot| {
             lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;

@@ -51,6 +51,10 @@ impl Path for Flowtable {
         true
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the host, first packets of connections alone"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         let topology = lab.routed(peer)?;
         let hops = topology.hops().filter(|hop| hop.namespace == role::HUB);

@@ -51,6 +51,10 @@ impl Path for Forward {
         true
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the containers that route; the endpoints"
+    }
+
     fn build(&self, lab: &mut Builder, _: Peer) -> Result<Topology> {
         let kind = segments(lab.axes());
         let routers = routers(lab.axes());

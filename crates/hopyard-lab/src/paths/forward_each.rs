@@ -39,6 +39,10 @@ impl Path for ForwardEach {
         true
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the containers that route; the endpoints"
+    }
+
     fn build(&self, lab: &mut Builder, _: Peer) -> Result<Topology> {
         lab.wire()?;
         let mut way = Vec::new();

@@ -3,7 +3,7 @@
 use hopyard_net::{IpvlanMode, LinkKind};
 
 use super::macvlan::on_uplink;
-use super::{Need, Path};
+use super::{Need, Path, at_uplink};
 use crate::model::{Axes, Peer};
 use crate::wire::UPLINK;
 use crate::{Builder, Result, Topology};
@@ -34,6 +34,10 @@ impl Path for Ipvlan {
 
     fn axes(&self) -> &'static [&'static str] {
         &["containers"]
+    }
+
+    fn rules_instead(&self, peer: Peer) -> &'static str {
+        at_uplink(peer)
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {

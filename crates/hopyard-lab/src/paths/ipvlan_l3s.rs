@@ -8,7 +8,7 @@ use hopyard_net::{IpvlanMode, LinkKind, probe_link};
 
 use super::Path;
 use super::macvlan::on_uplink;
-use super::{Carried, Need};
+use super::{Carried, Need, at_uplink};
 use crate::error::or_another_path;
 use crate::model::{Axes, Peer};
 use crate::topology::{host, role};
@@ -56,6 +56,10 @@ impl Path for IpvlanL3s {
 
     fn axes(&self) -> &'static [&'static str] {
         &["containers"]
+    }
+
+    fn rules_instead(&self, peer: Peer) -> &'static str {
+        at_uplink(peer)
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {

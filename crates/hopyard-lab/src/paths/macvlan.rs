@@ -2,7 +2,7 @@
 
 use hopyard_net::{LinkKind, MacvlanMode};
 
-use super::{Need, Path};
+use super::{Need, Path, at_uplink};
 use crate::builder::ETH;
 use crate::model::{Axes, Hop, Peer};
 use crate::topology::{host, role};
@@ -38,6 +38,10 @@ impl Path for Macvlan {
 
     fn axes(&self) -> &'static [&'static str] {
         &["containers", "rules"]
+    }
+
+    fn rules_instead(&self, peer: Peer) -> &'static str {
+        at_uplink(peer)
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {

@@ -64,6 +64,10 @@ pub trait Path: Sync {
     fn filter_sees(&self, peer: Peer) -> bool {
         peer == Peer::Host
     }
+    /// Who else filters the traffic to this peer where rules of the hub do not see it, for people.
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the endpoints"
+    }
     /// Does it put an endpoint into a VLAN by itself, untagged inside and tagged on the wire?
     fn has_vlans(&self, _: &Axes) -> bool {
         false
@@ -184,6 +188,14 @@ impl dyn Path {
             })?;
         }
         Ok(())
+    }
+}
+
+/// Where rules see the traffic of devices that share an uplink.
+fn at_uplink(peer: Peer) -> &'static str {
+    match peer {
+        Peer::Far => "family netdev of nftables, at the uplink",
+        Peer::Local | Peer::Host => "the endpoints",
     }
 }
 

@@ -44,6 +44,10 @@ impl Path for Native {
         axes.containers != Some(Containers::Own)
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the namespace itself (input, output)"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         if !self.has(lab.axes()) {
             return Err(Error::AxisRefused {

@@ -25,6 +25,10 @@ impl Path for Netkit {
         &[Need::NETKIT]
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the endpoints; BPF programs of the pair"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         // The primary device is the side that decides: the hub's, or `a`'s between two endpoints.
         let (other, device, number) = match peer {

@@ -65,6 +65,10 @@ impl Path for Ovs {
         Duration::from_millis(150)
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "flows of Open vSwitch (with ct); the endpoints"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         let a = self.attach(lab, role::A, "veth-a", "int-a")?;
         let mut ports = vec![a.port];

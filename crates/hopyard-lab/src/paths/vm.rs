@@ -68,6 +68,10 @@ impl Path for Vm {
         Duration::from_secs(4)
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "family bridge of nftables at its bridge; the guest"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         match lab.axes().attach.unwrap_or_default() {
             Attach::Bridge => at_bridge(lab, peer),

@@ -43,6 +43,10 @@ impl Path for Vxlan {
         &[Need::VETH, Need::VXLAN]
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the endpoints; the host: the tunnel's UDP"
+    }
+
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         if lab.mtu() < LEAST_INSIDE + OVERHEAD {
             return Err(Error::MtuTooSmall {

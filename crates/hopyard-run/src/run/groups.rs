@@ -142,6 +142,7 @@ mod tests {
             unsupported: None,
             filter_sees: None,
             chains: None,
+            rules_instead: None,
             offers: None,
             ceiling_per_s: None,
         }

@@ -140,6 +140,9 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
             PlannedCell {
                 unsupported: tried.missing.get(&LabKey::of(&cell)).cloned(),
                 filter_sees: path.map(|path| path.filter_sees(cell.peer)),
+                rules_instead: path
+                    .filter(|path| !path.filter_sees(cell.peer))
+                    .map(|path| path.rules_instead(cell.peer).to_owned()),
                 chains: tried.chains.get(&LabKey::of(&cell)).cloned(),
                 offers: path.map(|path| path.offers(cell.peer, &cell.axes)),
                 ceiling_per_s: ceilings.get(&LoopKey::of(&cell)).copied(),
