@@ -5,6 +5,7 @@ mod cells;
 pub mod curves;
 pub mod diff;
 mod gate;
+pub mod kernels;
 mod latency;
 mod observations;
 mod offloads;

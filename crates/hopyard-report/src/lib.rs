@@ -19,6 +19,7 @@ pub mod functions;
 mod gate;
 mod group;
 mod header;
+pub mod kernels;
 mod latency;
 mod legend;
 mod matrix;

@@ -14,7 +14,7 @@ mod tests;
 mod warnings;
 
 use crate::model::stored::Run;
-use crate::model::{Cell, DiffReport, LeftOut, RunSummary};
+use crate::model::{Cell, DiffReport, Difference, LeftOut, RunSummary};
 
 use runs::{Assessed, Group, Groups, group};
 use table::Table;
@@ -51,6 +51,13 @@ pub enum Refused {
     /// Cells in common, of which none can be compared; the reason for the first.
     #[error("no cell can be compared: {0}")]
     NoFigures(String),
+}
+
+/// What two runs of one plan do not have in common, whether or not their figures can be compared.
+#[must_use]
+pub fn facts_that_differ(a: &Run, b: &Run) -> Vec<Difference> {
+    let side = |run| group(std::slice::from_ref(run));
+    facts::differences(&[side(a), side(b)])
 }
 
 /// Compares the runs of `b` with those of `a`, each of them repeats of one thing. `repeats` are groups of runs of one thing

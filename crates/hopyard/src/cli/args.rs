@@ -46,6 +46,9 @@ pub(super) struct RunArgs {
     /// Paths to build, or `all` that this host can
     #[arg(long, value_delimiter = ',', value_name = "PATH,…")]
     pub(super) paths: Option<Vec<String>>,
+    /// Leave out paths that this host cannot build, in place of refusing them where they are named
+    #[arg(long)]
+    pub(super) where_installed: bool,
     /// Peers that exchange traffic with the endpoint: local, far, host
     #[arg(long, value_delimiter = ',', value_name = "PEER,…")]
     pub(super) peer: Option<Vec<Peer>>,
@@ -110,7 +113,7 @@ pub(super) struct RunArgs {
     pub(super) quick: bool,
     /// Continue a run that was interrupted, killed or out of time
     #[arg(long, value_name = "RUN", conflicts_with_all = [
-        "plan", "paths", "peer", "loads", "set", "search", "ruleset", "window", "warm_up", "turns", "blocks", "half_width",
+        "plan", "paths", "where_installed", "peer", "loads", "set", "search", "ruleset", "window", "warm_up", "turns", "blocks", "half_width",
         "decide", "confidence", "base", "seed", "out", "profile", "quick", "kernel",
     ])]
     pub(super) resume: Option<PathBuf>,

@@ -53,6 +53,8 @@ pub(super) enum Command {
     Lab(LabArgs),
     /// The direct switch: bind virtual interfaces to a device, forward by MAC address, no bridge
     Switch(SwitchArgs),
+    /// Run one plan under several kernels, and say what works on which
+    Kernels(super::kernels::KernelsArgs),
     /// Fetch a kernel for guests
     Kernel(KernelArgs),
     /// The tap switch: join multi-queue taps by MAC address, in user space
@@ -71,6 +73,9 @@ pub(super) enum Command {
         /// Print the schema of claims (`hopyard/claims/1`)
         #[arg(long, conflicts_with = "diff")]
         claims: bool,
+        /// Print the schema of `kernels` (`hopyard/kernels/1`)
+        #[arg(long, conflicts_with_all = ["diff", "claims", "attach"])]
+        kernels: bool,
         /// Print the schema of `attach` (`hopyard/attach/1`)
         #[arg(long, conflicts_with_all = ["diff", "claims"])]
         attach: bool,

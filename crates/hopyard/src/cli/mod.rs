@@ -10,6 +10,7 @@ mod command;
 mod diff;
 mod doctor;
 mod guest;
+mod kernels;
 mod labs;
 mod list;
 mod offloads;
@@ -204,6 +205,7 @@ fn dispatch(command: Command) -> Done {
         Command::Run(args) => run::run(&args),
         Command::Attach(args) => attach::attach(&args),
         Command::AttachHost => attach::host(),
+        Command::Kernels(args) => kernels::kernels(&args),
         Command::Kernel(args) => guest::kernel(args),
         Command::Report(args) => report::report(&args),
         Command::Claims(args) => claims::claims(&args),
@@ -218,6 +220,7 @@ fn dispatch(command: Command) -> Done {
         Command::Tapswitch(args) => tapswitch::tapswitch(args),
         Command::Clean { force } => labs::clean(force),
         Command::Schema { diff: true, .. } => print(&pretty(&crate::report::diff::schema())?),
+        Command::Schema { kernels: true, .. } => print(&pretty(&crate::report::kernels::schema())?),
         Command::Schema { attach: true, .. } => print(&pretty(&hopyard_attach::schema())?),
         Command::Schema { claims: true, .. } => print(&pretty(&crate::report::claims::schema())?),
         Command::Schema { .. } => print(&pretty(&crate::report::schema())?),

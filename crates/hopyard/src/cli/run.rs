@@ -16,6 +16,7 @@ use crate::model::{Blocks, CellStatus, Settings, together};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{JSON, TEXT};
 use crate::run::Prepared;
+use crate::run::guest::Host;
 use crate::run::guest::protocol::Order;
 use crate::store::{self, End, Header, Run};
 use crate::{profile, run, signals};
@@ -25,42 +26,64 @@ const RUNS: &str = "hopyard-runs";
 
 pub(super) fn run(args: &RunArgs) -> Done {
     signals::listen().map_err(|e| Failure::internal(&e))?;
+    told(measured(args)?, args.json)
+}
+
+/// What came of a run, here or in a guest.
+pub(super) struct Measured {
+    pub(super) run: Run,
+    /// What ended it early, if something did.
+    pub(super) failure: Option<Failure>,
+    directory: PathBuf,
+    /// Can it go on? The machine of a guest is gone.
+    resumable: bool,
+}
+
+/// Measures what was asked for.
+pub(super) fn measured(args: &RunArgs) -> Result<Measured, Failure> {
     if let Some(kernel) = &args.guest.guest_kernel {
         guest::choose_kernel(kernel)?;
     }
     if let Some(host) = args.guest.host()? {
-        check_out(args.out.as_deref())?;
-        let plan = planned(args)?;
-        if plan.endpoints.is_some() {
-            return Err(Failure::request(
-                "--kernel boots a guest that reaches no endpoint of this host: leave one of the two out".to_owned(),
-            ));
-        }
-        let reads_rules = |part: &Part| part.set.iter().any(|(axis, _)| axis == "ruleset");
-        if plan.parts.iter().any(reads_rules) {
-            return Err(Failure::request(
-                "--kernel boots a guest that has no file of this host, so axis `ruleset` has nothing to load there: leave \
-                 one of the two out"
-                    .to_owned(),
-            ));
-        }
-        let order = Order {
-            plan,
-            seed: args.seed.unwrap_or_else(run::any_seed),
-            profile: args.profile,
-            left_out: None,
-        };
-        let place = |header: &Header| destination(args.out.as_deref(), &header.id);
-        let carried = run::guest::carry_out(&order, &host, place, &mut Progress::new())?;
-        let failure = carried.failure.as_ref().map(cut_short);
-        // Its machine is gone: nothing can go on with it.
-        return told(&carried.run, failure, &carried.directory, args.json, false);
+        return in_guest(args, &host);
     }
     let (prepared, directory) = match &args.resume {
         Some(directory) => resumed(args, directory)?,
         None => begun(args)?,
     };
-    carry_out(prepared, &directory, args.json)
+    carried_out(prepared, directory)
+}
+
+fn in_guest(args: &RunArgs, host: &Host) -> Result<Measured, Failure> {
+    check_out(args.out.as_deref())?;
+    let plan = planned(args)?;
+    if plan.endpoints.is_some() {
+        return Err(Failure::request(
+            "--kernel boots a guest that reaches no endpoint of this host: leave one of the two out".to_owned(),
+        ));
+    }
+    let reads_rules = |part: &Part| part.set.iter().any(|(axis, _)| axis == "ruleset");
+    if plan.parts.iter().any(reads_rules) {
+        return Err(Failure::request(
+            "--kernel boots a guest that has no file of this host, so axis `ruleset` has nothing to load there: leave \
+             one of the two out"
+                .to_owned(),
+        ));
+    }
+    let order = Order {
+        plan,
+        seed: args.seed.unwrap_or_else(run::any_seed),
+        profile: args.profile,
+        left_out: None,
+    };
+    let place = |header: &Header| destination(args.out.as_deref(), &header.id);
+    let carried = run::guest::carry_out(&order, host, place, &mut Progress::new())?;
+    Ok(Measured {
+        failure: carried.failure.as_ref().map(cut_short),
+        run: carried.run,
+        directory: carried.directory,
+        resumable: false,
+    })
 }
 
 /// Can a run be kept there?
@@ -78,20 +101,29 @@ pub(super) fn destination(out: Option<&Path>, id: &str) -> PathBuf {
 
 /// Measures, and prints what came of it.
 pub(super) fn carry_out(prepared: Prepared, directory: &Path, json: bool) -> Done {
-    let (run, failure) = prepared.carry_out(directory, &mut Progress::new())?;
-    told(&run, failure.map(Failure::from), directory, json, true)
+    told(carried_out(prepared, directory.to_owned())?, json)
+}
+
+fn carried_out(prepared: Prepared, directory: PathBuf) -> Result<Measured, Failure> {
+    let (run, failure) = prepared.carry_out(&directory, &mut Progress::new())?;
+    Ok(Measured {
+        run,
+        failure: failure.map(Failure::from),
+        directory,
+        resumable: true,
+    })
 }
 
 /// Prints a run, with what was measured until then before the reason why it ended.
-fn told(
-    run: &Run,
-    failure: Option<Failure>,
-    directory: &Path,
-    json: bool,
-    resumable: bool,
-) -> Done {
+fn told(measured: Measured, json: bool) -> Done {
+    let Measured {
+        run,
+        failure,
+        directory,
+        resumable,
+    } = measured;
     let status = if failure.is_none() || !run.samples.is_empty() {
-        show(run, directory, json, resumable)?
+        show(&run, &directory, json, resumable)?
     } else {
         ExitCode::SUCCESS
     };
@@ -157,6 +189,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = plan::find(&args.plan)?;
     // What is asked for by name is there or is an error.
     plan.where_installed &= args.paths.is_none();
+    plan.where_installed |= args.where_installed;
     for part in &mut plan.parts {
         if let Some(names) = &args.paths {
             part.paths = Paths::from_names(names);

@@ -1,0 +1,140 @@
+//! One plan under several kernels: what works where, and what else differs.
+
+use std::collections::BTreeMap;
+
+use super::{assess, diff, main_figure};
+use crate::model::stored::Run;
+use crate::model::{
+    CellReport, CellStatus, Environment, KernelFinding, KernelRun, KernelsReport, KernelsRow, Peer,
+    RunReport, Works,
+};
+
+/// A kernel that was asked for, and what became of it.
+#[derive(Debug)]
+pub struct Carried {
+    /// As it was named.
+    pub asked: String,
+    /// Where its run is.
+    pub directory: String,
+    /// Why it ended early, or why nothing was measured.
+    pub failure: Option<String>,
+    /// What was measured.
+    pub run: Option<Run>,
+}
+
+/// The runs of one plan side by side.
+#[must_use]
+pub fn side_by_side(kernels: &[Carried]) -> KernelsReport {
+    let reports: Vec<Option<RunReport>> = kernels
+        .iter()
+        .map(|kernel| kernel.run.as_ref().map(assess))
+        .collect();
+    let rows = places(kernels, &reports);
+    KernelsReport {
+        schema: "hopyard/kernels/1".to_owned(),
+        rows: rows
+            .into_iter()
+            .map(|(path, peer)| KernelsRow {
+                findings: kernels
+                    .iter()
+                    .zip(&reports)
+                    .map(|(kernel, report)| finding(kernel, report.as_ref(), &path, peer))
+                    .collect(),
+                path,
+                peer,
+            })
+            .collect(),
+        kernels: kernels.iter().map(summary).collect(),
+        differences: differences(kernels),
+    }
+}
+
+fn summary(kernel: &Carried) -> KernelRun {
+    let environment = kernel.run.as_ref().map(|run| &run.header.environment);
+    KernelRun {
+        asked: kernel.asked.clone(),
+        release: environment.map(|it| it.kernel_release.clone()),
+        is_emulated: environment.is_some_and(Environment::is_emulated),
+        directory: kernel.directory.clone(),
+        failure: kernel.failure.clone(),
+    }
+}
+
+/// Every path with a peer that a kernel has, in the order of the plan; paths that were left out everywhere but one come with the
+/// peers that they have there.
+fn places(kernels: &[Carried], reports: &[Option<RunReport>]) -> Vec<(String, Peer)> {
+    let mut places: Vec<(String, Peer)> = Vec::new();
+    let mut add = |place: (String, Peer)| {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    };
+    for report in reports.iter().flatten() {
+        for cell in &report.cells {
+            add((cell.path.clone(), cell.peer));
+        }
+    }
+    let left_out = kernels.iter().filter_map(|kernel| kernel.run.as_ref());
+    for (path, _) in left_out.flat_map(|run| &run.header.left_out) {
+        let is_known = reports
+            .iter()
+            .flatten()
+            .any(|report| report.cells.iter().any(|cell| cell.path == *path));
+        if !is_known {
+            add((path.clone(), Peer::Local));
+        }
+    }
+    places
+}
+
+fn finding(kernel: &Carried, report: Option<&RunReport>, path: &str, peer: Peer) -> KernelFinding {
+    let unknown = |works, cause: Option<String>| KernelFinding {
+        works,
+        cause,
+        figures: BTreeMap::new(),
+    };
+    let (Some(run), Some(report)) = (&kernel.run, report) else {
+        return unknown(Works::Unknown, kernel.failure.clone());
+    };
+    let mut left_out = run.header.left_out.iter();
+    if let Some((_, why)) = left_out.find(|(name, _)| name == path) {
+        return unknown(Works::CannotBuild, Some(why.clone()));
+    }
+    let own = |cell: &&CellReport| cell.path == path && cell.peer == peer;
+    let cells: Vec<&CellReport> = report.cells.iter().filter(own).collect();
+    let Some(worst) = cells.iter().max_by_key(|cell| works(cell)) else {
+        return unknown(Works::Unknown, None);
+    };
+    let is_emulated = run.header.environment.is_emulated();
+    let figures = cells.iter().filter(|_| !is_emulated).filter_map(|cell| {
+        let estimate = cell.estimates.get(main_figure(cell.load, &cell.axes))?;
+        Some((cell.load, estimate.clone()))
+    });
+    KernelFinding {
+        works: works(worst),
+        cause: worst.cause.clone(),
+        figures: figures.collect(),
+    }
+}
+
+fn works(cell: &CellReport) -> Works {
+    match cell.status {
+        CellStatus::Ok if cell.way.proved => Works::Proved,
+        CellStatus::Ok => Works::OtherWay,
+        CellStatus::Unsupported => Works::CannotBuild,
+        CellStatus::Failed => Works::Failed,
+    }
+}
+
+/// What differs from the first kernel that has a run. Runs that cannot be compared differ in what works, which stands in the rows.
+fn differences(kernels: &[Carried]) -> BTreeMap<String, Vec<crate::model::Difference>> {
+    let mut runs = kernels.iter().filter_map(|kernel| kernel.run.as_ref());
+    let Some(first) = runs.next() else {
+        return BTreeMap::new();
+    };
+    let of = |run: &Run| {
+        let release = run.header.environment.kernel_release.clone();
+        (release, diff::facts_that_differ(first, run))
+    };
+    runs.map(of).collect()
+}

@@ -1,0 +1,224 @@
+//! `hopyard kernels`: one plan under several kernels.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args as ClapArgs, Parser, ValueEnum};
+
+use super::args::RunArgs;
+use super::command::{Args, Command};
+use super::run::{Measured, measured};
+use super::{Done, Failure, deliver, pretty, print};
+use crate::assess::kernels::{Carried, side_by_side};
+use crate::guest::{Accelerator, Kernel, fetch};
+use crate::model::Works;
+use crate::{lab, report, signals};
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  hopyard kernels 6.1 backports                              every path on two kernels of Debian's
+  hopyard kernels host 6.1 veth netkit flowtable             three paths, on this host's own kernel too
+  hopyard kernels old/bzImage new/bzImage bridge -- --loads tcp_stream --window 1s --blocks 8
+
+KERNEL is `host`, a series or package of Debian's (fetched once), or a kernel that can be booted. Without options, each path is
+looked at in two blocks of tcp_rr and tcp_stream. Under an emulated CPU nothing is said of speed.
+
+Exit status: 0 each path works on each kernel or cannot be built there, 1 one does not work, 2 nothing was measured.")]
+pub(super) struct KernelsArgs {
+    /// Kernels, and paths to look at (default: all that each kernel has)
+    #[arg(value_name = "KERNEL|PATH", required = true)]
+    words: Vec<String>,
+    /// Directory for the runs, one for each kernel
+    #[arg(long, value_name = "DIR", default_value = "hopyard-kernels")]
+    out: PathBuf,
+    /// What runs the guests' code: kvm, or tcg, which emulates the CPU (default: KVM where it works)
+    #[arg(long, value_name = "NAME")]
+    accel: Option<Accelerator>,
+    /// Print the document `hopyard/kernels/1`
+    #[arg(long)]
+    json: bool,
+    /// Options of `hopyard run`
+    #[arg(last = true, value_name = "RUN OPTION")]
+    options: Vec<String>,
+}
+
+/// The host's own kernel.
+const HOST: &str = "host";
+/// A look at what works.
+const LOOK: [&str; 6] = [
+    "--loads",
+    "tcp_rr,tcp_stream",
+    "--blocks",
+    "2",
+    "--window",
+    "300ms",
+];
+
+pub(super) fn kernels(args: &KernelsArgs) -> Done {
+    let (paths, kernels): (Vec<&String>, Vec<&String>) =
+        args.words.iter().partition(|word| lab::path(word).is_ok());
+    if kernels.is_empty() {
+        return Err(Failure::request(format!(
+            "{}: these are paths, and no kernel: name one too, as in `hopyard kernels host 6.1 {}`",
+            args.words.join(" "),
+            args.words.join(" ")
+        )));
+    }
+    if args.out.exists() {
+        return Err(Failure::request(format!(
+            "{} is there already: give another --out, or remove it",
+            args.out.display()
+        )));
+    }
+    signals::listen().map_err(|e| Failure::internal(&e))?;
+    let names = names(&kernels);
+    // All is checked before the first is measured.
+    let runs: Vec<(&String, PathBuf, RunArgs)> = kernels
+        .iter()
+        .zip(names)
+        .map(|(kernel, name)| {
+            let directory = args.out.join(name);
+            let asked = asked(args, kernel, &paths, &directory)?;
+            Ok((*kernel, directory, asked))
+        })
+        .collect::<Result<_, Failure>>()?;
+    let mut carried = Vec::new();
+    for (kernel, directory, asked) in runs {
+        if signals::interrupted() {
+            break;
+        }
+        crate::note(format_args!("kernel {kernel}"));
+        carried.push(carry(kernel, &directory, &asked));
+    }
+    let report = side_by_side(&carried);
+    let text = if args.json {
+        pretty(&report)?
+    } else {
+        report::kernels::text(&report)
+    };
+    if carried.iter().all(|one| one.run.is_none()) {
+        let failures = carried.iter().filter_map(|one| one.failure.clone());
+        return Err(Failure::request(format!(
+            "nothing was measured: {}",
+            failures.collect::<Vec<_>>().join("; ")
+        )));
+    }
+    if args.json {
+        print(&text)?;
+    } else {
+        deliver(&text, None)?;
+    }
+    if signals::interrupted() {
+        return Ok(ExitCode::from(signals::INTERRUPTED));
+    }
+    let mut findings = report.rows.iter().flat_map(|row| &row.findings);
+    let all_work = findings.all(|it| matches!(it.works, Works::Proved | Works::CannotBuild));
+    Ok(if all_work {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+/// Names of directories, each once.
+fn names(kernels: &[&String]) -> Vec<String> {
+    let plain = |kernel: &&String| -> String {
+        let of_path = |c: char| if c == '/' { '-' } else { c };
+        kernel.trim_matches('/').chars().map(of_path).collect()
+    };
+    let mut names: Vec<String> = Vec::new();
+    for kernel in kernels {
+        let name = plain(kernel);
+        let number = names.iter().filter(|known| **known == name).count();
+        names.push(match number {
+            0 => name,
+            number => format!("{name}-{}", number + 1),
+        });
+    }
+    names
+}
+
+/// The options of `hopyard run` for one kernel. Fetches it where it is Debian's.
+fn asked(
+    args: &KernelsArgs,
+    kernel: &str,
+    paths: &[&String],
+    directory: &Path,
+) -> Result<RunArgs, Failure> {
+    let mut words: Vec<String> = ["hopyard", "run"].map(str::to_owned).into();
+    let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    if kernel != HOST {
+        let kernel = open(kernel)?;
+        add("--kernel", kernel.image.display().to_string());
+        if let Some(modules) = &kernel.modules {
+            add("--modules", modules.display().to_string());
+        }
+        if let Some(accelerator) = args.accel {
+            let name = accelerator.to_possible_value();
+            add(
+                "--accel",
+                name.map_or_else(String::new, |it| it.get_name().to_owned()),
+            );
+        }
+    }
+    add("--out", directory.display().to_string());
+    if !paths.is_empty() {
+        let names: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+        add("--paths", names.join(","));
+    }
+    if args.options.is_empty() {
+        words.extend(LOOK.map(str::to_owned));
+    }
+    words.push("--where-installed".to_owned());
+    words.extend(args.options.iter().cloned());
+    match Args::try_parse_from(words) {
+        Ok(Args {
+            command: Command::Run(asked),
+        }) => Ok(*asked),
+        Ok(_) => Err(Failure::request(
+            "only options of `hopyard run` can follow `--`",
+        )),
+        Err(error) => Err(Failure::request(format!(
+            "what follows `--` are options of `hopyard run`: {}",
+            error.to_string().trim_start_matches("error: ").trim_end()
+        ))),
+    }
+}
+
+/// A file, or a kernel of Debian's.
+fn open(kernel: &str) -> Result<Kernel, Failure> {
+    if kernel.contains('/') || Path::new(kernel).is_file() {
+        return Ok(Kernel::open(Path::new(kernel), None)?);
+    }
+    Ok(fetch::fetch(Some(kernel), &fetch::home())?)
+}
+
+/// Runs it. What fails on one kernel is told beside the others.
+fn carry(kernel: &str, directory: &Path, asked: &RunArgs) -> Carried {
+    let (run, failure) = match measured(asked) {
+        Ok(Measured { run, failure, .. }) => (Some(run), failure),
+        Err(failure) => (None, Some(failure)),
+    };
+    Carried {
+        asked: kernel.to_owned(),
+        directory: directory.display().to_string(),
+        failure: failure.map(|failure| failure.message),
+        run,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kernel_has_a_directory_of_its_own() {
+        let words = ["6.1", "/boot/old/bzImage", "6.1", "boot/old/bzImage"].map(str::to_owned);
+        let named = names(&words.iter().collect::<Vec<_>>());
+        assert_eq!(
+            named,
+            ["6.1", "boot-old-bzImage", "6.1-2", "boot-old-bzImage-2"]
+        );
+    }
+}
