@@ -1,6 +1,9 @@
 //! `hopyard run --kernel`: the whole lab inside a guest with a kernel of Debian's, and what becomes of it
 //! when something is wrong.
 
+mod flow_table;
+mod side_by_side;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -106,152 +109,6 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
         cells.len(),
         said.took
     ));
-}
-
-/// This kernel may have no flow tables; Debian's has.
-#[test]
-fn a_flow_table_forwards_inside_a_guest() {
-    let _beside = beside();
-    let home = tempfile::tempdir().unwrap();
-    let out = home.path().join("run");
-    let more = [
-        "--paths",
-        "flowtable",
-        "--loads",
-        "udp_rr,tcp_crr",
-        "--set",
-        "flows=3",
-        "--blocks",
-        "1",
-        "--window",
-        "200ms",
-        "--accel",
-        "tcg",
-        "--json",
-    ];
-    let said = Running::start(in_guest(&kernel(), &out, &more)).wait_for(PATIENCE);
-    let document = said.json();
-    for cell in document["cells"].as_array().unwrap() {
-        assert_eq!(cell["status"], "ok", "{cell}");
-        assert_eq!(cell["way"]["proved"], true, "{cell}");
-    }
-    let samples = fs::read_to_string(out.join("samples.jsonl")).unwrap();
-    let samples = samples.lines().map(|line| {
-        let sample: Value = serde_json::from_str(line).unwrap();
-        let measured = &sample["outcome"]["measured"];
-        (
-            measured["received"]["transactions"].clone(),
-            measured["connections"].clone(),
-        )
-    });
-    let samples: Vec<_> = samples.collect();
-    assert_eq!(samples.len(), 2, "{said}");
-    for (transactions, connections) in &samples {
-        assert_eq!(connections["expected"], "offloaded", "{connections}");
-        assert!(transactions.as_u64() > Some(0), "{connections}");
-    }
-    // Connections that stand are in the table when the window closes; those of `tcp_crr` are gone from it, and the rule has counted them.
-    let counts = |key: &str| samples.iter().map(|(_, c)| c[key].as_u64().unwrap()).max();
-    assert!(counts("as_expected") >= Some(3), "{samples:?}");
-    assert!(counts("handed_over") > Some(3), "{samples:?}");
-    tell(&format!("{samples:?} in {:?}", said.took));
-}
-
-#[test]
-fn kernels_stand_side_by_side() {
-    let _beside = beside();
-    let home = tempfile::tempdir().unwrap();
-    let out = home.path().join("runs");
-    let image = kernel();
-    let mut command = hopyard(&["kernels", "host"]);
-    command
-        .arg(&image)
-        .args(["veth", "flowtable", "--accel", "tcg", "--json", "--out"]);
-    command.arg(&out);
-    command.args([
-        "--", "--loads", "tcp_rr", "--blocks", "2", "--window", "200ms",
-    ]);
-    let said = Running::start(command).wait_for(PATIENCE);
-    let document = said.exits(0).json();
-    let own = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let release = Kernel::open(&image, None).unwrap().release;
-    assert_eq!(document["kernels"][0]["release"], own.trim());
-    assert_eq!(document["kernels"][1]["release"], release.as_str());
-    let emulated = [0, 1].map(|k| document["kernels"][k]["is_emulated"].as_bool().unwrap());
-    assert!(emulated[1], "{said}");
-    let finding = |path: &str, kernel: usize| {
-        let mut rows = document["rows"].as_array().unwrap().iter();
-        let row = rows
-            .find(|row| row["path"] == path)
-            .unwrap_or_else(|| panic!("{said}"));
-        row["findings"][kernel].clone()
-    };
-    for kernel in [0, 1] {
-        let veth = finding("veth", kernel);
-        assert_eq!(veth["works"], "proved", "{said}");
-        // A program that plays a CPU has no speed to tell.
-        let has_figure = veth["figures"]["tcp_rr"]["value"].as_f64() > Some(0.0);
-        assert_eq!(has_figure, !emulated[kernel], "{veth}");
-    }
-    assert_eq!(finding("flowtable", 1)["works"], "proved", "{said}");
-    let here = hopyard::lab::path("flowtable").unwrap().available();
-    let on_host = finding("flowtable", 0);
-    match here {
-        Ok(()) => assert_eq!(on_host["works"], "proved", "{said}"),
-        Err(error) => {
-            assert_eq!(on_host["works"], "cannot_build", "{said}");
-            let cause = on_host["cause"].as_str().unwrap();
-            assert!(cause.contains("nf_flow_table"), "{cause}: {error}");
-        }
-    }
-    let differ = document["differences"][&release].as_array().unwrap();
-    let of_kernel = differ.iter().find(|it| it["what"] == "kernel").unwrap();
-    assert_eq!(
-        (&of_kernel["a"], &of_kernel["b"]),
-        (&own.trim().into(), &release.clone().into())
-    );
-    for name in ["host", &image.display().to_string()[1..].replace('/', "-")] {
-        run(&[
-            "report",
-            out.join(name).to_str().unwrap(),
-            "--format",
-            "json",
-        ])
-        .exits(0);
-    }
-    tell(&format!("two kernels in {:?}", said.took));
-}
-
-#[test]
-fn what_is_no_kernel_is_refused_before_anything_runs() {
-    let _beside = beside();
-    let home = tempfile::tempdir().unwrap();
-    let out = home.path().join("runs");
-    let there = home.path().to_str().unwrap();
-    let out = out.to_str().unwrap();
-    let refused = |words: &[&str], why: &str| {
-        let said = run(&[&["kernels"], words].concat());
-        said.exits(2).says(&[why]);
-        assert!(!Path::new(out).exists(), "{said}");
-    };
-    refused(
-        &["veth", "bridge", "--out", out],
-        "these are paths, and no kernel",
-    );
-    refused(
-        &["host", "/etc/passwd", "--out", out],
-        "/etc/passwd is not a kernel that can be booted",
-    );
-    refused(&["host", "--out", there], "is there already");
-    refused(
-        &["host", "--out", out, "--", "--nonsense"],
-        "options of `hopyard run`",
-    );
-    refused(
-        &["host", "--out", out, "--", "--loads", "tcp_nothing"],
-        "options of `hopyard run`",
-    );
-    refused(&["host", "netkits", "--out", out], "netkits");
 }
 
 /// A host may keep the controller for itself; in a guest nobody else wants it.
