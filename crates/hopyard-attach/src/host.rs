@@ -1,11 +1,12 @@
 //! A host of its own for the plugins of one network, and its containers.
 
+mod at_once;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Barrier, Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use self::at_once::{at_once, side_by_side};
 use crate::conflist::{COVERED, Network};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
@@ -29,8 +31,6 @@ use crate::probe::{self, Answers};
 const NAMES: &str = "/run/netns";
 const FILES: &str = "/run/hopyard-attach";
 const FAR: &str = "far0";
-/// So many containers that stay are made and removed side by side.
-const AT_ONCE: usize = 16;
 /// Processes that go on for longer after a call are daemons, and nobody waits for them.
 const REST: Duration = Duration::from_secs(5);
 
@@ -344,50 +344,6 @@ fn place(name: &str) -> std::result::Result<Place, String> {
     });
     let netns = made.map_err(|error| error.to_string())?;
     Ok(Place { path, netns })
-}
-
-/// Does something with each, some side by side; the answers are in the order of the things.
-fn side_by_side<T: Sync, A: Send>(things: &[T], act: impl Fn(usize, &T) -> A + Sync) -> Vec<A> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            let Some(thing) = things.get(n) else {
-                return done;
-            };
-            done.push((n, act(n, thing)));
-        }
-    };
-    let mut done: Vec<(usize, A)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE.min(things.len()))
-            .map(|_| scope.spawn(work))
-            .collect();
-        let done = workers.into_iter().map(thread::ScopedJoinHandle::join);
-        done.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    done.sort_by_key(|(n, _)| *n);
-    done.into_iter().map(|(_, answer)| answer).collect()
-}
-
-/// Does something so many times, all beginning together.
-fn at_once<A: Send>(count: usize, act: impl Fn(usize) -> A + Sync) -> Vec<A> {
-    let all = Barrier::new(count);
-    thread::scope(|scope| {
-        let (all, act) = (&all, &act);
-        let threads: Vec<_> = (0..count)
-            .map(|n| {
-                scope.spawn(move || {
-                    all.wait();
-                    act(n)
-                })
-            })
-            .collect();
-        let done = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        done.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    })
 }
 
 /// Collects what plugins left running: orphans are children of this process, the first of its PID namespace. Nothing else may

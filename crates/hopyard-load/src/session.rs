@@ -3,10 +3,10 @@
 mod beside;
 mod first_exchange;
 mod parting;
+mod readings;
 mod turns;
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, PoisonError};
@@ -14,23 +14,24 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hopyard_net::{clock, cpu, tcp_info};
+use hopyard_net::{clock, cpu};
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
 pub(crate) use self::beside::Beside;
 use self::beside::CpuWindow;
+use self::readings::Edge;
 use super::endpoint::DeviceMeter;
 use super::flow_thread::{FlowThread, Lane, flow_threads};
 use super::loops::{Origin, Outcome, loops_of};
 use super::protocol::{CpuSpan, Tallied, Timetable};
-use super::receiver::{Effort, SharedSocket, SharedTid};
+use super::receiver::{SharedSocket, SharedTid};
 use super::scheduling::Watch;
 use super::socket::Settings;
 use super::spec::LoadSpec;
 use super::summary::{DIGITS, summarise_any};
 use super::tally::{Reading, Tally};
-use hopyard_model::{Counted, Scheduling, TcpSummary};
+use hopyard_model::TcpSummary;
 
 /// A load at one end, from its sockets to its result.
 pub(crate) struct Session {
@@ -355,69 +356,6 @@ impl Session {
         self.flows.iter().map(|flow| &*flow.tally)
     }
 
-    /// What is read at the window's two edges alone.
-    fn edge(&mut self) -> Result<Edge, String> {
-        Ok(Edge {
-            flows: self.tallies().map(Tally::read).collect(),
-            tcp: self.tcp_summaries()?,
-            scheduling: self.watch.read(),
-        })
-    }
-
-    /// What each flow took in; of a TCP stream what its kernel did, since a program that was behind when the
-    /// window opened reads what had come before. Numbered datagrams share their sockets, and are in the order in which
-    /// their senders came: none.
-    fn taken_in(&self, opened: &Edge, closed: &Edge) -> Vec<Counted> {
-        if self.spec.kind.is_numbered() {
-            return Vec::new();
-        }
-        let flows = closed.flows.iter().zip(&opened.flows);
-        let mut flows: Vec<Counted> = flows
-            .map(|(end, start)| end.since(*start).received)
-            .collect();
-        if self.spec.kind.is_stream() {
-            let tcp = closed.tcp.iter().zip(&opened.tcp);
-            for (flow, (end, start)) in flows.iter_mut().zip(tcp) {
-                flow.bytes = end.bytes_received - start.bytes_received;
-            }
-        }
-        flows
-    }
-
-    /// What a receiver of numbered datagrams has spent and lost so far.
-    fn effort(&self) -> Result<Option<Effort>, String> {
-        // Its flows are those with a listener: they are sockets of several flows.
-        if !self.spec.kind.is_numbered() || self.flows.iter().any(|flow| flow.listener.is_none()) {
-            return Ok(None);
-        }
-        let sockets = self.flows.iter().map(|flow| &flow.socket);
-        Effort::read(sockets, self.threads.iter().map(|thread| &thread.tid)).map(Some)
-    }
-
-    /// The `tcp_info` of each flow; none where there are no standing connections.
-    fn tcp_summaries(&self) -> Result<Vec<TcpSummary>, String> {
-        let mut summaries = Vec::new();
-        if !self.spec.kind.has_standing_connections() {
-            return Ok(summaries);
-        }
-        for flow in &self.flows {
-            let socket = flow.socket.lock().unwrap_or_else(PoisonError::into_inner);
-            let socket = socket
-                .as_ref()
-                .ok_or("a flow had no connection when the window opened")?;
-            let info =
-                tcp_info::read(socket.as_fd()).map_err(|e| format!("cannot read TCP_INFO: {e}"))?;
-            summaries.push(TcpSummary {
-                retransmits: u64::from(info.total_retransmits),
-                bytes_received: info.bytes_received,
-                busy_ns: info.busy_time_us * 1000,
-                receive_window_limited_ns: info.receive_window_limited_us * 1000,
-                send_buffer_limited_ns: info.send_buffer_limited_us * 1000,
-            });
-        }
-        Ok(summaries)
-    }
-
     /// Tells the loops to stop and wakes those that wait in a socket call.
     fn hang_up(&self) {
         self.stop.store(true, Relaxed);
@@ -434,14 +372,6 @@ impl Session {
             }
         }
     }
-}
-
-/// What is read at an edge of the window, by flow.
-#[derive(Default)]
-struct Edge {
-    flows: Vec<Reading>,
-    tcp: Vec<TcpSummary>,
-    scheduling: Scheduling,
 }
 
 /// Over how many sockets the flows of a server are spread, and how many each has: numbered datagrams share one on

@@ -1,17 +1,20 @@
 //! A switch's maps: everything that is known of it.
 
+mod stage;
+
 use std::path::{Path, PathBuf};
 
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, DevMapHash, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
 
-use crate::error::{Error, Result, file_error};
+use crate::error::{Error, Result};
 use crate::layout::{
     Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX, Holding,
-    HoldingKey, LAYOUT_VERSION, LOW_DEVICES, Limits, PortRecord, PrefixKey, STATE_FREE,
-    STATE_READY, Station,
+    HoldingKey, LOW_DEVICES, Limits, PortRecord, PrefixKey, STATE_FREE, Station,
 };
 use crate::mac::Mac;
+
+pub(crate) use stage::{Stage, stage};
 
 /// The file of the settings' map.
 pub(crate) const CONFIG: &str = "config";
@@ -35,55 +38,6 @@ pub(crate) const MAPS: [&str; 17] = [
     "drops_told",
     "floods",
 ];
-
-/// How far a switch is, which its settings alone say: they are finished last and removed first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Its making was not finished, or its removal has begun.
-    Unfinished,
-    /// It is there for use.
-    Whole,
-    /// It is another version's, with maps of this layout where that can be told.
-    Foreign(Option<u32>),
-}
-
-pub(crate) fn stage(directory: &Path) -> Result<Stage> {
-    let path = directory.join(CONFIG);
-    if !path.try_exists().map_err(file_error("look for", &path))? {
-        return Ok(Stage::Unfinished);
-    }
-    let what = || format!("open the map {}", path.display());
-    let map = MapData::from_pin(&path)
-        .and_then(Map::from_map_data)
-        .map_err(Error::bpf(what()))?;
-    let config: Array<MapData, Config> = match Array::try_from(map) {
-        Ok(config) => config,
-        Err(MapError::InvalidValueSize { .. }) => return Ok(Stage::Foreign(None)),
-        Err(error) => return Err(Error::bpf(what())(error)),
-    };
-    let config = config
-        .get(&0, 0)
-        .map_err(Error::bpf("read the switch's settings"))?;
-    Ok(match config {
-        Config { state, .. } if state != STATE_READY => Stage::Unfinished,
-        Config { version, .. } if version != LAYOUT_VERSION => Stage::Foreign(Some(version)),
-        _ => Stage::Whole,
-    })
-}
-
-impl Stage {
-    /// Refuses maps that this version of the program does not understand.
-    pub(crate) fn check_layout(self, name: &str) -> Result<()> {
-        let Self::Foreign(found) = self else {
-            return Ok(());
-        };
-        Err(Error::OtherLayout {
-            name: name.to_owned(),
-            found,
-            own: LAYOUT_VERSION,
-        })
-    }
-}
 
 /// The pinned maps of one switch.
 pub(crate) struct State {
