@@ -1,4 +1,4 @@
-//! Loads the user's own packet filter rules into the hub, and tells which of their chains see the traffic.
+//! Loads the user's own packet filter rules into the hub.
 //!
 //! What they are is seen by the first line: rules as `iptables-save` prints them begin with a table (`*filter`), anything
 //! else is for `nft -f`.
@@ -6,33 +6,19 @@
 use std::fs::File;
 use std::io::Read;
 
-use hopyard_net::{
-    IptablesFamily, NetNs, NftChain, apply_ruleset, count_chains, counted_chains, nft_chains,
-    restore_iptables,
-};
+use hopyard_net::{IptablesFamily, NetNs, apply_ruleset, nft_chains, restore_iptables};
 use sha2::{Digest, Sha256};
 
 use super::OnLab;
-use crate::model::{Axes, Family, FilterChain, Ruleset, Sees};
+use crate::model::{Axes, Family, Ruleset};
 use crate::need::Need;
-use crate::part::{Part, Undone};
-use crate::{Builder, Error, Lab, Result, role};
+use crate::own_chains::OwnChains;
+use crate::{Builder, Error, Result, role};
 
 pub(super) struct Rules;
 
 /// Larger files are no rules. kube-proxy's, of 30,000 services, have some 10 MB.
 const MOST_BYTES: u64 = 64 << 20;
-
-/// The user's chains in the hub of a lab.
-#[derive(Debug)]
-struct Chains(Vec<NftChain>);
-
-/// They end with the hub.
-impl Part for Chains {
-    fn undo(&mut self) -> Undone {
-        Undone::default()
-    }
-}
 
 impl OnLab for Rules {
     fn needs(&self, axes: &Axes) -> &'static [Need] {
@@ -58,7 +44,7 @@ impl OnLab for Rules {
         let family = lab.axes().family;
         // Without a hub no host is between the endpoints.
         let Some(hub) = lab.handle(role::HUB) else {
-            lab.push(Chains(Vec::new()));
+            lab.push(OwnChains(Vec::new()));
             return Ok(());
         };
         let hub = hub.ns();
@@ -77,57 +63,8 @@ impl OnLab for Rules {
                     .to_owned(),
             });
         }
-        lab.push(Chains(chains));
+        lab.push(OwnChains(chains));
         Ok(())
-    }
-}
-
-impl Lab {
-    /// Begins to count what passes the user's chains, by a rule more in each: for labs that are measured no more.
-    ///
-    /// # Errors
-    /// `nft` fails.
-    pub fn count_chains(&self) -> Result<()> {
-        match self.chains() {
-            Some(chains) if !chains.is_empty() => {
-                Ok(count_chains(self.space(role::HUB)?.handle.ns(), chains)?)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The user's chains, with the packets that passed them since [`count_chains`](Self::count_chains), and what of the traffic these
-    /// are if the receiver counted so many transactions, or so many times 64 KiB. `None` without rules of the user's, empty
-    /// where the path has no hub.
-    ///
-    /// # Errors
-    /// `nft` fails.
-    pub fn counted_chains(&self, units: u64) -> Result<Option<Vec<FilterChain>>> {
-        let Some(chains) = self.chains() else {
-            return Ok(None);
-        };
-        if chains.is_empty() {
-            return Ok(Some(Vec::new()));
-        }
-        let counts = counted_chains(self.space(role::HUB)?.handle.ns(), chains)?;
-        let chains = chains
-            .iter()
-            .zip(counts)
-            .map(|(chain, packets)| FilterChain {
-                family: chain.family.clone(),
-                table: chain.table.clone(),
-                name: chain.name.clone(),
-                hook: chain.hook.clone(),
-                drops: chain.drops,
-                packets,
-                sees: Sees::of(packets, units),
-            });
-        Ok(Some(chains.collect()))
-    }
-
-    fn chains(&self) -> Option<&[NftChain]> {
-        let chains = self.builder.parts::<Chains>().next();
-        chains.map(|Chains(chains)| &chains[..])
     }
 }
 

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args as ClapArgs, Parser, ValueEnum};
+use clap::{Args as ClapArgs, Command, FromArgMatches, ValueEnum};
 
 use super::args::RunArgs;
-use super::command::{Args, Command};
 use super::run::{Measured, measured};
 use super::{Done, Failure, deliver, pretty, print};
 use crate::assess::kernels::{Carried, side_by_side};
@@ -146,7 +145,7 @@ fn asked(
     paths: &[&String],
     directory: &Path,
 ) -> Result<RunArgs, Failure> {
-    let mut words: Vec<String> = ["hopyard", "run"].map(str::to_owned).into();
+    let mut words: Vec<String> = vec!["hopyard run".to_owned()];
     let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
     if kernel != HOST {
         let kernel = open(kernel)?;
@@ -172,18 +171,14 @@ fn asked(
     }
     words.push("--where-installed".to_owned());
     words.extend(args.options.iter().cloned());
-    match Args::try_parse_from(words) {
-        Ok(Args {
-            command: Command::Run(asked),
-        }) => Ok(*asked),
-        Ok(_) => Err(Failure::request(
-            "only options of `hopyard run` can follow `--`",
-        )),
-        Err(error) => Err(Failure::request(format!(
+    let parsed = RunArgs::augment_args(Command::new("hopyard run")).try_get_matches_from(words);
+    let asked = parsed.and_then(|matches| RunArgs::from_arg_matches(&matches));
+    asked.map_err(|error| {
+        Failure::request(format!(
             "what follows `--` are options of `hopyard run`: {}",
             error.to_string().trim_start_matches("error: ").trim_end()
-        ))),
-    }
+        ))
+    })
 }
 
 /// A file, or a kernel of Debian's.
