@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hopyard_net::is_ending;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use self::attended::{Attended, SharedStdin};
 pub use self::clocks::ClockOffset;
@@ -386,6 +388,11 @@ impl Drop for Remote {
                 Ok(None) => std::thread::sleep(Duration::from_millis(1)),
                 Ok(Some(_)) | Err(_) => return,
             }
+        }
+        // A command of the user may have started others, which are of its group where it leads one. It has not been waited
+        // for, so no other process has its id.
+        if let Ok(pid) = i32::try_from(self.child.id()) {
+            let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
         }
         // Fails only if it ended meanwhile; either way it is reaped below.
         let _ = self.child.kill();
