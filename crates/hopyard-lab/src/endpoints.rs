@@ -42,6 +42,12 @@ pub struct Endpoints {
 }
 
 impl Prefix {
+    /// Its words: the program and its arguments.
+    #[must_use]
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
     /// A command to run there. Ctrl-C at the terminal is not for it.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         use std::os::unix::process::CommandExt;

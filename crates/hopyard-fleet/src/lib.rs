@@ -1,0 +1,24 @@
+//! Many machines measured in pairs, never one machine in two measurements at once.
+//!
+//! ```text
+//! endpoints ──> schedule ──> plan
+//!                             │
+//!     dispatch ──> drive ──> engine: a child `hopyard run` for each pair
+//!                    │
+//!           fleet, store ──> rank ──> document, report
+//! ```
+//!
+//! The store has a line for each pair that ended, so a killed fleet can go on. Whatever is printed is computed from it.
+
+mod dispatch;
+mod endpoints;
+mod error;
+mod plan;
+mod schedule;
+mod slurm;
+
+pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
+pub use error::{Error, Result};
+pub use plan::{AT_ONCE, Column, Plan, Preview, Settings};
+pub use schedule::{Pair, Pairs, rounds};
+pub use slurm::endpoints as slurm_endpoints;
