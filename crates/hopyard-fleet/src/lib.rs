@@ -11,14 +11,22 @@
 //! The store has a line for each pair that ended, so a killed fleet can go on. Whatever is printed is computed from it.
 
 mod dispatch;
+mod drive;
 mod endpoints;
 mod error;
+mod fleet;
+mod outcome;
 mod plan;
 mod schedule;
 mod slurm;
+mod store;
 
+pub use drive::{Answer, Ended, Engine, Job, LOST_AFTER, Progress, drive};
 pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
 pub use error::{Error, Result};
+pub use fleet::Fleet;
+pub use outcome::{End, Outcome, State};
 pub use plan::{AT_ONCE, Column, Plan, Preview, Settings};
 pub use schedule::{Pair, Pairs, rounds};
 pub use slurm::endpoints as slurm_endpoints;
+pub use store::Store;

@@ -1,0 +1,232 @@
+//! The directory of a fleet: `plan.json`, and `pairs.jsonl`, a line for whatever happened, written at once.
+//!
+//! Everything else is computed from these two, so what was measured is there after SIGKILL too. A line without its end is
+//! passed over. `pairs/CLIENT--SERVER/N/` has what attempt N left: the run, its report and what it said.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use hopyard_host::bounded;
+
+use crate::endpoints::Endpoint;
+use crate::error::{Error, Result};
+use crate::fleet::{Fleet, Header, JOURNAL, Line, PLAN, STORE, column_names, shown};
+use crate::outcome::{End, Outcome};
+use crate::plan::Plan;
+use crate::schedule::Pair;
+
+/// A directory that is written. Nobody else writes it meanwhile.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    journal: File,
+    /// What it holds.
+    pub fleet: Fleet,
+}
+
+impl Store {
+    /// A directory for a new fleet: one that is not there, or empty.
+    ///
+    /// # Errors
+    /// There is something in it already, or it cannot be made.
+    pub fn create(directory: &Path, plan: Plan) -> Result<Self> {
+        let is_used = match std::fs::read_dir(directory) {
+            Ok(mut entries) => entries.next().is_some(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
+            Err(e) => return Err(Error::file("use", directory, e)),
+        };
+        if is_used {
+            return Err(Error::Wrong(format!(
+                "{} is not empty: --resume goes on with a fleet that is in it, or choose another directory",
+                shown(directory)
+            )));
+        }
+        let started = jiff::Timestamp::now().to_string();
+        let fleet = Fleet::new(plan, started);
+        let header = Header {
+            schema: STORE.to_owned(),
+            started: fleet.started.clone(),
+            plan: fleet.plan.clone(),
+            columns: column_names(&fleet.columns),
+        };
+        let pairs = directory.join("pairs");
+        std::fs::create_dir_all(&pairs).map_err(|e| Error::file("make", &pairs, e))?;
+        let file = directory.join(PLAN);
+        let text = serde_json::to_vec_pretty(&header).map_err(|e| Error::Internal {
+            what: "write the plan as JSON",
+            source: e.into(),
+        })?;
+        replace(&file, &text)?;
+        let journal = open(&directory.join(JOURNAL), true)?;
+        let mut store = Self {
+            directory: directory.to_owned(),
+            journal,
+            fleet,
+        };
+        store.begin()?;
+        Ok(store)
+    }
+
+    /// A fleet that goes on, with these endpoints: the same machines by name, reached as they say now.
+    ///
+    /// # Errors
+    /// There is none, it is damaged, somebody else writes it, or its machines are others.
+    pub fn resume(directory: &Path, endpoints: &[Endpoint]) -> Result<Self> {
+        let file = directory.join(JOURNAL);
+        let journal = open(&file, false)?;
+        cut_half_line(&journal, &file)?;
+        let mut fleet = Fleet::read(directory)?;
+        let names =
+            |of: &[Endpoint]| -> Vec<String> { of.iter().map(|e| e.name.clone()).collect() };
+        let (was, is) = (names(&fleet.plan.endpoints), names(endpoints));
+        if was != is {
+            let differs = was.iter().zip(&is).position(|(a, b)| a != b);
+            let differs = differs.unwrap_or(was.len().min(is.len()));
+            let of = |names: &[String]| {
+                names
+                    .get(differs)
+                    .map_or("none".to_owned(), |n| format!("`{n}`"))
+            };
+            return Err(Error::Wrong(format!(
+                "{} was begun with other endpoints: number {} was {} and is {} now; --resume takes the same names in the \
+                 same order, only how they are reached may change",
+                shown(directory),
+                differs + 1,
+                of(&was),
+                of(&is)
+            )));
+        }
+        fleet.plan.endpoints = endpoints.to_vec();
+        let mut store = Self {
+            directory: directory.to_owned(),
+            journal,
+            fleet,
+        };
+        store.begin()?;
+        Ok(store)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.fleet.lost.fill(None);
+        self.fleet.end = None;
+        self.append(&Line::Began {
+            at: jiff::Timestamp::now().to_string(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Number of the next attempt at a pair: directories that a killed fleet left count too.
+    #[must_use]
+    pub fn next_attempt(&self, place: usize) -> u32 {
+        let mut attempt = self.fleet.outcomes[place].as_ref().map_or(0, |o| o.attempt) + 1;
+        while self.place_of(place, attempt).exists() {
+            attempt += 1;
+        }
+        attempt
+    }
+
+    /// Directory of an attempt at a pair.
+    #[must_use]
+    pub fn place_of(&self, place: usize, attempt: u32) -> PathBuf {
+        let [client, server] = self.fleet.pairs[place].ends().map(|m| self.fleet.name(m));
+        let pair = format!("{client}--{server}");
+        self.directory
+            .join("pairs")
+            .join(pair)
+            .join(attempt.to_string())
+    }
+
+    pub(crate) fn ended(&mut self, place: usize, outcome: Outcome) -> Result<()> {
+        let Pair { client, server } = self.fleet.pairs[place];
+        let line = Line::Pair {
+            client,
+            server,
+            outcome,
+        };
+        self.append(&line)?;
+        if let Line::Pair { outcome, .. } = line {
+            self.fleet.outcomes[place] = Some(outcome);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn lost(&mut self, machine: u16, cause: String) -> Result<()> {
+        let line = Line::Lost { machine, cause };
+        self.append(&line)?;
+        if let Line::Lost { cause, .. } = line {
+            self.fleet.lost[usize::from(machine)] = Some(cause);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn over(&mut self, why: End) -> Result<()> {
+        self.fleet.end = Some(why);
+        self.append(&Line::Ended { why })
+    }
+
+    fn append(&mut self, line: &Line) -> Result<()> {
+        let file = self.directory.join(JOURNAL);
+        let cannot = |e: std::io::Error| Error::file("write to", &file, e);
+        let mut text = serde_json::to_vec(line).map_err(|e| cannot(e.into()))?;
+        text.push(b'\n');
+        // One call, so that a line is there or is not.
+        self.journal.write_all(&text).map_err(cannot)
+    }
+}
+
+/// Opens the journal for appending, for us alone.
+fn open(file: &Path, is_new: bool) -> Result<File> {
+    let mut options = File::options();
+    options.read(true).append(true).create_new(is_new);
+    let opened = bounded::open_to_write(file, &mut options).map_err(|e| {
+        if !is_new && e.kind() == std::io::ErrorKind::NotFound {
+            return Error::Wrong(format!(
+                "{} is not there, so no fleet was begun in that directory: leave out --resume to begin one",
+                shown(file)
+            ));
+        }
+        Error::file("write to", file, e)
+    })?;
+    opened.try_lock().map_err(|error| match error {
+        std::fs::TryLockError::WouldBlock => Error::Wrong(format!(
+            "{} is written by another hopyard fleet: wait for it, or choose another directory",
+            shown(file)
+        )),
+        std::fs::TryLockError::Error(e) => Error::file("lock", file, e),
+    })?;
+    Ok(opened)
+}
+
+/// A killed fleet may have left half a line, which the next one would be appended to.
+fn cut_half_line(journal: &File, file: &Path) -> Result<()> {
+    use std::os::unix::fs::FileExt;
+    let cannot = |e| Error::file("read", file, e);
+    let size = journal.metadata().map_err(cannot)?.len();
+    let mut end = size;
+    let mut byte = [0];
+    while end > 0 {
+        journal.read_exact_at(&mut byte, end - 1).map_err(cannot)?;
+        if byte[0] == b'\n' {
+            break;
+        }
+        end -= 1;
+    }
+    if end < size {
+        journal.set_len(end).map_err(cannot)?;
+    }
+    Ok(())
+}
+
+/// Writes a file so that it is there whole or not at all.
+pub(crate) fn replace(file: &Path, text: &[u8]) -> Result<()> {
+    let part = file.with_extension("part");
+    std::fs::write(&part, text)
+        .and_then(|()| std::fs::rename(&part, file))
+        .map_err(|e| Error::file("write", file, e))
+}
