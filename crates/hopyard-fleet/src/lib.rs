@@ -10,6 +10,7 @@
 //!
 //! The store has a line for each pair that ended, so a killed fleet can go on. Whatever is printed is computed from it.
 
+mod children;
 mod dispatch;
 mod drive;
 mod endpoints;
@@ -21,6 +22,7 @@ mod schedule;
 mod slurm;
 mod store;
 
+pub use children::Children;
 pub use drive::{Answer, Ended, Engine, Job, LOST_AFTER, Progress, drive};
 pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
 pub use error::{Error, Result};

@@ -1,0 +1,370 @@
+//! Pairs as processes: `hopyard run --paths as-is` for each, so that one that crashes or hangs costs its own pair only.
+//!
+//! After a pair that failed both machines are asked whether they answer, since the cause of a failure says what broke, in
+//! words for people, and not which machine it was. Meanwhile they are still taken by their pair.
+
+mod knock;
+mod result;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use hopyard_lab::Prefix;
+use hopyard_model::units;
+use hopyard_net::end_with_starter;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+
+use self::knock::Knock;
+use self::result::Found;
+use crate::drive::{Answer, Ended, Engine, Job};
+use crate::error::{Error, Result};
+use crate::outcome::{Outcome, State};
+use crate::plan::Plan;
+use crate::store::Store;
+
+/// How often to look who has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a run may take to end by itself: its workers are at other machines.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs pairs as children of this process. Use it from one thread that lives as long as the process: the children are
+/// killed when that thread ends.
+#[derive(Debug)]
+pub struct Children {
+    program: PathBuf,
+    made: Instant,
+    running: Vec<Running>,
+    stopped: bool,
+}
+
+/// A pair that is measured, or whose machines are asked afterwards.
+#[derive(Debug)]
+struct Running {
+    job: Job,
+    directory: PathBuf,
+    began: Instant,
+    began_ms: u64,
+    child: Child,
+    doing: Doing,
+    deadline: Instant,
+    /// SIGTERM has been sent, so that SIGKILL is next.
+    is_told: bool,
+    found: Found,
+    answers: [Option<Answer>; 2],
+}
+
+#[derive(Debug)]
+enum Doing {
+    Measuring,
+    Knocking(Knock),
+}
+
+impl Children {
+    /// With the program that measures, which is this one.
+    #[must_use]
+    pub fn new(program: PathBuf) -> Self {
+        Self {
+            program,
+            made: Instant::now(),
+            running: Vec::new(),
+            stopped: false,
+        }
+    }
+
+    fn command(&self, store: &Store, job: Job, directory: &Path) -> Command {
+        let plan = &store.fleet.plan;
+        let pair = store.fleet.pairs[job.place];
+        let [client, server] = pair.ends().map(|m| &plan.endpoints[usize::from(m)]);
+        let loads: Vec<&str> = plan.loads.iter().map(|load| load.name()).collect();
+        let mut command = Command::new(&self.program);
+        command
+            .args(["run", "--paths", "as-is", "--json"])
+            .arg(format!("--client={}", client.connect))
+            .arg(format!("--server={}", server.connect))
+            .args(["--loads", &loads.join(",")])
+            .args(["--window", &units::show_short_duration(plan.window())])
+            .args(["--warm-up", &units::show_short_duration(plan.warm_up())])
+            .args([
+                "--blocks",
+                &format!("{}..{}", plan.blocks_min, plan.blocks_max),
+            ])
+            .arg("--out")
+            .arg(directory.join("run"));
+        if let Some(address) = server.address {
+            command.args(["--server-address", &address.to_string()]);
+        }
+        command
+    }
+}
+
+/// Starts a process that leads a group of its own, which Ctrl-C at the terminal does not reach, and ends with this thread.
+fn spawn(mut command: Command, output: File, said: File) -> std::io::Result<Child> {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0);
+    command.stdin(Stdio::null()).stdout(output).stderr(said);
+    end_with_starter(&mut command);
+    command.spawn()
+}
+
+impl Engine for Children {
+    fn start(&mut self, store: &Store, job: Job) -> Result<()> {
+        let directory = store.place_of(job.place, job.attempt);
+        std::fs::create_dir_all(&directory).map_err(|e| Error::file("make", &directory, e))?;
+        let create = |name: &str| {
+            let file = directory.join(name);
+            File::create(&file).map_err(|e| Error::file("make", &file, e))
+        };
+        let command = self.command(store, job, &directory);
+        let spawned = spawn(command, create(result::REPORT)?, create(result::SAID)?);
+        let child = spawned.map_err(|source| Error::Internal {
+            what: "start a process for a pair (with --at-once fewer run side by side)",
+            source,
+        })?;
+        let began = Instant::now();
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        self.running.push(Running {
+            job,
+            directory,
+            began,
+            began_ms: u64::try_from(now_ms).unwrap_or(0),
+            child,
+            doing: Doing::Measuring,
+            deadline: began + Duration::from_secs(store.fleet.plan.deadline_s),
+            is_told: false,
+            found: Found::default(),
+            answers: [None, None],
+        });
+        Ok(())
+    }
+
+    fn ended(&mut self, store: &Store) -> Result<Vec<Ended>> {
+        if !any_has_ended()? {
+            std::thread::sleep(LOOK);
+        }
+        let (now, stopped) = (Instant::now(), self.stopped);
+        let mut ended = Vec::new();
+        let mut place = 0;
+        while place < self.running.len() {
+            match self.running[place].step(&store.fleet.plan, store, now, stopped)? {
+                Some(one) => {
+                    ended.push(one);
+                    self.running.swap_remove(place);
+                }
+                None => place += 1,
+            }
+        }
+        Ok(ended)
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+        for running in &mut self.running {
+            running.end();
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.made.elapsed()
+    }
+}
+
+/// One system call, however many children there are.
+fn any_has_ended() -> Result<bool> {
+    let how = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    match waitid(Id::All, how) {
+        Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => Ok(false),
+        Ok(_) => Ok(true),
+        Err(errno) => Err(Error::Internal {
+            what: "wait for the processes of pairs",
+            source: errno.into(),
+        }),
+    }
+}
+
+impl Running {
+    /// Goes on if its process has ended or its time is over. `Some` when the pair is over.
+    fn step(
+        &mut self,
+        plan: &Plan,
+        store: &Store,
+        now: Instant,
+        stopped: bool,
+    ) -> Result<Option<Ended>> {
+        let waited = self.child.try_wait();
+        let status = waited.map_err(|source| Error::Internal {
+            what: "wait for the process of a pair",
+            source,
+        })?;
+        let Some(status) = status else {
+            if now >= self.deadline {
+                self.too_late(plan, stopped);
+            }
+            return Ok(None);
+        };
+        if stopped {
+            return Ok(Some(self.over(None)));
+        }
+        let prefixes = || -> [Option<Prefix>; 2] {
+            let ends = store.fleet.pairs[self.job.place].ends();
+            ends.map(|m| plan.endpoints[usize::from(m)].connect.parse().ok())
+        };
+        let next = match &self.doing {
+            Doing::Measuring => {
+                let found = std::mem::take(&mut self.found);
+                self.found = found.read(&self.directory, status, &store.fleet.columns);
+                self.found.cause.as_ref().map(|_| Knock::first())
+            }
+            Doing::Knocking(knock) => {
+                if knock.is_answered(&self.directory) {
+                    self.answers[knock.end()] = Some(Answer::Yes);
+                    knock.other_end()
+                } else if self.is_told || knock.is_last_word() {
+                    let late = self.is_told.then_some(knock::PATIENCE);
+                    let how = self.complaint(*knock, status, late);
+                    self.answers[knock.end()].get_or_insert(Answer::No(how));
+                    knock.other_end()
+                } else {
+                    Some(knock.other_word())
+                }
+            }
+        };
+        match next {
+            Some(knock) => {
+                let prefixes = prefixes();
+                self.knock(knock, &prefixes);
+                Ok(None)
+            }
+            None => {
+                let outcome = self.outcome(store);
+                Ok(Some(self.over(Some(outcome))))
+            }
+        }
+    }
+
+    /// Asks a machine. One whose command cannot even be started does not answer, which its exit shows.
+    fn knock(&mut self, mut knock: Knock, prefixes: &[Option<Prefix>; 2]) {
+        loop {
+            let spawned = prefixes[knock.end()]
+                .as_ref()
+                .ok_or(std::io::ErrorKind::InvalidInput.into())
+                .and_then(|prefix| {
+                    let [output, said] = knock.files(&self.directory);
+                    spawn(
+                        knock.command(prefix),
+                        File::create(output)?,
+                        File::create(said)?,
+                    )
+                });
+            let error = match spawned {
+                Ok(child) => {
+                    self.child = child;
+                    self.deadline = Instant::now() + knock::PATIENCE;
+                    self.is_told = false;
+                    self.doing = Doing::Knocking(knock);
+                    return;
+                }
+                Err(error) => error,
+            };
+            self.answers[knock.end()] = Some(Answer::No(format!("cannot start it: {error}")));
+            let Some(next) = knock.other_end() else {
+                // The process that has ended stays the pair's; the next look finds that nobody is left to ask.
+                self.doing = Doing::Knocking(knock.last_word());
+                return;
+            };
+            knock = next;
+        }
+    }
+
+    /// How a command ended that brought no answer.
+    fn complaint(&self, knock: Knock, status: ExitStatus, late: Option<Duration>) -> String {
+        if let Some(late) = late {
+            return format!("nothing within {}", units::show_duration(late));
+        }
+        let [_, said] = knock.files(&self.directory);
+        result::last_words(&said).map_or_else(|| how(status), |words| result::short(&words))
+    }
+
+    /// Its time is over.
+    fn too_late(&mut self, plan: &Plan, stopped: bool) {
+        if matches!(self.doing, Doing::Measuring) && !self.is_told && !stopped {
+            self.found.late = Some(Duration::from_secs(plan.deadline_s));
+        }
+        self.end();
+    }
+
+    /// Has its process end, the second time at once. A process of a group that has ended is not ours any more, so it is
+    /// asked for first.
+    fn end(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        let Ok(pid) = i32::try_from(self.child.id()).map(Pid::from_raw) else {
+            return;
+        };
+        let sent = match self.doing {
+            Doing::Measuring if !self.is_told => kill(pid, Signal::SIGTERM),
+            Doing::Measuring => kill(pid, Signal::SIGKILL),
+            // What a prefix started is of its group.
+            Doing::Knocking(_) => killpg(pid, Signal::SIGKILL),
+        };
+        // One that has just ended is waited for in the next look.
+        let _gone = sent;
+        self.is_told = true;
+        self.deadline = Instant::now() + GRACE;
+    }
+
+    fn outcome(&mut self, store: &Store) -> Outcome {
+        let found = std::mem::take(&mut self.found);
+        let ends = store.fleet.pairs[self.job.place].ends();
+        let silent: Vec<String> = ends
+            .iter()
+            .zip(&self.answers)
+            .filter_map(|(machine, answer)| match answer {
+                Some(Answer::No(how)) => Some(format!(
+                    "{} does not answer ({how})",
+                    store.fleet.name(*machine)
+                )),
+                Some(Answer::Yes) | None => None,
+            })
+            .collect();
+        let cause = found.cause.map(|cause| match &silent[..] {
+            [] => cause,
+            // It would say the same again, in more words; `said.txt` has them.
+            all if cause.starts_with("cannot reach the ") => all.join(", "),
+            all => format!("{}; the run ended by: {cause}", all.join(", ")),
+        });
+        Outcome {
+            state: match cause {
+                None => State::Measured,
+                Some(_) => State::Failed,
+            },
+            attempt: self.job.attempt,
+            began_ms: self.began_ms,
+            took_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            cause: cause.map(String::into_boxed_str),
+            figures: found.figures,
+        }
+    }
+
+    fn over(&self, outcome: Option<Outcome>) -> Ended {
+        Ended {
+            place: self.job.place,
+            outcome,
+            answers: self.answers.clone(),
+        }
+    }
+}
+
+/// How a process ended, for people.
+fn how(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match status.signal() {
+        Some(signal) => format!("it was killed by signal {signal}"),
+        None => format!("it ended with status {}", status.code().unwrap_or(-1)),
+    }
+}
