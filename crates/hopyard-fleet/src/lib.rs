@@ -12,23 +12,29 @@
 
 mod children;
 mod dispatch;
+mod document;
 mod drive;
 mod endpoints;
 mod error;
 mod fleet;
 mod outcome;
 mod plan;
+mod rank;
+mod report;
 mod schedule;
 mod slurm;
 mod store;
 
 pub use children::Children;
+pub use document::{Document, SCHEMA, document, schema, write};
 pub use drive::{Answer, Ended, Engine, Job, LOST_AFTER, Progress, drive};
 pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
 pub use error::{Error, Result};
 pub use fleet::Fleet;
 pub use outcome::{End, Outcome, State};
 pub use plan::{AT_ONCE, Column, Plan, Preview, Settings};
+pub use rank::{Machine, Ranks};
+pub use report::{plan_text, text};
 pub use schedule::{Pair, Pairs, rounds};
 pub use slurm::endpoints as slurm_endpoints;
 pub use store::Store;
