@@ -43,6 +43,8 @@ pub(super) enum Command {
     Diff(super::diff::DiffArgs),
     /// Measure how long a container waits for its network: ADD, first answer and DEL of CNI plugins
     Attach(Box<super::attach::AttachArgs>),
+    /// Measure many machines in pairs, each machine in one pair at a time
+    Fleet(super::fleet::FleetArgs),
     /// Check published claims here: holds, fails, undecided, or cannot be tested here and why
     Claims(Box<super::claims::ClaimsArgs>),
     /// Say what this host can build, what would distort figures, and how to mend it; or which offload matters
@@ -79,6 +81,9 @@ pub(super) enum Command {
         /// Print the schema of `attach` (`hopyard/attach/1`)
         #[arg(long, conflicts_with_all = ["diff", "claims"])]
         attach: bool,
+        /// Print the schema of fleets (`hopyard/fleet/1`)
+        #[arg(long, conflicts_with_all = ["diff", "claims", "attach"])]
+        fleet: bool,
     },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  hopyard completions bash > /etc/bash_completion.d/hopyard")]

@@ -9,6 +9,7 @@ mod claims;
 mod command;
 mod diff;
 mod doctor;
+mod fleet;
 mod guest;
 mod kernels;
 mod labs;
@@ -204,6 +205,7 @@ fn dispatch(command: Command) -> Done {
             .map_err(|e| Failure::asked(&e)),
         Command::Run(args) => run::run(&args),
         Command::Attach(args) => attach::attach(&args),
+        Command::Fleet(args) => fleet::fleet(args),
         Command::AttachHost => attach::host(),
         Command::Kernels(args) => kernels::kernels(&args),
         Command::Kernel(args) => guest::kernel(args),
@@ -221,6 +223,7 @@ fn dispatch(command: Command) -> Done {
         Command::Clean { force } => labs::clean(force),
         Command::Schema { diff: true, .. } => print(&pretty(&crate::report::diff::schema())?),
         Command::Schema { kernels: true, .. } => print(&pretty(&crate::report::kernels::schema())?),
+        Command::Schema { fleet: true, .. } => print(&pretty(&hopyard_fleet::schema())?),
         Command::Schema { attach: true, .. } => print(&pretty(&hopyard_attach::schema())?),
         Command::Schema { claims: true, .. } => print(&pretty(&crate::report::claims::schema())?),
         Command::Schema { .. } => print(&pretty(&crate::report::schema())?),

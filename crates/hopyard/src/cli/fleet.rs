@@ -1,0 +1,265 @@
+//! `hopyard fleet`: many machines measured in pairs.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use hopyard_fleet::{
+    Children, End, Endpoint, Error, Fleet, Pairs, Plan, Progress, Ranks, Settings, Store, document,
+    drive, plan_text, read_endpoints, slurm_endpoints, text, write,
+};
+
+use super::{Done, Failure, deliver, pretty, print};
+use crate::model::{Blocks, LoadKind};
+use crate::signals;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hopyard fleet plan endpoints.toml                    the rounds, and how long all of it takes
+  hopyard fleet run endpoints.toml -o rack3            all pairs, each machine in one at a time
+  hopyard fleet run endpoints.toml -o rack3 --resume   what is missing or failed
+  hopyard fleet run --slurm -o night --pairs ring      the nodes of the allocation around us
+  hopyard fleet show rack3                             worst machines, worst pairs, what failed
+
+ENDPOINTS is a TOML file of [[endpoint]] with name, connect and, if wanted, address and rack; or lines of
+`NAME PREFIX`, as in `n1 ssh n1` (docs/fleet.md). PREFIX is a command that runs the rest of its arguments there.
+Exit status: 0 all pairs were measured, 1 some failed or were skipped, 2 wrong usage, 130 interrupted.")]
+pub(super) struct FleetArgs {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FleetCommand {
+    /// Measure the pairs of a fleet, each by a run of its own
+    Run(RunArgs),
+    /// Print the rounds and the expected time; nothing is reached or measured
+    Plan(PlanArgs),
+    /// Print a fleet again, from what its directory holds
+    Show(ShowArgs),
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct FromArgs {
+    /// File that names the machines
+    endpoints: Option<PathBuf>,
+    /// The nodes of the Slurm allocation around us, by `srun`
+    #[arg(long)]
+    slurm: bool,
+}
+
+#[derive(Debug, Args)]
+struct SettingArgs {
+    /// Which pairs: all, both-ways (all, each machine as client and as server), ring (default: all)
+    #[arg(long, value_name = "all|both-ways|ring")]
+    pairs: Option<Pairs>,
+    /// Loads to drive (default: tcp_stream,tcp_rr)
+    #[arg(long, value_delimiter = ',', value_name = "LOAD,…")]
+    loads: Option<Vec<LoadKind>>,
+    /// Length of a measured window (default: 500ms)
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::window)]
+    window: Option<Duration>,
+    /// Time of traffic before each window that is not counted (default: 200ms)
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::warm_up)]
+    warm_up: Option<Duration>,
+    /// Smallest and largest number of blocks of a pair (default: 4)
+    #[arg(long, value_name = "MIN..MAX")]
+    blocks: Option<Blocks>,
+    /// Most pairs side by side (default: half of the machines, 50 at most)
+    #[arg(long, value_name = "N")]
+    at_once: Option<usize>,
+    /// End a pair that takes longer (default: a minute and three times what it should take)
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
+    pair_limit: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    from: FromArgs,
+    /// Directory for results
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Go on in the directory: measure what is missing or failed, with the settings it has
+    #[arg(long, conflicts_with_all = ["pairs", "loads", "window", "warm_up", "blocks", "at_once", "pair_limit"])]
+    resume: bool,
+    /// Begin no more pairs after this time
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
+    time_limit: Option<Duration>,
+    /// Print `hopyard/fleet/1` as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+#[derive(Debug, Args)]
+struct PlanArgs {
+    #[command(flatten)]
+    from: FromArgs,
+    #[command(flatten)]
+    settings: SettingArgs,
+    /// Print as JSON, with all rounds
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// The directory of a fleet
+    directory: PathBuf,
+    /// Print `hopyard/fleet/1` as JSON, with all pairs
+    #[arg(long)]
+    json: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        if error.is_request() {
+            Self::asked(&error)
+        } else {
+            Self::internal(&error)
+        }
+    }
+}
+
+impl FromArgs {
+    fn read(&self) -> Result<Vec<Endpoint>, Error> {
+        match &self.endpoints {
+            Some(file) => read_endpoints(file),
+            None => slurm_endpoints(),
+        }
+    }
+}
+
+impl SettingArgs {
+    fn settings(&self) -> Settings {
+        Settings {
+            pairs: self.pairs,
+            loads: self.loads.clone(),
+            window: self.window,
+            warm_up: self.warm_up,
+            blocks: self.blocks,
+            at_once: self.at_once,
+            deadline: self.pair_limit,
+        }
+    }
+}
+
+pub(super) fn fleet(args: FleetArgs) -> Done {
+    match args.command {
+        FleetCommand::Run(args) => run(&args),
+        FleetCommand::Plan(args) => {
+            let plan = Plan::new(args.from.read()?, &args.settings.settings())?;
+            if args.json {
+                print(&pretty(&plan.preview())?)
+            } else {
+                print(&plan_text(&plan))
+            }
+        }
+        FleetCommand::Show(args) => told(&Fleet::read(&args.directory)?, args.json, None),
+    }
+}
+
+fn run(args: &RunArgs) -> Done {
+    let endpoints = args.from.read()?;
+    // Before anything is made: a signal that comes then is heard.
+    signals::listen().map_err(|e| Failure::internal(&e))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::request(format!("cannot find this program: {error}")))?;
+    let mut store = if args.resume {
+        Store::resume(&args.output, &endpoints)?
+    } else {
+        let plan = Plan::new(endpoints, &args.settings.settings())?;
+        Store::create(&args.output, plan)?
+    };
+    let mut watch = Watch::new();
+    let end = drive(
+        &mut store,
+        &mut Children::new(program),
+        args.time_limit,
+        signals::interrupted,
+        |progress| watch.see(progress),
+    )?;
+    watch.end();
+    let status = told(&store.fleet, args.json, Some(store.directory()))?;
+    crate::note(format_args!(
+        "the fleet is in {0}; `hopyard fleet show {0}` prints it again{1}",
+        args.output.display(),
+        if store.fleet.is_whole() {
+            ""
+        } else {
+            ", the same command with --resume in place of settings measures what is missing or failed"
+        }
+    ));
+    match end {
+        End::Interrupted => Ok(ExitCode::from(signals::INTERRUPTED)),
+        End::Complete | End::TimeLimit => Ok(status),
+    }
+}
+
+/// Prints a fleet, and keeps its document in the directory where one is given.
+fn told(fleet: &Fleet, json: bool, directory: Option<&Path>) -> Done {
+    let ranks = Ranks::of(fleet);
+    let document = document(fleet, &ranks);
+    if let Some(directory) = directory {
+        write(&document, directory)?;
+    }
+    if json {
+        deliver(&pretty(&document)?, None)?;
+    } else {
+        print(&text(fleet, &ranks))?;
+    }
+    Ok(if fleet.is_whole() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+/// A line about how far it is, for whoever watches a terminal.
+struct Watch {
+    is_watched: bool,
+    last: String,
+}
+
+impl Watch {
+    fn new() -> Self {
+        Self {
+            is_watched: std::io::stderr().is_terminal(),
+            last: String::new(),
+        }
+    }
+
+    fn see(&mut self, progress: Progress) {
+        if !self.is_watched {
+            return;
+        }
+        let Progress {
+            measured,
+            failed,
+            running,
+            lost,
+            of,
+        } = progress;
+        let line = format!(
+            "{measured} of {of} pairs measured, {failed} failed, {running} run, {lost} machines lost"
+        );
+        if line != self.last {
+            // Whoever watches may have gone.
+            let _written = write!(std::io::stderr(), "\r\x1b[K{line}");
+            self.last = line;
+        }
+    }
+
+    fn end(&self) {
+        if self.is_watched {
+            // The line is empty again.
+            let _written = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
