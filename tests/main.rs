@@ -33,6 +33,7 @@ mod endpoints;
 mod exports;
 mod fetches;
 mod first_packet;
+mod fleet;
 mod floods;
 mod flow_steering;
 mod forward;

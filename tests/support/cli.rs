@@ -192,6 +192,10 @@ impl Running {
         found.difference(&own).copied().collect()
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(self) -> Said {
         self.wait_for(PATIENCE)

@@ -1,0 +1,269 @@
+//! A thousand machines in virtual time, through the real schedule, store and document. A model stands in for what measures.
+//!
+//! A test binary of its own, since it looks at the memory of its process.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::time::{Duration, Instant};
+
+use hopyard_fleet::{
+    Answer, End, Ended, Endpoint, Engine, Fleet, Job, Outcome, Plan, Ranks, Result, Settings,
+    State, Store, document, drive, text, write,
+};
+use hopyard_stats::Estimate;
+
+const MACHINES: u16 = 1000;
+/// They never answer.
+const DEAD: [u16; 3] = [6, 499, 998];
+/// It sends at a tenth of what others do.
+const SLOW: u16 = 321;
+/// A pair takes about so long.
+const PAIR_S: f64 = 10.0;
+/// One that hangs until its deadline.
+const HANGS_S: f64 = 3600.0;
+/// The bound for the whole controller, kB.
+const MOST_KB: u64 = 512 << 10;
+
+/// Machines that answer from a model.
+#[derive(Default)]
+struct Model {
+    now_ns: u64,
+    ends: BinaryHeap<Reverse<(u64, usize)>>,
+    busy: BTreeSet<u16>,
+    started: usize,
+    most_running: usize,
+}
+
+/// A number from 0 to 1 that belongs to a place.
+fn any(place: usize) -> f64 {
+    let mut x = place as u64 ^ 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..3 {
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    }
+    (x >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn hangs(place: usize) -> bool {
+    any(place + 2) < 2e-5
+}
+
+/// One in two hundred fails though its machines answer.
+fn fails(place: usize) -> bool {
+    any(place + 1) < 0.005
+}
+
+fn takes_s(place: usize) -> f64 {
+    if hangs(place) {
+        HANGS_S
+    } else {
+        PAIR_S * (0.9 + 0.2 * any(place))
+    }
+}
+
+impl Engine for Model {
+    fn start(&mut self, store: &Store, job: Job) -> Result<()> {
+        let pair = store.fleet.pairs[job.place];
+        for machine in pair.ends() {
+            assert!(self.busy.insert(machine), "machine {machine} is in two");
+        }
+        let end_ns = self.now_ns + (takes_s(job.place) * 1e9) as u64;
+        self.ends.push(Reverse((end_ns, job.place)));
+        self.started += 1;
+        self.most_running = self.most_running.max(self.ends.len());
+        Ok(())
+    }
+
+    fn ended(&mut self, store: &Store) -> Result<Vec<Ended>> {
+        let Some(Reverse((now_ns, place))) = self.ends.pop() else {
+            return Ok(Vec::new());
+        };
+        self.now_ns = now_ns;
+        let pair = store.fleet.pairs[place];
+        for machine in pair.ends() {
+            self.busy.remove(&machine);
+        }
+        let is_dead = |machine: u16| DEAD.contains(&machine);
+        let failed = hangs(place) || fails(place) || pair.ends().into_iter().any(is_dead);
+        let answers = pair.ends().map(|machine| {
+            failed.then(|| match is_dead(machine) {
+                true => Answer::No("no route to host".to_owned()),
+                false => Answer::Yes,
+            })
+        });
+        let rate = if pair.client == SLOW { 1e9 } else { 1e10 } * (0.9 + 0.2 * any(place));
+        let figure = |value: f64| Estimate {
+            value,
+            low: value * 0.98,
+            high: value * 1.02,
+            confidence: 0.95,
+            n: 4,
+        };
+        let figures = (0..6).map(|column| (column, figure(rate / f64::from(column + 1))));
+        let outcome = Outcome {
+            state: if failed {
+                State::Failed
+            } else {
+                State::Measured
+            },
+            attempt: 1,
+            began_ms: now_ns / 1_000_000,
+            took_ms: 10_000,
+            cause: failed.then(|| "the worker at `server` died".into()),
+            figures: if failed {
+                Vec::new()
+            } else {
+                figures.collect()
+            },
+        };
+        Ok(vec![Ended {
+            place,
+            outcome: Some(outcome),
+            answers,
+        }])
+    }
+
+    fn stop(&mut self) {}
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.now_ns)
+    }
+}
+
+/// The most memory that this process has had, kB.
+fn most_memory_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+fn plan(at_once: usize) -> Plan {
+    let endpoints = (0..MACHINES)
+        .map(|n| Endpoint {
+            name: format!("n{n}"),
+            connect: format!("ssh n{n}"),
+            address: None,
+            rack: Some(format!("r{}", n / 40)),
+        })
+        .collect();
+    let settings = Settings {
+        at_once: Some(at_once),
+        ..Settings::default()
+    };
+    Plan::new(endpoints, &settings).unwrap()
+}
+
+#[test]
+fn a_thousand_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("out");
+    let begun = Instant::now();
+    let plan = plan(500);
+    let pairs = plan.preview().pairs;
+    assert_eq!((pairs, plan.rounds().len()), (499_500, 999));
+    println!("plan: {:?}", begun.elapsed());
+
+    // Interrupted after a third of it.
+    let mut store = Store::create(&directory, plan.clone()).unwrap();
+    let mut model = Model::default();
+    let third = Duration::from_secs_f64(PAIR_S * 333.0);
+    let end = drive(&mut store, &mut model, Some(third), || false, |_| {}).unwrap();
+    assert_eq!((end, model.most_running), (End::TimeLimit, 500));
+    let first = model.started;
+    drop(store);
+    println!(
+        "{first} pairs in {:?} of virtual time: {:?}",
+        model.now(),
+        begun.elapsed()
+    );
+
+    // And resumed.
+    let mut store = Store::resume(&directory, &plan.endpoints).unwrap();
+    let measured = store
+        .fleet
+        .outcomes
+        .iter()
+        .flatten()
+        .filter(|o| o.state == State::Measured);
+    let left = pairs - measured.count();
+    let own_s = |machine: u16| -> f64 {
+        let own = store
+            .fleet
+            .pairs
+            .iter()
+            .zip(&store.fleet.outcomes)
+            .enumerate();
+        let left = own.filter(|(_, (pair, outcome))| {
+            let is_measured = outcome.as_ref().is_some_and(|o| o.state == State::Measured);
+            pair.ends().contains(&machine) && !is_measured
+        });
+        left.map(|(place, _)| takes_s(place)).sum()
+    };
+    let alive = (0..MACHINES).filter(|m| !DEAD.contains(m));
+    let longest_s = alive.map(own_s).fold(0.0, f64::max);
+    let mut model = Model::default();
+    let mut last = None;
+    let watch = |progress| last = Some(progress);
+    let end = drive(&mut store, &mut model, None, || false, watch).unwrap();
+    assert_eq!(end, End::Complete);
+    assert!(model.started <= left);
+    println!(
+        "{} pairs in {:?} of virtual time: {:?}",
+        model.started,
+        model.now(),
+        begun.elapsed()
+    );
+    let ideal_s = left as f64 / 500.0 * PAIR_S;
+    // A pair of an hour holds up two machines, and those have to do their own pairs afterwards; nobody else waits.
+    let took_s = model.now().as_secs_f64();
+    // A pair that hangs for an hour holds up its two machines, which then have their own pairs left; nobody else waits.
+    assert!(
+        took_s < ideal_s.max(longest_s) * 1.05,
+        "{took_s} of {ideal_s} or {longest_s}"
+    );
+
+    let fleet = &store.fleet;
+    let mut skipped = 0;
+    for (place, pair) in fleet.pairs.iter().enumerate() {
+        let is_dead = pair.ends().iter().any(|m| DEAD.contains(m));
+        match fleet.outcomes[place].as_ref().map(|o| o.state) {
+            Some(State::Measured) => assert!(!is_dead && !fails(place) && !hangs(place)),
+            Some(State::Failed) => assert!(is_dead || fails(place) || hangs(place)),
+            None => {
+                assert!(is_dead, "{pair:?}");
+                skipped += 1;
+            }
+        }
+    }
+    let lost = (0..MACHINES).filter(|m| fleet.lost[usize::from(*m)].is_some());
+    assert_eq!(lost.collect::<Vec<_>>(), DEAD);
+    // Two attempts of each in each session.
+    assert!(skipped >= 999 + 998 + 997 - 12, "{skipped}");
+    assert_eq!(last.unwrap().lost, 3);
+
+    let ranks = Ranks::of(fleet);
+    let worst: Vec<u16> = ranks.machines.iter().map(|m| m.machine).take(4).collect();
+    assert_eq!(worst, [&DEAD[..], &[SLOW]].concat());
+    let shown = text(fleet, &ranks);
+    assert!(
+        shown.lines().count() < 60 && shown.contains("n321"),
+        "{shown}"
+    );
+    write(&document(fleet, &ranks), &directory).unwrap();
+    println!("document: {:?}", begun.elapsed());
+    drop(store);
+    let read = Fleet::read(&directory).unwrap();
+    assert_eq!(read.outcomes.iter().flatten().count(), pairs - skipped);
+    println!("read again: {:?}", begun.elapsed());
+    for file in ["pairs.jsonl", "fleet.json"] {
+        let bytes = std::fs::metadata(directory.join(file)).unwrap().len();
+        println!("{file}: {} MiB", bytes >> 20);
+    }
+    let most = most_memory_kb();
+    println!("memory: {} MiB at most", most >> 10);
+    assert!(most < MOST_KB, "{most} kB");
+}
