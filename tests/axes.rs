@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use hopyard::lab::paths::Echo;
 use hopyard::lab::{Error, Lab, role};
 use hopyard::load::LoadSpec;
 use hopyard::load::protocol::{Reply, Request};
-use hopyard::model::{Cell, LoadKind, Measurement, OffloadFlag, Peer};
+use hopyard::model::{Cell, Family, LoadKind, Measurement, OffloadFlag, Peer};
 
 use hopyard_net::nft_chains;
 
@@ -188,8 +189,11 @@ fn the_smallest_mtu_carries_both_families_or_the_path_says_which_does() {
         };
         let ns = lab.space(lab.topology.client.role).unwrap().handle.ns();
         let server = lab.topology.server.addresses;
-        ping(ns, server.v4.into())?;
-        ping(ns, server.v6.into()).map(drop)
+        let mut families = [Family::V4, Family::V6].into_iter();
+        families.try_for_each(|family| match path.echo(family) {
+            Echo::None => Ok(()),
+            Echo::BothWays | Echo::ToServer => ping(ns, server.of(family)).map(drop),
+        })
     });
 }
 

@@ -1,13 +1,16 @@
 //! Every path with every peer: built, pinged, loaded, proved, taken down, nothing left.
 
+use std::time::Duration;
+
+use hopyard::lab::paths::Echo;
 use hopyard::lab::{Lab, Path, role};
 use hopyard::meter::path_proof::{self, Traffic};
-use hopyard::model::{Cell, Direction, Hop, LoadKind, Measurement, Peer};
+use hopyard::model::{Cell, Direction, Family, Hop, LoadKind, Measurement, Peer};
 use hopyard_net::{Handle, LinkKind, NewLink};
 
 use crate::support::cli::PROGRAM;
 use crate::support::host::unharmed;
-use crate::support::icmp::ping;
+use crate::support::icmp::{ping, ping_within};
 use crate::support::kernels::guests_boot_one;
 use crate::support::traces::Traces;
 use crate::support::walk::{walk, walk_all};
@@ -75,14 +78,27 @@ fn conform(path: &'static dyn Path, peer: Peer, set: &[(&str, &str)]) -> Result<
 
 fn ping_both_ways(lab: &Lab) -> Result<(), String> {
     let ends = [&lab.topology.client, &lab.topology.server];
-    for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+    for (is_back, from, to) in [(false, ends[0], ends[1]), (true, ends[1], ends[0])] {
         // A guest has no namespace to ping from; its answers come the same way.
         if from.guest_cpus.is_some() {
             continue;
         }
         let ns = lab.space(from.role).map_err(|e| e.to_string())?.handle.ns();
-        for address in [to.addresses.v4.into(), to.addresses.v6.into()] {
-            ping(ns, address).map_err(|why| format!("{} to {}: {why}", from.role, to.role))?;
+        for family in [Family::V4, Family::V6] {
+            let way = format!("{} to {}", from.role, to.role);
+            let answered = match lab.path.echo(family) {
+                Echo::BothWays => true,
+                Echo::ToServer => !is_back,
+                Echo::None => false,
+            };
+            let address = to.addresses.of(family);
+            if answered {
+                ping(ns, address).map_err(|why| format!("{way}: {why}"))?;
+            } else if let Ok(time) = ping_within(ns, address, Duration::from_millis(300)) {
+                return Err(format!(
+                    "{way}: {address} answered after {time:?}, unlike what the path says"
+                ));
+            }
         }
     }
     Ok(())

@@ -37,6 +37,7 @@ pub mod tap;
 pub mod tapswitch;
 mod topology;
 mod tracking;
+mod usermode;
 mod wire;
 mod workers;
 

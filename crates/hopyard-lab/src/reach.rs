@@ -169,6 +169,7 @@ impl Reached {
             server: endpoint(server, client.to),
             way,
             containers: Vec::new(),
+            spliced_at: None,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use hopyard_net::NetNs;
 
 use super::builder::Builder;
-use super::daemon::{Home, Program, Service};
+use super::daemon::{Home, Program, Ready, Service};
 use super::need::Need;
 use super::{Error, Result};
 use crate::guest::Carried;
@@ -115,7 +115,7 @@ impl Builder {
         };
         let service = self.service(&HOME, datapath)?;
         let socket = service.directory().join("ctl");
-        service.start(&SWITCH, switch, Some(&socket))?;
+        service.start(&SWITCH, switch, Some(Ready::Socket(socket)))?;
         let mtu = self.mtu();
         for (role, name) in taps {
             self.space(role)?.set_mtu(name, mtu)?;

@@ -70,7 +70,7 @@ impl Subnet {
         Self(8 + index)
     }
 
-    const V4_PREFIX: u8 = 20;
+    pub(crate) const V4_PREFIX: u8 = 20;
 
     /// All of it, over each IP version.
     #[must_use]
@@ -211,6 +211,9 @@ pub struct Topology {
     pub way: Vec<Hop>,
     /// The containers, if that is what connects: a flow is each one's.
     pub containers: Vec<Client>,
+    /// After so many devices of the way a program ends the client's connections and makes its own to the server. What it has not
+    /// passed on yet waits in its sockets, so the devices before it and behind it do not count the same bytes at the same time.
+    pub spliced_at: Option<usize>,
 }
 
 impl Topology {
@@ -228,6 +231,7 @@ impl Topology {
             server,
             way: own.chain(way).collect(),
             containers,
+            spliced_at: None,
         }
     }
 

@@ -108,6 +108,32 @@ pub(crate) struct Program {
     pub(crate) remedy: &'static str,
 }
 
+/// What shows that a daemon is ready.
+#[derive(Debug)]
+pub(crate) enum Ready {
+    /// It listens on this socket.
+    Socket(PathBuf),
+    /// It has written to this file.
+    File(PathBuf),
+}
+
+impl Ready {
+    fn shows(&self) -> bool {
+        match self {
+            Self::Socket(socket) => UnixStream::connect(socket).is_ok(),
+            Self::File(file) => std::fs::metadata(file).is_ok_and(|file| file.len() > 0),
+        }
+    }
+
+    /// What is not so yet, of a daemon.
+    fn lacks(&self) -> String {
+        match self {
+            Self::Socket(socket) => format!("does not listen on {}", socket.display()),
+            Self::File(file) => format!("has not written {}", file.display()),
+        }
+    }
+}
+
 /// A running daemon. It ends when told to, with its starter, or never where the lab is kept.
 #[derive(Debug)]
 struct Daemon {
@@ -169,10 +195,10 @@ impl Daemon {
         })
     }
 
-    /// Waits until it listens on its socket, as the switch `of` has it do.
-    fn listens(&self, of: &'static str, socket: &Path) -> Result<()> {
+    /// Waits until it is ready, as the switch `of` has it show.
+    fn is_ready(&self, of: &'static str, ready: &Ready) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        while UnixStream::connect(socket).is_err() {
+        while !ready.shows() {
             if let Some(death) = self.death() {
                 return Err(death.into());
             }
@@ -180,7 +206,7 @@ impl Daemon {
                 return Err(Error::Deaf {
                     of,
                     daemon: self.program.name,
-                    socket: socket.display().to_string(),
+                    lacks: ready.lacks(),
                     after: PATIENCE,
                     said: self.said(),
                 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Daemon, Error, Home, Household, Program, Starter};
+use super::{Daemon, Error, Home, Household, Program, Ready, Starter};
 use crate::kept::Kept;
 use crate::model::Datapath;
 use crate::part::{Part, Undone};
@@ -61,18 +61,18 @@ impl Service {
         self.home.directory(&self.name)
     }
 
-    /// Starts a daemon and waits until it listens on a socket, if it is said which.
+    /// Starts a daemon and waits until it is ready, if it is said how that shows.
     pub(crate) fn start(
         &mut self,
         program: &'static Program,
         command: Command,
-        socket: Option<&Path>,
+        ready: Option<Ready>,
     ) -> Result<()> {
         let (home, household) = (self.directory(), &self.household);
         let daemon = Daemon::start(program, command, &home, &self.starter, household)?;
         self.daemons.push(daemon);
-        match (self.daemons.last(), socket) {
-            (Some(daemon), Some(socket)) => daemon.listens(self.home.of, socket),
+        match (self.daemons.last(), ready) {
+            (Some(daemon), Some(ready)) => daemon.is_ready(self.home.of, &ready),
             _ => Ok(()),
         }
     }

@@ -29,14 +29,14 @@ pub enum Error {
         source: io::Error,
     },
     /// It lives but cannot be spoken to.
-    #[error("cannot start {of}: {daemon} does not listen on {socket} after {after:?}: {said}")]
+    #[error("cannot start {of}: {daemon} {lacks} after {after:?}: {said}")]
     Deaf {
         /// The switch whose daemon it is.
         of: &'static str,
         /// What the daemon is called in messages.
         daemon: &'static str,
-        /// Where it was to listen.
-        socket: String,
+        /// What does not show that it is ready.
+        lacks: String,
         /// The time it had.
         after: Duration,
         /// What the daemon printed.

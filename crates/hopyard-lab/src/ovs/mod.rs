@@ -14,7 +14,7 @@ pub use bridge::Port;
 use programs::Programs;
 
 use super::Result;
-use super::daemon::{self, Home, Program, Service};
+use super::daemon::{self, Home, Program, Ready, Service};
 use super::need::Need;
 use super::part::Part;
 use crate::guest::Carried;
@@ -89,7 +89,7 @@ fn start(service: &mut Service, programs: &Programs) -> Result<()> {
     server
         .arg(format!("--remote=punix:{}", socket.display()))
         .arg(&database);
-    service.start(&SERVER, server, Some(&socket))?;
+    service.start(&SERVER, server, Some(Ready::Socket(socket.clone())))?;
 
     let mut switch = started(&SWITCH, &programs.vswitchd, &home);
     switch.arg(format!("unix:{}", socket.display()));

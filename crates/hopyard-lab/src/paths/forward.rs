@@ -90,6 +90,7 @@ impl Path for Forward {
             server,
             way,
             containers: Vec::new(),
+            spliced_at: None,
         })
     }
 }

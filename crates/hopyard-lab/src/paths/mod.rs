@@ -15,7 +15,9 @@ mod native;
 mod netfilter;
 mod netkit;
 mod open_vswitch;
+pub(super) mod pasta;
 mod service;
+pub(super) mod slirp4netns;
 mod tap_mq;
 pub(super) mod tap_vde;
 mod veth;
@@ -31,7 +33,7 @@ pub use super::need::Need;
 use super::axes::ON_LAB;
 use super::{Builder, Error, Result, Topology};
 pub use crate::guest::Carried;
-use crate::model::{Attach, Axes, Feature, Peer, UnknownName};
+use crate::model::{Attach, Axes, Family, Feature, Peer, UnknownName};
 
 /// One way to connect an endpoint.
 pub trait Path: Sync {
@@ -77,6 +79,15 @@ pub trait Path: Sync {
         let attach = axes.attach.unwrap_or_default();
         self.peers_attached(attach).contains(&Peer::Host)
     }
+    /// Can anybody build it in a user namespace of their own? Devices can be made there; programs and hooks are mostly the host's.
+    fn is_unprivileged(&self, peer: Peer, axes: &Axes) -> bool {
+        let mut needs = self.needs().iter().chain(self.needs_for(axes));
+        peer == Peer::Local && self.is_built() && needs.all(|need| need.is_device)
+    }
+    /// Which echo requests (ICMP) of that IP version are answered?
+    fn echo(&self, _: Family) -> Echo {
+        Echo::BothWays
+    }
     /// Is it left out of "all", since it takes so much longer than others or is a question of its own?
     fn by_name_only(&self) -> bool {
         false
@@ -94,6 +105,17 @@ pub trait Path: Sync {
     /// # Errors
     /// The kernel cannot or will not.
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology>;
+}
+
+/// Which echo requests are answered over a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Echo {
+    /// From client to server, and back.
+    BothWays,
+    /// From client to server alone: the server has no way to begin with the client.
+    ToServer,
+    /// None, though all loads work: a program in between passes on TCP and UDP alone.
+    None,
 }
 
 impl fmt::Debug for dyn Path {
@@ -164,17 +186,9 @@ impl dyn Path {
             Feature::Filter => self.filter_sees(peer),
             Feature::Vlan => self.has_vlans(axes),
             Feature::HostAccess => self.reaches_host(axes),
-            Feature::Unprivileged => {
-                peer == Peer::Local && self.is_built() && self.needs_devices_alone(axes)
-            }
+            Feature::Unprivileged => self.is_unprivileged(peer, axes),
         };
         Feature::ALL.into_iter().filter(offers).collect()
-    }
-
-    /// Devices can be made by anybody in a user namespace of their own; programs and hooks are the host's.
-    fn needs_devices_alone(&self, axes: &Axes) -> bool {
-        let mut needs = self.needs().iter().chain(self.needs_for(axes));
-        needs.all(|need| need.is_device)
     }
 
     fn probe(&self, needs: &[Need]) -> Result<()> {
@@ -221,6 +235,8 @@ pub static PATHS: &[&dyn Path] = &[
     &direct_shortcut::DirectShortcut,
     &tap_mq::TapMq,
     &tap_vde::TapVde,
+    &pasta::Pasta,
+    &slirp4netns::Slirp4netns,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
     &ipvlan_l3s::IpvlanL3s,

@@ -66,6 +66,7 @@ impl Path for Native {
                 server: both,
                 way: vec![lo],
                 containers: Vec::new(),
+                spliced_at: None,
             });
         }
         lab.wire()?;
@@ -75,6 +76,7 @@ impl Path for Native {
             server: lab.far_end(Subnet::WIRE, &mut way)?,
             way,
             containers: Vec::new(),
+            spliced_at: None,
         })
     }
 }

@@ -44,6 +44,7 @@ impl Path for Netkit {
             server: lab.endpoint(other, device, Subnet::LAN.host(number))?,
             way: vec![Hop::tx(role::A, ETH), Hop::rx(other, device)],
             containers: Vec::new(),
+            spliced_at: None,
         })
     }
 }

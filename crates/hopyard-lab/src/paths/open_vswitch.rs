@@ -104,6 +104,7 @@ impl Path for Ovs {
             },
             way,
             containers: Vec::new(),
+            spliced_at: None,
         })
     }
 }

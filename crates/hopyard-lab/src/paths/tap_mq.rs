@@ -65,6 +65,7 @@ impl Path for TapMq {
             server,
             way,
             containers: Vec::new(),
+            spliced_at: None,
         })
     }
 }

@@ -10,7 +10,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::{Carried, Need, Path};
-use crate::daemon::{Error as DaemonError, Home, PATIENCE, Program};
+use crate::daemon::{Error as DaemonError, Home, PATIENCE, Program, Ready};
 
 use crate::model::{Datapath, DatapathKind, Hop, OffloadFlag, Peer};
 use crate::programs::in_path;
@@ -86,6 +86,7 @@ impl Path for TapVde {
             server: lab.endpoint(role::B, TAP_B, Subnet::LAN.host(host::B))?,
             way: vec![Hop::tx(role::A, TAP_A), Hop::rx(role::B, TAP_B)],
             containers: Vec::new(),
+            spliced_at: None,
         })
     }
 }
@@ -116,7 +117,8 @@ impl Builder {
         for (_, name) in taps {
             switch.args(["--tap", name]);
         }
-        service.start(&SWITCH, switch, Some(&home.join("vde").join("ctl")))?;
+        let socket = home.join("vde").join("ctl");
+        service.start(&SWITCH, switch, Some(Ready::Socket(socket)))?;
         taps.iter()
             .try_for_each(|(role, name)| self.move_tap(role, name))
     }

@@ -119,5 +119,6 @@ fn topology(client: Endpoint, server: Endpoint, way: Vec<Hop>) -> Topology {
         server,
         way,
         containers: Vec::new(),
+        spliced_at: None,
     }
 }

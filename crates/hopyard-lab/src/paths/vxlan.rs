@@ -88,6 +88,7 @@ impl Path for Vxlan {
                 Hop::rx(far_role, TUNNEL),
             ],
             containers: Vec::new(),
+            spliced_at: None,
         })
     }
 }

@@ -35,7 +35,8 @@ pub(super) fn prove(
     };
     let (sums, hops) = together(topology, devices);
     let joined = topology.joined(traffic.load, traffic.axes);
-    let mut segments = vec![all(&topology.way), all(&hops), all(&joined)];
+    let [client_side, server_side] = sides(topology, traffic);
+    let mut segments = vec![client_side, server_side, all(&hops), all(&joined)];
     let burst = traffic
         .sent
         .most
@@ -54,6 +55,22 @@ pub(super) fn prove(
         });
     }
     path_proof::prove_segments(&segments, &[devices, &sums].concat())
+}
+
+/// The devices that all traffic passes, on each side of a program that ends connections and makes its own; all of them are on the
+/// server's side where there is none. What waits in the program's sockets has passed the sender's side, and in a window of a stream
+/// may be more than what comes.
+fn sides<'a>(topology: &'a Topology, traffic: Traffic<'a>) -> [ProofSegment<'a>; 2] {
+    let (before, behind) = topology.way.split_at(topology.spliced_at.unwrap_or(0));
+    let waits = topology.spliced_at.is_some() && traffic.load.is_stream();
+    let side = |hops, is_senders| ProofSegment {
+        hops,
+        traffic,
+        // One full socket buffer is allowed for in any case.
+        burst: (waits && is_senders).then(Counted::default),
+    };
+    let from_server = traffic.load.is_from_server();
+    [side(before, !from_server), side(behind, from_server)]
 }
 
 /// How long one of many senders may have its CPU for itself, ns: a slice of `SCHED_RR`
@@ -129,4 +146,73 @@ fn together(topology: &Topology, devices: &[DeviceCount]) -> (Vec<DeviceCount>, 
     });
     let hops = hops.collect();
     (sums, hops)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::{Addresses, Endpoint};
+    use crate::model::{LoadKind, Peer};
+
+    /// Bytes that came out of the program, of which one side's device has seen this many.
+    fn proved(load: LoadKind, spliced_at: Option<usize>, on_tap: u64, on_wire: u64) -> bool {
+        let end = |role| Endpoint::new(role, "eth0", Addresses::LOOPBACK);
+        let topology = Topology {
+            client: end("a"),
+            server: end("far"),
+            way: vec![Hop::tx("a", "tap0"), Hop::tx("hub", "up0")],
+            containers: Vec::new(),
+            spliced_at,
+        };
+        let axes = Axes::default().for_cell(load, Peer::Far, &[]);
+        let counted = Counted {
+            bytes: 5_000_000,
+            messages: 300,
+            transactions: 0,
+        };
+        let traffic = Traffic {
+            load,
+            axes: &axes,
+            sent: counted.into(),
+            received: counted.into(),
+        };
+        let device = |namespace: &str, name: &str, bytes: u64| DeviceCount {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            rx_packets: bytes / 1000,
+            rx_bytes: bytes,
+            tx_packets: bytes / 1000,
+            tx_bytes: bytes,
+            dropped: 0,
+        };
+        let devices = [device("a", "tap0", on_tap), device("hub", "up0", on_wire)];
+        path_proof::prove_segments(&sides(&topology, traffic), &devices).proved
+    }
+
+    /// A program in between had bytes of the warm-up in its sockets, which the wire carries in the window.
+    #[test]
+    fn bytes_that_waited_in_a_program_have_passed_the_senders_side() {
+        const ALL: u64 = 5_100_000;
+        const FEW: u64 = 600_000;
+        let sent = LoadKind::TcpStream;
+        assert!(proved(sent, Some(1), ALL, ALL));
+        assert!(proved(sent, Some(1), FEW, ALL));
+        assert!(
+            !proved(sent, None, FEW, ALL),
+            "without a program both count alike"
+        );
+        assert!(
+            !proved(sent, Some(1), ALL, FEW),
+            "what came passed the receiver's side"
+        );
+        assert!(!proved(sent, Some(1), 0, ALL), "nothing passed the tap");
+        assert!(
+            !proved(sent, Some(1), 60 * ALL, ALL),
+            "too much to have waited"
+        );
+        // The other way round the sender's side is the wire.
+        let fetched = LoadKind::TcpMaerts;
+        assert!(proved(fetched, Some(1), ALL, FEW));
+        assert!(!proved(fetched, Some(1), FEW, ALL));
+    }
 }
