@@ -68,6 +68,7 @@ mod recommendation;
 mod requests;
 mod resume;
 mod ruleset;
+mod rootless;
 mod runs;
 mod scale;
 mod searches;

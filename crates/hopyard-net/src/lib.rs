@@ -76,6 +76,7 @@ mod sysctl;
 pub mod tcp_info;
 mod tun;
 mod unawaited;
+mod user_namespace;
 mod xtables;
 
 pub use cgroup::{Cgroup, own_cgroup};
@@ -111,4 +112,5 @@ pub use socket::{allow_zerocopy, attach_message_program, readable_bytes};
 pub use stats::{DeviceStats, QdiscStats};
 pub use steering::ReceiveSteering;
 pub use tun::{TunLayer, TunLink};
+pub use user_namespace::{enter_own_user_namespace, may_make_namespaces};
 pub use xtables::{LegacyChain, legacy_chains};

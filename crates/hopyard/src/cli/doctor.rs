@@ -1,10 +1,11 @@
 //! `hopyard doctor`: what this host can build, what would distort figures, how to mend it.
 
-use hopyard_net::NetNs;
+use hopyard_net::{NetNs, may_make_namespaces};
 use hopyard_switch::{Bypassed, bypassed_rules};
 use serde::Serialize;
 
 use super::offloads::DoctorArgs;
+use super::rootless::{self, Lack};
 use super::{Done, Failure, pretty, print};
 use crate::lab::PATHS;
 use crate::measure::Sampler;
@@ -17,6 +18,9 @@ struct Diagnosis {
     schema: &'static str,
     paths: Vec<PathState>,
     findings: Vec<Finding>,
+    /// What this user does not get.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_root: Vec<Lack>,
     environment: Environment,
 }
 
@@ -47,6 +51,9 @@ fn finding(what: impl Into<String>, effect: &str, mend: impl Into<String>) -> Fi
 }
 
 pub(super) fn doctor(args: &DoctorArgs) -> Done {
+    let is_root = may_make_namespaces();
+    // What `hopyard run` would see.
+    let entered = rootless::enter();
     let paths = paths();
     let default = plan::find("paths")?;
     let sampler = Sampler::new(default.window, default.warm_up)?;
@@ -56,10 +63,16 @@ pub(super) fn doctor(args: &DoctorArgs) -> Done {
     findings.extend(of_rules(
         NetNs::current().map(|ns| bypassed_rules(&ns, |_, _| true)),
     ));
+    let without_root = if is_root {
+        Vec::new()
+    } else {
+        rootless::lacks(entered.err(), environment.cpu_accounting)
+    };
     let diagnosis = Diagnosis {
         schema: "hopyard/doctor/1",
         paths,
         findings,
+        without_root,
         environment,
     };
     if args.json {
@@ -228,6 +241,12 @@ fn text(diagnosis: &Diagnosis) -> String {
     }
     if diagnosis.findings.is_empty() {
         text += "  nothing found\n";
+    }
+    if !diagnosis.without_root.is_empty() {
+        text += "\nWhat needs root\n";
+    }
+    for lack in &diagnosis.without_root {
+        text += &format!("  {}\n    why: {}\n", lack.what, lack.why);
     }
     text
 }

@@ -18,6 +18,7 @@ mod offloads;
 mod pages;
 mod progress;
 mod report;
+mod rootless;
 mod run;
 mod switch;
 mod tapswitch;

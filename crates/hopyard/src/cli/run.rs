@@ -9,6 +9,7 @@ use super::args::{Need, RunArgs};
 use super::guest::cut_short;
 use super::progress::Progress;
 use super::report::for_stdout;
+use super::rootless;
 use super::{Done, Failure, by_gate, deliver};
 use crate::assess::assess;
 use crate::guest;
@@ -141,6 +142,10 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
     if args.profile {
         can_profile()?;
     }
+    // Endpoints that stand already are reached from here, and a setting of this host is nothing that a namespace has.
+    if plan.endpoints.is_none() && args.a.is_none() {
+        rootless::enter()?;
+    }
     let mut prepared = run::prepare(&plan, args.seed.unwrap_or_else(run::any_seed))?;
     prepared.header.profile = args.profile;
     let directory = destination(args.out.as_deref(), &prepared.header.id);
@@ -151,6 +156,9 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
 fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Failure> {
     let needs = Need::all(&args.need).map_err(Failure::request)?;
     let endpoints = args.endpoints.endpoints(None)?;
+    if endpoints.is_none() && args.a.is_none() {
+        rootless::enter()?;
+    }
     let mut prepared = run::resume(
         directory,
         args.time_limit,

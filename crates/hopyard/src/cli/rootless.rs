@@ -1,0 +1,75 @@
+//! Measuring without root: in a user namespace of its own, as far as the kernel gives what is needed.
+
+use hopyard_net::cpu::{self, RealtimeGuard};
+use hopyard_net::{Cgroup, enter_own_user_namespace, may_make_namespaces};
+use serde::Serialize;
+
+use super::Failure;
+use crate::lab::LabId;
+use crate::model::CpuAccounting;
+use crate::profile;
+
+/// Something that takes root.
+#[derive(Debug, Serialize)]
+pub(super) struct Lack {
+    /// The figure or the command, and what becomes of it.
+    pub(super) what: String,
+    /// What the kernel keeps for root.
+    pub(super) why: String,
+}
+
+/// Before labs are built: where this user may not make namespaces, the process moves into a user namespace of its own, where it may.
+///
+/// # Errors
+/// This user may not have one.
+pub(super) fn enter() -> Result<(), Failure> {
+    if may_make_namespaces() {
+        return Ok(());
+    }
+    enter_own_user_namespace().map_err(|error| Failure::asked(&error))?;
+    crate::note(format_args!(
+        "not root: labs are built in a user namespace of this run's own; CPU costs are coarser, and paths that are eBPF or \
+         programs of the host are left out or refused (`hopyard doctor` says what needs root, and why)"
+    ));
+    Ok(())
+}
+
+/// What this process does without, found out by trying; `refused` is why it has no user namespace.
+pub(super) fn lacks(refused: Option<Failure>, accounting: CpuAccounting) -> Vec<Lack> {
+    let lack = |what: &str, why: String| Lack {
+        what: what.to_owned(),
+        why,
+    };
+    let mut lacks = Vec::new();
+    if let Some(failure) = refused {
+        lacks.push(lack("every path", failure.message));
+    }
+    if accounting == CpuAccounting::ProcStat {
+        lacks.push(lack(
+            "CPU costs in ns: they come in steps of 10 ms, and short windows have none (use --window 10s)",
+            "/proc/timer_list, which has the idle clocks".to_owned(),
+        ));
+    }
+    if RealtimeGuard::new().is_none() {
+        lacks.push(lack(
+            "edges of windows on full CPUs: more windows are read late and measured again",
+            "real-time priority (CAP_SYS_NICE)".to_owned(),
+        ));
+    }
+    let profiles = cpu::online_cpus().map(|cpus| profile::check(&cpus));
+    if let Ok(Err(error)) = profiles {
+        lacks.push(lack("profiles (--profile)", crate::chain(&error)));
+    }
+    let group = Cgroup::create(&LabId::next().to_string());
+    if let Err(error) = group.and_then(|group| group.remove()) {
+        lacks.push(lack(
+            "control groups of labs, so `scheduler=groups`; processes of the load are told by their ids instead",
+            crate::chain(&error),
+        ));
+    }
+    lacks.push(lack(
+        "settings of this host (--a, --b), labs that stay (`hopyard lab up`), and `hopyard switch`",
+        "they change the host, which a user namespace has no right to".to_owned(),
+    ));
+    lacks
+}
