@@ -223,6 +223,14 @@ fn a_user_measures_what_rootless_containers_have() {
     });
 }
 
+/// CPU time of a process in clock ticks: fields 14 and 15 of `/proc/PID/stat` (proc_pid_stat(5)).
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let times = fields.split_whitespace().skip(11).take(2);
+    times.map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
 #[test]
 fn pasta_and_slirp4netns_need_no_privilege_and_are_programs() {
     let _beside = beside();
@@ -244,10 +252,22 @@ fn pasta_and_slirp4netns_need_no_privilege_and_are_programs() {
                 (&*datapath.switch, datapath.kind),
                 (name, DatapathKind::Userspace)
             );
-            let measured = proved(&lab, &cell, 100).unwrap();
-            // The program's CPU time is the path's: it works for each transaction.
+            let daemons = lab.daemons();
+            let [daemon] = daemons[..] else {
+                panic!("{name} is one process: {daemons:?}");
+            };
+            let before = cpu_ticks(daemon);
+            let measured = proved(&lab, &cell, 500).unwrap();
             assert!(measured.received.transactions > 0);
-            assert_eq!(lab.daemons().len(), 1);
+            // It works for each transaction, in the lab's group, so its time is the path's.
+            assert!(cpu_ticks(daemon) > before, "{name} used no CPU time");
+            if let Some(group) = lab.cgroup() {
+                let members = fs::read_to_string(group.path().join("cgroup.procs")).unwrap();
+                assert!(
+                    members.lines().any(|pid| pid == daemon.to_string()),
+                    "{members}"
+                );
+            }
         }
         assert!(
             !of_name

@@ -46,7 +46,7 @@ pub(super) fn lacks(refused: Option<Failure>, accounting: CpuAccounting) -> Vec<
     }
     if accounting == CpuAccounting::ProcStat {
         lacks.push(lack(
-            "CPU costs in ns: they come in steps of 10 ms, and short windows have none (use --window 10s)",
+            "CPU costs in ns: they come in steps of 10 ms, so those of short windows are uncertain by 5 to 10 % (use --window 10s)",
             "/proc/timer_list, which has the idle clocks".to_owned(),
         ));
     }
