@@ -4,14 +4,16 @@
 //! No device of the hub sees the client's frames, and the server sees the hub's address. The tap counts what the client sends, and
 //! the devices behind the program's sockets count what the program sends on: as many bytes, in other packets.
 
+use std::fs;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::daemon::{Home, PATIENCE, Program, Ready};
+use super::daemon::{Home, PATIENCE, Program, Ready, Service};
 use super::guest::Carried;
+use super::part::Part;
 use super::topology::{Addresses, Endpoint, Topology, host, role};
 use super::wire::UPLINK;
 use super::{Builder, Error, Result, Subnet};
@@ -53,6 +55,15 @@ pub(super) const fn carried(programs: &'static [&'static str]) -> Carried {
 /// Can this host run it? `package` provides it on Debian and Ubuntu.
 pub(super) fn probe(name: &str, package: &str) -> hopyard_net::Result<()> {
     probe_taps()?;
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    if is_initial(&mounts) {
+        return Err(unsupported(
+            format!("run {name}"),
+            "pivot_root".to_owned(),
+            "the program's sandbox exchanges the root file system, which a guest of `--kernel` cannot: measure this path \
+             outside of guests".to_owned(),
+        ));
+    }
     in_path(name).map(drop).ok_or_else(|| {
         unsupported(
             format!("run {name}"),
@@ -62,6 +73,15 @@ pub(super) fn probe(name: &str, package: &str) -> hopyard_net::Result<()> {
             ),
         )
     })
+}
+
+/// Is `/` still the kernel's initial file system, which nothing can take the place of?
+fn is_initial(mounts: &str) -> bool {
+    let fields = mounts.lines().map(|line| line.split(' ').skip(1));
+    let mut roots =
+        fields.filter_map(|mut fields| (fields.next()? == "/").then(|| fields.next())?);
+    // What is mounted later covers what was there.
+    roots.next_back() == Some("rootfs")
 }
 
 fn unsupported(what: String, feature: String, remedy: String) -> hopyard_net::Error {
@@ -101,7 +121,7 @@ impl Builder {
         if self.mtu() > of.most_mtu {
             return Err(Error::Net(unsupported(
                 format!("carry an MTU of {}", self.mtu()),
-                format!("an MTU above {} in {name}", of.most_mtu),
+                format!("frames of more than {} bytes in {name}", of.most_mtu),
                 format!(
                     "set `mtu` to {} or less, or choose path `veth`",
                     of.most_mtu
@@ -115,8 +135,11 @@ impl Builder {
         self.space(role::HUB)?
             .set_sysctl("net/ipv4/ping_group_range", "0 0")?;
         self.run_beside_client(of, command)?;
+        let client = self
+            .client_on_tap(of)
+            .map_err(|error| self.death_of_program().unwrap_or(error))?;
         Ok(Topology {
-            client: self.client_on_tap(of)?,
+            client,
             server,
             way,
             containers: Vec::new(),
@@ -167,6 +190,22 @@ impl Builder {
         service.start(of.program, command, Some(ready))
     }
 
+    /// How the program ended: with it goes its tap, a moment before its end can be told.
+    fn death_of_program(&self) -> Option<Error> {
+        const MOMENT: Duration = Duration::from_millis(200);
+        let deadline = Instant::now() + MOMENT;
+        loop {
+            let death = self
+                .parts::<Service>()
+                .find_map(Part::death)
+                .map(Error::from);
+            if death.is_some() || Instant::now() > deadline {
+                return death;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The client's end of the tap, with its addresses and everything sent to the router there.
     fn client_on_tap(&mut self, of: &UserMode) -> Result<Endpoint> {
         let mtu = self.mtu();
@@ -193,6 +232,17 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_initial_file_system_is_told_from_what_covers_it() {
+        let guest = "rootfs / rootfs rw 0 0\nproc /proc proc rw 0 0\n";
+        assert!(is_initial(guest));
+        assert!(!is_initial(&format!("{guest}/dev/vda / ext4 rw 0 0\n")));
+        assert!(!is_initial(
+            "overlay / overlay rw 0 0\nrootfs /mnt rootfs rw 0 0\n"
+        ));
+        assert!(!is_initial(""));
+    }
 
     #[test]
     fn versions_are_those_that_programs_print() {

@@ -101,7 +101,7 @@ fn forbidden(error: &io::Error) -> Error {
     };
     Error::Unsupported {
         what: "make namespaces without root".to_owned(),
-        feature: "user namespaces for this user".to_owned(),
+        feature: "unprivileged user namespace".to_owned(),
         remedy: format!("{remedy}; or run as root"),
     }
 }
