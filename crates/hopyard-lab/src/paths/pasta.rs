@@ -51,6 +51,10 @@ impl Path for Pasta {
         false
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the host, as packets of its own address"
+    }
+
     /// It is made for that.
     fn is_unprivileged(&self, peer: Peer, _: &Axes) -> bool {
         self.peers().contains(&peer)

@@ -67,6 +67,10 @@ impl Path for Slirp4netns {
         false
     }
 
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the host, as packets of its own address"
+    }
+
     /// It is made for that.
     fn is_unprivileged(&self, peer: Peer, _: &Axes) -> bool {
         self.peers().contains(&peer)

@@ -70,19 +70,19 @@ pub(super) enum Command {
     /// Print the JSON schema of results (`hopyard/run/1`)
     Schema {
         /// Print the schema of comparisons (`hopyard/diff/2`)
-        #[arg(long)]
+        #[arg(long, group = "document")]
         diff: bool,
         /// Print the schema of claims (`hopyard/claims/1`)
-        #[arg(long, conflicts_with = "diff")]
+        #[arg(long, group = "document")]
         claims: bool,
         /// Print the schema of `kernels` (`hopyard/kernels/1`)
-        #[arg(long, conflicts_with_all = ["diff", "claims", "attach"])]
+        #[arg(long, group = "document")]
         kernels: bool,
         /// Print the schema of `attach` (`hopyard/attach/1`)
-        #[arg(long, conflicts_with_all = ["diff", "claims"])]
+        #[arg(long, group = "document")]
         attach: bool,
         /// Print the schema of fleets (`hopyard/fleet/1`)
-        #[arg(long, conflicts_with_all = ["diff", "claims", "attach"])]
+        #[arg(long, group = "document")]
         fleet: bool,
     },
     /// Print a completion script for a shell

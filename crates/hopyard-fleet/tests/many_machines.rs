@@ -1,4 +1,5 @@
-//! A thousand machines in virtual time, through the real schedule, store and document. A model stands in for what measures.
+//! Many machines in virtual time, through the real schedule, store and document. A model stands in for what measures. They are
+//! 400, or as many as `HOPYARD_FLEET_MACHINES` says: 1,000 take a minute (docs/fleet.md).
 //!
 //! A test binary of its own, since it looks at the memory of its process.
 
@@ -6,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use hopyard_fleet::{
@@ -14,17 +16,23 @@ use hopyard_fleet::{
 };
 use hopyard_stats::Estimate;
 
-const MACHINES: u16 = 1000;
+/// How many there are.
+static MACHINES: LazyLock<u16> = LazyLock::new(|| {
+    let asked = std::env::var("HOPYARD_FLEET_MACHINES");
+    asked.map_or(400, |count| count.parse().unwrap())
+});
 /// They never answer.
-const DEAD: [u16; 3] = [6, 499, 998];
+const DEAD: [u16; 3] = [6, 199, 398];
 /// It sends at a tenth of what others do.
 const SLOW: u16 = 321;
 /// A pair takes about so long.
 const PAIR_S: f64 = 10.0;
 /// One that hangs until its deadline.
 const HANGS_S: f64 = 3600.0;
-/// The bound for the whole controller, kB.
+/// The bound for the whole controller of a thousand machines, kB.
 const MOST_KB: u64 = 512 << 10;
+/// What a process has before it has any pair, kB.
+const EMPTY_KB: u64 = 16 << 10;
 
 /// Machines that answer from a model.
 #[derive(Default)]
@@ -142,7 +150,7 @@ fn most_memory_kb() -> u64 {
 }
 
 fn plan(at_once: usize) -> Plan {
-    let endpoints = (0..MACHINES)
+    let endpoints = (0..*MACHINES)
         .map(|n| Endpoint {
             name: format!("n{n}"),
             connect: format!("ssh n{n}"),
@@ -158,21 +166,23 @@ fn plan(at_once: usize) -> Plan {
 }
 
 #[test]
-fn a_thousand_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
+fn many_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
+    let machines = usize::from(*MACHINES);
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("out");
     let begun = Instant::now();
-    let plan = plan(500);
+    let plan = plan(machines / 2);
     let pairs = plan.preview().pairs;
-    assert_eq!((pairs, plan.rounds().len()), (499_500, 999));
+    assert_eq!(pairs, machines * (machines - 1) / 2);
+    assert_eq!(plan.rounds().len(), machines - 1);
     println!("plan: {:?}", begun.elapsed());
 
     // Interrupted after a third of it.
     let mut store = Store::create(&directory, plan.clone()).unwrap();
     let mut model = Model::default();
-    let third = Duration::from_secs_f64(PAIR_S * 333.0);
+    let third = Duration::from_secs_f64(PAIR_S * f64::from(*MACHINES) / 3.0);
     let end = drive(&mut store, &mut model, Some(third), || false, |_| {}).unwrap();
-    assert_eq!((end, model.most_running), (End::TimeLimit, 500));
+    assert_eq!((end, model.most_running), (End::TimeLimit, machines / 2));
     let first = model.started;
     drop(store);
     println!(
@@ -203,7 +213,7 @@ fn a_thousand_machines_are_planned_measured_kept_and_reported_in_bounded_memory(
         });
         left.map(|(place, _)| takes_s(place)).sum()
     };
-    let alive = (0..MACHINES).filter(|m| !DEAD.contains(m));
+    let alive = (0..*MACHINES).filter(|m| !DEAD.contains(m));
     let longest_s = alive.map(own_s).fold(0.0, f64::max);
     let mut model = Model::default();
     let mut last = None;
@@ -217,7 +227,7 @@ fn a_thousand_machines_are_planned_measured_kept_and_reported_in_bounded_memory(
         model.now(),
         begun.elapsed()
     );
-    let ideal_s = left as f64 / 500.0 * PAIR_S;
+    let ideal_s = left as f64 / f64::from(*MACHINES / 2) * PAIR_S;
     // A pair of an hour holds up two machines, and those have to do their own pairs afterwards; nobody else waits.
     let took_s = model.now().as_secs_f64();
     // A pair that hangs for an hour holds up its two machines, which then have their own pairs left; nobody else waits.
@@ -239,10 +249,10 @@ fn a_thousand_machines_are_planned_measured_kept_and_reported_in_bounded_memory(
             }
         }
     }
-    let lost = (0..MACHINES).filter(|m| fleet.lost[usize::from(*m)].is_some());
+    let lost = (0..*MACHINES).filter(|m| fleet.lost[usize::from(*m)].is_some());
     assert_eq!(lost.collect::<Vec<_>>(), DEAD);
     // Two attempts of each in each session.
-    assert!(skipped >= 999 + 998 + 997 - 12, "{skipped}");
+    assert!(skipped >= 3 * machines - 6 - 12, "{skipped}");
     assert_eq!(last.unwrap().lost, 3);
 
     let ranks = Ranks::of(fleet);
@@ -265,5 +275,7 @@ fn a_thousand_machines_are_planned_measured_kept_and_reported_in_bounded_memory(
     }
     let most = most_memory_kb();
     println!("memory: {} MiB at most", most >> 10);
-    assert!(most < MOST_KB, "{most} kB");
+    let share = pairs as f64 / 499_500.0;
+    let allowed = EMPTY_KB + ((MOST_KB - EMPTY_KB) as f64 * share) as u64;
+    assert!(most < allowed, "{most} kB, {allowed} are allowed");
 }
