@@ -78,8 +78,10 @@ fn every_load_takes_turns_with_others() {
                 !load.is_stream(),
                 "{load}: {latency} round trips"
             );
+            // Workers tell by their own clocks which round trips are in the window, and counters are read some time after its
+            // edges: with the warm-ups there would be twice as many.
             assert!(
-                latency <= received.transactions,
+                latency * 10 <= received.transactions * 12,
                 "{load}: {latency} of {received:?}"
             );
             if load.is_tcp() && load != LoadKind::TcpCrr {
