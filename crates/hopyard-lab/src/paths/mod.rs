@@ -20,6 +20,7 @@ mod service;
 pub(super) mod slirp4netns;
 mod tap_mq;
 pub(super) mod tap_vde;
+mod user_mode;
 mod veth;
 mod veth_route;
 mod vm;
@@ -235,8 +236,8 @@ pub static PATHS: &[&dyn Path] = &[
     &direct_shortcut::DirectShortcut,
     &tap_mq::TapMq,
     &tap_vde::TapVde,
-    &pasta::Pasta,
-    &slirp4netns::Slirp4netns,
+    &pasta::PASTA,
+    &slirp4netns::SLIRP4NETNS,
     &macvlan::Macvlan,
     &ipvlan::Ipvlan,
     &ipvlan_l3s::IpvlanL3s,
