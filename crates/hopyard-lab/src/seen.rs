@@ -20,13 +20,12 @@ impl Lab {
         }
     }
 
-    /// The user's chains, with the packets that passed them since [`count_chains`](Self::count_chains), and what of the traffic these
-    /// are if the receiver counted so many transactions, or so many times 64 KiB. `None` without rules of the user's, empty
-    /// where the path has no hub.
+    /// The user's chains, with the packets that passed them since [`count_chains`](Self::count_chains); what of the traffic these are
+    /// is for whoever made it to say. `None` without rules of the user's, empty where the path has no hub.
     ///
     /// # Errors
     /// `nft` fails.
-    pub fn counted_chains(&self, units: u64) -> Result<Option<Vec<FilterChain>>> {
+    pub fn counted_chains(&self) -> Result<Option<Vec<FilterChain>>> {
         let Some(chains) = self.chains() else {
             return Ok(None);
         };
@@ -44,7 +43,7 @@ impl Lab {
                 hook: chain.hook.clone(),
                 drops: chain.drops,
                 packets,
-                sees: Sees::of(packets, units),
+                sees: Sees::Unknown,
             });
         Ok(Some(chains.collect()))
     }

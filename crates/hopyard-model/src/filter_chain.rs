@@ -29,19 +29,25 @@ pub struct FilterChain {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sees {
-    /// A packet for at least every second transaction, or for 128 KiB of a stream.
+    /// A packet for at least every second transaction or datagram, or for 128 KiB of a stream.
     Traffic,
     /// Fewer: the first packets of connections (chains of NAT), or those that look for neighbours.
     FewPackets,
     /// None at all.
     Nothing,
+    /// There was too little traffic to tell.
+    Unknown,
 }
 
+/// So many transactions, datagrams or largest packets tell the traffic from what else passes.
+const ENOUGH: u64 = 20;
+
 impl Sees {
-    /// By the packets that came, and the transactions or largest packets (64 KiB) that the receiver counted meanwhile.
+    /// By the packets that came, and what the receiver counted meanwhile: transactions, datagrams, or 64 KiB of a stream.
     #[must_use]
     pub fn of(packets: u64, units: u64) -> Self {
         match packets {
+            _ if units < ENOUGH => Self::Unknown,
             0 => Self::Nothing,
             packets if packets.saturating_mul(2) >= units => Self::Traffic,
             _ => Self::FewPackets,
@@ -65,7 +71,10 @@ mod tests {
     #[test]
     fn few_packets_are_not_the_traffic() {
         for (packets, units, sees) in [
-            (0, 0, Sees::Nothing),
+            (0, 0, Sees::Unknown),
+            (1, 0, Sees::Unknown),
+            (19, 19, Sees::Unknown),
+            (20, 20, Sees::Traffic),
             (0, 100, Sees::Nothing),
             (1, 100, Sees::FewPackets),
             (49, 100, Sees::FewPackets),

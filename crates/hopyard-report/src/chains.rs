@@ -39,7 +39,7 @@ fn of_file(report: &RunReport, rules: &Ruleset) -> Vec<Block> {
     );
     if !without.is_empty() {
         sentences.push(format!(
-            "none is on the way of {}, which has no hub",
+            "not tried with {}: there is no hub in these labs",
             without.join(", ")
         ));
     }
@@ -66,6 +66,7 @@ fn of_chain(chain: &str, told: &[(String, &[FilterChain])]) -> String {
         ("the traffic of", Sees::Traffic),
         ("a few packets of", Sees::FewPackets),
         ("nothing of", Sees::Nothing),
+        ("perhaps (there was too little traffic)", Sees::Unknown),
     ]
     .map(|(what, sees)| (what, with(sees)));
     let said = said.iter().filter(|(_, paths)| !paths.is_empty());
@@ -138,7 +139,7 @@ mod tests {
         What the rules of fw.nft see
         inet filter input (hook input) sees a few packets of veth-route (local); nothing of bridge (local), bridge-nf (local)
         inet filter forward (hook forward) sees the traffic of veth-route (local), bridge-nf (local); nothing of bridge (local)
-        none is on the way of veth (local), which has no hub
+        not tried with veth (local): there is no hub in these labs
         What the rules of other.nft see
         inet filter input (hook input) sees the traffic of bridge (local)
         ");

@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::{Error, Sampler};
 use crate::lab::Lab;
 use crate::load::{least_load, pace_of};
-use crate::model::{Cell, Counted, FilterChain};
+use crate::model::{Cell, Counted, FilterChain, LoadKind, Sees};
 
-/// Enough for some packets, also where the CPUs are busy.
-const TRIAL: Duration = Duration::from_millis(50);
+/// How long a trial lasts. One that shows too little traffic is followed by the next.
+const TRIALS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// How often a trial that the machine missed is tried again.
 const TRIES: u32 = 5;
-/// What a stream passes at least in one packet of the kernel, bytes.
+/// What a stream passes at most in one packet of the kernel, bytes.
 const LARGEST_PACKET: u64 = 65_536;
 
 impl Sampler {
@@ -26,7 +26,7 @@ impl Sampler {
         cell: &Cell,
     ) -> Result<Option<Vec<FilterChain>>, Error> {
         lab.count_chains()?;
-        let untouched = lab.counted_chains(0)?;
+        let untouched = lab.counted_chains()?;
         if untouched.as_ref().is_none_or(Vec::is_empty) {
             return Ok(untouched);
         }
@@ -36,32 +36,71 @@ impl Sampler {
                 .axes
                 .at_pace(pace_of(&cell.axes, least_load(&cell.axes)));
         }
-        let mut tries = 0..TRIES;
-        let outcome = loop {
-            tries.next();
-            match self.window_in(lab, &cell, TRIAL, 0.0.into()) {
-                // What the machine missed says nothing of the rules.
-                Err(error) if error.is_missed() && !tries.is_empty() => {}
-                outcome => break outcome,
+        let mut seen = Vec::new();
+        for length in TRIALS {
+            seen = self.chains_in_trial(lab, &cell, length)?;
+            if seen.iter().all(|chain| chain.sees != Sees::Unknown) {
+                break;
             }
-        };
-        match outcome {
-            Ok(measured) => {
-                let Counted {
-                    transactions,
-                    bytes,
-                    ..
-                } = measured.received;
-                Ok(lab.counted_chains(transactions.max(bytes / LARGEST_PACKET))?)
-            }
-            Err(error) if error.is_missed() || error.is_interrupt() => Err(error),
-            Err(source) => Err(Error::Blocked {
-                rules: show(&cell),
-                path: cell.path,
-                seen: seen(&lab.counted_chains(0)?.unwrap_or_default()),
-                source: Box::new(source),
-            }),
         }
+        Ok(Some(seen))
+    }
+
+    /// One trial, again where the machine missed it, which says nothing of the rules.
+    fn chains_in_trial(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        length: Duration,
+    ) -> Result<Vec<FilterChain>, Error> {
+        let mut tries = 0..TRIES;
+        loop {
+            tries.next();
+            let before = lab.counted_chains()?.unwrap_or_default();
+            let outcome = self.window_in(lab, cell, length, 0.0.into());
+            let mut chains = lab.counted_chains()?.unwrap_or_default();
+            for (chain, before) in chains.iter_mut().zip(before) {
+                chain.packets -= before.packets;
+            }
+            match outcome {
+                // A window that was missed before this one has counted packets, too.
+                Ok(measured) if measured.missed_windows > 0 && !tries.is_empty() => {}
+                Ok(measured) => {
+                    let units = units(cell.load, measured.received);
+                    for chain in &mut chains {
+                        chain.sees = Sees::of(chain.packets, units);
+                    }
+                    return Ok(chains);
+                }
+                Err(error) if error.is_missed() && !tries.is_empty() => {}
+                Err(error) if error.is_missed() || error.is_interrupt() => return Err(error),
+                Err(source) => {
+                    return Err(Error::Blocked {
+                        rules: show(cell),
+                        path: cell.path.clone(),
+                        load: cell.load,
+                        seen: seen(&chains),
+                        source: Box::new(source),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// What the receiver counted, in transactions, datagrams, or as many bytes as a packet has at most.
+fn units(load: LoadKind, received: Counted) -> u64 {
+    let Counted {
+        transactions,
+        messages,
+        bytes,
+    } = received;
+    if transactions > 0 {
+        transactions
+    } else if load.is_tcp() || load == LoadKind::UdpGso {
+        bytes / LARGEST_PACKET
+    } else {
+        messages
     }
 }
 
@@ -78,7 +117,11 @@ fn seen(chains: &[FilterChain]) -> String {
         } else {
             ""
         };
-        format!("{chain}{policy} saw {} packets", chain.packets)
+        let packets = match chain.packets {
+            1 => "1 packet".to_owned(),
+            count => format!("{count} packets"),
+        };
+        format!("{chain}{policy} saw {packets}")
     };
     chains.iter().map(words).collect::<Vec<_>>().join("; ")
 }

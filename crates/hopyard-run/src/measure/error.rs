@@ -1,6 +1,7 @@
 //! Why there is no measurement, and what that says of the host, the path and the user.
 
 use crate::load::remote;
+use crate::model::LoadKind;
 use crate::{lab, meter, settings};
 
 /// Why there is no measurement.
@@ -55,13 +56,14 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
-    /// The user's packet filter rules let no traffic pass.
+    /// With the user's packet filter rules no traffic passed.
     #[error(
-        "no traffic passes `{path}` with the rules of {rules}: {seen}; let the lab's addresses pass (198.18.0.0/15, \
-         2001:2::/48), or leave `ruleset` out"
+        "{load} over `{path}` failed when it was tried with the rules of {rules}: {seen}; if a rule drops it, let the \
+         lab's addresses pass (198.18.0.0/15, 2001:2::/48), or leave `ruleset` out"
     )]
     Blocked {
         path: String,
+        load: LoadKind,
         /// The file, as the axis has it.
         rules: String,
         /// What came to each chain, for people.

@@ -130,6 +130,21 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     Ok(Expanded { cells, left_out })
 }
 
+/// The plan's base as its cells have it: a file with rules has its digest.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn base_with_digest(plan: &Plan) -> Result<Option<String>, Error> {
+    let Some(base) = &plan.base else {
+        return Ok(None);
+    };
+    let Some(("ruleset", file)) = base.split_once('=') else {
+        return Ok(Some(base.clone()));
+    };
+    let rules = lab::with_digest(&file.parse().map_err(Error::Axis)?)?;
+    Ok(Some(format!("ruleset={rules}")))
+}
+
 /// The cells of a part, some perhaps several times.
 fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>, Error> {
     let mut combinations = combinations(part)?;

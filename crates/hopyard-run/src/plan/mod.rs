@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use expand::{Error as ExpandError, Expanded, expand};
+pub use expand::{Error as ExpandError, Expanded, base_with_digest, expand};
 pub use file::{base, parse, time_limit, warm_up, window};
 pub use offloads::offloads;
 pub use source::Error as FileError;

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub use resume::{check_machine, resume};
 
 use crate::assess::{self, SoFar};
-use crate::lab::{self, Endpoints, LabKey};
+use crate::lab::{self, Endpoints};
 use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::stored::left_out_in_words;
@@ -29,7 +29,7 @@ use crate::signals;
 use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
 
 pub use survey::survey_offloads;
-use tried::{LoopKey, ceilings, try_labs};
+use tried::{LoopKey, TrialKey, ceilings, try_labs};
 
 /// What can end a run before it begins, or in the middle.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +128,7 @@ pub fn any_seed() -> u64 {
 /// It cannot be carried out; nothing is left behind.
 pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let Expanded { cells, left_out } = plan::expand(plan)?;
+    let base = plan::base_with_digest(plan)?;
     let mut sampler = Sampler::new(plan.window, plan.warm_up)?;
     sampler.endpoints.clone_from(&plan.endpoints);
     let tried = try_labs(&sampler, &cells)?;
@@ -138,12 +139,12 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
             // What lies between endpoints that stand already is not known.
             let path = lab::path(&cell.path).ok().filter(|path| path.is_built());
             PlannedCell {
-                unsupported: tried.missing.get(&LabKey::of(&cell)).cloned(),
+                unsupported: tried.missing.get(&TrialKey::of(&cell)).cloned(),
                 filter_sees: path.map(|path| path.filter_sees(cell.peer)),
                 rules_instead: path
                     .filter(|path| !path.filter_sees(cell.peer))
                     .map(|path| path.rules_instead(cell.peer).to_owned()),
-                chains: tried.chains.get(&LabKey::of(&cell)).cloned(),
+                chains: tried.chains.get(&TrialKey::of(&cell)).cloned(),
                 offers: path.map(|path| path.offers(cell.peer, &cell.axes)),
                 ceiling_per_s: ceilings.get(&LoopKey::of(&cell)).copied(),
                 cell,
@@ -178,7 +179,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         half_width: plan.half_width,
         confidence: plan.confidence,
         margin: plan.margin,
-        base: plan.base.clone(),
+        base: base.clone(),
         base_asked: plan.base_asked,
         needs: plan.needs.clone(),
         time_limit_ns: plan.time_limit.map(ns),

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::groups::of_run;
-use super::{Error, Prepared, try_labs};
-use crate::lab::{Endpoints, LabKey};
+use super::{Error, Prepared, TrialKey, try_labs};
+use crate::lab::Endpoints;
 use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::{Cell, EndpointsAsked, Environment, ProfileWindow, Sample, Settings};
@@ -153,7 +153,7 @@ fn missing_now(header: &Header, sampler: &Sampler) -> Result<Option<String>, Err
         .map(|planned| planned.cell.clone())
         .collect();
     let tried = try_labs(sampler, &cells)?;
-    let mut keys = cells.iter().map(LabKey::of);
+    let mut keys = cells.iter().map(TrialKey::of);
     let cause = keys.find_map(|key| tried.missing.get(&key).cloned());
     Ok(cause.map(|cause| format!("{cause} (it could be built when the run started)")))
 }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::Error;
 use crate::lab::{self, Lab, LabKey};
 use crate::measure::{self, Sampler};
-use crate::model::{Axes, Cell, FilterChain, LoadKind};
+use crate::model::{Axes, Cell, FilterChain, LoadKind, Ruleset};
 use crate::signals;
 
 /// What decides the generator's ceiling.
@@ -25,13 +25,30 @@ impl LoopKey {
     }
 }
 
+/// What is tried once: a lab, and each load in it where rules of the user's may stop one and not another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct TrialKey {
+    lab: LabKey,
+    load: Option<LoadKind>,
+}
+
+impl TrialKey {
+    pub(super) fn of(cell: &Cell) -> Self {
+        let has_rules = matches!(cell.axes.ruleset, Some(Ruleset::File { .. }));
+        Self {
+            lab: LabKey::of(cell),
+            load: has_rules.then_some(cell.load),
+        }
+    }
+}
+
 /// What trying each different lab has shown.
 #[derive(Debug, Default)]
 pub(super) struct Tried {
     /// Why those that cannot be built here cannot.
-    pub(super) missing: HashMap<LabKey, String>,
+    pub(super) missing: HashMap<TrialKey, String>,
     /// Which chains of the user's rules saw the traffic, of labs that have such rules.
-    pub(super) chains: HashMap<LabKey, Vec<FilterChain>>,
+    pub(super) chains: HashMap<TrialKey, Vec<FilterChain>>,
 }
 
 /// Builds each different lab once.
@@ -43,7 +60,7 @@ pub(super) fn try_labs(sampler: &Sampler, cells: &[Cell]) -> Result<Tried, Error
         if signals::interrupted() {
             return Err(measure::Error::Interrupted.into());
         }
-        let key = LabKey::of(cell);
+        let key = TrialKey::of(cell);
         if !known.insert(key.clone()) {
             continue;
         }
@@ -76,9 +93,13 @@ fn try_lab(sampler: &Sampler, cell: &Cell, cpus: &[usize]) -> Result<Outcome, Er
             Lab::build_between(path, cell.peer, &cell.axes, sampler.endpoints.as_ref())
         });
     match built {
-        Ok(lab) => match sampler.chains_that_see(&lab, cell)? {
-            Some(chains) => Ok(Outcome::Seen(chains)),
-            None => Ok(Outcome::Built),
+        Ok(lab) => match sampler.chains_that_see(&lab, cell) {
+            Ok(Some(chains)) => Ok(Outcome::Seen(chains)),
+            Ok(None) => Ok(Outcome::Built),
+            Err(blocked @ measure::Error::Blocked { .. }) => {
+                Ok(Outcome::Missing(crate::chain(&blocked)))
+            }
+            Err(other) => Err(other.into()),
         },
         Err(e) if e.is_unsupported() => Ok(Outcome::Missing(crate::chain(&e))),
         Err(e) => Err(measure::Error::Lab(e).into()),
