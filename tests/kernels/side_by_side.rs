@@ -39,6 +39,8 @@ fn kernels_stand_side_by_side() {
             .unwrap_or_else(|| panic!("{said}"));
         row["findings"][kernel].clone()
     };
+    let names = [0, 1].map(|k| document["kernels"][k]["name"].as_str().unwrap());
+    assert_eq!(names, [own.trim(), &release], "{said}");
     for kernel in [0, 1] {
         let veth = finding("veth", kernel);
         assert_eq!(veth["works"], "proved", "{said}");
@@ -104,5 +106,16 @@ fn what_is_no_kernel_is_refused_before_anything_runs() {
         &["host", "--out", out, "--", "--loads", "tcp_nothing"],
         "options of `hopyard run`",
     );
-    refused(&["host", "netkits", "--out", out], "netkits");
+    refused(
+        &["host", "/nowhere/bzImage", "--out", out],
+        "cannot read /nowhere/bzImage",
+    );
+    for option in [
+        &["--json"][..],
+        &["--fail-on", "3%"],
+        &["--kernel", "/boot/vmlinuz"],
+    ] {
+        let words = [&["host", "--out", out, "--"], option].concat();
+        refused(&words, &format!("`{}` cannot follow `--`", option[0]));
+    }
 }

@@ -44,34 +44,55 @@ pub fn side_by_side(kernels: &[Carried]) -> KernelsReport {
                 peer,
             })
             .collect(),
-        kernels: kernels.iter().map(summary).collect(),
+        kernels: kernels
+            .iter()
+            .map(|kernel| summary(kernel, kernels))
+            .collect(),
         differences: differences(kernels),
     }
 }
 
-fn summary(kernel: &Carried) -> KernelRun {
+fn summary(kernel: &Carried, all: &[Carried]) -> KernelRun {
     let environment = kernel.run.as_ref().map(|run| &run.header.environment);
     KernelRun {
+        name: name(kernel, all),
         asked: kernel.asked.clone(),
-        release: environment.map(|it| it.kernel_release.clone()),
+        release: release(kernel).map(str::to_owned),
         is_emulated: environment.is_some_and(Environment::is_emulated),
         directory: kernel.directory.clone(),
         failure: kernel.failure.clone(),
     }
 }
 
-/// Every path with a peer that a kernel has, in the order of the plan; paths that were left out everywhere but one come with the
-/// peers that they have there.
-fn places(kernels: &[Carried], reports: &[Option<RunReport>]) -> Vec<(String, Peer)> {
-    let mut places: Vec<(String, Peer)> = Vec::new();
-    let mut add = |place: (String, Peer)| {
+fn release(kernel: &Carried) -> Option<&str> {
+    let run = kernel.run.as_ref()?;
+    Some(&run.header.environment.kernel_release)
+}
+
+/// Two builds may have one release.
+fn name(kernel: &Carried, all: &[Carried]) -> String {
+    let Some(own) = release(kernel) else {
+        return kernel.asked.clone();
+    };
+    let same = all.iter().filter(|other| release(other) == Some(own));
+    if same.count() > 1 {
+        format!("{} ({own})", kernel.asked)
+    } else {
+        own.to_owned()
+    }
+}
+
+/// Every path with a peer that a kernel has, in the order of the plan, then those that none can build.
+fn places(kernels: &[Carried], reports: &[Option<RunReport>]) -> Vec<(String, Option<Peer>)> {
+    let mut places: Vec<(String, Option<Peer>)> = Vec::new();
+    let mut add = |place: (String, Option<Peer>)| {
         if !places.contains(&place) {
             places.push(place);
         }
     };
     for report in reports.iter().flatten() {
         for cell in &report.cells {
-            add((cell.path.clone(), cell.peer));
+            add((cell.path.clone(), Some(cell.peer)));
         }
     }
     let left_out = kernels.iter().filter_map(|kernel| kernel.run.as_ref());
@@ -81,13 +102,18 @@ fn places(kernels: &[Carried], reports: &[Option<RunReport>]) -> Vec<(String, Pe
             .flatten()
             .any(|report| report.cells.iter().any(|cell| cell.path == *path));
         if !is_known {
-            add((path.clone(), Peer::Local));
+            add((path.clone(), None));
         }
     }
     places
 }
 
-fn finding(kernel: &Carried, report: Option<&RunReport>, path: &str, peer: Peer) -> KernelFinding {
+fn finding(
+    kernel: &Carried,
+    report: Option<&RunReport>,
+    path: &str,
+    peer: Option<Peer>,
+) -> KernelFinding {
     let unknown = |works, cause: Option<String>| KernelFinding {
         works,
         cause,
@@ -100,13 +126,16 @@ fn finding(kernel: &Carried, report: Option<&RunReport>, path: &str, peer: Peer)
     if let Some((_, why)) = left_out.find(|(name, _)| name == path) {
         return unknown(Works::CannotBuild, Some(why.clone()));
     }
-    let own = |cell: &&CellReport| cell.path == path && cell.peer == peer;
+    let own = |cell: &&CellReport| cell.path == path && Some(cell.peer) == peer;
     let cells: Vec<&CellReport> = report.cells.iter().filter(own).collect();
     let Some(worst) = cells.iter().max_by_key(|cell| works(cell)) else {
         return unknown(Works::Unknown, None);
     };
     let is_emulated = run.header.environment.is_emulated();
-    let figures = cells.iter().filter(|_| !is_emulated).filter_map(|cell| {
+    let is_only =
+        |cell: &CellReport| cells.iter().filter(|other| other.load == cell.load).count() == 1;
+    let told = cells.iter().filter(|cell| !is_emulated && is_only(cell));
+    let figures = told.filter_map(|cell| {
         let estimate = cell.estimates.get(main_figure(cell.load, &cell.axes))?;
         Some((cell.load, estimate.clone()))
     });
@@ -128,13 +157,14 @@ fn works(cell: &CellReport) -> Works {
 
 /// What differs from the first kernel that has a run. Runs that cannot be compared differ in what works, which stands in the rows.
 fn differences(kernels: &[Carried]) -> BTreeMap<String, Vec<crate::model::Difference>> {
-    let mut runs = kernels.iter().filter_map(|kernel| kernel.run.as_ref());
-    let Some(first) = runs.next() else {
+    let mut measured = kernels
+        .iter()
+        .filter_map(|kernel| Some((kernel, kernel.run.as_ref()?)));
+    let Some((_, first)) = measured.next() else {
         return BTreeMap::new();
     };
-    let of = |run: &Run| {
-        let release = run.header.environment.kernel_release.clone();
-        (release, diff::facts_that_differ(first, run))
+    let of = |(kernel, run): (&Carried, &Run)| {
+        (name(kernel, kernels), diff::facts_that_differ(first, run))
     };
-    runs.map(of).collect()
+    measured.map(of).collect()
 }

@@ -19,13 +19,15 @@ pub struct KernelsReport {
     pub kernels: Vec<KernelRun>,
     /// A row for each path and peer.
     pub rows: Vec<KernelsRow>,
-    /// What else differs between the first kernel that has a run and another, by that one's release.
+    /// What else differs between the first kernel that has a run and another, by that one's name.
     pub differences: BTreeMap<String, Vec<Difference>>,
 }
 
 /// One kernel and its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelRun {
+    /// Its release, after what it was named by where another has the same.
+    pub name: String,
     /// As it was named: `6.1`, a file, `host`.
     pub asked: String,
     /// Its release, as it says itself; absent where nothing was measured.
@@ -44,7 +46,9 @@ pub struct KernelRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelsRow {
     pub path: String,
-    pub peer: Peer,
+    /// Absent where no kernel can build it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Peer>,
     /// One for each kernel, in their order.
     pub findings: Vec<KernelFinding>,
 }
@@ -57,12 +61,13 @@ pub struct KernelFinding {
     /// Why it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The main figure of each load, in the unit of its quantity; none where the CPU was emulated.
+    /// The main figure of each load, in the unit of its quantity; none where the CPU was emulated, or the load was measured at
+    /// several values of an axis.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<LoadKind, Estimate>,
 }
 
-/// Does a path work on a kernel? From best to worst.
+/// Does a path work on a kernel? From best to worst: of several loads the worst is told.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -70,14 +75,14 @@ pub struct KernelFinding {
 pub enum Works {
     /// Traffic passed, and its way was proved.
     Proved,
-    /// Traffic passed, by another way.
-    OtherWay,
-    /// No traffic passed, or none was measured.
-    Failed,
     /// The kernel cannot build it.
     CannotBuild,
     /// Nothing is known of it, since its run ended before.
     Unknown,
+    /// Traffic passed over other devices than the path's.
+    OtherWay,
+    /// No traffic passed, or none was measured.
+    Failed,
 }
 
 impl Works {

@@ -6,6 +6,7 @@ use super::document::{Block, Cell, Column, Row, Table};
 use super::exports::text::page;
 use super::group::distinct;
 use super::named;
+use super::number::percent;
 use super::quantity::show_all;
 use crate::assess::main_figure;
 use crate::model::{Axes, KernelFinding, KernelRun, KernelsReport, KernelsRow, LoadKind, Works};
@@ -110,7 +111,13 @@ fn speed(report: &KernelsReport) -> Vec<Block> {
         let quantity = main_figure(load, &Axes::default());
         let figure = |finding: &KernelFinding| {
             let estimate = finding.figures.get(&load);
-            estimate.map_or_else(|| "–".to_owned(), |it| show_all(quantity, &[it.value]))
+            estimate.map_or_else(
+                || "–".to_owned(),
+                |it| {
+                    let half = (it.high - it.low) / 2.0 / it.value.abs();
+                    format!("{} ±{}", show_all(quantity, &[it.value]), percent(half))
+                },
+            )
         };
         let row = |row: &KernelsRow| {
             let figures = real.iter().map(|index| figure(&row.findings[*index]));
@@ -144,9 +151,13 @@ fn speed(report: &KernelsReport) -> Vec<Block> {
 }
 
 fn differences(report: &KernelsReport) -> Vec<Block> {
-    let first = report.kernels.iter().find_map(|k| k.release.as_deref());
+    let first = report
+        .kernels
+        .iter()
+        .find(|kernel| kernel.release.is_some());
+    let first = first.map(name);
     let mut blocks = Vec::new();
-    for (release, differences) in &report.differences {
+    for (other, differences) in &report.differences {
         let lines = differences.iter().map(|found| {
             let [a, b] = [&found.a, &found.b].map(|text| match plain::line(text) {
                 text if text.is_empty() => "(nothing)".to_owned(),
@@ -156,8 +167,8 @@ fn differences(report: &KernelsReport) -> Vec<Block> {
         });
         blocks.push(Block::Heading(format!(
             "What differs, {} → {}",
-            plain::line(first.unwrap_or_default()),
-            plain::line(release)
+            first.as_deref().unwrap_or_default(),
+            plain::line(other)
         )));
         blocks.push(Block::List(lines.collect()));
     }
@@ -175,9 +186,12 @@ fn of_run(kernel: &KernelRun) -> String {
 }
 
 fn name(kernel: &KernelRun) -> String {
-    plain::line(kernel.release.as_ref().unwrap_or(&kernel.asked))
+    plain::line(&kernel.name)
 }
 
 fn place(row: &KernelsRow) -> String {
-    format!("{} ({})", plain::line(&row.path), row.peer)
+    let peer = row
+        .peer
+        .map_or_else(String::new, |peer| format!(" ({peer})"));
+    format!("{}{peer}", plain::line(&row.path))
 }

@@ -20,10 +20,12 @@ Examples:
   hopyard kernels host 6.1 veth netkit flowtable             three paths, on this host's own kernel too
   hopyard kernels old/bzImage new/bzImage bridge -- --loads tcp_stream --window 1s --blocks 8
 
-KERNEL is `host`, a series or package of Debian's (fetched once), or a kernel that can be booted. Without options, each path is
-looked at in two blocks of tcp_rr and tcp_stream. Under an emulated CPU nothing is said of speed.
+KERNEL is `host`, a series or package of Debian's (fetched once), or a kernel that can be booted. Path `veth` is
+measured in any case. Without options, each path is looked at in two blocks of tcp_rr and tcp_stream. Under an emulated CPU nothing
+is said of speed. The directory of --out must not be there yet.
 
-Exit status: 0 each path works on each kernel or cannot be built there, 1 one does not work, 2 nothing was measured.")]
+Exit status: 0 each path works on each kernel or cannot be built there, 1 one does not work or a run ended early, 2 nothing was
+measured, 130 interrupted.")]
 pub(super) struct KernelsArgs {
     /// Kernels, and paths to look at (default: all that each kernel has)
     #[arg(value_name = "KERNEL|PATH", required = true)]
@@ -44,6 +46,8 @@ pub(super) struct KernelsArgs {
 
 /// The host's own kernel.
 const HOST: &str = "host";
+/// The path that is looked at in any case.
+const ALWAYS: &str = "veth";
 /// A look at what works.
 const LOOK: [&str; 6] = [
     "--loads",
@@ -82,13 +86,23 @@ pub(super) fn kernels(args: &KernelsArgs) -> Done {
             Ok((*kernel, directory, asked))
         })
         .collect::<Result<_, Failure>>()?;
-    let mut carried = Vec::new();
-    for (kernel, directory, asked) in runs {
+    let mut carried: Vec<(usize, Carried)> = Vec::new();
+    // Who is not root moves into a user namespace to measure here, from which no guest can be booted any more: guests first.
+    let (here, guests): (Vec<_>, Vec<_>) = runs
+        .into_iter()
+        .enumerate()
+        .partition(|(_, (kernel, ..))| *kernel == HOST);
+    for (place, (kernel, directory, asked)) in guests.into_iter().chain(here) {
         if signals::interrupted() {
             break;
         }
         crate::note(format_args!("kernel {kernel}"));
-        carried.push(carry(kernel, &directory, &asked));
+        carried.push((place, carry(kernel, &directory, &asked)));
+    }
+    carried.sort_by_key(|(place, _)| *place);
+    let carried: Vec<Carried> = carried.into_iter().map(|(_, one)| one).collect();
+    if signals::interrupted() && carried.iter().all(|one| one.run.is_none()) {
+        return Ok(ExitCode::from(signals::INTERRUPTED));
     }
     let report = side_by_side(&carried);
     let text = if args.json {
@@ -122,18 +136,12 @@ pub(super) fn kernels(args: &KernelsArgs) -> Done {
 
 /// Names of directories, each once.
 fn names(kernels: &[&String]) -> Vec<String> {
-    let plain = |kernel: &&String| -> String {
-        let of_path = |c: char| if c == '/' { '-' } else { c };
-        kernel.trim_matches('/').chars().map(of_path).collect()
-    };
     let mut names: Vec<String> = Vec::new();
     for kernel in kernels {
-        let name = plain(kernel);
-        let number = names.iter().filter(|known| **known == name).count();
-        names.push(match number {
-            0 => name,
-            number => format!("{name}-{}", number + 1),
-        });
+        let plain = kernel.trim_matches('/').replace('/', "-");
+        let numbered = (2..).map(|number| format!("{plain}-{number}"));
+        let mut candidates = std::iter::once(plain.clone()).chain(numbered);
+        names.extend(candidates.find(|name| !names.contains(name)));
     }
     names
 }
@@ -145,7 +153,22 @@ fn asked(
     paths: &[&String],
     directory: &Path,
 ) -> Result<RunArgs, Failure> {
-    let mut words: Vec<String> = vec!["hopyard run".to_owned()];
+    let given = parsed(args.options.clone())?;
+    let not_here = [
+        ("--fail-on", given.fail_on.is_some()),
+        ("--json", given.json),
+        ("--kernel", given.guest.kernel.is_some()),
+        ("--out", given.out.is_some()),
+        ("--paths", given.paths.is_some()),
+        ("--resume", given.resume.is_some()),
+    ];
+    if let Some((option, _)) = not_here.iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::request(format!(
+            "`{option}` cannot follow `--`: kernels, paths, --out and --json stand before it, and runs of several kernels have no \
+             gate and go on from nothing"
+        )));
+    }
+    let mut words = Vec::new();
     let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
     if kernel != HOST {
         let kernel = open(kernel)?;
@@ -163,7 +186,11 @@ fn asked(
     }
     add("--out", directory.display().to_string());
     if !paths.is_empty() {
-        let names: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+        // One that every kernel has, so that there is a run where none of the others can be built.
+        let mut names: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+        if !names.contains(&ALWAYS) {
+            names.insert(0, ALWAYS);
+        }
         add("--paths", names.join(","));
     }
     if args.options.is_empty() {
@@ -171,7 +198,13 @@ fn asked(
     }
     words.push("--where-installed".to_owned());
     words.extend(args.options.iter().cloned());
-    let parsed = RunArgs::augment_args(Command::new("hopyard run")).try_get_matches_from(words);
+    parsed(words)
+}
+
+/// Options of `hopyard run`.
+fn parsed(options: Vec<String>) -> Result<RunArgs, Failure> {
+    let command = RunArgs::augment_args(Command::new("hopyard run").no_binary_name(true));
+    let parsed = command.try_get_matches_from(options);
     let asked = parsed.and_then(|matches| RunArgs::from_arg_matches(&matches));
     asked.map_err(|error| {
         Failure::request(format!(
@@ -209,11 +242,24 @@ mod tests {
 
     #[test]
     fn each_kernel_has_a_directory_of_its_own() {
-        let words = ["6.1", "/boot/old/bzImage", "6.1", "boot/old/bzImage"].map(str::to_owned);
+        let words = [
+            "6.1-2",
+            "6.1",
+            "/boot/bzImage",
+            "6.1",
+            "boot/bzImage",
+            "6.1",
+        ];
+        let words = words.map(str::to_owned);
         let named = names(&words.iter().collect::<Vec<_>>());
-        assert_eq!(
-            named,
-            ["6.1", "boot-old-bzImage", "6.1-2", "boot-old-bzImage-2"]
-        );
+        let expected = [
+            "6.1-2",
+            "6.1",
+            "boot-bzImage",
+            "6.1-3",
+            "boot-bzImage-2",
+            "6.1-4",
+        ];
+        assert_eq!(named, expected);
     }
 }
