@@ -158,7 +158,8 @@ impl Fleet {
             (Some(machine), _) => format!("{} was lost before", self.name(*machine)),
             (None, Some(End::TimeLimit)) => "the time was over before".to_owned(),
             (None, Some(End::Interrupted)) => "the fleet was interrupted before".to_owned(),
-            (None, _) => "the fleet ended before".to_owned(),
+            (None, Some(End::Complete)) => "the fleet ended before".to_owned(),
+            (None, None) => "not measured yet".to_owned(),
         }
     }
 

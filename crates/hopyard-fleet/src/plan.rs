@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hopyard_host::bounded;
 use hopyard_model::loads::Load;
 use hopyard_model::{Blocks, LoadKind, WINDOW, quantity};
 use schemars::JsonSchema;
@@ -143,8 +144,31 @@ impl Plan {
                 self.deadline_s
             ))
         } else {
-            Ok(())
+            self.check_size()
         }
+    }
+
+    /// Refuses a fleet whose results could not be read again.
+    fn check_size(&self) -> std::result::Result<(), String> {
+        /// Of a line for a pair, and of each figure in it, bytes.
+        const LINE: [u64; 2] = [200, 90];
+        let machines = self.endpoints.len() as u64;
+        let pairs = match self.pairs {
+            Pairs::All => machines * (machines - 1) / 2,
+            Pairs::BothWays => machines * (machines - 1),
+            Pairs::Ring => machines,
+        };
+        let bytes = pairs * (LINE[0] + LINE[1] * self.columns().len() as u64);
+        if bytes <= bounded::MOST_OF_LINES {
+            return Ok(());
+        }
+        Err(format!(
+            "{pairs} pairs with {} figures each would be {} MiB of results, and at most {} MiB are read again: name fewer \
+             --loads, or split the fleet",
+            self.columns().len(),
+            bytes >> 20,
+            bounded::MOST_OF_LINES >> 20
+        ))
     }
 
     /// Length of a window.

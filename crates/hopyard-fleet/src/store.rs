@@ -31,12 +31,7 @@ impl Store {
     /// # Errors
     /// There is something in it already, or it cannot be made.
     pub fn create(directory: &Path, plan: Plan) -> Result<Self> {
-        let is_used = match std::fs::read_dir(directory) {
-            Ok(mut entries) => entries.next().is_some(),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
-            Err(e) => return Err(Error::file("use", directory, e)),
-        };
-        if is_used {
+        if is_used(directory)? {
             return Err(Error::Wrong(format!(
                 "{} is not empty: --resume goes on with a fleet that is in it, or choose another directory",
                 shown(directory)
@@ -44,21 +39,12 @@ impl Store {
         }
         let started = jiff::Timestamp::now().to_string();
         let fleet = Fleet::new(plan, started);
-        let header = Header {
-            schema: STORE.to_owned(),
-            started: fleet.started.clone(),
-            plan: fleet.plan.clone(),
-            columns: column_names(&fleet.columns),
-        };
         let pairs = directory.join("pairs");
         std::fs::create_dir_all(&pairs).map_err(|e| Error::file("make", &pairs, e))?;
-        let file = directory.join(PLAN);
-        let text = serde_json::to_vec_pretty(&header).map_err(|e| Error::Internal {
-            what: "write the plan as JSON",
-            source: e.into(),
-        })?;
-        replace(&file, &text)?;
-        let journal = open(&directory.join(JOURNAL), true)?;
+        // The plan comes last: a directory that has one has all that `--resume` asks for, and one that was begun without is empty.
+        let journal = directory.join(JOURNAL);
+        let journal = open(&journal, !journal.exists())?;
+        write_plan(&fleet, directory)?;
         let mut store = Self {
             directory: directory.to_owned(),
             journal,
@@ -98,6 +84,7 @@ impl Store {
             )));
         }
         fleet.plan.endpoints = endpoints.to_vec();
+        write_plan(&fleet, directory)?;
         let mut store = Self {
             directory: directory.to_owned(),
             journal,
@@ -178,6 +165,43 @@ impl Store {
         // One call, so that a line is there or is not.
         self.journal.write_all(&text).map_err(cannot)
     }
+}
+
+/// Is there more than what a fleet leaves that was killed before it had a plan?
+fn is_used(directory: &Path) -> Result<bool> {
+    let failed = |e| Error::file("use", directory, e);
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(failed(e)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let is_ours = match entry.file_name().to_str() {
+            Some("pairs") => entry.path().is_dir(),
+            Some(JOURNAL) => entry.metadata().map_err(failed)?.len() == 0,
+            _ => false,
+        };
+        if !is_ours {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The plan with the endpoints as they are reached now.
+fn write_plan(fleet: &Fleet, directory: &Path) -> Result<()> {
+    let header = Header {
+        schema: STORE.to_owned(),
+        started: fleet.started.clone(),
+        plan: fleet.plan.clone(),
+        columns: column_names(&fleet.columns),
+    };
+    let text = serde_json::to_vec_pretty(&header).map_err(|e| Error::Internal {
+        what: "write the plan as JSON",
+        source: e.into(),
+    })?;
+    replace(&directory.join(PLAN), &text)
 }
 
 /// Opens the journal for appending, for us alone.

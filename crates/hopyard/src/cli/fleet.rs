@@ -206,14 +206,14 @@ fn run(args: &RunArgs) -> Done {
 fn told(fleet: &Fleet, json: bool, directory: Option<&Path>) -> Done {
     let ranks = Ranks::of(fleet);
     let document = document(fleet, &ranks);
-    if let Some(directory) = directory {
-        write(&document, directory)?;
-    }
+    // What was measured for hours is told even where it cannot be written once more.
+    let written = directory.map_or(Ok(()), |directory| write(&document, directory));
     if json {
         deliver(&pretty(&document)?, None)?;
     } else {
         print(&text(fleet, &ranks))?;
     }
+    written?;
     Ok(if fleet.is_whole() {
         ExitCode::SUCCESS
     } else {
