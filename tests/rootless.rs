@@ -199,7 +199,7 @@ fn a_user_measures_what_rootless_containers_have() {
     apart(|| {
         for name in PROGRAMS {
             if !is_here(name) {
-                return;
+                continue;
             }
             let room = Room::new();
             let what = [
@@ -237,7 +237,7 @@ fn pasta_and_slirp4netns_need_no_privilege_and_are_programs() {
     for name in PROGRAMS {
         let of_name = path(name).unwrap();
         if !is_here(name) {
-            return;
+            continue;
         }
         for peer in [Peer::Host, Peer::Far] {
             let cell = cell(name, peer, LoadKind::UdpRr, &[]);
@@ -292,7 +292,7 @@ fn too_large_an_mtu_and_a_missing_program_are_refused_before_anything_is_built()
                 .exits(2)
                 .says(&[name, &format!("install package `{package}`")]);
             if !is_here(name) {
-                return;
+                continue;
             }
             let axes = cell(name, Peer::Host, LoadKind::TcpRr, &[("mtu", "65530")]).axes;
             let error = Lab::build(path(name).unwrap(), Peer::Host, &axes).unwrap_err();
@@ -309,7 +309,7 @@ fn a_killed_run_leaves_no_program_behind() {
     apart(|| {
         for name in PROGRAMS {
             if !is_here(name) {
-                return;
+                continue;
             }
             let room = Room::new();
             let out = room.name("out");

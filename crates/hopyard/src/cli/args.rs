@@ -46,7 +46,7 @@ pub(super) struct RunArgs {
     /// Paths to build, or `all` that this host can
     #[arg(long, value_delimiter = ',', value_name = "PATH,…")]
     pub(super) paths: Option<Vec<String>>,
-    /// Leave out paths that this host cannot build, in place of refusing them where they are named
+    /// Skip named paths that this host cannot build, instead of refusing
     #[arg(long)]
     pub(super) where_installed: bool,
     /// Peers that exchange traffic with the endpoint: local, far, host

@@ -26,7 +26,7 @@ Examples:
   hopyard lab up bridge && hopyard lab exec bridge a -- ip -brief address
 
 Exit status: 0 fine, 1 a cell or check failed, 2 wrong usage or a request this host cannot meet,
-3 an internal failure, 130 interrupted."
+3 an internal failure, 4 a gate that could not see such a loss, 130 interrupted."
 )]
 pub(super) struct Args {
     #[command(subcommand)]

@@ -28,8 +28,8 @@ pub(super) fn enter() -> Result<(), Failure> {
     }
     enter_own_user_namespace().map_err(|error| Failure::asked(&error))?;
     crate::note(format_args!(
-        "not root: labs are built in a user namespace of this run's own; CPU costs are coarser, and paths that are eBPF or \
-         programs of the host are left out or refused (`hopyard doctor` says what needs root, and why)"
+        "not root (no CAP_SYS_ADMIN): labs are built in a user namespace of this run's own; CPU costs are coarser, and paths \
+         that use eBPF or services of the host are left out or refused (`hopyard doctor` says what needs root, and why)"
     ));
     Ok(())
 }
