@@ -7,13 +7,17 @@ use crate::support::beside;
 use crate::support::plan::Room;
 use crate::support::skip::{skip, skip_part};
 
-/// Runs `scripts/unit` with a script in place of cargo; gives its exit status and what it printed.
+/// Runs `scripts/unit` with a script in place of cargo, and of the lab's test program (`lab-1` beside it); gives its exit status
+/// and what it printed.
 fn unit(cargo: &str) -> (Option<i32>, String) {
     // The programs it starts would be taken for left behind by tests that compare the whole machine.
     let _beside = beside();
     let room = Room::new();
-    let stand_in = room.file("cargo", format!("#!/bin/sh\n{cargo}\n"));
-    std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let [stand_in, _] = ["cargo", "lab-1"].map(|name| {
+        let file = room.file(name, format!("#!/bin/sh\n{cargo}\n"));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        file
+    });
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/unit");
     let output = Command::new(unit).env("CARGO", &stand_in).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -125,7 +129,7 @@ fn noisy(failures: usize, again: &str) -> String {
     let again = again.replace('N', "$name");
     format!(
         "case \"$*\" in *--exact*) shift $(($# - {failures})); for name in \"$@\"; do echo \"test {again}\"; done; exit 101;; esac; \
-         {FIRST}; echo '     Running tests/main.rs (target/debug/deps/lab-1)'; {failed} \
+         {FIRST}; echo \"     Running tests/main.rs ($(dirname \"$0\")/lab-1)\"; {failed} \
          echo 'test result: FAILED. 0 passed; {failures} failed; 0 ignored'; exit 101"
     )
 }
