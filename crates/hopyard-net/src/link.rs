@@ -1,12 +1,13 @@
 //! Making, changing, listing and deleting devices.
 
+mod read;
+
 use std::os::fd::{AsFd, AsRawFd};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 
-use crate::attrs::{attribute, attributes, text, u16_at, u32_at};
 use crate::error::{Error, Result};
 use crate::ethtool;
 use crate::handle::{Handle, check_name, missing_device, refused};
@@ -17,23 +18,8 @@ use crate::netns::NetNs;
 pub(crate) const IFINFOMSG: usize = 16;
 /// The device group of what is about to be deleted; any number but 0, the group of all others.
 const DOOMED: u32 = 0x686f_7079;
-const IFF_LOWER_UP: u32 = 1 << 16;
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
-const IFLA_LINK: u16 = 5;
-const IFLA_MASTER: u16 = 10;
 pub(crate) const IFLA_LINKINFO: u16 = 18;
-const IFLA_PROMISCUITY: u16 = 30;
-const IFLA_LINK_NETNSID: u16 = 37;
-const IFLA_GSO_MAX_SIZE: u16 = 41;
-const IFLA_XDP: u16 = 43;
-const IFLA_XDP_ATTACHED: u16 = 2;
-const XDP_ATTACHED_NONE: u8 = 0;
-const XDP_ATTACHED_SKB: u8 = 2;
 pub(crate) const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
-const IFLA_VLAN_ID: u16 = 1;
 
 /// Where an XDP program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +153,7 @@ impl Handle {
     pub fn links(&self) -> Result<Vec<Link>> {
         let message = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let replies = self.dump("list the devices of a namespace", &message)?;
-        Ok(replies.iter().map(|reply| parse(reply)).collect())
+        Ok(replies.iter().map(|reply| read::parse(reply)).collect())
     }
 
     /// One device.
@@ -179,7 +165,7 @@ impl Handle {
         let replies = self.ask(&what, name, RouteNetlinkMessage::GetLink(named(name)), 0)?;
         replies
             .first()
-            .map(|reply| parse(reply))
+            .map(|reply| read::parse(reply))
             .ok_or_else(|| missing_device(&what, name))
     }
 
@@ -198,7 +184,7 @@ impl Handle {
         }
         let what = format!("read the other end of `{}`", link.name);
         let replies = self.ask(&what, &link.name, RouteNetlinkMessage::GetLink(message), 0)?;
-        Ok(replies.first().map(|reply| parse(reply)))
+        Ok(replies.first().map(|reply| read::parse(reply)))
     }
 
     /// Brings a device up.
@@ -374,46 +360,4 @@ fn check_vxlan(what: &str, kind: &LinkKind<'_>) -> Result<()> {
         return Err(Error::invalid(what, why));
     }
     Ok(())
-}
-
-fn parse(reply: &[u8]) -> Link {
-    let flags = u32_at(reply, 8).unwrap_or(0);
-    let mut link = Link {
-        index: u32_at(reply, 4).unwrap_or(0),
-        up: flags & LinkFlags::Up.bits() != 0,
-        carrier: flags & IFF_LOWER_UP != 0,
-        ..Link::default()
-    };
-    for (kind, value) in attributes(reply, IFINFOMSG) {
-        match kind {
-            IFLA_ADDRESS => link.mac = value.try_into().ok(),
-            IFLA_IFNAME => link.name = text(value),
-            IFLA_MTU => link.mtu = u32_at(value, 0).unwrap_or(0),
-            IFLA_LINK => link.lower = u32_at(value, 0),
-            IFLA_LINK_NETNSID => {
-                link.lower_ns = value.try_into().ok().map(i32::from_ne_bytes);
-            }
-            IFLA_PROMISCUITY => link.promiscuous = u32_at(value, 0).is_some_and(|count| count > 0),
-            IFLA_MASTER => link.master = u32_at(value, 0),
-            IFLA_GSO_MAX_SIZE => link.gso_max_size = u32_at(value, 0),
-            IFLA_XDP => link.xdp = xdp_hook(value),
-            IFLA_LINKINFO => {
-                link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text);
-                link.vlan = attribute(value, 0, IFLA_INFO_DATA)
-                    .filter(|_| link.kind.as_deref() == Some("vlan"))
-                    .and_then(|data| attribute(data, 0, IFLA_VLAN_ID))
-                    .and_then(|id| u16_at(id, 0));
-            }
-            _ => {}
-        }
-    }
-    link
-}
-
-fn xdp_hook(value: &[u8]) -> Option<XdpHook> {
-    match *attribute(value, 0, IFLA_XDP_ATTACHED)?.first()? {
-        XDP_ATTACHED_NONE => None,
-        XDP_ATTACHED_SKB => Some(XdpHook::Stack),
-        _ => Some(XdpHook::Driver),
-    }
 }

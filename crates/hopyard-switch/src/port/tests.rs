@@ -2,6 +2,7 @@ use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 
 use super::*;
 use crate::NewSwitch;
+use crate::layout::PORT_ISOLATED;
 
 #[test]
 fn the_lowest_free_slot_is_taken_until_there_is_none() {

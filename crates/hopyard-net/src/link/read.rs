@@ -1,0 +1,64 @@
+//! What the kernel says of a device, `RTM_NEWLINK` (`linux/if_link.h`).
+
+use netlink_packet_route::link::LinkFlags;
+
+use super::{IFINFOMSG, IFLA_INFO_KIND, IFLA_LINKINFO, Link, XdpHook};
+use crate::attrs::{attribute, attributes, text, u16_at, u32_at};
+
+const IFF_LOWER_UP: u32 = 1 << 16;
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_MASTER: u16 = 10;
+const IFLA_PROMISCUITY: u16 = 30;
+const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_ATTACHED: u16 = 2;
+const XDP_ATTACHED_NONE: u8 = 0;
+const XDP_ATTACHED_SKB: u8 = 2;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VLAN_ID: u16 = 1;
+
+pub(super) fn parse(reply: &[u8]) -> Link {
+    let flags = u32_at(reply, 8).unwrap_or(0);
+    let mut link = Link {
+        index: u32_at(reply, 4).unwrap_or(0),
+        up: flags & LinkFlags::Up.bits() != 0,
+        carrier: flags & IFF_LOWER_UP != 0,
+        ..Link::default()
+    };
+    for (kind, value) in attributes(reply, IFINFOMSG) {
+        match kind {
+            IFLA_ADDRESS => link.mac = value.try_into().ok(),
+            IFLA_IFNAME => link.name = text(value),
+            IFLA_MTU => link.mtu = u32_at(value, 0).unwrap_or(0),
+            IFLA_LINK => link.lower = u32_at(value, 0),
+            IFLA_LINK_NETNSID => {
+                link.lower_ns = value.try_into().ok().map(i32::from_ne_bytes);
+            }
+            IFLA_PROMISCUITY => link.promiscuous = u32_at(value, 0).is_some_and(|count| count > 0),
+            IFLA_MASTER => link.master = u32_at(value, 0),
+            IFLA_GSO_MAX_SIZE => link.gso_max_size = u32_at(value, 0),
+            IFLA_XDP => link.xdp = xdp_hook(value),
+            IFLA_LINKINFO => {
+                link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text);
+                link.vlan = attribute(value, 0, IFLA_INFO_DATA)
+                    .filter(|_| link.kind.as_deref() == Some("vlan"))
+                    .and_then(|data| attribute(data, 0, IFLA_VLAN_ID))
+                    .and_then(|id| u16_at(id, 0));
+            }
+            _ => {}
+        }
+    }
+    link
+}
+
+fn xdp_hook(value: &[u8]) -> Option<XdpHook> {
+    match *attribute(value, 0, IFLA_XDP_ATTACHED)?.first()? {
+        XDP_ATTACHED_NONE => None,
+        XDP_ATTACHED_SKB => Some(XdpHook::Stack),
+        _ => Some(XdpHook::Driver),
+    }
+}
