@@ -102,6 +102,20 @@ pub(super) fn shown<T: fmt::Display>(value: &Option<T>) -> Option<String> {
     value.as_ref().map(ToString::to_string)
 }
 
+/// How an axis is read and printed whose value has a text of its own and may be absent.
+macro_rules! optional_text {
+    () => {
+        fn parse(text: &str) -> Result<Self::Value, $crate::axes::axis::AxisError> {
+            Ok(Some(text.parse()?))
+        }
+
+        fn print(value: &Self::Value) -> Option<String> {
+            $crate::axes::axis::shown(value)
+        }
+    };
+}
+pub(super) use optional_text;
+
 /// Bytes that may be absent.
 pub(super) fn shown_bytes(value: &Option<u32>) -> Option<String> {
     value.map(units::show_bytes)

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
+use super::axis::{AxisError, Decides, Descriptor, choice, optional_text, shown, shown_as};
 use crate::units::{self, NotAQuantity};
 
 /// Where the two ends run.
@@ -100,13 +100,7 @@ impl Descriptor for ClientCpus {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(text.parse()?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    optional_text!();
 }
 
 /// How the kernel schedules the client's flows.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown};
+use super::axis::{AxisError, Decides, Descriptor, choice, optional_text};
 use super::offloads::{OffloadFlag, SWITCHES, Switch};
 use crate::UnknownName;
 use crate::text::as_text;
@@ -158,13 +158,7 @@ impl Descriptor for DeviceOffloadAxis {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(text.parse()?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    optional_text!();
 }
 
 /// The axis and the value that are meant by `NAME=VALUE`, where the name may be `gro@br0`.

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown, shown_as};
+use super::axis::{
+    AxisError, Decides, Descriptor, bounded, choice, optional_text, shown, shown_as,
+};
 use crate::Start as Beginning;
 
 /// Most flows of a load.
@@ -82,11 +84,5 @@ impl Descriptor for Start {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(text.parse()?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    optional_text!();
 }

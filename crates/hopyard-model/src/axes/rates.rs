@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
+use super::axis::{AxisError, Decides, Descriptor, choice, optional_text, shown, shown_as};
 use crate::units::{self, NotAQuantity};
 use crate::{LoadKind, Peer, SearchFor};
 
@@ -72,13 +72,7 @@ impl Descriptor for WireRate {
         Some(Rate(None))
     }
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(text.parse()?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    optional_text!();
 
     fn fits(_: LoadKind, peer: Peer) -> bool {
         peer == Peer::Far
@@ -99,13 +93,7 @@ impl Descriptor for Pace {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(text.parse()?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    optional_text!();
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         load.takes_pace()
@@ -152,13 +140,7 @@ impl Descriptor for Search {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(text.parse()?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    optional_text!();
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         load.is_open_loop()

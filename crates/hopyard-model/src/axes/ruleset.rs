@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, shown};
+use super::axis::{AxisError, Decides, Descriptor, optional_text};
 use crate::UnknownName;
 use crate::text::as_text;
 
@@ -94,13 +94,7 @@ impl Descriptor for RulesetAxis {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(text.parse()?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    optional_text!();
 }
 
 #[cfg(test)]
