@@ -3,7 +3,7 @@
 //! After a pair that failed both machines are asked whether they answer, since the cause of a failure says what broke, in
 //! words for people, and not which machine it was. Meanwhile they are still taken by their pair.
 
-mod knock;
+mod probe;
 mod result;
 
 use std::fs::File;
@@ -19,8 +19,8 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use self::knock::Knock;
-use self::result::Found;
+use self::probe::Probe;
+use self::result::Finding;
 use crate::drive::{Answer, Ended, Engine, Job};
 use crate::error::{Error, Result};
 use crate::outcome::{Outcome, State};
@@ -50,18 +50,18 @@ struct Running {
     began: Instant,
     began_ms: u64,
     child: Child,
-    doing: Doing,
+    phase: Phase,
     deadline: Instant,
     /// SIGTERM has been sent, so that SIGKILL is next.
-    is_told: bool,
-    found: Found,
+    is_terminated: bool,
+    found: Finding,
     answers: [Option<Answer>; 2],
 }
 
 #[derive(Debug)]
-enum Doing {
+enum Phase {
     Measuring,
-    Knocking(Knock),
+    Probing(Probe),
 }
 
 impl Children {
@@ -133,10 +133,10 @@ impl Engine for Children {
             began,
             began_ms: u64::try_from(now_ms).unwrap_or(0),
             child,
-            doing: Doing::Measuring,
+            phase: Phase::Measuring,
             deadline: began + Duration::from_secs(store.fleet.plan.deadline_s),
-            is_told: false,
-            found: Found::default(),
+            is_terminated: false,
+            found: Finding::default(),
             answers: [None, None],
         });
         Ok(())
@@ -213,30 +213,30 @@ impl Running {
             let ends = store.fleet.pairs[self.job.place].ends();
             ends.map(|m| plan.endpoints[usize::from(m)].connect.parse().ok())
         };
-        let next = match &self.doing {
-            Doing::Measuring => {
+        let next = match &self.phase {
+            Phase::Measuring => {
                 let found = std::mem::take(&mut self.found);
                 self.found = found.read(&self.directory, status, &store.fleet.columns);
-                self.found.cause.as_ref().map(|_| Knock::first())
+                self.found.cause.as_ref().map(|_| Probe::first())
             }
-            Doing::Knocking(knock) => {
-                if knock.is_answered(&self.directory) {
-                    self.answers[knock.end()] = Some(Answer::Yes);
-                    knock.other_end()
-                } else if self.is_told || knock.is_last_word() {
-                    let late = self.is_told.then_some(knock::PATIENCE);
-                    let how = self.complaint(*knock, status, late);
-                    self.answers[knock.end()].get_or_insert(Answer::No(how));
-                    knock.other_end()
+            Phase::Probing(probe) => {
+                if probe.is_answered(&self.directory) {
+                    self.answers[probe.end()] = Some(Answer::Yes);
+                    probe.next_machine()
+                } else if self.is_terminated || probe.is_last() {
+                    let late = self.is_terminated.then_some(probe::PATIENCE);
+                    let how = self.complaint(*probe, status, late);
+                    self.answers[probe.end()].get_or_insert(Answer::No(how));
+                    probe.next_machine()
                 } else {
-                    Some(knock.other_word())
+                    Some(probe.by_echo())
                 }
             }
         };
         match next {
-            Some(knock) => {
+            Some(probe) => {
                 let prefixes = prefixes();
-                self.knock(knock, &prefixes);
+                self.probe(probe, &prefixes);
                 Ok(None)
             }
             None => {
@@ -247,15 +247,15 @@ impl Running {
     }
 
     /// Asks a machine. One whose command cannot even be started does not answer, which its exit shows.
-    fn knock(&mut self, mut knock: Knock, prefixes: &[Option<Prefix>; 2]) {
+    fn probe(&mut self, mut probe: Probe, prefixes: &[Option<Prefix>; 2]) {
         loop {
-            let spawned = prefixes[knock.end()]
+            let spawned = prefixes[probe.end()]
                 .as_ref()
                 .ok_or(std::io::ErrorKind::InvalidInput.into())
                 .and_then(|prefix| {
-                    let [output, said] = knock.files(&self.directory);
+                    let [output, said] = probe.files(&self.directory);
                     spawn(
-                        knock.command(prefix),
+                        probe.command(prefix),
                         File::create(output)?,
                         File::create(said)?,
                     )
@@ -263,35 +263,35 @@ impl Running {
             let error = match spawned {
                 Ok(child) => {
                     self.child = child;
-                    self.deadline = Instant::now() + knock::PATIENCE;
-                    self.is_told = false;
-                    self.doing = Doing::Knocking(knock);
+                    self.deadline = Instant::now() + probe::PATIENCE;
+                    self.is_terminated = false;
+                    self.phase = Phase::Probing(probe);
                     return;
                 }
                 Err(error) => error,
             };
-            self.answers[knock.end()] = Some(Answer::No(format!("cannot start it: {error}")));
-            let Some(next) = knock.other_end() else {
+            self.answers[probe.end()] = Some(Answer::No(format!("cannot start it: {error}")));
+            let Some(next) = probe.next_machine() else {
                 // The process that has ended stays the pair's; the next look finds that nobody is left to ask.
-                self.doing = Doing::Knocking(knock.last_word());
+                self.phase = Phase::Probing(probe.last());
                 return;
             };
-            knock = next;
+            probe = next;
         }
     }
 
     /// How a command ended that brought no answer.
-    fn complaint(&self, knock: Knock, status: ExitStatus, late: Option<Duration>) -> String {
+    fn complaint(&self, probe: Probe, status: ExitStatus, late: Option<Duration>) -> String {
         if let Some(late) = late {
             return format!("nothing within {}", units::show_duration(late));
         }
-        let [_, said] = knock.files(&self.directory);
+        let [_, said] = probe.files(&self.directory);
         result::last_words(&said).map_or_else(|| how(status), |words| result::short(&words))
     }
 
     /// Its time is over.
     fn too_late(&mut self, plan: &Plan, stopped: bool) {
-        if matches!(self.doing, Doing::Measuring) && !self.is_told && !stopped {
+        if matches!(self.phase, Phase::Measuring) && !self.is_terminated && !stopped {
             self.found.late = Some(Duration::from_secs(plan.deadline_s));
         }
         self.end();
@@ -306,15 +306,15 @@ impl Running {
         let Ok(pid) = i32::try_from(self.child.id()).map(Pid::from_raw) else {
             return;
         };
-        let sent = match self.doing {
-            Doing::Measuring if !self.is_told => kill(pid, Signal::SIGTERM),
-            Doing::Measuring => kill(pid, Signal::SIGKILL),
+        let sent = match self.phase {
+            Phase::Measuring if !self.is_terminated => kill(pid, Signal::SIGTERM),
+            Phase::Measuring => kill(pid, Signal::SIGKILL),
             // What a prefix started is of its group.
-            Doing::Knocking(_) => killpg(pid, Signal::SIGKILL),
+            Phase::Probing(_) => killpg(pid, Signal::SIGKILL),
         };
         // One that has just ended is waited for in the next look.
         let _gone = sent;
-        self.is_told = true;
+        self.is_terminated = true;
         self.deadline = Instant::now() + GRACE;
     }
 

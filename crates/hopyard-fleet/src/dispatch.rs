@@ -70,7 +70,7 @@ impl Dispatch {
         self.left
     }
 
-    /// Pairs that run.
+    /// Pairs that were started and have not ended.
     pub(crate) fn running(&self) -> usize {
         self.running
     }
@@ -161,7 +161,7 @@ impl Dispatch {
     }
 }
 
-/// A fleet has two million endpoints' pairs at most: `MOST_ENDPOINTS` squared.
+/// The place of a pair: there are at most 4.2 million of them, [`MOST_ENDPOINTS`](crate::MOST_ENDPOINTS) squared.
 fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(NONE)
 }

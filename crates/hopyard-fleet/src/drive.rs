@@ -33,7 +33,7 @@ pub struct Ended {
 /// Does a machine answer?
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It does.
+    /// Its worker greeted, or `echo` said what it was told to.
     Yes,
     /// It does not, and this is how its command ended.
     No(String),
@@ -67,11 +67,11 @@ pub struct Progress {
     pub measured: usize,
     /// Pairs that failed in this session.
     pub failed: usize,
-    /// Pairs that run.
+    /// Pairs that are being measured now.
     pub running: usize,
     /// Machines that are lost.
     pub lost: usize,
-    /// All pairs.
+    /// Pairs of the plan, whatever became of them.
     pub of: usize,
 }
 

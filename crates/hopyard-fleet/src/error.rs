@@ -13,7 +13,7 @@ pub enum Error {
     File {
         /// `read`, `make`, `write to`, …
         what: &'static str,
-        /// Which one.
+        /// Its name, for people.
         file: String,
         #[source]
         source: io::Error,

@@ -53,9 +53,9 @@ impl FromStr for Pairs {
 /// Two machines by their places in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pair {
-    /// Who connects.
+    /// Place of the machine that connects, among the endpoints.
     pub client: u16,
-    /// Who listens.
+    /// Place of the machine that listens.
     pub server: u16,
 }
 

@@ -228,7 +228,6 @@ fn many_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
         begun.elapsed()
     );
     let ideal_s = left as f64 / f64::from(*MACHINES / 2) * PAIR_S;
-    // A pair of an hour holds up two machines, and those have to do their own pairs afterwards; nobody else waits.
     let took_s = model.now().as_secs_f64();
     // A pair that hangs for an hour holds up its two machines, which then have their own pairs left; nobody else waits.
     assert!(

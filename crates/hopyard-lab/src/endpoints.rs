@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::str::FromStr;
 
 use crate::model::EndpointsAsked;
@@ -49,12 +49,12 @@ impl Prefix {
     }
 
     /// A command to run there. Ctrl-C at the terminal is not for it.
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
         use std::os::unix::process::CommandExt;
         let mut words = self.words.iter();
         let mut command = Command::new(words.next().map_or("", String::as_str));
         command.args(words).args(arguments).process_group(0);
-        command.stderr(Stdio::piped());
         command
     }
 }

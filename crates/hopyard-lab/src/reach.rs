@@ -4,6 +4,7 @@ mod address;
 mod carried;
 
 use std::net::IpAddr;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -223,7 +224,7 @@ impl Started {
                 source,
             })
         };
-        let command = prefix.command(&["hopyard", "worker"]);
+        let command = command(prefix, &["hopyard", "worker"]);
         let started = Remote::start_within(role, command, CONNECT, &signals::interrupted);
         let mut remote = match started {
             Err(error) if error.found_no_program() => carry(role, prefix, error)?,
@@ -300,7 +301,7 @@ fn carry(role: &'static str, prefix: &Prefix, missing: remote::Error) -> Result<
             });
         }
     };
-    let mut shell = prefix.command(&["sh"]);
+    let mut shell = command(prefix, &["sh"]);
     let shell = Remote::piped(&mut shell).spawn();
     let script = carried.script();
     let bytes = carried.into_bytes();
@@ -312,6 +313,13 @@ fn carry(role: &'static str, prefix: &Prefix, missing: remote::Error) -> Result<
             source,
         })
     })
+}
+
+/// A command to run there, whose complaints are read.
+fn command(prefix: &Prefix, arguments: &[&str]) -> Command {
+    let mut command = prefix.command(arguments);
+    command.stderr(Stdio::piped());
+    command
 }
 
 /// An error with what it was about; that the user wants to stop is about nothing.

@@ -23,7 +23,7 @@ const LONGEST_CAUSE: usize = 400;
 
 /// What came of a run.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Finding {
     pub(super) figures: Vec<(u16, Estimate)>,
     /// Why it failed, if it did.
     pub(super) cause: Option<String>,
@@ -46,7 +46,7 @@ struct Cell {
     estimates: BTreeMap<String, Estimate>,
 }
 
-impl Found {
+impl Finding {
     pub(super) fn read(self, directory: &Path, status: ExitStatus, columns: &[Column]) -> Self {
         let report = bounded::read(&directory.join(REPORT)).ok();
         let report: Option<Report> = report.and_then(|text| serde_json::from_slice(&text).ok());
@@ -157,13 +157,13 @@ mod tests {
         },
     ];
 
-    fn found(report: &str, said: &str, status: i32, late: Option<Duration>) -> Found {
+    fn found(report: &str, said: &str, status: i32, late: Option<Duration>) -> Finding {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join(REPORT), report).unwrap();
         std::fs::write(home.path().join(SAID), said).unwrap();
-        let found = Found {
+        let found = Finding {
             late,
-            ..Found::default()
+            ..Finding::default()
         };
         found.read(home.path(), ExitStatus::from_raw(status << 8), &COLUMNS)
     }
