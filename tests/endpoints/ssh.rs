@@ -1,7 +1,6 @@
 //! Path `as-is` by a real ssh, to a namespace with an sshd of its own.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use hopyard_net::NetNs;
 use super::{Site, only_cell};
 use crate::support::cli::PROGRAM;
 use crate::support::host::unharmed;
-use crate::support::{alone, skip, until};
+use crate::support::{alone, skip, ssh, until};
 
 /// An sshd in the server's namespace, with an empty `/run` of its own; it ends with the value.
 struct Sshd {
@@ -23,23 +22,7 @@ struct Sshd {
 impl Sshd {
     fn start(site: &Site, settings: &str) -> Self {
         let room = &site.room;
-        for name in ["host", "own"] {
-            let key = room.name(name);
-            if room.at(name).exists() {
-                continue;
-            }
-            let words = ["-q", "-t", "ed25519", "-N", "", "-f", &key];
-            assert!(
-                Command::new("ssh-keygen")
-                    .args(words)
-                    .status()
-                    .unwrap()
-                    .success()
-            );
-        }
-        std::fs::copy(room.at("own.pub"), room.at("authorized")).unwrap();
-        let of_user = std::fs::Permissions::from_mode(0o700);
-        std::fs::set_permissions(room.path(), of_user).unwrap();
+        ssh::make_keys(room);
         let config = room.file(
             "sshd_config",
             format!(

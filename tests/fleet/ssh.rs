@@ -1,11 +1,10 @@
 //! Machines that a real ssh leads to, each with an sshd of its own.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use super::*;
-use crate::support::skip;
+use crate::support::{skip, ssh};
 
 /// The daemons of a test; they end with the value.
 struct Daemons(Vec<Child>);
@@ -17,23 +16,6 @@ impl Drop for Daemons {
             let _ = daemon.wait();
         }
     }
-}
-
-fn keys(site: &Site) {
-    for name in ["host", "own"] {
-        let key = site.room.name(name);
-        let words = ["-q", "-t", "ed25519", "-N", "", "-f", &key];
-        assert!(
-            Command::new("ssh-keygen")
-                .args(words)
-                .status()
-                .unwrap()
-                .success()
-        );
-    }
-    std::fs::copy(site.room.at("own.pub"), site.room.at("authorized")).unwrap();
-    let of_user = std::fs::Permissions::from_mode(0o700);
-    std::fs::set_permissions(site.room.path(), of_user).unwrap();
 }
 
 /// An sshd in each machine, with an empty `/run` of its own.
@@ -81,7 +63,7 @@ fn machines_behind_ssh_are_measured_and_one_whose_sshd_dies_is_lost() {
     unharmed(|| {
         // The last is where we log in from.
         let site = Site::new(MACHINES + 1);
-        keys(&site);
+        ssh::make_keys(&site.room);
         let mut daemons = daemons(&site);
         let here = &site.machines[MACHINES];
         for number in 1..=MACHINES {

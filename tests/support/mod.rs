@@ -14,6 +14,7 @@ pub(crate) mod procs;
 pub(crate) mod schema;
 pub(crate) mod site;
 pub(crate) mod skip;
+pub(crate) mod ssh;
 pub(crate) mod traces;
 pub(crate) mod walk;
 
