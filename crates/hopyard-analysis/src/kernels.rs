@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::{assess, diff, main_figure};
 use crate::model::stored::Run;
 use crate::model::{
-    CellReport, CellStatus, Environment, KernelFinding, KernelRun, KernelsReport, KernelsRow, Peer,
-    RunReport, Works,
+    CellReport, CellStatus, Environment, KERNELS_SCHEMA, KernelFinding, KernelRun, KernelsReport,
+    KernelsRow, Peer, RunReport, Works,
 };
 
 /// A kernel that was asked for, and what became of it.
 #[derive(Debug)]
-pub struct Carried {
+pub struct KernelAsked {
     /// As it was named.
     pub asked: String,
     /// Where its run is.
@@ -24,14 +24,14 @@ pub struct Carried {
 
 /// The runs of one plan side by side.
 #[must_use]
-pub fn side_by_side(kernels: &[Carried]) -> KernelsReport {
+pub fn side_by_side(kernels: &[KernelAsked]) -> KernelsReport {
     let reports: Vec<Option<RunReport>> = kernels
         .iter()
         .map(|kernel| kernel.run.as_ref().map(assess))
         .collect();
     let rows = places(kernels, &reports);
     KernelsReport {
-        schema: "hopyard/kernels/1".to_owned(),
+        schema: KERNELS_SCHEMA.to_owned(),
         rows: rows
             .into_iter()
             .map(|(path, peer)| KernelsRow {
@@ -52,7 +52,7 @@ pub fn side_by_side(kernels: &[Carried]) -> KernelsReport {
     }
 }
 
-fn summary(kernel: &Carried, all: &[Carried]) -> KernelRun {
+fn summary(kernel: &KernelAsked, all: &[KernelAsked]) -> KernelRun {
     let environment = kernel.run.as_ref().map(|run| &run.header.environment);
     KernelRun {
         name: name(kernel, all),
@@ -64,13 +64,13 @@ fn summary(kernel: &Carried, all: &[Carried]) -> KernelRun {
     }
 }
 
-fn release(kernel: &Carried) -> Option<&str> {
+fn release(kernel: &KernelAsked) -> Option<&str> {
     let run = kernel.run.as_ref()?;
     Some(&run.header.environment.kernel_release)
 }
 
 /// Two builds may have one release.
-fn name(kernel: &Carried, all: &[Carried]) -> String {
+fn name(kernel: &KernelAsked, all: &[KernelAsked]) -> String {
     let Some(own) = release(kernel) else {
         return kernel.asked.clone();
     };
@@ -83,7 +83,7 @@ fn name(kernel: &Carried, all: &[Carried]) -> String {
 }
 
 /// Every path with a peer that a kernel has, in the order of the plan, then those that none can build.
-fn places(kernels: &[Carried], reports: &[Option<RunReport>]) -> Vec<(String, Option<Peer>)> {
+fn places(kernels: &[KernelAsked], reports: &[Option<RunReport>]) -> Vec<(String, Option<Peer>)> {
     let mut places: Vec<(String, Option<Peer>)> = Vec::new();
     let mut add = |place: (String, Option<Peer>)| {
         if !places.contains(&place) {
@@ -109,7 +109,7 @@ fn places(kernels: &[Carried], reports: &[Option<RunReport>]) -> Vec<(String, Op
 }
 
 fn finding(
-    kernel: &Carried,
+    kernel: &KernelAsked,
     report: Option<&RunReport>,
     path: &str,
     peer: Option<Peer>,
@@ -156,14 +156,14 @@ fn works(cell: &CellReport) -> Works {
 }
 
 /// What differs from the first kernel that has a run. Runs that cannot be compared differ in what works, which stands in the rows.
-fn differences(kernels: &[Carried]) -> BTreeMap<String, Vec<crate::model::Difference>> {
+fn differences(kernels: &[KernelAsked]) -> BTreeMap<String, Vec<crate::model::Difference>> {
     let mut measured = kernels
         .iter()
         .filter_map(|kernel| Some((kernel, kernel.run.as_ref()?)));
     let Some((_, first)) = measured.next() else {
         return BTreeMap::new();
     };
-    let of = |(kernel, run): (&Carried, &Run)| {
+    let of = |(kernel, run): (&KernelAsked, &Run)| {
         (name(kernel, kernels), diff::facts_that_differ(first, run))
     };
     measured.map(of).collect()

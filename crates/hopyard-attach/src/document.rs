@@ -176,12 +176,5 @@ pub fn read(file: &Path) -> Result<Run> {
 /// The JSON schema (2020-12) of the document.
 #[must_use]
 pub fn schema() -> serde_json::Value {
-    let mut schema = schemars::schema_for!(Document).to_value();
-    if let Some(root) = schema.as_object_mut() {
-        root.insert("title".to_owned(), SCHEMA.into());
-    }
-    if let Some(field) = schema.pointer_mut("/properties/schema") {
-        field["const"] = SCHEMA.into();
-    }
-    schema
+    hopyard_model::named_schema(schemars::schema_for!(Document), SCHEMA)
 }

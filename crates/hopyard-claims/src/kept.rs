@@ -195,10 +195,7 @@ impl Place {
             file: file.clone(),
             source,
         })?;
-        let beside = self.directory.join(format!("{FILE}.new"));
-        bounded::write(&beside, &text)
-            .and_then(|()| fs::rename(&beside, &file))
-            .map_err(|source| Error::Write { file, source })
+        bounded::replace(&file, &text).map_err(|source| Error::Write { file, source })
     }
 
     /// Goes away again, unless a run was begun in it.

@@ -1,9 +1,9 @@
 //! `hopyard/fleet/1`: what `fleet.json` has and `--json` prints.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
+use hopyard_host::bounded;
 use hopyard_stats::Estimate;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -17,7 +17,7 @@ use crate::rank::Ranks;
 /// Name and version of the document.
 pub const SCHEMA: &str = "hopyard/fleet/1";
 
-/// The document.
+/// All that is known of a fleet.
 #[derive(Serialize, JsonSchema)]
 pub struct Document<'a> {
     /// [`SCHEMA`].
@@ -39,7 +39,7 @@ pub struct Document<'a> {
     pairs: PairReports<'a>,
 }
 
-/// A machine.
+/// A machine, by what its own pairs gave.
 #[derive(Serialize, JsonSchema)]
 struct MachineReport<'a> {
     name: &'a str,
@@ -62,21 +62,21 @@ struct MachineReport<'a> {
     standing: Option<f64>,
 }
 
-/// How a pair is told of.
+/// What became of a pair.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Told {
+enum PairState {
     Measured,
     Failed,
     Skipped,
 }
 
-/// A pair.
+/// A pair, by its last attempt.
 #[derive(Serialize, JsonSchema)]
 struct PairReport<'a> {
     client: &'a str,
     server: &'a str,
-    state: Told,
+    state: PairState,
     /// Why it failed or was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<std::borrow::Cow<'a, str>>,
@@ -89,7 +89,7 @@ struct PairReport<'a> {
     /// How long its machines were taken, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     took_ms: Option<u64>,
-    /// What was measured.
+    /// The figures of the plan's loads; there may be some of a pair that failed.
     figures: Vec<FigureReport<'a>>,
 }
 
@@ -119,7 +119,7 @@ fn pair(fleet: &Fleet, place: usize) -> PairReport<'_> {
         return PairReport {
             client,
             server,
-            state: Told::Skipped,
+            state: PairState::Skipped,
             cause: Some(fleet.why_skipped(pair).into()),
             attempt: None,
             began_ms: None,
@@ -131,8 +131,8 @@ fn pair(fleet: &Fleet, place: usize) -> PairReport<'_> {
         client,
         server,
         state: match outcome.state {
-            State::Measured => Told::Measured,
-            State::Failed => Told::Failed,
+            State::Measured => PairState::Measured,
+            State::Failed => PairState::Failed,
         },
         cause: outcome.cause.as_deref().map(Into::into),
         attempt: Some(outcome.attempt),
@@ -208,13 +208,9 @@ pub fn document<'a>(fleet: &'a Fleet, ranks: &Ranks) -> Document<'a> {
 /// It cannot be written.
 pub fn write(document: &Document<'_>, directory: &Path) -> Result<()> {
     let file = directory.join("fleet.json");
-    let part = directory.join("fleet.part");
-    let written = std::fs::File::create(&part).and_then(|opened| {
-        let mut out = std::io::BufWriter::new(opened);
-        serde_json::to_writer(&mut out, document)?;
-        out.write_all(b"\n")?;
-        out.flush()?;
-        std::fs::rename(&part, &file)
+    let written = bounded::replace_with(&file, |out| {
+        serde_json::to_writer(&mut *out, document)?;
+        out.write_all(b"\n")
     });
     written.map_err(|e| Error::file("write", &file, e))
 }
@@ -222,12 +218,5 @@ pub fn write(document: &Document<'_>, directory: &Path) -> Result<()> {
 /// The JSON schema (2020-12) of the document.
 #[must_use]
 pub fn schema() -> serde_json::Value {
-    let mut schema = schemars::schema_for!(Document<'static>).to_value();
-    if let Some(root) = schema.as_object_mut() {
-        root.insert("title".to_owned(), SCHEMA.into());
-    }
-    if let Some(field) = schema.pointer_mut("/properties/schema") {
-        field["const"] = SCHEMA.into();
-    }
-    schema
+    hopyard_model::named_schema(schemars::schema_for!(Document<'static>), SCHEMA)
 }

@@ -4,6 +4,8 @@
 //! those of all: a slow machine makes all its pairs slow, and of each other machine only one. Pairs in which it is the client
 //! and those in which it is the server are taken apart, since many a machine is slow in one direction only.
 
+use hopyard_stats::median;
+
 use crate::fleet::Fleet;
 use crate::plan::Column;
 use crate::schedule::Pair;
@@ -13,11 +15,11 @@ use crate::schedule::Pair;
 pub struct Machine {
     /// Its place in the list.
     pub machine: u16,
-    /// Its pairs that were measured, failed and were not begun.
+    /// Number of its pairs that were measured.
     pub measured: usize,
-    /// See `measured`.
+    /// Number of its pairs that failed.
     pub failed: usize,
-    /// See `measured`.
+    /// Number of its pairs that were not begun.
     pub skipped: usize,
     /// Medians over its pairs as the client and as the server, for each main column; absent where none was measured.
     pub medians: Vec<[Option<f64>; 2]>,
@@ -133,26 +135,9 @@ pub(crate) fn standing(column: &Column, value: f64, median: f64) -> Option<f64> 
     ratio.is_finite().then_some(ratio)
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some(0.5 * (values[middle - 1] + values[middle])),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
-    }
 
     #[test]
     fn less_of_a_rate_is_worse_and_more_of_a_time() {

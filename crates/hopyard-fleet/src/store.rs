@@ -21,7 +21,7 @@ use crate::schedule::Pair;
 pub struct Store {
     directory: PathBuf,
     journal: File,
-    /// What it holds.
+    /// What the directory holds, kept up to date with each line that is written.
     pub fleet: Fleet,
 }
 
@@ -45,13 +45,7 @@ impl Store {
         let journal = directory.join(JOURNAL);
         let journal = open(&journal, !journal.exists())?;
         write_plan(&fleet, directory)?;
-        let mut store = Self {
-            directory: directory.to_owned(),
-            journal,
-            fleet,
-        };
-        store.begin()?;
-        Ok(store)
+        Self::begin(directory, journal, fleet)
     }
 
     /// A fleet that goes on, with these endpoints: the same machines by name, reached as they say now.
@@ -85,24 +79,25 @@ impl Store {
         }
         fleet.plan.endpoints = endpoints.to_vec();
         write_plan(&fleet, directory)?;
+        Self::begin(directory, journal, fleet)
+    }
+
+    /// Begins a session: what an earlier one found lost is tried again.
+    fn begin(directory: &Path, journal: File, mut fleet: Fleet) -> Result<Self> {
+        fleet.lost.fill(None);
+        fleet.end = None;
         let mut store = Self {
             directory: directory.to_owned(),
             journal,
             fleet,
         };
-        store.begin()?;
+        store.append(&Line::Began {
+            at: jiff::Timestamp::now().to_string(),
+        })?;
         Ok(store)
     }
 
-    fn begin(&mut self) -> Result<()> {
-        self.fleet.lost.fill(None);
-        self.fleet.end = None;
-        self.append(&Line::Began {
-            at: jiff::Timestamp::now().to_string(),
-        })
-    }
-
-    /// Where it is.
+    /// The directory that was given to `create` or `resume`.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -201,7 +196,8 @@ fn write_plan(fleet: &Fleet, directory: &Path) -> Result<()> {
         what: "write the plan as JSON",
         source: e.into(),
     })?;
-    replace(&directory.join(PLAN), &text)
+    let file = directory.join(PLAN);
+    bounded::replace(&file, &text).map_err(|e| Error::file("write", &file, e))
 }
 
 /// Opens the journal for appending, for us alone.
@@ -245,12 +241,4 @@ fn cut_half_line(journal: &File, file: &Path) -> Result<()> {
         journal.set_len(end).map_err(cannot)?;
     }
     Ok(())
-}
-
-/// Writes a file so that it is there whole or not at all.
-pub(crate) fn replace(file: &Path, text: &[u8]) -> Result<()> {
-    let part = file.with_extension("part");
-    std::fs::write(&part, text)
-        .and_then(|()| std::fs::rename(&part, file))
-        .map_err(|e| Error::file("write", file, e))
 }

@@ -1,10 +1,10 @@
 //! Files of a run directory or of a kept lab that somebody else may have made: a FIFO or a device in the place of a file, a line without
 //! end, more than a run can be, a link to another place.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
@@ -76,7 +76,37 @@ pub fn write(file: &Path, text: &[u8]) -> io::Result<()> {
     options.write(true).create(true);
     let mut opened = open_to_write(file, &mut options)?;
     opened.set_len(0)?;
-    io::Write::write_all(&mut opened, text)
+    opened.write_all(text)
+}
+
+/// Writes a document in the place of the file, in one step: whoever reads it finds the old one or the new one.
+pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+    let new = new_of(file);
+    write(&new, text)?;
+    fs::rename(&new, file)
+}
+
+/// As [`replace`], for a document of any size that is written piece by piece.
+pub fn replace_with(
+    file: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let new = new_of(file);
+    let mut options = File::options();
+    options.write(true).create(true);
+    let opened = open_to_write(&new, &mut options)?;
+    opened.set_len(0)?;
+    let mut out = BufWriter::new(opened);
+    fill(&mut out)?;
+    out.flush()?;
+    fs::rename(&new, file)
+}
+
+/// Where the next state of a file is written: beside it, so that both are of one file system.
+fn new_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
 }
 
 fn check(file: &File, most: u64) -> io::Result<()> {
@@ -105,7 +135,6 @@ fn too_large(why: String) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     #[test]
     fn a_line_may_be_so_long_and_no_longer() {
@@ -122,6 +151,25 @@ mod tests {
                 assert_eq!(lines.next_line().unwrap(), None);
             }
         }
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("a.json");
+        replace(&file, b"a longer text").unwrap();
+        replace_with(&file, |out| out.write_all(b"text")).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"text");
+        let fails = |out: &mut dyn Write| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("no more"))
+        };
+        assert!(replace_with(&file, fails).is_err());
+        assert_eq!(fs::read(&file).unwrap(), b"text");
+        // What was left of that is no hindrance.
+        replace(&file, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -160,11 +160,9 @@ fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
 /// Writes the state in one step: a reader sees the old or the new.
 fn write(home: &Path, kept: &Kept) -> Result<()> {
     let file = home.join(STATE);
-    let new = home.join("lab.json.new");
     serde_json::to_string_pretty(kept)
         .map_err(io::Error::from)
-        .and_then(|text| fs::write(&new, text))
-        .and_then(|()| fs::rename(&new, &file))
+        .and_then(|text| bounded::replace(&file, text.as_bytes()))
         .map_err(file_error(format!("write {}", file.display())))
 }
 

@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Difference, LoadKind, Peer};
 
+/// Name and version of the document.
+pub const KERNELS_SCHEMA: &str = "hopyard/kernels/1";
+
 /// The whole document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelsReport {
-    /// Always `hopyard/kernels/1`.
+    /// [`KERNELS_SCHEMA`].
     pub schema: String,
     /// The kernels, in the order in which they were named.
     pub kernels: Vec<KernelRun>,

@@ -35,6 +35,7 @@ mod recommendation;
 mod result;
 mod sample;
 mod scheduling;
+mod schema;
 mod search;
 mod settings;
 mod settling;
@@ -76,7 +77,7 @@ pub use environment::{CpuAccounting, Environment};
 pub use filter_chain::{FilterChain, Sees};
 pub use guest::GuestUsed;
 pub use hop::Hop;
-pub use kernels::{KernelFinding, KernelRun, KernelsReport, KernelsRow, Works};
+pub use kernels::{KERNELS_SCHEMA, KernelFinding, KernelRun, KernelsReport, KernelsRow, Works};
 pub use latency::LatencyReport;
 pub use link::{FlowControl, LinkEnd};
 pub use loads::LoadKind;
@@ -102,6 +103,7 @@ pub use sample::{
     Sample,
 };
 pub use scheduling::Scheduling;
+pub use schema::named_schema;
 pub use search::{SearchFor, Searched};
 pub use settings::{Settings, SettingsReport, SwitchedBetween};
 pub use settling::{SeriesReport, Settling};

@@ -1,8 +1,8 @@
 //! Which chains of the user's packet filter rules see whose traffic.
 
 use super::document::Block;
-use super::group::distinct;
-use crate::model::{CellReport, FilterChain, Ruleset, RunReport, Sees};
+use super::group::{distinct, with_peer};
+use crate::model::{FilterChain, Ruleset, RunReport, Sees};
 use crate::plain;
 
 /// A heading and a sentence for each chain, for each file with rules that the run had.
@@ -24,7 +24,7 @@ fn of_file(report: &RunReport, rules: &Ruleset) -> Vec<Block> {
         .iter()
         .filter(|cell| cell.axes.ruleset.as_ref() == Some(rules));
     let told: Vec<(String, &[FilterChain])> = cells
-        .filter_map(|cell| Some((name(cell), cell.chains.as_deref()?)))
+        .filter_map(|cell| Some((with_peer(&cell.path, cell.peer), cell.chains.as_deref()?)))
         .collect();
     let chains = distinct(
         told.iter()
@@ -74,10 +74,6 @@ fn of_chain(chain: &str, told: &[(String, &[FilterChain])]) -> String {
         .map(|(what, paths)| format!("{what} {paths}"))
         .collect();
     format!("{} sees {}", plain::line(chain), said.join("; "))
-}
-
-fn name(cell: &CellReport) -> String {
-    format!("{} ({})", plain::line(&cell.path), cell.peer)
 }
 
 #[cfg(test)]

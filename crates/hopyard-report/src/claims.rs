@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::document::{Block, Cell, Column, Part, Row, Table, shorten};
 use super::number::{ABSENT, chosen_percent, percent as short_percent, significant};
-use super::{named, quantity};
+use super::quantity;
 use crate::model::{
     BoundPosition, CheckReport, ClaimReport, ClaimVerdict, ClaimsReport, ClaimsRun, PointReport,
-    ReportOfClaims,
+    ReportOfClaims, named_schema,
 };
 use crate::plain;
 use crate::stats::Estimate;
@@ -56,7 +56,7 @@ pub(super) fn blocks(report: &ClaimsReport, detail: Detail, page: Page) -> Vec<B
 /// The JSON schema (2020-12) of judged claims.
 #[must_use]
 pub fn schema() -> Value {
-    named(schemars::schema_for!(ClaimsReport), SCHEMA)
+    named_schema(schemars::schema_for!(ClaimsReport), SCHEMA)
 }
 
 /// A quantity in words, as claims name it.

@@ -11,8 +11,7 @@ use serde_json::Value;
 
 use super::comment::Comment;
 use super::document::Block;
-use super::named;
-use crate::model::DiffReport;
+use crate::model::{DiffReport, named_schema};
 
 /// The name and version of the document that [`schema`] describes.
 const SCHEMA: &str = "hopyard/diff/2";
@@ -23,7 +22,7 @@ pub(super) const MESSAGE: usize = 76;
 /// The JSON schema (2020-12) of a comparison.
 #[must_use]
 pub fn schema() -> Value {
-    named(schemars::schema_for!(DiffReport), SCHEMA)
+    named_schema(schemars::schema_for!(DiffReport), SCHEMA)
 }
 
 /// What a person reads, in order: what was compared and what else differs, the ratios, what they show, what

@@ -19,6 +19,11 @@ pub(super) struct Layout<'a> {
     pub(super) base: Option<&'a str>,
 }
 
+/// A path, and whom its endpoint talks to.
+pub(super) fn with_peer(path: &str, peer: Peer) -> String {
+    format!("{} ({peer})", plain::line(path))
+}
+
 /// What tells tables apart: load, peer, and whether a rate is searched for, which has figures of its own.
 pub(super) type Kind = (LoadKind, Peer, bool);
 

@@ -4,21 +4,20 @@ use serde_json::Value;
 
 use super::document::{Block, Cell, Column, Row, Table};
 use super::exports::text::page;
-use super::group::distinct;
-use super::named;
+use super::group::{distinct, with_peer};
 use super::number::percent;
 use super::quantity::show_all;
 use crate::assess::main_figure;
-use crate::model::{Axes, KernelFinding, KernelRun, KernelsReport, KernelsRow, LoadKind, Works};
+use crate::model::{
+    Axes, KERNELS_SCHEMA, KernelFinding, KernelRun, KernelsReport, KernelsRow, LoadKind, Works,
+    named_schema,
+};
 use crate::plain;
-
-/// The name and version of the document that [`schema`] describes.
-const SCHEMA: &str = "hopyard/kernels/1";
 
 /// The JSON schema (2020-12) of runs under several kernels.
 #[must_use]
 pub fn schema() -> Value {
-    named(schemars::schema_for!(KernelsReport), SCHEMA)
+    named_schema(schemars::schema_for!(KernelsReport), KERNELS_SCHEMA)
 }
 
 /// Text for a terminal.
@@ -190,8 +189,6 @@ fn name(kernel: &KernelRun) -> String {
 }
 
 fn place(row: &KernelsRow) -> String {
-    let peer = row
-        .peer
-        .map_or_else(String::new, |peer| format!(" ({peer})"));
-    format!("{}{peer}", plain::line(&row.path))
+    row.peer
+        .map_or_else(|| plain::line(&row.path), |peer| with_peer(&row.path, peer))
 }

@@ -80,19 +80,7 @@ pub enum Error {
 /// The JSON schema (2020-12) of a run's report.
 #[must_use]
 pub fn schema() -> Value {
-    named(schemars::schema_for!(RunReport), SCHEMA)
-}
-
-/// A schema whose documents carry its name.
-fn named(schema: schemars::Schema, name: &str) -> Value {
-    let mut schema = schema.to_value();
-    if let Some(root) = schema.as_object_mut() {
-        root.insert("title".to_owned(), name.into());
-    }
-    if let Some(field) = schema.pointer_mut("/properties/schema") {
-        field["const"] = name.into();
-    }
-    schema
+    crate::model::named_schema(schemars::schema_for!(RunReport), SCHEMA)
 }
 
 /// What a person reads, by what it is about. A page has its own order.

@@ -1,7 +1,7 @@
 //! What to know about the figures: marks, doubts, failures, proof.
 
 use super::document::{Block, shorten};
-use super::group::{Group, Layout, distinct};
+use super::group::{Group, Layout, distinct, with_peer};
 use super::quantity;
 use crate::model::{CellReport, CellStatus, ClocksReport, FlowControl, RunReport, WarningCode};
 use crate::plain;
@@ -209,7 +209,7 @@ pub(super) fn filters(report: &RunReport) -> Option<Block> {
         let cells = report.cells.iter();
         let those =
             cells.filter(|cell| cell.status == CellStatus::Ok && cell.filter_sees == Some(wanted));
-        distinct(those.map(|cell| format!("{} ({})", plain::line(&cell.path), cell.peer)))
+        distinct(those.map(|cell| with_peer(&cell.path, cell.peer)))
     };
     let sentence = match (with(true), with(false)) {
         (seen, unseen) if seen.is_empty() && unseen.is_empty() => return None,

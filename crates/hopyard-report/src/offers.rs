@@ -1,7 +1,7 @@
 //! What each path offers beside its speed: what one would lose by changing to another.
 
 use super::document::{Block, Cell, Column, Row, Table};
-use super::group::distinct;
+use super::group::{distinct, with_peer};
 use crate::model::{CellReport, CellStatus, Feature, RunReport};
 use crate::plain;
 
@@ -39,7 +39,7 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
 fn row(cell: &CellReport) -> Vec<Cell> {
     let offers = cell.offers.as_deref().unwrap_or_default();
     let has = |feature| if offers.contains(&feature) { YES } else { NO };
-    let path = format!("{} ({})", plain::line(&cell.path), cell.peer);
+    let path = with_peer(&cell.path, cell.peer);
     let others = cell.rules_instead.as_deref().map(plain::line);
     let filters = if offers.contains(&Feature::Filter) {
         HOST.to_owned()

@@ -48,7 +48,7 @@ pub use fdr::benjamini_hochberg;
 pub use interval::{log_mean_interval, mean_interval};
 pub use jackknife::jackknife;
 pub use knee::{Knee, Slopes, knee, slopes_around};
-pub use location::hodges_lehmann;
+pub use location::{hodges_lehmann, median};
 pub use moderated::moderated;
 pub use modes::two_modes;
 pub use moments::{geometric_mean, mean, sd};

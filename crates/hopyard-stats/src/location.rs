@@ -12,21 +12,22 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
         .iter()
         .enumerate()
         .flat_map(|(at, one)| values[at..].iter().map(move |two| 0.5 * (one + two)));
-    let mut means: Vec<f64> = pairs.filter(|mean| !mean.is_nan()).collect();
-    if means.is_empty() {
+    median(pairs.filter(|mean| !mean.is_nan()).collect())
+}
+
+/// The value in the middle, or the mean of the two there. `None` of no values, or where one is not a number.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    if values.is_empty() || values.iter().any(|value| value.is_nan()) {
         return None;
     }
-    let middle = means.len() / 2;
-    let (below, upper, _) = means.select_nth_unstable_by(middle, f64::total_cmp);
-    let upper = *upper;
-    if below.len() == middle && below.len() * 2 == means.len() {
-        let lower = means[..middle]
-            .iter()
-            .copied()
-            .fold(f64::NEG_INFINITY, f64::max);
-        return Some(0.5 * (lower + upper)).filter(|middle| !middle.is_nan());
+    let count = values.len();
+    let (below, upper, _) = values.select_nth_unstable_by(count / 2, f64::total_cmp);
+    if !count.is_multiple_of(2) {
+        return Some(*upper);
     }
-    Some(upper)
+    let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Some(0.5 * (lower + *upper)).filter(|middle| !middle.is_nan())
 }
 
 #[cfg(test)]
@@ -34,6 +35,22 @@ mod tests {
     use super::*;
     use crate::mean;
     use proptest::prelude::*;
+
+    #[test]
+    fn medians() {
+        let (high, nan) = (f64::INFINITY, f64::NAN);
+        for (values, is) in [
+            (vec![], None),
+            (vec![3.0, 1.0, 2.0], Some(2.0)),
+            (vec![4.0, 1.0], Some(2.5)),
+            (vec![4.0, 1.0, 2.0, 3.0], Some(2.5)),
+            (vec![1.0, high, 2.0], Some(2.0)),
+            (vec![-high, high], None),
+            (vec![1.0, nan, 2.0], None),
+        ] {
+            assert_eq!(median(values.clone()), is, "{values:?}");
+        }
+    }
 
     /// Hollander and Wolfe, Nonparametric Statistical Methods, example 3.1 (depression scale): the estimate is −0.46.
     #[test]

@@ -69,7 +69,7 @@ impl Writer {
     /// # Errors
     /// The files cannot be read or written.
     pub fn go_on(&mut self, header: &Header) -> Result<(), Error> {
-        replace_json(&self.directory.join(HEADER), header)?;
+        write_json(&self.directory.join(HEADER), header)?;
         let failed = |file: &str| {
             let file = self.directory.join(file);
             |source| Error::Write { file, source }
@@ -139,22 +139,12 @@ fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
         .map_err(io::Error::from)
         .and_then(|mut text| {
             text.push(b'\n');
-            bounded::write(file, &text)
+            bounded::replace(file, &text)
         })
         .map_err(|source| Error::Write {
             file: file.to_owned(),
             source,
         })
-}
-
-/// Writes a file anew, which is whole at any time.
-fn replace_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
-    let new = file.with_extension("new");
-    write_json(&new, value)?;
-    fs::rename(&new, file).map_err(|source| Error::Write {
-        file: file.to_owned(),
-        source,
-    })
 }
 
 /// Keeps others from writing the run for as long as the file is open.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::Args;
-use hopyard_attach::{Changes, Error, Plan, Progress, assess, measure, read, text};
+use hopyard_attach::{Changes, Plan, Progress, assess, measure, read, text};
 
 use super::{Done, Failure, deliver, pretty, print};
 
@@ -55,16 +55,6 @@ pub(super) struct AttachArgs {
     /// Measure nothing: compute and print such a document again
     #[arg(long, value_name = "FILE", conflicts_with_all = ["conflist", "ports", "beside", "blocks", "attachments", "base", "plan", "cni_path", "seed"])]
     from: Option<PathBuf>,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        if error.is_request() {
-            Self::asked(&error)
-        } else {
-            Self::internal(&error)
-        }
-    }
 }
 
 pub(super) fn attach(args: &AttachArgs) -> Done {

@@ -5,7 +5,7 @@ use hopyard_switch::{Bypassed, bypassed_rules};
 use serde::Serialize;
 
 use super::offloads::DoctorArgs;
-use super::rootless::{self, Lack};
+use super::rootless::{self, NeedsRoot};
 use super::{Done, Failure, pretty, print};
 use crate::lab::PATHS;
 use crate::measure::Sampler;
@@ -20,7 +20,7 @@ struct Diagnosis {
     findings: Vec<Finding>,
     /// What this user does not get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    without_root: Vec<Lack>,
+    without_root: Vec<NeedsRoot>,
     environment: Environment,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Done {
     let without_root = if is_root {
         Vec::new()
     } else {
-        rootless::lacks(entered.err(), environment.cpu_accounting)
+        rootless::need_root(entered.err(), environment.cpu_accounting)
     };
     let diagnosis = Diagnosis {
         schema: "hopyard/doctor/1",
@@ -245,8 +245,8 @@ fn text(diagnosis: &Diagnosis) -> String {
     if !diagnosis.without_root.is_empty() {
         text += "\nWhat needs root\n";
     }
-    for lack in &diagnosis.without_root {
-        text += &format!("  {}\n    why: {}\n", lack.what, lack.why);
+    for needs in &diagnosis.without_root {
+        text += &format!("  {}\n    why: {}\n", needs.what, needs.why);
     }
     text
 }

@@ -117,16 +117,6 @@ struct ShowArgs {
     json: bool,
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        if error.is_request() {
-            Self::asked(&error)
-        } else {
-            Self::internal(&error)
-        }
-    }
-}
-
 impl FromArgs {
     fn read(&self) -> Result<Vec<Endpoint>, Error> {
         match &self.endpoints {

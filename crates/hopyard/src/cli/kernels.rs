@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Command, FromArgMatches, ValueEnum};
 use super::args::RunArgs;
 use super::run::{Measured, measured};
 use super::{Done, Failure, deliver, pretty, print};
-use crate::assess::kernels::{Carried, side_by_side};
+use crate::assess::kernels::{KernelAsked, side_by_side};
 use crate::guest::{Accelerator, Kernel, fetch};
 use crate::model::Works;
 use crate::{lab, report, signals};
@@ -86,7 +86,7 @@ pub(super) fn kernels(args: &KernelsArgs) -> Done {
             Ok((*kernel, directory, asked))
         })
         .collect::<Result<_, Failure>>()?;
-    let mut carried: Vec<(usize, Carried)> = Vec::new();
+    let mut asked_for: Vec<(usize, KernelAsked)> = Vec::new();
     // Who is not root moves into a user namespace to measure here, from which no guest can be booted any more: guests first.
     let (here, guests): (Vec<_>, Vec<_>) = runs
         .into_iter()
@@ -97,21 +97,21 @@ pub(super) fn kernels(args: &KernelsArgs) -> Done {
             break;
         }
         crate::note(format_args!("kernel {kernel}"));
-        carried.push((place, carry(kernel, &directory, &asked)));
+        asked_for.push((place, carry(kernel, &directory, &asked)));
     }
-    carried.sort_by_key(|(place, _)| *place);
-    let carried: Vec<Carried> = carried.into_iter().map(|(_, one)| one).collect();
-    if signals::interrupted() && carried.iter().all(|one| one.run.is_none()) {
+    asked_for.sort_by_key(|(place, _)| *place);
+    let asked_for: Vec<KernelAsked> = asked_for.into_iter().map(|(_, one)| one).collect();
+    if signals::interrupted() && asked_for.iter().all(|one| one.run.is_none()) {
         return Ok(ExitCode::from(signals::INTERRUPTED));
     }
-    let report = side_by_side(&carried);
+    let report = side_by_side(&asked_for);
     let text = if args.json {
         pretty(&report)?
     } else {
         report::kernels::text(&report)
     };
-    if carried.iter().all(|one| one.run.is_none()) {
-        let failures = carried.iter().filter_map(|one| one.failure.clone());
+    if asked_for.iter().all(|one| one.run.is_none()) {
+        let failures = asked_for.iter().filter_map(|one| one.failure.clone());
         return Err(Failure::request(format!(
             "nothing was measured: {}",
             failures.collect::<Vec<_>>().join("; ")
@@ -223,12 +223,12 @@ fn open(kernel: &str) -> Result<Kernel, Failure> {
 }
 
 /// Runs it. What fails on one kernel is told beside the others.
-fn carry(kernel: &str, directory: &Path, asked: &RunArgs) -> Carried {
+fn carry(kernel: &str, directory: &Path, asked: &RunArgs) -> KernelAsked {
     let (run, failure) = match measured(asked) {
         Ok(Measured { run, failure, .. }) => (Some(run), failure),
         Err(failure) => (None, Some(failure)),
     };
-    Carried {
+    KernelAsked {
         asked: kernel.to_owned(),
         directory: directory.display().to_string(),
         failure: failure.map(|failure| failure.message),

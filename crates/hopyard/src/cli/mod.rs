@@ -94,6 +94,27 @@ is_a_request!(
     crate::report::functions::Error
 );
 
+/// Errors that say themselves whether the request was wrong.
+macro_rules! may_be_a_request {
+    ($($error:ty),+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                if error.is_request() {
+                    Self::asked(&error)
+                } else {
+                    Self::internal(&error)
+                }
+            }
+        })+
+    };
+}
+
+may_be_a_request!(
+    crate::report::printed::Error,
+    hopyard_attach::Error,
+    hopyard_fleet::Error
+);
+
 impl From<hopyard_switch::Error> for Failure {
     fn from(error: hopyard_switch::Error) -> Self {
         let mut failure = if error.is_usage() {
@@ -103,16 +124,6 @@ impl From<hopyard_switch::Error> for Failure {
         };
         failure.message += &switch::advice(&error).unwrap_or_default();
         failure
-    }
-}
-
-impl From<crate::report::printed::Error> for Failure {
-    fn from(error: crate::report::printed::Error) -> Self {
-        if error.is_request() {
-            Self::asked(&error)
-        } else {
-            Self::internal(&error)
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::profile;
 
 /// Something that takes root.
 #[derive(Debug, Serialize)]
-pub(super) struct Lack {
+pub(super) struct NeedsRoot {
     /// The figure or the command, and what becomes of it.
     pub(super) what: String,
     /// What the kernel keeps for root.
@@ -35,41 +35,41 @@ pub(super) fn enter() -> Result<(), Failure> {
 }
 
 /// What this process does without, found out by trying; `refused` is why it has no user namespace.
-pub(super) fn lacks(refused: Option<Failure>, accounting: CpuAccounting) -> Vec<Lack> {
-    let lack = |what: &str, why: String| Lack {
+pub(super) fn need_root(refused: Option<Failure>, accounting: CpuAccounting) -> Vec<NeedsRoot> {
+    let needs = |what: &str, why: String| NeedsRoot {
         what: what.to_owned(),
         why,
     };
-    let mut lacks = Vec::new();
+    let mut all = Vec::new();
     if let Some(failure) = refused {
-        lacks.push(lack("every path", failure.message));
+        all.push(needs("every path", failure.message));
     }
     if accounting == CpuAccounting::ProcStat {
-        lacks.push(lack(
+        all.push(needs(
             "CPU costs in ns: they come in steps of 10 ms, so those of short windows are uncertain by 5 to 10 % (use --window 10s)",
             "/proc/timer_list, which has the idle clocks".to_owned(),
         ));
     }
     if RealtimeGuard::new().is_none() {
-        lacks.push(lack(
+        all.push(needs(
             "edges of windows on full CPUs: more windows are read late and measured again",
             "real-time priority (CAP_SYS_NICE)".to_owned(),
         ));
     }
     let profiles = cpu::online_cpus().map(|cpus| profile::check(&cpus));
     if let Ok(Err(error)) = profiles {
-        lacks.push(lack("profiles (--profile)", crate::chain(&error)));
+        all.push(needs("profiles (--profile)", crate::chain(&error)));
     }
     let group = Cgroup::create(&LabId::next().to_string());
     if let Err(error) = group.and_then(|group| group.remove()) {
-        lacks.push(lack(
+        all.push(needs(
             "control groups of labs, so `scheduler=groups`; processes of the load are told by their ids instead",
             crate::chain(&error),
         ));
     }
-    lacks.push(lack(
+    all.push(needs(
         "settings of this host (--a, --b), labs that stay (`hopyard lab up`), and `hopyard switch`",
         "they change the host, which a user namespace has no right to".to_owned(),
     ));
-    lacks
+    all
 }
