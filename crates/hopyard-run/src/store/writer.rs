@@ -30,7 +30,7 @@ impl Writer {
             file: directory.to_owned(),
             source,
         })?;
-        write_json(&directory.join(HEADER), header)?;
+        write_json(&directory.join(HEADER), header, bounded::write)?;
         let samples = new_file(&directory.join(SAMPLES))?;
         lock(directory, &samples)?;
         Ok(Self {
@@ -69,7 +69,7 @@ impl Writer {
     /// # Errors
     /// The files cannot be read or written.
     pub fn go_on(&mut self, header: &Header) -> Result<(), Error> {
-        write_json(&self.directory.join(HEADER), header)?;
+        write_json(&self.directory.join(HEADER), header, bounded::replace)?;
         let failed = |file: &str| {
             let file = self.directory.join(file);
             |source| Error::Write { file, source }
@@ -111,7 +111,7 @@ impl Record for Writer {
     }
 
     fn finish(&mut self, end: End) -> Result<(), Error> {
-        write_json(&self.directory.join(END), &end)
+        write_json(&self.directory.join(END), &end, bounded::write)
     }
 }
 
@@ -134,12 +134,17 @@ fn append(file: &mut File, value: &impl Serialize) -> io::Result<()> {
     file.write_all(&line)
 }
 
-fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
+/// Writes a new file, or puts it in the place of another, as `write` does.
+fn write_json(
+    file: &Path,
+    value: &impl Serialize,
+    write: fn(&Path, &[u8]) -> io::Result<()>,
+) -> Result<(), Error> {
     serde_json::to_vec_pretty(value)
         .map_err(io::Error::from)
         .and_then(|mut text| {
             text.push(b'\n');
-            bounded::replace(file, &text)
+            write(file, &text)
         })
         .map_err(|source| Error::Write {
             file: file.to_owned(),
