@@ -6,12 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcHandle, TcMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::error::{Error, Result};
 use crate::ifreq;
+use crate::netlink::{Netlink, Refusal};
 use crate::netns::NetNs;
-use crate::rtnl::{Refusal, Rtnl};
 
 /// Everything one does inside a namespace.
 ///
@@ -20,7 +21,7 @@ use crate::rtnl::{Refusal, Rtnl};
 /// netlink socket.
 pub struct Handle {
     ns: NetNs,
-    rtnl: Mutex<Rtnl>,
+    rtnl: Mutex<Netlink>,
     ioctl: OwnedFd,
     counters: File,
 }
@@ -56,7 +57,7 @@ impl Handle {
     /// [`Error::Kernel`] without descriptors left, or where `/proc` is not mounted.
     pub fn here() -> Result<Self> {
         let what = "open sockets in a network namespace";
-        let rtnl = Rtnl::open().map_err(|error| Error::from_io(what, error))?;
+        let rtnl = Netlink::open(NETLINK_ROUTE).map_err(|error| Error::from_io(what, error))?;
         let flags = SockFlag::SOCK_CLOEXEC;
         let ioctl = socket(AddressFamily::Unix, SockType::Datagram, flags, None)
             .map_err(|errno| Error::from_errno(what, errno))?;
@@ -135,7 +136,7 @@ impl Handle {
         replies.map_err(|refusal| refused(what, refusal))
     }
 
-    fn rtnl(&self) -> MutexGuard<'_, Rtnl> {
+    fn rtnl(&self) -> MutexGuard<'_, Netlink> {
         // A panic elsewhere leaves at most unread answers, which the sequence numbers filter out.
         self.rtnl.lock().unwrap_or_else(PoisonError::into_inner)
     }

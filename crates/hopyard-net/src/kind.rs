@@ -1,18 +1,18 @@
 //! The kinds of devices, as values and as netlink messages.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 
 use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoData, InfoIpVlan, InfoKind, InfoMacVlan, InfoMacVtap,
-    InfoNetkit, InfoVeth, InfoVxlan, IpVlanMode, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-    MacVlanMode, NetkitMode, NetkitPolicy,
+    BridgeStpState, InfoBridge, InfoData, InfoGeneve, InfoGre, InfoIpTunnel, InfoIpVlan, InfoKind,
+    InfoMacVlan, InfoMacVtap, InfoNetkit, InfoVeth, InfoVxlan, IpVlanMode, LinkAttribute,
+    LinkFlags, LinkInfo, LinkMessage, MacVlanMode, NetkitMode, NetkitPolicy,
 };
 
 use crate::error::Error;
 use crate::handle;
+use crate::netlink::Refusal;
 use crate::netns::NetNs;
-use crate::rtnl::Refusal;
 
 /// Of the kernel's own (`include/linux/errno.h`), which some drivers let through.
 const ENOTSUPP: i32 = 524;
@@ -111,6 +111,31 @@ pub enum LinkKind<'a> {
         /// The device to send by; found by the route where `None`.
         lower: Option<String>,
     },
+    /// A Geneve tunnel (RFC 8926) without options to one other host. UDP checksums as for [`LinkKind::Vxlan`].
+    Geneve {
+        /// Network identifier, 24 bits.
+        vni: u32,
+        /// Outer destination address.
+        remote: IpAddr,
+        /// UDP port; 6081 by RFC 8926.
+        port: u16,
+    },
+    /// A GRE tunnel (RFC 2784) for IP packets of both versions over IPv4, without key, checksum and sequence numbers.
+    Gre {
+        /// Source address of the outer header.
+        local: Ipv4Addr,
+        /// Outer destination address.
+        remote: Ipv4Addr,
+    },
+    /// A tunnel for IPv4 packets in IPv4 packets (RFC 2003).
+    Ipip {
+        /// Source address of the outer header.
+        local: Ipv4Addr,
+        /// Outer destination address.
+        remote: Ipv4Addr,
+    },
+    /// A WireGuard device, `drivers/net/wireguard`, without key and peers: see [`Handle::set_wireguard_key`](crate::Handle::set_wireguard_key).
+    Wireguard,
     /// A pair for containers whose traffic BPF may forward, `drivers/net/netkit.c` (Linux 6.7).
     /// Layer 2 mode; both ends pass what no program decides about.
     Netkit {
@@ -223,6 +248,10 @@ impl LinkKind<'_> {
             Self::Macvtap { .. } => "macvtap",
             Self::Ipvlan { .. } => "ipvlan",
             Self::Vxlan { .. } => "vxlan",
+            Self::Geneve { .. } => "geneve",
+            Self::Gre { .. } => "gre",
+            Self::Ipip { .. } => "ipip",
+            Self::Wireguard => "wireguard",
             Self::Netkit { .. } => "netkit",
         }
     }
@@ -234,8 +263,14 @@ impl LinkKind<'_> {
             | Self::Macvtap { lower, .. }
             | Self::Ipvlan { lower, .. } => Some(lower),
             Self::Vxlan { lower, .. } => lower.as_deref(),
-            Self::Veth { .. } | Self::Bridge(_) | Self::Netkit { .. } => None,
+            _ => None,
         }
+    }
+
+    /// Does its traffic leave by the namespace that it is made in, rather than by that of who makes it? So `ip_tunnel_newlink`
+    /// has it (`net/ipv4/ip_tunnel.c`).
+    pub(crate) fn leaves_where_it_is_made(&self) -> bool {
+        matches!(self, Self::Gre { .. } | Self::Ipip { .. })
     }
 
     /// The other end, where the kind has one.
@@ -291,6 +326,10 @@ fn kind(kind: &LinkKind<'_>) -> InfoKind {
         LinkKind::Macvtap { .. } => InfoKind::MacVtap,
         LinkKind::Ipvlan { .. } => InfoKind::IpVlan,
         LinkKind::Vxlan { .. } => InfoKind::Vxlan,
+        LinkKind::Geneve { .. } => InfoKind::Geneve,
+        LinkKind::Gre { .. } => InfoKind::GreTun,
+        LinkKind::Ipip { .. } => InfoKind::IpIp,
+        LinkKind::Wireguard => InfoKind::Wireguard,
         LinkKind::Netkit { .. } => InfoKind::Netkit,
     }
 }
@@ -333,6 +372,25 @@ fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
             data.extend(lower.map(InfoVxlan::Link));
             InfoData::Vxlan(data)
         }
+        LinkKind::Geneve { vni, remote, port } => InfoData::Geneve(vec![
+            InfoGeneve::Id(*vni),
+            InfoGeneve::Port(*port),
+            match remote {
+                IpAddr::V4(ip) => InfoGeneve::Remote(*ip),
+                IpAddr::V6(ip) => InfoGeneve::Remote6(*ip),
+            },
+        ]),
+        LinkKind::Gre { local, remote } => InfoData::GreTun(vec![
+            InfoGre::Local(*local),
+            InfoGre::Remote(*remote),
+            InfoGre::PathMTUDiscovery(true),
+        ]),
+        LinkKind::Ipip { local, remote } => InfoData::IpTunnel(vec![
+            InfoIpTunnel::Local((*local).into()),
+            InfoIpTunnel::Remote((*remote).into()),
+            InfoIpTunnel::PMtuDisc(true),
+        ]),
+        LinkKind::Wireguard => return None,
         LinkKind::Netkit { peer, peer_ns } => InfoData::Netkit(vec![
             InfoNetkit::Mode(NetkitMode::L2),
             InfoNetkit::Policy(NetkitPolicy::Pass),
@@ -379,16 +437,29 @@ pub(crate) fn refused(what: &str, kind: &LinkKind<'_>, refusal: Refusal) -> Erro
         return Error::Unsupported {
             what: what.into(),
             feature: kind.into(),
-            remedy: format!("load module `{kind}` (kernel option {})", option(kind)),
+            remedy: format!(
+                "load module `{}` (kernel option {})",
+                module(kind),
+                option(kind)
+            ),
         };
     }
     handle::refused(what, refusal)
 }
 
+/// The kernel module behind a kind.
+fn module(kind: &str) -> &str {
+    match kind {
+        "gre" => "ip_gre",
+        other => other,
+    }
+}
+
 /// The kernel configuration option behind a kind.
 fn option(kind: &str) -> String {
     match kind {
-        "bridge" => "CONFIG_BRIDGE".into(),
+        "gre" => "CONFIG_NET_IPGRE".into(),
+        "ipip" => "CONFIG_NET_IPIP".into(),
         other => format!("CONFIG_{}", other.to_ascii_uppercase()),
     }
 }

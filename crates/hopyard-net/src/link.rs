@@ -95,16 +95,39 @@ impl Handle {
         if let Some(peer) = link.kind.peer() {
             check_name(&what, peer)?;
         }
-        check_vxlan(&what, &link.kind)?;
+        check_tunnel(&what, &link.kind)?;
         let lower = link
             .kind
             .lower()
             .map(|lower| self.index_for(&what, lower))
             .transpose()?;
+        if let (Some(into), true) = (link.into, link.kind.leaves_where_it_is_made()) {
+            return self.add_and_move(link, into);
+        }
         let message = RouteNetlinkMessage::NewLink(kind::message(link, lower));
         self.request(message, NLM_F_CREATE | NLM_F_EXCL)
             .map(drop)
             .map_err(|refusal| kind::refused(&what, &link.kind, refusal))
+    }
+
+    /// Makes a device here, so that its traffic leaves here, and moves it. It is down afterwards, unless it is to be up.
+    fn add_and_move(&self, link: &NewLink<'_>, into: &NetNs) -> Result<()> {
+        self.add_link(&NewLink {
+            into: None,
+            up: false,
+            ..link.clone()
+        })?;
+        let there = || -> Result<()> {
+            self.move_to(&link.name, into)?;
+            if link.up {
+                Self::new(into)?.set_up(&link.name)?;
+            }
+            Ok(())
+        };
+        there().inspect_err(|_| {
+            // The first problem is the one to report.
+            let _ = self.delete_link(&link.name);
+        })
     }
 
     /// Deletes a device; the other end of a pair goes with it, before this returns.
@@ -342,12 +365,13 @@ fn with(name: &str, attribute: LinkAttribute) -> LinkMessage {
     message
 }
 
-fn check_vxlan(what: &str, kind: &LinkKind<'_>) -> Result<()> {
-    let LinkKind::Vxlan {
-        vni, local, remote, ..
-    } = kind
-    else {
-        return Ok(());
+fn check_tunnel(what: &str, kind: &LinkKind<'_>) -> Result<()> {
+    let (vni, local, remote) = match kind {
+        LinkKind::Vxlan {
+            vni, local, remote, ..
+        } => (vni, local, remote),
+        LinkKind::Geneve { vni, remote, .. } => (vni, remote, remote),
+        _ => return Ok(()),
     };
     if *vni >= 1 << 24 {
         return Err(Error::invalid(

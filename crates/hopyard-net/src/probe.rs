@@ -8,8 +8,18 @@ use crate::kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NewLink};
 use crate::netns::NetNs;
 
 /// The kinds [`probe_kind`] knows, by the kernel's names.
-pub const KINDS: [&str; 7] = [
-    "veth", "bridge", "macvlan", "macvtap", "ipvlan", "vxlan", "netkit",
+pub const KINDS: [&str; 11] = [
+    "veth",
+    "bridge",
+    "macvlan",
+    "macvtap",
+    "ipvlan",
+    "vxlan",
+    "geneve",
+    "gre",
+    "ipip",
+    "wireguard",
+    "netkit",
 ];
 
 /// Whether this kernel can make a kind of device: makes one in a namespace of its own that goes away
@@ -21,7 +31,7 @@ pub const KINDS: [&str; 7] = [
 pub fn probe_kind(kind: &str) -> Result<()> {
     let lower = || "lower".to_owned();
     let peer = || "peer".to_owned();
-    let local = Ipv4Addr::new(192, 0, 2, 1);
+    let [local, remote] = [1, 2].map(|host| Ipv4Addr::new(192, 0, 2, host));
     let kind = match kind {
         "veth" => veth(peer()),
         "bridge" => LinkKind::Bridge(BridgeSettings::default()),
@@ -40,10 +50,18 @@ pub fn probe_kind(kind: &str) -> Result<()> {
         "vxlan" => LinkKind::Vxlan {
             vni: 1,
             local: IpAddr::V4(local),
-            remote: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+            remote: IpAddr::V4(remote),
             port: 4789,
             lower: None,
         },
+        "geneve" => LinkKind::Geneve {
+            vni: 1,
+            remote: IpAddr::V4(remote),
+            port: 6081,
+        },
+        "gre" => LinkKind::Gre { local, remote },
+        "ipip" => LinkKind::Ipip { local, remote },
+        "wireguard" => LinkKind::Wireguard,
         "netkit" => LinkKind::Netkit {
             peer: peer(),
             peer_ns: None,

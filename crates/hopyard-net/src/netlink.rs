@@ -1,12 +1,13 @@
-//! The rtnetlink socket: one request, all its answers.
+//! Netlink sockets: one request, all its answers.
 
 use std::io;
 
+use netlink_packet_core::NetlinkSerializable;
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
 };
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::{Socket, SocketAddr};
 
 use crate::attrs::{attribute, text, u16_at, u32_at};
 
@@ -44,15 +45,17 @@ impl From<io::Error> for Refusal {
 }
 
 /// A socket bound to the namespace of the thread that opened it, usable from any thread.
-pub(crate) struct Rtnl {
+pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
 }
 
-impl Rtnl {
+impl Netlink {
     /// Opens the socket in the namespace of the calling thread.
-    pub(crate) fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
+    ///
+    /// `protocol` is of [`netlink_sys::protocols`].
+    pub(crate) fn open(protocol: isize) -> io::Result<Self> {
+        let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
         socket.set_ext_ack(true)?;
@@ -66,7 +69,7 @@ impl Rtnl {
     /// Sends one request, waits for its acknowledgement and returns what came before it.
     pub(crate) fn request(
         &mut self,
-        message: RouteNetlinkMessage,
+        message: impl NetlinkSerializable,
         flags: u16,
     ) -> Result<Vec<Vec<u8>>, Refusal> {
         self.send(message, flags | NLM_F_ACK)?;
@@ -74,7 +77,10 @@ impl Rtnl {
     }
 
     /// Sends one dump request and returns a consistent list of answers.
-    pub(crate) fn dump(&mut self, message: &RouteNetlinkMessage) -> Result<Vec<Vec<u8>>, Refusal> {
+    pub(crate) fn dump<M: NetlinkSerializable + Clone>(
+        &mut self,
+        message: &M,
+    ) -> Result<Vec<Vec<u8>>, Refusal> {
         for _ in 0..DUMP_ATTEMPTS {
             self.send(message.clone(), NLM_F_DUMP)?;
             let (replies, interrupted) = self.receive()?;
@@ -85,12 +91,12 @@ impl Rtnl {
         Err(io::Error::from_raw_os_error(libc::EAGAIN).into())
     }
 
-    fn send(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+    fn send(&mut self, message: impl NetlinkSerializable, flags: u16) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1).max(1);
-        let mut packet = NetlinkMessage::from(message);
+        let payload = NetlinkPayload::InnerMessage(message);
+        let mut packet = NetlinkMessage::new(NetlinkHeader::default(), payload);
         packet.header.flags = flags | NLM_F_REQUEST;
         packet.header.sequence_number = self.sequence;
-        debug_assert!(matches!(packet.payload, NetlinkPayload::InnerMessage(_)));
         packet.finalize();
         let mut bytes = vec![0; packet.buffer_len()];
         packet.serialize(&mut bytes);

@@ -1,0 +1,223 @@
+//! WireGuard devices: keys, peers and what passed, by generic netlink (`include/uapi/linux/wireguard.h`).
+
+use std::net::{IpAddr, SocketAddr};
+
+use netlink_packet_core::ParseableParametrized;
+use netlink_packet_generic::GenlHeader;
+use netlink_packet_wireguard::{
+    WireguardAddressFamily, WireguardAllowedIp, WireguardAllowedIpAttr, WireguardAttribute,
+    WireguardCmd, WireguardMessage, WireguardPeer, WireguardPeerAttribute,
+};
+
+use crate::error::{Error, Result};
+use crate::genl::{GENLMSGHDR, Genl};
+use crate::handle::{Handle, missing_device, refused};
+use crate::netlink::Refusal;
+
+/// A key of WireGuard, Curve25519.
+pub type WireguardKey = [u8; WireguardAttribute::WG_KEY_LEN];
+
+const FAMILY: &str = "wireguard";
+
+/// What has passed between a WireGuard device and one of its peers, encrypted and with WireGuard's own messages, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WireguardTraffic {
+    /// The peer's public key.
+    pub peer: WireguardKey,
+    /// From the peer.
+    pub received: u64,
+    /// To the peer.
+    pub sent: u64,
+}
+
+impl Handle {
+    /// Gives a WireGuard device its private key and the UDP port on which it listens. Gives back the public key.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no such device, [`Error::Unsupported`] if the kernel has no WireGuard.
+    pub fn set_wireguard_key(
+        &self,
+        device: &str,
+        private: WireguardKey,
+        port: u16,
+    ) -> Result<WireguardKey> {
+        let what = format!("give `{device}` a key");
+        let key = WireguardAttribute::PrivateKey(private);
+        let settings = vec![key, WireguardAttribute::ListenPort(port)];
+        self.set_wireguard(&what, device, settings)?;
+        let attributes = self.wireguard(&what, device)?;
+        attributes
+            .into_iter()
+            .find_map(|attribute| match attribute {
+                WireguardAttribute::PublicKey(key) => Some(key),
+                _ => None,
+            })
+            .ok_or_else(|| Error::Reply {
+                what,
+                why: "the device has no public key afterwards".to_owned(),
+            })
+    }
+
+    /// Gives a WireGuard device a further peer, which is at `endpoint`: what is routed to the device for one of these networks
+    /// goes there, and what comes from there may be from one of them.
+    ///
+    /// # Errors
+    /// As [`Handle::set_wireguard_key`].
+    pub fn add_wireguard_peer(
+        &self,
+        device: &str,
+        peer: WireguardKey,
+        endpoint: SocketAddr,
+        allowed: &[(IpAddr, u8)],
+    ) -> Result<()> {
+        let allowed = allowed.iter().map(|(network, length)| {
+            WireguardAllowedIp(vec![
+                WireguardAllowedIpAttr::Family(match network {
+                    IpAddr::V4(_) => WireguardAddressFamily::Ipv4,
+                    IpAddr::V6(_) => WireguardAddressFamily::Ipv6,
+                }),
+                WireguardAllowedIpAttr::IpAddr(*network),
+                WireguardAllowedIpAttr::Cidr(*length),
+            ])
+        });
+        let peer = WireguardPeer(vec![
+            WireguardPeerAttribute::PublicKey(peer),
+            WireguardPeerAttribute::Endpoint(endpoint),
+            WireguardPeerAttribute::AllowedIps(allowed.collect()),
+        ]);
+        let what = format!("give `{device}` the peer at {endpoint}");
+        let settings = vec![WireguardAttribute::Peers(vec![peer])];
+        self.set_wireguard(&what, device, settings)
+    }
+
+    /// What has passed between a WireGuard device and each of its peers since they were given.
+    ///
+    /// # Errors
+    /// As [`Handle::set_wireguard_key`].
+    pub fn wireguard_traffic(&self, device: &str) -> Result<Vec<WireguardTraffic>> {
+        let attributes = self.wireguard(&format!("read the peers of `{device}`"), device)?;
+        let peers = attributes
+            .into_iter()
+            .filter_map(|attribute| match attribute {
+                WireguardAttribute::Peers(peers) => Some(peers),
+                _ => None,
+            });
+        Ok(peers.flatten().map(|peer| traffic(&peer)).collect())
+    }
+
+    fn set_wireguard(
+        &self,
+        what: &str,
+        device: &str,
+        mut settings: Vec<WireguardAttribute>,
+    ) -> Result<()> {
+        settings.insert(0, WireguardAttribute::IfName(device.to_owned()));
+        let message = WireguardMessage {
+            cmd: WireguardCmd::SetDevice,
+            attributes: settings,
+        };
+        self.with_wireguard(what, device, |family| family.request(message))
+            .map(drop)
+    }
+
+    fn wireguard(&self, what: &str, device: &str) -> Result<Vec<WireguardAttribute>> {
+        let message = WireguardMessage {
+            cmd: WireguardCmd::GetDevice,
+            attributes: vec![WireguardAttribute::IfName(device.to_owned())],
+        };
+        let answers = self.with_wireguard(what, device, |family| family.dump(message))?;
+        let mut attributes = Vec::new();
+        for answer in answers {
+            attributes.extend(parse(&answer).map_err(|why| Error::Reply {
+                what: what.to_owned(),
+                why,
+            })?);
+        }
+        Ok(attributes)
+    }
+
+    /// The family answers for devices of the namespace in which its socket was opened.
+    fn with_wireguard<T: Send>(
+        &self,
+        what: &str,
+        device: &str,
+        ask: impl FnOnce(&mut Genl) -> std::result::Result<T, Refusal> + Send,
+    ) -> Result<T> {
+        let asked = self.ns().run(|| match Genl::find(FAMILY)? {
+            Some(mut family) => ask(&mut family).map(Some),
+            None => Ok(None),
+        })?;
+        match asked {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(Error::Unsupported {
+                what: what.to_owned(),
+                feature: FAMILY.to_owned(),
+                remedy: "load module `wireguard` (kernel option CONFIG_WIREGUARD)".to_owned(),
+            }),
+            Err(refusal) if refusal.errno() == libc::ENODEV => Err(missing_device(what, device)),
+            Err(refusal) => Err(refused(what, refusal)),
+        }
+    }
+}
+
+fn parse(answer: &[u8]) -> std::result::Result<Vec<WireguardAttribute>, String> {
+    let header = GenlHeader {
+        cmd: WireguardCmd::GetDevice.into(),
+        version: 1,
+    };
+    let attributes = answer.get(GENLMSGHDR..).unwrap_or_default();
+    WireguardMessage::parse_with_param(attributes, header)
+        .map(|message| message.attributes)
+        .map_err(|e| e.to_string())
+}
+
+fn traffic(peer: &WireguardPeer) -> WireguardTraffic {
+    let mut traffic = WireguardTraffic {
+        peer: WireguardKey::default(),
+        received: 0,
+        sent: 0,
+    };
+    for attribute in peer.iter() {
+        match attribute {
+            WireguardPeerAttribute::PublicKey(key) => traffic.peer = *key,
+            WireguardPeerAttribute::RxBytes(bytes) => traffic.received = *bytes,
+            WireguardPeerAttribute::TxBytes(bytes) => traffic.sent = *bytes,
+            _ => {}
+        }
+    }
+    traffic
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NetNs;
+
+    /// The same where the kernel has none of it and where there is no such device.
+    #[test]
+    fn a_device_that_is_not_there_is_missing_or_unsupported() {
+        let handle = Handle::new(&NetNs::create().unwrap()).unwrap();
+        let error = handle.wireguard_traffic("wg0").unwrap_err();
+        assert!(
+            error.is_unsupported() || matches!(error, Error::Missing { .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_passed_is_told_by_peer() {
+        let peer = |n: u8, received: u64| {
+            WireguardPeer(vec![
+                WireguardPeerAttribute::PublicKey([n; 32]),
+                WireguardPeerAttribute::TxBytes(7),
+                WireguardPeerAttribute::RxBytes(received),
+            ])
+        };
+        let expected = WireguardTraffic {
+            peer: [2; 32],
+            received: 9,
+            sent: 7,
+        };
+        assert_eq!(traffic(&peer(2, 9)), expected);
+    }
+}
