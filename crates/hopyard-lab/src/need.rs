@@ -40,6 +40,14 @@ impl Need {
     pub const IPVLAN: Self = Self::kind("ipvlan", &["ipvlan"]);
     /// VXLAN tunnels.
     pub const VXLAN: Self = Self::kind("vxlan", &["vxlan"]);
+    /// Geneve tunnels.
+    pub const GENEVE: Self = Self::kind("geneve", &["geneve"]);
+    /// GRE tunnels for IP packets, over IPv4.
+    pub const GRE: Self = Self::kind("gre", &["ip_gre"]);
+    /// Tunnels for IPv4 packets in IPv4 packets.
+    pub const IPIP: Self = Self::kind("ipip", &["ipip"]);
+    /// WireGuard, encrypted tunnels.
+    pub const WIREGUARD: Self = Self::kind("wireguard", &["wireguard"]);
     /// netkit pairs.
     pub const NETKIT: Self = Self::kind("netkit", &["netkit"]);
     /// Bridges whose frames pass through netfilter.

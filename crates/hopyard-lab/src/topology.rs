@@ -38,7 +38,10 @@ impl Addresses {
     /// Both, with the prefix lengths of the subnets of a lab.
     #[must_use]
     pub fn with_prefixes(self) -> [(IpAddr, u8); 2] {
-        [(self.v4.into(), Subnet::V4_PREFIX), (self.v6.into(), 64)]
+        [
+            (self.v4.into(), Subnet::V4_PREFIX),
+            (self.v6.into(), Subnet::V6_PREFIX),
+        ]
     }
 
     /// Both alone, with nothing else on the link.
@@ -71,6 +74,7 @@ impl Subnet {
     }
 
     pub(crate) const V4_PREFIX: u8 = 20;
+    pub(crate) const V6_PREFIX: u8 = 64;
 
     /// All of it, over each IP version.
     #[must_use]

@@ -8,6 +8,9 @@ mod direct_shortcut;
 mod flowtable;
 mod forward;
 mod forward_each;
+mod geneve;
+mod gre;
+mod ipip;
 mod ipvlan;
 mod ipvlan_l3s;
 mod macvlan;
@@ -20,11 +23,13 @@ mod service;
 pub(super) mod slirp4netns;
 mod tap_mq;
 pub(super) mod tap_vde;
+mod tunnel;
 mod user_mode;
 mod veth;
 mod veth_route;
 mod vm;
 mod vxlan;
+mod wireguard;
 
 use std::fmt;
 use std::time::Duration;
@@ -242,6 +247,10 @@ pub static PATHS: &[&dyn Path] = &[
     &ipvlan::Ipvlan,
     &ipvlan_l3s::IpvlanL3s,
     &vxlan::Vxlan,
+    &geneve::Geneve,
+    &gre::Gre,
+    &ipip::Ipip,
+    &wireguard::Wireguard,
     &netkit::Netkit,
     &vm::Vm,
     &forward::Forward,

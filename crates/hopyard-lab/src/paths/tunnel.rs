@@ -1,0 +1,101 @@
+//! What tunnels share: two ends over a veth pair, or over the wire.
+//!
+//! The MTU asked for is the underlay's; inside a tunnel it is smaller by the headers, as overlays have it.
+
+use hopyard_net::LinkKind;
+
+use crate::builder::ETH;
+use crate::model::{Hop, Peer};
+use crate::topology::{Addresses, host, role};
+use crate::wire::{FAR_END, UPLINK};
+use crate::{Builder, Error, Result, Subnet, Topology};
+
+/// Least MTU of an IPv6 link (RFC 8200, section 5), bytes.
+const LEAST_INSIDE: u32 = 1280;
+
+/// What tunnels differ by.
+pub(super) struct Tunnel {
+    /// Name of the path.
+    pub(super) path: &'static str,
+    /// The tunnel's device at either end.
+    pub(super) device: &'static str,
+    /// What it adds to a packet, with the outer IPv4 header, bytes; of one that carries Ethernet frames, with the inner
+    /// Ethernet header.
+    pub(super) overhead: u32,
+    /// Makes an end, from the outer address of its own and that of the other.
+    pub(super) kind: fn(Addresses, Addresses) -> LinkKind<'static>,
+}
+
+/// An end: the namespace that its device lives in, the one that its traffic leaves by, and the device there.
+#[derive(Clone, Copy)]
+pub(super) struct End {
+    pub(super) role: &'static str,
+    below: &'static str,
+    lower: &'static str,
+    number: u16,
+}
+
+impl End {
+    /// Its address of the underlay.
+    pub(super) fn outer(self) -> Addresses {
+        Subnet::UNDERLAY.host(self.number)
+    }
+}
+
+/// The ends, of the client and of the server. Towards `far` the tunnel begins in the hub while its device lives in the endpoint.
+pub(super) fn ends(peer: Peer) -> [End; 2] {
+    let end = |role, below, lower, number| End {
+        role,
+        below,
+        lower,
+        number,
+    };
+    match peer {
+        Peer::Far => [
+            end(role::A, role::HUB, UPLINK, host::HUB),
+            end(role::FAR, role::FAR, FAR_END, host::FAR),
+        ],
+        _ => [
+            end(role::A, role::A, ETH, host::A),
+            end(role::B, role::B, ETH, host::B),
+        ],
+    }
+}
+
+impl Tunnel {
+    /// Makes the underlay and both ends.
+    pub(super) fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        if lab.mtu() < LEAST_INSIDE + self.overhead {
+            return Err(Error::MtuTooSmall {
+                path: self.path,
+                least: LEAST_INSIDE + self.overhead,
+            });
+        }
+        let [near, far] = ends(peer);
+        match peer {
+            Peer::Far => lab.wire()?,
+            _ => lab.veth((near.below, near.lower), (far.below, far.lower))?,
+        }
+        let mtu = lab.mtu() - self.overhead;
+        for end in [near, far] {
+            lab.address(end.below, end.lower, end.outer())?;
+        }
+        for (end, other) in [(near, far), (far, near)] {
+            let kind = (self.kind)(end.outer(), other.outer());
+            lab.link_into(end.below, end.role, self.device, kind, mtu)?;
+        }
+        let inside = |number| Subnet::LAN.host(number);
+        Ok(Topology {
+            client: lab.endpoint(near.role, self.device, inside(host::A))?,
+            server: lab.endpoint(far.role, self.device, inside(far.number))?,
+            way: vec![
+                Hop::tx(near.role, self.device),
+                Hop::tx(near.below, near.lower),
+                Hop::rx(far.below, far.lower),
+                Hop::rx(far.role, self.device),
+            ],
+            containers: Vec::new(),
+            spliced_at: None,
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! `wireguard`: a WireGuard tunnel (`drivers/net/wireguard`) over a veth pair, or over the wire. All that is sent is encrypted
+//! and authenticated by ChaCha20-Poly1305, by workers of the kernel on all CPUs.
+
+use std::fs::File;
+use std::io::Read;
+
+use hopyard_net::{LinkKind, WireguardKey};
+
+use super::tunnel::{Tunnel, ends};
+use super::{Need, Path};
+use crate::model::Peer;
+use crate::{Builder, Error, Result, Subnet, Topology};
+
+const TUNNEL: Tunnel = Tunnel {
+    path: "wireguard",
+    device: "wg0",
+    // Outer IPv4 and UDP headers, and those of a data message with its tag (WireGuard, section 5.4.6).
+    overhead: 20 + 8 + 16 + 16,
+    kind: |_, _| LinkKind::Wireguard,
+};
+/// The port that WireGuard's pages use; WireGuard has none of its own.
+const PORT: u16 = 51820;
+
+pub(super) struct Wireguard;
+
+impl Path for Wireguard {
+    fn name(&self) -> &'static str {
+        TUNNEL.path
+    }
+
+    fn summary(&self) -> &'static str {
+        "a WireGuard tunnel, encrypted; local: over a veth pair between the endpoints, far: from the hub over the wire"
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &[Peer::Local, Peer::Far]
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::VETH, Need::WIREGUARD]
+    }
+
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the endpoints; the host: the tunnel's UDP, encrypted"
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        let topology = TUNNEL.build(lab, peer)?;
+        let [near, far] = ends(peer);
+        let mut keys = Vec::new();
+        for end in [near, far] {
+            let device = lab.space(end.role)?;
+            keys.push(device.set_wireguard_key(TUNNEL.device, private_key()?, PORT)?);
+        }
+        let others = [(near, far, keys[1]), (far, near, keys[0])];
+        for (end, other, key) in others {
+            let network = Subnet::LAN.host(0);
+            lab.space(end.role)?.add_wireguard_peer(
+                TUNNEL.device,
+                key,
+                (other.outer().v4, PORT).into(),
+                &[
+                    (network.v4.into(), Subnet::V4_PREFIX),
+                    (network.v6.into(), Subnet::V6_PREFIX),
+                ],
+            )?;
+        }
+        Ok(topology)
+    }
+}
+
+/// Random; the kernel makes a key of it (RFC 7748, section 5).
+fn private_key() -> Result<WireguardKey> {
+    const RANDOM: &str = "/dev/urandom";
+    let mut key = WireguardKey::default();
+    let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut key));
+    read.map_err(|source| Error::File {
+        what: format!("read a key from {RANDOM}"),
+        source,
+    })?;
+    Ok(key)
+}
