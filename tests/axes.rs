@@ -159,8 +159,7 @@ fn every_device_has_the_mtu() {
             for (role, name) in devices(&lab) {
                 let handle = &lab.space(role).unwrap().handle;
                 let link = handle.link(&name).unwrap();
-                let tunnelled = link.kind.as_deref() == Some("vxlan");
-                let wanted = if tunnelled { mtu - 50 } else { mtu };
+                let wanted = mtu - headers(link.kind.as_deref().unwrap_or_default());
                 if link.mtu != wanted {
                     return Err(format!("{role}/{name} has MTU {}, not {wanted}", link.mtu));
                 }
@@ -168,6 +167,17 @@ fn every_device_has_the_mtu() {
         }
         Ok(())
     });
+}
+
+/// What a tunnel of that kind puts around an IP packet over IPv4, bytes.
+fn headers(kind: &str) -> u32 {
+    match kind {
+        "vxlan" | "geneve" => 50,
+        "gre" => 24,
+        "ipip" => 20,
+        "wireguard" => 60,
+        _ => 0,
+    }
 }
 
 #[test]
@@ -178,12 +188,14 @@ fn the_smallest_mtu_carries_both_families_or_the_path_says_which_does() {
         let lab = match build(&cell("1280")) {
             Ok(lab) => lab,
             // IPv6 needs 1280 bytes inside a tunnel too.
-            Err(e) if path.name() == "vxlan" => {
+            Err(e) if headers(path.name()) > 0 => {
                 let text = e.to_string();
-                if !e.is_unsupported() || !text.contains("needs an MTU of 1330 at least") {
+                let least = (1280 + headers(path.name())).to_string();
+                let says = format!("needs an MTU of {least} at least");
+                if !e.is_unsupported() || !text.contains(&says) {
                     return Err(text);
                 }
-                built(&cell("1330"))?
+                built(&cell(&least))?
             }
             Err(e) => return Err(hopyard::chain(&e)),
         };

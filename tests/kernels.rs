@@ -3,6 +3,7 @@
 
 mod flow_table;
 mod side_by_side;
+mod tunnels;
 
 use std::collections::BTreeSet;
 use std::fs;

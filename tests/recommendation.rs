@@ -104,6 +104,10 @@ fn who_needs_no_privilege_finds_it_so() {
             let device = match kind.split(' ').next().unwrap() {
                 "macvlan" | "ipvlan" => format!("ip link add link d0 name t0 type {kind}"),
                 "vxlan" => "ip link add t0 type vxlan id 1 dstport 4789".to_owned(),
+                "geneve" => "ip link add t0 type geneve id 1 remote 192.0.2.2".to_owned(),
+                "gre" | "ipip" => {
+                    format!("ip link add t0 type {kind} local 192.0.2.1 remote 192.0.2.2")
+                }
                 _ => format!("ip link add t0 type {kind}"),
             };
             let script = format!("ip link add d0 type veth peer name d1 && {device}");

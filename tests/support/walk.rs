@@ -117,6 +117,8 @@ pub(crate) fn machine_has(need: Need) -> bool {
         kind if need.is_device => {
             let more = match kind {
                 "vxlan" => "id 1 dstport 4789 local 192.0.2.1 remote 192.0.2.2",
+                "geneve" => "id 1 remote 192.0.2.2",
+                "gre" | "ipip" => "local 192.0.2.1 remote 192.0.2.2",
                 _ => "",
             };
             let link = match kind.split(' ').next() {
