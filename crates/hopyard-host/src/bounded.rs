@@ -81,9 +81,8 @@ pub fn write(file: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Writes a document in the place of the file, in one step: whoever reads it finds the old one or the new one.
 pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let new = new_of(file);
-    write(&new, text)?;
-    fs::rename(&new, file)
+    check_size(text.len() as u64, MOST_OF_A_DOCUMENT)?;
+    replace_with(file, |out| out.write_all(text))
 }
 
 /// As [`replace`], for a document of any size that is written piece by piece.
@@ -92,14 +91,23 @@ pub fn replace_with(
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let new = new_of(file);
-    let mut options = File::options();
-    options.write(true).create(true);
-    let opened = open_to_write(&new, &mut options)?;
-    opened.set_len(0)?;
-    let mut out = BufWriter::new(opened);
-    fill(&mut out)?;
-    out.flush()?;
-    fs::rename(&new, file)
+    let gone = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    };
+    // What a killed program left.
+    fs::remove_file(&new).or_else(gone)?;
+    let written = open_to_write(&new, File::options().write(true).create_new(true))
+        .and_then(|opened| {
+            let mut out = BufWriter::new(opened);
+            fill(&mut out)?;
+            out.flush()
+        })
+        .and_then(|()| fs::rename(&new, file));
+    written.inspect_err(|_| {
+        // The first problem is the one to report.
+        let _ = fs::remove_file(&new);
+    })
 }
 
 /// Where the next state of a file is written: beside it, so that both are of one file system.
@@ -166,10 +174,15 @@ mod tests {
         };
         assert!(replace_with(&file, fails).is_err());
         assert_eq!(fs::read(&file).unwrap(), b"text");
-        // What was left of that is no hindrance.
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        // What a killed program left is no hindrance, and nothing is written where it leads.
+        let [new, target] = ["a.json.new", "target"].map(|name| home.path().join(name));
+        fs::write(&target, b"own").unwrap();
+        std::os::unix::fs::symlink(&target, &new).unwrap();
         replace(&file, b"new").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        assert_eq!(fs::read(&target).unwrap(), b"own");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
     }
 
     #[test]
