@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_the_device_behind_its_header() {
+    fn a_request_names_the_device() {
         let mut bytes = [0; 8];
         GetInterface(7).emit(&mut bytes);
         let index = attribute(&bytes, 0, NL80211_ATTR_IFINDEX).unwrap();

@@ -111,7 +111,8 @@ pub enum LinkKind<'a> {
         /// The device to send by; found by the route where `None`.
         lower: Option<String>,
     },
-    /// A Geneve tunnel (RFC 8926) without options to one other host. UDP checksums as for [`LinkKind::Vxlan`].
+    /// A Geneve tunnel (RFC 8926) without options to one other host. UDP checksums are on, as for [`LinkKind::Vxlan`]; the
+    /// kernel itself leaves them out over IPv4.
     Geneve {
         /// Network identifier, 24 bits.
         vni: u32,
@@ -263,13 +264,20 @@ impl LinkKind<'_> {
             | Self::Macvtap { lower, .. }
             | Self::Ipvlan { lower, .. } => Some(lower),
             Self::Vxlan { lower, .. } => lower.as_deref(),
-            _ => None,
+            Self::Veth { .. }
+            | Self::Bridge(_)
+            | Self::Geneve { .. }
+            | Self::Gre { .. }
+            | Self::Ipip { .. }
+            | Self::Wireguard
+            | Self::Netkit { .. } => None,
         }
     }
 
-    /// Does its traffic leave by the namespace that it is made in, rather than by that of who makes it? So `ip_tunnel_newlink`
-    /// has it (`net/ipv4/ip_tunnel.c`).
-    pub(crate) fn leaves_where_it_is_made(&self) -> bool {
+    /// Does it send its outer packets from the namespace that it is made in? VXLAN, Geneve and WireGuard send them from the
+    /// namespace of who makes them, wherever they live; GRE and IPIP do not before Linux 6.15 (`ip_tunnel_newlink`), so
+    /// they are made below and moved.
+    pub(crate) fn sends_from_where_it_is_made(&self) -> bool {
         matches!(self, Self::Gre { .. } | Self::Ipip { .. })
     }
 
@@ -375,6 +383,7 @@ fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
         LinkKind::Geneve { vni, remote, port } => InfoData::Geneve(vec![
             InfoGeneve::Id(*vni),
             InfoGeneve::Port(*port),
+            InfoGeneve::UdpCsum(true),
             match remote {
                 IpAddr::V4(ip) => InfoGeneve::Remote(*ip),
                 IpAddr::V6(ip) => InfoGeneve::Remote6(*ip),

@@ -101,7 +101,7 @@ impl Handle {
             .lower()
             .map(|lower| self.index_for(&what, lower))
             .transpose()?;
-        if let (Some(into), true) = (link.into, link.kind.leaves_where_it_is_made()) {
+        if let (Some(into), true) = (link.into, link.kind.sends_from_where_it_is_made()) {
             return self.add_and_move(link, into);
         }
         let message = RouteNetlinkMessage::NewLink(kind::message(link, lower));
@@ -110,24 +110,24 @@ impl Handle {
             .map_err(|refusal| kind::refused(&what, &link.kind, refusal))
     }
 
-    /// Makes a device here, so that its traffic leaves here, and moves it. It is down afterwards, unless it is to be up.
+    /// Makes a device here, which sends its outer packets from here, and moves it. Its name must be free at both places.
     fn add_and_move(&self, link: &NewLink<'_>, into: &NetNs) -> Result<()> {
+        let there = Self::new(into)?;
         self.add_link(&NewLink {
             into: None,
             up: false,
             ..link.clone()
         })?;
-        let there = || -> Result<()> {
-            self.move_to(&link.name, into)?;
-            if link.up {
-                Self::new(into)?.set_up(&link.name)?;
-            }
-            Ok(())
-        };
-        there().inspect_err(|_| {
-            // The first problem is the one to report.
+        // The first problem is the one to report.
+        self.move_to(&link.name, into).inspect_err(|_| {
             let _ = self.delete_link(&link.name);
-        })
+        })?;
+        if link.up {
+            there.set_up(&link.name).inspect_err(|_| {
+                let _ = there.delete_link(&link.name);
+            })?;
+        }
+        Ok(())
     }
 
     /// Deletes a device; the other end of a pair goes with it, before this returns.
@@ -366,12 +366,8 @@ fn with(name: &str, attribute: LinkAttribute) -> LinkMessage {
 }
 
 fn check_tunnel(what: &str, kind: &LinkKind<'_>) -> Result<()> {
-    let (vni, local, remote) = match kind {
-        LinkKind::Vxlan {
-            vni, local, remote, ..
-        } => (vni, local, remote),
-        LinkKind::Geneve { vni, remote, .. } => (vni, remote, remote),
-        _ => return Ok(()),
+    let (LinkKind::Vxlan { vni, .. } | LinkKind::Geneve { vni, .. }) = kind else {
+        return Ok(());
     };
     if *vni >= 1 << 24 {
         return Err(Error::invalid(
@@ -379,7 +375,9 @@ fn check_tunnel(what: &str, kind: &LinkKind<'_>) -> Result<()> {
             format!("the network identifier {vni} exceeds 24 bits"),
         ));
     }
-    if local.is_ipv4() != remote.is_ipv4() {
+    if let LinkKind::Vxlan { local, remote, .. } = kind
+        && local.is_ipv4() != remote.is_ipv4()
+    {
         let why = format!("{local} and {remote} are of different families");
         return Err(Error::invalid(what, why));
     }

@@ -1,6 +1,7 @@
 //! Finding out what the kernel can make, by making it.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::handle::Handle;
@@ -22,13 +23,32 @@ pub const KINDS: [&str; 11] = [
     "netkit",
 ];
 
+/// Kinds whose module, as it is loaded, puts devices of its own into every namespace of the host; the module, and those devices.
+const EVERYWHERE: [(&str, &str, &str); 2] = [
+    ("gre", "ip_gre", "`gre0`, `gretap0` and `erspan0`"),
+    ("ipip", "ipip", "`tunl0`"),
+];
+
 /// Whether this kernel can make a kind of device: makes one in a namespace of its own that goes away
-/// with it. Loads the module if the kernel can.
+/// with it. Loads the module if the kernel can, unless that would put devices into every namespace.
 ///
 /// # Errors
 /// [`Error::Unsupported`] if it cannot, [`Error::Invalid`] for a name not in [`KINDS`],
 /// [`Error::Denied`] without root.
 pub fn probe_kind(kind: &str) -> Result<()> {
+    let everywhere = EVERYWHERE.iter().find(|(name, ..)| *name == kind);
+    if let Some((_, module, devices)) = everywhere
+        && !Path::new("/sys/module").join(module).exists()
+    {
+        return Err(Error::Unsupported {
+            what: format!("create {kind} `probe`"),
+            feature: kind.to_owned(),
+            remedy: format!(
+                "load module `{module}` yourself, since it puts {devices} into every namespace of this host unless \
+                 net.core.fb_tunnels_only_for_init_net is 2"
+            ),
+        });
+    }
     let lower = || "lower".to_owned();
     let peer = || "peer".to_owned();
     let [local, remote] = [1, 2].map(|host| Ipv4Addr::new(192, 0, 2, host));
