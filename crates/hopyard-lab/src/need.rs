@@ -48,6 +48,26 @@ impl Need {
     pub const IPIP: Self = Self::kind("ipip", &["ipip"]);
     /// WireGuard, encrypted tunnels.
     pub const WIREGUARD: Self = Self::kind("wireguard", &["wireguard"]);
+    /// IPsec: ESP with AES-GCM, over both IP versions.
+    pub const ESP: Self = Self {
+        carried: Carried::modules(&[
+            "xfrm_user",
+            "esp4",
+            "esp6",
+            "gcm",
+            "ctr",
+            "ghash_generic",
+            "seqiv",
+            "echainiv",
+            "drbg",
+            "jitterentropy_rng",
+            "sha512_generic",
+            "aesni_intel",
+        ]),
+        ..Self::new("ipsec", |_| {
+            hopyard_net::probe_esp().map_err(or_another_path)
+        })
+    };
     /// netkit pairs.
     pub const NETKIT: Self = Self::kind("netkit", &["netkit"]);
     /// Bridges whose frames pass through netfilter.

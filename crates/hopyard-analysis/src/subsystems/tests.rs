@@ -98,6 +98,7 @@ fn well_known_functions_are_where_they_belong() {
         ("poly1305_blocks_avx2 [poly1305_x86_64]", "crypto"),
         ("esp_output_head [esp4]", "ipsec"),
         ("xfrm_lookup_with_ifid", "ip"),
+        ("xfrm_output_resume", "ipsec"),
         ("gcmaes_encrypt [aesni_intel]", "crypto"),
         ("__alloc_skb", "skb memory"),
         ("skb_release_data", "skb memory"),

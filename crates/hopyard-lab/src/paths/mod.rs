@@ -11,6 +11,7 @@ mod forward_each;
 mod geneve;
 mod gre;
 mod ipip;
+mod ipsec;
 mod ipvlan;
 mod ipvlan_l3s;
 mod macvlan;
@@ -251,6 +252,8 @@ pub static PATHS: &[&dyn Path] = &[
     &gre::Gre,
     &ipip::Ipip,
     &wireguard::Wireguard,
+    &ipsec::TRANSPORT,
+    &ipsec::TUNNEL,
     &netkit::Netkit,
     &vm::Vm,
     &forward::Forward,

@@ -1,15 +1,13 @@
 //! `wireguard`: a WireGuard tunnel (`drivers/net/wireguard`) over a veth pair, or over the wire. All that is sent is encrypted
 //! and authenticated by ChaCha20-Poly1305, by workers of the kernel on all CPUs.
 
-use std::fs::File;
-use std::io::Read;
-
-use hopyard_net::{LinkKind, WireguardKey};
+use hopyard_net::LinkKind;
 
 use super::tunnel::{Tunnel, ends};
 use super::{Need, Path};
 use crate::model::Peer;
-use crate::{Builder, Error, Result, Subnet, Topology};
+use crate::random::key;
+use crate::{Builder, Result, Subnet, Topology};
 
 const TUNNEL: Tunnel = Tunnel {
     path: "wireguard",
@@ -49,8 +47,9 @@ impl Path for Wireguard {
         let [near, far] = ends(peer);
         let mut keys = Vec::new();
         for end in [near, far] {
+            // The kernel makes a key of any number (RFC 7748, section 5).
             let device = lab.space(end.role)?;
-            keys.push(device.set_wireguard_key(TUNNEL.device, private_key()?, PORT)?);
+            keys.push(device.set_wireguard_key(TUNNEL.device, key()?, PORT)?);
         }
         let others = [(near, far, keys[1]), (far, near, keys[0])];
         for (end, other, key) in others {
@@ -67,16 +66,4 @@ impl Path for Wireguard {
         }
         Ok(topology)
     }
-}
-
-/// Random; the kernel makes a key of it (RFC 7748, section 5).
-fn private_key() -> Result<WireguardKey> {
-    const RANDOM: &str = "/dev/urandom";
-    let mut key = WireguardKey::default();
-    let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut key));
-    read.map_err(|source| Error::File {
-        what: format!("read a key from {RANDOM}"),
-        source,
-    })?;
-    Ok(key)
 }
