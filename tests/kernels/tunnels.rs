@@ -23,16 +23,37 @@ const TUNNELS: [(&str, f64, f64); 5] = [
 /// Bytes of the header of a frame, as devices count it.
 const ETHERNET: f64 = 14.0;
 
-fn measured(out: &Path, more: &[&str]) -> Vec<Value> {
-    let paths = TUNNELS.map(|(name, ..)| name).join(",");
+fn tunnels() -> String {
+    TUNNELS.map(|(name, ..)| name).join(",")
+}
+
+fn measured(out: &Path, paths: &str, more: &[&str]) -> Vec<Value> {
     let plan = [
-        "--paths", &paths, "--blocks", "1", "--turns", "off", "--accel", "tcg", "--json",
+        "--paths", paths, "--blocks", "1", "--turns", "off", "--accel", "tcg", "--json",
     ];
     let more = [&plan[..], more].concat();
     let said = Running::start(in_guest(&kernel(), out, &more)).wait_for(PATIENCE);
     let document = said.json();
     tell(&format!("tunnels in {:?}", said.took));
     document["cells"].as_array().unwrap().clone()
+}
+
+/// The path and the devices of each sample.
+fn samples(out: &Path) -> Vec<(String, Vec<Value>)> {
+    let header = fs::read(out.join("run.json")).unwrap();
+    let header: Value = serde_json::from_slice(&header).unwrap();
+    let samples = fs::read_to_string(out.join("samples.jsonl")).unwrap();
+    let sample = |line: &str| {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        let cell = usize::try_from(sample["cell"].as_u64().unwrap()).unwrap();
+        let path = &header["cells"][cell]["cell"]["path"];
+        let devices = &sample["outcome"]["measured"]["devices"];
+        (
+            path.as_str().unwrap().to_owned(),
+            devices.as_array().unwrap().clone(),
+        )
+    };
+    samples.lines().map(sample).collect()
 }
 
 /// Every device on the way moves with the traffic: the tunnel's at both ends, and those below it.
@@ -50,7 +71,7 @@ fn tunnels_carry_both_ip_versions_to_both_peers_inside_a_guest() {
         "--window",
         "400ms",
     ];
-    let cells = measured(&home.path().join("run"), &plan);
+    let cells = measured(&home.path().join("run"), &tunnels(), &plan);
     for (tunnel, ..) in TUNNELS {
         let own: Vec<_> = cells.iter().filter(|c| c["path"] == tunnel).collect();
         // An IPv4 tunnel has no cell with IPv6.
@@ -81,37 +102,74 @@ fn packets_are_smaller_by_the_headers_of_the_tunnel() {
         "500ms",
     ];
     let out = home.path().join("run");
-    measured(&out, &plan);
-    let header = fs::read(out.join("run.json")).unwrap();
-    let header: Value = serde_json::from_slice(&header).unwrap();
-    let samples = fs::read_to_string(out.join("samples.jsonl")).unwrap();
-    let samples = samples.lines().map(|l| serde_json::from_str(l).unwrap());
-    let samples: Vec<Value> = samples.collect();
+    measured(&out, &tunnels(), &plan);
+    let samples = samples(&out);
     for (tunnel, headers, counted) in TUNNELS {
-        let of_tunnel = |s: &&Value| {
-            let cell = usize::try_from(s["cell"].as_u64().unwrap()).unwrap();
-            header["cells"][cell]["cell"]["path"] == tunnel
-        };
-        let sample = samples.iter().find(of_tunnel);
-        let devices = &sample.unwrap()["outcome"]["measured"]["devices"];
-        let size_of = |device: &dyn Fn(&str) -> bool| {
+        let (_, devices) = samples.iter().find(|(path, _)| path == tunnel).unwrap();
+        let sent_by = |device: &dyn Fn(&str) -> bool| {
             // Modules of tunnels put devices of their own into every namespace, which carry nothing.
             let is_it = |d: &&Value| {
                 let name = d["name"].as_str().unwrap();
                 d["namespace"] == "a" && d["tx_packets"] != 0 && device(name)
             };
-            let device = devices.as_array().unwrap().iter().find(is_it).unwrap();
-            let sent = |what: &str| device[what].as_f64().unwrap();
-            sent("tx_bytes") / sent("tx_packets")
+            let device = devices.iter().find(is_it).unwrap();
+            ["tx_packets", "tx_bytes"].map(|what| device[what].as_f64().unwrap())
         };
-        let inside = size_of(&|name| name != "eth0" && name != "lo");
-        let below = size_of(&|name| name == "eth0");
-        let full = 1500.0 - headers + counted;
+        let [inside, inside_bytes] = sent_by(&|name| name != "eth0" && name != "lo");
+        let [below, below_bytes] = sent_by(&|name| name == "eth0");
+        let (size, full) = (inside_bytes / inside, 1500.0 - headers + counted);
         tell(&format!(
-            "{tunnel}: {inside:.1} of {full} bytes, {below:.1} below"
+            "{tunnel}: {inside} of {size:.1} bytes of {full}, {below} of {:.1} below",
+            below_bytes / below
         ));
-        assert!(inside > 0.99 * full && inside <= full, "{tunnel}: {inside}");
-        let more = below - ETHERNET - inside - (headers - counted);
-        assert!(more.abs() < 0.5, "{tunnel}: {more}");
+        assert!(size > 0.98 * full && size <= full, "{tunnel}: {size}");
+        // Below there may be a question for a neighbour, and packets of both edges.
+        assert!((below - inside).abs() <= 6.0, "{tunnel}");
+        let grown = inside_bytes + (headers - counted + ETHERNET) * inside;
+        assert!((below_bytes - grown).abs() <= 6.0 * 1514.0, "{tunnel}");
+        assert!(
+            inside > 500.0,
+            "{tunnel}: too few packets to tell headers of 20 bytes"
+        );
+    }
+}
+
+/// There is no device that would show it: what stands for one is what the states of IPsec count.
+#[test]
+fn ipsec_encrypts_every_packet_of_both_ip_versions_inside_a_guest() {
+    let _beside = beside();
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("run");
+    let plan = [
+        "--loads",
+        "tcp_rr",
+        "--set",
+        "family=4,6",
+        "--window",
+        "400ms",
+    ];
+    let cells = measured(&out, "ipsec,ipsec-tunnel", &plan);
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        assert_eq!(cell["status"], "ok", "{cell}");
+        assert_eq!(cell["way"]["proved"], true, "{cell}");
+    }
+    for (path, devices) in samples(&out) {
+        for namespace in ["a", "b"] {
+            let count = |name: &str| {
+                let is_it = |d: &&Value| d["namespace"] == namespace && d["name"] == name;
+                let device = devices.iter().find(is_it).unwrap();
+                let number = |what: &str| device[what].as_f64().unwrap();
+                (number("tx_packets"), number("tx_bytes"))
+            };
+            let ((encrypted, inner), (sent, outer)) = (count("esp"), count("eth0"));
+            tell(&format!(
+                "{path}: {encrypted} of {sent} packets of {namespace}, of {:.1} and {:.1} bytes",
+                inner / encrypted,
+                outer / sent
+            ));
+            // Neighbours ask for each other in the clear.
+            assert!(encrypted > 0.0 && (sent - encrypted).abs() <= 4.0, "{path}");
+        }
     }
 }

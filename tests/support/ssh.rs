@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::plan::Room;
 
-/// In the room: `host`, the daemon's key; `own`, the user's; `authorized`, who may log in. Those that are there stay.
+/// In the room: `host`, the daemon's key; `own`, the user's; `authorized`, who may log in. Keys that are there stay.
 pub(crate) fn make_keys(room: &Room) {
     for name in ["host", "own"] {
         let key = room.name(name);

@@ -114,6 +114,9 @@ fn rightly_skipped(path: &dyn Path, needs: &[Need], error: &lab::Error) -> Resul
 /// What iproute2 and procfs say, independently of the program.
 pub(crate) fn machine_has(need: Need) -> bool {
     match need.name {
+        // To ask for one would load a module that puts devices into every namespace.
+        "gre" if !has_loaded("ip_gre") => false,
+        "ipip" if !has_loaded("ipip") => false,
         kind if need.is_device => {
             let more = match kind {
                 "vxlan" => "id 1 dstport 4789 local 192.0.2.1 remote 192.0.2.2",
@@ -140,6 +143,29 @@ pub(crate) fn machine_has(need: Need) -> bool {
             .args(["--net", "nft", "add", "table", "inet", "probe"])
             .output()
             .is_ok_and(|output| output.status.success()),
+        "ipsec" => {
+            let cipher = [
+                "aead",
+                "rfc4106(gcm(aes))",
+                "0x0102030405060708090a0b0c0d0e0f1011121314",
+                "128",
+            ];
+            let state = [
+                "ip",
+                "xfrm",
+                "state",
+                "add",
+                "src",
+                "192.0.2.1",
+                "dst",
+                "192.0.2.2",
+                "proto",
+                "esp",
+                "spi",
+                "256",
+            ];
+            unshared(&[&state[..], &cipher].concat()) == Some(true)
+        }
         // Loops in eBPF programs.
         "direct switch" => is_kernel_at_least("5.17"),
         "tcx" => is_kernel_at_least("6.6"),
@@ -175,6 +201,10 @@ pub(crate) fn machine_has(need: Need) -> bool {
                 && modules.iter().any(|module| has_module(module))
         }
     }
+}
+
+fn has_loaded(module: &str) -> bool {
+    std::path::Path::new("/sys/module").join(module).exists()
 }
 
 /// Pieces of netfilter, each with rules that want it and what loads them.
