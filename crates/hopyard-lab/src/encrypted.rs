@@ -1,4 +1,4 @@
-//! What IPsec encrypts in a lab, counted in place of a device.
+//! Ends of a lab between which IPsec encrypts.
 
 use std::net::IpAddr;
 
@@ -7,11 +7,11 @@ use hopyard_net::{EspDirection, EspMode, EspState};
 use super::part::{Part, Undone};
 use super::random::key;
 use super::topology::Addresses;
-use super::{Builder, Lab, Result};
-use crate::model::{DeviceCount, Hop};
+use super::{Builder, Result};
+use crate::model::Hop;
 
 /// What stands for the states of a namespace among its devices.
-const ESP: &str = "esp";
+pub(super) const ESP: &str = "esp";
 /// The first number of a state; those below 256 are reserved (RFC 4303).
 const FIRST_SPI: u32 = 256;
 
@@ -28,7 +28,7 @@ pub(super) struct End {
 
 /// Both ends. States and policies go with their namespaces.
 #[derive(Debug)]
-struct Encrypted([End; 2]);
+pub(super) struct Encrypted(pub(super) [End; 2]);
 
 impl Part for Encrypted {
     fn undo(&mut self) -> Undone {
@@ -79,39 +79,5 @@ impl Builder {
             }
         }
         Ok([Hop::tx(ends[0].role, ESP), Hop::rx(ends[1].role, ESP)])
-    }
-}
-
-impl Lab {
-    /// What was encrypted and decrypted in each namespace, where the path is proved by it.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub fn encrypted_counts(&self) -> Result<Vec<DeviceCount>> {
-        let Some(Encrypted(ends)) = self.builder.parts().next() else {
-            return Ok(Vec::new());
-        };
-        let counts = ends.iter().map(|end| {
-            let mut count = DeviceCount {
-                namespace: end.role.to_owned(),
-                name: ESP.to_owned(),
-                rx_packets: 0,
-                rx_bytes: 0,
-                tx_packets: 0,
-                tx_bytes: 0,
-                dropped: 0,
-            };
-            for state in self.space(end.role)?.handle.esp_traffic()? {
-                let is_own = [IpAddr::from(end.outer.v4), end.outer.v6.into()].contains(&state.to);
-                let (packets, bytes) = match is_own {
-                    true => (&mut count.rx_packets, &mut count.rx_bytes),
-                    false => (&mut count.tx_packets, &mut count.tx_bytes),
-                };
-                *packets += state.packets;
-                *bytes += state.bytes;
-            }
-            Ok(count)
-        });
-        counts.collect()
     }
 }

@@ -11,6 +11,7 @@ pub mod clean;
 mod clients;
 pub mod daemon;
 mod encrypted;
+mod encrypted_counts;
 mod endpoints;
 mod error;
 mod flow_table;
