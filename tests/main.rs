@@ -13,6 +13,7 @@
 )]
 
 mod ab;
+mod apis;
 mod apply;
 mod attach;
 mod axes;

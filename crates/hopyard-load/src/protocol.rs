@@ -34,7 +34,7 @@ use hopyard_model::{
 };
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// A message with its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

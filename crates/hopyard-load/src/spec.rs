@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use hopyard_model::units::ns;
 use hopyard_model::{
-    Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Scheduler, Switch,
+    Api, Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Scheduler, Switch,
 };
 
 /// Everything the two ends of a load must agree on.
@@ -26,6 +26,9 @@ pub struct LoadSpec {
     /// Requests of each flow in flight.
     #[serde(default = "one")]
     pub outstanding: u32,
+    /// By which calls both ends send and receive.
+    #[serde(default)]
+    pub api: Api,
     /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
     pub socket_buffer: Option<u32>,
     /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
@@ -93,6 +96,7 @@ impl LoadSpec {
             request_size: axes.request_size_bytes.unwrap_or(1),
             response_size: axes.response_size_bytes.unwrap_or(1),
             outstanding: axes.outstanding.unwrap_or(1),
+            api: axes.api.unwrap_or_default(),
             socket_buffer: axes.socket_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             connections_per_s: axes.connections_per_s.or(kind.default_connections_per_s()),
@@ -165,6 +169,9 @@ impl LoadSpec {
                     self.kind
                 ));
             }
+        }
+        if self.api != Api::Sockets && !self.kind.has_event_loops() {
+            return Err(format!("{} has no api `{}`", self.kind, self.api));
         }
         let interval_ns = self.interval_ps().map(|ps| ps / 1000);
         if let Some(rate) = self.connections_per_s

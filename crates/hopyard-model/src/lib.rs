@@ -50,7 +50,7 @@ mod verdict;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
-    AXES, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
+    AXES, Api, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
     Distribution, Family, Hook, Join, MOST_FLOWS, MOST_OPEN, MOST_OUTSTANDING, Napi, OffloadFlag,
     Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch, as_axis,
     axis, together,

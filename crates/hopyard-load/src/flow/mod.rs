@@ -6,6 +6,7 @@
 mod burst;
 mod conns;
 mod crr;
+pub(crate) mod events;
 mod exchange;
 mod gather;
 mod message;

@@ -273,7 +273,7 @@ fn wait(watched: &mut [PollFd<'_>]) -> Result<(), String> {
 }
 
 /// The kernel has no room for another datagram now: netperf counts these as failed sends and goes on.
-fn no_buffers(error: &io::Error) -> bool {
+pub(super) fn no_buffers(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
 }
 

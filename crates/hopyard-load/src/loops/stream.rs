@@ -44,7 +44,7 @@ impl Loops for Streams {
     }
 }
 
-fn receive_size(spec: &LoadSpec) -> usize {
+pub(super) fn receive_size(spec: &LoadSpec) -> usize {
     if spec.kind.is_tcp() {
         flow::RECEIVE_BYTES
     } else {

@@ -3,6 +3,7 @@
 //! A new axis is a [`Descriptor`](axis::Descriptor) in a file here and an entry in `registry.rs`: the command line,
 //! plans, `list axes`, the store and every report walk the registry. See `docs/adding-an-axis.md`.
 
+mod api;
 mod asked;
 mod axis;
 mod chain;
@@ -30,6 +31,7 @@ mod setting;
 mod sockets;
 mod taps;
 
+pub use api::Api;
 pub use axis::Decides;
 pub use chain::{Routed, Segments};
 pub use connection_rate::MOST_OPEN;

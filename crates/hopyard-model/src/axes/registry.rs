@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::api::Api;
 use super::axis::{Decides, Descriptor};
 use super::chain::{Routed, Segments};
 use super::cpus::{Cpus, Placement, Scheduler};
@@ -18,8 +19,9 @@ use super::ruleset::Ruleset;
 use super::setting::Setting;
 use super::taps::{Join, Steering};
 use super::{
-    chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip, messages,
-    mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting, sockets, taps,
+    api, chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip,
+    messages, mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting,
+    sockets, taps,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
@@ -122,6 +124,9 @@ axes! {
     /// Requests of a flow in flight (request/response over standing flows); absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outstanding: Option<u32> = outstanding::Outstanding,
+    /// By which calls both ends send and receive; absent is calls that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api: Option<Api> = api::ApiAxis,
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     socket_buffer_bytes: Option<u32> = sockets::SocketBuffer,

@@ -208,6 +208,15 @@ impl LoadKind {
         self.info().shape == Shape::Transactions(Connection::Standing)
     }
 
+    /// Has the worker event loops for it (axis `api`)?
+    #[must_use]
+    pub fn has_event_loops(self) -> bool {
+        matches!(
+            self.info().loops,
+            LoopKind::Streams | LoopKind::Transactions
+        )
+    }
+
     /// Does it open fresh sockets before its traffic, to time the first exchange of each?
     #[must_use]
     pub fn times_first_exchanges(self) -> bool {

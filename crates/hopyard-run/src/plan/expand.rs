@@ -1,16 +1,15 @@
 //! From a plan to its cells, checked against what this host can do before anything is built.
 
+mod kernel;
+
 use std::collections::HashSet;
-use std::path::Path;
 
 use super::choice::{Chosen, choose_paths};
 use super::{Part, Plan};
 use crate::lab::{self, PATHS};
 use crate::load::{LoadSpec, least_load, pace_of};
 use crate::model::stored::by_reason;
-use crate::model::{
-    AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, Switch, UnknownName, axis,
-};
+use crate::model::{AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, UnknownName, axis};
 use crate::units;
 
 /// More cells than this are a mistake.
@@ -82,6 +81,9 @@ pub enum Error {
         "this kernel has no Multipath TCP: use one with CONFIG_MPTCP (Linux 5.6), or leave `mptcp` out"
     )]
     NoMptcp,
+    /// This process may not use io_uring.
+    #[error("api=uring: {0}")]
+    NoUring(hopyard_net::Error),
 }
 
 /// The cells of a plan on this host.
@@ -119,8 +121,7 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
             }
         }
     }
-    check_congestion(&cells)?;
-    check_mptcp(&cells)?;
+    kernel::check(&cells)?;
     if plan.settings.is_none() && cells.iter().any(|cell| cell.axes.setting.is_some()) {
         return Err(Error::Together(format!(
             "axis `{}` is for --a and --b, which say what the settings are: give both, or leave it out",
@@ -336,42 +337,6 @@ fn combinations(part: &Part) -> Result<Vec<Axes>, Error> {
         all = next;
     }
     Ok(all)
-}
-
-fn check_congestion(cells: &[Cell]) -> Result<(), Error> {
-    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    let Ok(available) = std::fs::read_to_string(file) else {
-        return Ok(());
-    };
-    let wanted = cells
-        .iter()
-        .filter_map(|cell| cell.axes.congestion.as_deref());
-    for name in wanted {
-        // The kernel loads a module by itself for root, so only a name without one is refused.
-        if !available.split_whitespace().any(|a| a == name) && !module_exists(name) {
-            return Err(Error::Congestion {
-                name: name.to_owned(),
-                available: available.split_whitespace().collect::<Vec<_>>().join(", "),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn check_mptcp(cells: &[Cell]) -> Result<(), Error> {
-    let is_wanted = cells.iter().any(|cell| cell.axes.mptcp == Some(Switch::On));
-    if is_wanted && !Path::new("/proc/sys/net/mptcp").exists() {
-        return Err(Error::NoMptcp);
-    }
-    Ok(())
-}
-
-/// Is there a module `tcp_NAME` for the running kernel?
-fn module_exists(name: &str) -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let list = format!("/lib/modules/{}/modules.dep", release.trim());
-    std::fs::read_to_string(list)
-        .is_ok_and(|text| text.lines().any(|l| l.contains(&format!("/tcp_{name}.ko"))))
 }
 
 /// Each name once.

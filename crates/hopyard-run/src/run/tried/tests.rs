@@ -2,9 +2,10 @@ use super::*;
 use crate::model::{AXES, Axis, Containers, Peer};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
-const OF_THE_TRAFFIC: [&str; 14] = [
+const OF_THE_TRAFFIC: [&str; 15] = [
     "message_size",
     "outstanding",
+    "api",
     "connection_rate",
     "request_size",
     "response_size",
@@ -20,7 +21,7 @@ const OF_THE_TRAFFIC: [&str; 14] = [
 ];
 
 /// Axes by which the generator's loops differ where there is no path at all.
-const OF_THE_LOOPS: [&str; 3] = ["message_size", "request_size", "response_size"];
+const OF_THE_LOOPS: [&str; 4] = ["message_size", "request_size", "response_size", "api"];
 
 fn cell(axes: Axes) -> Cell {
     Cell {
