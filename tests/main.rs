@@ -86,3 +86,4 @@ mod turns;
 mod udp_gso;
 mod watch;
 mod workers;
+mod zero_copy;

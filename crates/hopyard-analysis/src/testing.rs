@@ -142,6 +142,7 @@ pub fn measured(bytes: u64) -> Measurement {
         arrivals: None,
         open_loop: None,
         search: None,
+        zero_copy: None,
         tcp: None,
         client_scheduling: Scheduling::default(),
         client_cpus: None,

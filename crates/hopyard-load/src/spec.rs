@@ -29,6 +29,9 @@ pub struct LoadSpec {
     /// By which calls both ends send and receive.
     #[serde(default)]
     pub api: Api,
+    /// Does the sender of a stream ask the kernel to send from its memory?
+    #[serde(default)]
+    pub zero_copy: bool,
     /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
     pub socket_buffer: Option<u32>,
     /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
@@ -97,6 +100,7 @@ impl LoadSpec {
             response_size: axes.response_size_bytes.unwrap_or(1),
             outstanding: axes.outstanding.unwrap_or(1),
             api: axes.api.unwrap_or_default(),
+            zero_copy: axes.zerocopy == Some(Switch::On),
             socket_buffer: axes.socket_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             connections_per_s: axes.connections_per_s.or(kind.default_connections_per_s()),
@@ -172,6 +176,16 @@ impl LoadSpec {
         }
         if self.api != Api::Sockets && !self.kind.has_event_loops() {
             return Err(format!("{} has no api `{}`", self.kind, self.api));
+        }
+        if self.zero_copy && !self.kind.sends_without_copies() {
+            return Err(format!("{} has no sends without a copy", self.kind));
+        }
+        if self.zero_copy && self.mptcp {
+            return Err(
+                "zerocopy=on and mptcp=on: the kernel's Multipath TCP copies whatever it is asked, and does not say so; leave \
+                 one of them out"
+                    .to_owned(),
+            );
         }
         let interval_ns = self.interval_ps().map(|ps| ps / 1000);
         if let Some(rate) = self.connections_per_s

@@ -47,6 +47,7 @@ mod tracking;
 mod turn;
 pub mod units;
 mod verdict;
+mod zero_copy;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
@@ -112,3 +113,4 @@ pub use tcp::TcpSummary;
 pub use tracking::{Connections, TrackingCounts, Treatment};
 pub use turn::{Disturbance, Turn, has_quiet_turns, kept, takes_again, takes_another};
 pub use verdict::{Gate, VerdictReport, Warning, WarningCode};
+pub use zero_copy::ZeroCopied;

@@ -92,5 +92,7 @@ pub const BYTES_PER_SKB: &str = "bytes_per_skb";
 pub const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
 /// Share of the time that guests' CPUs waited for a CPU of this machine.
 pub const GUEST_STEAL: &str = "guest_steal_ratio";
+/// Share of the sends without a copy whose bytes the kernel copied all the same.
+pub const ZERO_COPY_COPIED: &str = "zerocopy_copied_ratio";
 /// TCP segments that were sent again in a window.
 pub const RETRANSMITS: &str = "retransmits";

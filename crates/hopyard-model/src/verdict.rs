@@ -123,6 +123,8 @@ pub enum WarningCode {
     Tracking,
     /// A CPU's queue of received packets was full.
     Backlog,
+    /// The kernel copied what was to be sent without a copy.
+    ZeroCopy,
     /// Nothing arrived of some flows in a window.
     SilentFlows,
     /// Windows were measured again because the machine was taken away.
@@ -166,6 +168,7 @@ impl WarningCode {
             Self::Receiver => "a receiver that did not keep up",
             Self::Tracking => "connections that tracking turned away",
             Self::Backlog => "full queues of received packets",
+            Self::ZeroCopy => "copies in place of sends without a copy",
             Self::SilentFlows => "flows of which nothing arrived",
             Self::MissedWindows => "windows measured again",
             Self::NotCompared => "cells without a base",

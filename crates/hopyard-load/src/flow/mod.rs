@@ -13,6 +13,7 @@ mod message;
 mod rr;
 mod schedule;
 mod stream;
+mod zero_copy;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -30,6 +31,8 @@ pub(crate) use schedule::Schedule;
 pub(crate) use stream::{
     RECEIVE_BYTES, receive, receive_in_turns, transmit, transmit_in_turns, transmit_paced,
 };
+
+pub(crate) use zero_copy::ZeroCopySocket;
 
 use super::tally::Tally;
 use hopyard_net::clock;

@@ -14,7 +14,9 @@ use super::{Loops, Origin, Run, Said, Work};
 use crate::flow::events::{
     Client, End, EpollLoop, NumberedClient, Part, Receiver, Sender, Server, Shape, UringLoop, Way,
 };
-use crate::flow::{Context, Io, Nothing, RECEIVE_BYTES, Responder, Schedule, Socket, Times};
+use crate::flow::{
+    Context, Io, Nothing, RECEIVE_BYTES, Responder, Schedule, Socket, Times, ZeroCopySocket,
+};
 use crate::protocol::Tallied;
 use crate::spec::LoadSpec;
 
@@ -25,6 +27,9 @@ const SENDS: usize = 1;
 const RECEIVES: usize = 4;
 /// Messages of a thread that are handed to an io_uring side by side: what one call is shared by.
 const DEPTH: usize = 8;
+/// Bytes, and messages, of sends without a copy that the kernel has not answered: as much as a socket buffer holds.
+const UNANSWERED: usize = 4 * 1024 * 1024;
+const MOST_UNANSWERED: usize = 256;
 /// Requests of a flow that are.
 const REQUESTS: usize = 16;
 /// Memory into which all streams of a thread receive by io_uring, bytes, and the least of each: the kernel has it meanwhile, so that
@@ -142,12 +147,19 @@ impl Loops for Transactions {
 }
 
 fn sending(spec: &LoadSpec, flows: usize) -> Shape {
+    let most = if spec.zero_copy {
+        (UNANSWERED / spec.message_size.max(1) as usize).clamp(DEPTH, MOST_UNANSWERED)
+    } else {
+        DEPTH
+    };
+    let depth = most / flows.max(1);
     Shape {
         message: spec.message_size as usize,
         room: 0,
         calls: if flows > 1 { SENDS } else { CALLS_ALONE },
-        depth: (DEPTH / flows.max(1)).max(1),
+        depth: depth.max(1),
         is_numbered: false,
+        zero_copy: spec.zero_copy,
         is_in_turns: false,
     }
 }
@@ -165,6 +177,7 @@ fn receiving(spec: &LoadSpec, flows: usize, waiter: Waiter) -> Shape {
         calls: if flows > 1 { RECEIVES } else { CALLS_ALONE },
         depth: 0,
         is_numbered: false,
+        zero_copy: false,
         is_in_turns: false,
     }
 }
@@ -180,6 +193,7 @@ fn exchanging(spec: &LoadSpec, message: u32, room: u32) -> Shape {
         calls: outstanding,
         depth: outstanding.clamp(least, REQUESTS),
         is_numbered: datagrams,
+        zero_copy: false,
         is_in_turns: outstanding == 1,
     }
 }
@@ -201,12 +215,19 @@ impl Waiter {
                         .set_nonblocking(true)
                         .map_err(|e| format!("cannot make a socket non-blocking: {e}"))?;
                 }
-                let ends = ends(sockets, |socket| socket, part);
+                if shape.zero_copy {
+                    let io =
+                        |socket, context: &Context<'a>| ZeroCopySocket::new(socket, context.tally);
+                    let flows = EpollLoop::new(ends(sockets, io, part)?, shape)?;
+                    return Ok(Box::new(move || flows.run()));
+                }
+                let ends = ends(sockets, |socket, _| Ok(socket), part)?;
                 let flows = EpollLoop::new(ends, shape)?;
                 Ok(Box::new(move || flows.run()))
             }
             Self::Uring => {
-                let flows = UringLoop::new(ends(sockets, Way::Socket, part), shape)?;
+                let ends = ends(sockets, |socket, _| Ok(Way::Socket(socket)), part)?;
+                let flows = UringLoop::new(ends, shape)?;
                 Ok(Box::new(move || flows.run()))
             }
         }
@@ -237,13 +258,15 @@ impl Waiter {
 
 fn ends<'a, I, P>(
     sockets: Vec<(&'a Socket, Context<'a>)>,
-    io: impl Fn(&'a Socket) -> I,
+    io: impl Fn(&'a Socket, &Context<'a>) -> Result<I, String>,
     part: impl Fn(Context<'a>) -> P,
-) -> Vec<End<'a, I, P>> {
-    let end = |(socket, context)| End {
-        io: io(socket),
-        context,
-        part: part(context),
+) -> Result<Vec<End<'a, I, P>>, String> {
+    let end = |(socket, context)| {
+        Ok(End {
+            io: io(socket, &context)?,
+            context,
+            part: part(context),
+        })
     };
     sockets.into_iter().map(end).collect()
 }

@@ -30,6 +30,7 @@ mod services;
 mod setting;
 mod sockets;
 mod taps;
+mod zero_copy;
 
 pub use api::Api;
 pub use axis::Decides;

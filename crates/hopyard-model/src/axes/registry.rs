@@ -21,7 +21,7 @@ use super::taps::{Join, Steering};
 use super::{
     api, chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip,
     messages, mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting,
-    sockets, taps,
+    sockets, taps, zero_copy,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
@@ -127,6 +127,9 @@ axes! {
     /// By which calls both ends send and receive; absent is calls that wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     api: Option<Api> = api::ApiAxis,
+    /// Does the sender of a stream send from its memory, without a copy? Absent is no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    zerocopy: Option<Switch> = zero_copy::ZeroCopy,
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     socket_buffer_bytes: Option<u32> = sockets::SocketBuffer,

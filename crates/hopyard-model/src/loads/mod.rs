@@ -208,6 +208,12 @@ impl LoadKind {
         self.info().shape == Shape::Transactions(Connection::Standing)
     }
 
+    /// Can its sender ask the kernel to send from its memory (axis `zerocopy`)?
+    #[must_use]
+    pub fn sends_without_copies(self) -> bool {
+        self.is_stream() && !self.is_numbered()
+    }
+
     /// Has the worker event loops for it (axis `api`)?
     #[must_use]
     pub fn has_event_loops(self) -> bool {

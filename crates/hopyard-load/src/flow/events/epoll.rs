@@ -147,6 +147,10 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
 
     /// Does for a flow what these events allow.
     fn turn(&mut self, index: usize, events: EpollFlags) -> Result<Turn, String> {
+        // A datagram socket that was shut down tells its reader nothing, for ever.
+        if events.contains(EpollFlags::EPOLLHUP) && self.ends[index].context.stopped() {
+            return Ok(Turn::Over);
+        }
         let writable = EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR;
         if events.intersects(writable) {
             self.lines[index].is_blocked = false;

@@ -67,6 +67,8 @@ pub(crate) struct Shape {
     pub(crate) depth: usize,
     /// Does each message have a number in it?
     pub(crate) is_numbered: bool,
+    /// Is the kernel to send from the program's memory?
+    pub(crate) zero_copy: bool,
     /// Does nothing come before the message that was sent has gone?
     pub(crate) is_in_turns: bool,
 }

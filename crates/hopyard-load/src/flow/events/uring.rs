@@ -2,6 +2,7 @@
 //! waits for an answer.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -27,8 +28,9 @@ pub(crate) enum Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    fn out(self) -> (Call, BorrowedFd<'a>) {
+    fn out(self, zero_copy: bool) -> (Call, BorrowedFd<'a>) {
         match self {
+            Self::Socket(socket) if zero_copy => (Call::SendZeroCopy, socket.as_fd()),
             Self::Socket(socket) => (Call::Send, socket.as_fd()),
             Self::Nothing(nothing) => (Call::Write, nothing.null.as_fd()),
         }
@@ -86,6 +88,10 @@ impl<'a, P: Part> UringLoop<'a, P> {
                 Ring::new(requests, &areas, 0x5a).map_err(|e| hopyard_model::plain::chain(&e))?
             }
         };
+        if shape.zero_copy {
+            ring.require_zero_copy()
+                .map_err(|e| hopyard_model::plain::chain(&e))?;
+        }
         Ok(Self {
             gone: vec![None; requests],
             ends,
@@ -103,8 +109,9 @@ impl<'a, P: Part> UringLoop<'a, P> {
         if P::IS_SHARP && next_wake(&self.ends).is_some() {
             clock::sharp_timers().map_err(|e| format!("cannot make timers sharp: {e}"))?;
         }
+        let each = self.shape.depth + 1;
         for index in 0..self.ends.len() {
-            self.ask(index)?;
+            self.ask(index, 0..self.shape.depth)?;
         }
         let mut wake_ns = next_wake(&self.ends);
         while !self.is_over() {
@@ -113,11 +120,17 @@ impl<'a, P: Part> UringLoop<'a, P> {
                 .wait(left_ns.map(Duration::from_nanos))
                 .map_err(|e| format!("cannot wait for a flow: {e}"))?;
             while let Some(done) = self.ring.done() {
-                let index = done.tag / (self.shape.depth + 1);
+                let (index, nth) = (done.tag / each, done.tag % each);
                 if self.take(index, done)? == Turn::Over {
                     return Ok(());
                 }
-                self.ask(index)?;
+                // A stream goes on with the request that is free now; what came may be answered by any.
+                let free = if self.shape.room == 0 {
+                    nth..nth + 1
+                } else {
+                    0..self.shape.depth
+                };
+                self.ask(index, free)?;
             }
             let Some(at_ns) = wake_ns else { continue };
             let now_ns = clock::monotonic_ns();
@@ -128,7 +141,7 @@ impl<'a, P: Part> UringLoop<'a, P> {
                 let part = &mut self.ends[index].part;
                 if part.wakes_ns().is_some_and(|wakes_ns| wakes_ns <= now_ns) {
                     part.wake(now_ns);
-                    self.ask(index)?;
+                    self.ask(index, 0..self.shape.depth)?;
                 }
             }
             wake_ns = next_wake(&self.ends);
@@ -139,13 +152,11 @@ impl<'a, P: Part> UringLoop<'a, P> {
         Ok(())
     }
 
-    /// All flows have ended, and the kernel has nothing of them that is still to go.
+    /// All flows have ended, and the kernel has nothing of a stream that is still to go. What was answered has gone, and what was
+    /// given up may wait for its answer for ever.
     fn is_over(&self) -> bool {
-        if !are_over(&self.ends) {
-            return false;
-        }
-        let each = self.shape.depth + 1;
-        (0..self.gone.len()).all(|tag| tag % each == self.shape.depth || !self.ring.has(tag))
+        let may_go = self.shape.room > 0 || self.ring.held() == 0;
+        are_over(&self.ends) && may_go
     }
 
     /// The request of a flow that receives.
@@ -174,7 +185,7 @@ impl<'a, P: Part> UringLoop<'a, P> {
     }
 
     fn send_request(&self, index: usize, nth: usize, gone: usize) -> Request<'a> {
-        let (call, fd) = self.ends[index].io.out();
+        let (call, fd) = self.ends[index].io.out(self.shape.zero_copy);
         Request {
             tag: index * (self.shape.depth + 1) + nth,
             call,
@@ -184,9 +195,9 @@ impl<'a, P: Part> UringLoop<'a, P> {
         }
     }
 
-    /// Asks for all that a flow has to send, and for what is to come.
-    fn ask(&mut self, index: usize) -> Result<(), String> {
-        let asked = self.ask_sends(index).and_then(|()| {
+    /// Asks for all that a flow has to send, by these of its requests, and for what is to come.
+    fn ask(&mut self, index: usize, free: Range<usize>) -> Result<(), String> {
+        let asked = self.ask_sends(index, free).and_then(|()| {
             let receive = self.receive_request(index);
             if self.ends[index].part.expects() && !self.ring.has(receive.tag) {
                 self.ring.ask(&receive)?;
@@ -196,11 +207,8 @@ impl<'a, P: Part> UringLoop<'a, P> {
         asked.map_err(|e| format!("cannot ask an io_uring: {e}"))
     }
 
-    fn ask_sends(&mut self, index: usize) -> std::io::Result<()> {
-        if self.shape.message == 0 {
-            return Ok(());
-        }
-        for nth in 0..self.shape.depth {
+    fn ask_sends(&mut self, index: usize, free: Range<usize>) -> std::io::Result<()> {
+        for nth in free {
             let tag = index * (self.shape.depth + 1) + nth;
             if self.ring.has(tag) {
                 continue;
@@ -247,8 +255,6 @@ impl<'a, P: Part> UringLoop<'a, P> {
                     end.part.came(came);
                 }
             }
-            // The send before it failed, and says so itself.
-            Outcome::Failed(e) if e.raw_os_error() == Some(libc::ECANCELED) => {}
             Outcome::Failed(e) if again(&e) || timed_out(&e) => {}
             Outcome::Failed(e) => {
                 return end.context.ended("receive", &e).map(|()| Turn::Over);
@@ -262,7 +268,20 @@ impl<'a, P: Part> UringLoop<'a, P> {
         let context = self.ends[index].context;
         match done.outcome {
             Outcome::Went(bytes) => self.went(index, done.tag, bytes),
-            Outcome::Released { .. } => {}
+            Outcome::Released { copied } => {
+                let mut sends = context.tally.read().zero_copy;
+                sends.answered += 1;
+                sends.copied += u64::from(copied);
+                context.tally.set_zero_copy(sends);
+            }
+            Outcome::Failed(e)
+                if self.shape.zero_copy && e.raw_os_error() == Some(libc::EINVAL) =>
+            {
+                return Err(format!(
+                    "cannot send without copies by io_uring: {e}; whether the kernel copied all the same is told by Linux 6.2 \
+                     (IORING_SEND_ZC_REPORT_USAGE)"
+                ));
+            }
             Outcome::Failed(e) if again(&e) || timed_out(&e) => {}
             Outcome::Failed(e) if no_buffers(&e) => context.tally.send_error(),
             Outcome::Failed(e) => return context.ended("send", &e).map(|()| Turn::Over),

@@ -2,10 +2,11 @@ use super::*;
 use crate::model::{AXES, Axis, Containers, Peer};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
-const OF_THE_TRAFFIC: [&str; 15] = [
+const OF_THE_TRAFFIC: [&str; 16] = [
     "message_size",
     "outstanding",
     "api",
+    "zerocopy",
     "connection_rate",
     "request_size",
     "response_size",
