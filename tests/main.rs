@@ -66,6 +66,7 @@ mod progress;
 mod protocol;
 mod published;
 mod recommendation;
+mod replay;
 mod requests;
 mod resume;
 mod rootless;

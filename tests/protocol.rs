@@ -116,6 +116,7 @@ pub(crate) fn spec(kind: &str, flows: u32) -> Value {
         "kind": kind, "flows": flows, "message_size": 1400, "request_size": 1, "response_size": 1,
         "socket_buffer": null, "congestion": congestion,
         "pace_bps": if kind == "udp_paced" { json!(80_000_000) } else { Value::Null },
+        "replay": if kind == "udp_trace" { json!([[100_000, 1400], [50_000, 64]]) } else { Value::Null },
         "connections_per_s": if kind == "tcp_conns" { json!(1000) } else { Value::Null },
     })
 }

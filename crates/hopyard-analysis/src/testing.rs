@@ -90,6 +90,7 @@ pub fn run(paths: &[&str]) -> Run {
         base_asked: false,
         needs: Vec::new(),
         left_out: Vec::new(),
+        traces: Vec::new(),
         cells: cells.collect(),
         environment: environment(),
     };

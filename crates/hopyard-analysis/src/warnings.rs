@@ -3,6 +3,7 @@
 mod cells;
 mod machine;
 mod queues;
+mod traces;
 mod turns;
 
 use super::base;
@@ -65,6 +66,8 @@ pub(super) fn all(
     warn(WarningCode::GeneratorCeiling, ceiling(run, cells));
     warn(WarningCode::Pace, pace(cells));
     warn(WarningCode::Pace, connections(cells));
+    warn(WarningCode::Pace, traces::too_fast(run, samples));
+    warn(WarningCode::Trace, traces::too_long(run));
     warn(WarningCode::Search, search(cells));
     warn(WarningCode::Tracking, queues::tracking(run, samples));
     warn(WarningCode::Backlog, queues::backlog(run, samples));

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use hopyard_model::units::ns;
 use hopyard_model::{
-    Api, Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Scheduler, Switch,
+    Api, Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Replay, Scheduler,
+    Switch, Trace,
 };
 
 /// Everything the two ends of a load must agree on.
@@ -37,6 +38,9 @@ pub struct LoadSpec {
     /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
     #[serde(default)]
     pub pace_bps: Option<u64>,
+    /// The datagrams that `udp_trace` sends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// Connections that `tcp_conns` opens per second, all flows together.
     #[serde(default)]
     pub connections_per_s: Option<u32>,
@@ -87,12 +91,22 @@ const LATEST_START_NS: u64 = 600_000_000_000;
 pub(crate) const MAX_DATAGRAM: u32 = 65507;
 
 impl LoadSpec {
-    /// The load of a cell.
+    /// The same with a trace to replay.
+    #[must_use]
+    pub fn replaying(self, replay: Replay) -> Self {
+        Self {
+            message_size: replay.largest_bytes(),
+            replay: Some(replay),
+            ..self
+        }
+    }
+
+    /// The load of a cell; that of a trace in a file lacks it ([`LoadSpec::replaying`]).
     #[must_use]
     pub fn new(kind: LoadKind, axes: &Axes) -> Self {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let has_senders = kind.is_numbered() || axes.containers.is_some();
-        Self {
+        let spec = Self {
             kind,
             flows: axes.flows,
             message_size: axes.message_size_bytes.unwrap_or(1),
@@ -104,6 +118,7 @@ impl LoadSpec {
             socket_buffer: axes.socket_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             connections_per_s: axes.connections_per_s.or(kind.default_connections_per_s()),
+            replay: None,
             distribution: axes.distribution.unwrap_or_default(),
             stagger_ns: axes.start.map_or(0, |start| ns(start.apart())),
             first_flow: 0,
@@ -114,6 +129,10 @@ impl LoadSpec {
             round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
             service_time_ns: 0,
             pause_ns: 0,
+        };
+        match axes.trace {
+            Some(Trace::Sample) if kind.replays() => spec.replaying(Replay::sample()),
+            _ => spec,
         }
     }
 

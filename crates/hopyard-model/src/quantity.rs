@@ -64,6 +64,8 @@ pub const CONNECT_P99: &str = "connect_p99_ns";
 pub const FIRST_EXCHANGE_P50: &str = "first_exchange_p50_ns";
 /// The longest of these round trips.
 pub const FIRST_EXCHANGE_MAX: &str = "first_exchange_max_ns";
+/// How late the sender itself was, of 99 % of the datagrams no more.
+pub const SENDER_LATE: &str = "sender_late_p99_ns";
 /// Packet delay variation (RFC 5481) at p99.9.
 pub const PDV: &str = "jitter_pdv_ns";
 /// Packet delay variation (RFC 5481) at p99.

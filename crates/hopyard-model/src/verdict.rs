@@ -115,6 +115,8 @@ pub enum WarningCode {
     Datapath,
     /// The pace asked for was not kept.
     Pace,
+    /// A trace is longer than the windows that replay it.
+    Trace,
     /// A search for a rate ended without both bounds, or with bounds too far apart.
     Search,
     /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
@@ -164,6 +166,7 @@ impl WarningCode {
             Self::LeftOut => "paths left out",
             Self::Datapath => "forwarding in user space",
             Self::Pace => "a pace that was not kept",
+            Self::Trace => "a trace that is longer than a window",
             Self::Search => "a search without both bounds",
             Self::Receiver => "a receiver that did not keep up",
             Self::Tracking => "connections that tracking turned away",

@@ -164,7 +164,8 @@ fn about(code: WarningCode) -> &'static str {
         | W::FrequencyScaling
         | W::DebugKernel
         | W::Emulated => "the machine",
-        W::GeneratorCeiling
+        W::Trace
+        | W::GeneratorCeiling
         | W::Pace
         | W::Search
         | W::Receiver

@@ -10,6 +10,7 @@ pub(crate) mod events;
 mod exchange;
 mod gather;
 mod message;
+mod replay;
 mod rr;
 mod schedule;
 mod stream;
@@ -26,6 +27,7 @@ pub(crate) use crr::{client as crr_client, server as crr_server};
 pub(crate) use exchange::{Responder, Times};
 pub(crate) use gather::{BATCH, gather};
 pub(crate) use message::Message;
+pub(crate) use replay::{Replaying, transmit_replayed};
 pub(crate) use rr::{client as rr_client, server as rr_server};
 pub(crate) use schedule::Schedule;
 pub(crate) use stream::{

@@ -10,6 +10,7 @@ mod chain;
 mod connection_rate;
 mod cpus;
 mod device_offload;
+mod digested;
 mod flows;
 mod gso_max;
 mod guest;
@@ -30,6 +31,7 @@ mod services;
 mod setting;
 mod sockets;
 mod taps;
+mod trace;
 mod zero_copy;
 
 pub use api::Api;
@@ -50,6 +52,7 @@ pub use registry::{AXES, Axes, Axis, axis};
 pub use ruleset::Ruleset;
 pub use setting::Setting;
 pub use taps::{Join, Steering};
+pub use trace::Trace;
 
 use super::loads::Packets;
 use super::{LoadKind, Peer};

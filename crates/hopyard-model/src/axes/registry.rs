@@ -18,10 +18,11 @@ use super::rates::{Distribution, Rate};
 use super::ruleset::Ruleset;
 use super::setting::Setting;
 use super::taps::{Join, Steering};
+use super::trace::Trace;
 use super::{
     api, chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip,
     messages, mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting,
-    sockets, taps, zero_copy,
+    sockets, taps, trace, zero_copy,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
@@ -172,6 +173,9 @@ axes! {
     /// How the times between messages of `udp_paced`, or connections of `tcp_conns`, are spread; absent is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     distribution: Option<Distribution> = rates::DistributionAxis,
+    /// The datagrams that `udp_trace` sends, with their times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<Trace> = trace::TraceAxis,
     /// What rate is searched for, instead of a pace that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     search: Option<SearchFor> = rates::Search,

@@ -5,6 +5,7 @@ mod kernel;
 use std::collections::HashSet;
 
 use super::choice::{Chosen, choose_paths};
+use super::trace::{self, TraceError};
 use super::{Part, Plan};
 use crate::lab::{self, PATHS};
 use crate::load::{LoadSpec, least_load, pace_of};
@@ -81,6 +82,9 @@ pub enum Error {
         "this kernel has no Multipath TCP: use one with CONFIG_MPTCP (Linux 5.6), or leave `mptcp` out"
     )]
     NoMptcp,
+    /// A trace cannot be replayed.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// This process may not use io_uring.
     #[error("api=uring: {0}")]
     NoUring(hopyard_net::Error),
@@ -131,7 +135,7 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     Ok(Expanded { cells, left_out })
 }
 
-/// The plan's base as its cells have it: a file with rules has its digest.
+/// The plan's base as its cells have it: a file with rules or a trace has its digest.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -139,11 +143,17 @@ pub fn base_with_digest(plan: &Plan) -> Result<Option<String>, Error> {
     let Some(base) = &plan.base else {
         return Ok(None);
     };
-    let Some(("ruleset", file)) = base.split_once('=') else {
-        return Ok(Some(base.clone()));
-    };
-    let rules = lab::with_digest(&file.parse().map_err(Error::Axis)?)?;
-    Ok(Some(format!("ruleset={rules}")))
+    Ok(Some(match base.split_once('=') {
+        Some(("ruleset", file)) => {
+            let rules = lab::with_digest(&file.parse().map_err(Error::Axis)?)?;
+            format!("ruleset={rules}")
+        }
+        Some(("trace", file)) => {
+            let trace = trace::with_digest(&file.parse().map_err(Error::Axis)?)?;
+            format!("trace={trace}")
+        }
+        _ => base.clone(),
+    }))
 }
 
 /// The cells of a part, some perhaps several times.
@@ -152,6 +162,9 @@ fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>
     for axes in &mut combinations {
         if let Some(rules) = &mut axes.ruleset {
             *rules = lab::with_digest(rules)?;
+        }
+        if let Some(trace) = &mut axes.trace {
+            *trace = trace::with_digest(trace)?;
         }
     }
     let mut cells = Vec::new();
@@ -208,7 +221,7 @@ fn cell(
         check_search(path, &axes)?;
         LoadSpec::new(load, &axes.at_pace(pace_of(&axes, least_load(&axes)))).check()
     } else {
-        LoadSpec::new(load, &axes).check()
+        trace::spec_of(load, &axes)?.check()
     }
     .and_then(|()| (load.info().fits)(axes.packets()))
     .map_err(Error::Together)?;

@@ -2,7 +2,7 @@ use super::*;
 use crate::model::{AXES, Axis, Containers, Peer};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
-const OF_THE_TRAFFIC: [&str; 16] = [
+const OF_THE_TRAFFIC: [&str; 17] = [
     "message_size",
     "outstanding",
     "api",
@@ -16,13 +16,20 @@ const OF_THE_TRAFFIC: [&str; 16] = [
     "client_cpus",
     "pace",
     "distribution",
+    "trace",
     "search",
     "start",
     "setting",
 ];
 
 /// Axes by which the generator's loops differ where there is no path at all.
-const OF_THE_LOOPS: [&str; 4] = ["message_size", "request_size", "response_size", "api"];
+const OF_THE_LOOPS: [&str; 5] = [
+    "message_size",
+    "request_size",
+    "response_size",
+    "api",
+    "trace",
+];
 
 fn cell(axes: Axes) -> Cell {
     Cell {
