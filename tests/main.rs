@@ -76,6 +76,7 @@ mod scale;
 mod searches;
 mod services;
 mod shortcut;
+mod slow_rules;
 mod support;
 mod switch_metrics;
 mod switch_trace;
