@@ -48,6 +48,7 @@ mod kept;
 mod kernels;
 mod kills;
 mod labs;
+mod learning;
 mod left_out;
 mod leftovers;
 mod moves;
