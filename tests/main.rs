@@ -17,6 +17,7 @@ mod apis;
 mod apply;
 mod attach;
 mod axes;
+mod bisect;
 mod book;
 mod broken;
 mod chance;
