@@ -10,7 +10,7 @@ DIST_TARGET := $(shell uname -m)-unknown-linux-musl
 BUILD_PACKAGES := gcc libc6-dev
 BPF_PACKAGES := clang llvm libbpf-dev
 TEST_PACKAGES := $(BPF_PACKAGES) nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db \
-	passt slirp4netns podman runc conmon busybox-static containernetworking-plugins openssh-server curl jq python3-yaml
+	passt slirp4netns podman runc conmon busybox-static containernetworking-plugins openssh-server curl jq python3-yaml tcpdump
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 
 # Of each test program but the lab's, whose tests take turns by themselves.

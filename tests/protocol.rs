@@ -2,7 +2,7 @@
 //! (`crates/hopyard-load/tests/program.rs`).
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const MS: u64 = 1_000_000;
 /// How often a load is run whose window the machine took from an end.
 const TRIES: u32 = 5;
 
-struct Worker {
+pub(crate) struct Worker {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -26,7 +26,12 @@ struct Worker {
 impl Worker {
     /// Starts one and takes its greeting.
     fn start() -> Self {
-        let mut child = worker()
+        Self::of(worker())
+    }
+
+    /// The same of a command that is one.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -46,7 +51,7 @@ impl Worker {
         };
         let hello = worker.hear();
         assert_eq!(hello["is"], "hello");
-        assert_eq!(hello["protocol"], 8);
+        assert_eq!(hello["protocol"], 9);
         assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
         worker
     }
@@ -55,22 +60,22 @@ impl Worker {
         self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    fn say(&mut self, request: &Value) {
+    pub(crate) fn say(&mut self, request: &Value) {
         self.write(format!("{request}\n").as_bytes());
     }
 
-    fn hear(&mut self) -> Value {
+    pub(crate) fn hear(&mut self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"))
     }
 
-    fn ask(&mut self, request: &Value) -> Value {
+    pub(crate) fn ask(&mut self, request: &Value) -> Value {
         self.say(request);
         self.hear()
     }
 
     /// Asks for what cannot be done; gives the cause.
-    fn fails(&mut self, request: &Value) -> String {
+    pub(crate) fn fails(&mut self, request: &Value) -> String {
         let answer = self.ask(request);
         assert_eq!(answer["is"], "failed", "{answer}");
         answer["cause"].as_str().unwrap().to_owned()
@@ -88,7 +93,7 @@ impl Worker {
         panic!("the worker still runs");
     }
 
-    fn hang_up(mut self) -> (Option<i32>, Duration) {
+    pub(crate) fn hang_up(mut self) -> (Option<i32>, Duration) {
         self.stdin = None;
         self.ends()
     }
@@ -101,7 +106,7 @@ impl Drop for Worker {
     }
 }
 
-fn spec(kind: &str, flows: u32) -> Value {
+pub(crate) fn spec(kind: &str, flows: u32) -> Value {
     let congestion = if kind.starts_with("tcp") {
         json!("cubic")
     } else {
@@ -111,12 +116,13 @@ fn spec(kind: &str, flows: u32) -> Value {
         "kind": kind, "flows": flows, "message_size": 1400, "request_size": 1, "response_size": 1,
         "socket_buffer": null, "congestion": congestion,
         "pace_bps": if kind == "udp_paced" { json!(80_000_000) } else { Value::Null },
+        "replay": if kind == "udp_trace" { json!([[100_000, 1400], [50_000, 64]]) } else { Value::Null },
         "connections_per_s": if kind == "tcp_conns" { json!(1000) } else { Value::Null },
     })
 }
 
 /// From now: traffic for `warm_up`, a window of `window`, 20 ms more.
-fn timetable(warm_up_ms: u64, window_ms: u64) -> Value {
+pub(crate) fn timetable(warm_up_ms: u64, window_ms: u64) -> Value {
     let start = monotonic_ns() + 10 * MS;
     let open = start + warm_up_ms * MS;
     let close = open + window_ms * MS;
@@ -336,7 +342,7 @@ fn nonsense_is_answered_and_survived() {
         assert_eq!(answer["is"], "failed", "{nonsense}: {answer}");
         let cause = answer["cause"].as_str().unwrap();
         assert!(
-            cause.starts_with("not a request of protocol 8: "),
+            cause.starts_with("not a request of protocol 9: "),
             "{cause}"
         );
     }

@@ -78,7 +78,7 @@ fn an_unknown_need_names_those_there_are() {
             .exits(2)
             .says(&[
                 "there is no need `speed`",
-                "filter, vlan, host-access, unprivileged",
+                "filter, vlan, host-access, unprivileged, learning",
             ]);
     }
 }

@@ -1,9 +1,9 @@
 //! What workers and guests say, and what is said to them: a line each, over a pipe or a serial port.
 #![no_main]
 
-use hopyard::run::guest::protocol::{Order, Said};
 use hopyard::load::heard;
 use hopyard::load::protocol::{Numbered, Reply, Request};
+use hopyard::run::guest::protocol::{Order, Said};
 use hopyard_fuzz::same_again;
 use libfuzzer_sys::fuzz_target;
 use serde::Serialize;

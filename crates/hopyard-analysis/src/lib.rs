@@ -84,6 +84,7 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
         elsewhere: cells::elsewhere(&blocks),
         turns: rounds::report(header, &blocks),
         settings: header.settings.clone(),
+        traces: header.traces.clone(),
         environment: header.environment.clone(),
     };
     let offloads = offloads::report(header, &summary, &cells, contrasts, answers);

@@ -90,6 +90,7 @@ pub fn run(paths: &[&str]) -> Run {
         base_asked: false,
         needs: Vec::new(),
         left_out: Vec::new(),
+        traces: Vec::new(),
         cells: cells.collect(),
         environment: environment(),
     };
@@ -142,6 +143,7 @@ pub fn measured(bytes: u64) -> Measurement {
         arrivals: None,
         open_loop: None,
         search: None,
+        zero_copy: None,
         tcp: None,
         client_scheduling: Scheduling::default(),
         client_cpus: None,

@@ -3,6 +3,7 @@
 mod cells;
 mod machine;
 mod queues;
+mod traces;
 mod turns;
 
 use super::base;
@@ -14,7 +15,7 @@ use crate::stats::{self, Dependence};
 use crate::units::counted;
 use cells::{
     ceiling, connections, datapath, emulated_guest, ends_differ, failed, offload, pace, receiver,
-    search, shared_cpu, silent_flows, two_modes, unsettled, way,
+    search, shared_cpu, silent_flows, two_modes, unsettled, way, zero_copy,
 };
 use machine::{
     accounting, closure, congestion, cpu_unknown, debug_kernel, emulated, foreign_cpu,
@@ -65,10 +66,13 @@ pub(super) fn all(
     warn(WarningCode::GeneratorCeiling, ceiling(run, cells));
     warn(WarningCode::Pace, pace(cells));
     warn(WarningCode::Pace, connections(cells));
+    warn(WarningCode::Pace, traces::too_fast(run, samples));
+    warn(WarningCode::Trace, traces::too_long(run));
     warn(WarningCode::Search, search(cells));
     warn(WarningCode::Tracking, queues::tracking(run, samples));
     warn(WarningCode::Backlog, queues::backlog(run, samples));
     warn(WarningCode::Receiver, receiver(cells));
+    warn(WarningCode::ZeroCopy, zero_copy(cells));
     warn(WarningCode::SilentFlows, silent_flows(cells));
     warn(WarningCode::SharedCpu, shared_cpu(summary, cells));
     if run.header.offloads.is_none() {

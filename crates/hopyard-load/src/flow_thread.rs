@@ -53,7 +53,7 @@ pub(super) fn flow_threads<L>(
     cpus: &[usize],
 ) -> Vec<(Option<usize>, Vec<L>)> {
     let is_plain = spec.pace_bps.is_none() && spec.stagger_ns == 0;
-    let in_turns = loops::loops_of(spec.kind).share_threads() && is_plain;
+    let in_turns = spec.loops().share_threads() && is_plain;
     let mut flow_threads: Vec<(Option<usize>, Vec<L>)> = Vec::new();
     for (index, flow) in flows.into_iter().enumerate() {
         let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
@@ -157,7 +157,7 @@ impl FlowThread {
                 close_ns: timetable.close_ns,
             },
         });
-        let run = loops::loops_of(self.spec.kind).prepare(Work {
+        let run = self.spec.loops().prepare(Work {
             spec: &self.spec,
             settings: &self.settings,
             timetable,

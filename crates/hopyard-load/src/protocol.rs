@@ -29,12 +29,12 @@ use super::endpoint::{Attendance, DeviceSpan, HostFacts, ProcessAt, WayFound};
 use super::spec::LoadSpec;
 use super::tally::Reading;
 use hopyard_model::{
-    Arrivals, Counted, CpuUse, InvalidSample, Latency, MOST_FLOWS, Scheduling, TcpSummary, largest,
-    plausible,
+    Arrivals, Counted, CpuUse, InvalidSample, Latency, MOST_FLOWS, Scheduling, TcpSummary,
+    ZeroCopied, largest, plausible,
 };
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// A message with its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -298,6 +298,9 @@ pub struct Tallied {
     /// Connections that were due in the window, by the client's schedule, and ended before traffic stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<u64>,
+    /// What became of sends without a copy (the sender that made such).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_copy: Option<ZeroCopied>,
     /// TCP's own account (standing connections).
     pub tcp: Option<TcpSummary>,
     /// What each flow took in; of a TCP stream, what its kernel took in.
@@ -328,6 +331,7 @@ impl Tallied {
             arrivals: None,
             due: None,
             finished: None,
+            zero_copy: (counted.zero_copy != ZeroCopied::default()).then_some(counted.zero_copy),
             tcp: None,
             flows: Vec::new(),
             scheduling: Scheduling::default(),
@@ -373,6 +377,7 @@ impl Tallied {
             ("due", self.due.unwrap_or(0)),
             ("finished", self.finished.unwrap_or(0)),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
+            ("zero_copy", self.zero_copy.map_or(0, ZeroCopied::largest)),
             (
                 "flows",
                 self.flows

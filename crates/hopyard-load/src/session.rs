@@ -23,7 +23,7 @@ use self::beside::CpuWindow;
 use self::readings::Edge;
 use super::endpoint::DeviceMeter;
 use super::flow_thread::{FlowThread, Lane, flow_threads};
-use super::loops::{Origin, Outcome, loops_of};
+use super::loops::{Origin, Outcome};
 use super::protocol::{CpuSpan, Tallied, Timetable};
 use super::receiver::{SharedSocket, SharedTid};
 use super::scheduling::Watch;
@@ -81,7 +81,7 @@ impl Session {
         address: IpAddr,
         cpus: &[usize],
     ) -> Result<(Self, Vec<u16>), String> {
-        let settings = Settings::of(spec, loops_of(spec.kind).set());
+        let settings = Settings::of(spec, spec.loops().set());
         let listen = || {
             settings
                 .listen(address)
@@ -115,7 +115,7 @@ impl Session {
         cpus: &[usize],
         patience: Duration,
     ) -> Result<Self, String> {
-        let settings = Settings::of(spec, loops_of(spec.kind).set());
+        let settings = Settings::of(spec, spec.loops().set());
         let first_packets = spec
             .kind
             .times_first_exchanges()

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use hopyard_model::units::ns;
 use hopyard_model::{
-    Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Scheduler, Switch,
+    Api, Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Replay, Scheduler,
+    Switch, Trace,
 };
 
 /// Everything the two ends of a load must agree on.
@@ -26,11 +27,20 @@ pub struct LoadSpec {
     /// Requests of each flow in flight.
     #[serde(default = "one")]
     pub outstanding: u32,
+    /// By which calls both ends send and receive.
+    #[serde(default)]
+    pub api: Api,
+    /// Does the sender of a stream ask the kernel to send from its memory?
+    #[serde(default)]
+    pub zero_copy: bool,
     /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
     pub socket_buffer: Option<u32>,
     /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
     #[serde(default)]
     pub pace_bps: Option<u64>,
+    /// The datagrams that `udp_trace` sends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// Connections that `tcp_conns` opens per second, all flows together.
     #[serde(default)]
     pub connections_per_s: Option<u32>,
@@ -81,21 +91,34 @@ const LATEST_START_NS: u64 = 600_000_000_000;
 pub(crate) const MAX_DATAGRAM: u32 = 65507;
 
 impl LoadSpec {
-    /// The load of a cell.
+    /// The same with a trace to replay.
+    #[must_use]
+    pub fn replaying(self, replay: Replay) -> Self {
+        Self {
+            message_size: replay.largest_bytes(),
+            replay: Some(replay),
+            ..self
+        }
+    }
+
+    /// The load of a cell; that of a trace in a file lacks it ([`LoadSpec::replaying`]).
     #[must_use]
     pub fn new(kind: LoadKind, axes: &Axes) -> Self {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let has_senders = kind.is_numbered() || axes.containers.is_some();
-        Self {
+        let spec = Self {
             kind,
             flows: axes.flows,
             message_size: axes.message_size_bytes.unwrap_or(1),
             request_size: axes.request_size_bytes.unwrap_or(1),
             response_size: axes.response_size_bytes.unwrap_or(1),
             outstanding: axes.outstanding.unwrap_or(1),
+            api: axes.api.unwrap_or_default(),
+            zero_copy: axes.zerocopy == Some(Switch::On),
             socket_buffer: axes.socket_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
             connections_per_s: axes.connections_per_s.or(kind.default_connections_per_s()),
+            replay: None,
             distribution: axes.distribution.unwrap_or_default(),
             stagger_ns: axes.start.map_or(0, |start| ns(start.apart())),
             first_flow: 0,
@@ -106,6 +129,10 @@ impl LoadSpec {
             round_robin: axes.scheduler == Some(Scheduler::RoundRobin),
             service_time_ns: 0,
             pause_ns: 0,
+        };
+        match axes.trace {
+            Some(Trace::Sample) if kind.replays() => spec.replaying(Replay::sample()),
+            _ => spec,
         }
     }
 
@@ -165,6 +192,19 @@ impl LoadSpec {
                     self.kind
                 ));
             }
+        }
+        if self.api != Api::Sockets && !self.kind.has_event_loops() {
+            return Err(format!("{} has no api `{}`", self.kind, self.api));
+        }
+        if self.zero_copy && !self.kind.sends_without_copies() {
+            return Err(format!("{} has no sends without a copy", self.kind));
+        }
+        if self.zero_copy && self.mptcp {
+            return Err(
+                "zerocopy=on and mptcp=on: the kernel's Multipath TCP copies whatever it is asked, and does not say so; leave \
+                 one of them out"
+                    .to_owned(),
+            );
         }
         let interval_ns = self.interval_ps().map(|ps| ps / 1000);
         if let Some(rate) = self.connections_per_s

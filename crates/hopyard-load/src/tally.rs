@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use hopyard_model::Counted;
+use hopyard_model::{Counted, ZeroCopied};
 
 /// Counters of one flow, on cache lines of their own.
 ///
@@ -15,6 +15,8 @@ pub(crate) struct Tally {
     sent: Cells,
     send_errors: AtomicU64,
     timeouts: AtomicU64,
+    answered: AtomicU64,
+    copied: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +49,7 @@ pub(crate) struct Reading {
     pub(crate) sent: Counted,
     pub(crate) send_errors: u64,
     pub(crate) timeouts: u64,
+    pub(crate) zero_copy: ZeroCopied,
 }
 
 impl Tally {
@@ -68,12 +71,22 @@ impl Tally {
         self.timeouts.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn set_zero_copy(&self, sends: ZeroCopied) {
+        self.answered.store(sends.answered, Relaxed);
+        self.copied.store(sends.copied, Relaxed);
+    }
+
     pub(crate) fn read(&self) -> Reading {
         Reading {
             received: self.received.get(),
             sent: self.sent.get(),
             send_errors: self.send_errors.load(Relaxed),
             timeouts: self.timeouts.load(Relaxed),
+            // In the order in which they are not more than what there is of the other.
+            zero_copy: ZeroCopied {
+                copied: self.copied.load(Relaxed),
+                answered: self.answered.load(Relaxed),
+            },
         }
     }
 }
@@ -88,6 +101,7 @@ impl Reading {
                 sent: sum.sent.plus(one.sent),
                 send_errors: sum.send_errors + one.send_errors,
                 timeouts: sum.timeouts + one.timeouts,
+                zero_copy: sum.zero_copy.plus(one.zero_copy),
             })
     }
 
@@ -98,6 +112,7 @@ impl Reading {
             sent: self.sent.since(start.sent),
             send_errors: self.send_errors - start.send_errors,
             timeouts: self.timeouts - start.timeouts,
+            zero_copy: self.zero_copy.since(start.zero_copy),
         }
     }
 }

@@ -10,7 +10,6 @@ use serde::Serialize;
 use super::endpoint::{DeviceMeter, HostFacts, ProcessAt, WayFound};
 use super::input::Input;
 use super::lines;
-use super::loops::loops_of;
 use super::meter::MachineMeter;
 use super::protocol::{CpuSpan, Numbered, Reply, Request, Tallied, VERSION};
 use super::session::{Beside, Session};
@@ -223,5 +222,5 @@ fn ceiling(spec: &LoadSpec, span: Duration, cpu: Option<usize>) -> Result<Tallie
     if let Some(cpu) = cpu {
         cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
     }
-    loops_of(spec.kind).ceiling(spec, span)
+    spec.loops().ceiling(spec, span)
 }

@@ -32,6 +32,7 @@ mod profile;
 mod published;
 pub mod quantity;
 mod recommendation;
+mod replay;
 mod result;
 mod sample;
 mod scheduling;
@@ -47,13 +48,14 @@ mod tracking;
 mod turn;
 pub mod units;
 mod verdict;
+mod zero_copy;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
-    AXES, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
+    AXES, Api, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
     Distribution, Family, Hook, Join, MOST_FLOWS, MOST_OPEN, MOST_OUTSTANDING, Napi, OffloadFlag,
-    Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch, as_axis,
-    axis, together,
+    Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch, Trace,
+    as_axis, axis, together,
 };
 pub use base::Base;
 pub use blocks::{Blocks, FOR_A_VERDICT, NotBlocks, WINDOW};
@@ -94,6 +96,7 @@ pub use profile::{
 };
 pub use published::{Published, PublishedFigure};
 pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
+pub use replay::{Datagram, MOST_DATAGRAMS, NotATrace, Replay, TraceSummary};
 pub use result::{
     CellReport, CellStatus, ClocksReport, DeviceOffloadsSeen, DeviceSeen, MachineOverhead,
     RunReport, RunSummary, TurnsReport, WayReport,
@@ -112,3 +115,4 @@ pub use tcp::TcpSummary;
 pub use tracking::{Connections, TrackingCounts, Treatment};
 pub use turn::{Disturbance, Turn, has_quiet_turns, kept, takes_again, takes_another};
 pub use verdict::{Gate, VerdictReport, Warning, WarningCode};
+pub use zero_copy::ZeroCopied;

@@ -64,6 +64,8 @@ pub const CONNECT_P99: &str = "connect_p99_ns";
 pub const FIRST_EXCHANGE_P50: &str = "first_exchange_p50_ns";
 /// The longest of these round trips.
 pub const FIRST_EXCHANGE_MAX: &str = "first_exchange_max_ns";
+/// How late the sender itself was, of 99 % of the datagrams no more.
+pub const SENDER_LATE: &str = "sender_late_p99_ns";
 /// Packet delay variation (RFC 5481) at p99.9.
 pub const PDV: &str = "jitter_pdv_ns";
 /// Packet delay variation (RFC 5481) at p99.
@@ -92,5 +94,7 @@ pub const BYTES_PER_SKB: &str = "bytes_per_skb";
 pub const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
 /// Share of the time that guests' CPUs waited for a CPU of this machine.
 pub const GUEST_STEAL: &str = "guest_steal_ratio";
+/// Share of the sends without a copy whose bytes the kernel copied all the same.
+pub const ZERO_COPY_COPIED: &str = "zerocopy_copied_ratio";
 /// TCP segments that were sent again in a window.
 pub const RETRANSMITS: &str = "retransmits";

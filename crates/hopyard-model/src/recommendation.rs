@@ -22,15 +22,18 @@ pub enum Feature {
     HostAccess,
     /// A user without privilege can build it, in a user namespace of their own.
     Unprivileged,
+    /// It finds further Ethernet addresses behind an endpoint by itself: those of a bridge inside a container.
+    Learning,
 }
 
 impl Feature {
     /// Every feature there is.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Filter,
         Self::Vlan,
         Self::HostAccess,
         Self::Unprivileged,
+        Self::Learning,
     ];
 
     /// The name on the command line and in JSON.
@@ -41,6 +44,7 @@ impl Feature {
             Self::Vlan => "vlan",
             Self::HostAccess => "host-access",
             Self::Unprivileged => "unprivileged",
+            Self::Learning => "learning",
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Axes, CurveReport, Datapath, Disturbance, EndpointsUsed, Environment, Feature, FilterChain,
     FlowArrivals, Gate, GuestUsed, LatencyReport, LinkEnd, LoadKind, OffloadReport, Peer,
-    ProfileReport, Published, Recommendation, Searched, SeriesReport, SettingsReport,
+    ProfileReport, Published, Recommendation, Searched, SeriesReport, SettingsReport, TraceSummary,
     VerdictReport, Warning,
 };
 use hopyard_stats::Estimate;
@@ -89,6 +89,9 @@ pub struct RunSummary {
     /// The settings of this host that were compared, where a run compares two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsReport>,
+    /// The traces that were replayed (load `udp_trace`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<TraceSummary>,
     /// The machine and kernel that the run was made on.
     pub environment: Environment,
 }

@@ -10,7 +10,7 @@ use super::units::float;
 use super::{
     Arrivals, BusyCpus, ClocksCompared, Connections, CpuUse, Datapath, EndpointsUsed, GuestUsed,
     LinkEnd, MachineUse, OffloadFlag, OpenLoop, Scheduling, Searched, Switch, TcpSummary,
-    TrackingCounts, Turn,
+    TrackingCounts, Turn, ZeroCopied,
 };
 
 /// One cell in one block: a fresh lab, fresh sockets, one measured window.
@@ -85,6 +85,9 @@ pub struct Measurement {
     /// The search whose lower bound this is a trial at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Searched>,
+    /// What became of sends without a copy, where the sender made such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_copy: Option<ZeroCopied>,
     /// What TCP did and what held it back, where the load has standing connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSummary>,
@@ -207,6 +210,7 @@ impl Measurement {
                 self.first_packet.as_ref().map_or(0, Latency::largest),
             ),
             ("tcp", self.tcp.map_or(0, TcpSummary::largest)),
+            ("zero_copy", self.zero_copy.map_or(0, ZeroCopied::largest)),
             ("client_scheduling", self.client_scheduling.largest()),
             ("arrived", self.arrived.map_or(0, |a| a.bytes.max(a.skbs))),
             (
@@ -349,6 +353,7 @@ impl Turn {
             arrivals: None,
             open_loop: None,
             search: None,
+            zero_copy: None,
             tcp: None,
             client_scheduling: Scheduling::default(),
             client_cpus: None,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Cell, CpuTolerance, EndpointsAsked, Environment, Feature, FilterChain, OffloadSurvey,
-    ProfileWindow, Published, Sample, SettingsReport,
+    ProfileWindow, Published, Sample, SettingsReport, TraceSummary,
 };
 
 /// Version of the files.
@@ -102,6 +102,9 @@ pub struct Header {
     /// What the kernel makes of combinations of offloads, where the run is a sweep of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<OffloadSurvey>,
+    /// The traces that cells replay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<TraceSummary>,
     /// The cells, in the plan's order.
     pub cells: Vec<PlannedCell>,
     /// Machine and kernel that the run was begun on.

@@ -115,6 +115,8 @@ pub enum WarningCode {
     Datapath,
     /// The pace asked for was not kept.
     Pace,
+    /// A trace is longer than the windows that replay it.
+    Trace,
     /// A search for a rate ended without both bounds, or with bounds too far apart.
     Search,
     /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
@@ -123,6 +125,8 @@ pub enum WarningCode {
     Tracking,
     /// A CPU's queue of received packets was full.
     Backlog,
+    /// The kernel copied what was to be sent without a copy.
+    ZeroCopy,
     /// Nothing arrived of some flows in a window.
     SilentFlows,
     /// Windows were measured again because the machine was taken away.
@@ -162,10 +166,12 @@ impl WarningCode {
             Self::LeftOut => "paths left out",
             Self::Datapath => "forwarding in user space",
             Self::Pace => "a pace that was not kept",
+            Self::Trace => "a trace that is longer than a window",
             Self::Search => "a search without both bounds",
             Self::Receiver => "a receiver that did not keep up",
             Self::Tracking => "connections that tracking turned away",
             Self::Backlog => "full queues of received packets",
+            Self::ZeroCopy => "copies in place of sends without a copy",
             Self::SilentFlows => "flows of which nothing arrived",
             Self::MissedWindows => "windows measured again",
             Self::NotCompared => "cells without a base",

@@ -77,6 +77,7 @@ mod sysctl;
 pub mod tcp_info;
 mod tun;
 mod unawaited;
+pub mod uring;
 mod user_namespace;
 mod wireguard;
 mod xtables;

@@ -235,6 +235,7 @@ fn offers(needs: &[Feature]) -> String {
         [Feature::Filter] => "your filter sees".to_owned(),
         [Feature::Vlan] => "that puts an endpoint into a VLAN".to_owned(),
         [Feature::HostAccess] => "that reaches the host's own addresses".to_owned(),
+        [Feature::Learning] => "that finds further addresses behind an endpoint".to_owned(),
         [Feature::Unprivileged] => "that needs no privilege".to_owned(),
         _ => {
             let names: Vec<&str> = needs.iter().map(|need| need.name()).collect();

@@ -7,8 +7,9 @@ use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
     self, BUSY_CORES, BYTES_PER_SKB, CONNECT_P50, CONNECT_P99, FIRST_EXCHANGE_MAX,
     FIRST_EXCHANGE_P50, GUEST_STEAL, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, PDV,
-    QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS, RUN_LENGTH, Scale,
-    THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRIALS, capital, symbol,
+    QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS, RUN_LENGTH,
+    SENDER_LATE, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRIALS,
+    ZERO_COPY_COPIED, capital, symbol,
 };
 use crate::model::{CellReport, VerdictReport};
 use crate::plain;
@@ -253,6 +254,8 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
         (_, BUSY_CORES) => Column::right(&["busy", "cores"]),
         (_, BYTES_PER_SKB) => Column::right(&["bytes", "per skb"]),
         (_, GUEST_STEAL) => Column::right(&["guest", "steal %"]),
+        (_, SENDER_LATE) => Column::right(&["sent late", &format!("p99 {}", scale.unit)]),
+        (_, ZERO_COPY_COPIED) => Column::right(&["copied", "all the same %"]),
         (_, QUEUE_CHANGES) => Column::right(&["queue changes", &format!("/flow {}", scale.unit)]),
         (_, RETRANSMITS) => Column::right(&["resent", "/window"]),
         (_, PDV) => Column::right(&["PDV", &format!("p99.9 {}", scale.unit)]),

@@ -34,6 +34,7 @@ pub(super) fn run() -> RunReport {
             elsewhere: None,
             turns: None,
             settings: None,
+            traces: Vec::new(),
             environment: environment(),
         },
         published: Vec::new(),

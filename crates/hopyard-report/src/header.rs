@@ -3,9 +3,10 @@
 use super::document::Block;
 use super::group;
 use super::number::{chosen, chosen_percent};
-use crate::model::{RunReport, SettingsReport, SwitchedBetween, TurnsReport};
+use super::quantity;
+use crate::model::{RunReport, SettingsReport, SwitchedBetween, TraceSummary, TurnsReport};
 use crate::plain;
-use crate::units::counted;
+use crate::units::{counted, float};
 
 /// The name of the whole.
 pub(super) fn title(report: &RunReport) -> Vec<Block> {
@@ -37,6 +38,7 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
             .map(|turns| Block::Facts(turns_taken(turns))),
     );
     blocks.extend(run.settings.as_ref().map(|s| Block::Facts(settings(s))));
+    blocks.extend(run.traces.iter().map(|one| Block::Facts(trace(one))));
     let shared = group::shared(&report.cells);
     if !shared.is_empty() {
         blocks.push(Block::Facts(vec![format!(
@@ -79,6 +81,30 @@ fn settings(settings: &SettingsReport) -> Vec<String> {
         settings.switch_s * 1e3
     ));
     facts
+}
+
+/// What was replayed.
+fn trace(trace: &TraceSummary) -> Vec<String> {
+    let sizes = match (trace.smallest_bytes, trace.largest_bytes) {
+        (least, most) if least == most => format!("{most} B each"),
+        (least, most) => format!("{least} to {most} B each"),
+    };
+    vec![
+        format!("trace {}", plain::line(&trace.trace)),
+        format!(
+            "{} within {}",
+            counted(
+                usize::try_from(trace.datagrams).unwrap_or(usize::MAX),
+                "datagram"
+            ),
+            quantity::show_all("span_ns", &[float(trace.span_ns)]),
+        ),
+        sizes,
+        format!(
+            "{} of payload",
+            quantity::show_all("payload_bps", &[trace.bps()])
+        ),
+    ]
 }
 
 /// What was measured in turns, and what disturbed them.

@@ -164,9 +164,14 @@ fn about(code: WarningCode) -> &'static str {
         | W::FrequencyScaling
         | W::DebugKernel
         | W::Emulated => "the machine",
-        W::GeneratorCeiling | W::Pace | W::Search | W::Receiver | W::SilentFlows | W::SharedCpu => {
-            "the load"
-        }
+        W::Trace
+        | W::GeneratorCeiling
+        | W::Pace
+        | W::Search
+        | W::Receiver
+        | W::SilentFlows
+        | W::SharedCpu
+        | W::ZeroCopy => "the load",
         W::Offload
         | W::Datapath
         | W::CongestionControl

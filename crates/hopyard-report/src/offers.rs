@@ -22,6 +22,7 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
         ["", "VLANs"],
         ["reaches", "the host"],
         ["without", "root"],
+        ["", "learns"],
         ["", "who filters and tracks connections"],
     ];
     let table = Table {
@@ -51,6 +52,7 @@ fn row(cell: &CellReport) -> Vec<Cell> {
         Cell::lone(has(Feature::Vlan)),
         Cell::lone(has(Feature::HostAccess)),
         Cell::lone(has(Feature::Unprivileged)),
+        Cell::lone(has(Feature::Learning)),
         Cell::lone(filters),
     ]
 }
@@ -91,7 +93,7 @@ mod tests {
         let veth = with(
             "veth",
             Peer::Local,
-            &[Feature::Unprivileged],
+            &[Feature::Unprivileged, Feature::Learning],
             Some("the endpoints"),
         );
         let nf = [Feature::Filter, Feature::HostAccess];
@@ -107,9 +109,9 @@ mod tests {
             .build();
         insta::assert_snapshot!(said(vec![veth.clone(), nf, far, veth.clone(), failed]).join("\n"), @r"
         What each path offers beside its speed
-        veth (local)|–|–|yes|the endpoints
-        bridge-nf (local)|–|yes|–|the host
-        bridge-nf (far)|yes|–|–|the host
+        veth (local)|–|–|yes|yes|the endpoints
+        bridge-nf (local)|–|yes|–|–|the host
+        bridge-nf (far)|yes|–|–|–|the host
         ");
         assert!(
             said(vec![veth.clone(), veth]).is_empty(),

@@ -12,9 +12,9 @@ pub(crate) use crate::model::quantity::{
     CPU_PER_PACKET, CPU_PER_TRANSACTION, EFFICIENCY, FIRST_EXCHANGE_MAX, FIRST_EXCHANGE_P50,
     GAP_SD, GOODPUT, GUEST_STEAL, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, LOST,
     NORMALIZED, PACKETS, PDV, PDV_P99, QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED,
-    RETRANSMITS, RUN_LENGTH, SEND_ERRORS, SENT, SERVER_BUSY_CORES, SERVER_CPU_PER_BYTE,
-    SERVER_CPU_PER_PACKET, SERVER_CPU_PER_TRANSACTION, THROUGHPUT, THROUGHPUT_BITS,
-    THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRANSACTIONS, TRIALS,
+    RETRANSMITS, RUN_LENGTH, SEND_ERRORS, SENDER_LATE, SENT, SERVER_BUSY_CORES,
+    SERVER_CPU_PER_BYTE, SERVER_CPU_PER_PACKET, SERVER_CPU_PER_TRANSACTION, THROUGHPUT,
+    THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRANSACTIONS, TRIALS, ZERO_COPY_COPIED,
 };
 
 pub(super) use crate::assess::{cost as cpu_cost, main_figure};
@@ -170,6 +170,7 @@ pub(super) fn words(name: &str) -> String {
         RUN_LENGTH => "run length (median)".to_owned(),
         REORDERED => "reordered".to_owned(),
         QUEUE_CHANGES => "queue changes of a flow".to_owned(),
+        ZERO_COPY_COPIED => "copied all the same".to_owned(),
         _ => ["_bps", "_per_s", "_ns", "_ratio", "_packets"]
             .iter()
             .find_map(|suffix| name.strip_suffix(suffix))

@@ -34,9 +34,10 @@ pub use self::quiet::{IdleState, QuietCores};
 use crate::lab::{self, Endpoints, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
-use crate::load::{LoadSpec, least_load, pace_of};
+use crate::load::{least_load, pace_of};
 use crate::meter::{self, CpuMeter, OwnProcesses, devices};
 use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
+use crate::plan::spec_of;
 use crate::signals;
 use crate::units::ns;
 
@@ -178,7 +179,7 @@ impl Sampler {
             [] => allowed_cpus.clone(),
             chosen => chosen.to_vec(),
         };
-        let mut spec = LoadSpec::new(cell.load, &cell.axes);
+        let mut spec = spec_of(cell.load, &cell.axes)?;
         (spec.service_time_ns, spec.pause_ns) = (ns(self.service_time), ns(self.pause));
         let mut ends = Ends {
             is_crowded: spec.crowded,
@@ -284,11 +285,11 @@ impl Sampler {
         let mut worker = Remote::start("ceiling", command, &signals::interrupted)?;
         // Nothing else can change it. Of datagrams at given instants, any pace is as good.
         let mut axes = axes.of_message();
-        if load.is_open_loop() {
+        if load.is_open_loop() && !load.replays() {
             axes = axes.at_pace(pace_of(&axes, least_load(&axes)));
         }
         let request = Request::Ceiling {
-            spec: LoadSpec::new(load, &axes),
+            spec: spec_of(load, &axes)?,
             span_ms: u64::try_from(SPAN.as_millis()).unwrap_or(u64::MAX),
             cpu: None,
         };

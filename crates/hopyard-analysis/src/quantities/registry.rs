@@ -300,6 +300,14 @@ pub static QUANTITIES: &[Quantity] = &[
         LoadKind::is_stream,
     ),
     shown(
+        "zerocopy_copied_ratio",
+        Kind::Value(|m, _| {
+            let sends = m.zero_copy.filter(|sends| sends.answered > 0)?;
+            Some(float(sends.copied) / float(sends.answered))
+        }),
+        LoadKind::sends_without_copies,
+    ),
+    shown(
         "queue_changes_per_flow_per_s",
         Kind::Value(|m, _| {
             let changes = m.queue_changes?;

@@ -20,6 +20,8 @@ const RECEIVER_DROPS: f64 = 1e-4;
 const PACE: f64 = 0.98;
 /// More connections than this share may not be left over.
 const UNFINISHED: f64 = 0.01;
+/// More copies than this share of the sends without one.
+const COPIED: f64 = 0.01;
 
 pub(super) fn failed(cells: &[CellReport]) -> Option<String> {
     let found = with(cells, |cell| cell.status == CellStatus::Failed)?;
@@ -135,6 +137,22 @@ pub(super) fn connections(cells: &[CellReport]) -> Option<String> {
         "{} did not keep up with the connections asked for: some had not ended when traffic stopped. Latencies count from when \
          a connection was due, and those that had not ended with the time until then. Ask for a lower connection_rate, or for \
          more flows.",
+        named(&found)
+    ))
+}
+
+/// Did the kernel copy what was to be sent without a copy?
+pub(super) fn zero_copy(cells: &[CellReport]) -> Option<String> {
+    let copied = |cell: &CellReport| cell.estimates.get("zerocopy_copied_ratio").map(|e| e.value);
+    let found = with(cells, |cell| {
+        copied(cell).is_some_and(|share| share > COPIED)
+    })?;
+    let shares = found.iter().filter_map(|cell| copied(cell));
+    Some(format!(
+        "The kernel copied the bytes of {} of the sends without a copy all the same in {}: with zerocopy=on these cost the copy \
+         and the bookkeeping for doing without it. What goes to a socket of the same kernel is always copied (loopback, veth and \
+         all that leads back up); a network card that sends from memory does without.",
+        percent(shares.fold(0.0, f64::max)),
         named(&found)
     ))
 }

@@ -45,7 +45,7 @@ pub(super) fn backlog(run: &Run, samples: &[&Sample]) -> Option<String> {
 }
 
 /// What some measurements have, and the names of their cells, a few of them.
-fn found<T>(
+pub(super) fn found<T>(
     run: &Run,
     samples: &[&Sample],
     of: impl Fn(&Measurement) -> Option<T>,

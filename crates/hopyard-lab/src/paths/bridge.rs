@@ -41,6 +41,10 @@ impl Path for Bridge {
         true
     }
 
+    fn learns(&self, _: &Axes) -> bool {
+        true
+    }
+
     fn needs(&self) -> &'static [Need] {
         if self.netfilter {
             &[Need::VETH, Need::BRIDGE, Need::BRIDGE_NETFILTER]

@@ -33,6 +33,10 @@ impl Path for BridgeNat {
         true
     }
 
+    fn learns(&self, _: &Axes) -> bool {
+        true
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::BRIDGE, Need::FILTER, NAT, CONNTRACK]
     }

@@ -27,6 +27,10 @@ impl Path for Flowtable {
         true
     }
 
+    fn learns(&self, _: &Axes) -> bool {
+        true
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[
             Need::VETH,

@@ -4,7 +4,7 @@ use hopyard_net::LinkKind;
 
 use super::tunnel::Tunnel;
 use super::{Need, Path};
-use crate::model::Peer;
+use crate::model::{Axes, Peer};
 use crate::{Builder, Result, Topology};
 
 const TUNNEL: Tunnel = Tunnel {
@@ -34,6 +34,10 @@ impl Path for Geneve {
 
     fn peers(&self) -> &'static [Peer] {
         &[Peer::Local, Peer::Far]
+    }
+
+    fn learns(&self, _: &Axes) -> bool {
+        true
     }
 
     fn needs(&self) -> &'static [Need] {

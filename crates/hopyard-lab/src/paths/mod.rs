@@ -81,6 +81,10 @@ pub trait Path: Sync {
     fn has_vlans(&self, _: &Axes) -> bool {
         false
     }
+    /// Does it find further Ethernet addresses behind an endpoint by itself, such as those of a bridge inside a container?
+    fn learns(&self, _: &Axes) -> bool {
+        false
+    }
     /// Does an endpoint reach the host's own addresses without a further device on the host?
     fn reaches_host(&self, axes: &Axes) -> bool {
         let attach = axes.attach.unwrap_or_default();
@@ -194,6 +198,7 @@ impl dyn Path {
             Feature::Vlan => self.has_vlans(axes),
             Feature::HostAccess => self.reaches_host(axes),
             Feature::Unprivileged => self.is_unprivileged(peer, axes),
+            Feature::Learning => self.learns(axes),
         };
         Feature::ALL.into_iter().filter(offers).collect()
     }

@@ -55,6 +55,10 @@ impl Path for Ovs {
         true
     }
 
+    fn learns(&self, _: &Axes) -> bool {
+        true
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, ovs::NEED]
     }

@@ -2,7 +2,7 @@
 
 use super::{Need, Path};
 use crate::builder::ETH;
-use crate::model::{Hop, Peer};
+use crate::model::{Axes, Hop, Peer};
 use crate::topology::{host, role};
 use crate::wire::UPLINK;
 use crate::{Builder, Result, Subnet, Topology, tap};
@@ -25,6 +25,10 @@ impl Path for TapMq {
 
     fn peers(&self) -> &'static [Peer] {
         &Peer::ALL
+    }
+
+    fn learns(&self, _: &Axes) -> bool {
+        true
     }
 
     fn needs(&self) -> &'static [Need] {

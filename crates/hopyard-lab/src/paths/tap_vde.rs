@@ -12,7 +12,7 @@ use nix::unistd::mkfifo;
 use super::{Carried, Need, Path};
 use crate::daemon::{Error as DaemonError, Home, PATIENCE, Program, Ready};
 
-use crate::model::{Datapath, DatapathKind, Hop, OffloadFlag, Peer};
+use crate::model::{Axes, Datapath, DatapathKind, Hop, OffloadFlag, Peer};
 use crate::programs::in_path;
 use crate::tap::probe_taps;
 use crate::topology::{host, role};
@@ -73,6 +73,10 @@ impl Path for TapVde {
 
     fn peers(&self) -> &'static [Peer] {
         &[Peer::Local]
+    }
+
+    fn learns(&self, _: &Axes) -> bool {
+        true
     }
 
     fn needs(&self) -> &'static [Need] {

@@ -2,7 +2,7 @@
 
 use super::{Need, Path};
 use crate::builder::ETH;
-use crate::model::{Hop, Peer};
+use crate::model::{Axes, Hop, Peer};
 use crate::topology::{host, role};
 use crate::{Builder, Client, Endpoint, Result, Subnet, Topology};
 
@@ -19,6 +19,10 @@ impl Path for Veth {
 
     fn peers(&self) -> &'static [Peer] {
         &[Peer::Local, Peer::Host]
+    }
+
+    fn learns(&self, _: &Axes) -> bool {
+        true
     }
 
     fn needs(&self) -> &'static [Need] {

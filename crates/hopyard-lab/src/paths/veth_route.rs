@@ -24,6 +24,10 @@ impl Path for VethRoute {
         true
     }
 
+    fn learns(&self, _: &Axes) -> bool {
+        true
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH]
     }

@@ -6,7 +6,7 @@ use hopyard_net::LinkKind;
 
 use super::tunnel::Tunnel;
 use super::{Need, Path};
-use crate::model::Peer;
+use crate::model::{Axes, Peer};
 use crate::{Builder, Result, Topology};
 
 const TUNNEL: Tunnel = Tunnel {
@@ -38,6 +38,10 @@ impl Path for Vxlan {
 
     fn peers(&self) -> &'static [Peer] {
         &[Peer::Local, Peer::Far]
+    }
+
+    fn learns(&self, _: &Axes) -> bool {
+        true
     }
 
     fn needs(&self) -> &'static [Need] {

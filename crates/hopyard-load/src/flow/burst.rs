@@ -15,7 +15,7 @@ use crate::tally::Tally;
 use hopyard_model::{Counted, MOST_OUTSTANDING};
 
 /// After this a request without a response is taken for lost, ns.
-const PATIENCE_NS: u64 = nanoseconds(DATAGRAM_PATIENCE);
+pub(super) const PATIENCE_NS: u64 = nanoseconds(DATAGRAM_PATIENCE);
 
 const fn nanoseconds(span: Duration) -> u64 {
     span.as_secs() * 1_000_000_000 + span.subsec_nanos() as u64
@@ -138,7 +138,7 @@ struct Slot {
 }
 
 /// Requests in flight by their numbers.
-struct InFlight {
+pub(super) struct InFlight {
     slots: Vec<Option<Slot>>,
     count: u32,
     /// Number of the next request.
@@ -150,7 +150,7 @@ struct InFlight {
 }
 
 impl InFlight {
-    fn new(number_bytes: usize) -> Self {
+    pub(super) fn new(number_bytes: usize) -> Self {
         Self {
             slots: vec![None; MOST_OUTSTANDING as usize],
             count: 0,
@@ -160,13 +160,17 @@ impl InFlight {
         }
     }
 
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
     /// Place of a number's slot.
     fn place(number: u64) -> usize {
         usize::from(number.to_le_bytes()[0])
     }
 
     /// A number that no request in flight has. There is one as long as fewer than all slots are taken.
-    fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         while self.slots[Self::place(self.next)].is_some() {
             self.next += 1;
         }
@@ -174,13 +178,13 @@ impl InFlight {
         self.next - 1
     }
 
-    fn add(&mut self, number: u64, began_ns: u64) {
+    pub(super) fn add(&mut self, number: u64, began_ns: u64) {
         self.slots[Self::place(number)] = Some(Slot { number, began_ns });
         self.count += 1;
     }
 
     /// When the request of a response began; `None` where it was given up, or is nobody's.
-    fn answered(&mut self, number: u64) -> Option<u64> {
+    pub(super) fn answered(&mut self, number: u64) -> Option<u64> {
         let slot = &mut self.slots[Self::place(number)];
         let began_ns = slot
             .filter(|one| one.number & self.mask == number)?
@@ -191,7 +195,7 @@ impl InFlight {
     }
 
     /// Gives up what has waited too long, and says how many that were. Those in flight began in the order of their numbers.
-    fn give_up(&mut self, now_ns: u64) -> u32 {
+    pub(super) fn give_up(&mut self, now_ns: u64) -> u32 {
         let mut lost = 0;
         while self.oldest < self.next {
             let slot = &mut self.slots[Self::place(self.oldest)];

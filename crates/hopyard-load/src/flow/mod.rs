@@ -6,12 +6,15 @@
 mod burst;
 mod conns;
 mod crr;
+pub(crate) mod events;
 mod exchange;
 mod gather;
 mod message;
+mod replay;
 mod rr;
 mod schedule;
 mod stream;
+mod zero_copy;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -24,11 +27,14 @@ pub(crate) use crr::{client as crr_client, server as crr_server};
 pub(crate) use exchange::{Responder, Times};
 pub(crate) use gather::{BATCH, gather};
 pub(crate) use message::Message;
+pub(crate) use replay::{Replaying, transmit_replayed};
 pub(crate) use rr::{client as rr_client, server as rr_server};
 pub(crate) use schedule::Schedule;
 pub(crate) use stream::{
     RECEIVE_BYTES, receive, receive_in_turns, transmit, transmit_in_turns, transmit_paced,
 };
+
+pub(crate) use zero_copy::ZeroCopySocket;
 
 use super::tally::Tally;
 use hopyard_net::clock;

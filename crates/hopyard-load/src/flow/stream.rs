@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use hopyard_net::clock;
 
-use super::{Context, Io, Message, Schedule, Socket, again, timed_out};
+use super::{Context, Io, Message, Schedule, again, timed_out};
 use hopyard_model::Counted;
 
 /// Bytes taken per receive call of a TCP stream, as iperf3 and iperf do by default.
@@ -190,14 +190,14 @@ pub(crate) fn receive(io: &impl Io, buffer: &mut [u8], context: Context<'_>) -> 
 ///
 /// # Errors
 /// As [`transmit`], of the first flow that fails.
-pub(crate) fn transmit_in_turns(
-    flows: &[(&Socket, Context<'_>)],
+pub(crate) fn transmit_in_turns<I: Io + AsFd>(
+    flows: &[(I, Context<'_>)],
     message: &mut Message,
 ) -> Result<(), String> {
     let each = message.count();
     let mut sending: Vec<_> = flows
         .iter()
-        .map(|(io, context)| Sending::new(*io, *context, each))
+        .map(|(io, context)| Sending::new(io, *context, each))
         .collect();
     let message = message.ready(0, None);
     take_turns(flows, PollFlags::POLLOUT, &mut sending, |flow| {
@@ -273,7 +273,7 @@ fn wait(watched: &mut [PollFd<'_>]) -> Result<(), String> {
 }
 
 /// The kernel has no room for another datagram now: netperf counts these as failed sends and goes on.
-fn no_buffers(error: &io::Error) -> bool {
+pub(super) fn no_buffers(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
 }
 

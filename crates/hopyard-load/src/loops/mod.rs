@@ -2,6 +2,7 @@
 
 mod ceiling;
 mod connections;
+mod events;
 mod numbered;
 mod open_connections;
 mod segments;
@@ -20,29 +21,34 @@ use super::journal::Journal;
 use super::protocol::{Tallied, Timetable};
 use super::socket::{SetSocket, Settings};
 use super::spec::LoadSpec;
-use hopyard_model::LoadKind;
+use hopyard_model::Api;
 use hopyard_model::loads::LoopKind;
 
-/// The loops of a load.
-pub(crate) fn loops_of(load: LoadKind) -> &'static dyn Loops {
-    match load.info().loops {
-        LoopKind::Streams => &stream::Streams,
-        LoopKind::Segments => &segments::Segments,
-        LoopKind::Numbered => &numbered::Numbered,
-        LoopKind::Transactions => &transactions::Transactions,
-        LoopKind::Connections => &connections::Connections,
-        LoopKind::OpenConnections => &open_connections::OpenConnections,
-    }
-}
-
 impl LoadSpec {
+    /// Its loops.
+    pub(crate) fn loops(&self) -> &'static dyn Loops {
+        match (self.kind.info().loops, self.api) {
+            (LoopKind::Streams, Api::Sockets) => &stream::Streams,
+            (LoopKind::Streams, Api::Epoll) => &events::STREAMS_BY_EPOLL,
+            (LoopKind::Streams, Api::Uring) => &events::STREAMS_BY_URING,
+            (LoopKind::Transactions, Api::Sockets) => &transactions::Transactions,
+            (LoopKind::Transactions, Api::Epoll) => &events::TRANSACTIONS_BY_EPOLL,
+            (LoopKind::Transactions, Api::Uring) => &events::TRANSACTIONS_BY_URING,
+            // These have no others (`check_bounds`).
+            (LoopKind::Segments, _) => &segments::Segments,
+            (LoopKind::Numbered, _) => &numbered::Numbered,
+            (LoopKind::Connections, _) => &connections::Connections,
+            (LoopKind::OpenConnections, _) => &open_connections::OpenConnections,
+        }
+    }
+
     /// What is wrong with it, if anything: the bounds that hold for every endpoint.
     ///
     /// # Errors
     /// A sentence naming the value and its bound.
     pub fn check(&self) -> Result<(), String> {
         self.check_bounds()?;
-        loops_of(self.kind).check(self)
+        self.loops().check(self)
     }
 }
 

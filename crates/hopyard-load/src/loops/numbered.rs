@@ -6,7 +6,7 @@ use hopyard_net::datagrams::Batch;
 
 use super::ceiling::timed;
 use super::{Loops, NO_SOCKET, Origin, Run, Said, Work};
-use crate::flow::{self, Message, Schedule};
+use crate::flow::{self, Message, Replaying, Schedule};
 use crate::journal::Journal;
 use crate::numbered::HEADER_BYTES;
 use crate::protocol::Tallied;
@@ -23,6 +23,12 @@ impl Loops for Numbered {
                  choose {HEADER_BYTES} or more, or load udp_stream",
                 spec.message_size, spec.kind
             ));
+        }
+        if spec.kind.replays() {
+            return match &spec.replay {
+                Some(_) => Ok(()),
+                None => Err(format!("{} with no trace", spec.kind)),
+            };
         }
         if spec.kind.is_open_loop() && spec.pace_bps.is_none() {
             return Err(format!(
@@ -62,6 +68,15 @@ impl Loops for Numbered {
             } => {
                 let mut message =
                     Message::numbered(spec.message_size, number, spec.service_time_ns);
+                if let Some(replaying) = Replaying::new(spec, timetable.open_ns, start_ns, number) {
+                    return Ok(Box::new(move || {
+                        let due = replaying.clone();
+                        flow::transmit_replayed(socket, &mut message, context, replaying)?;
+                        Ok(Said::Due(
+                            due.due_between(timetable.open_ns, timetable.close_ns),
+                        ))
+                    }));
+                }
                 let schedule = move || Schedule::new(spec, start_ns, number);
                 Ok(Box::new(move || {
                     match schedule() {

@@ -7,7 +7,7 @@ use socket2::SockRef;
 
 use super::ceiling::{slower, timed};
 use super::{Loops, Run, Said, Work};
-use crate::flow::{self, Context, Io, Message, Schedule, Socket};
+use crate::flow::{self, Context, Io, Message, Schedule, Socket, ZeroCopySocket};
 use crate::protocol::Tallied;
 use crate::spec::LoadSpec;
 
@@ -44,7 +44,7 @@ impl Loops for Streams {
     }
 }
 
-fn receive_size(spec: &LoadSpec) -> usize {
+pub(super) fn receive_size(spec: &LoadSpec) -> usize {
     if spec.kind.is_tcp() {
         flow::RECEIVE_BYTES
     } else {
@@ -53,15 +53,29 @@ fn receive_size(spec: &LoadSpec) -> usize {
 }
 
 /// Sends the message again and again: each flow at its pace if it has one, several in turns.
-pub(super) fn transmit<'a>(work: &Work<'a>, mut message: Message) -> Result<Run<'a>, String> {
+pub(super) fn transmit<'a>(work: &Work<'a>, message: Message) -> Result<Run<'a>, String> {
     let flows = ready(work)?;
+    if work.spec.zero_copy {
+        let flows = flows
+            .into_iter()
+            .map(|(socket, context)| Ok((ZeroCopySocket::new(socket, context.tally)?, context)));
+        return transmit_by(work, flows.collect::<Result<_, String>>()?, message);
+    }
+    transmit_by(work, flows, message)
+}
+
+fn transmit_by<'a, I: Io + AsFd + 'a>(
+    work: &Work<'a>,
+    flows: Vec<(I, Context<'a>)>,
+    mut message: Message,
+) -> Result<Run<'a>, String> {
     let schedule = Schedule::new(work.spec, work.start_ns, 0);
     Ok(Box::new(move || {
         match (&*flows, schedule) {
             ([(socket, context)], Some(schedule)) => {
-                flow::transmit_paced(*socket, &mut message, *context, schedule)?;
+                flow::transmit_paced(socket, &mut message, *context, schedule)?;
             }
-            ([(socket, context)], None) => flow::transmit(*socket, &mut message, *context)?,
+            ([(socket, context)], None) => flow::transmit(socket, &mut message, *context)?,
             (flows, _) => flow::transmit_in_turns(flows, &mut message)?,
         }
         Ok(Said::Nothing)

@@ -24,7 +24,7 @@ impl Descriptor for MessageSize {
     }
 
     fn fits(load: LoadKind, _: Peer) -> bool {
-        load.is_stream()
+        load.is_stream() && !load.replays()
     }
 }
 

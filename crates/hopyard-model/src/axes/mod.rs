@@ -3,12 +3,14 @@
 //! A new axis is a [`Descriptor`](axis::Descriptor) in a file here and an entry in `registry.rs`: the command line,
 //! plans, `list axes`, the store and every report walk the registry. See `docs/adding-an-axis.md`.
 
+mod api;
 mod asked;
 mod axis;
 mod chain;
 mod connection_rate;
 mod cpus;
 mod device_offload;
+mod digested;
 mod flows;
 mod gso_max;
 mod guest;
@@ -29,7 +31,10 @@ mod services;
 mod setting;
 mod sockets;
 mod taps;
+mod trace;
+mod zero_copy;
 
+pub use api::Api;
 pub use axis::Decides;
 pub use chain::{Routed, Segments};
 pub use connection_rate::MOST_OPEN;
@@ -47,6 +52,7 @@ pub use registry::{AXES, Axes, Axis, axis};
 pub use ruleset::Ruleset;
 pub use setting::Setting;
 pub use taps::{Join, Steering};
+pub use trace::Trace;
 
 use super::loads::Packets;
 use super::{LoadKind, Peer};

@@ -143,6 +143,6 @@ impl Descriptor for Search {
     optional_text!();
 
     fn fits(load: LoadKind, _: Peer) -> bool {
-        load.is_open_loop()
+        load.is_open_loop() && !load.replays()
     }
 }

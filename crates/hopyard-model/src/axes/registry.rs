@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::api::Api;
 use super::axis::{Decides, Descriptor};
 use super::chain::{Routed, Segments};
 use super::cpus::{Cpus, Placement, Scheduler};
@@ -17,9 +18,11 @@ use super::rates::{Distribution, Rate};
 use super::ruleset::Ruleset;
 use super::setting::Setting;
 use super::taps::{Join, Steering};
+use super::trace::Trace;
 use super::{
-    chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip, messages,
-    mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting, sockets, taps,
+    api, chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip,
+    messages, mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting,
+    sockets, taps, trace, zero_copy,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
@@ -122,6 +125,12 @@ axes! {
     /// Requests of a flow in flight (request/response over standing flows); absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outstanding: Option<u32> = outstanding::Outstanding,
+    /// By which calls both ends send and receive; absent is calls that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api: Option<Api> = api::ApiAxis,
+    /// Does the sender of a stream send from its memory, without a copy? Absent is no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    zerocopy: Option<Switch> = zero_copy::ZeroCopy,
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     socket_buffer_bytes: Option<u32> = sockets::SocketBuffer,
@@ -164,6 +173,9 @@ axes! {
     /// How the times between messages of `udp_paced`, or connections of `tcp_conns`, are spread; absent is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     distribution: Option<Distribution> = rates::DistributionAxis,
+    /// The datagrams that `udp_trace` sends, with their times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<Trace> = trace::TraceAxis,
     /// What rate is searched for, instead of a pace that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     search: Option<SearchFor> = rates::Search,

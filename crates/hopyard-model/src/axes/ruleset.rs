@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::axis::{AxisError, Decides, Descriptor, optional_text};
+use super::digested;
 use crate::UnknownName;
 use crate::text::as_text;
 
@@ -29,22 +30,16 @@ pub enum Ruleset {
 
 impl Ruleset {
     /// Digits of a digest.
-    pub const DIGEST: usize = 12;
+    pub const DIGEST: usize = digested::DIGITS;
 }
 
 const NONE: &str = "none";
-/// Between a file and its digest.
-const MARK: char = '#';
 
 impl fmt::Display for Ruleset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.pad(NONE),
-            Self::File { name, digest: None } => f.pad(name),
-            Self::File {
-                name,
-                digest: Some(digest),
-            } => f.pad(&format!("{name}{MARK}{digest}")),
+            Self::File { name, digest } => f.pad(&digested::joined(name, digest.as_deref())),
         }
     }
 }
@@ -57,14 +52,7 @@ impl FromStr for Ruleset {
         if text == NONE {
             return Ok(Self::None);
         }
-        let is_digest = |digest: &&str| {
-            digest.len() == Self::DIGEST && digest.bytes().all(|b| b.is_ascii_hexdigit())
-        };
-        let split = text.rsplit_once(MARK);
-        let (name, digest) = match split.filter(|(_, digest)| is_digest(digest)) {
-            Some((name, digest)) => (name, Some(digest.to_owned())),
-            None => (text, None),
-        };
+        let (name, digest) = digested::split(text);
         if name.is_empty() {
             return Err(AxisError::UnknownName(UnknownName {
                 kind: "file with rules",

@@ -193,6 +193,9 @@ pub enum Pace {
         /// Where none is asked for: bit/s of payload, all flows together.
         default_bps: u64,
     },
+    /// Each message has a size and an instant of its own, by a trace (axis `trace`), and keeps them whether or not the last one got
+    /// through (open loop).
+    Trace,
 }
 
 /// How long the connection of a flow lasts.

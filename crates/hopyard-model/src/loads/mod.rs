@@ -13,6 +13,7 @@ mod udp_gso;
 mod udp_paced;
 mod udp_rr;
 mod udp_stream;
+mod udp_trace;
 
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ loads! {
     UdpFlood = udp_flood,
     /// Numbered datagrams at given instants, whether or not the last one got through (open loop).
     UdpPaced = udp_paced,
+    /// Numbered datagrams with the sizes and at the instants of a trace (open loop).
+    UdpTrace = udp_trace,
     /// One request and one response at a time over UDP.
     UdpRr = udp_rr,
 }
@@ -130,8 +133,11 @@ impl LoadKind {
     #[must_use]
     pub(crate) fn default_message_size(self) -> Option<u32> {
         match self.info().shape {
+            Shape::Stream {
+                pace: Pace::Trace, ..
+            }
+            | Shape::Transactions(_) => None,
             Shape::Stream { message_bytes, .. } => Some(message_bytes),
-            Shape::Transactions(_) => None,
         }
     }
 
@@ -162,7 +168,25 @@ impl LoadKind {
     /// Does its sender keep its pace whether or not the last message got through?
     #[must_use]
     pub fn is_open_loop(self) -> bool {
-        self.default_pace_bps().is_some()
+        matches!(
+            self.info().shape,
+            Shape::Stream {
+                pace: Pace::OpenLoop { .. } | Pace::Trace,
+                ..
+            }
+        )
+    }
+
+    /// Does its sender replay a trace?
+    #[must_use]
+    pub fn replays(self) -> bool {
+        matches!(
+            self.info().shape,
+            Shape::Stream {
+                pace: Pace::Trace,
+                ..
+            }
+        )
     }
 
     /// Can its traffic pause, so that its cells can take turns?
@@ -199,13 +223,28 @@ impl LoadKind {
     /// Does its client begin each message or connection at an instant of its own, however the last one went?
     #[must_use]
     pub fn keeps_instants(self) -> bool {
-        self.is_open_loop() || self.default_connections_per_s().is_some()
+        self.default_pace_bps().is_some() || self.default_connections_per_s().is_some()
     }
 
     /// Does it make transactions over flows that last as long as the traffic?
     #[must_use]
     pub fn has_standing_transactions(self) -> bool {
         self.info().shape == Shape::Transactions(Connection::Standing)
+    }
+
+    /// Can its sender ask the kernel to send from its memory (axis `zerocopy`)?
+    #[must_use]
+    pub fn sends_without_copies(self) -> bool {
+        self.is_stream() && !self.is_numbered()
+    }
+
+    /// Has the worker event loops for it (axis `api`)?
+    #[must_use]
+    pub fn has_event_loops(self) -> bool {
+        matches!(
+            self.info().loops,
+            LoopKind::Streams | LoopKind::Transactions
+        )
     }
 
     /// Does it open fresh sockets before its traffic, to time the first exchange of each?

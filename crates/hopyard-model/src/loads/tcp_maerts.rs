@@ -5,6 +5,7 @@ use super::{
 };
 use crate::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, GOODPUT, RETRANSMITS,
+    ZERO_COPY_COPIED,
 };
 
 pub(super) static LOAD: Load = Load {
@@ -28,7 +29,7 @@ pub(super) static LOAD: Load = Load {
     shown: Shown {
         saying: Saying::RATE,
         beside: &[],
-        columns: &[BUSY_CORES, BYTES_PER_SKB, RETRANSMITS],
+        columns: &[BUSY_CORES, BYTES_PER_SKB, RETRANSMITS, ZERO_COPY_COPIED],
         grids: &[],
         curves: &[GOODPUT, CLIENT_CPU, CPU_PER_BYTE, CLIENT_SWITCHES],
     },

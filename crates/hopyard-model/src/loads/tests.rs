@@ -56,10 +56,13 @@ fn every_load_can_be_made_with_the_default_axes() {
     each(|load, info| {
         let axes = Axes::default().for_cell(load, Peer::Local, &[]);
         assert_eq!((info.fits)(axes.packets()), Ok(()), "{load}");
-        assert_eq!(axes.message_size_bytes.is_some(), load.is_stream());
+        let of_one_size = load.is_stream() && !load.replays();
+        assert_eq!(axes.message_size_bytes.is_some(), of_one_size);
+        assert_eq!(axes.trace.is_some(), load.replays());
         assert_eq!(axes.request_size_bytes.is_some(), !load.is_stream());
         assert_eq!(axes.congestion.is_some(), load.is_tcp());
-        assert_eq!(axes.pace_bps.is_some(), load.is_open_loop());
+        let has_pace = load.is_open_loop() && !load.replays();
+        assert_eq!(axes.pace_bps.is_some(), has_pace);
     });
 }
 

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::quantity::{
     BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
-    LOST, PACKETS,
+    LOST, PACKETS, ZERO_COPY_COPIED,
 };
 
 pub(super) static LOAD: Load = Load {
@@ -29,7 +29,7 @@ pub(super) static LOAD: Load = Load {
     shown: Shown {
         saying: Saying::RATE,
         beside: &[PACKETS, LOST],
-        columns: &[BUSY_CORES, BYTES_PER_SKB],
+        columns: &[BUSY_CORES, BYTES_PER_SKB, ZERO_COPY_COPIED],
         grids: &[],
         curves: &[GOODPUT, CLIENT_CPU, CPU_PER_PACKET, CLIENT_SWITCHES],
     },

@@ -163,6 +163,7 @@ pub(super) fn assemble(
             .zip(client.finished.or(receiver.due))
             .map(|(due, arrived)| OpenLoop { due, arrived }),
         search: None,
+        zero_copy: sender.zero_copy,
         tcp,
         client_scheduling: client.scheduling,
         // Those of hopyard's machine.

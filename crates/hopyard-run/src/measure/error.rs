@@ -22,6 +22,9 @@ pub enum Error {
     /// What several processes counted.
     #[error("cannot put together what the clients counted: {0}")]
     Merge(String),
+    /// The trace of `udp_trace` cannot be replayed.
+    #[error(transparent)]
+    Trace(#[from] crate::plan::TraceError),
     /// The clock cannot be read or waited for.
     #[error("cannot wait for the window")]
     Clock(#[source] std::io::Error),

@@ -26,6 +26,10 @@ pub(super) fn merged(parts: &[Tallied]) -> Result<Tallied, String> {
             .tcp
             .zip(part.tcp)
             .map(|(one, two)| TcpSummary::plus(one, two));
+        all.zero_copy = all
+            .zero_copy
+            .zip(part.zero_copy)
+            .map(|(one, two)| one.plus(two));
         all.flows.extend(&part.flows);
         all.scheduling = Scheduling::plus(all.scheduling, part.scheduling);
     }

@@ -1,16 +1,16 @@
 //! From a plan to its cells, checked against what this host can do before anything is built.
 
+mod kernel;
+
 use std::collections::HashSet;
-use std::path::Path;
 
 use super::choice::{Chosen, choose_paths};
+use super::trace::{self, TraceError};
 use super::{Part, Plan};
 use crate::lab::{self, PATHS};
 use crate::load::{LoadSpec, least_load, pace_of};
 use crate::model::stored::by_reason;
-use crate::model::{
-    AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, Switch, UnknownName, axis,
-};
+use crate::model::{AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, UnknownName, axis};
 use crate::units;
 
 /// More cells than this are a mistake.
@@ -82,6 +82,12 @@ pub enum Error {
         "this kernel has no Multipath TCP: use one with CONFIG_MPTCP (Linux 5.6), or leave `mptcp` out"
     )]
     NoMptcp,
+    /// A trace cannot be replayed.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// This process may not use io_uring.
+    #[error("api=uring: {0}")]
+    NoUring(hopyard_net::Error),
 }
 
 /// The cells of a plan on this host.
@@ -119,8 +125,7 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
             }
         }
     }
-    check_congestion(&cells)?;
-    check_mptcp(&cells)?;
+    kernel::check(&cells)?;
     if plan.settings.is_none() && cells.iter().any(|cell| cell.axes.setting.is_some()) {
         return Err(Error::Together(format!(
             "axis `{}` is for --a and --b, which say what the settings are: give both, or leave it out",
@@ -130,7 +135,7 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     Ok(Expanded { cells, left_out })
 }
 
-/// The plan's base as its cells have it: a file with rules has its digest.
+/// The plan's base as its cells have it: a file with rules or a trace has its digest.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -138,11 +143,17 @@ pub fn base_with_digest(plan: &Plan) -> Result<Option<String>, Error> {
     let Some(base) = &plan.base else {
         return Ok(None);
     };
-    let Some(("ruleset", file)) = base.split_once('=') else {
-        return Ok(Some(base.clone()));
-    };
-    let rules = lab::with_digest(&file.parse().map_err(Error::Axis)?)?;
-    Ok(Some(format!("ruleset={rules}")))
+    Ok(Some(match base.split_once('=') {
+        Some(("ruleset", file)) => {
+            let rules = lab::with_digest(&file.parse().map_err(Error::Axis)?)?;
+            format!("ruleset={rules}")
+        }
+        Some(("trace", file)) => {
+            let trace = trace::with_digest(&file.parse().map_err(Error::Axis)?)?;
+            format!("trace={trace}")
+        }
+        _ => base.clone(),
+    }))
 }
 
 /// The cells of a part, some perhaps several times.
@@ -151,6 +162,9 @@ fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>
     for axes in &mut combinations {
         if let Some(rules) = &mut axes.ruleset {
             *rules = lab::with_digest(rules)?;
+        }
+        if let Some(trace) = &mut axes.trace {
+            *trace = trace::with_digest(trace)?;
         }
     }
     let mut cells = Vec::new();
@@ -207,7 +221,7 @@ fn cell(
         check_search(path, &axes)?;
         LoadSpec::new(load, &axes.at_pace(pace_of(&axes, least_load(&axes)))).check()
     } else {
-        LoadSpec::new(load, &axes).check()
+        trace::spec_of(load, &axes)?.check()
     }
     .and_then(|()| (load.info().fits)(axes.packets()))
     .map_err(Error::Together)?;
@@ -336,42 +350,6 @@ fn combinations(part: &Part) -> Result<Vec<Axes>, Error> {
         all = next;
     }
     Ok(all)
-}
-
-fn check_congestion(cells: &[Cell]) -> Result<(), Error> {
-    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    let Ok(available) = std::fs::read_to_string(file) else {
-        return Ok(());
-    };
-    let wanted = cells
-        .iter()
-        .filter_map(|cell| cell.axes.congestion.as_deref());
-    for name in wanted {
-        // The kernel loads a module by itself for root, so only a name without one is refused.
-        if !available.split_whitespace().any(|a| a == name) && !module_exists(name) {
-            return Err(Error::Congestion {
-                name: name.to_owned(),
-                available: available.split_whitespace().collect::<Vec<_>>().join(", "),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn check_mptcp(cells: &[Cell]) -> Result<(), Error> {
-    let is_wanted = cells.iter().any(|cell| cell.axes.mptcp == Some(Switch::On));
-    if is_wanted && !Path::new("/proc/sys/net/mptcp").exists() {
-        return Err(Error::NoMptcp);
-    }
-    Ok(())
-}
-
-/// Is there a module `tcp_NAME` for the running kernel?
-fn module_exists(name: &str) -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let list = format!("/lib/modules/{}/modules.dep", release.trim());
-    std::fs::read_to_string(list)
-        .is_ok_and(|text| text.lines().any(|l| l.contains(&format!("/tcp_{name}.ko"))))
 }
 
 /// Each name once.

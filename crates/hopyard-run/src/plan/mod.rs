@@ -10,6 +10,7 @@ mod file;
 mod offloads;
 mod published;
 mod source;
+mod trace;
 
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub use expand::{Error as ExpandError, Expanded, base_with_digest, expand};
 pub use file::{base, parse, time_limit, warm_up, window};
 pub use offloads::offloads;
 pub use source::Error as FileError;
+pub(crate) use trace::summaries as traces;
+pub use trace::{TraceError, spec_of};
 
 use crate::lab::Endpoints;
 use crate::model::{Blocks, FOR_A_VERDICT, Feature, LoadKind, Peer, Published, Setting, Settings};

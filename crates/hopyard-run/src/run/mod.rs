@@ -133,6 +133,8 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     sampler.endpoints.clone_from(&plan.endpoints);
     let tried = try_labs(&sampler, &cells)?;
     let ceilings = ceilings(&sampler, &cells)?;
+    let traces =
+        plan::traces(cells.iter().map(|cell| &cell.axes)).map_err(plan::ExpandError::from)?;
     let cells: Vec<PlannedCell> = cells
         .into_iter()
         .map(|cell| {
@@ -193,6 +195,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         endpoints: plan.endpoints.as_ref().map(Endpoints::asked),
         fail_on: plan.fail_on,
         left_out,
+        traces,
         cells,
         environment,
     };

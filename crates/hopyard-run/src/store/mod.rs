@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::meter::{CpuMeter, environment};
-    use crate::model::{Axes, Cell, Feature, LoadKind, Outcome, Peer};
+    use crate::model::{Axes, Cell, Feature, LoadKind, Outcome, Peer, Replay};
 
     fn header() -> Header {
         Header {
@@ -141,6 +141,7 @@ mod tests {
             endpoints: None,
             fail_on: Some(0.03),
             left_out: Vec::new(),
+            traces: vec![Replay::sample().summary("sample".to_owned())],
             cells: vec![planned()],
             environment: environment::capture(&CpuMeter::new().unwrap()),
         }

@@ -63,13 +63,17 @@ fn in_guest(args: &RunArgs, host: &Host) -> Result<Measured, Failure> {
             "--kernel boots a guest that reaches no endpoint of this host: leave one of the two out".to_owned(),
         ));
     }
-    let reads_rules = |part: &Part| part.set.iter().any(|(axis, _)| axis == "ruleset");
-    if plan.parts.iter().any(reads_rules) {
-        return Err(Failure::request(
-            "--kernel boots a guest that has no file of this host, so axis `ruleset` has nothing to load there: leave \
-             one of the two out"
-                .to_owned(),
-        ));
+    for (axis, no_file) in [("ruleset", "none"), ("trace", "sample")] {
+        let reads = |part: &Part| {
+            let mut set = part.set.iter();
+            set.any(|(name, values)| name == axis && values.iter().any(|value| value != no_file))
+        };
+        if plan.parts.iter().any(reads) {
+            return Err(Failure::request(format!(
+                "--kernel boots a guest that has no file of this host, so axis `{axis}` has nothing to load there: leave \
+                 one of the two out"
+            )));
+        }
     }
     let order = Order {
         plan,

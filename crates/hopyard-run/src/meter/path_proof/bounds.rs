@@ -101,8 +101,12 @@ pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
             })
         }
         Passing::Datagrams if carries_data => {
-            let message = f64::from(axes.message_size_bytes.unwrap_or(1));
-            let packets = float(traffic.sent.most.messages) * (message / segment).ceil();
+            let messages = float(traffic.sent.most.messages);
+            let packets = match axes.message_size_bytes {
+                Some(message) => messages * (f64::from(message) / segment).ceil(),
+                // Each has a size of its own.
+                None => messages + float(traffic.sent.most.bytes) / segment,
+            };
             let most = (float(traffic.sent.most.bytes) + packets * HEADERS_BYTES) * (1.0 + EDGE);
             Some(Bounds {
                 unit: "bytes",

@@ -2,9 +2,11 @@ use super::*;
 use crate::model::{AXES, Axis, Containers, Peer};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
-const OF_THE_TRAFFIC: [&str; 14] = [
+const OF_THE_TRAFFIC: [&str; 17] = [
     "message_size",
     "outstanding",
+    "api",
+    "zerocopy",
     "connection_rate",
     "request_size",
     "response_size",
@@ -14,13 +16,20 @@ const OF_THE_TRAFFIC: [&str; 14] = [
     "client_cpus",
     "pace",
     "distribution",
+    "trace",
     "search",
     "start",
     "setting",
 ];
 
 /// Axes by which the generator's loops differ where there is no path at all.
-const OF_THE_LOOPS: [&str; 3] = ["message_size", "request_size", "response_size"];
+const OF_THE_LOOPS: [&str; 5] = [
+    "message_size",
+    "request_size",
+    "response_size",
+    "api",
+    "trace",
+];
 
 fn cell(axes: Axes) -> Cell {
     Cell {

@@ -1,0 +1,231 @@
+//! An event loop by epoll: sockets that do not block, and one call that waits for all of a thread.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use hopyard_net::clock;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::time::{TimeSpec, TimeValLike};
+
+use super::{End, Part, Shape, are_over, next_wake};
+use crate::flow::stream::no_buffers;
+use crate::flow::{Io, again, timed_out};
+
+/// Events taken by a call.
+const EVENTS: usize = 64;
+
+/// What a turn of a flow came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    GoesOn,
+    /// The flow is over, and so is the window.
+    Over,
+}
+
+/// What the loop keeps of a flow.
+struct Line {
+    outgoing: Vec<u8>,
+    /// Bytes of the present message that went.
+    gone: Option<usize>,
+    /// The socket has no room.
+    is_blocked: bool,
+    watched: EpollFlags,
+}
+
+/// The flows of a thread, whose sockets do not block.
+pub(crate) struct EpollLoop<'a, I, P> {
+    ends: Vec<End<'a, I, P>>,
+    lines: Vec<Line>,
+    shape: Shape,
+    epoll: Epoll,
+    /// For all of them, so that it stays in the cache.
+    incoming: Vec<u8>,
+}
+
+impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
+    /// Watches the sockets of all flows.
+    ///
+    /// # Errors
+    /// A sentence: no epoll instance can be made, or a socket cannot be watched.
+    pub(crate) fn new(ends: Vec<End<'a, I, P>>, shape: Shape) -> Result<Self, String> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)
+            .map_err(|e| format!("cannot make an epoll instance: {e}"))?;
+        let mut lines = Vec::with_capacity(ends.len());
+        for (index, end) in ends.iter().enumerate() {
+            let line = Line {
+                outgoing: vec![0x5a; shape.message],
+                gone: None,
+                is_blocked: false,
+                watched: wanted(&end.part, false, shape),
+            };
+            epoll
+                .add(end.io.as_fd(), EpollEvent::new(line.watched, index as u64))
+                .map_err(|e| format!("cannot watch a socket: {e}"))?;
+            lines.push(line);
+        }
+        Ok(Self {
+            ends,
+            lines,
+            shape,
+            epoll,
+            incoming: vec![0; shape.room],
+        })
+    }
+
+    /// Serves the flows until they are over.
+    ///
+    /// # Errors
+    /// A flow failed before the window was over.
+    pub(crate) fn run(mut self) -> Result<(), String> {
+        if P::IS_SHARP && next_wake(&self.ends).is_some() {
+            clock::sharp_timers().map_err(|e| format!("cannot make timers sharp: {e}"))?;
+        }
+        let mut events = [EpollEvent::empty(); EVENTS];
+        for index in 0..self.ends.len() {
+            if self.turn(index, EpollFlags::EPOLLOUT)? == Turn::Over {
+                return Ok(());
+            }
+        }
+        let mut wake_ns = next_wake(&self.ends);
+        while !are_over(&self.ends) {
+            let ready = self
+                .wait(wake_ns, &mut events)
+                .map_err(|e| format!("cannot wait for a flow: {e}"))?;
+            for event in &events[..ready] {
+                let index = usize::try_from(event.data()).unwrap_or(usize::MAX);
+                if self.turn(index, event.events())? == Turn::Over {
+                    return Ok(());
+                }
+            }
+            let Some(at_ns) = wake_ns else { continue };
+            let now_ns = clock::monotonic_ns();
+            if at_ns > now_ns {
+                continue;
+            }
+            for index in 0..self.ends.len() {
+                let part = &mut self.ends[index].part;
+                if part.wakes_ns().is_some_and(|wakes_ns| wakes_ns <= now_ns) {
+                    part.wake(now_ns);
+                    if self.turn(index, EpollFlags::EPOLLOUT)? == Turn::Over {
+                        return Ok(());
+                    }
+                }
+            }
+            wake_ns = next_wake(&self.ends);
+        }
+        Ok(())
+    }
+
+    /// Waits for events until an instant, if there is one: to the ns where it has to be met, which `epoll_wait` cannot.
+    fn wait(&self, until_ns: Option<u64>, events: &mut [EpollEvent]) -> io::Result<usize> {
+        let mut limit = EpollTimeout::NONE;
+        if let Some(until_ns) = until_ns {
+            let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+            if P::IS_SHARP && left_ns > 0 {
+                let left = TimeSpec::nanoseconds(i64::try_from(left_ns).unwrap_or(i64::MAX));
+                let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
+                match ppoll(&mut fds, Some(left), None) {
+                    Ok(_) | Err(Errno::EINTR) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+            limit = if P::IS_SHARP {
+                EpollTimeout::ZERO
+            } else {
+                let left_ms = left_ns.div_ceil(1_000_000);
+                EpollTimeout::try_from(left_ms).unwrap_or(EpollTimeout::MAX)
+            };
+        }
+        match self.epoll.wait(events, limit) {
+            Ok(ready) => Ok(ready),
+            Err(Errno::EINTR) => Ok(0),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Does for a flow what these events allow.
+    fn turn(&mut self, index: usize, events: EpollFlags) -> Result<Turn, String> {
+        // A datagram socket that was shut down tells its reader nothing, for ever.
+        if events.contains(EpollFlags::EPOLLHUP) && self.ends[index].context.stopped() {
+            return Ok(Turn::Over);
+        }
+        let writable = EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR;
+        if events.intersects(writable) {
+            self.lines[index].is_blocked = false;
+            if self.send(index)? == Turn::Over {
+                return Ok(Turn::Over);
+            }
+        }
+        if events.intersects(!EpollFlags::EPOLLOUT) && self.receive(index)? == Turn::Over {
+            return Ok(Turn::Over);
+        }
+        let (end, line) = (&self.ends[index], &mut self.lines[index]);
+        let wanted = wanted(&end.part, line.is_blocked, self.shape);
+        if wanted != line.watched {
+            line.watched = wanted;
+            self.epoll
+                .modify(end.io.as_fd(), &mut EpollEvent::new(wanted, index as u64))
+                .map_err(|e| format!("cannot watch a socket: {e}"))?;
+        }
+        Ok(Turn::GoesOn)
+    }
+
+    fn receive(&mut self, index: usize) -> Result<Turn, String> {
+        for _ in 0..self.shape.calls {
+            let end = &mut self.ends[index];
+            if !end.part.expects() {
+                break;
+            }
+            match end.io.recv(&mut self.incoming) {
+                Ok(0) => return end.context.closed().map(|()| Turn::Over),
+                Ok(bytes) => end.part.came(&self.incoming[..bytes]),
+                Err(e) if again(&e) => continue,
+                Err(e) if timed_out(&e) => break,
+                Err(e) => return end.context.ended("receive", &e).map(|()| Turn::Over),
+            }
+            if self.shape.message > 0 && self.send(index)? == Turn::Over {
+                return Ok(Turn::Over);
+            }
+        }
+        Ok(Turn::GoesOn)
+    }
+
+    fn send(&mut self, index: usize) -> Result<Turn, String> {
+        let (end, line) = (&mut self.ends[index], &mut self.lines[index]);
+        if line.is_blocked || self.shape.message == 0 {
+            return Ok(Turn::GoesOn);
+        }
+        for _ in 0..self.shape.calls {
+            if line.gone.is_none() && !end.part.begin(&mut line.outgoing) {
+                break;
+            }
+            let gone = line.gone.unwrap_or(0);
+            line.gone = Some(gone);
+            match end.io.send(&line.outgoing[gone..]) {
+                Ok(bytes) => {
+                    let is_whole = gone + bytes == line.outgoing.len();
+                    end.part.sent(bytes, is_whole);
+                    line.gone = (!is_whole).then_some(gone + bytes);
+                }
+                Err(e) if again(&e) => {}
+                Err(e) if timed_out(&e) => {
+                    line.is_blocked = true;
+                    break;
+                }
+                Err(e) if no_buffers(&e) => end.context.tally.send_error(),
+                Err(e) => return end.context.ended("send", &e).map(|()| Turn::Over),
+            }
+        }
+        Ok(Turn::GoesOn)
+    }
+}
+
+/// The events that a flow waits for.
+fn wanted(part: &impl Part, is_blocked: bool, shape: Shape) -> EpollFlags {
+    let mut wanted = EpollFlags::empty();
+    wanted.set(EpollFlags::EPOLLIN, shape.room > 0);
+    wanted.set(EpollFlags::EPOLLOUT, part.streams() || is_blocked);
+    wanted
+}

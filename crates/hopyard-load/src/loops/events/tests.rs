@@ -1,0 +1,248 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopyard_net::clock;
+
+use super::*;
+use crate::protocol::Timetable;
+use crate::session::{Beside, Session};
+use hopyard_model::{Api, Axes, LoadKind, Peer, Rate};
+
+const APIS: [Api; 2] = [Api::Epoll, Api::Uring];
+const LOADS: [LoadKind; 5] = [
+    LoadKind::TcpStream,
+    LoadKind::TcpMaerts,
+    LoadKind::UdpStream,
+    LoadKind::TcpRr,
+    LoadKind::UdpRr,
+];
+
+fn spec(load: LoadKind, api: Api, flows: u32) -> LoadSpec {
+    let mut axes = Axes::default().for_cell(load, Peer::Local, &[]);
+    axes.api = Some(api);
+    axes.flows = flows;
+    LoadSpec::new(load, &axes)
+}
+
+fn soon(open_ms: u64, window_ms: u64) -> Timetable {
+    let start_ns = clock::monotonic_ns() + 5_000_000;
+    let open_ns = start_ns + open_ms * 1_000_000;
+    let close_ns = open_ns + window_ms * 1_000_000;
+    Timetable {
+        start_ns,
+        open_ns,
+        close_ns,
+        stop_ns: close_ns + 20_000_000,
+        slices: 1,
+        other_behind_ns: 0,
+    }
+}
+
+fn wait(until_ns: u64) -> Result<(), String> {
+    clock::sleep_until_monotonic_ns(until_ns).map_err(|e| e.to_string())
+}
+
+fn both(spec: &LoadSpec) -> [Session; 2] {
+    spec.check().unwrap();
+    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let (mut server, ports) = Session::serve(spec, here, &[0]).unwrap();
+    let patience = Duration::from_secs(5);
+    let client = Session::connect(spec, here, &ports, &[0], patience).unwrap();
+    server.accept(patience).unwrap();
+    [client, server]
+}
+
+/// What both ends of a load over loopback count in 50 ms.
+fn carried(spec: &LoadSpec) -> [Tallied; 2] {
+    let sessions = both(spec);
+    let timetable = soon(10, 50);
+    let run = |session: Session| session.run(timetable, Beside::default(), wait).unwrap();
+    std::thread::scope(|scope| {
+        let [client, server] = sessions;
+        let client = scope.spawn(|| run(client));
+        let server = run(server);
+        [client.join().unwrap(), server]
+    })
+}
+
+#[test]
+fn every_load_runs_by_every_api_with_one_flow_and_with_several_of_a_thread() {
+    for api in APIS {
+        for load in LOADS {
+            for flows in [1, 3] {
+                let [client, server] = carried(&spec(load, api, flows));
+                let told = format!("{load} by {api}, {flows} flows: {client:?} {server:?}");
+                let receiver = match load {
+                    LoadKind::TcpStream | LoadKind::UdpStream => &server,
+                    _ => &client,
+                };
+                assert!(receiver.received.messages > 50, "{told}");
+                assert_eq!(receiver.flows.len(), flows as usize, "{told}");
+                let has_come = |flow: &hopyard_model::Counted| flow.bytes > 0;
+                assert!(receiver.flows.iter().all(has_come), "{told}");
+                assert_eq!((client.timeouts, client.send_errors), (0, 0), "{told}");
+                if load.has_standing_transactions() {
+                    let times = client.latency.as_ref().expect(&told);
+                    assert!(times.count > 50, "{told}");
+                    // Each end counts at its own instant.
+                    let apart =
+                        (client.received.transactions).abs_diff(server.received.transactions);
+                    assert!(apart <= client.received.transactions / 4 + 20, "{told}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_requests_are_in_flight() {
+    for api in APIS {
+        for load in [LoadKind::TcpRr, LoadKind::UdpRr] {
+            for (request_size, response_size) in [(64, 64), (2000, 30_000)] {
+                let spec = LoadSpec {
+                    outstanding: 32,
+                    request_size,
+                    response_size,
+                    socket_buffer: Some(4 * 1024 * 1024),
+                    ..spec(load, api, 2)
+                };
+                let [client, _] = carried(&spec);
+                let latency = client.latency.as_ref().unwrap();
+                #[expect(clippy::cast_precision_loss, reason = "counts of 50 ms")]
+                let rate = client.received.transactions as f64 / client.window_ns as f64;
+                let flying = rate * latency.mean_ns;
+                // Little's law; over a short window the first and last requests are a part of all.
+                assert!(
+                    (30.0..90.0).contains(&flying),
+                    "{load} by {api}, {request_size} and {response_size} B: {flying} of 64 in flight"
+                );
+            }
+        }
+    }
+}
+
+/// In turns, a client pauses with nothing on its way, and goes on over the same connections; a server waits meanwhile.
+#[test]
+fn turns_follow_each_other() {
+    for api in APIS {
+        for load in LOADS.into_iter().filter(|load| load.pauses()) {
+            let [mut client, mut server] = both(&spec(load, api, 2));
+            for _ in 0..3 {
+                let timetable = soon(5, 20);
+                std::thread::scope(|scope| {
+                    let other = scope.spawn(|| server.turn(timetable, wait).unwrap());
+                    let one = client.turn(timetable, wait).unwrap();
+                    let other = other.join().unwrap();
+                    let messages = one.received.messages + other.received.messages;
+                    assert!(messages > 10, "{load} by {api}: {one:?} {other:?}");
+                });
+            }
+            let [client, server] = [client, server].map(|end| end.finish().unwrap());
+            let messages = client.received.messages + server.received.messages;
+            assert!(messages > 30, "{load} by {api}");
+        }
+    }
+}
+
+#[test]
+fn a_paced_stream_keeps_its_pace() {
+    for api in APIS {
+        for load in [LoadKind::TcpStream, LoadKind::UdpStream] {
+            let mut axes = Axes::default().for_cell(load, Peer::Local, &[]);
+            axes.api = Some(api);
+            axes.message_size_bytes = Some(1000);
+            // 2000 messages a second: 100 in the window.
+            axes.pace_bps = Some(Rate(Some(16_000_000)));
+            let [client, _] = carried(&LoadSpec::new(load, &axes));
+            let sent = client.sent.messages;
+            assert!((85..115).contains(&sent), "{load} by {api}: {sent}");
+        }
+    }
+}
+
+#[test]
+fn the_loops_have_a_ceiling_without_a_path() {
+    for api in APIS {
+        for load in LOADS {
+            let spec = spec(load, api, 1);
+            let span = Duration::from_millis(20);
+            let most = spec.loops().ceiling(&spec, span).unwrap();
+            let done = most.received.messages + most.sent.messages;
+            assert!(done > 1000, "{load} by {api}: {most:?}");
+        }
+    }
+}
+
+#[test]
+fn other_loads_have_no_other_api() {
+    for load in LoadKind::ALL {
+        for api in APIS {
+            let checked = spec(load, api, 1).check();
+            match checked {
+                Ok(()) => assert!(LOADS.contains(&load), "{load}"),
+                Err(why) => {
+                    assert!(!LOADS.contains(&load), "{load}");
+                    assert_eq!(why, format!("{load} has no api `{api}`"));
+                }
+            }
+        }
+    }
+}
+
+/// A datagram without an answer is given up, and the flow goes on; another one of the thread is not held up.
+#[test]
+fn lost_datagrams_are_given_up() {
+    use std::net::UdpSocket;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use crate::tally::Tally;
+
+    for api in APIS {
+        let spec = spec(LoadKind::UdpRr, api, 1);
+        let (tallies, stop) = ([Tally::default(), Tally::default()], AtomicBool::new(false));
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sockets = [&server, &deaf].map(|to| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(to.local_addr().unwrap()).unwrap();
+            Socket(socket.into())
+        });
+        let responder = Responder::of(&spec);
+        let times = Rc::new(RefCell::new(Times::new(0, u64::MAX).unwrap()));
+        let context = |tally| Context {
+            tally,
+            stop: &stop,
+            close_ns: u64::MAX,
+        };
+        let flows = sockets.iter().zip(tallies.iter().map(context)).collect();
+        let waiter = match api {
+            Api::Uring => Waiter::Uring,
+            _ => Waiter::Epoll,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                server
+                    .set_read_timeout(Some(Duration::from_millis(100)))
+                    .unwrap();
+                let mut buffer = [0; 8];
+                // Longer than the client asks.
+                let until = std::time::Instant::now() + Duration::from_millis(1500);
+                while std::time::Instant::now() < until {
+                    if let Ok((bytes, from)) = server.recv_from(&mut buffer) {
+                        server.send_to(&buffer[..bytes], from).unwrap();
+                    }
+                }
+            });
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(900));
+                stop.store(true, Relaxed);
+            });
+            let part = |context| NumberedClient::new(context, &responder, times.clone());
+            let run = waiter.ready(flows, exchanging(&spec, 1, 1), part).unwrap();
+            run().unwrap();
+        });
+        let [heard, lost] = tallies.each_ref().map(Tally::read);
+        assert!((2..=5).contains(&lost.timeouts), "{api}: {lost:?}");
+        assert_eq!(heard.timeouts, 0, "{api}: {heard:?}");
+        assert!(heard.received.transactions > 1000, "{api}: {heard:?}");
+    }
+}

@@ -1,0 +1,118 @@
+//! The datagrams that `udp_trace` sends.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::axis::{AxisError, Decides, Descriptor, optional_text};
+use super::digested;
+use crate::text::as_text;
+use crate::{LoadKind, Peer, UnknownName};
+
+/// A file with the sizes of datagrams and the times between them. As text `FILE` or, once it was read, `FILE#DIGEST`: files of one
+/// name with other datagrams are other values. `sample` is a small one that comes with hopyard.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub enum Trace {
+    /// The one that comes with hopyard.
+    Sample,
+    /// That of a file.
+    File {
+        /// As the user named it, relative to where hopyard was started.
+        name: String,
+        /// The first [`DIGEST`](Self::DIGEST) digits of the SHA-256 of sizes and gaps, in hexadecimal; absent until it was read.
+        digest: Option<String>,
+    },
+}
+
+impl Trace {
+    /// Digits of a digest.
+    pub const DIGEST: usize = digested::DIGITS;
+}
+
+const SAMPLE: &str = "sample";
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sample => f.pad(SAMPLE),
+            Self::File { name, digest } => f.pad(&digested::joined(name, digest.as_deref())),
+        }
+    }
+}
+
+impl FromStr for Trace {
+    type Err = AxisError;
+
+    fn from_str(text: &str) -> Result<Self, AxisError> {
+        let text = text.trim();
+        if text == SAMPLE {
+            return Ok(Self::Sample);
+        }
+        let (name, digest) = digested::split(text);
+        if name.is_empty() {
+            return Err(AxisError::UnknownName(UnknownName {
+                kind: "trace",
+                name: text.to_owned(),
+                choices: TraceAxis::VALUES.to_owned(),
+            }));
+        }
+        Ok(Self::File {
+            name: name.to_owned(),
+            digest,
+        })
+    }
+}
+
+as_text!(Trace);
+
+/// The datagrams that are replayed.
+pub(super) struct TraceAxis;
+
+impl Descriptor for TraceAxis {
+    type Value = Option<Trace>;
+    const NAME: &'static str = "trace";
+    const SUMMARY: &'static str = "sizes of the datagrams of udp_trace and the times between them";
+    const VALUES: &'static str =
+        "FILE with lines `gap_s,bytes` (docs/datagrams.md makes one of a pcap); sample (default)";
+    const OTHER: &'static str = "calls.csv#0123456789ab";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Message;
+
+    fn default() -> Self::Value {
+        Some(Trace::Sample)
+    }
+
+    optional_text!();
+
+    fn fits(load: LoadKind, _: Peer) -> bool {
+        load.replays()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_its_digest_once_it_was_read() {
+        for (text, name, digest) in [
+            ("a.csv", "a.csv", None),
+            ("a.csv#0123456789ab", "a.csv", Some("0123456789ab")),
+            ("a#b", "a#b", None),
+        ] {
+            let trace: Trace = text.parse().unwrap();
+            let expected = Trace::File {
+                name: name.to_owned(),
+                digest: digest.map(str::to_owned),
+            };
+            assert_eq!(trace, expected, "{text}");
+            assert_eq!(trace.to_string(), text);
+        }
+        assert_eq!("sample".parse::<Trace>().unwrap(), Trace::Sample);
+        assert!("#0123456789ab".parse::<Trace>().is_err());
+    }
+}
