@@ -81,6 +81,7 @@ mod switches;
 mod tapswitch;
 mod terminals;
 mod totals;
+mod transmit_steering;
 mod turns;
 mod udp_gso;
 mod watch;

@@ -208,11 +208,19 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub fn veth(&mut self, one: (&'static str, &str), two: (&'static str, &str)) -> Result<()> {
-        self.pair(one, two, |peer, ns| LinkKind::Veth {
-            peer,
-            peer_ns: Some(ns),
-            peer_mac: None,
-        })
+        self.pair(one, two, None, veth)
+    }
+
+    /// The same with as many queues as the axes ask for.
+    ///
+    /// # Errors
+    /// As [`Builder::veth`].
+    pub fn queued_veth(
+        &mut self,
+        one: (&'static str, &str),
+        two: (&'static str, &str),
+    ) -> Result<()> {
+        self.pair(one, two, self.axes.queues, veth)
     }
 
     /// A netkit pair between two namespaces, both ends up.
@@ -220,7 +228,7 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub fn netkit(&mut self, one: (&'static str, &str), two: (&'static str, &str)) -> Result<()> {
-        self.pair(one, two, |peer, ns| LinkKind::Netkit {
+        self.pair(one, two, None, |peer, ns| LinkKind::Netkit {
             peer,
             peer_ns: Some(ns),
         })
@@ -230,6 +238,7 @@ impl Builder {
         &mut self,
         (role, name): (&'static str, &str),
         (peer_role, peer): (&'static str, &str),
+        queues: Option<u32>,
         kind: impl for<'a> FnOnce(String, &'a NetNs) -> LinkKind<'a>,
     ) -> Result<()> {
         let mtu = self.mtu();
@@ -239,6 +248,7 @@ impl Builder {
         handle
             .add_link(&NewLink {
                 mtu: Some(mtu),
+                queues,
                 up: true,
                 ..NewLink::new(name, kind)
             })
@@ -371,6 +381,14 @@ impl Builder {
     /// Acts in a namespace that exists already.
     pub(crate) fn handle(&self, role: &str) -> Option<&Handle> {
         self.find(role).map(|space| &space.handle)
+    }
+}
+
+fn veth(peer: String, ns: &NetNs) -> LinkKind<'_> {
+    LinkKind::Veth {
+        peer,
+        peer_ns: Some(ns),
+        peer_mac: None,
     }
 }
 

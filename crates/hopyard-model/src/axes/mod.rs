@@ -29,6 +29,7 @@ mod services;
 mod setting;
 mod sockets;
 mod taps;
+mod xps;
 
 pub use axis::Decides;
 pub use chain::{Routed, Segments};

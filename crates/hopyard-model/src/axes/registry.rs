@@ -20,6 +20,7 @@ use super::taps::{Join, Steering};
 use super::{
     chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip, messages,
     mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting, sockets, taps,
+    xps,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
@@ -249,6 +250,9 @@ axes! {
     /// Receive flow steering on every device; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rfs: Option<Switch> = rfs::Rfs,
+    /// Transmit packet steering on every device with several transmit queues; absent is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    xps: Option<Switch> = xps::Xps,
     /// Which of two settings of this host, where a run compares two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setting: Option<Setting> = setting::SettingAxis,
