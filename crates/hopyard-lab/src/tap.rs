@@ -21,6 +21,7 @@ static SWITCH: Program = Program {
 };
 /// Multi-queue taps, and io_uring for the switch that joins them.
 pub const NEED: Need = Need {
+    since: "6.7",
     carried: Carried::modules(&["tun"]),
     ..Need::new("taps and io_uring", |_| probe())
 };

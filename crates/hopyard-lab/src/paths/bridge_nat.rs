@@ -33,6 +33,10 @@ impl Path for BridgeNat {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each pair; the host asks for smaller packets or cuts them"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::BRIDGE, Need::FILTER, NAT, CONNTRACK]
     }

@@ -43,6 +43,10 @@ pub trait Path: Sync {
     fn rules_instead(&self, _: Peer) -> &'static str {
         "the endpoints"
     }
+    /// Whose MTU is that of the path, for people.
+    fn mtu_owner(&self) -> &'static str {
+        "each pair of devices"
+    }
     /// Does it put an endpoint into a VLAN by itself, untagged inside and tagged on the wire?
     fn has_vlans(&self, _: &Axes) -> bool {
         false
@@ -132,6 +136,18 @@ impl dyn Path {
         })
     }
 
+    /// The first release of Linux that has all it needs, where something is built.
+    #[must_use]
+    pub fn since(&self) -> Option<&'static str> {
+        let number = |release: &&str| -> Vec<u32> {
+            let parts = release.split('.').filter_map(|part| part.parse().ok());
+            parts.collect()
+        };
+        let needs = self.needs().iter().map(|need| need.since);
+        let newest = needs.chain([NAMESPACES]).max_by_key(number);
+        newest.filter(|_| self.is_built())
+    }
+
     /// Can this host build it? Found out by making what it needs in a throw-away namespace.
     ///
     /// # Errors
@@ -177,6 +193,9 @@ impl dyn Path {
         Ok(())
     }
 }
+
+/// The first release of Linux with network namespaces.
+const NAMESPACES: &str = "2.6.24";
 
 fn names(peers: &[Peer]) -> String {
     let names: Vec<_> = peers.iter().map(|peer| peer.name()).collect();

@@ -33,6 +33,10 @@ impl Path for Gre {
         &[Peer::Local, Peer::Far]
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 24 bytes less than below"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::GRE]
     }

@@ -33,6 +33,10 @@ impl Path for Ipip {
         &[Peer::Local, Peer::Far]
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 20 bytes less than below"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::IPIP]
     }

@@ -27,6 +27,10 @@ impl Path for TapMq {
         &Peer::ALL
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each tap"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[tap::NEED, Need::VETH, Need::BRIDGE]
     }

@@ -75,6 +75,10 @@ impl Path for TapVde {
         &[Peer::Local]
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each tap, 1500 at most"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[NEED]
     }

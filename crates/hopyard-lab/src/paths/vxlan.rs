@@ -40,6 +40,10 @@ impl Path for Vxlan {
         &[Peer::Local, Peer::Far]
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 50 bytes less than below"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::VXLAN]
     }
