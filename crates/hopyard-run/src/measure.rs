@@ -192,8 +192,11 @@ impl Sampler {
         ends.machines = Machines::of(lab, &mut ends.clients, &mut ends.server)
             .map_err(|error| ends.cause_of(error))?;
         let address = server.addresses.of(cell.axes.family);
-        let publish = |ports: &[u16]| Ok(lab.publish(address, ports, cell.load.info().protocol)?);
-        ends.connect(&spec, address, &places, publish)
+        let publish = |ports: &[u16]| {
+            let protocol = cell.load.info().protocol;
+            Ok(lab.publish(address, ports, protocol)?.into())
+        };
+        ends.connect(&spec, &address.into(), &places, publish)
             .map_err(|error| ends.cause_of(error))?;
         Ok(ends)
     }
