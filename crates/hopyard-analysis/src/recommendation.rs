@@ -13,8 +13,8 @@ use super::quantities::{Quantity, cost, main_figure, quantity};
 use super::verdicts::{paired, verdict_of};
 use crate::model::stored::Header;
 use crate::model::{
-    AXES, Candidate, CellReport, CellStatus, Choice, FOR_A_VERDICT, Feature, NoCandidate,
-    Recommendation, RunSummary, Sample, VerdictReport, Warning,
+    AXES, Axes, Axis, Candidate, CellReport, CellStatus, Choice, FOR_A_VERDICT, Feature,
+    NoCandidate, Recommendation, RunSummary, Sample, VerdictReport, Warning,
 };
 use crate::stats::{self, Comparison, Verdict};
 
@@ -53,7 +53,12 @@ pub(super) fn recommend(evidence: &Evidence<'_>, needs: &[Feature]) -> Option<Re
 fn contests(cells: &[CellReport]) -> Vec<Vec<usize>> {
     let place = |cell: &CellReport| {
         let common = AXES.iter().filter(|axis| !axis.of_path);
-        let values: Vec<Option<String>> = common.map(|axis| (axis.show)(&cell.axes)).collect();
+        // A path without devices stands beside those at the usual values.
+        let value = |axis: &Axis| match axis.is_lacked(cell.load, &cell.axes) {
+            true => (axis.show)(&Axes::default()),
+            false => (axis.show)(&cell.axes),
+        };
+        let values: Vec<Option<String>> = common.map(value).collect();
         (cell.load, cell.peer, values)
     };
     let mut contests: Vec<(_, Vec<usize>)> = Vec::new();

@@ -41,6 +41,13 @@ pub enum Error {
         /// The peers with this attachment, for people.
         choices: String,
     },
+    /// The path has sockets of another kind than the load.
+    #[error("path `{path}` {why}, or another path")]
+    NotCarried {
+        path: &'static str,
+        /// What it cannot carry, and what to choose.
+        why: String,
+    },
     /// Nobody said between which endpoints.
     #[error(
         "path `{path}` measures between endpoints that stand already: name them with --client and --server, commands \

@@ -34,7 +34,7 @@ pub use self::quiet::{IdleState, QuietCores};
 use crate::lab::{self, Endpoints, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
-use crate::load::{LoadSpec, least_load, pace_of};
+use crate::load::{LoadSpec, Place, least_load, pace_of};
 use crate::meter::{self, CpuMeter, OwnProcesses, devices};
 use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::signals;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Need;
 use crate::axes::ON_LAB;
-use crate::model::{Attach, Axes, Family, Feature, Peer};
+use crate::load::Sockets;
+use crate::model::{Attach, Axes, Axis, Family, Feature, LoadKind, Peer};
 use crate::{Builder, Error, Result, Topology};
 
 /// One way to connect an endpoint.
@@ -60,6 +61,10 @@ pub trait Path: Sync {
     fn is_unprivileged(&self, peer: Peer, axes: &Axes) -> bool {
         let mut needs = self.needs().iter().chain(self.needs_for(axes));
         peer == Peer::Local && self.is_built() && needs.all(|need| need.is_device)
+    }
+    /// The sockets of its two ends. Without devices they are no TCP and UDP.
+    fn sockets(&self) -> Sockets {
+        Sockets::Internet
     }
     /// Which echo requests (ICMP) of that IP version are answered?
     fn echo(&self, _: Family) -> Echo {
@@ -146,6 +151,37 @@ impl dyn Path {
         let needs = self.needs().iter().map(|need| need.since);
         let newest = needs.chain([NAMESPACES]).max_by_key(number);
         newest.filter(|_| self.is_built())
+    }
+
+    /// Has it this axis?
+    #[must_use]
+    pub fn has_axis(&self, axis: &Axis) -> bool {
+        match axis.of_path {
+            true => self.axes().contains(&axis.name),
+            false => !axis.of_devices || self.sockets() == Sockets::Internet,
+        }
+    }
+
+    /// What of these axes matters for a cell of it.
+    #[must_use]
+    pub fn axes_of(&self, axes: &Axes, load: LoadKind, peer: Peer) -> Axes {
+        let axes = axes.for_cell(load, peer, self.axes());
+        match self.sockets() {
+            Sockets::Internet => axes,
+            Sockets::UnixStream | Sockets::UnixSeqpacket => axes.without_devices(),
+        }
+    }
+
+    /// Can its sockets carry a load?
+    ///
+    /// # Errors
+    /// They cannot; the error says which loads they can.
+    pub fn check_load(&self, load: LoadKind) -> Result<()> {
+        let carried = self.sockets().carry(load);
+        carried.map_err(|why| Error::NotCarried {
+            path: self.name(),
+            why,
+        })
     }
 
     /// Can this host build it? Found out by making what it needs in a throw-away namespace.

@@ -76,6 +76,18 @@ impl Axes {
         axes
     }
 
+    /// These values with those left out that are about devices, or about IP.
+    #[must_use]
+    pub fn without_devices(&self) -> Self {
+        self.only(|axis| !axis.of_devices)
+    }
+
+    /// Is that what they are? A load of TCP has a congestion control wherever it goes by TCP; some other axes have a value in
+    /// every cell.
+    pub(crate) fn lack_devices(&self, load: LoadKind) -> bool {
+        load.is_tcp() && self.congestion.is_none()
+    }
+
     /// What of these values a lab depends on; everything else is at its default.
     #[must_use]
     pub fn of_lab(&self) -> Self {

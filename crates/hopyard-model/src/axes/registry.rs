@@ -48,6 +48,8 @@ pub struct Axis {
     pub fits: fn(LoadKind, Peer) -> bool,
     /// Only paths that name it have it.
     pub of_path: bool,
+    /// Only paths with devices have it.
+    pub of_devices: bool,
     /// What depends on it.
     pub decides: Decides,
     /// Does it count something? Cells that differ in nothing else make a curve.
@@ -59,6 +61,19 @@ impl Axis {
     #[must_use]
     pub fn applies(&self, load: LoadKind, peer: Peer, own: &[&str]) -> bool {
         (self.fits)(load, peer) && (!self.of_path || own.contains(&self.name))
+    }
+
+    /// Does it mean nothing for the path of a cell with this load and these axes? It shows where other paths always have a value.
+    #[must_use]
+    pub fn is_lacked(&self, load: LoadKind, axes: &Axes) -> bool {
+        let always = self.of_path || (self.show)(&Axes::default()).is_some();
+        (self.of_devices && axes.lack_devices(load)) || (always && (self.show)(axes).is_none())
+    }
+
+    /// Its value for a cell with this load and these axes as text; `None` too where the path has no such thing.
+    #[must_use]
+    pub fn value(&self, load: LoadKind, axes: &Axes) -> Option<String> {
+        (self.show)(axes).filter(|_| !self.is_lacked(load, axes))
     }
 }
 
@@ -98,6 +113,7 @@ macro_rules! axes {
                 clear: |axes| axes.$key = <$axis>::ABSENT,
                 fits: <$axis>::fits,
                 of_path: <$axis>::OF_PATH,
+                of_devices: <$axis>::OF_DEVICES,
                 decides: <$axis>::DECIDES,
                 counts: <$axis>::COUNTS,
             },)+
