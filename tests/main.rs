@@ -84,5 +84,6 @@ mod totals;
 mod transmit_steering;
 mod turns;
 mod udp_gso;
+mod unix_sockets;
 mod watch;
 mod workers;

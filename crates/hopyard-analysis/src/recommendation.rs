@@ -8,9 +8,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::NATIVE;
 use super::quantities::{Quantity, cost, main_figure, quantity};
 use super::verdicts::{paired, verdict_of};
+use super::{NATIVE, UNIX};
 use crate::model::stored::Header;
 use crate::model::{
     AXES, Axes, Axis, Candidate, CellReport, CellStatus, Choice, FOR_A_VERDICT, Feature,
@@ -77,7 +77,7 @@ fn several_paths(cells: &[CellReport], contest: &[usize]) -> bool {
     let mut paths = contest
         .iter()
         .map(|index| cells[*index].path.as_str())
-        .filter(|path| *path != NATIVE);
+        .filter(|path| *path != NATIVE && !UNIX.contains(path));
     let first = paths.next();
     paths.any(|path| Some(path) != first)
 }
@@ -218,6 +218,11 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
     let cell = &evidence.cells[index];
     if cell.path == NATIVE {
         return Some("connects nothing: it is what there is without a path".to_owned());
+    }
+    if UNIX.contains(&&*cell.path) {
+        return Some(
+            "is no network: programs have to be written for sockets in a directory".to_owned(),
+        );
     }
     let cause = cell.cause.as_deref().unwrap_or("no cause was recorded");
     match cell.status {

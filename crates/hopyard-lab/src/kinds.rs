@@ -5,10 +5,10 @@ use super::group::GROUPS;
 use super::part::Kind;
 use super::paths::{pasta, slirp4netns, tap_vde};
 use super::switching::SWITCHES;
-use super::{ovs, tap};
+use super::{ovs, socket_directory, tap};
 
 /// Every kind of thing that can be left by a process that was killed, in the order in which `clean` removes them.
-pub(super) static KINDS: [&dyn Kind; 8] = [
+pub(super) static KINDS: [&dyn Kind; 9] = [
     &GROUPS,
     &SWITCHES,
     &ovs::HOME,
@@ -16,5 +16,6 @@ pub(super) static KINDS: [&dyn Kind; 8] = [
     &tap_vde::HOME,
     &pasta::HOME,
     &slirp4netns::HOME,
+    &socket_directory::HOME,
     &TABLES,
 ];

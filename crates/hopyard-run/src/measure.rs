@@ -178,7 +178,7 @@ impl Sampler {
             [] => allowed_cpus.clone(),
             chosen => chosen.to_vec(),
         };
-        let mut spec = LoadSpec::new(cell.load, &cell.axes);
+        let mut spec = LoadSpec::new(cell.load, &cell.axes).over(lab.path.sockets());
         (spec.service_time_ns, spec.pause_ns) = (ns(self.service_time), ns(self.pause));
         let mut ends = Ends {
             is_crowded: spec.crowded,
@@ -191,12 +191,15 @@ impl Sampler {
         };
         ends.machines = Machines::of(lab, &mut ends.clients, &mut ends.server)
             .map_err(|error| ends.cause_of(error))?;
-        let address = server.addresses.of(cell.axes.family);
-        let publish = |ports: &[u16]| {
-            let protocol = cell.load.info().protocol;
-            Ok(lab.publish(address, ports, protocol)?.into())
+        let place = lab.server_place(&cell.axes);
+        let publish = |ports: &[u16]| match &place {
+            Place::Address(address) => {
+                let protocol = cell.load.info().protocol;
+                Ok(lab.publish(*address, ports, protocol)?.into())
+            }
+            Place::Directory(_) => Ok(place.clone()),
         };
-        ends.connect(&spec, &address.into(), &places, publish)
+        ends.connect(&spec, &place, &places, publish)
             .map_err(|error| ends.cause_of(error))?;
         Ok(ends)
     }
@@ -259,6 +262,7 @@ impl Sampler {
         let last = beside()?;
         Ok(Observed {
             connections: lab.connections()?,
+            unix_connections: lab.unix_connections()?,
             beside: last.since(first),
             cpu: closed.since(&opened),
             client_cpus: closed.busy(&opened, client_cpus),

@@ -86,7 +86,7 @@ impl Part for Service {
     }
 
     fn keep(&mut self, _: &Path, kept: &mut Kept) -> Result<()> {
-        let record = self.home.record(&self.name, &self.datapath);
+        let record = self.home.record(&self.name, Some(&self.datapath));
         kept.note(self.home.key, &record)
     }
 

@@ -26,6 +26,7 @@ pub(super) mod slirp4netns;
 mod tap_mq;
 pub(super) mod tap_vde;
 mod tunnel;
+mod unix;
 mod user_mode;
 mod veth;
 mod veth_route;
@@ -51,6 +52,8 @@ fn at_uplink(peer: Peer) -> &'static str {
 /// Every path, in the order in which tables show them.
 pub static PATHS: &[&dyn Path] = &[
     &native::Native,
+    &unix::STREAM,
+    &unix::SEQPACKET,
     &veth::Veth,
     &veth_route::VethRoute,
     &bridge::BRIDGE,

@@ -54,6 +54,8 @@ pub(super) struct Observed {
     pub(super) allowed_cpus: Option<BusyCpus>,
     /// As the hub tracks them at the end, before they are closed.
     pub(super) connections: Option<Connections>,
+    /// As the kernel lists those of Unix sockets at the end, before they are closed.
+    pub(super) unix_connections: Option<u64>,
 }
 
 pub(super) fn assemble(
@@ -80,6 +82,7 @@ pub(super) fn assemble(
         client_cpus,
         allowed_cpus,
         connections,
+        unix_connections,
     } = observed;
     quiet.note_in(&mut cpu_here);
     let (cpu, machines) = machines.used(cpu_here, &client, &server);
@@ -130,6 +133,9 @@ pub(super) fn assemble(
     let mut way = proof_segments::prove(&lab.topology, &devices, traffic, &parts);
     if let Some(connections) = &connections {
         connections::hold(&mut way, connections, cell, received.transactions);
+    }
+    if let Some(seen) = unix_connections {
+        connections::hold_unix(&mut way, seen, cell);
     }
     let mut tcp = sender.tcp;
     if let (Some(tcp), Some(other)) = (
