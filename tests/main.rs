@@ -87,3 +87,4 @@ mod udp_gso;
 mod unix_sockets;
 mod watch;
 mod workers;
+mod xdp;

@@ -169,6 +169,8 @@ pub(crate) fn machine_has(need: Need) -> bool {
         // Loops in eBPF programs.
         "direct switch" => is_kernel_at_least("5.17"),
         "tcx" => is_kernel_at_least("6.6"),
+        // Frames of several buffers.
+        "xdp" => is_kernel_at_least("5.18"),
         "sockmap shortcut" => {
             is_kernel_at_least("6.2")
                 && std::fs::read_to_string("/proc/mounts")

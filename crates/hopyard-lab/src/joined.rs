@@ -53,7 +53,7 @@ impl Lab {
     ///
     /// # Errors
     /// The switch cannot be read.
-    pub fn joined_counts(&self) -> Result<Vec<DeviceCount>> {
+    pub(super) fn joined_counts(&self) -> Result<Vec<DeviceCount>> {
         let Some(name) = self
             .switch()
             .filter(|_| self.topology.ports().next().is_some())

@@ -31,6 +31,7 @@ mod part;
 pub mod paths;
 mod random;
 mod reach;
+mod redirect;
 mod routing;
 mod seen;
 mod services;

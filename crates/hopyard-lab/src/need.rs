@@ -9,7 +9,7 @@ use hopyard_switch::{Hooks, NewSwitch, Switch};
 use crate::LabId;
 use crate::error::or_another_path;
 use crate::guest::{self, Carried};
-use crate::switching;
+use crate::{redirect, switching};
 
 /// Something this host must have. A path of its own kind defines its own, in its file.
 ///
@@ -89,6 +89,12 @@ impl Need {
         ..Self::new("nftables", |_| {
             apply_ruleset(&NetNs::create()?, "table inet probe {}")
         })
+    };
+    /// XDP in the driver of a veth, for frames of any length.
+    pub const XDP: Self = Self {
+        since: "5.18",
+        carried: Carried::modules(&["veth"]),
+        ..Self::new("xdp", |_| redirect::probe_xdp())
     };
     /// Hooks for eBPF programs and a BPF file system, which the direct switch lives on.
     pub const DIRECT_SWITCH: Self = Self {

@@ -30,6 +30,7 @@ mod unix;
 mod user_mode;
 mod veth;
 mod veth_route;
+mod veth_xdp;
 mod vm;
 mod vxlan;
 mod wireguard;
@@ -56,6 +57,7 @@ pub static PATHS: &[&dyn Path] = &[
     &unix::SEQPACKET,
     &veth::Veth,
     &veth_route::VethRoute,
+    &veth_xdp::VethXdp,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
     &bridge_nat::BridgeNat,

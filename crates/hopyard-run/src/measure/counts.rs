@@ -16,11 +16,10 @@ use crate::model::{
 };
 use crate::units::float;
 
-/// Every device of a lab, and what is counted beside them or in their place: joined sockets, what IPsec encrypts.
+/// Every device of a lab, and what is counted beside them or in their place.
 pub(super) fn read_devices(lab: &Lab) -> Result<Vec<DeviceCount>, Error> {
     let mut counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
-    counts.extend(lab.joined_counts()?);
-    counts.extend(lab.encrypted_counts()?);
+    counts.extend(lab.counted()?);
     Ok(counts)
 }
 
