@@ -2,6 +2,7 @@
 //! when something is wrong.
 
 mod flow_table;
+mod redirects;
 mod side_by_side;
 mod tunnels;
 

@@ -169,6 +169,7 @@ pub(crate) fn machine_has(need: Need) -> bool {
         // Loops in eBPF programs.
         "direct switch" => is_kernel_at_least("5.17"),
         "tcx" => is_kernel_at_least("6.6"),
+        "netkit programs" => is_kernel_at_least("6.7"),
         // Frames of several buffers.
         "xdp" => is_kernel_at_least("5.18"),
         "sockmap shortcut" => {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::path::Path;
 
-use hopyard_net::{Handle, LinkKind, NetNs, NewLink, allow_files};
+use hopyard_net::{Handle, LinkKind, NetNs, NetkitLayer, NewLink, allow_files};
 
 use super::error::or_another_path;
 use super::kept::Kept;
@@ -223,12 +223,18 @@ impl Builder {
         self.pair(one, two, self.axes.queues, veth)
     }
 
-    /// A netkit pair between two namespaces, both ends up.
+    /// A netkit pair between two namespaces, both ends up; the first is the one that programs are attached to.
     ///
     /// # Errors
     /// The kernel cannot or will not.
-    pub fn netkit(&mut self, one: (&'static str, &str), two: (&'static str, &str)) -> Result<()> {
+    pub fn netkit(
+        &mut self,
+        mode: NetkitLayer,
+        one: (&'static str, &str),
+        two: (&'static str, &str),
+    ) -> Result<()> {
         self.pair(one, two, None, |peer, ns| LinkKind::Netkit {
+            mode,
             peer,
             peer_ns: Some(ns),
         })

@@ -90,6 +90,12 @@ impl Need {
             apply_ruleset(&NetNs::create()?, "table inet probe {}")
         })
     };
+    /// eBPF programs of netkit pairs.
+    pub const NETKIT_PROGRAMS: Self = Self {
+        since: "6.7",
+        carried: Carried::modules(&["netkit"]),
+        ..Self::new("netkit programs", |_| redirect::probe_netkit())
+    };
     /// XDP in the driver of a veth, for frames of any length.
     pub const XDP: Self = Self {
         since: "5.18",

@@ -5,7 +5,7 @@ use std::fmt;
 use aya::maps::{DevMap, MapData, PerCpuArray};
 use aya::programs::{Program, ProgramFd};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
-use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+use hopyard_net::{DeviceHook, Handle, LinkKind, NetNs, NetkitLayer, NewLink};
 
 use super::error::{Bpf, or_another_path};
 use super::part::{Part, Undone};
@@ -139,10 +139,58 @@ impl Builder {
         Ok(self.redirected(both))
     }
 
+    /// Has netkit pairs of the hub hand each packet that their other ends send to each other's other end. Gives what counts it.
+    pub(super) fn redirect_by_netkit(&mut self, pairs: [&str; 2]) -> Result<Hop> {
+        let hub = self.space(role::HUB)?;
+        let both = [
+            by_netkit(hub, pairs[0], pairs[1], DEVICE)?,
+            by_netkit(hub, pairs[1], pairs[0], DEVICE)?,
+        ];
+        Ok(self.redirected(both))
+    }
+
+    /// Has a netkit pair of the hub send by an uplink, and the uplink hand what comes in into the namespace at the pair's other end:
+    /// frames with all that they are, or the packets of a host. Gives what counts it.
+    pub(super) fn redirect_behind(
+        &mut self,
+        pair: &str,
+        uplink: &str,
+        host: Option<Addresses>,
+    ) -> Result<Hop> {
+        let hub = self.space(role::HUB)?;
+        let program = match host {
+            Some(_) => "hopyard_neighbour",
+            None => DEVICE,
+        };
+        let out = by_netkit(hub, pair, uplink, program)?;
+        let mut programs = Programs::load(&Told {
+            to: hub.link(pair)?.index,
+            host,
+        })?;
+        let behind = programs.program("hopyard_behind")?;
+        hub.attach_program(uplink, behind, DeviceHook::TcxIngress)?;
+        let both = [out, programs.counts()?];
+        Ok(self.redirected(both))
+    }
+
     fn redirected(&mut self, both: [Counts; 2]) -> Hop {
         self.push(Redirected(both));
         Hop::rx(role::HUB, REDIRECTED)
     }
+}
+
+/// The program that has a netkit pair send by a device.
+const DEVICE: &str = "hopyard_device";
+
+/// Has what the other end of a netkit pair sends go out of a device.
+fn by_netkit(hub: &Handle, pair: &str, to: &str, program: &str) -> Result<Counts> {
+    let mut programs = Programs::load(&Told {
+        to: hub.link(to)?.index,
+        host: None,
+    })?;
+    let program = programs.program(program)?;
+    hub.attach_program(pair, program, DeviceHook::NetkitPeer)?;
+    programs.counts()
 }
 
 /// Has the driver of a device hand each frame to another one.
@@ -169,6 +217,17 @@ pub(super) fn probe_xdp() -> hopyard_net::Result<()> {
             "5.18",
         )
     })
+}
+
+/// Can this kernel forward by programs of netkit pairs?
+pub(super) fn probe_netkit() -> hopyard_net::Result<()> {
+    let kind = LinkKind::Netkit {
+        mode: NetkitLayer::L2,
+        peer: "other".to_owned(),
+        peer_ns: None,
+    };
+    let tried = probe(kind, |hub| by_netkit(hub, "probe", "probe", DEVICE));
+    tried.map_err(|why| lacking(why, "packets by netkit", "programs of netkit pairs", "6.7"))
 }
 
 fn probe(kind: LinkKind<'_>, attach: impl FnOnce(&Handle) -> Result<Counts>) -> Result<()> {

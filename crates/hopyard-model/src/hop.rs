@@ -62,6 +62,18 @@ impl Hop {
         Self::new(namespace, device, &[], &[Direction::Rx])
     }
 
+    /// A device that sends to the server, while what comes back is handed past it.
+    #[must_use]
+    pub fn tx_to_server(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Tx], &[])
+    }
+
+    /// A device that sends to the client, while what goes to the server is handed past it.
+    #[must_use]
+    pub fn tx_to_client(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[], &[Direction::Tx])
+    }
+
     /// A device that what goes between client and server may pass, or pass by.
     #[must_use]
     pub fn any(namespace: &'static str, device: &str) -> Self {

@@ -136,8 +136,10 @@ pub enum LinkKind<'a> {
     /// A WireGuard device, `drivers/net/wireguard`, without key and peers: see [`Handle::set_wireguard_key`](crate::Handle::set_wireguard_key).
     Wireguard,
     /// A pair for containers whose traffic BPF may forward, `drivers/net/netkit.c` (Linux 6.7).
-    /// Layer 2 mode; both ends pass what no program decides about.
+    /// Both ends pass what no program decides about. The first device is the one that programs are attached to.
     Netkit {
+        /// What it carries.
+        mode: NetkitLayer,
         /// Name of the other end.
         peer: String,
         /// Namespace of the other end; the handle's where `None`.
@@ -208,6 +210,15 @@ impl BridgeSettings {
         .flatten()
         .collect()
     }
+}
+
+/// What a netkit pair carries, `enum netkit_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetkitLayer {
+    /// Ethernet frames, between devices with addresses of their own.
+    L2,
+    /// IP packets: there are no Ethernet addresses, and nobody asks for any.
+    L3,
 }
 
 /// Macvlan modes, `enum macvlan_mode`.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::handle::Handle;
-use crate::kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NewLink};
+use crate::kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NetkitLayer, NewLink};
 use crate::netns::NetNs;
 
 /// The kinds [`probe_kind`] knows, by the kernel's names.
@@ -83,6 +83,7 @@ pub fn probe_kind(kind: &str) -> Result<()> {
         "ipip" => LinkKind::Ipip { local, remote },
         "wireguard" => LinkKind::Wireguard,
         "netkit" => LinkKind::Netkit {
+            mode: NetkitLayer::L2,
             peer: peer(),
             peer_ns: None,
         },

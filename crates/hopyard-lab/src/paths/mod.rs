@@ -19,6 +19,7 @@ mod macvlan;
 mod native;
 mod netfilter;
 mod netkit;
+mod netkit_redirect;
 mod open_vswitch;
 pub(super) mod pasta;
 mod service;
@@ -83,6 +84,8 @@ pub static PATHS: &[&dyn Path] = &[
     &ipsec::TRANSPORT,
     &ipsec::TUNNEL,
     &netkit::Netkit,
+    &netkit_redirect::L2,
+    &netkit_redirect::L3,
     &vm::Vm,
     &forward::Forward,
     &forward_each::ForwardEach,

@@ -9,7 +9,7 @@ use netlink_packet_route::link::{
     MacVlanMode, NetkitMode, NetkitPolicy,
 };
 
-use super::{IpvlanMode, LinkKind, MacvlanMode, NewLink};
+use super::{IpvlanMode, LinkKind, MacvlanMode, NetkitLayer, NewLink};
 use crate::netns::NetNs;
 
 /// The request that makes a device; `lower` is the index of the device below.
@@ -122,8 +122,15 @@ fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
             InfoIpTunnel::PMtuDisc(true),
         ]),
         LinkKind::Wireguard => return None,
-        LinkKind::Netkit { peer, peer_ns } => InfoData::Netkit(vec![
-            InfoNetkit::Mode(NetkitMode::L2),
+        LinkKind::Netkit {
+            mode,
+            peer,
+            peer_ns,
+        } => InfoData::Netkit(vec![
+            InfoNetkit::Mode(match mode {
+                NetkitLayer::L2 => NetkitMode::L2,
+                NetkitLayer::L3 => NetkitMode::L3,
+            }),
             InfoNetkit::Policy(NetkitPolicy::Pass),
             InfoNetkit::PeerPolicy(NetkitPolicy::Pass),
             InfoNetkit::Peer(end(link, peer, *peer_ns, None)),
