@@ -135,6 +135,17 @@ pub enum LinkKind<'a> {
     },
     /// A WireGuard device, `drivers/net/wireguard`, without key and peers: see [`Handle::set_wireguard_key`](crate::Handle::set_wireguard_key).
     Wireguard,
+    /// MACsec (IEEE 802.1AE) on a device, `drivers/net/macsec.c`: encrypts, and has no keys yet, see
+    /// [`Handle::key_macsec`](crate::Handle::key_macsec).
+    Macsec {
+        /// The device below, in the handle's namespace.
+        lower: String,
+    },
+    /// A routing domain, `drivers/net/vrf.c`: what comes in by its ports is routed by its table.
+    Vrf {
+        /// The table.
+        table: u32,
+    },
     /// A pair for containers whose traffic BPF may forward, `drivers/net/netkit.c` (Linux 6.7).
     /// Both ends pass what no program decides about. The first device is the one that programs are attached to.
     Netkit {
@@ -262,6 +273,8 @@ impl LinkKind<'_> {
             Self::Gre { .. } => "gre",
             Self::Ipip { .. } => "ipip",
             Self::Wireguard => "wireguard",
+            Self::Macsec { .. } => "macsec",
+            Self::Vrf { .. } => "vrf",
             Self::Netkit { .. } => "netkit",
         }
     }
@@ -271,7 +284,8 @@ impl LinkKind<'_> {
         match self {
             Self::Macvlan { lower, .. }
             | Self::Macvtap { lower, .. }
-            | Self::Ipvlan { lower, .. } => Some(lower),
+            | Self::Ipvlan { lower, .. }
+            | Self::Macsec { lower } => Some(lower),
             Self::Vxlan { lower, .. } => lower.as_deref(),
             Self::Veth { .. }
             | Self::Bridge(_)
@@ -279,6 +293,7 @@ impl LinkKind<'_> {
             | Self::Gre { .. }
             | Self::Ipip { .. }
             | Self::Wireguard
+            | Self::Vrf { .. }
             | Self::Netkit { .. } => None,
         }
     }
@@ -348,6 +363,7 @@ fn option(kind: &str) -> String {
     match kind {
         "gre" => "CONFIG_NET_IPGRE".into(),
         "ipip" => "CONFIG_NET_IPIP".into(),
+        "vrf" => "CONFIG_NET_VRF".into(),
         other => format!("CONFIG_{}", other.to_ascii_uppercase()),
     }
 }

@@ -53,6 +53,7 @@ mod kind;
 mod limits;
 mod link;
 mod lookup;
+mod macsec;
 mod macvtap;
 mod many;
 mod monitor;
@@ -101,6 +102,7 @@ pub use kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NetkitLayer, N
 pub use limits::allow_files;
 pub use link::{Link, XdpHook};
 pub use lookup::WayTo;
+pub use macsec::{MacsecKey, MacsecTraffic};
 pub use monitor::Monitor;
 pub use netns::{BoundNs, NetNs, unbind};
 pub use nft::{

@@ -9,7 +9,7 @@ use crate::kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NetkitLayer
 use crate::netns::NetNs;
 
 /// The kinds [`probe_kind`] knows, by the kernel's names.
-pub const KINDS: [&str; 11] = [
+pub const KINDS: [&str; 13] = [
     "veth",
     "bridge",
     "macvlan",
@@ -20,6 +20,8 @@ pub const KINDS: [&str; 11] = [
     "gre",
     "ipip",
     "wireguard",
+    "macsec",
+    "vrf",
     "netkit",
 ];
 
@@ -82,6 +84,8 @@ pub fn probe_kind(kind: &str) -> Result<()> {
         "gre" => LinkKind::Gre { local, remote },
         "ipip" => LinkKind::Ipip { local, remote },
         "wireguard" => LinkKind::Wireguard,
+        "macsec" => LinkKind::Macsec { lower: lower() },
+        "vrf" => LinkKind::Vrf { table: 10 },
         "netkit" => LinkKind::Netkit {
             mode: NetkitLayer::L2,
             peer: peer(),

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
 use netlink_packet_route::link::{
-    InfoData, InfoGeneve, InfoGre, InfoIpTunnel, InfoIpVlan, InfoKind, InfoMacVlan, InfoMacVtap,
-    InfoNetkit, InfoVeth, InfoVxlan, IpVlanMode, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-    MacVlanMode, NetkitMode, NetkitPolicy,
+    InfoData, InfoGeneve, InfoGre, InfoIpTunnel, InfoIpVlan, InfoKind, InfoMacSec, InfoMacVlan,
+    InfoMacVtap, InfoNetkit, InfoVeth, InfoVrf, InfoVxlan, IpVlanMode, LinkAttribute, LinkFlags,
+    LinkInfo, LinkMessage, MacVlanMode, NetkitMode, NetkitPolicy,
 };
 
 use super::{IpvlanMode, LinkKind, MacvlanMode, NetkitLayer, NewLink};
@@ -60,6 +60,8 @@ fn kind(kind: &LinkKind<'_>) -> InfoKind {
         LinkKind::Gre { .. } => InfoKind::GreTun,
         LinkKind::Ipip { .. } => InfoKind::IpIp,
         LinkKind::Wireguard => InfoKind::Wireguard,
+        LinkKind::Macsec { .. } => InfoKind::MacSec,
+        LinkKind::Vrf { .. } => InfoKind::Vrf,
         LinkKind::Netkit { .. } => InfoKind::Netkit,
     }
 }
@@ -122,6 +124,8 @@ fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
             InfoIpTunnel::PMtuDisc(true),
         ]),
         LinkKind::Wireguard => return None,
+        LinkKind::Macsec { .. } => InfoData::MacSec(vec![InfoMacSec::Encrypt(1)]),
+        LinkKind::Vrf { table } => InfoData::Vrf(vec![InfoVrf::TableId(*table)]),
         LinkKind::Netkit {
             mode,
             peer,
