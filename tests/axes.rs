@@ -179,6 +179,7 @@ fn headers(kind: &str) -> u32 {
         "gre" => 24,
         "ipip" => 20,
         "wireguard" => 60,
+        "macsec" => 32,
         "ipsec" => 37,
         "ipsec-tunnel" => 57,
         _ => 0,

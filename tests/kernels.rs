@@ -95,6 +95,7 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
         "ipvlan",
         "ipvlan-l3s",
         "vxlan",
+        "macsec",
     ] {
         assert!(cell(path).is_some(), "{path} is missing: {said}");
     }

@@ -125,7 +125,7 @@ pub(crate) fn machine_has(need: Need) -> bool {
                 _ => "",
             };
             let link = match kind.split(' ').next() {
-                Some("macvlan" | "macvtap" | "ipvlan") => "link lower",
+                Some("macvlan" | "macvtap" | "ipvlan" | "macsec") => "link lower",
                 _ => "",
             };
             let script = format!(

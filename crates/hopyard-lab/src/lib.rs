@@ -33,6 +33,7 @@ mod random;
 mod reach;
 mod redirect;
 mod routing;
+mod secured;
 mod seen;
 mod services;
 mod socket_directory;

@@ -50,6 +50,12 @@ impl Need {
     pub const IPIP: Self = Self::kind("ipip", &["ipip"]).since("3.8");
     /// WireGuard, encrypted tunnels.
     pub const WIREGUARD: Self = Self::kind("wireguard", &["wireguard"]).since("5.6");
+    /// MACsec with AES-GCM.
+    pub const MACSEC: Self = Self::kind(
+        "macsec",
+        &["macsec", "gcm", "ctr", "ghash_generic", "aesni_intel"],
+    )
+    .since("4.6");
     /// IPsec: ESP with AES-GCM, over both IP versions.
     pub const ESP: Self = Self {
         since: "2.6.25",

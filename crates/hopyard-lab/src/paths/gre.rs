@@ -13,8 +13,8 @@ const TUNNEL: Tunnel = Tunnel {
     // Outer IPv4 and GRE headers.
     overhead: 20 + 4,
     kind: |from, to| LinkKind::Gre {
-        local: from.v4,
-        remote: to.v4,
+        local: from.outer().v4,
+        remote: to.outer().v4,
     },
 };
 

@@ -13,8 +13,8 @@ const TUNNEL: Tunnel = Tunnel {
     // The outer IPv4 header.
     overhead: 20,
     kind: |from, to| LinkKind::Ipip {
-        local: from.v4,
-        remote: to.v4,
+        local: from.outer().v4,
+        remote: to.outer().v4,
     },
 };
 

@@ -15,6 +15,7 @@ mod ipip;
 mod ipsec;
 mod ipvlan;
 mod ipvlan_l3s;
+mod macsec;
 mod macvlan;
 mod native;
 mod netfilter;
@@ -81,6 +82,7 @@ pub static PATHS: &[&dyn Path] = &[
     &gre::Gre,
     &ipip::Ipip,
     &wireguard::Wireguard,
+    &macsec::Macsec,
     &ipsec::TRANSPORT,
     &ipsec::TUNNEL,
     &netkit::Netkit,
