@@ -96,6 +96,7 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
         "ipvlan-l3s",
         "vxlan",
         "macsec",
+        "vrf",
     ] {
         assert!(cell(path).is_some(), "{path} is missing: {said}");
     }

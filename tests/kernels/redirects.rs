@@ -94,3 +94,24 @@ fn xdp_and_unix_sockets_work_on_an_older_kernel() {
     assert_eq!(found.len(), 4);
     proved(&found);
 }
+
+/// The domain's device counts what comes in by its ports, which a router without a domain would not have.
+#[test]
+fn a_routing_domain_forwards_to_both_peers_inside_a_guest() {
+    let _beside = beside();
+    let found = cells(
+        &kernel(),
+        &[
+            "--paths",
+            "vrf",
+            "--peer",
+            "local,far",
+            "--loads",
+            "tcp_rr,tcp_stream",
+            "--set",
+            "family=4,6",
+        ],
+    );
+    assert_eq!(found.len(), 8);
+    proved(&found);
+}

@@ -121,6 +121,7 @@ pub(crate) fn machine_has(need: Need) -> bool {
             let more = match kind {
                 "vxlan" => "id 1 dstport 4789 local 192.0.2.1 remote 192.0.2.2",
                 "geneve" => "id 1 remote 192.0.2.2",
+                "vrf" => "table 10",
                 "gre" | "ipip" => "local 192.0.2.1 remote 192.0.2.2",
                 _ => "",
             };

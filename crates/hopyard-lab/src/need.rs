@@ -56,6 +56,8 @@ impl Need {
         &["macsec", "gcm", "ctr", "ghash_generic", "aesni_intel"],
     )
     .since("4.6");
+    /// Routing domains.
+    pub const VRF: Self = Self::kind("vrf", &["vrf"]).since("4.4");
     /// IPsec: ESP with AES-GCM, over both IP versions.
     pub const ESP: Self = Self {
         since: "2.6.25",

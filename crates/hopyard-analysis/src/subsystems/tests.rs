@@ -73,6 +73,7 @@ fn well_known_functions_are_where_they_belong() {
         ("__inet_lookup_established", "tcp"),
         ("udp_queue_rcv_one_skb", "udp"),
         ("unix_stream_sendmsg", "unix"),
+        ("vrf_l3_rcv", "ip"),
         ("macsec_start_xmit", "macsec"),
         ("ip_finish_output2", "ip"),
         ("ip6_output", "ip"),

@@ -67,7 +67,7 @@ impl Path for BridgeNat {
             ])
         })?;
         let mut way = vec![Hop::rx(role::HUB, BRIDGE_DEVICE)];
-        let (server, hub_side) = lab.routed_server(peer, &mut way)?;
+        let (server, hub_side) = lab.routed_server(peer, None, &mut way)?;
         lab.forward(role::HUB, &[BRIDGE_DEVICE, hub_side])?;
         lab.add_static_neighbours(&clients, &Endpoint::new(role::HUB, BRIDGE_DEVICE, own))?;
         for client in &clients {

@@ -34,6 +34,7 @@ mod veth;
 mod veth_route;
 mod veth_xdp;
 mod vm;
+mod vrf;
 mod vxlan;
 mod wireguard;
 
@@ -59,6 +60,7 @@ pub static PATHS: &[&dyn Path] = &[
     &unix::SEQPACKET,
     &veth::Veth,
     &veth_route::VethRoute,
+    &vrf::Vrf,
     &veth_xdp::VethXdp,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
