@@ -27,6 +27,7 @@
 struct Readme;
 
 mod address;
+mod af_xdp;
 mod attrs;
 mod cgroup;
 mod classifier;
@@ -84,6 +85,7 @@ mod user_namespace;
 mod wireguard;
 mod xtables;
 
+pub use af_xdp::{PassedOn, XdpPair};
 pub use cgroup::{Cgroup, own_cgroup};
 pub use classifier::{Classifier, Side};
 pub use conntrack::{ConntrackStats, Tracked, conntrack_stats, fill_conntrack, tracked_to};
