@@ -13,6 +13,7 @@
 )]
 
 mod ab;
+mod af_xdp;
 mod apply;
 mod attach;
 mod axes;

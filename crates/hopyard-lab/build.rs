@@ -1,5 +1,6 @@
 //! Compiles what hands frames from one device of a lab to another.
 
 fn main() {
-    hopyard_bpf_build::objects("paths that forward by eBPF", &["bpf/redirect.bpf.c"]);
+    let sources = ["bpf/redirect.bpf.c", "bpf/sockets.bpf.c"];
+    hopyard_bpf_build::objects("paths that forward by eBPF", &sources);
 }

@@ -72,7 +72,7 @@ fn netkit_pairs_redirect_frames_and_packets_inside_a_guest() {
 #[test]
 fn xdp_and_unix_sockets_work_on_an_older_kernel() {
     let _beside = beside();
-    let paths = "veth-xdp";
+    let paths = "veth-xdp,af-xdp";
     let found = cells(
         &kernel(),
         &[
@@ -84,7 +84,7 @@ fn xdp_and_unix_sockets_work_on_an_older_kernel() {
             "tcp_rr,tcp_stream",
         ],
     );
-    assert_eq!(found.len(), 4);
+    assert_eq!(found.len(), 8);
     proved(&found);
     let paths = "unix,unix-seqpacket";
     let found = cells(

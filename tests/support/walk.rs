@@ -170,6 +170,8 @@ pub(crate) fn machine_has(need: Need) -> bool {
         // Loops in eBPF programs.
         "direct switch" => is_kernel_at_least("5.17"),
         "tcx" => is_kernel_at_least("6.6"),
+        "af_xdp" => std::fs::read_to_string("/proc/net/protocols")
+            .is_ok_and(|protocols| protocols.lines().any(|line| line.starts_with("XDP "))),
         "netkit programs" => is_kernel_at_least("6.7"),
         // Frames of several buffers.
         "xdp" => is_kernel_at_least("5.18"),

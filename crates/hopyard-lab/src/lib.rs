@@ -4,6 +4,7 @@
 //! process that holds them, however it ends; what could outlive it (a control group, a kept lab) carries
 //! the lab's id and is found by [`clean`].
 
+pub mod af_xdp;
 mod axes;
 mod bridging;
 mod builder;

@@ -75,6 +75,8 @@ fn well_known_functions_are_where_they_belong() {
         ("unix_stream_sendmsg", "unix"),
         ("vrf_l3_rcv", "ip"),
         ("macsec_start_xmit", "macsec"),
+        ("xsk_rcv", "af_xdp"),
+        ("xdp_do_redirect", "bpf"),
         ("ip_finish_output2", "ip"),
         ("ip6_output", "ip"),
         ("neigh_resolve_output", "ip"),

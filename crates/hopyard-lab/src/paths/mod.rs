@@ -1,5 +1,6 @@
 //! The paths: one file each, one line each in [`PATHS`].
 
+mod af_xdp;
 mod as_is;
 mod bridge;
 mod bridge_nat;
@@ -74,6 +75,7 @@ pub static PATHS: &[&dyn Path] = &[
     &direct_shortcut::DirectShortcut,
     &tap_mq::TapMq,
     &tap_vde::TapVde,
+    &af_xdp::AfXdp,
     &pasta::PASTA,
     &slirp4netns::SLIRP4NETNS,
     &macvlan::Macvlan,
