@@ -26,6 +26,7 @@ mod open_vswitch;
 pub(super) mod pasta;
 mod service;
 pub(super) mod slirp4netns;
+mod sockmap;
 mod tap_mq;
 pub(super) mod tap_vde;
 mod tunnel;
@@ -63,6 +64,7 @@ pub static PATHS: &[&dyn Path] = &[
     &veth_route::VethRoute,
     &vrf::Vrf,
     &veth_xdp::VethXdp,
+    &sockmap::Sockmap,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
     &bridge_nat::BridgeNat,
