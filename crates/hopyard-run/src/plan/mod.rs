@@ -226,6 +226,10 @@ pub static PLANS: &[(&str, &str)] = &[
         include_str!("../../../../plans/services.toml"),
     ),
     (
+        "local-shortcuts.toml",
+        include_str!("../../../../plans/local-shortcuts.toml"),
+    ),
+    (
         "encryption.toml",
         include_str!("../../../../plans/encryption.toml"),
     ),
