@@ -194,6 +194,10 @@ impl Paths {
 pub static PLANS: &[(&str, &str)] = &[
     ("paths.toml", include_str!("../../../../plans/paths.toml")),
     (
+        "all-paths.toml",
+        include_str!("../../../../plans/all-paths.toml"),
+    ),
+    (
         "netback-direct-2006.toml",
         include_str!("../../../../plans/netback-direct-2006.toml"),
     ),
