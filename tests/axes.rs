@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hopyard::lab::paths::Echo;
 use hopyard::lab::{Error, Lab, role};
-use hopyard::load::LoadSpec;
 use hopyard::load::protocol::{Reply, Request};
+use hopyard::load::{LoadSpec, Place};
 use hopyard::model::{Cell, Family, LoadKind, Measurement, OffloadFlag, Peer};
 
 use hopyard_net::{Handle, NetNs, nft_chains};
@@ -179,6 +179,7 @@ fn headers(kind: &str) -> u32 {
         "gre" => 24,
         "ipip" => 20,
         "wireguard" => 60,
+        "macsec" => 32,
         "ipsec" => 37,
         "ipsec-tunnel" => 57,
         _ => 0,
@@ -292,10 +293,10 @@ fn the_congestion_control_asked_for_is_in_use_at_both_ends() {
     let [mut server, mut client] = [&topology.server, &topology.client]
         .map(|end| lab.start_worker(end, PROGRAM.as_ref()).unwrap());
     let spec = LoadSpec::new(reno.load, &reno.axes);
-    let address = topology.server.addresses.of(reno.axes.family);
+    let address = Place::from(topology.server.addresses.of(reno.axes.family));
     let serve = Request::Serve {
         spec: spec.clone(),
-        address,
+        address: address.clone(),
         cpus: Vec::new(),
     };
     let Reply::Serving { ports } = server.ask(&serve, "listen").unwrap() else {

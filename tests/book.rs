@@ -170,6 +170,41 @@ fn the_page_of_paths_has_a_row_for_each() {
     }
 }
 
+/// Columns of the table that the registry knows: since which kernel, what it takes, who filters between two endpoints (or with the
+/// first peer there is), whose MTU it is, and whether the host's own addresses are reached.
+#[test]
+fn the_table_of_paths_says_what_the_registry_does() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/paths.md")).unwrap();
+    let missing = hopyard::lab::PATHS.iter().filter_map(|path| {
+        let peer = path.peers()[0];
+        let filters = match path.filter_sees(peer) {
+            true => "the host's rules",
+            false => path.rules_instead(peer),
+        };
+        let needs: Vec<_> = path.needs().iter().map(|need| need.name).collect();
+        let reaches = path.reaches_host(&hopyard::model::Axes::default());
+        let row = format!(
+            "\n| `{}` | {} | {} | {filters} | {} | {} |",
+            path.name(),
+            path.since().unwrap_or("any"),
+            match &*needs {
+                [] => "nothing".to_owned(),
+                needs => needs.join(", "),
+            },
+            path.mtu_owner(),
+            if reaches { "yes" } else { "no" },
+        );
+        (!page.contains(&row)).then_some(row)
+    });
+    let missing: Vec<String> = missing.collect();
+    assert!(
+        missing.is_empty(),
+        "docs/paths.md lacks rows that begin with:{}",
+        missing.concat()
+    );
+}
+
 #[test]
 fn a_link_that_leads_nowhere_is_found() {
     let room = tempfile::tempdir().unwrap();

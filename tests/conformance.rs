@@ -60,6 +60,9 @@ fn conform(path: &'static dyn Path, peer: Peer, set: &[(&str, &str)]) -> Result<
     // A guest boots for each of them.
     let loads: &[LoadKind] = match client.guest_cpus {
         Some(_) => &[LoadKind::TcpStream],
+        None if path.check_load(LoadKind::UdpRr).is_err() => {
+            &[LoadKind::TcpStream, LoadKind::TcpRr]
+        }
         None => &[LoadKind::TcpStream, LoadKind::UdpRr],
     };
     for &load in loads {

@@ -2,6 +2,7 @@
 //! when something is wrong.
 
 mod flow_table;
+mod redirects;
 mod side_by_side;
 mod tunnels;
 
@@ -94,6 +95,8 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
         "ipvlan",
         "ipvlan-l3s",
         "vxlan",
+        "macsec",
+        "vrf",
     ] {
         assert!(cell(path).is_some(), "{path} is missing: {said}");
     }

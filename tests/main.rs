@@ -14,6 +14,7 @@
 
 mod ab;
 mod apis;
+mod af_xdp;
 mod apply;
 mod attach;
 mod axes;
@@ -86,8 +87,11 @@ mod switches;
 mod tapswitch;
 mod terminals;
 mod totals;
+mod transmit_steering;
 mod turns;
 mod udp_gso;
+mod unix_sockets;
 mod watch;
 mod workers;
 mod zero_copy;
+mod xdp;

@@ -24,19 +24,24 @@ fn is_threaded(ns: &NetNs, device: &str) -> bool {
 
 /// Kernel threads that poll devices: their names, and the CPU time of all of them, ns.
 fn pollers() -> (Vec<String>, u64) {
-    let mut names = Vec::new();
-    let mut spent = 0;
+    let each = each_poller();
+    let spent = each.iter().map(|(_, spent)| spent).sum();
+    (each.into_iter().map(|(name, _)| name).collect(), spent)
+}
+
+/// Kernel threads that poll devices, each with its CPU time, ns.
+pub(crate) fn each_poller() -> Vec<(String, u64)> {
+    let mut each = Vec::new();
     for process in fs::read_dir("/proc").unwrap().flatten() {
         let read = |file: &str| fs::read_to_string(process.path().join(file)).unwrap_or_default();
         let name = read("comm");
         if name.starts_with("napi/") {
-            names.push(name.trim().to_owned());
             let time = read("schedstat");
             let time = time.split_whitespace().next().unwrap_or("0");
-            spent += time.parse::<u64>().unwrap();
+            each.push((name.trim().to_owned(), time.parse().unwrap()));
         }
     }
-    (names, spent)
+    each
 }
 
 fn threaded_devices(lab: &Lab) -> Vec<String> {

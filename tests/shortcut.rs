@@ -5,8 +5,10 @@ use hopyard::model::{LoadKind, Peer};
 use hopyard_net::Cgroup;
 use hopyard_switch::{NewShortcut, SelfTest, Switch};
 
+use crate::support::cli::run;
+use crate::support::traces::Traces;
 use crate::support::walk::machine_has;
-use crate::support::{alone, cell, proved, sampler, skip, tell, unless_disturbed};
+use crate::support::{alone, apart, cell, proved, sampler, skip, tell, unless_disturbed};
 
 const PATH: &str = "direct-shortcut";
 
@@ -83,4 +85,47 @@ fn requests_that_go_by_frames_refute_the_way() {
     let problems = measured.way.problems.join("\n");
     assert!(problems.contains("hub/joined:veth-b sent 0 "), "{problems}");
     assert!(!problems.contains("hub/port:veth-b"), "{problems}");
+}
+
+/// The same without a switch: frames pass the pair until both ends were found, and messages then pass it by.
+#[test]
+fn sockets_at_both_ends_of_a_pair_are_joined_without_a_switch() {
+    let _alone = alone();
+    if is_missing() {
+        return;
+    }
+    let cell = cell("sockmap", Peer::Local, LoadKind::TcpRr, &[]);
+    let path = hopyard::lab::path("sockmap").unwrap();
+    let lab = Lab::build(path, Peer::Local, &cell.axes).unwrap();
+    let measured = unless_disturbed(|| proved(&lab, &cell, 100)).unwrap();
+    let transactions = measured.received.transactions;
+    for role in [role::A, role::B] {
+        let count = |name: &str| {
+            let mut found = measured.devices.iter();
+            let found = found.find(|device| device.name == name && device.namespace == role);
+            found.unwrap_or_else(|| panic!("{role}/{name}: {:?}", measured.devices))
+        };
+        let joined = count("joined:eth0");
+        assert!(joined.rx_packets >= transactions / 2, "{joined:?}");
+        assert!(joined.tx_packets >= transactions / 2, "{joined:?}");
+        // A timer of TCP may send one.
+        let device = count("eth0");
+        assert!(device.rx_packets + device.tx_packets < 10, "{device:?}");
+    }
+    tell(&format!("{transactions} transactions"));
+}
+
+/// Its programs end with the process, so it cannot be kept.
+#[test]
+fn a_pair_with_joined_sockets_is_not_kept() {
+    apart(|| {
+        if is_missing() {
+            return;
+        }
+        let before = Traces::now();
+        run(&["lab", "up", "sockmap", "--name", "test-sockmap"])
+            .exits(2)
+            .says(&["no longer than it runs: choose path `direct-shortcut`"]);
+        before.unchanged().unwrap();
+    });
 }

@@ -395,7 +395,7 @@ fn a_server_where_nobody_listens_is_a_failure_to_connect() {
             .unwrap();
         let request = hopyard::load::protocol::Request::Connect {
             spec: hopyard::load::LoadSpec::new(cell.load, &cell.axes),
-            address: lab.topology.server.addresses.v4.into(),
+            address: std::net::IpAddr::from(lab.topology.server.addresses.v4).into(),
             ports: vec![9],
             cpus: Vec::new(),
             patience_ms: 500,

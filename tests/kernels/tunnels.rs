@@ -10,14 +10,16 @@ use crate::support::cli::Running;
 use crate::support::kernels::kernel;
 use crate::support::{beside, tell};
 
-/// The tunnels, what each puts around an IP packet, bytes, and how many of those its own device counts: WireGuard's
+/// The tunnels and MACsec, what each puts around an IP packet, bytes, and how many of those its own device counts: WireGuard's
 /// counts what it has encrypted, with its header and tag.
-const TUNNELS: [(&str, f64, f64); 5] = [
+const TUNNELS: [(&str, f64, f64); 6] = [
     ("vxlan", 50.0, 0.0),
     ("geneve", 50.0, 0.0),
     ("gre", 24.0, 0.0),
     ("ipip", 20.0, 0.0),
     ("wireguard", 60.0, 32.0),
+    // Its device counts frames as they are sent, with both headers of Ethernet.
+    ("macsec", 32.0, 32.0 + ETHERNET),
 ];
 
 /// Bytes of the header of a frame, as devices count it.

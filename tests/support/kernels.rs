@@ -9,14 +9,23 @@ use super::cli::run;
 
 /// Debian's kernel 6.1 for virtual machines, fetched once.
 pub(crate) fn kernel() -> PathBuf {
+    fetched("6.1", "/vmlinuz-6.1.")
+}
+
+/// That of its backports, 6.12, which has netkit.
+pub(crate) fn newer_kernel() -> PathBuf {
+    fetched("backports", "/vmlinuz-6.12.")
+}
+
+fn fetched(which: &str, image: &str) -> PathBuf {
     static FETCHING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
-    let is_it = |image: &PathBuf| image.to_string_lossy().contains("/vmlinuz-6.1.");
+    let is_it = |found: &PathBuf| found.to_string_lossy().contains(image);
     let known = || fetch::fetched(&into).into_iter().find(is_it);
     known().unwrap_or_else(|| {
         let into = into.to_str().unwrap();
-        let said = run(&["kernel", "fetch", "6.1", "--into", into]);
+        let said = run(&["kernel", "fetch", which, "--into", into]);
         said.exits(0).prints(&["--kernel ", "--modules "]);
         known().unwrap_or_else(|| panic!("no kernel came: {said}"))
     })

@@ -95,12 +95,11 @@ pub(crate) fn cell(path: &str, peer: Peer, load: LoadKind, set: &[(&str, &str)])
         let axis = hopyard::model::axis(name).unwrap();
         (axis.set)(&mut axes, value).unwrap();
     }
-    let own = hopyard::lab::path(path).unwrap().axes();
     Cell {
         path: path.to_owned(),
         peer,
         load,
-        axes: axes.for_cell(load, peer, own),
+        axes: hopyard::lab::path(path).unwrap().axes_of(&axes, load, peer),
     }
 }
 

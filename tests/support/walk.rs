@@ -121,11 +121,12 @@ pub(crate) fn machine_has(need: Need) -> bool {
             let more = match kind {
                 "vxlan" => "id 1 dstport 4789 local 192.0.2.1 remote 192.0.2.2",
                 "geneve" => "id 1 remote 192.0.2.2",
+                "vrf" => "table 10",
                 "gre" | "ipip" => "local 192.0.2.1 remote 192.0.2.2",
                 _ => "",
             };
             let link = match kind.split(' ').next() {
-                Some("macvlan" | "macvtap" | "ipvlan") => "link lower",
+                Some("macvlan" | "macvtap" | "ipvlan" | "macsec") => "link lower",
                 _ => "",
             };
             let script = format!(
@@ -169,6 +170,11 @@ pub(crate) fn machine_has(need: Need) -> bool {
         // Loops in eBPF programs.
         "direct switch" => is_kernel_at_least("5.17"),
         "tcx" => is_kernel_at_least("6.6"),
+        "af_xdp" => std::fs::read_to_string("/proc/net/protocols")
+            .is_ok_and(|protocols| protocols.lines().any(|line| line.starts_with("XDP "))),
+        "netkit programs" => is_kernel_at_least("6.7"),
+        // Frames of several buffers.
+        "xdp" => is_kernel_at_least("5.18"),
         "sockmap shortcut" => {
             is_kernel_at_least("6.2")
                 && std::fs::read_to_string("/proc/mounts")

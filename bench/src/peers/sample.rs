@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use hopyard::load::LoadSpec;
 use hopyard::load::protocol::{Reply, Request, Tallied, Timetable};
 use hopyard::load::remote::Remote;
+use hopyard::load::{LoadSpec, Place};
 use hopyard::measure::QuietCores;
 use hopyard::meter::CpuMeter;
 use hopyard::model::{Counted, LoadKind};
@@ -122,10 +122,10 @@ impl Sampler {
         let spec = LoadSpec::new(scenario.load, &axes);
         let mut near = bed.lab.start_worker(bed.client(), &self.program)?;
         let mut far = bed.lab.start_worker(bed.server(), &self.program)?;
-        let address = bed.server().addresses.of(axes.family);
+        let address = Place::from(bed.server().addresses.of(axes.family));
         let serve = Request::Serve {
             spec: spec.clone(),
-            address,
+            address: address.clone(),
             cpus: bed.places.server.clone(),
         };
         let ports = match far.ask(&serve, "listen")? {

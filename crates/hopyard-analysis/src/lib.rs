@@ -132,6 +132,8 @@ fn per_ghz(cells: &mut [CellReport], hz: f64) {
 
 /// The path that connects nothing: what there is without one.
 const NATIVE: &str = "native";
+/// Paths of Unix sockets, which carry no packets.
+const UNIX: [&str; 2] = ["unix", "unix-seqpacket"];
 
 /// Is every cell's main figure and cost known to the width that the run is after?
 ///

@@ -8,13 +8,13 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::NATIVE;
 use super::quantities::{Quantity, cost, main_figure, quantity};
 use super::verdicts::{paired, verdict_of};
+use super::{NATIVE, UNIX};
 use crate::model::stored::Header;
 use crate::model::{
-    AXES, Candidate, CellReport, CellStatus, Choice, FOR_A_VERDICT, Feature, NoCandidate,
-    Recommendation, RunSummary, Sample, VerdictReport, Warning,
+    AXES, Axes, Axis, Candidate, CellReport, CellStatus, Choice, FOR_A_VERDICT, Feature,
+    NoCandidate, Recommendation, RunSummary, Sample, VerdictReport, Warning,
 };
 use crate::stats::{self, Comparison, Verdict};
 
@@ -53,7 +53,12 @@ pub(super) fn recommend(evidence: &Evidence<'_>, needs: &[Feature]) -> Option<Re
 fn contests(cells: &[CellReport]) -> Vec<Vec<usize>> {
     let place = |cell: &CellReport| {
         let common = AXES.iter().filter(|axis| !axis.of_path);
-        let values: Vec<Option<String>> = common.map(|axis| (axis.show)(&cell.axes)).collect();
+        // A path without devices stands beside those at the usual values.
+        let value = |axis: &Axis| match axis.is_lacked(cell.load, &cell.axes) {
+            true => (axis.show)(&Axes::default()),
+            false => (axis.show)(&cell.axes),
+        };
+        let values: Vec<Option<String>> = common.map(value).collect();
         (cell.load, cell.peer, values)
     };
     let mut contests: Vec<(_, Vec<usize>)> = Vec::new();
@@ -72,7 +77,7 @@ fn several_paths(cells: &[CellReport], contest: &[usize]) -> bool {
     let mut paths = contest
         .iter()
         .map(|index| cells[*index].path.as_str())
-        .filter(|path| *path != NATIVE);
+        .filter(|path| *path != NATIVE && !UNIX.contains(path));
     let first = paths.next();
     paths.any(|path| Some(path) != first)
 }
@@ -213,6 +218,11 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
     let cell = &evidence.cells[index];
     if cell.path == NATIVE {
         return Some("connects nothing: it is what there is without a path".to_owned());
+    }
+    if UNIX.contains(&&*cell.path) {
+        return Some(
+            "is no network: programs have to be written for sockets in a directory".to_owned(),
+        );
     }
     let cause = cell.cause.as_deref().unwrap_or("no cause was recorded");
     match cell.status {

@@ -202,7 +202,7 @@ fn cells(
 /// A part that is one cell.
 pub(super) fn part(cell: &Cell) -> Part {
     let set = |axis: &&crate::model::Axis| {
-        let shown = (axis.show)(&cell.axes)?;
+        let shown = axis.value(cell.load, &cell.axes)?;
         Some((axis.name.to_owned(), vec![shown]))
     };
     Part {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::path::Path;
 
-use hopyard_net::{Handle, LinkKind, NetNs, NewLink, allow_files};
+use hopyard_net::{Handle, LinkKind, NetNs, NetkitLayer, NewLink, allow_files};
 
 use super::error::or_another_path;
 use super::kept::Kept;
@@ -208,19 +208,33 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub fn veth(&mut self, one: (&'static str, &str), two: (&'static str, &str)) -> Result<()> {
-        self.pair(one, two, |peer, ns| LinkKind::Veth {
-            peer,
-            peer_ns: Some(ns),
-            peer_mac: None,
-        })
+        self.pair(one, two, None, veth)
     }
 
-    /// A netkit pair between two namespaces, both ends up.
+    /// The same with as many queues as the axes ask for.
+    ///
+    /// # Errors
+    /// As [`Builder::veth`].
+    pub fn queued_veth(
+        &mut self,
+        one: (&'static str, &str),
+        two: (&'static str, &str),
+    ) -> Result<()> {
+        self.pair(one, two, self.axes.queues, veth)
+    }
+
+    /// A netkit pair between two namespaces, both ends up; the first is the one that programs are attached to.
     ///
     /// # Errors
     /// The kernel cannot or will not.
-    pub fn netkit(&mut self, one: (&'static str, &str), two: (&'static str, &str)) -> Result<()> {
-        self.pair(one, two, |peer, ns| LinkKind::Netkit {
+    pub fn netkit(
+        &mut self,
+        mode: NetkitLayer,
+        one: (&'static str, &str),
+        two: (&'static str, &str),
+    ) -> Result<()> {
+        self.pair(one, two, None, |peer, ns| LinkKind::Netkit {
+            mode,
             peer,
             peer_ns: Some(ns),
         })
@@ -230,6 +244,7 @@ impl Builder {
         &mut self,
         (role, name): (&'static str, &str),
         (peer_role, peer): (&'static str, &str),
+        queues: Option<u32>,
         kind: impl for<'a> FnOnce(String, &'a NetNs) -> LinkKind<'a>,
     ) -> Result<()> {
         let mtu = self.mtu();
@@ -239,6 +254,7 @@ impl Builder {
         handle
             .add_link(&NewLink {
                 mtu: Some(mtu),
+                queues,
                 up: true,
                 ..NewLink::new(name, kind)
             })
@@ -371,6 +387,14 @@ impl Builder {
     /// Acts in a namespace that exists already.
     pub(crate) fn handle(&self, role: &str) -> Option<&Handle> {
         self.find(role).map(|space| &space.handle)
+    }
+}
+
+fn veth(peer: String, ns: &NetNs) -> LinkKind<'_> {
+    LinkKind::Veth {
+        peer,
+        peer_ns: Some(ns),
+        peer_mac: None,
     }
 }
 

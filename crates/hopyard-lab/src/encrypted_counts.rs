@@ -11,7 +11,7 @@ impl Lab {
     ///
     /// # Errors
     /// The kernel does not answer.
-    pub fn encrypted_counts(&self) -> Result<Vec<DeviceCount>> {
+    pub(super) fn encrypted_counts(&self) -> Result<Vec<DeviceCount>> {
         let Some(Encrypted(ends)) = self.builder.parts().next() else {
             return Ok(Vec::new());
         };

@@ -1,8 +1,10 @@
 //! What can go wrong with a lab.
 
+pub(crate) mod bpf;
 pub(crate) mod daemon;
 pub(crate) mod ovs;
 
+pub(crate) use self::bpf::Bpf;
 use crate::model::{Attach, Cpus, Family, Peer, UnknownName};
 
 /// The result of everything in the lab that can fail.
@@ -40,6 +42,13 @@ pub enum Error {
         attach: Attach,
         /// The peers with this attachment, for people.
         choices: String,
+    },
+    /// The path has sockets of another kind than the load.
+    #[error("path `{path}` {why}, or another path")]
+    NotCarried {
+        path: &'static str,
+        /// What it cannot carry, and what to choose.
+        why: String,
     },
     /// Nobody said between which endpoints.
     #[error(
@@ -246,6 +255,9 @@ pub enum Error {
     /// The tap switch of the path cannot be started or does not answer.
     #[error(transparent)]
     TapSwitch(#[from] crate::tapswitch::Error),
+    /// An eBPF program of the path cannot be loaded, or does not answer.
+    #[error(transparent)]
+    Bpf(#[from] Bpf),
     /// Open vSwitch cannot be started or configured.
     #[error(transparent)]
     Ovs(#[from] ovs::Error),

@@ -1,9 +1,16 @@
-//! The shortcut of a lab's direct switch, and what it counts in place of devices.
+//! Joined sockets of a lab, by the shortcut of its direct switch or without one, and what is counted of them in place of devices.
 
-use hopyard_switch::{LOSSES, NewShortcut, PartyStats, SHORTCUT_MAX_MESSAGE, SelfTest, Switch};
+use std::path::{Path, PathBuf};
 
+use hopyard_net::Handle;
+use hopyard_switch::{
+    LOSSES, NewShortcut, PairShortcut, PartyStats, SHORTCUT_MAX_MESSAGE, SelfTest, Switch,
+};
+
+use super::kept::Kept;
+use super::part::{Part, Undone};
 use super::topology::role;
-use super::{Builder, Lab, Result};
+use super::{Builder, Error, Lab, Result};
 use crate::model::loads::{Connection, Protocol, Shape};
 use crate::model::{Axes, DeviceCount, Hop, LoadKind};
 
@@ -19,14 +26,7 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not; no cgroup v2.
     pub fn join_ports(&mut self, clients: &[String]) -> Result<Vec<Hop>> {
-        let cgroup = self
-            .cgroup()
-            .ok_or_else(|| hopyard_net::Error::Unsupported {
-                what: "join the sockets of a lab".to_owned(),
-                feature: "cgroup2".to_owned(),
-                remedy: "mount it: mount -t cgroup2 none /sys/fs/cgroup".to_owned(),
-            })?;
-        let cgroup = cgroup.path().to_owned();
+        let cgroup = self.cgroup_of_sockets()?;
         let name = self.id.switch_name();
         let hub = self.space(role::HUB)?.ns().try_clone()?;
         hub.run(|| {
@@ -46,6 +46,102 @@ impl Builder {
         way.push(Hop::tx(role::HUB, &port(super::switching::PORT_B)));
         Ok(way)
     }
+
+    /// Joins sockets of the lab's processes between the two ends of a veth pair, by their namespaces and names. Returns what counts
+    /// in place of the devices, which messages pass by: of the first end, of the second.
+    ///
+    /// # Errors
+    /// As [`Builder::join_ports`].
+    pub(super) fn join_pair(
+        &mut self,
+        ends: [(&'static str, &'static str); 2],
+    ) -> Result<[Hop; 2]> {
+        let cgroup = self.cgroup_of_sockets()?;
+        let mut handle = |role| -> Result<Handle> { Ok(Handle::new(self.space(role)?.ns())?) };
+        let handles = [handle(ends[0].0)?, handle(ends[1].0)?];
+        let pair = [(&handles[0], ends[0].1), (&handles[1], ends[1].1)];
+        let shortcut = PairShortcut::new(pair, &cgroup)?;
+        self.push(JoinedPair {
+            shortcut: Some(shortcut),
+            ends,
+            handles,
+        });
+        let port = |device: &str| format!("{PORT}{device}");
+        Ok([
+            Hop::tx(ends[0].0, &port(ends[0].1)),
+            Hop::rx(ends[1].0, &port(ends[1].1)),
+        ])
+    }
+
+    fn cgroup_of_sockets(&self) -> Result<PathBuf> {
+        let cgroup = self.cgroup();
+        let cgroup = cgroup.ok_or_else(|| hopyard_net::Error::Unsupported {
+            what: "join the sockets of a lab".to_owned(),
+            feature: "cgroup2".to_owned(),
+            remedy: "mount it: mount -t cgroup2 none /sys/fs/cgroup".to_owned(),
+        })?;
+        Ok(cgroup.path().to_owned())
+    }
+}
+
+/// The two ends of a pair whose sockets are joined.
+#[derive(Debug)]
+struct JoinedPair {
+    shortcut: Option<PairShortcut>,
+    ends: [(&'static str, &'static str); 2],
+    handles: [Handle; 2],
+}
+
+impl Part for JoinedPair {
+    /// Its programs end with their descriptors.
+    fn undo(&mut self) -> Undone {
+        self.shortcut = None;
+        Undone::default()
+    }
+
+    fn keep(&mut self, _: &Path, _: &mut Kept) -> Result<()> {
+        Err(Error::Kept(
+            "sockets without a switch are joined by this process, and no longer than it runs: choose path `direct-shortcut`"
+                .to_owned(),
+        ))
+    }
+
+    fn counted(&self) -> Result<Vec<DeviceCount>> {
+        let Some(shortcut) = &self.shortcut else {
+            return Ok(Vec::new());
+        };
+        let ends = self.ends.iter().zip(&self.handles);
+        let mut counts = Vec::new();
+        for (((role, device), handle), joined) in ends.zip(shortcut.counters()?) {
+            let all = handle.device_stats()?;
+            let frames = all.iter().find(|stats| stats.name == *device);
+            let Some(frames) = frames else {
+                continue;
+            };
+            let count = |name: String, rx: [u64; 2], tx: [u64; 2]| DeviceCount {
+                namespace: (*role).to_owned(),
+                name,
+                rx_packets: rx[0],
+                rx_bytes: rx[1],
+                tx_packets: tx[0],
+                tx_bytes: tx[1],
+                dropped: 0,
+            };
+            // A port takes what its sockets send.
+            let received = [joined.tx_messages, joined.tx_bytes];
+            let sent = [joined.rx_messages, joined.rx_bytes];
+            counts.push(count(format!("{JOINED}{device}"), received, sent));
+            counts.push(count(
+                format!("{PORT}{device}"),
+                [
+                    frames.rx_packets + received[0],
+                    frames.rx_bytes + received[1],
+                ],
+                [frames.tx_packets + sent[0], frames.tx_bytes + sent[1]],
+            ));
+        }
+        Ok(counts)
+    }
 }
 
 impl Lab {
@@ -53,7 +149,7 @@ impl Lab {
     ///
     /// # Errors
     /// The switch cannot be read.
-    pub fn joined_counts(&self) -> Result<Vec<DeviceCount>> {
+    pub(super) fn joined_counts(&self) -> Result<Vec<DeviceCount>> {
         let Some(name) = self
             .switch()
             .filter(|_| self.topology.ports().next().is_some())

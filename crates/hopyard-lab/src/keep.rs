@@ -53,11 +53,10 @@ impl Kept {
     pub fn switches(&self) -> Vec<String> {
         let parts = self.parts();
         let shown = parts.iter().filter_map(|part| {
-            let datapath = part.datapath()?.to_string();
-            Some(match part.shown_by() {
-                Some(command) => format!("{datapath}: {command}"),
-                None => datapath,
-            })
+            let datapath = part.datapath().map(|datapath| datapath.to_string());
+            let said = [datapath, part.shown_by()].into_iter().flatten();
+            let said: Vec<String> = said.collect();
+            (!said.is_empty()).then(|| said.join(": "))
         });
         shown.collect()
     }
@@ -148,7 +147,7 @@ fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
     lab.builder.keep(&home, &mut kept)?;
     for space in &mut kept.spaces {
         let mut ends = lab.topology.clients().chain([&lab.topology.server]);
-        let own = ends.find(|end| end.role == space.role);
+        let own = ends.find(|end| end.role == space.role && !end.device.is_empty());
         space.address = own.map(|end| end.addresses.of(kept.axes.family).to_string());
     }
     kept.complete = true;

@@ -4,6 +4,7 @@
 //! process that holds them, however it ends; what could outlive it (a control group, a kept lab) carries
 //! the lab's id and is found by [`clean`].
 
+pub mod af_xdp;
 mod axes;
 mod bridging;
 mod builder;
@@ -31,15 +32,19 @@ mod part;
 pub mod paths;
 mod random;
 mod reach;
+mod redirect;
 mod routing;
+mod secured;
 mod seen;
 mod services;
+mod socket_directory;
 mod standing;
 mod switching;
 pub mod tap;
 pub mod tapswitch;
 mod topology;
 mod tracking;
+mod unix_connections;
 mod usermode;
 mod wire;
 mod workers;

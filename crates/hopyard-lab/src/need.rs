@@ -9,7 +9,7 @@ use hopyard_switch::{Hooks, NewSwitch, Switch};
 use crate::LabId;
 use crate::error::or_another_path;
 use crate::guest::{self, Carried};
-use crate::switching;
+use crate::{redirect, switching};
 
 /// Something this host must have. A path of its own kind defines its own, in its file.
 ///
@@ -20,6 +20,8 @@ pub struct Need {
     pub name: &'static str,
     /// What provides it.
     pub carried: Carried,
+    /// The first release of Linux that has it, where that is later than network namespaces.
+    pub since: &'static str,
     /// Is it a device, which anybody can make in a user namespace of their own?
     pub is_device: bool,
     /// Tries it in a throw-away namespace; gets the name.
@@ -34,22 +36,31 @@ impl Need {
     pub const VETH: Self = Self::kind("veth", &["veth"]);
     /// Linux bridges.
     pub const BRIDGE: Self = Self::kind("bridge", &["bridge"]);
-    pub const MACVLAN: Self = Self::kind("macvlan", &["macvlan"]);
-    pub const MACVTAP: Self = Self::kind("macvtap", &["macvtap"]);
+    pub const MACVLAN: Self = Self::kind("macvlan", &["macvlan"]).since("2.6.33");
+    pub const MACVTAP: Self = Self::kind("macvtap", &["macvtap"]).since("2.6.34");
     /// ipvlans, in any mode that the kernel always has.
-    pub const IPVLAN: Self = Self::kind("ipvlan", &["ipvlan"]);
+    pub const IPVLAN: Self = Self::kind("ipvlan", &["ipvlan"]).since("3.19");
     /// VXLAN tunnels.
-    pub const VXLAN: Self = Self::kind("vxlan", &["vxlan"]);
+    pub const VXLAN: Self = Self::kind("vxlan", &["vxlan"]).since("3.7");
     /// Geneve tunnels.
-    pub const GENEVE: Self = Self::kind("geneve", &["geneve"]);
+    pub const GENEVE: Self = Self::kind("geneve", &["geneve"]).since("3.18");
     /// GRE tunnels for IP packets, over IPv4.
-    pub const GRE: Self = Self::kind("gre", &["ip_gre"]);
+    pub const GRE: Self = Self::kind("gre", &["ip_gre"]).since("2.6.28");
     /// Tunnels for IPv4 packets in IPv4 packets.
-    pub const IPIP: Self = Self::kind("ipip", &["ipip"]);
+    pub const IPIP: Self = Self::kind("ipip", &["ipip"]).since("3.8");
     /// WireGuard, encrypted tunnels.
-    pub const WIREGUARD: Self = Self::kind("wireguard", &["wireguard"]);
+    pub const WIREGUARD: Self = Self::kind("wireguard", &["wireguard"]).since("5.6");
+    /// MACsec with AES-GCM.
+    pub const MACSEC: Self = Self::kind(
+        "macsec",
+        &["macsec", "gcm", "ctr", "ghash_generic", "aesni_intel"],
+    )
+    .since("4.6");
+    /// Routing domains.
+    pub const VRF: Self = Self::kind("vrf", &["vrf"]).since("4.4");
     /// IPsec: ESP with AES-GCM, over both IP versions.
     pub const ESP: Self = Self {
+        since: "2.6.25",
         carried: Carried::modules(&[
             "xfrm_user",
             "esp4",
@@ -69,14 +80,16 @@ impl Need {
         })
     };
     /// netkit pairs.
-    pub const NETKIT: Self = Self::kind("netkit", &["netkit"]);
+    pub const NETKIT: Self = Self::kind("netkit", &["netkit"]).since("6.7");
     /// Bridges whose frames pass through netfilter.
     pub const BRIDGE_NETFILTER: Self = Self {
+        since: "5.3",
         carried: Carried::modules(&["br_netfilter"]),
         ..Self::new("br_netfilter", |_| probe_bridge_netfilter())
     };
     /// Packet filter rules, and the program that loads them.
     pub const FILTER: Self = Self {
+        since: "3.14",
         carried: Carried {
             programs: &["nft"],
             ..Carried::modules(&["nf_tables"])
@@ -85,13 +98,26 @@ impl Need {
             apply_ruleset(&NetNs::create()?, "table inet probe {}")
         })
     };
+    /// eBPF programs of netkit pairs.
+    pub const NETKIT_PROGRAMS: Self = Self {
+        since: "6.7",
+        carried: Carried::modules(&["netkit"]),
+        ..Self::new("netkit programs", |_| redirect::probe_netkit())
+    };
+    /// XDP in the driver of a veth, for frames of any length.
+    pub const XDP: Self = Self {
+        since: "5.18",
+        carried: Carried::modules(&["veth"]),
+        ..Self::new("xdp", |_| redirect::probe_xdp())
+    };
     /// Hooks for eBPF programs and a BPF file system, which the direct switch lives on.
     pub const DIRECT_SWITCH: Self = Self {
+        since: "5.17",
         carried: Carried::modules(&["sch_ingress", "cls_bpf"]),
         ..Self::new("direct switch", |_| probe_switch())
     };
     /// Hooks of the newer kind for it.
-    pub const TCX: Self = Self::new("tcx", |_| probe_tcx());
+    pub const TCX: Self = Self::new("tcx", |_| probe_tcx()).since("6.6");
     /// QEMU, and a kernel to boot. There are no guests within guests, so it carries nothing.
     pub const GUEST: Self = Self::new("guest", |_| guest::probe());
 
@@ -103,8 +129,17 @@ impl Need {
         Self {
             name,
             carried: Carried::modules(&[]),
+            since: "",
             is_device: false,
             try_out,
+        }
+    }
+
+    /// With the first release of Linux that has it.
+    pub(crate) const fn since(self, release: &'static str) -> Self {
+        Self {
+            since: release,
+            ..self
         }
     }
 

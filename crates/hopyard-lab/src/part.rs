@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::daemon;
 use super::kept::Kept;
 use super::{LabId, Result};
-use crate::model::Datapath;
+use crate::model::{Datapath, DeviceCount};
 
 /// Something that a lab has made. Whoever makes it pushes it ([`Builder::push`](super::Builder::push)) as soon as
 /// there is something to undo; parts are undone in the opposite order.
@@ -39,6 +39,14 @@ pub(super) trait Part: Any + fmt::Debug {
     /// What forwards, where it is this part, for results.
     fn datapath(&self) -> Option<Datapath> {
         None
+    }
+
+    /// What it counts in place of a device, or beside them.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    fn counted(&self) -> Result<Vec<DeviceCount>> {
+        Ok(Vec::new())
     }
 
     /// The command that shows it, for people.

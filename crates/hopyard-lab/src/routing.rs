@@ -15,9 +15,18 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub fn routed(&mut self, peer: Peer) -> Result<Topology> {
+        self.routed_within(peer, None)
+    }
+
+    /// The same with all devices of the hub in a routing domain of its, if one is named.
+    ///
+    /// # Errors
+    /// As [`Builder::routed`].
+    pub fn routed_within(&mut self, peer: Peer, domain: Option<&str>) -> Result<Topology> {
         let hub = Subnet::SIDE_A.host(host::HUB);
         let clients = self.clients(Subnet::SIDE_A, |lab, slot| {
             lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
+            lab.join_domain(&slot.port, domain)?;
             lab.cable_end(slot, role::HUB, &slot.port, hub)?;
             Ok(vec![
                 Hop::tx(slot.role, ETH),
@@ -25,7 +34,7 @@ impl Builder {
             ])
         })?;
         let mut way = Vec::new();
-        let (server, hub_side) = self.routed_server(peer, &mut way)?;
+        let (server, hub_side) = self.routed_server(peer, domain, &mut way)?;
         self.forward(role::HUB, &ports_of(&clients, hub_side))?;
         self.introduce_by_cable(&clients, role::HUB, hub)?;
         for client in &clients {
@@ -34,13 +43,15 @@ impl Builder {
         Ok(Topology::new(clients, server, way))
     }
 
-    /// The server behind the hub, which sends everything to it, and the hub's device towards it.
+    /// The server behind the hub, which sends everything to it, and the hub's device towards it, in a routing domain if one is
+    /// named.
     ///
     /// # Errors
     /// The kernel cannot or will not.
     pub fn routed_server(
         &mut self,
         peer: Peer,
+        domain: Option<&str>,
         way: &mut Vec<Hop>,
     ) -> Result<(Endpoint, &'static str)> {
         let (other, device, hub_side, subnet, number) = match peer {
@@ -53,11 +64,20 @@ impl Builder {
                 (role::B, ETH, SIDE_B, Subnet::SIDE_B, host::B)
             }
         };
+        self.join_domain(hub_side, domain)?;
         self.address(role::HUB, hub_side, subnet.host(host::HUB))?;
         let server = self.endpoint(other, device, subnet.host(number))?;
         self.default_route(other, subnet.host(host::HUB))?;
         way.extend([Hop::tx(role::HUB, hub_side), Hop::rx(other, device)]);
         Ok((server, hub_side))
+    }
+
+    /// Before it has addresses: the kernel takes those of IPv6 from a device that joins.
+    fn join_domain(&mut self, device: &str, domain: Option<&str>) -> Result<()> {
+        match domain {
+            Some(domain) => Ok(self.space(role::HUB)?.set_master(device, domain)?),
+            None => Ok(()),
+        }
     }
 }
 

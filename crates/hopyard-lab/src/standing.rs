@@ -9,7 +9,7 @@ use super::part::Part;
 use super::paths::Path;
 use super::topology::{Space, Topology};
 use super::{Builder, Endpoints, Error, LabId, Result, offloads, tap};
-use crate::model::{Axes, Datapath, GuestUsed, LinkEnd, OffloadState, Peer};
+use crate::model::{Axes, Datapath, DeviceCount, GuestUsed, LinkEnd, OffloadState, Peer};
 
 /// A path as it stands, ready to be used. Dropping it takes it down.
 #[derive(Debug)]
@@ -161,6 +161,19 @@ impl Lab {
     #[must_use]
     pub fn datapath(&self) -> Option<Datapath> {
         self.builder.stack().find_map(Part::datapath)
+    }
+
+    /// What is counted beside devices or in their place: joined sockets, what IPsec encrypts, what programs hand on.
+    ///
+    /// # Errors
+    /// Who counts it does not answer.
+    pub fn counted(&self) -> Result<Vec<DeviceCount>> {
+        let mut counts = self.joined_counts()?;
+        counts.extend(self.encrypted_counts()?);
+        for part in self.builder.stack() {
+            counts.extend(part.counted()?);
+        }
+        Ok(counts)
     }
 
     /// A process that forwards is gone, and how it ended.

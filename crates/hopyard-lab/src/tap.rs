@@ -21,6 +21,7 @@ static SWITCH: Program = Program {
 };
 /// Multi-queue taps, and io_uring for the switch that joins them.
 pub const NEED: Need = Need {
+    since: "6.7",
     carried: Carried::modules(&["tun"]),
     ..Need::new("taps and io_uring", |_| probe())
 };
@@ -34,12 +35,12 @@ const QUEUES: u32 = 2;
 
 static PROGRAM: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Has labs that are built from now on start their tap switches with this program, in place of the one that runs.
+/// Has labs that are built from now on start switches of hopyard's own with this program, in place of the one that runs.
 pub fn set_program(program: PathBuf) {
     *PROGRAM.lock().unwrap_or_else(PoisonError::into_inner) = Some(program);
 }
 
-fn program() -> Result<PathBuf> {
+pub(super) fn program() -> Result<PathBuf> {
     let program = PROGRAM.lock().unwrap_or_else(PoisonError::into_inner);
     program.clone().map_or_else(
         || {

@@ -21,11 +21,13 @@ pub mod remote;
 mod scheduling;
 mod session;
 mod socket;
+mod sockets;
 pub mod spec;
 mod summary;
 mod tally;
 pub mod worker;
 
+pub use sockets::{Place, Sockets};
 pub use spec::{LoadSpec, least_load, pace_of};
 
 /// What `fuzz/` has of a pipe: the messages that are heard of bytes, and why not all of them.

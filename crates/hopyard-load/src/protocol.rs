@@ -26,6 +26,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::endpoint::{Attendance, DeviceSpan, HostFacts, ProcessAt, WayFound};
+use super::sockets::Place;
 use super::spec::LoadSpec;
 use super::tally::Reading;
 use hopyard_model::{
@@ -55,8 +56,8 @@ pub enum Request {
     Serve {
         /// Traffic, sizes and limits; both ends get the same.
         spec: LoadSpec,
-        /// Own address to listen at.
-        address: IpAddr,
+        /// Own address to listen at, or directory.
+        address: Place,
         /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each (one for all
         /// flows of numbered datagrams).
         cpus: Vec<usize>,
@@ -65,8 +66,8 @@ pub enum Request {
     Connect {
         /// Traffic, sizes and limits; both ends get the same.
         spec: LoadSpec,
-        /// Address that the server listens at.
-        address: IpAddr,
+        /// Where the server listens.
+        address: Place,
         /// The server's ports, one per flow.
         ports: Vec<u16>,
         /// CPUs for the flows, in turn; none leaves them to the scheduler, with a thread for each.

@@ -6,7 +6,6 @@ mod parting;
 mod readings;
 mod turns;
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, PoisonError};
@@ -28,6 +27,7 @@ use super::protocol::{CpuSpan, Tallied, Timetable};
 use super::receiver::{SharedSocket, SharedTid};
 use super::scheduling::Watch;
 use super::socket::Settings;
+use super::sockets::{Place, SocketFile};
 use super::spec::LoadSpec;
 use super::summary::{DIGITS, summarise_any};
 use super::tally::{Reading, Tally};
@@ -50,6 +50,8 @@ pub(crate) struct Session {
     watch: Watch,
     /// Round trips of the first datagrams of fresh sockets, where the load times them.
     first_packets: Option<Histogram<u64>>,
+    /// Those of listening Unix sockets.
+    files: Vec<SocketFile>,
     /// When the first of several turns began, and what had been counted then.
     first_turn: Option<(u64, Reading, Edge)>,
 }
@@ -78,19 +80,19 @@ impl Session {
     /// A sentence: the address is not ours, no port is free.
     pub(crate) fn serve(
         spec: &LoadSpec,
-        address: IpAddr,
+        place: &Place,
         cpus: &[usize],
     ) -> Result<(Self, Vec<u16>), String> {
         let settings = Settings::of(spec, spec.loops().set());
-        let listen = || {
-            settings
-                .listen(address)
-                .map_err(|e| format!("cannot listen at {address}: {e}"))
-        };
         let mut ports = Vec::new();
+        let mut files = Vec::new();
         let mut origins = Vec::new();
         for flows in shares(spec, cpus.len()) {
-            let (listener, port) = listen()?;
+            let last = ports.last().copied().unwrap_or(0);
+            let (listener, port, file) = settings
+                .listen(place, last)
+                .map_err(|e| format!("cannot listen at {place}: {e}"))?;
+            files.extend(file);
             ports.extend(std::iter::repeat_n(port, flows as usize));
             origins.push(if spec.kind.is_numbered() {
                 Origin::Gatherer {
@@ -101,7 +103,9 @@ impl Session {
                 Origin::Server { listener }
             });
         }
-        Ok((Self::start(spec, &settings, origins, cpus)?, ports))
+        let mut session = Self::start(spec, &settings, origins, cpus)?;
+        session.files = files;
+        Ok((session, ports))
     }
 
     /// Connects every flow.
@@ -110,21 +114,24 @@ impl Session {
     /// A sentence: the server does not answer within `patience`.
     pub(crate) fn connect(
         spec: &LoadSpec,
-        address: IpAddr,
+        place: &Place,
         ports: &[u16],
         cpus: &[usize],
         patience: Duration,
     ) -> Result<Self, String> {
         let settings = Settings::of(spec, spec.loops().set());
+        let servers = ports.iter().map(|port| place.port(*port));
+        let servers: Vec<_> = servers
+            .collect::<Result<_, _>>()
+            .map_err(|e| format!("{place} is no place for a server: {e}"))?;
         let first_packets = spec
             .kind
             .times_first_exchanges()
-            .then(|| first_exchange::of_flows(&settings, address, ports, cpus))
+            .then(|| first_exchange::of_flows(&settings, &servers, cpus))
             .transpose()?;
         let mut origins = Vec::new();
-        for (number_of_flow, port) in (0..).zip(ports) {
-            let server = SocketAddr::new(address, *port);
-            let (connected, number) = settings.connect_flow(server, patience)?;
+        for (number_of_flow, server) in (0..).zip(servers) {
+            let (connected, number) = settings.connect_flow(&server, patience)?;
             origins.push(if spec.kind.connects_anew() {
                 // That was a trial: the loop connects without a time limit. The server passes over a
                 // connection that ends without a request.
@@ -200,6 +207,7 @@ impl Session {
             pause: pause.clone(),
             watch,
             first_packets: None,
+            files: Vec::new(),
             first_turn: None,
         };
         for (cpu, lanes) in flow_threads(spec, lanes, cpus) {
@@ -343,8 +351,7 @@ impl Session {
         Tallied {
             tcp: self
                 .spec
-                .kind
-                .has_standing_connections()
+                .has_tcp_info()
                 .then(|| TcpSummary::sum(&closed.tcp).since(TcpSummary::sum(&opened.tcp))),
             flows: self.taken_in(opened, closed),
             scheduling: closed.scheduling.since(opened.scheduling),

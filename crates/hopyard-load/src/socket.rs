@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use hopyard_net::{clock, datagrams, mptcp};
 use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Socket};
 
+use super::sockets::{Place, SocketFile, Sockets, Target, bind};
 use super::spec::LoadSpec;
 
 /// After this the client of `udp_rr` takes a datagram for lost.
@@ -41,6 +42,7 @@ pub(crate) struct Opened {
 /// How the sockets of a load are set.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
+    sockets: Sockets,
     set: SetSocket,
     message_size: u32,
     tcp: bool,
@@ -54,29 +56,25 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn of(spec: &LoadSpec, set: SetSocket) -> Self {
         Self {
+            sockets: spec.sockets,
             set,
             message_size: spec.message_size,
             tcp: spec.kind.is_tcp(),
             numbered: spec.kind.is_numbered(),
-            no_delay: spec.kind.is_tcp() && !spec.kind.is_stream(),
+            no_delay: spec.sockets == Sockets::Internet
+                && spec.kind.is_tcp()
+                && !spec.kind.is_stream(),
             buffer: spec.socket_buffer,
             congestion: spec.congestion.clone(),
             mptcp: spec.mptcp,
         }
     }
 
-    fn open(&self, address: IpAddr) -> io::Result<Socket> {
-        let domain = if address.is_ipv4() {
-            Domain::IPV4
-        } else {
-            Domain::IPV6
-        };
-        let (kind, protocol) = match (self.tcp, self.mptcp) {
-            (true, true) => (Type::STREAM, Protocol::MPTCP),
-            (true, false) => (Type::STREAM, Protocol::TCP),
-            (false, _) => (Type::DGRAM, Protocol::UDP),
-        };
-        let socket = Socket::new(domain, kind, Some(protocol)).map_err(|e| self.explain(e))?;
+    fn open(&self, domain: Domain) -> io::Result<Socket> {
+        let socket = self
+            .sockets
+            .open(domain, self.tcp, self.mptcp)
+            .map_err(|e| self.explain(e))?;
         if let Some(bytes) = self.buffer {
             socket.set_send_buffer_size(bytes as usize)?;
             socket.set_recv_buffer_size(bytes as usize)?;
@@ -91,13 +89,18 @@ impl Settings {
         Ok(socket)
     }
 
-    /// A bound socket, listening where the load has connections, and its port.
+    /// A bound socket, listening where the load has connections, with its port, and its file where it is one of a directory;
+    /// `last` is the port of the one before.
     ///
     /// # Errors
-    /// The address is not this end's own, or no port is free.
-    pub(crate) fn listen(&self, address: IpAddr) -> io::Result<(Socket, u16)> {
-        let socket = self.open(address)?;
-        socket.bind(&SocketAddr::new(address, 0).into())?;
+    /// The place is not this end's own, or no port is free.
+    pub(crate) fn listen(
+        &self,
+        place: &Place,
+        last: u16,
+    ) -> io::Result<(Socket, u16, Option<SocketFile>)> {
+        let socket = self.open(place.domain())?;
+        let (port, file) = bind(&socket, place, last)?;
         if self.tcp {
             socket.listen(4096)?;
         }
@@ -107,18 +110,17 @@ impl Settings {
                 datagrams::receive_buffer(&socket, GATHERER_BUFFER_BYTES)?;
             }
         }
-        let port = socket.local_addr()?.as_socket().map_or(0, |a| a.port());
-        Ok((socket, port))
+        Ok((socket, port, file))
     }
 
     /// A connection to the server, made at once, and how long that took.
     ///
     /// # Errors
     /// As `connect(2)`.
-    pub(crate) fn connect(&self, server: SocketAddr) -> io::Result<(Socket, Opened)> {
-        let socket = self.open(server.ip())?;
+    pub(crate) fn connect(&self, server: &Target) -> io::Result<(Socket, Opened)> {
+        let socket = self.open(server.address.domain())?;
         let syn_ns = clock::monotonic_ns();
-        socket.connect(&server.into())?;
+        socket.connect(&server.address)?;
         let established_ns = clock::monotonic_ns();
         Ok((
             socket,
@@ -133,11 +135,11 @@ impl Settings {
     ///
     /// # Errors
     /// As `socket(2)` and `connect(2)`.
-    pub(crate) fn begin_connecting(&self, server: SocketAddr) -> io::Result<(Socket, u64)> {
-        let socket = self.open(server.ip())?;
+    pub(crate) fn begin_connecting(&self, server: &Target) -> io::Result<(Socket, u64)> {
+        let socket = self.open(server.address.domain())?;
         socket.set_nonblocking(true)?;
         let syn_ns = clock::monotonic_ns();
-        match socket.connect(&server.into()) {
+        match socket.connect(&server.address) {
             Ok(()) => {}
             Err(e) if e.raw_os_error() == Some(nix::libc::EINPROGRESS) => {}
             Err(e) => return Err(e),
@@ -149,9 +151,9 @@ impl Settings {
     ///
     /// # Errors
     /// As `socket(2)`, `connect(2)`, `send(2)` and `recv(2)`.
-    pub(crate) fn first_exchange(&self, server: SocketAddr) -> io::Result<Option<u64>> {
-        let socket = self.open(server.ip())?;
-        socket.connect(&server.into())?;
+    pub(crate) fn first_exchange(&self, server: &Target) -> io::Result<Option<u64>> {
+        let socket = self.open(server.address.domain())?;
+        socket.connect(&server.address)?;
         socket.set_read_timeout(Some(DATAGRAM_PATIENCE))?;
         let mut buffer = [0u8; 16];
         let sent_ns = clock::monotonic_ns();
@@ -170,15 +172,15 @@ impl Settings {
     /// Nobody answers within `patience`, or the congestion control is not the one asked for.
     pub(crate) fn connect_flow(
         &self,
-        server: SocketAddr,
+        server: &Target,
         patience: Duration,
     ) -> Result<(OwnedFd, Option<u32>), String> {
         let to = format!("connect to {server}");
         let socket = self
-            .open(server.ip())
+            .open(server.address.domain())
             .map_err(|e| format!("cannot {to}: {e}"))?;
         socket
-            .connect_timeout(&server.into(), patience)
+            .connect_timeout(&server.address, patience)
             .map_err(|e| format!("cannot {to} within {} ms: {e}", patience.as_millis()))?;
         let mut number = None;
         if self.tcp {

@@ -4,6 +4,7 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
+use super::sockets::Sockets;
 use hopyard_model::units::ns;
 use hopyard_model::{
     Api, Axes, Distribution, LoadKind, MOST_FLOWS, MOST_OUTSTANDING, Rate, Replay, Scheduler,
@@ -15,6 +16,9 @@ use hopyard_model::{
 pub struct LoadSpec {
     /// The traffic.
     pub kind: LoadKind,
+    /// What connects the two ends.
+    #[serde(default)]
+    pub sockets: Sockets,
     /// Flows. The streams of one CPU share a thread, as do the receiving ends of numbered datagrams; all
     /// others have one each.
     pub flows: u32,
@@ -87,6 +91,11 @@ const LONGEST_INTERVAL_NS: u64 = 50_000_000;
 /// Latest start of a flow after that of the first, ns.
 const LATEST_START_NS: u64 = 600_000_000_000;
 
+/// Longest message of sockets that keep them apart, bytes: a longer one would be cut by the receive call of a stream.
+pub(crate) const MOST_MESSAGE: u32 = 128 * 1024;
+/// What the kernel takes of a send buffer besides such a message (`unix_dgram_sendmsg`), bytes.
+const BESIDE_MESSAGE: u32 = 32;
+
 /// Largest UDP payload over IPv4 (RFC 768, RFC 791).
 pub(crate) const MAX_DATAGRAM: u32 = 65507;
 
@@ -108,6 +117,7 @@ impl LoadSpec {
         let has_senders = kind.is_numbered() || axes.containers.is_some();
         let spec = Self {
             kind,
+            sockets: Sockets::default(),
             flows: axes.flows,
             message_size: axes.message_size_bytes.unwrap_or(1),
             request_size: axes.request_size_bytes.unwrap_or(1),
@@ -134,6 +144,17 @@ impl LoadSpec {
             Some(Trace::Sample) if kind.replays() => spec.replaying(Replay::sample()),
             _ => spec,
         }
+    }
+
+    /// The same load over sockets of another kind.
+    #[must_use]
+    pub fn over(self, sockets: Sockets) -> Self {
+        Self { sockets, ..self }
+    }
+
+    /// Has each flow one connection for as long as the traffic, of which TCP gives account?
+    pub(crate) fn has_tcp_info(&self) -> bool {
+        self.kind.has_standing_connections() && self.sockets == Sockets::Internet
     }
 
     /// The same load with some of its flows, each as it is among all, from the `first` on.
@@ -172,11 +193,37 @@ impl LoadSpec {
         Some(u64::try_from(bits * 1_000_000_000_000 / pace).unwrap_or(u64::MAX))
     }
 
+    /// What of it its sockets cannot do, if anything.
+    fn check_sockets(&self) -> Result<(), String> {
+        let carried = self.sockets.carry(self.kind);
+        carried.map_err(|why| format!("a Unix socket {why}"))?;
+        if self.sockets != Sockets::UnixSeqpacket {
+            return Ok(());
+        }
+        // Asked for n bytes, the kernel gives twice as many (socket(7)).
+        let buffer = self
+            .socket_buffer
+            .map(|bytes| bytes.saturating_mul(2).saturating_sub(BESIDE_MESSAGE));
+        let most = buffer.unwrap_or(MOST_MESSAGE).min(MOST_MESSAGE);
+        let sizes = [
+            ("message_size", self.message_size),
+            ("request_size", self.request_size),
+            ("response_size", self.response_size),
+        ];
+        match sizes.into_iter().find(|(_, size)| *size > most) {
+            Some((name, size)) => Err(format!(
+                "{name} {size} is too large for sockets that keep messages apart: at most {most} bytes"
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// What is wrong with it, if anything: the bounds that hold for all loads.
     ///
     /// # Errors
     /// A sentence naming the value and its bound.
     pub(crate) fn check_bounds(&self) -> Result<(), String> {
+        self.check_sockets()?;
         let sizes = [
             ("message_size", self.message_size),
             ("request_size", self.request_size),
@@ -289,6 +336,36 @@ mod tests {
             let axes = Axes::default().for_cell(load, Peer::Local, &[]);
             assert_eq!(LoadSpec::new(load, &axes).check(), Ok(()), "{load}");
         }
+    }
+
+    #[test]
+    fn unix_sockets_carry_connections_alone() {
+        for load in LoadKind::ALL {
+            let axes = Axes::default().for_cell(load, Peer::Local, &[]);
+            for sockets in [Sockets::UnixStream, Sockets::UnixSeqpacket] {
+                let checked = LoadSpec::new(load, &axes).over(sockets).check();
+                assert_eq!(checked.is_ok(), load.is_tcp(), "{load}: {checked:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_that_would_be_cut_is_refused() {
+        let axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local, &[]);
+        let checked = |sockets, size, buffer| {
+            let spec = LoadSpec {
+                message_size: size,
+                socket_buffer: buffer,
+                ..LoadSpec::new(LoadKind::TcpStream, &axes).over(sockets)
+            };
+            spec.check()
+        };
+        assert_eq!(checked(Sockets::UnixSeqpacket, MOST_MESSAGE, None), Ok(()));
+        assert_eq!(checked(Sockets::UnixStream, 1 << 20, None), Ok(()));
+        let why = checked(Sockets::UnixSeqpacket, MOST_MESSAGE + 1, None).unwrap_err();
+        assert!(why.starts_with("message_size 131073 is too large"), "{why}");
+        let why = checked(Sockets::UnixSeqpacket, 16384, Some(8192)).unwrap_err();
+        assert!(why.ends_with("at most 16352 bytes"), "{why}");
     }
 
     #[test]

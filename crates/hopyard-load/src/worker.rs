@@ -122,7 +122,7 @@ impl Worker {
                 cpus,
             } => {
                 spec.check()?;
-                let (serving, ports) = Session::serve(&spec, address, &cpus)?;
+                let (serving, ports) = Session::serve(&spec, &address, &cpus)?;
                 self.session = Some(serving);
                 Ok(Reply::Serving { ports })
             }
@@ -138,7 +138,7 @@ impl Worker {
                     return Err(format!("{} flows, but {} ports", spec.flows, ports.len()));
                 }
                 let patience = Duration::from_millis(patience_ms);
-                self.session = Some(Session::connect(&spec, address, &ports, &cpus, patience)?);
+                self.session = Some(Session::connect(&spec, &address, &ports, &cpus, patience)?);
                 Ok(Reply::Connected)
             }
             Request::Accept { patience_ms } => {

@@ -81,9 +81,10 @@ impl<'a> Base<'a> {
         let Self::Path(path) = self else {
             return false;
         };
+        let is_lacked = |axis: &Axis, cell: &Cell| axis.is_lacked(cell.load, &cell.axes);
         let alike = |axis: &Axis| {
             let (own, theirs) = ((axis.show)(&cell.axes), (axis.show)(&other.axes));
-            own == theirs || (axis.of_path && (own.is_none() || theirs.is_none()))
+            own == theirs || is_lacked(axis, cell) || is_lacked(axis, other)
         };
         (cell.load, cell.peer) == (other.load, other.peer)
             && other.path == *path
@@ -217,6 +218,20 @@ mod tests {
         let none = Base::parse("device_offload=none").unwrap();
         assert!(none.is_of(&off, &veth("none")));
         assert!(Base::parse("gro@=on").is_err());
+    }
+
+    #[test]
+    fn a_path_without_devices_is_beside_any_mtu() {
+        let veth = cell("veth", &[], &[("mtu", "9000"), ("tso", "off")]);
+        let unix = Cell {
+            path: "unix".to_owned(),
+            axes: veth.axes.without_devices(),
+            ..veth.clone()
+        };
+        let base = Base::parse("veth").unwrap();
+        assert!(!base.is_of(&unix, &veth) && base.is_like(&unix, &veth));
+        let more = cell("veth", &[], &[("mtu", "9000"), ("flows", "4")]);
+        assert!(!base.is_like(&unix, &more));
     }
 
     #[test]

@@ -48,6 +48,12 @@ impl Hop {
         Self::new(namespace, device, &[Direction::Tx, Direction::Rx], &[])
     }
 
+    /// A device that receives what goes either way, and sends nothing of it.
+    #[must_use]
+    pub fn rx_of_both(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Rx], &[])
+    }
+
     /// A device that receives from the client what goes to the server, while what comes back is
     /// handed past it.
     #[must_use]
@@ -60,6 +66,18 @@ impl Hop {
     #[must_use]
     pub fn rx_from_server(namespace: &'static str, device: &str) -> Self {
         Self::new(namespace, device, &[], &[Direction::Rx])
+    }
+
+    /// A device that sends to the server, while what comes back is handed past it.
+    #[must_use]
+    pub fn tx_to_server(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[Direction::Tx], &[])
+    }
+
+    /// A device that sends to the client, while what goes to the server is handed past it.
+    #[must_use]
+    pub fn tx_to_client(namespace: &'static str, device: &str) -> Self {
+        Self::new(namespace, device, &[], &[Direction::Tx])
     }
 
     /// A device that what goes between client and server may pass, or pass by.

@@ -1,18 +1,16 @@
-//! The kinds of devices, as values and as netlink messages.
+//! The kinds of devices.
+
+mod message;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::AsRawFd;
 
-use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoData, InfoGeneve, InfoGre, InfoIpTunnel, InfoIpVlan, InfoKind,
-    InfoMacVlan, InfoMacVtap, InfoNetkit, InfoVeth, InfoVxlan, IpVlanMode, LinkAttribute,
-    LinkFlags, LinkInfo, LinkMessage, MacVlanMode, NetkitMode, NetkitPolicy,
-};
+use netlink_packet_route::link::{BridgeStpState, InfoBridge};
 
 use crate::error::Error;
 use crate::handle;
 use crate::netlink::Refusal;
 use crate::netns::NetNs;
+pub(crate) use message::message;
 
 /// Of the kernel's own (`include/linux/errno.h`), which some drivers let through.
 const ENOTSUPP: i32 = 524;
@@ -137,9 +135,22 @@ pub enum LinkKind<'a> {
     },
     /// A WireGuard device, `drivers/net/wireguard`, without key and peers: see [`Handle::set_wireguard_key`](crate::Handle::set_wireguard_key).
     Wireguard,
+    /// MACsec (IEEE 802.1AE) on a device, `drivers/net/macsec.c`: encrypts, and has no keys yet, see
+    /// [`Handle::key_macsec`](crate::Handle::key_macsec).
+    Macsec {
+        /// The device below, in the handle's namespace.
+        lower: String,
+    },
+    /// A routing domain, `drivers/net/vrf.c`: what comes in by its ports is routed by its table.
+    Vrf {
+        /// The table.
+        table: u32,
+    },
     /// A pair for containers whose traffic BPF may forward, `drivers/net/netkit.c` (Linux 6.7).
-    /// Layer 2 mode; both ends pass what no program decides about.
+    /// Both ends pass what no program decides about. The first device is the one that programs are attached to.
     Netkit {
+        /// What it carries.
+        mode: NetkitLayer,
         /// Name of the other end.
         peer: String,
         /// Namespace of the other end; the handle's where `None`.
@@ -212,6 +223,15 @@ impl BridgeSettings {
     }
 }
 
+/// What a netkit pair carries, `enum netkit_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetkitLayer {
+    /// Ethernet frames, between devices with addresses of their own.
+    L2,
+    /// IP packets: there are no Ethernet addresses, and nobody asks for any.
+    L3,
+}
+
 /// Macvlan modes, `enum macvlan_mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -253,6 +273,8 @@ impl LinkKind<'_> {
             Self::Gre { .. } => "gre",
             Self::Ipip { .. } => "ipip",
             Self::Wireguard => "wireguard",
+            Self::Macsec { .. } => "macsec",
+            Self::Vrf { .. } => "vrf",
             Self::Netkit { .. } => "netkit",
         }
     }
@@ -262,7 +284,8 @@ impl LinkKind<'_> {
         match self {
             Self::Macvlan { lower, .. }
             | Self::Macvtap { lower, .. }
-            | Self::Ipvlan { lower, .. } => Some(lower),
+            | Self::Ipvlan { lower, .. }
+            | Self::Macsec { lower } => Some(lower),
             Self::Vxlan { lower, .. } => lower.as_deref(),
             Self::Veth { .. }
             | Self::Bridge(_)
@@ -270,6 +293,7 @@ impl LinkKind<'_> {
             | Self::Gre { .. }
             | Self::Ipip { .. }
             | Self::Wireguard
+            | Self::Vrf { .. }
             | Self::Netkit { .. } => None,
         }
     }
@@ -286,136 +310,6 @@ impl LinkKind<'_> {
         match self {
             Self::Veth { peer, .. } | Self::Netkit { peer, .. } => Some(peer),
             _ => None,
-        }
-    }
-}
-
-/// The request that makes a device; `lower` is the index of the device below.
-pub(crate) fn message(link: &NewLink<'_>, lower: Option<u32>) -> LinkMessage {
-    let mut message = end(link, &link.name, link.into, link.mac);
-    if link.up {
-        message.header.flags = LinkFlags::Up;
-        message.header.change_mask = LinkFlags::Up;
-    }
-    let mut info = vec![LinkInfo::Kind(kind(&link.kind))];
-    info.extend(data(link, lower).map(LinkInfo::Data));
-    if let (Some(index), false) = (lower, matches!(link.kind, LinkKind::Vxlan { .. })) {
-        message.attributes.push(LinkAttribute::Link(index));
-    }
-    message.attributes.push(LinkAttribute::LinkInfo(info));
-    message
-}
-
-/// What both ends of a pair have in common.
-fn end(link: &NewLink<'_>, name: &str, ns: Option<&NetNs>, mac: Option<[u8; 6]>) -> LinkMessage {
-    let mut message = LinkMessage::default();
-    let queues = link.queues;
-    message.attributes = [
-        Some(LinkAttribute::IfName(name.to_owned())),
-        link.mtu.map(LinkAttribute::Mtu),
-        mac.map(|mac| LinkAttribute::Address(mac.to_vec())),
-        ns.map(|ns| LinkAttribute::NetNsFd(std::os::fd::AsFd::as_fd(ns).as_raw_fd())),
-        queues.map(LinkAttribute::NumTxQueues),
-        queues.map(LinkAttribute::NumRxQueues),
-        link.gso_max_size.map(LinkAttribute::GsoMaxSize),
-        link.gso_max_segs.map(LinkAttribute::GsoMaxSegs),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    message
-}
-
-fn kind(kind: &LinkKind<'_>) -> InfoKind {
-    match kind {
-        LinkKind::Veth { .. } => InfoKind::Veth,
-        LinkKind::Bridge(_) => InfoKind::Bridge,
-        LinkKind::Macvlan { .. } => InfoKind::MacVlan,
-        LinkKind::Macvtap { .. } => InfoKind::MacVtap,
-        LinkKind::Ipvlan { .. } => InfoKind::IpVlan,
-        LinkKind::Vxlan { .. } => InfoKind::Vxlan,
-        LinkKind::Geneve { .. } => InfoKind::Geneve,
-        LinkKind::Gre { .. } => InfoKind::GreTun,
-        LinkKind::Ipip { .. } => InfoKind::IpIp,
-        LinkKind::Wireguard => InfoKind::Wireguard,
-        LinkKind::Netkit { .. } => InfoKind::Netkit,
-    }
-}
-
-fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
-    Some(match &link.kind {
-        LinkKind::Veth {
-            peer,
-            peer_ns,
-            peer_mac,
-        } => InfoData::Veth(InfoVeth::Peer(end(link, peer, *peer_ns, *peer_mac))),
-        LinkKind::Bridge(settings) => InfoData::Bridge(settings.attributes()),
-        LinkKind::Macvlan { mode, .. } => {
-            InfoData::MacVlan(vec![InfoMacVlan::Mode((*mode).into())])
-        }
-        LinkKind::Macvtap { mode, .. } => {
-            InfoData::MacVtap(vec![InfoMacVtap::Mode((*mode).into())])
-        }
-        LinkKind::Ipvlan { mode, .. } => InfoData::IpVlan(vec![InfoIpVlan::Mode(match mode {
-            IpvlanMode::L2 => IpVlanMode::L2,
-            IpvlanMode::L3 => IpVlanMode::L3,
-            IpvlanMode::L3s => IpVlanMode::L3S,
-        })]),
-        LinkKind::Vxlan {
-            vni,
-            local,
-            remote,
-            port,
-            ..
-        } => {
-            let mut data = vec![InfoVxlan::Id(*vni), InfoVxlan::Port(*port)];
-            data.push(match local {
-                IpAddr::V4(ip) => InfoVxlan::Local(*ip),
-                IpAddr::V6(ip) => InfoVxlan::Local6(*ip),
-            });
-            data.push(match remote {
-                IpAddr::V4(ip) => InfoVxlan::Group(*ip),
-                IpAddr::V6(ip) => InfoVxlan::Group6(*ip),
-            });
-            data.extend(lower.map(InfoVxlan::Link));
-            InfoData::Vxlan(data)
-        }
-        LinkKind::Geneve { vni, remote, port } => InfoData::Geneve(vec![
-            InfoGeneve::Id(*vni),
-            InfoGeneve::Port(*port),
-            InfoGeneve::UdpCsum(true),
-            match remote {
-                IpAddr::V4(ip) => InfoGeneve::Remote(*ip),
-                IpAddr::V6(ip) => InfoGeneve::Remote6(*ip),
-            },
-        ]),
-        LinkKind::Gre { local, remote } => InfoData::GreTun(vec![
-            InfoGre::Local(*local),
-            InfoGre::Remote(*remote),
-            InfoGre::PathMTUDiscovery(true),
-        ]),
-        LinkKind::Ipip { local, remote } => InfoData::IpTunnel(vec![
-            InfoIpTunnel::Local((*local).into()),
-            InfoIpTunnel::Remote((*remote).into()),
-            InfoIpTunnel::PMtuDisc(true),
-        ]),
-        LinkKind::Wireguard => return None,
-        LinkKind::Netkit { peer, peer_ns } => InfoData::Netkit(vec![
-            InfoNetkit::Mode(NetkitMode::L2),
-            InfoNetkit::Policy(NetkitPolicy::Pass),
-            InfoNetkit::PeerPolicy(NetkitPolicy::Pass),
-            InfoNetkit::Peer(end(link, peer, *peer_ns, None)),
-        ]),
-    })
-}
-
-impl From<MacvlanMode> for MacVlanMode {
-    fn from(mode: MacvlanMode) -> Self {
-        match mode {
-            MacvlanMode::Private => Self::Private,
-            MacvlanMode::Vepa => Self::Vepa,
-            MacvlanMode::Bridge => Self::Bridge,
-            MacvlanMode::Passthru => Self::Passthrough,
         }
     }
 }
@@ -469,6 +363,7 @@ fn option(kind: &str) -> String {
     match kind {
         "gre" => "CONFIG_NET_IPGRE".into(),
         "ipip" => "CONFIG_NET_IPIP".into(),
+        "vrf" => "CONFIG_NET_VRF".into(),
         other => format!("CONFIG_{}", other.to_ascii_uppercase()),
     }
 }

@@ -344,6 +344,16 @@ impl Handle {
         self.change(&what, name, message)
     }
 
+    /// Changes one attribute of a device.
+    pub(crate) fn set_attribute(
+        &self,
+        what: &str,
+        name: &str,
+        attribute: LinkAttribute,
+    ) -> Result<()> {
+        self.change(what, name, with(name, attribute))
+    }
+
     fn change(&self, what: &str, name: &str, message: LinkMessage) -> Result<()> {
         self.ask(what, name, RouteNetlinkMessage::SetLink(message), 0)
             .map(drop)

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::handle::Handle;
-use crate::kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NewLink};
+use crate::kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NetkitLayer, NewLink};
 use crate::netns::NetNs;
 
 /// The kinds [`probe_kind`] knows, by the kernel's names.
-pub const KINDS: [&str; 11] = [
+pub const KINDS: [&str; 13] = [
     "veth",
     "bridge",
     "macvlan",
@@ -20,6 +20,8 @@ pub const KINDS: [&str; 11] = [
     "gre",
     "ipip",
     "wireguard",
+    "macsec",
+    "vrf",
     "netkit",
 ];
 
@@ -82,7 +84,10 @@ pub fn probe_kind(kind: &str) -> Result<()> {
         "gre" => LinkKind::Gre { local, remote },
         "ipip" => LinkKind::Ipip { local, remote },
         "wireguard" => LinkKind::Wireguard,
+        "macsec" => LinkKind::Macsec { lower: lower() },
+        "vrf" => LinkKind::Vrf { table: 10 },
         "netkit" => LinkKind::Netkit {
+            mode: NetkitLayer::L2,
             peer: peer(),
             peer_ns: None,
         },

@@ -1,11 +1,19 @@
-//! Receive packet and flow steering: which CPU works on what a device receives (`Documentation/networking/scaling.rst`).
+//! Receive packet and flow steering, and transmit packet steering: which CPU works on what a device receives, and by which queue a
+//! CPU sends (`Documentation/networking/scaling.rst`).
 
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::error::{Error, Result};
 use crate::exec::own_sys;
 use crate::handle::Handle;
+
+/// What the names of queues begin with.
+const RECEIVE: &str = "rx-";
+const TRANSMIT: &str = "tx-";
+/// The file of a transmit queue that has its CPUs.
+const XPS: &str = "xps_cpus";
 
 /// What a device's receive queues say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,9 +32,9 @@ impl Handle {
     /// [`Error::Denied`] without `CAP_SYS_ADMIN` and `CAP_NET_ADMIN`.
     pub fn set_receive_steering(&self, name: &str, steering: &ReceiveSteering) -> Result<()> {
         let what = format!("steer what `{name}` receives");
-        self.in_queues(&what, name, |queue| {
+        self.in_queues(&what, name, RECEIVE, |_, queue| {
             let write = |file: &str, text: String| {
-                fs::write(queue.join(file), text).map_err(|error| explain(&what, error))
+                fs::write(queue.join(file), text).map_err(|error| no_rps(&what, error))
             };
             write("rps_cpus", mask(&steering.cpus))?;
             write("rps_flow_cnt", steering.flows.to_string())
@@ -40,26 +48,65 @@ impl Handle {
     /// As [`Handle::set_receive_steering`].
     pub fn receive_steering(&self, name: &str) -> Result<Vec<ReceiveSteering>> {
         let what = format!("read how what `{name}` receives is steered");
-        self.in_queues(&what, name, |queue| {
+        self.in_queues(&what, name, RECEIVE, |_, queue| {
             let read = |file: &str| {
-                fs::read_to_string(queue.join(file)).map_err(|error| explain(&what, error))
+                fs::read_to_string(queue.join(file)).map_err(|error| no_rps(&what, error))
             };
-            let unclear = |text: &str| Error::invalid(&what, format!("the kernel says `{text}`"));
             let cpus = read("rps_cpus")?;
             let flows = read("rps_flow_cnt")?;
             Ok(ReceiveSteering {
-                cpus: cpus_of(cpus.trim()).ok_or_else(|| unclear(&cpus))?,
-                flows: flows.trim().parse().map_err(|_| unclear(&flows))?,
+                cpus: cpus_of(cpus.trim()).ok_or_else(|| unclear(&what, &cpus))?,
+                flows: flows.trim().parse().map_err(|_| unclear(&what, &flows))?,
             })
         })
     }
 
-    /// Does something with the directory of each receive queue of a device, in `/sys` of its namespace.
+    /// Has each CPU send by queues of its own (XPS): the CPUs of each transmit queue of a device, in order. None of a queue
+    /// leaves it to a hash of the flow.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is no device of that name; [`Error::Invalid`] if it has another number of queues;
+    /// [`Error::Unsupported`] for a device with room for one queue alone, and on a kernel built without `CONFIG_XPS`;
+    /// [`Error::Denied`] without `CAP_SYS_ADMIN` and `CAP_NET_ADMIN`.
+    pub fn set_transmit_steering(&self, name: &str, cpus: &[Vec<usize>]) -> Result<()> {
+        let what = format!("choose the CPUs of the transmit queues of `{name}`");
+        let set = self.in_queues(&what, name, TRANSMIT, |nth, queue| {
+            let Some(cpus) = cpus.get(nth) else {
+                return Ok(());
+            };
+            fs::write(queue.join(XPS), mask(cpus)).map_err(|error| no_xps(&what, error))
+        })?;
+        if set.len() != cpus.len() {
+            let why = format!("it has {} of them, and not {}", set.len(), cpus.len());
+            return Err(Error::invalid(what, why));
+        }
+        Ok(())
+    }
+
+    /// The CPUs of each transmit queue of a device, in order; none of any queue where it never has more than one, which leaves
+    /// nothing to choose.
+    ///
+    /// # Errors
+    /// As [`Handle::set_transmit_steering`].
+    pub fn transmit_steering(&self, name: &str) -> Result<Vec<Vec<usize>>> {
+        let what = format!("read the CPUs of the transmit queues of `{name}`");
+        let queues = self.in_queues(&what, name, TRANSMIT, |_, queue| Ok(queue.to_owned()))?;
+        if queues.len() < 2 {
+            return Ok(vec![Vec::new(); queues.len()]);
+        }
+        self.in_queues(&what, name, TRANSMIT, |_, queue| {
+            let cpus = fs::read_to_string(queue.join(XPS)).map_err(|error| no_xps(&what, error))?;
+            cpus_of(cpus.trim()).ok_or_else(|| unclear(&what, &cpus))
+        })
+    }
+
+    /// Does something with the number and the directory of each queue of a device of this kind, in `/sys` of its namespace.
     fn in_queues<T: Send>(
         &self,
         what: &str,
         name: &str,
-        each: impl Fn(&Path) -> Result<T> + Sync,
+        kind: &str,
+        each: impl Fn(usize, &Path) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         self.index_for(what, name)?;
         let directory = format!("/sys/class/net/{name}/queues");
@@ -67,27 +114,43 @@ impl Handle {
             own_sys()?;
             let entries = fs::read_dir(directory).map_err(|error| Error::from_io(what, error))?;
             let paths = entries.flatten().map(|entry| entry.path());
-            let mut queues: Vec<PathBuf> = paths.filter(|path| is_receive_queue(path)).collect();
-            queues.sort();
-            queues.iter().map(|queue| each(queue)).collect()
+            let numbered = paths.filter_map(|path| Some((number_of(&path, kind)?, path)));
+            let queues: BTreeMap<usize, PathBuf> = numbered.collect();
+            queues
+                .iter()
+                .map(|(nth, queue)| each(*nth, queue))
+                .collect()
         })?
     }
 }
 
-fn is_receive_queue(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with("rx-"))
+/// The number of a queue of that kind.
+fn number_of(path: &Path, kind: &str) -> Option<usize> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix(kind)?.parse().ok()
 }
 
-fn explain(what: &str, error: std::io::Error) -> Error {
+fn no_rps(what: &str, error: io::Error) -> Error {
+    missing(what, error, ("receive", "CONFIG_RPS"))
+}
+
+fn no_xps(what: &str, error: io::Error) -> Error {
+    missing(what, error, ("transmit", "CONFIG_XPS"))
+}
+
+fn missing(what: &str, error: io::Error, (of, option): (&str, &str)) -> Error {
     match error.kind() {
-        std::io::ErrorKind::NotFound => Error::Unsupported {
+        io::ErrorKind::NotFound => Error::Unsupported {
             what: what.to_owned(),
-            feature: "receive packet steering".to_owned(),
-            remedy: "use a kernel that was built with CONFIG_RPS".to_owned(),
+            feature: format!("{of} packet steering"),
+            remedy: format!("use a kernel that was built with {option}"),
         },
         _ => Error::from_io(what, error),
     }
+}
+
+fn unclear(what: &str, text: &str) -> Error {
+    Error::invalid(what, format!("the kernel says `{text}`"))
 }
 
 /// CPUs as the kernel reads and writes a set of them: 32 in each word, the highest first.

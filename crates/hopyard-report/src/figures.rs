@@ -161,7 +161,10 @@ pub(super) fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec
     let mut texts: Vec<String> = group
         .varying
         .iter()
-        .map(|axis| (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| plain::line(&v)))
+        .map(|axis| {
+            axis.value(cell.load, &cell.axes)
+                .map_or_else(|| ABSENT.to_owned(), |v| plain::line(&v))
+        })
         .collect();
     let path = plain::line(&cell.path);
     texts.push(format!("{path} {mark}").trim_end().to_owned());

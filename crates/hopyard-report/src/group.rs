@@ -115,7 +115,9 @@ impl<'a> Layout<'a> {
             .into_iter()
             .flat_map(|group| &group.varying);
         let shared = axes.filter(|axis| !axis.of_path);
-        facts.extend(shared.filter_map(|axis| Some(phrase(axis.name, &(axis.show)(&cell.axes)?))));
+        facts.extend(
+            shared.filter_map(|axis| Some(phrase(axis.name, &axis.value(cell.load, &cell.axes)?))),
+        );
         facts.join(" · ")
     }
 }
@@ -131,7 +133,7 @@ impl<'a> Group<'a> {
     pub(super) fn values(&self, cell: &CellReport) -> Vec<String> {
         self.varying
             .iter()
-            .filter_map(|axis| (axis.show)(&cell.axes).map(|value| phrase(axis.name, &value)))
+            .filter_map(|axis| Some(phrase(axis.name, &axis.value(cell.load, &cell.axes)?)))
             .collect()
     }
 
@@ -154,9 +156,8 @@ fn common(axis: &Axis, cells: &[CellReport]) -> Option<String> {
         return None;
     }
     // Which paths have an axis of their own shows in their cells.
-    let concerned = |c: &&CellReport| {
-        (axis.fits)(c.load, c.peer) && !(axis.of_path && (axis.show)(&c.axes).is_none())
-    };
+    let concerned =
+        |c: &&CellReport| (axis.fits)(c.load, c.peer) && !axis.is_lacked(c.load, &c.axes);
     let values = cells
         .iter()
         .filter(concerned)
@@ -168,9 +169,14 @@ fn common(axis: &Axis, cells: &[CellReport]) -> Option<String> {
 }
 
 fn varying(cells: &[&CellReport]) -> Vec<&'static Axis> {
-    AXES.iter()
-        .filter(|axis| distinct(cells.iter().map(|cell| (axis.show)(&cell.axes))).len() > 1)
-        .collect()
+    let varies = |axis: &&Axis| {
+        // A path that has no such thing as TCP or an MTU is beside all values of it.
+        let concerned =
+            |cell: &&&CellReport| axis.of_path || !axis.is_lacked(cell.load, &cell.axes);
+        let values = cells.iter().filter(concerned);
+        distinct(values.map(|cell| (axis.show)(&cell.axes))).len() > 1
+    };
+    AXES.iter().filter(varies).collect()
 }
 
 fn title(group: &Group<'_>, all: &[CellReport]) -> String {

@@ -26,9 +26,9 @@ enum Dimension {
 impl Dimension {
     fn of(self, cell: &CellReport) -> String {
         match self {
-            Self::Axis(axis) => {
-                (axis.show)(&cell.axes).map_or_else(|| ABSENT.to_owned(), |v| plain::line(&v))
-            }
+            Self::Axis(axis) => axis
+                .value(cell.load, &cell.axes)
+                .map_or_else(|| ABSENT.to_owned(), |v| plain::line(&v)),
             Self::Path => plain::line(&cell.path),
         }
     }

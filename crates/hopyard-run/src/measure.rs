@@ -34,7 +34,7 @@ pub use self::quiet::{IdleState, QuietCores};
 use crate::lab::{self, Endpoints, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
-use crate::load::{least_load, pace_of};
+use crate::load::{Place, least_load, pace_of};
 use crate::meter::{self, CpuMeter, OwnProcesses, devices};
 use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::plan::spec_of;
@@ -179,7 +179,7 @@ impl Sampler {
             [] => allowed_cpus.clone(),
             chosen => chosen.to_vec(),
         };
-        let mut spec = spec_of(cell.load, &cell.axes)?;
+        let mut spec = spec_of(cell.load, &cell.axes)?.over(lab.path.sockets());
         (spec.service_time_ns, spec.pause_ns) = (ns(self.service_time), ns(self.pause));
         let mut ends = Ends {
             is_crowded: spec.crowded,
@@ -192,9 +192,15 @@ impl Sampler {
         };
         ends.machines = Machines::of(lab, &mut ends.clients, &mut ends.server)
             .map_err(|error| ends.cause_of(error))?;
-        let address = server.addresses.of(cell.axes.family);
-        let publish = |ports: &[u16]| Ok(lab.publish(address, ports, cell.load.info().protocol)?);
-        ends.connect(&spec, address, &places, publish)
+        let place = lab.server_place(&cell.axes);
+        let publish = |ports: &[u16]| match &place {
+            Place::Address(address) => {
+                let protocol = cell.load.info().protocol;
+                Ok(lab.publish(*address, ports, protocol)?.into())
+            }
+            Place::Directory(_) => Ok(place.clone()),
+        };
+        ends.connect(&spec, &place, &places, publish)
             .map_err(|error| ends.cause_of(error))?;
         Ok(ends)
     }
@@ -257,6 +263,7 @@ impl Sampler {
         let last = beside()?;
         Ok(Observed {
             connections: lab.connections()?,
+            unix_connections: lab.unix_connections()?,
             beside: last.since(first),
             cpu: closed.since(&opened),
             client_cpus: closed.busy(&opened, client_cpus),

@@ -72,7 +72,7 @@ pub use port::NewPort;
 pub use prefix::{NotAPrefix, Prefix};
 pub use rate::{NotARate, Rate, RateLimit};
 pub use shortcut::{
-    LOSSES, Loss, NewShortcut, NotALoss, SHORTCUT_MAX_MESSAGE, SelfTest, Shortcut,
+    LOSSES, Loss, NewShortcut, NotALoss, PairShortcut, SHORTCUT_MAX_MESSAGE, SelfTest, Shortcut,
     ShortcutCounters, test_shortcut,
 };
 pub use show::{Shown, ShownPort, ShownUplink, Warning, WayOut};

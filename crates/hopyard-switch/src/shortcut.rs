@@ -15,12 +15,14 @@ use crate::state::pinned;
 
 pub(crate) mod layout;
 mod loss;
+mod pair;
 pub(crate) mod programs;
 mod self_test;
 
 use layout::Settings;
 pub use layout::ShortcutCounters;
 pub use loss::{LOSSES, Loss, NotALoss};
+pub use pair::PairShortcut;
 pub use self_test::{SelfTest, test_shortcut};
 
 /// Longer messages go by frames, bytes: the reader of a joined socket copies while it holds the lock that the next message

@@ -52,9 +52,10 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 /// What every cell has alike: elsewhere the order may be another.
 fn setting(cells: &[CellReport]) -> Option<String> {
     let common = AXES.iter().filter(|axis| !axis.of_path).filter_map(|axis| {
-        let concerned = cells
-            .iter()
-            .filter(|cell| (axis.fits)(cell.load, cell.peer));
+        let is_concerned = |cell: &&CellReport| {
+            (axis.fits)(cell.load, cell.peer) && !axis.is_lacked(cell.load, &cell.axes)
+        };
+        let concerned = cells.iter().filter(is_concerned);
         // What is left to the kernel is another setting than one that was chosen.
         let values = distinct(concerned.map(|cell| (axis.show)(&cell.axes)));
         match values.as_slice() {

@@ -11,6 +11,7 @@ mod rfs;
 mod rps;
 mod rules;
 pub(crate) mod ruleset;
+mod xps;
 
 use super::need::Need;
 use super::{Builder, Error, Result};
@@ -57,5 +58,6 @@ pub(super) static ON_LAB: &[&dyn OnLab] = &[
     &gso_max::GsoMax,
     &rps::Rps,
     &rfs::Rfs,
+    &xps::Xps,
     &napi::Threads,
 ];

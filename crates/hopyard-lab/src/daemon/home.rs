@@ -13,6 +13,7 @@ use hopyard_net::{Process, owned};
 
 use super::Error;
 use crate::LabId;
+use crate::model::DeviceCount;
 
 /// Where the directories of one kind of switch are, and what is said of them.
 #[derive(Debug)]
@@ -28,7 +29,12 @@ pub(crate) struct Home {
     pub(crate) database: Option<fn(&str) -> String>,
     /// The command that shows the switch of a directory.
     pub(crate) shown_by: Option<fn(&str) -> String>,
+    /// What the switch of a directory counts in place of a device, if it counts.
+    pub(crate) counted: Option<Counted>,
 }
+
+/// Reads what the switch of a directory counts.
+type Counted = fn(&str) -> crate::Result<Vec<DeviceCount>>;
 
 /// The key of all switches that have none of their own.
 pub(super) const SERVICE: &str = "service";
@@ -46,6 +52,7 @@ impl Home {
             key: SERVICE,
             database: None,
             shown_by: None,
+            counted: None,
         }
     }
 

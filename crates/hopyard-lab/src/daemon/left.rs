@@ -37,14 +37,14 @@ impl Kind for Home {
         Ok(Some(Box::new(Left {
             home: self,
             name: record.id,
-            datapath: Some(record.datapath),
+            datapath: record.datapath,
         })))
     }
 }
 
 /// What the state of a kept lab has of a switch.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// Name of its directory: the id of the lab it was built as.
     id: String,
     /// Which switch, where its key does not tell.
@@ -53,16 +53,18 @@ pub(super) struct Record {
     /// Where its database answers, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     database: Option<String>,
-    datapath: Datapath,
+    /// What forwards, if there is something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    datapath: Option<Datapath>,
 }
 
 impl Home {
-    pub(super) fn record(&self, name: &str, datapath: &Datapath) -> Record {
+    pub(crate) fn record(&self, name: &str, datapath: Option<&Datapath>) -> Record {
         Record {
             id: name.to_owned(),
             of: self.named().map(str::to_owned),
             database: self.database.map(|database| database(name)),
-            datapath: datapath.clone(),
+            datapath: datapath.cloned(),
         }
     }
 

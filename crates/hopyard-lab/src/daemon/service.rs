@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::{Daemon, Error, Home, Household, Program, Ready, Starter};
 use crate::kept::Kept;
-use crate::model::Datapath;
+use crate::model::{Datapath, DeviceCount};
 use crate::part::{Part, Undone};
 use crate::topology::role;
 use crate::{Builder, Result};
@@ -86,7 +86,7 @@ impl Part for Service {
     }
 
     fn keep(&mut self, _: &Path, kept: &mut Kept) -> Result<()> {
-        let record = self.home.record(&self.name, &self.datapath);
+        let record = self.home.record(&self.name, Some(&self.datapath));
         kept.note(self.home.key, &record)
     }
 
@@ -100,5 +100,10 @@ impl Part for Service {
 
     fn datapath(&self) -> Option<Datapath> {
         Some(self.datapath.clone())
+    }
+
+    fn counted(&self) -> Result<Vec<DeviceCount>> {
+        let counted = self.home.counted;
+        counted.map_or_else(|| Ok(Vec::new()), |counted| counted(&self.name))
     }
 }

@@ -26,6 +26,10 @@ impl Path for AsIs {
         &[Peer::Local]
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "whoever set it up"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[]
     }

@@ -45,6 +45,10 @@ impl Path for Bridge {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the bridge: its smallest port"
+    }
+
     fn needs(&self) -> &'static [Need] {
         if self.netfilter {
             &[Need::VETH, Need::BRIDGE, Need::BRIDGE_NETFILTER]

@@ -37,6 +37,10 @@ impl Path for BridgeNat {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each pair; the host asks for smaller packets or cuts them"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::BRIDGE, Need::FILTER, NAT, CONNTRACK]
     }
@@ -67,7 +71,7 @@ impl Path for BridgeNat {
             ])
         })?;
         let mut way = vec![Hop::rx(role::HUB, BRIDGE_DEVICE)];
-        let (server, hub_side) = lab.routed_server(peer, &mut way)?;
+        let (server, hub_side) = lab.routed_server(peer, None, &mut way)?;
         lab.forward(role::HUB, &[BRIDGE_DEVICE, hub_side])?;
         lab.add_static_neighbours(&clients, &Endpoint::new(role::HUB, BRIDGE_DEVICE, own))?;
         for client in &clients {

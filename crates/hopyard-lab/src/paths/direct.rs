@@ -25,6 +25,10 @@ impl Path for Direct {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each port; the switch asks for smaller packets"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::DIRECT_SWITCH]
     }

@@ -11,7 +11,7 @@ use crate::{Builder, Result, Subnet, Topology};
 pub(super) struct DirectShortcut;
 
 /// A kernel whose joined sockets do what others do, but for what the loads do not use.
-const SHORTCUT: Need = Need::new("sockmap shortcut", |_| probe());
+pub(super) const SHORTCUT: Need = Need::new("sockmap shortcut", |_| probe()).since("6.2");
 
 fn probe() -> hopyard_net::Result<()> {
     let what = "join sockets by sockmap";
@@ -44,6 +44,10 @@ impl Path for DirectShortcut {
 
     fn has_vlans(&self, _: &Axes) -> bool {
         true
+    }
+
+    fn mtu_owner(&self) -> &'static str {
+        "each port; joined sockets have no packets"
     }
 
     fn needs(&self) -> &'static [Need] {

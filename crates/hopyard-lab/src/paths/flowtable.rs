@@ -31,6 +31,10 @@ impl Path for Flowtable {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each pair; longer packets leave the flow table"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[
             Need::VETH,

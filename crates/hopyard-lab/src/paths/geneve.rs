@@ -15,7 +15,7 @@ const TUNNEL: Tunnel = Tunnel {
     kind: |_, to| LinkKind::Geneve {
         // Any will do, there is one tunnel per lab.
         vni: 42,
-        remote: to.v4.into(),
+        remote: to.outer().v4.into(),
         // RFC 8926.
         port: 6081,
     },
@@ -38,6 +38,10 @@ impl Path for Geneve {
 
     fn learns(&self, _: &Axes) -> bool {
         true
+    }
+
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 50 bytes less than below"
     }
 
     fn needs(&self) -> &'static [Need] {

@@ -13,8 +13,8 @@ const TUNNEL: Tunnel = Tunnel {
     // Outer IPv4 and GRE headers.
     overhead: 20 + 4,
     kind: |from, to| LinkKind::Gre {
-        local: from.v4,
-        remote: to.v4,
+        local: from.outer().v4,
+        remote: to.outer().v4,
     },
 };
 
@@ -31,6 +31,10 @@ impl Path for Gre {
 
     fn peers(&self) -> &'static [Peer] {
         &[Peer::Local, Peer::Far]
+    }
+
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 24 bytes less than below"
     }
 
     fn needs(&self) -> &'static [Need] {

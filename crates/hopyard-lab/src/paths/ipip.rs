@@ -13,8 +13,8 @@ const TUNNEL: Tunnel = Tunnel {
     // The outer IPv4 header.
     overhead: 20,
     kind: |from, to| LinkKind::Ipip {
-        local: from.v4,
-        remote: to.v4,
+        local: from.outer().v4,
+        remote: to.outer().v4,
     },
 };
 
@@ -31,6 +31,10 @@ impl Path for Ipip {
 
     fn peers(&self) -> &'static [Peer] {
         &[Peer::Local, Peer::Far]
+    }
+
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 20 bytes less than below"
     }
 
     fn needs(&self) -> &'static [Need] {

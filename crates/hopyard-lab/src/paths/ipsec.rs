@@ -50,6 +50,10 @@ impl Path for Ipsec {
         &[Peer::Local]
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the pair; TCP takes the room for the headers off"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::ESP]
     }

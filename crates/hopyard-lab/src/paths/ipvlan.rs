@@ -28,6 +28,10 @@ impl Path for Ipvlan {
         false
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the uplink, which bounds the others"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::IPVLAN]
     }

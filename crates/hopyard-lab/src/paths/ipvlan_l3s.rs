@@ -17,6 +17,7 @@ use crate::{Builder, Error, Result, Subnet, Topology};
 
 /// ipvlan with mode l3s, which a kernel can be built without.
 const NEED: Need = Need {
+    since: "4.9",
     carried: Carried::modules(&["ipvlan"]),
     is_device: true,
     ..Need::new("ipvlan mode l3s", |_| {
@@ -48,6 +49,10 @@ impl Path for IpvlanL3s {
     /// A host does not talk to the ipvlans on its own device; as a peer it has one too.
     fn reaches_host(&self, _: &Axes) -> bool {
         false
+    }
+
+    fn mtu_owner(&self) -> &'static str {
+        "the uplink, which bounds the others"
     }
 
     fn needs(&self) -> &'static [Need] {

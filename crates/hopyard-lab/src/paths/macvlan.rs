@@ -32,6 +32,10 @@ impl Path for Macvlan {
         false
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the uplink, which bounds the others"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::MACVLAN]
     }

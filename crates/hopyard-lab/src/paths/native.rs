@@ -31,6 +31,10 @@ impl Path for Native {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "loopback; to the wire, the uplink"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH]
     }

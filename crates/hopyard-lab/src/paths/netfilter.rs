@@ -5,20 +5,24 @@ use hopyard_net::{Error, IptablesFamily, NetNs, apply_ruleset, conntrack_stats, 
 use super::{Carried, Need};
 
 /// nftables rules that translate addresses.
-pub(super) const NAT: Need = nft("nft_masq", &["nft_chain_nat", "nft_masq", "nft_nat"]);
+pub(super) const NAT: Need =
+    nft("nft_masq", &["nft_chain_nat", "nft_masq", "nft_nat"]).since("5.2");
 /// The choice among endpoints at random.
-pub(super) const NUMGEN: Need = nft("nft_numgen", &["nft_numgen"]);
+pub(super) const NUMGEN: Need = nft("nft_numgen", &["nft_numgen"]).since("4.9");
 /// Matches on what connection tracking knows.
-pub(super) const CT: Need = nft("nft_ct", &["nft_ct", "nf_conntrack"]);
+pub(super) const CT: Need = nft("nft_ct", &["nft_ct", "nf_conntrack"]).since("3.14");
 /// Rules that refuse packets with an answer.
 pub(super) const REJECT: Need = nft(
     "nft_reject_inet",
     &["nft_reject_inet", "nft_reject_ipv4", "nft_reject_ipv6"],
-);
+)
+.since("3.14");
 /// Flow tables, which forward in software at a device's ingress.
-pub(super) const FLOW_TABLE: Need = nft("nf_flow_table", &["nf_flow_table", "nf_flow_table_inet"]);
+pub(super) const FLOW_TABLE: Need =
+    nft("nf_flow_table", &["nf_flow_table", "nf_flow_table_inet"]).since("4.16");
 /// Rules that hand connections to a flow table.
-pub(super) const FLOW_OFFLOAD: Need = nft("nft_flow_offload", &["nft_flow_offload", "nft_objref"]);
+pub(super) const FLOW_OFFLOAD: Need =
+    nft("nft_flow_offload", &["nft_flow_offload", "nft_objref"]).since("4.16");
 /// What lists tracked connections, by which paths that translate addresses are proved.
 pub(super) const CONNTRACK: Need = Need {
     carried: Carried::modules(&["nf_conntrack_netlink"]),

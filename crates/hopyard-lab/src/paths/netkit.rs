@@ -1,5 +1,7 @@
 //! `netkit`: veth's successor for containers, whose traffic BPF may forward (Linux 6.7).
 
+use hopyard_net::NetkitLayer::L2;
+
 use super::{Need, Path};
 use crate::builder::ETH;
 use crate::model::{Axes, Hop, Peer};
@@ -40,8 +42,8 @@ impl Path for Netkit {
             _ => (role::B, ETH, host::B),
         };
         match peer {
-            Peer::Host => lab.netkit((other, device), (role::A, ETH))?,
-            _ => lab.netkit((role::A, ETH), (other, device))?,
+            Peer::Host => lab.netkit(L2, (other, device), (role::A, ETH))?,
+            _ => lab.netkit(L2, (role::A, ETH), (other, device))?,
         }
         Ok(Topology {
             client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,

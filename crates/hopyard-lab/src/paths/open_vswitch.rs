@@ -59,6 +59,10 @@ impl Path for Ovs {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each port; the userspace datapath takes 1500"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, ovs::NEED]
     }

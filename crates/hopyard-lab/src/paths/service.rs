@@ -43,6 +43,10 @@ impl Path for Service {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each pair; the host asks for smaller packets or cuts them"
+    }
+
     fn needs(&self) -> &'static [Need] {
         match self.0 {
             Layout::Nftables => &[Need::VETH, Need::FILTER, NAT, CT, NUMGEN, REJECT, CONNTRACK],

@@ -31,6 +31,10 @@ impl Path for TapMq {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each tap"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[tap::NEED, Need::VETH, Need::BRIDGE]
     }

@@ -79,6 +79,10 @@ impl Path for TapVde {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each tap, 1500 at most"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[NEED]
     }

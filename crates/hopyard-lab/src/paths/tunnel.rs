@@ -22,16 +22,16 @@ pub(super) struct Tunnel {
     /// What it adds to a packet, with the outer IPv4 header, bytes; of one that carries Ethernet frames, with the inner
     /// Ethernet header.
     pub(super) overhead: u32,
-    /// Makes an end, from the outer address of its own and that of the other.
-    pub(super) kind: fn(Addresses, Addresses) -> LinkKind<'static>,
+    /// Makes an end, which talks to the other one.
+    pub(super) kind: fn(End, End) -> LinkKind<'static>,
 }
 
 /// An end: the namespace that its device lives in, the one that its traffic leaves by, and the device there.
 #[derive(Clone, Copy)]
 pub(super) struct End {
     pub(super) role: &'static str,
-    below: &'static str,
-    lower: &'static str,
+    pub(super) below: &'static str,
+    pub(super) lower: &'static str,
     number: u16,
 }
 
@@ -81,7 +81,7 @@ impl Tunnel {
             lab.address(end.below, end.lower, end.outer())?;
         }
         for (end, other) in [(near, far), (far, near)] {
-            let kind = (self.kind)(end.outer(), other.outer());
+            let kind = (self.kind)(end, other);
             lab.link_into(end.below, end.role, self.device, kind, mtu)?;
         }
         let inside = |number| Subnet::LAN.host(number);

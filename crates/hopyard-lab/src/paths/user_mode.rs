@@ -33,6 +33,10 @@ impl Path for ByProgram {
         &[Peer::Far, Peer::Host]
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the tap, whose program ends connections"
+    }
+
     fn needs(&self) -> &'static [Need] {
         self.needs
     }

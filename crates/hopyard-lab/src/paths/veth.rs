@@ -30,7 +30,7 @@ impl Path for Veth {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["containers"]
+        &["containers", "queues"]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
@@ -41,7 +41,7 @@ impl Path for Veth {
         let own = Subnet::LAN.host(number);
         let clients = lab.clients(Subnet::LAN, |lab, slot| {
             let end = slot.port_or(device);
-            lab.veth((slot.role, ETH), (other, end))?;
+            lab.queued_veth((slot.role, ETH), (other, end))?;
             lab.cable_end(slot, other, end, own)?;
             Ok(vec![Hop::tx(slot.role, ETH), Hop::rx(other, end)])
         })?;

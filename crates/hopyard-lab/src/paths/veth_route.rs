@@ -28,6 +28,10 @@ impl Path for VethRoute {
         true
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "each pair; the host asks for smaller packets or cuts them"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH]
     }

@@ -43,6 +43,10 @@ impl Path for Vm {
         axes.attach.unwrap_or_default() != Attach::Macvtap
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the guest's card and its tap"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::GUEST]
     }

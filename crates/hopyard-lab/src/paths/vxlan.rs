@@ -17,8 +17,8 @@ const TUNNEL: Tunnel = Tunnel {
     kind: |from, to| LinkKind::Vxlan {
         // Any will do, there is one tunnel per lab.
         vni: 42,
-        local: IpAddr::V4(from.v4),
-        remote: IpAddr::V4(to.v4),
+        local: IpAddr::V4(from.outer().v4),
+        remote: IpAddr::V4(to.outer().v4),
         // RFC 7348.
         port: 4789,
         lower: None,
@@ -42,6 +42,10 @@ impl Path for Vxlan {
 
     fn learns(&self, _: &Axes) -> bool {
         true
+    }
+
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 50 bytes less than below"
     }
 
     fn needs(&self) -> &'static [Need] {

@@ -34,6 +34,10 @@ impl Path for Wireguard {
         &[Peer::Local, Peer::Far]
     }
 
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 60 bytes less than below"
+    }
+
     fn needs(&self) -> &'static [Need] {
         &[Need::VETH, Need::WIREGUARD]
     }

@@ -4,7 +4,6 @@
 //! a stall held up is in them (coordinated omission); one that has not ended when traffic stops counts with the time until then.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use hdrhistogram::Histogram;
@@ -16,6 +15,7 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use super::{Context, Io, Schedule, Socket, again, timed_out};
 use crate::protocol::Timetable;
 use crate::socket::Settings;
+use crate::sockets::Target;
 use crate::summary::histogram;
 use hopyard_model::MOST_OPEN;
 
@@ -57,7 +57,7 @@ enum Progress {
 
 /// The client's end of a flow, with everything that its loop writes to.
 pub(crate) struct Client<'a> {
-    server: SocketAddr,
+    server: &'a Target,
     settings: &'a Settings,
     epoll: Epoll,
     connections: Vec<Option<Connection>>,
@@ -74,7 +74,7 @@ impl<'a> Client<'a> {
     /// # Errors
     /// A sentence: no epoll instance or histogram can be made.
     pub(crate) fn new(
-        server: SocketAddr,
+        server: &'a Target,
         settings: &'a Settings,
         sizes: [u32; 2],
         timetable: Timetable,

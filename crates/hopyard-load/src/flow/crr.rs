@@ -3,7 +3,6 @@
 //! The server closes first, so that the waiting after a close (TIME-WAIT, RFC 9293) is on its side and
 //! the client's ports can be used again at once.
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use hopyard_net::clock;
@@ -11,13 +10,14 @@ use socket2::Socket as RawSocket;
 
 use super::{Context, Io, Responder, Socket, Times, again};
 use crate::socket::Settings;
+use crate::sockets::Target;
 
 /// Makes transactions until told to stop; `connects` are the times from SYN to established.
 ///
 /// # Errors
 /// A connection failed before the window was over.
 pub(crate) fn client(
-    server: SocketAddr,
+    server: &Target,
     settings: &Settings,
     buffers: &mut Responder,
     (times, connects): (&mut Times, &mut Times),

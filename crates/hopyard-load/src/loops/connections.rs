@@ -36,7 +36,6 @@ impl Loops for Connections {
                 let times = || Times::new(timetable.open_ns, timetable.close_ns);
                 let (mut times, mut connects) = (times()?, times()?);
                 Ok(Box::new(move || {
-                    let server = *server;
                     let both = (&mut times, &mut connects);
                     flow::crr_client(server, settings, &mut responder, both, context)?;
                     Ok(Said::Connections {

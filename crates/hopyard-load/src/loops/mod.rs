@@ -9,7 +9,6 @@ mod segments;
 mod stream;
 mod transactions;
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use super::flow::{Context, Opened, Socket};
 use super::journal::Journal;
 use super::protocol::{Tallied, Timetable};
 use super::socket::{SetSocket, Settings};
+use super::sockets::Target;
 use super::spec::LoadSpec;
 use hopyard_model::Api;
 use hopyard_model::loads::LoopKind;
@@ -111,7 +111,7 @@ pub(crate) enum Origin {
     },
     /// `tcp_crr` and `tcp_conns` connect anew for each transaction.
     Connector {
-        server: SocketAddr,
+        server: Target,
         /// Its place among the flows.
         number: u32,
     },

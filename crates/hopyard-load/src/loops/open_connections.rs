@@ -40,7 +40,7 @@ impl Loops for OpenConnections {
         match origin {
             Origin::Connector { server, number } => {
                 let sizes = [spec.request_size, spec.response_size];
-                let client = ConnsClient::new(*server, settings, sizes, timetable)?;
+                let client = ConnsClient::new(server, settings, sizes, timetable)?;
                 let schedule = Schedule::new(spec, start_ns, *number)
                     .ok_or_else(|| format!("{}: no connection_rate", spec.kind))?;
                 Ok(Box::new(move || {

@@ -147,6 +147,7 @@ mod tests {
     use super::*;
     use crate::protocol::Timetable;
     use crate::session::{Beside, Session};
+    use crate::sockets::Place;
     use hopyard_model::{Axes, LoadKind, Peer};
 
     #[test]
@@ -206,10 +207,10 @@ mod tests {
         axes.message_size_bytes = Some(1200);
         axes.flows = flows;
         let spec = LoadSpec::new(LoadKind::UdpGso, &axes);
-        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
-        let (server, ports) = Session::serve(&spec, here, cpus).unwrap();
+        let here = Place::from(IpAddr::from(Ipv4Addr::LOCALHOST));
+        let (server, ports) = Session::serve(&spec, &here, cpus).unwrap();
         let patience = Duration::from_secs(5);
-        let client = Session::connect(&spec, here, &ports, cpus, patience).unwrap();
+        let client = Session::connect(&spec, &here, &ports, cpus, patience).unwrap();
         let start_ns = clock::monotonic_ns() + 5_000_000;
         let timetable = Timetable {
             start_ns,

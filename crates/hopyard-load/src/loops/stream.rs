@@ -9,7 +9,7 @@ use super::ceiling::{slower, timed};
 use super::{Loops, Run, Said, Work};
 use crate::flow::{self, Context, Io, Message, Schedule, Socket, ZeroCopySocket};
 use crate::protocol::Tallied;
-use crate::spec::LoadSpec;
+use crate::spec::{LoadSpec, MOST_MESSAGE};
 
 /// A TCP stream, or datagrams, a message for each call.
 pub(super) struct Streams;
@@ -43,6 +43,9 @@ impl Loops for Streams {
         Ok(slower(sent, got))
     }
 }
+
+/// No message that keeps its bounds is longer than what is received at once.
+const _: () = assert!(MOST_MESSAGE as usize <= flow::RECEIVE_BYTES);
 
 pub(super) fn receive_size(spec: &LoadSpec) -> usize {
     if spec.kind.is_tcp() {

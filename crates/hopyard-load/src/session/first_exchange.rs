@@ -3,12 +3,11 @@
 //! Before the traffic, while the server still takes datagrams from anybody: every path that keeps something of each flow (a
 //! connection of the packet filter, a flow of Open vSwitch) makes that for these datagrams.
 
-use std::net::{IpAddr, SocketAddr};
-
 use hdrhistogram::Histogram;
 use hopyard_net::cpu;
 
 use crate::socket::Settings;
+use crate::sockets::Target;
 use crate::summary::histogram;
 
 /// Fresh sockets for each flow: enough for a median, ...
@@ -25,21 +24,19 @@ const LOST: usize = 2;
 /// A sentence: no socket can be made, or a CPU is none of ours.
 pub(super) fn of_flows(
     settings: &Settings,
-    address: IpAddr,
-    ports: &[u16],
+    servers: &[Target],
     cpus: &[usize],
 ) -> Result<Histogram<u64>, String> {
-    let each = (MOST / ports.len().max(1)).clamp(1, EACH);
+    let each = (MOST / servers.len().max(1)).clamp(1, EACH);
     let mut times = histogram()?;
     let mut lost = 0;
     let timed = || -> Result<(), String> {
-        for (index, port) in ports.iter().enumerate() {
+        for (index, server) in servers.iter().enumerate() {
             if !cpus.is_empty() {
                 let cpu = cpus[index % cpus.len()];
                 cpu::pin_current_thread(&[cpu])
                     .map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
             }
-            let server = SocketAddr::new(address, *port);
             for _ in 0..each {
                 let took = settings
                     .first_exchange(server)

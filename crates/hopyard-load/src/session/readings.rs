@@ -58,10 +58,10 @@ impl Session {
         Effort::read(sockets, self.threads.iter().map(|thread| &thread.tid)).map(Some)
     }
 
-    /// The `tcp_info` of each flow; none where there are no standing connections.
+    /// The `tcp_info` of each flow; none where there are no standing connections of TCP.
     fn tcp_summaries(&self) -> Result<Vec<TcpSummary>, String> {
         let mut summaries = Vec::new();
-        if !self.spec.kind.has_standing_connections() {
+        if !self.spec.has_tcp_info() {
             return Ok(summaries);
         }
         for flow in &self.flows {

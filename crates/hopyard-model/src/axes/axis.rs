@@ -40,6 +40,8 @@ pub(super) trait Descriptor {
     const DECIDES: Decides;
     /// Only paths that name it have it.
     const OF_PATH: bool = false;
+    /// It is about devices, or about IP and what goes over it: paths without devices have no such axis.
+    const OF_DEVICES: bool = false;
     /// Does it count something? Cells that differ in nothing else make a curve.
     const COUNTS: bool = false;
 

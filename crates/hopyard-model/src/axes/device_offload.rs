@@ -157,6 +157,7 @@ impl Descriptor for DeviceOffloadAxis {
     const OTHER: &'static str = "gro@br0=off+tso@hub/up0=on";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
+    const OF_DEVICES: bool = true;
 
     optional_text!();
 }

@@ -15,6 +15,7 @@ impl Descriptor for GsoMax {
     const OTHER: &'static str = "180KiB";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
+    const OF_DEVICES: bool = true;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
         Ok(Some(bounded(Self::NAME, text, 4096, 8 * 65535)?))

@@ -31,6 +31,7 @@ impl Descriptor for FamilyAxis {
     const OTHER: &'static str = "6";
     const ABSENT: Self::Value = Family::V4;
     const DECIDES: Decides = Decides::Lab;
+    const OF_DEVICES: bool = true;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
         choice(Self::NAME, text, &FAMILIES)
@@ -52,6 +53,7 @@ impl Descriptor for Mtu {
     const OTHER: &'static str = "9000";
     const ABSENT: Self::Value = 1500;
     const DECIDES: Decides = Decides::Lab;
+    const OF_DEVICES: bool = true;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
         bounded(Self::NAME, text, 1280, 65535)

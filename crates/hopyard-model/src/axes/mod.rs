@@ -33,6 +33,7 @@ mod sockets;
 mod taps;
 mod trace;
 mod zero_copy;
+mod xps;
 
 pub use api::Api;
 pub use axis::Decides;
@@ -79,6 +80,18 @@ impl Axes {
             (axis.clear)(&mut axes);
         }
         axes
+    }
+
+    /// These values with those left out that are about devices, or about IP.
+    #[must_use]
+    pub fn without_devices(&self) -> Self {
+        self.only(|axis| !axis.of_devices)
+    }
+
+    /// Is that what they are? A load of TCP has a congestion control wherever it goes by TCP; some other axes have a value in
+    /// every cell.
+    pub(crate) fn lack_devices(&self, load: LoadKind) -> bool {
+        load.is_tcp() && self.congestion.is_none()
     }
 
     /// What of these values a lab depends on; everything else is at its default.

@@ -31,6 +31,7 @@ impl Descriptor for NapiAxis {
     const OTHER: &'static str = "threaded";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
+    const OF_DEVICES: bool = true;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
         Ok(Some(choice(Self::NAME, text, &POLLERS)?))

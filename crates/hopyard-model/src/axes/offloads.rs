@@ -81,6 +81,7 @@ macro_rules! offload_axis {
             const OTHER: &'static str = $other;
             const ABSENT: Self::Value = None;
             const DECIDES: Decides = Decides::Lab;
+            const OF_DEVICES: bool = true;
 
             fn parse(text: &str) -> Result<Self::Value, AxisError> {
                 Ok(Some(choice(Self::NAME, text, &SWITCHES)?))

@@ -67,6 +67,7 @@ impl Descriptor for WireRate {
     const OTHER: &'static str = "1gbit";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
+    const OF_DEVICES: bool = true;
 
     fn default() -> Self::Value {
         Some(Rate(None))

@@ -22,7 +22,7 @@ use super::trace::Trace;
 use super::{
     api, chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip,
     messages, mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting,
-    sockets, taps, trace, zero_copy,
+    sockets, taps, trace, xps, zero_copy,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
@@ -50,6 +50,8 @@ pub struct Axis {
     pub fits: fn(LoadKind, Peer) -> bool,
     /// Only paths that name it have it.
     pub of_path: bool,
+    /// Only paths with devices have it.
+    pub of_devices: bool,
     /// What depends on it.
     pub decides: Decides,
     /// Does it count something? Cells that differ in nothing else make a curve.
@@ -61,6 +63,19 @@ impl Axis {
     #[must_use]
     pub fn applies(&self, load: LoadKind, peer: Peer, own: &[&str]) -> bool {
         (self.fits)(load, peer) && (!self.of_path || own.contains(&self.name))
+    }
+
+    /// Does it mean nothing for the path of a cell with this load and these axes? It shows where other paths always have a value.
+    #[must_use]
+    pub fn is_lacked(&self, load: LoadKind, axes: &Axes) -> bool {
+        let always = self.of_path || (self.show)(&Axes::default()).is_some();
+        (self.of_devices && axes.lack_devices(load)) || (always && (self.show)(axes).is_none())
+    }
+
+    /// Its value for a cell with this load and these axes as text; `None` too where the path has no such thing.
+    #[must_use]
+    pub fn value(&self, load: LoadKind, axes: &Axes) -> Option<String> {
+        (self.show)(axes).filter(|_| !self.is_lacked(load, axes))
     }
 }
 
@@ -100,6 +115,7 @@ macro_rules! axes {
                 clear: |axes| axes.$key = <$axis>::ABSENT,
                 fits: <$axis>::fits,
                 of_path: <$axis>::OF_PATH,
+                of_devices: <$axis>::OF_DEVICES,
                 decides: <$axis>::DECIDES,
                 counts: <$axis>::COUNTS,
             },)+
@@ -261,6 +277,9 @@ axes! {
     /// Receive flow steering on every device; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rfs: Option<Switch> = rfs::Rfs,
+    /// Transmit packet steering on every device with several transmit queues; absent is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    xps: Option<Switch> = xps::Xps,
     /// Which of two settings of this host, where a run compares two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setting: Option<Setting> = setting::SettingAxis,

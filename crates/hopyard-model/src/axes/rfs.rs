@@ -16,6 +16,7 @@ impl Descriptor for Rfs {
     const OTHER: &'static str = "on";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
+    const OF_DEVICES: bool = true;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
         Ok(Some(choice(Self::NAME, text, &SWITCHES)?))

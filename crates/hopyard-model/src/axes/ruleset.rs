@@ -81,6 +81,7 @@ impl Descriptor for RulesetAxis {
     const OTHER: &'static str = "fw.nft#0123456789ab";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
+    const OF_DEVICES: bool = true;
 
     optional_text!();
 }

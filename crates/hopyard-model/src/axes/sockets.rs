@@ -36,6 +36,7 @@ impl Descriptor for Congestion {
     const OTHER: &'static str = "reno";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
+    const OF_DEVICES: bool = true;
 
     fn default() -> Self::Value {
         Some("cubic".to_owned())

@@ -52,9 +52,8 @@ pub(super) struct Queues;
 impl Descriptor for Queues {
     type Value = Option<u32>;
     const NAME: &'static str = "queues";
-    const SUMMARY: &'static str =
-        "queues of each multi-queue tap, with a thread of the switch for each; of a guest's card";
-    const VALUES: &'static str = "1 to 256 (default 2; of a guest, one for each CPU)";
+    const SUMMARY: &'static str = "queues of each multi-queue tap, with a thread of the switch for each; of a guest's card; of a veth";
+    const VALUES: &'static str = "1 to 256 (default 2; of a guest, one for each CPU; of a veth 1)";
     const OTHER: &'static str = "4";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;

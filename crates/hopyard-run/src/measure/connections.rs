@@ -1,4 +1,4 @@
-//! What connection tracking of the hub says of the way, and of failures.
+//! What connection tracking of the hub says of the way, and of failures; and what the kernel's list of Unix sockets says of it.
 
 use super::Error;
 use crate::lab::Lab;
@@ -42,6 +42,18 @@ pub(super) fn hold(way: &mut PathProof, connections: &Connections, cell: &Cell, 
             connections.tracked,
             connections.to,
             connections.tracked - seen
+        ));
+    }
+    way.proved = way.problems.is_empty();
+}
+
+/// Holds the connections of Unix sockets that the kernel lists against the traffic: each flow that stands has one. There are no
+/// packets that it would count.
+pub(super) fn hold_unix(way: &mut PathProof, seen: u64, cell: &Cell) {
+    let flows = u64::from(cell.axes.flows);
+    if cell.load.has_standing_connections() && seen < flows {
+        way.problems.push(format!(
+            "the kernel lists {seen} connections of Unix sockets between both ends, where the traffic has {flows}"
         ));
     }
     way.proved = way.problems.is_empty();
@@ -93,6 +105,33 @@ mod tests {
         hold(&mut way, &connections, &cell, 1000);
         assert_eq!(way.proved, way.problems.is_empty());
         way.problems
+    }
+
+    #[test]
+    fn every_flow_has_a_connection_of_unix_sockets() {
+        let held = |load: LoadKind, seen: u64| {
+            let axes = Axes {
+                flows: 4,
+                ..Axes::default()
+            };
+            let cell = Cell {
+                path: "unix".to_owned(),
+                peer: Peer::Local,
+                load,
+                axes,
+            };
+            let mut way = PathProof {
+                proved: true,
+                problems: Vec::new(),
+            };
+            hold_unix(&mut way, seen, &cell);
+            way.proved
+        };
+        assert!(held(LoadKind::TcpStream, 4));
+        assert!(!held(LoadKind::TcpStream, 3));
+        assert!(!held(LoadKind::TcpRr, 0));
+        // Its connections come and go: there may be none at an instant.
+        assert!(held(LoadKind::TcpCrr, 0));
     }
 
     #[test]

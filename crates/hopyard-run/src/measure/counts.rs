@@ -16,11 +16,10 @@ use crate::model::{
 };
 use crate::units::float;
 
-/// Every device of a lab, and what is counted beside them or in their place: joined sockets, what IPsec encrypts.
+/// Every device of a lab, and what is counted beside them or in their place.
 pub(super) fn read_devices(lab: &Lab) -> Result<Vec<DeviceCount>, Error> {
     let mut counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
-    counts.extend(lab.joined_counts()?);
-    counts.extend(lab.encrypted_counts()?);
+    counts.extend(lab.counted()?);
     Ok(counts)
 }
 
@@ -54,6 +53,8 @@ pub(super) struct Observed {
     pub(super) allowed_cpus: Option<BusyCpus>,
     /// As the hub tracks them at the end, before they are closed.
     pub(super) connections: Option<Connections>,
+    /// As the kernel lists those of Unix sockets at the end, before they are closed.
+    pub(super) unix_connections: Option<u64>,
 }
 
 pub(super) fn assemble(
@@ -80,6 +81,7 @@ pub(super) fn assemble(
         client_cpus,
         allowed_cpus,
         connections,
+        unix_connections,
     } = observed;
     quiet.note_in(&mut cpu_here);
     let (cpu, machines) = machines.used(cpu_here, &client, &server);
@@ -130,6 +132,9 @@ pub(super) fn assemble(
     let mut way = proof_segments::prove(&lab.topology, &devices, traffic, &parts);
     if let Some(connections) = &connections {
         connections::hold(&mut way, connections, cell, received.transactions);
+    }
+    if let Some(seen) = unix_connections {
+        connections::hold_unix(&mut way, seen, cell);
     }
     let mut tcp = sender.tcp;
     if let (Some(tcp), Some(other)) = (

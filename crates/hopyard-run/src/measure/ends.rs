@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::machines::Machines;
 use super::{Error, PATIENCE, Places};
 use crate::lab::Topology;
-use crate::load::LoadSpec;
 use crate::load::protocol::{Reply, Request, Tallied, Timetable};
 use crate::load::remote::{self, Remote};
+use crate::load::{LoadSpec, Place};
 use crate::signals;
 
 /// The workers at the two ends: one client for all flows, or one for each.
@@ -30,13 +30,13 @@ impl Ends {
     pub(super) fn connect(
         &mut self,
         spec: &LoadSpec,
-        address: std::net::IpAddr,
+        place: &Place,
         places: &Places,
-        publish: impl FnOnce(&[u16]) -> Result<std::net::IpAddr, Error>,
+        publish: impl FnOnce(&[u16]) -> Result<Place, Error>,
     ) -> Result<(), Error> {
         let serve = Request::Serve {
             spec: spec.clone(),
-            address,
+            address: place.clone(),
             cpus: places.server.clone(),
         };
         let ports = match self.server.ask(&serve, "listen")? {
@@ -55,7 +55,7 @@ impl Ends {
         {
             let request = Request::Connect {
                 spec: spec.part(index * each, ports.len()),
-                address,
+                address: address.clone(),
                 ports: ports.to_vec(),
                 cpus: places.of_client(index * each),
                 patience_ms: millis(one),

@@ -216,13 +216,16 @@ fn cell(
     load: LoadKind,
     axes: &Axes,
 ) -> Result<Cell, Error> {
-    let axes = axes.for_cell(load, peer, path.axes());
+    path.check_load(load)?;
+    let axes = path.axes_of(axes, load, peer);
     if axes.search.is_some() {
         check_search(path, &axes)?;
-        LoadSpec::new(load, &axes.at_pace(pace_of(&axes, least_load(&axes)))).check()
+        LoadSpec::new(load, &axes.at_pace(pace_of(&axes, least_load(&axes))))
     } else {
-        trace::spec_of(load, &axes)?.check()
+        trace::spec_of(load, &axes)?
     }
+    .over(path.sockets())
+    .check()
     .and_then(|()| (load.info().fits)(axes.packets()))
     .map_err(Error::Together)?;
     path.available_with(&axes)?;
@@ -274,7 +277,7 @@ fn check_axes(parts: &[(&Part, Chosen)]) -> Result<(), Error> {
             let load = |&load: &LoadKind| part.peers.iter().any(|&peer| (axis.fits)(load, peer));
             part.loads.iter().any(load)
         };
-        let has = |path: &dyn lab::Path| path.axes().contains(&axis.name);
+        let has = |path: &'static dyn lab::Path| path.has_axis(axis);
         let mut used = parts.iter().filter(|(part, _)| fits(part)).peekable();
         if used.peek().is_none() {
             return Err(Error::Idle {
@@ -285,7 +288,7 @@ fn check_axes(parts: &[(&Part, Chosen)]) -> Result<(), Error> {
             });
         }
         let mut paths = used.flat_map(|(_, paths)| paths.all());
-        if axis.of_path && !paths.any(has) {
+        if !paths.any(has) {
             return Err(Error::NotOfPath {
                 axis: axis.name,
                 paths: join(parts.iter().flat_map(|(_, p)| p.all()).map(lab::Path::name)),

@@ -197,6 +197,10 @@ impl Paths {
 pub static PLANS: &[(&str, &str)] = &[
     ("paths.toml", include_str!("../../../../plans/paths.toml")),
     (
+        "all-paths.toml",
+        include_str!("../../../../plans/all-paths.toml"),
+    ),
+    (
         "netback-direct-2006.toml",
         include_str!("../../../../plans/netback-direct-2006.toml"),
     ),
@@ -227,6 +231,10 @@ pub static PLANS: &[(&str, &str)] = &[
     (
         "services.toml",
         include_str!("../../../../plans/services.toml"),
+    ),
+    (
+        "local-shortcuts.toml",
+        include_str!("../../../../plans/local-shortcuts.toml"),
     ),
     (
         "encryption.toml",

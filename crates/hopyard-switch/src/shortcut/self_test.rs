@@ -1,25 +1,17 @@
 //! Does a joined socket do what any other does, on this kernel? Tried out with real connections between two namespaces of
 //! its own, before a switch gets a shortcut.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use aya::Ebpf;
-use aya::maps::{Array, HashMap, PerCpuArray};
-use aya::programs::links::FdLink;
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink, own_cgroup};
 use serde::Serialize;
 
-use super::layout::{GuestKey, GuestSeen, PATH_LEN, SHORTCUT_VERSION, Settings, ShortcutCounters};
+use super::layout::ShortcutCounters;
 use super::loss::Loss;
-use super::programs::{self, PORTS, STATIONS};
-use super::{SHORTCUT_MAX_MESSAGE, sum_of};
+use super::pair::PairShortcut;
 use crate::error::{Error, Result};
-use crate::layout::{FIRST_PORT, PortRecord, STATE_READY, Station, station_key};
-use crate::mac::Mac;
-use crate::shortcut_files::{COUNTS, GUESTS, LIVES, SETTINGS};
 
 mod checks;
 mod losses;
@@ -103,14 +95,12 @@ struct Bench {
     client: NetNs,
     listener: TcpListener,
     address: SocketAddr,
-    object: Ebpf,
+    pair: PairShortcut,
     /// Is the shortcut on?
     joins: bool,
-    _link: FdLink,
 }
 
 const DEVICE: &str = "eth0";
-const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 const ADDRESSES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1)),
     IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)),
@@ -119,39 +109,22 @@ const ADDRESSES: [IpAddr; 2] = [
 impl Bench {
     fn new(joins: bool) -> Result<Self> {
         let path = own_cgroup()?;
-        let cgroup = File::open(&path).map_err(|source| Error::File {
-            what: "open",
-            path: path.clone(),
-            source,
-        })?;
-        let mut object = programs::load(None)?;
         let spaces = [NetNs::create()?, NetNs::create()?];
         let [client, server] = [Handle::new(&spaces[0])?, Handle::new(&spaces[1])?];
         let kind = LinkKind::Veth {
             peer: DEVICE.to_owned(),
             peer_ns: Some(&spaces[1]),
-            peer_mac: Some(MACS[1]),
+            peer_mac: None,
         };
         client.add_link(&NewLink {
             up: true,
-            mac: Some(MACS[0]),
             ..NewLink::new(DEVICE, kind)
         })?;
         for (handle, address) in [(&client, ADDRESSES[0]), (&server, ADDRESSES[1])] {
             handle.add_address(DEVICE, address, 30)?;
             handle.set_up(DEVICE)?;
         }
-        for (n, handle) in [&client, &server].into_iter().enumerate() {
-            // From the other end, which sees this one.
-            let other = [&server, &client][n];
-            let index = other.index(DEVICE)?;
-            let seen = other
-                .ns()
-                .run(|| programs::guest_of(&mut object, index))??;
-            introduce(&mut object, n, seen, index, handle.index(DEVICE)?)?;
-        }
-        set(&mut object, joins)?;
-        let link = programs::attach(&mut object, &cgroup, &path)?;
+        let pair = PairShortcut::set([(&client, DEVICE), (&server, DEVICE)], &path, joins)?;
         let listener = spaces[1]
             .run(|| TcpListener::bind((ADDRESSES[1], 0)))?
             .and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -165,9 +138,8 @@ impl Bench {
             client,
             listener,
             address,
-            object,
+            pair,
             joins,
-            _link: link,
         })
     }
 
@@ -218,82 +190,8 @@ impl Bench {
 
     /// Of the client's port and of the server's.
     fn counters(&self) -> Checked<[ShortcutCounters; 2]> {
-        let map = self.object.map(COUNTS).ok_or("no counters")?;
-        let counts = PerCpuArray::try_from(map).map_err(|error| error.to_string())?;
-        let of = |slot| sum_of(&counts, slot).map_err(|error| error.to_string());
-        Ok([of(FIRST_PORT)?, of(FIRST_PORT + 1)?])
+        self.pair.counters().map_err(|error| error.to_string())
     }
-}
-
-/// Tells the programs of an end, by its number: the other end is the device of its port.
-fn introduce(
-    object: &mut Ebpf,
-    n: usize,
-    seen: Option<GuestSeen>,
-    port: u32,
-    guest: u32,
-) -> Result<()> {
-    let what = "prepare the self-test of the shortcut";
-    let seen = seen.filter(|seen| seen.ifindex == guest).ok_or_else(|| {
-        Error::invalid(what, "the kernel does not tell of the other end of a veth")
-    })?;
-    let slot = FIRST_PORT + u32::from(n != 0);
-    let mac = Mac(MACS[usize::from(n != 0)]);
-    let key = GuestKey {
-        netns: seen.netns,
-        ifindex: seen.ifindex,
-        unused: 0,
-    };
-    let mut guests: HashMap<_, GuestKey, u32> = map(object, GUESTS)?;
-    guests.insert(key, slot, 0).map_err(Error::bpf(what))?;
-    let mut lives: Array<_, u64> = map(object, LIVES)?;
-    lives.set(slot, 1, 0).map_err(Error::bpf(what))?;
-    let record = PortRecord {
-        mac: mac.to_number(),
-        ifindex: port,
-        device: port,
-        state: STATE_READY,
-        net_device: seen.address,
-        ..PortRecord::default()
-    };
-    let mut ports: Array<_, PortRecord> = map(object, PORTS)?;
-    ports.set(slot, record, 0).map_err(Error::bpf(what))?;
-    let mut stations: HashMap<_, u64, Station> = map(object, STATIONS)?;
-    let station = Station {
-        slot,
-        ..Station::default()
-    };
-    stations
-        .insert(station_key(mac, 0), station, 0)
-        .map_err(Error::bpf(what))
-}
-
-fn set(object: &mut Ebpf, on: bool) -> Result<()> {
-    let mut settings: Array<_, Settings> = map(object, SETTINGS)?;
-    let new = Settings {
-        version: SHORTCUT_VERSION,
-        on: on.into(),
-        max_message: SHORTCUT_MAX_MESSAGE,
-        unused: 0,
-        cgroup: 0,
-        lives: 1,
-        path: [0; PATH_LEN],
-    };
-    settings
-        .set(0, new, 0)
-        .map_err(Error::bpf("prepare the self-test of the shortcut"))
-}
-
-fn map<'a, T>(object: &'a mut Ebpf, name: &str) -> Result<T>
-where
-    T: TryFrom<&'a mut aya::maps::Map>,
-    T::Error: std::error::Error + Send + Sync + 'static,
-{
-    let what = format!("open the map {name}");
-    let map = object
-        .map_mut(name)
-        .ok_or_else(|| Error::invalid(&what, "it is not in the object"))?;
-    T::try_from(map).map_err(Error::bpf(what))
 }
 
 fn prepare(stream: &TcpStream) -> Checked {

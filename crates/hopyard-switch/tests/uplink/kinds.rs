@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use hopyard_net::{BridgeSettings, Error, LinkKind, MacvlanMode, NewLink};
+use hopyard_net::{BridgeSettings, Error, LinkKind, MacvlanMode, NetkitLayer, NewLink};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
 use crate::frames::{BROADCAST, EXPERIMENT, frame};
@@ -183,6 +183,7 @@ fn netkit_is_a_port_or_absent_by_name() {
     site.connect(false, |_, _| {});
     let guest = space();
     let kind = LinkKind::Netkit {
+        mode: NetkitLayer::L2,
         peer: "eth0".to_owned(),
         peer_ns: Some(guest.ns()),
     };

@@ -100,6 +100,16 @@ pub(super) enum Command {
     /// Drive load as a process of a run tells it to, over stdin and stdout
     #[command(hide = true)]
     Worker,
+    /// Pass the frames of two devices on to each other by AF_XDP, for a lab
+    #[command(hide = true)]
+    XdpForward {
+        /// Where it says what it has passed on
+        socket: PathBuf,
+        /// One device
+        one: String,
+        /// The other
+        other: String,
+    },
     /// Calls CNI plugins as a process of `attach` tells it to, over stdin and stdout
     #[command(hide = true)]
     AttachHost,

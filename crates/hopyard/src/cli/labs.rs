@@ -42,7 +42,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
                 values.join(", ")
             )));
         };
-        if axis.of_path && !path.axes().contains(&axis.name) {
+        if !path.has_axis(axis) {
             return Err(Failure::request(format!(
                 "axis `{}` does nothing for {}: leave it out",
                 axis.name,
@@ -52,7 +52,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
         (axis.set)(&mut axes, value)?;
     }
     // Only what shapes the lab itself is kept; sizes and flows belong to a load.
-    let axes = axes.for_cell(LoadKind::TcpStream, peer, path.axes());
+    let axes = path.axes_of(&axes, LoadKind::TcpStream, peer);
     path.check_with(peer, &axes)?;
     path.available_with(&axes)?;
     let kept = keep::up(name.unwrap_or(path.name()), path, peer, &axes)?;

@@ -61,13 +61,24 @@ fn paths() -> Vec<Row> {
                     "summary": path.summary(),
                     "peers": peers,
                     "filter_sees": seen,
+                    "rules_instead": instead(*path),
                     "offers": offers(*path),
+                    "since": path.since(),
+                    "needs": path.needs().iter().map(|need| need.name).collect::<Vec<_>>(),
+                    "mtu_owner": path.mtu_owner(),
                     "available": reason.is_none(),
                     "reason": reason,
                 }),
             }
         })
         .collect()
+}
+
+/// Who filters where rules of the hub see nothing, by peer.
+fn instead(path: &'static dyn Path) -> Value {
+    let unseen = path.peers().iter().filter(|peer| !path.filter_sees(**peer));
+    let by_peer = unseen.map(|peer| (peer.name().to_owned(), json!(path.rules_instead(*peer))));
+    Value::Object(by_peer.collect())
 }
 
 /// What can be needed of a path, by peer.

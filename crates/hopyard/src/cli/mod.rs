@@ -215,6 +215,12 @@ fn dispatch(command: Command) -> Done {
         Command::Init { job, interface } => crate::guest::init(job, &interface)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::asked(&e)),
+        Command::XdpForward { socket, one, other } => {
+            match lab::af_xdp::run(&socket, [&one, &other]) {
+                Ok(never) => match never {},
+                Err(error) => Err(error.into()),
+            }
+        }
         Command::Run(args) => run::run(&args),
         Command::Attach(args) => attach::attach(&args),
         Command::Fleet(args) => fleet::fleet(args),

@@ -10,6 +10,7 @@ use crate::flow::{Context, Opened};
 use crate::protocol::{Tallied, Timetable};
 use crate::session::{Beside, Session};
 use crate::socket::Settings;
+use crate::sockets::Target;
 use crate::tally::Tally;
 
 const MS: u64 = 1_000_000;
@@ -39,9 +40,9 @@ fn window(ms: u64) -> Timetable {
 }
 
 fn carried(spec: &LoadSpec, ms: u64) -> Tallied {
-    let (server, ports) = Session::serve(spec, HERE, &[]).unwrap();
+    let (server, ports) = Session::serve(spec, &HERE.into(), &[]).unwrap();
     let patience = Duration::from_secs(5);
-    let client = Session::connect(spec, HERE, &ports, &[], patience).unwrap();
+    let client = Session::connect(spec, &HERE.into(), &ports, &[], patience).unwrap();
     let timetable = window(ms);
     let wait = |until| clock::sleep_until_monotonic_ns(until).map_err(|e| e.to_string());
     std::thread::scope(|scope| {
@@ -76,9 +77,10 @@ fn connections_are_opened_at_the_rate_asked_for() {
 
 /// A client alone, over a window of so many ms, whose server is made here.
 fn against(server: SocketAddr, spec: &LoadSpec, ms: u64) -> Opened {
+    let server = Target::from(server);
     let settings = Settings::of(spec, |_, _| Ok(()));
     let timetable = window(ms);
-    let client = ConnsClient::new(server, &settings, [1, 1], timetable).unwrap();
+    let client = ConnsClient::new(&server, &settings, [1, 1], timetable).unwrap();
     let schedule = Schedule::new(spec, timetable.start_ns, 0).unwrap();
     let (tally, stop) = (Tally::default(), AtomicBool::new(false));
     let context = Context {

@@ -107,3 +107,32 @@ fn a_wrong_value_says_what_is_right() {
             .starts_with("there is no axis `colour`")
     );
 }
+
+#[test]
+fn a_path_without_devices_lacks_what_is_about_them() {
+    let asked = Axes {
+        mtu_bytes: 9000,
+        tso: Some(Switch::Off),
+        ..Axes::default()
+    };
+    let with = asked.for_cell(LoadKind::TcpRr, Peer::Local, &[]);
+    let without = with.without_devices();
+    for axis in AXES.iter().filter(|axis| !axis.of_path) {
+        assert!(
+            !axis.is_lacked(LoadKind::TcpRr, &with) || !(axis.fits)(LoadKind::TcpRr, Peer::Local)
+        );
+        if axis.of_devices {
+            assert!(axis.is_lacked(LoadKind::TcpRr, &without), "{}", axis.name);
+            assert_eq!(axis.value(LoadKind::TcpRr, &without), None, "{}", axis.name);
+        } else {
+            assert_eq!((axis.show)(&without), (axis.show)(&with), "{}", axis.name);
+        }
+    }
+    // A load without TCP has no congestion control on any path.
+    let datagrams = asked.for_cell(LoadKind::UdpRr, Peer::Local, &[]);
+    let mtu = axis("mtu").unwrap();
+    assert_eq!(
+        mtu.value(LoadKind::UdpRr, &datagrams).as_deref(),
+        Some("9000")
+    );
+}

@@ -30,6 +30,7 @@ impl Standing<'_> {
         let after = read_devices(&lab)?;
         let passed = AuxCounters::read(&lab, &[])?.since(beside);
         let connections = lab.connections()?;
+        let unix_connections = lab.unix_connections()?;
         let finished = ends.finish().map_err(|error| ends.cause_of(error));
         if let Some(death) = lab.death() {
             return Err(lab::Error::from(death).into());
@@ -60,6 +61,7 @@ impl Standing<'_> {
                 client_cpus: BusyCpus::mean(taken.iter().filter_map(|taken| taken.client_cpus)),
                 allowed_cpus: BusyCpus::mean(taken.iter().filter_map(|taken| taken.allowed_cpus)),
                 connections,
+                unix_connections,
             },
             client,
             clients: clients.into_iter().map(whole).collect(),

@@ -11,7 +11,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, recv, setsockopt, sockopt::Linger};
 
-use super::{Bench, Checked, PATIENCE, SHORTCUT_MAX_MESSAGE, ensure, said};
+use super::{Bench, Checked, PATIENCE, ensure, said};
+use crate::shortcut::SHORTCUT_MAX_MESSAGE;
 
 type Check = fn(&Bench) -> Checked;
 

@@ -1,0 +1,124 @@
+//! `netkit-redirect` and `netkit-redirect-l3`: a netkit pair into the host for each end, and eBPF programs of the pairs redirect what
+//! the ends send, as networks of containers have it. From the wire packets go straight into the endpoint's namespace.
+
+use hopyard_net::NetkitLayer;
+
+use super::{Need, Path};
+use crate::builder::ETH;
+use crate::model::{Hop, Peer};
+use crate::topology::{host, role};
+use crate::wire::UPLINK;
+use crate::{Builder, Endpoint, Result, Subnet, Topology};
+
+/// The hub's ends of the pairs.
+const PORT_A: &str = "nk-a";
+const PORT_B: &str = "nk-b";
+
+pub(super) static L2: NetkitRedirect = NetkitRedirect {
+    name: "netkit-redirect",
+    summary: "netkit pairs into the host whose eBPF programs redirect frames: to the other pair, to the wire, and back by peer redirect",
+    layer: NetkitLayer::L2,
+};
+
+pub(super) static L3: NetkitRedirect = NetkitRedirect {
+    name: "netkit-redirect-l3",
+    summary: "the same in layer 3 mode: IP packets without Ethernet addresses; the host routes to the wire",
+    layer: NetkitLayer::L3,
+};
+
+pub(super) struct NetkitRedirect {
+    name: &'static str,
+    summary: &'static str,
+    layer: NetkitLayer,
+}
+
+impl Path for NetkitRedirect {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn peers(&self) -> &'static [Peer] {
+        &[Peer::Local, Peer::Far]
+    }
+
+    fn needs(&self) -> &'static [Need] {
+        &[Need::NETKIT, Need::NETKIT_PROGRAMS]
+    }
+
+    fn rules_instead(&self, _: Peer) -> &'static str {
+        "the pair's eBPF programs; the endpoints"
+    }
+
+    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        lab.netkit(self.layer, (role::HUB, PORT_A), (role::A, ETH))?;
+        match peer {
+            Peer::Far => self.to_wire(lab),
+            _ => self.to_other_pair(lab),
+        }
+    }
+}
+
+impl NetkitRedirect {
+    fn to_other_pair(&self, lab: &mut Builder) -> Result<Topology> {
+        lab.netkit(self.layer, (role::HUB, PORT_B), (role::B, ETH))?;
+        let redirected = lab.redirect_by_netkit([PORT_A, PORT_B])?;
+        Ok(Topology {
+            client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
+            server: lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?,
+            way: vec![
+                Hop::tx(role::A, ETH),
+                Hop::tx_to_client(role::HUB, PORT_A),
+                redirected,
+                Hop::tx_to_server(role::HUB, PORT_B),
+                Hop::rx(role::B, ETH),
+            ],
+            containers: Vec::new(),
+            spliced_at: None,
+        })
+    }
+
+    fn to_wire(&self, lab: &mut Builder) -> Result<Topology> {
+        let (client, server, way) = match self.layer {
+            NetkitLayer::L2 => bridged(lab)?,
+            NetkitLayer::L3 => routed(lab)?,
+        };
+        Ok(Topology {
+            client,
+            server,
+            way,
+            containers: Vec::new(),
+            spliced_at: None,
+        })
+    }
+}
+
+/// Frames with the addresses of both ends.
+fn bridged(lab: &mut Builder) -> Result<(Endpoint, Endpoint, Vec<Hop>)> {
+    lab.wire()?;
+    let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
+    let redirected = lab.redirect_behind(PORT_A, UPLINK, None)?;
+    let mut way = vec![Hop::tx(role::A, ETH), redirected];
+    let server = lab.far_end(Subnet::LAN, &mut way)?;
+    Ok((client, server, way))
+}
+
+/// Packets, for which the host asks for neighbours on the wire and answers there.
+fn routed(lab: &mut Builder) -> Result<(Endpoint, Endpoint, Vec<Hop>)> {
+    let client = lab.endpoint(role::A, ETH, Subnet::SIDE_A.host(host::A))?;
+    let mut behind = Vec::new();
+    let (server, uplink) = lab.routed_server(Peer::Far, None, &mut behind)?;
+    lab.space(role::HUB)?.add_link_local(uplink)?;
+    for network in Subnet::WIRE.prefixes() {
+        let inside = lab.space(role::A)?;
+        inside.add_route(Some(network), None, Some(ETH))?;
+    }
+    let redirected = lab.redirect_behind(PORT_A, uplink, Some(client.addresses))?;
+    let way = [Hop::tx(role::A, ETH), redirected]
+        .into_iter()
+        .chain(behind);
+    Ok((client, server, way.collect()))
+}
