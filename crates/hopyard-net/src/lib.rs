@@ -110,7 +110,7 @@ pub use pause::Pause;
 pub use probe::{KINDS, probe_kind, probe_link, probe_shaping};
 pub use process::{Process, is_ending, name_and_flags};
 pub use route::Route;
-pub use shape::Shape;
+pub use shape::{Pauses, Shape};
 pub use socket::{allow_zerocopy, attach_message_program, readable_bytes};
 pub use stats::{DeviceStats, QdiscStats};
 pub use steering::ReceiveSteering;
