@@ -28,9 +28,15 @@ pub struct LoadSpec {
     pub outstanding: u32,
     /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
     pub socket_buffer: Option<u32>,
+    /// `SO_SNDBUF` where it is to be another.
+    #[serde(default)]
+    pub send_buffer: Option<u32>,
     /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
     #[serde(default)]
     pub pace_bps: Option<u64>,
+    /// How long a paced sender sleeps at a time; 0 is until its next message is due.
+    #[serde(default)]
+    pub pace_pause_ns: u64,
     /// Connections that `tcp_conns` opens per second, all flows together.
     #[serde(default)]
     pub connections_per_s: Option<u32>,
@@ -94,7 +100,9 @@ impl LoadSpec {
             response_size: axes.response_size_bytes.unwrap_or(1),
             outstanding: axes.outstanding.unwrap_or(1),
             socket_buffer: axes.socket_buffer_bytes,
+            send_buffer: axes.send_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
+            pace_pause_ns: axes.pace_pause_ns.map_or(0, |pause| ns(pause.time())),
             connections_per_s: axes.connections_per_s.or(kind.default_connections_per_s()),
             distribution: axes.distribution.unwrap_or_default(),
             stagger_ns: axes.start.map_or(0, |start| ns(start.apart())),
@@ -177,6 +185,12 @@ impl LoadSpec {
                 LONGEST_INTERVAL_NS / 1_000_000
             ));
         }
+        if self.pace_pause_ns > 0 && self.pace_bps.is_none() {
+            return Err(
+                "a sender without a pace has nothing to rest for: set `pace`, or leave `pace_pause` out"
+                    .to_owned(),
+            );
+        }
         if let Some(interval_ns) = interval_ns.filter(|ns| *ns > LONGEST_INTERVAL_NS) {
             return Err(format!(
                 "a message of {} bytes every {} ms is too seldom: at most {} ms, with a greater pace or a \
@@ -249,6 +263,16 @@ mod tests {
             let axes = Axes::default().for_cell(load, Peer::Local, &[]);
             assert_eq!(LoadSpec::new(load, &axes).check(), Ok(()), "{load}");
         }
+    }
+
+    #[test]
+    fn a_pause_takes_a_pace() {
+        let mut spec = paced(1000, 1, 8_000_000);
+        spec.pace_pause_ns = 1_000_000;
+        assert_eq!(spec.check(), Ok(()));
+        spec.pace_bps = None;
+        let why = spec.check().unwrap_err();
+        assert!(why.contains("set `pace`"), "{why}");
     }
 
     #[test]

@@ -52,8 +52,8 @@ pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenL
 pub use axes::{
     AXES, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
     Distribution, Family, Hook, Join, MOST_FLOWS, MOST_OPEN, MOST_OUTSTANDING, Napi, OffloadFlag,
-    Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch, as_axis,
-    axis, together,
+    Pause, Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch,
+    as_axis, axis, together,
 };
 pub use base::Base;
 pub use blocks::{Blocks, FOR_A_VERDICT, NotBlocks, WINDOW};

@@ -2,17 +2,19 @@ use super::*;
 use crate::model::{AXES, Axis, Containers, Peer};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
-const OF_THE_TRAFFIC: [&str; 14] = [
+const OF_THE_TRAFFIC: [&str; 16] = [
     "message_size",
     "outstanding",
     "connection_rate",
     "request_size",
     "response_size",
     "socket_buffer",
+    "send_buffer",
     "congestion",
     "mptcp",
     "client_cpus",
     "pace",
+    "pace_pause",
     "distribution",
     "search",
     "start",
