@@ -85,3 +85,4 @@ mod turns;
 mod udp_gso;
 mod watch;
 mod workers;
+mod wire;

@@ -12,6 +12,7 @@ mod rps;
 mod rules;
 pub(crate) mod ruleset;
 
+mod wire_pause;
 use super::need::Need;
 use super::{Builder, Error, Result};
 use crate::model::Axes;
@@ -59,3 +60,4 @@ pub(super) static ON_LAB: &[&dyn OnLab] = &[
     &rfs::Rfs,
     &napi::Threads,
 ];
+    &wire_pause::WirePause,
