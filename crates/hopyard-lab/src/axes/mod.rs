@@ -5,14 +5,15 @@
 
 mod conntrack;
 mod cpus;
+mod device_offload;
 mod gso_max;
 mod napi;
 mod rfs;
 mod rps;
 mod rules;
 pub(crate) mod ruleset;
-
 mod wire_pause;
+
 use super::need::Need;
 use super::{Builder, Error, Result};
 use crate::model::Axes;
@@ -59,5 +60,6 @@ pub(super) static ON_LAB: &[&dyn OnLab] = &[
     &rps::Rps,
     &rfs::Rfs,
     &napi::Threads,
-];
     &wire_pause::WirePause,
+    &device_offload::DeviceOffload,
+];
