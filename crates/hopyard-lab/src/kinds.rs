@@ -3,17 +3,18 @@
 use super::flow_table::TABLES;
 use super::group::GROUPS;
 use super::part::Kind;
-use super::paths::{pasta, slirp4netns, tap_vde};
+use super::paths::{pasta, slirp4netns, tap_vde, tun_vpn};
 use super::switching::SWITCHES;
 use super::{ovs, tap};
 
 /// Every kind of thing that can be left by a process that was killed, in the order in which `clean` removes them.
-pub(super) static KINDS: [&dyn Kind; 8] = [
+pub(super) static KINDS: [&dyn Kind; 9] = [
     &GROUPS,
     &SWITCHES,
     &ovs::HOME,
     &tap::HOME,
     &tap_vde::HOME,
+    &tun_vpn::HOME,
     &pasta::HOME,
     &slirp4netns::HOME,
     &TABLES,

@@ -42,6 +42,7 @@ mod topology;
 mod tracking;
 mod usermode;
 mod wire;
+mod wireguard_api;
 mod workers;
 
 use hopyard_host::{bounded, note, owner, programs, signals};

@@ -24,6 +24,7 @@ mod service;
 pub(super) mod slirp4netns;
 mod tap_mq;
 pub(super) mod tap_vde;
+pub(super) mod tun_vpn;
 mod tunnel;
 mod user_mode;
 mod veth;
@@ -242,6 +243,7 @@ pub static PATHS: &[&dyn Path] = &[
     &direct_shortcut::DirectShortcut,
     &tap_mq::TapMq,
     &tap_vde::TapVde,
+    &tun_vpn::TunVpn,
     &pasta::PASTA,
     &slirp4netns::SLIRP4NETNS,
     &macvlan::Macvlan,

@@ -242,6 +242,10 @@ pub static PLANS: &[(&str, &str)] = &[
         include_str!("../../../../plans/multiqueue-tap-2011-guest.toml"),
     ),
     (
+        "multiqueue-tap-2011-tun.toml",
+        include_str!("../../../../plans/multiqueue-tap-2011-tun.toml"),
+    ),
+    (
         "planetlab-containers-2007.toml",
         include_str!("../../../../plans/planetlab-containers-2007.toml"),
     ),
@@ -327,7 +331,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, netns-macvlan-2007-causes, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, services, encryption, rootless, multiqueue-tap-2011, multiqueue-tap-2011-guest, planetlab-containers-2007, planetlab-rotation-2007, planetlab-routing-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
+            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, netns-macvlan-2007-causes, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, services, encryption, rootless, multiqueue-tap-2011, multiqueue-tap-2011-guest, multiqueue-tap-2011-tun, planetlab-containers-2007, planetlab-rotation-2007, planetlab-routing-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
         );
     }
 }
