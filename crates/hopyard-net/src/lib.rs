@@ -78,6 +78,7 @@ pub mod tcp_info;
 mod tun;
 mod unawaited;
 mod user_namespace;
+mod vhost;
 mod wireguard;
 mod xtables;
 
@@ -116,5 +117,6 @@ pub use stats::{DeviceStats, QdiscStats};
 pub use steering::ReceiveSteering;
 pub use tun::{TunLayer, TunLink};
 pub use user_namespace::{enter_own_user_namespace, may_make_namespaces};
+pub use vhost::VhostQueue;
 pub use wireguard::{WireguardKey, WireguardTraffic};
 pub use xtables::{LegacyChain, legacy_chains};
