@@ -199,11 +199,12 @@ def of_groups(check, run):
 
 
 def lost_paths(check, run):
-    """Is there a path that the rule names and the run has not?"""
+    """Is there a path that the rule names and the run has not? A rule that names none is about all of the plan's."""
     named = check["cells"].get("path", [])
     named = named if isinstance(named, list) else [named]
     bases = [*check.get("to", []), check.get("without", "="), check.get("base", "=")]  # `less` is a value of an axis
-    return not {*named, *(base for base in bases if "=" not in base)} <= {cell["path"] for cell in run.cells}
+    named = {*named, *(base for base in bases if "=" not in base)}
+    return not named <= {cell["path"] for cell in run.cells} if named else bool(run.header.get("left_out"))
 
 
 def figure(kind, sides):

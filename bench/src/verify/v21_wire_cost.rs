@@ -49,6 +49,10 @@ impl Experiment for WireCost {
         "what a packet costs over a wire that pauses, beside one without a shaper"
     }
 
+    fn only_when_named(&self) -> bool {
+        true
+    }
+
     fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
         let sampler = bench.sampler(bench.pick(800, 400), 200)?;
         let mut rng = bench.rng(21);

@@ -279,7 +279,7 @@ fn two_judges_agree_on_evidence_by_chance() {
             .filter(|all| all.contains(&verdict))
             .count()
     };
-    // Two have no part that could be judged; what is done or not is never undecided.
+    // One has no part that could be judged; what is done or not is never undecided.
     let seen = [
         ClaimVerdict::Holds,
         ClaimVerdict::Fails,
