@@ -11,6 +11,9 @@ BUILD_PACKAGES := gcc libc6-dev
 BPF_PACKAGES := clang llvm libbpf-dev
 TEST_PACKAGES := $(BPF_PACKAGES) nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db \
 	passt slirp4netns podman runc conmon busybox-static containernetworking-plugins openssh-server curl jq python3-yaml tcpdump
+# The program of path tun-vpn, which Debian does not have; below target/, for the tests alone.
+BORINGTUN_VERSION := 0.7.1
+BORINGTUN := target/tools/bin/boringtun-cli
 PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
 
 # Of each test program but the lab's, whose tests take turns by themselves.
@@ -70,7 +73,11 @@ lint: toolchain
 
 unit: root toolchain
 	@scripts/need $(BUILD_PACKAGES) $(TEST_PACKAGES)
-	@CARGO=$(CARGO) RUST_TEST_THREADS=$(TEST_THREADS) scripts/unit
+	@[ "$$($(BORINGTUN) --version 2>/dev/null)" = "boringtun $(BORINGTUN_VERSION)" ] || { \
+		echo "installing boringtun $(BORINGTUN_VERSION) into target/tools, once, some two minutes"; \
+		$(CARGO) install boringtun-cli --version "=$(BORINGTUN_VERSION)" --locked --quiet \
+			--root target/tools --target-dir target/tools/build --force; }
+	@PATH="$$PWD/target/tools/bin:$$PATH" CARGO=$(CARGO) RUST_TEST_THREADS=$(TEST_THREADS) scripts/unit
 
 verify: root toolchain ## experiments with a known answer: promised against seen, some twenty-five minutes
 	@scripts/need $(BUILD_PACKAGES) iperf3 nftables

@@ -34,7 +34,7 @@ fn claims_are_listed_and_shown() {
         .iter()
         .filter(|c| c["here"].as_array().unwrap().is_empty());
     let ids: Vec<&str> = ids.map(|claim| claim["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["MQ11", "MQ12", "NS9"]);
+    assert_eq!(ids, ["NS9"]);
     run(&["claims", "show", "nd2"]).exits(0).prints(&[
         "Most of the bridge's overhead",
         "86%",
@@ -348,4 +348,53 @@ fn pages_get_their_tables_from_what_was_measured() {
     assert!(made.contains("| ND10 ") && made.contains("12 of 12") && !made.contains("\nold\n"));
     script(".").exits(0);
     assert_eq!(read(), made, "again, it is the same");
+}
+
+/// docs/reports/systems.md: each of the 40 systems has a command that there is, and a test that there is.
+#[test]
+fn every_system_of_the_reports_has_a_command_and_a_test() {
+    let _beside = beside();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/reports/systems.md")).unwrap();
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| |"))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    let ids: Vec<&str> = rows.iter().map(|row| row[1]).collect();
+    let reports = ["NM", "MQ", "NS", "ND", "PL"];
+    let all = |of: &str| (1..=8).map(|n| format!("{of}{n}")).collect::<Vec<_>>();
+    assert_eq!(ids, reports.map(all).concat());
+    let sources = sources(&root);
+    let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
+    for row in &rows {
+        let command = quoted(row[3]).unwrap_or_else(|| panic!("{row:?}"));
+        match command.split_once(' ') {
+            Some(("hopyard", rest)) => {
+                let word = rest.split(' ').next().unwrap();
+                run(&[word, "--help"]).exits(0);
+            }
+            _ => assert!(root.join(&command).exists(), "{row:?}"),
+        }
+        let test = quoted(row[4]).unwrap_or_else(|| panic!("{row:?}"));
+        assert!(sources.contains(&format!("fn {test}(")), "{row:?}");
+        assert!(!row[5].is_empty(), "{row:?}");
+    }
+}
+
+/// All sources with tests, as one text.
+fn sources(root: &Path) -> String {
+    let mut text = String::new();
+    let mut directories = vec![root.join("tests"), root.join("crates")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                text.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    text
 }

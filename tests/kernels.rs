@@ -397,3 +397,57 @@ fn a_guests_card_has_as_many_queues_as_asked() {
         assert_eq!(tap().multi_queue, queues.is_some());
     }
 }
+
+/// What this kernel lacks, in a guest beside: deeds get a verdict, speed does not on an emulated CPU.
+#[test]
+fn claims_that_this_kernel_cannot_test_are_tried_in_a_guest() {
+    let _beside = beside();
+    let kernel = kernel();
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("out");
+    // Where kernels are looked for first.
+    let known = home.path().join("cache/hopyard");
+    fs::create_dir_all(&known).unwrap();
+    std::os::unix::fs::symlink(kernel.ancestors().nth(3).unwrap(), known.join("kernels")).unwrap();
+    let mut command = hopyard(&[
+        "claims", "NS3", "NS7", "MQ12", "--guest", "6.1", "--format", "json",
+    ]);
+    command.env("XDG_CACHE_HOME", home.path().join("cache"));
+    command.args(["--time-limit", "20s"]).arg("--out").arg(&out);
+    let said = Running::start(command).wait_for(PATIENCE);
+    let json = said.exits(0).json();
+    let reports = json["reports"].as_array().unwrap().iter();
+    let claims: Vec<&Value> = reports
+        .flat_map(|report| report["claims"].as_array().unwrap())
+        .collect();
+    let of = |id: &str| *claims.iter().find(|claim| claim["id"] == id).unwrap();
+    let sentence = |id: &str| of(id)["sentence"].as_str().unwrap();
+    if !Path::new("/dev/vhost-net").exists() {
+        assert_eq!(of("MQ12")["verdict"], "holds", "{}", of("MQ12"));
+        assert!(
+            sentence("MQ12").contains("in a guest with Linux 6.1"),
+            "{}",
+            of("MQ12")
+        );
+    }
+    if hopyard::lab::ovs::in_kernel() {
+        return;
+    }
+    assert_eq!(of("NS7")["verdict"], "holds", "{}", of("NS7"));
+    assert_eq!(of("NS3")["verdict"], "untestable", "{}", of("NS3"));
+    let shape = sentence("NS3");
+    assert!(
+        shape.contains("whose figures have a shape and no size: goodput"),
+        "{shape}"
+    );
+    // Judged again, it says the same.
+    let again = hopyard(&[
+        "claims",
+        "--from",
+        out.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    let again = Running::start(again).wait_for(PATIENCE).exits(0).json();
+    assert_eq!(again["reports"], json["reports"]);
+}

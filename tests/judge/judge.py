@@ -24,7 +24,7 @@ CONFIDENCE = 0.95  # of what no plan has
 COUNTS = ["flows", "chain", "ports", "rules", "queues", "guest_cpus"]
 # Axes that only some paths have (Descriptor::OF_PATH).
 OF_PATH = {"containers", "ports", "rules", "chain", "segments", "routed", "guest_cpus", "guest_memory", "attach"}
-OF_PATH |= {"queues", "steering", "join", "hook"}
+OF_PATH |= {"queues", "steering", "join", "hook", "services", "conntrack", "vhost"}
 
 
 # Cells: a dictionary of everything that a cell is, as words.
@@ -104,14 +104,21 @@ class Run:
 
     def value(self, sample, quantity):
         load, m = self.cells[sample["cell"]]["load"], sample["outcome"]["measured"]
+        window = self.profiles.get((sample["block"], sample["attempt"], sample["cell"]))
         if quantity.startswith("share "):
-            window = self.profiles.get((sample["block"], sample["attempt"], sample["cell"]))
             return window and self.subsystems.share(window, quantity.removeprefix("share ").split("+"))
-        loads, of = QUANTITIES[named(quantity, load)]
+        loads, of = QUANTITIES[named("cost" if quantity.startswith("cost of ") else quantity, load)]
         try:
-            return of(m | {"is_stream": load in STREAMS}, self.tolerance) if load in loads else None
+            found = of(m | {"is_stream": load in STREAMS}, self.tolerance) if load in loads else None
         except ZeroDivisionError:
             return None
+        if quantity.startswith("cost of "):
+            share = window and self.subsystems.share(window, quantity.removeprefix("cost of ").split("+"))
+            return None if found is None or share is None else found * share
+        if quantity == "softirq_ratio" and found is None and window:
+            shares = self.subsystems.in_softirq(window), QUANTITIES["busy_ratio"][1](m, self.tolerance)
+            return None if None in shares else shares[0] * shares[1]
+        return found
 
     def counting(self, cell, quantity):
         """The same, but nothing of what does not count: Open vSwitch in user space, guests without KVM."""
@@ -192,11 +199,12 @@ def of_groups(check, run):
 
 
 def lost_paths(check, run):
-    """Is there a path that the rule names and the run has not?"""
+    """Is there a path that the rule names and the run has not? A rule that names none is about all of the plan's."""
     named = check["cells"].get("path", [])
     named = named if isinstance(named, list) else [named]
     bases = [*check.get("to", []), check.get("without", "="), check.get("base", "=")]  # `less` is a value of an axis
-    return not {*named, *(base for base in bases if "=" not in base)} <= {cell["path"] for cell in run.cells}
+    named = {*named, *(base for base in bases if "=" not in base)}
+    return not named <= {cell["path"] for cell in run.cells} if named else bool(run.header.get("left_out"))
 
 
 def figure(kind, sides):
@@ -300,7 +308,7 @@ def over(own, base):
 
 def gather(check, report, evidence):
     """Points, the confidence of the run, whether the rule is refuted without any interval, and whether something of it lacks."""
-    runs, deeds, benches = evidence
+    runs, deeds, benches, guests = evidence
     kind = check["judge"]
     if kind == "bench":
         timed = benches.get(check["bench"], {}).get("Ok")
@@ -308,9 +316,51 @@ def gather(check, report, evidence):
         return [figure("ratio" if len(sides) > 1 else "level", sides)] if timed else [], CONFIDENCE, False, not timed
     if kind == "missing":
         return [], CONFIDENCE, False, True
-    run = runs.get(check.get("plan", report["plan"]))
-    if kind == "does" or run is None:
-        return [], CONFIDENCE, False, kind != "does"
+    if kind == "does":
+        return [], CONFIDENCE, False, False
+    plan = check.get("plan", report["plan"])
+    run, guest = runs.get(plan), guests.get(plan)
+    own = of_run(check, run) if run else ([], CONFIDENCE, False, True)
+    return with_guest(check, own, run, guest) if guest else own
+
+
+def with_guest(check, own, run, guest):
+    """What a guest has of paths that this machine lacks counts, unless its CPU is a program."""
+    here = {cell["path"] for cell in run.cells} if run else set()
+    parts = parts_of(check, lambda path: path not in here)
+    if not parts:
+        return own
+    there = [of_run(part, guest) for part in parts]
+    model = guest.header["environment"]["cpu_model"]
+    if "QEMU TCG" in model or "QEMU Virtual CPU" in model:
+        return *own[:3], True
+    points, confidence, refuted, _ = own
+    if not points:
+        confidence = there[0][1]
+    # Of what was gathered here, the paths are no longer lacking; each part says what it lacks.
+    lacks = bool(run) and of_run(check, run, but_paths=True)[3]
+    if any(found for found, *_ in there):
+        lacks |= any(one[3] or not one[0] for one in there)
+    else:
+        lacks = True
+    return points + [point for found, *_ in there for point in found], confidence, refuted, lacks
+
+
+def parts_of(check, wanted):
+    """The check of those of its paths, and of ratios the other cells over those of its bases."""
+    named = check["cells"].get("path", [])
+    named = named if isinstance(named, list) else [named]
+    own, others = [p for p in named if wanted(p)], [p for p in named if not wanted(p)]
+    parts = [check | {"cells": check["cells"] | {"path": own}}] if own else []
+    to = [base for base in check.get("to", []) if "=" not in base and wanted(base)]
+    if check["judge"] == "ratio" and to and others:
+        parts.append(check | {"to": to, "cells": check["cells"] | {"path": others}})
+    return parts
+
+
+def of_run(check, run, but_paths=False):
+    """What a run has: as `gather`, whose paths may be had elsewhere."""
+    kind = check["judge"]
     confidence = run.header["confidence"]
     if check.get("cpus", 0) > run.header["environment"]["cpus"]:
         return [], CONFIDENCE, False, True
@@ -321,7 +371,7 @@ def gather(check, report, evidence):
         points, refuted, lacks = of_peak(check, run)
     else:
         points, lacks = of_curves(check, run) if kind == "curve" else of_groups(check, run)
-    return points, confidence, refuted, lacks or lost
+    return points, confidence, refuted, lacks or (lost and not but_paths)
 
 
 def is_given(given, run):
@@ -405,17 +455,23 @@ def answer(question, report, evidence):
 
 
 def read(directories):
-    """Runs by plan, deeds and benches; of two of a kind the first counts."""
-    runs, deeds, benches = {}, {}, {}
+    """Runs by plan, deeds, benches and runs in a guest; of two of a kind the first counts."""
+    runs, deeds, benches, guests = {}, {}, {}, {}
     for directory in map(Path, directories):
         if (directory / "claims.json").exists():
             kept = json.loads((directory / "claims.json").read_text())
             deeds, benches = kept.get("done", {}) | deeds, kept.get("benched", {}) | benches
+            # A deed has its verdict wherever it was done.
+            guest = (kept.get("guest") or {}).get("done", {})
+            deeds |= {name: done for name, done in guest.items() if "Ok" in done and "Ok" not in deeds.get(name, {})}
+            for found in sorted(directory.glob("guest/*/run.json")) if "guest" in kept else []:
+                run = Run(found.parent)
+                guests.setdefault(run.header["plan"], run)
         whole = (directory / "run.json").exists()
         for found in [directory] if whole else sorted(file.parent for file in directory.glob("*/run.json")):
             run = Run(found)
             runs.setdefault(run.header["plan"], run)
-    return runs, deeds, benches
+    return runs, deeds, benches, guests
 
 
 def main():

@@ -188,19 +188,31 @@ class Subsystems:
             self.known[frame] = self.patterns[best] if best else self.modules.get(module.rstrip("]"))
         return self.known[frame]
 
+    def place(self, window, stack):
+        """The subsystem of a chain of calls; None of an idle CPU."""
+        place = otherwise = "unclassified"
+        for at in reversed(stack["frames"][1:]):
+            kind, name = self.whose(window["frames"][at]) or (None, None)
+            if kind == "helper":
+                otherwise = name if otherwise == "unclassified" else otherwise
+                place = otherwise
+                continue
+            return name if kind else otherwise
+        return place
+
     def share(self, window, names):
         """Samples within these subsystems over all that are not idle."""
+        busy = [(self.place(window, stack), stack["samples"]) for stack in window["stacks"]]
+        total = sum(samples for place, samples in busy if place is not None)
+        return sum(samples for place, samples in busy if place in names) / total if total else None
+
+    def in_softirq(self, window):
+        """Samples whose chain of calls has a softirq in it, over all that are not idle."""
         inside = total = 0
         for stack in window["stacks"]:
-            place = otherwise = "unclassified"
-            for at in reversed(stack["frames"][1:]):
-                kind, name = self.whose(window["frames"][at]) or (None, None)
-                if kind == "helper":
-                    otherwise = name if otherwise == "unclassified" else otherwise
-                    place = otherwise
-                    continue
-                place = name if kind else otherwise
-                break
-            total += stack["samples"] * (place is not None)
-            inside += stack["samples"] * (place in names)
+            if self.place(window, stack) is None:
+                continue
+            names = {window["frames"][at].split(".")[0].split(" ")[0] for at in stack["frames"]}
+            total += stack["samples"]
+            inside += stack["samples"] * bool(names & {"handle_softirqs", "__do_softirq"})
         return inside / total if total else None

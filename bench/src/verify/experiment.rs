@@ -8,6 +8,7 @@ use crate::{
     v06_equal_cells, v07_coverage, v08_service_time, v09_stopped_receiver, v10_random_drop,
     v11_one_slow_cell, v12_peers, v13_profile_ablation, v14_known_jitter, v15_shaped_search,
     v16_soak, v17_many_endpoints, v18_equal_under_hog, v19_slow_under_hog, v20_printed_coverage,
+    v21_wire_cost,
 };
 
 /// Every experiment, in the order in which they run.
@@ -32,6 +33,7 @@ pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
     &v18_equal_under_hog::EqualUnderHog,
     &v19_slow_under_hog::SlowUnderHog,
     &v20_printed_coverage::PrintedCoverage,
+    &v21_wire_cost::WireCost,
 ];
 
 /// An experiment whose answer is known beforehand.

@@ -34,6 +34,7 @@ mod v17_many_endpoints;
 mod v18_equal_under_hog;
 mod v19_slow_under_hog;
 mod v20_printed_coverage;
+mod v21_wire_cost;
 
 use std::process::ExitCode;
 

@@ -116,6 +116,7 @@ pub(crate) fn header(sampler: &Sampler, cells: &[Cell]) -> Header {
         turn_ns: None,
         shortest_turn_ns: None,
         left_out: Vec::new(),
+        traces: Vec::new(),
         published: Vec::new(),
         offloads: None,
         settings: None,

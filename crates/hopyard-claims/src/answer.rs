@@ -2,6 +2,7 @@
 
 use super::Chosen;
 use super::evidence::Evidence;
+use super::in_guest;
 use super::place::{combine, of_check, place};
 use super::rule::{Check, Judge};
 use crate::model::{AnswerFigure, AnswerPoint, Answered, FOR_A_VERDICT, QuestionReport};
@@ -75,9 +76,9 @@ pub(super) fn figure(check: &Check, plan: &str, evidence: &Evidence) -> AnswerFi
     }
     let mut seen = gathered.refuted;
     if let Judge::Does { does } = &check.judge {
-        match evidence.done.get(does) {
-            Some(Ok(deed)) => seen = Some(deed.seen.clone()),
-            Some(Err(why)) => missing.push(why.clone()),
+        match in_guest::deed(does, evidence) {
+            Some(Ok(deed)) => seen = Some(deed.seen),
+            Some(Err(why)) => missing.push(why),
             None => missing.push("it was not tried".to_owned()),
         }
     }

@@ -17,6 +17,8 @@ pub struct PlanDemand {
     pub plan: Plan,
     /// Is a profile needed of them?
     pub profile: bool,
+    /// Claims that are judged by it.
+    pub claims: u32,
     /// Paths that this host cannot build, with the reason.
     pub left_out: Vec<(String, String)>,
 }
@@ -110,7 +112,10 @@ pub fn demand(
                 }
                 demand.plans.push(PlanDemand {
                     plan,
-                    profile: checks.iter().any(|(_, check)| needs_profile(check)),
+                    profile: checks
+                        .iter()
+                        .any(|(_, check)| needs_profile(check) && !pairs(check, &cells).is_empty()),
+                    claims: count(checks.iter().map(|(one, _)| one.claim.id.as_str())),
                     left_out,
                 });
             }
@@ -123,7 +128,7 @@ pub fn demand(
 }
 
 /// Why a plan is not run now, though it could be.
-fn put_off(one: &Chosen<'_>, plan: &str, quick: bool) -> Option<String> {
+pub(super) fn put_off(one: &Chosen<'_>, plan: &str, quick: bool) -> Option<String> {
     let among = |plans: &[String]| plans.iter().any(|name| name == plan);
     let id = &one.claim.id;
     if among(&one.report.by_id_only) && (quick || !one.by_id) {
@@ -139,16 +144,28 @@ fn put_off(one: &Chosen<'_>, plan: &str, quick: bool) -> Option<String> {
     }
 }
 
+/// How many different ids.
+fn count<'a>(ids: impl Iterator<Item = &'a str>) -> u32 {
+    let ids: BTreeSet<&str> = ids.collect();
+    u32::try_from(ids.len()).unwrap_or(u32::MAX)
+}
+
 fn join(sentences: impl Iterator<Item = String>) -> String {
     sentences.collect::<Vec<_>>().join("; ")
 }
 
 fn needs_profile(check: &Check) -> bool {
-    matches!(check.of_cells(), Some((What::ProfileShare(_), _)))
+    let of_profile = |what: &What| {
+        matches!(
+            what,
+            What::ProfileShare(_) | What::CostShare(_) | What::SoftirqRatio
+        )
+    };
+    check.of_cells().is_some_and(|(what, _)| of_profile(what))
 }
 
 /// Why a path cannot be built here, or why that would not count.
-fn lacking(name: &str, in_guest: bool) -> Option<String> {
+pub(super) fn lacking(name: &str, in_guest: bool) -> Option<String> {
     lab::lacking(name).or_else(|| {
         let is_ovs = name.starts_with("ovs-");
         (is_ovs && !in_guest && !lab::ovs::in_kernel()).then(|| {
@@ -166,7 +183,8 @@ fn lacking(name: &str, in_guest: bool) -> Option<String> {
 }
 
 /// May guests use the machine's own CPUs?
-fn has_kvm() -> bool {
+#[must_use]
+pub fn has_kvm() -> bool {
     let device = std::fs::OpenOptions::new()
         .read(true)
         .write(true)

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer};
 
 use super::bench::{Benched, Done};
+use super::in_guest::Beside;
+use super::profiles::{profile_share, softirq_by_profile};
 use crate::assess::{self, PER_GHZ, Quantity, last_attempts, quantity};
 use crate::model::stored::by_reason;
 use crate::model::{
     Cell, CpuTolerance, DatapathKind, LoadKind, Measurement, OPEN_VSWITCH, Outcome, Sample,
     WarningCode,
 };
-use crate::profile::subsystems::{Place, place, subsystems};
+use crate::profile::subsystems::subsystems;
 use crate::store::Run;
 
 /// What a rule is about.
@@ -35,9 +37,11 @@ pub enum What {
     Named(&'static Quantity),
     /// The share of busy samples that fell into these subsystems.
     ProfileShare(Vec<String>),
+    /// What of the CPU cost fell into these subsystems.
+    CostShare(Vec<String>),
 }
 
-/// Names that the registry of quantities does not have, and `share SUBSYSTEM+…`.
+/// Names that the registry of quantities does not have, and `share SUBSYSTEM+…` and `cost of SUBSYSTEM+…`.
 const OWN: &[(&str, What)] = &[
     ("rate", What::Rate),
     ("cost", What::Cost),
@@ -48,6 +52,7 @@ const OWN: &[(&str, What)] = &[
     ("settling_s", What::SettlingTime),
 ];
 const SHARE: &str = "share ";
+const COST_OF: &str = "cost of ";
 
 /// Why a sample has no figure of CPU time.
 const CPU_UNKNOWN: &str =
@@ -60,11 +65,15 @@ impl std::str::FromStr for What {
         if let Some((_, own)) = OWN.iter().find(|(name, _)| *name == text) {
             return Ok(own.clone());
         }
-        let Some(names) = text.strip_prefix(SHARE) else {
+        let share = text.strip_prefix(SHARE);
+        let Some(names) = share.or_else(|| text.strip_prefix(COST_OF)) else {
             let own: Vec<&str> = OWN.iter().map(|(name, _)| *name).collect();
-            return quantity(text)
-                .map(Self::Named)
-                .map_err(|e| format!("{e}, {}, {SHARE}SUBSYSTEM", own.join(", ")));
+            return quantity(text).map(Self::Named).map_err(|e| {
+                format!(
+                    "{e}, {}, {SHARE}SUBSYSTEM, {COST_OF}SUBSYSTEM",
+                    own.join(", ")
+                )
+            });
         };
         let names: Vec<String> = names
             .split('+')
@@ -73,7 +82,8 @@ impl std::str::FromStr for What {
         let known = |name: &&String| subsystems().iter().any(|known| known.name == **name);
         match names.iter().find(|name| !known(name)) {
             Some(name) => Err(format!("there is no subsystem `{name}`")),
-            None => Ok(Self::ProfileShare(names)),
+            None if share.is_some() => Ok(Self::ProfileShare(names)),
+            None => Ok(Self::CostShare(names)),
         }
     }
 }
@@ -119,6 +129,7 @@ impl What {
             Self::SettlingTime => "settling_s".to_owned(),
             Self::Named(quantity) => quantity.name.to_owned(),
             Self::ProfileShare(names) => format!("{} share_ratio", names.join("+")),
+            Self::CostShare(names) => format!("{COST_OF}{}", names.join("+")),
         }
     }
 
@@ -152,7 +163,7 @@ impl What {
                 named.value(m, load, tolerance)
             }
             Self::SettlingTime => assess::settling_time_s(m),
-            Self::ProfileShare(_) => None,
+            Self::ProfileShare(_) | Self::CostShare(_) => None,
         }
     }
 
@@ -160,12 +171,14 @@ impl What {
     fn absence(&self) -> &'static str {
         match self {
             Self::SoftirqRatio => {
-                "the columns of /proc/stat do not add up, so there is no softirq time"
+                "the columns of /proc/stat do not add up, and the run took no profiles that would tell softirq time"
             }
             Self::SettlingTime => {
                 "jitter did not settle within the window, or was not watched from the start of the traffic"
             }
-            Self::ProfileShare(_) => "the run took no profiles, or too few samples in them",
+            Self::ProfileShare(_) | Self::CostShare(_) => {
+                "the run took no profiles, or too few samples in them"
+            }
             Self::Named(q) if q.name == "client_cache_misses_per_s" => {
                 "this machine offers no hardware counter of cache misses (PMU)"
             }
@@ -183,7 +196,7 @@ impl What {
     clippy::cast_precision_loss,
     reason = "counts of a window are far below 2^53"
 )]
-fn share(part: u64, rest: u64) -> Option<f64> {
+pub(super) fn share(part: u64, rest: u64) -> Option<f64> {
     let whole = part + rest;
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -206,6 +219,8 @@ pub struct Evidence {
     pub done: BTreeMap<String, Done>,
     /// What was measured beside the plans.
     pub benched: BTreeMap<String, Benched>,
+    /// What a guest has of what this machine's kernel lacks.
+    pub beside: Option<Beside>,
 }
 
 impl Evidence {
@@ -225,6 +240,7 @@ impl Evidence {
         keep_first(&mut self.not_run, found.not_run);
         keep_first(&mut self.done, found.done);
         keep_first(&mut self.benched, found.benched);
+        self.beside = self.beside.take().or(found.beside);
     }
 
     /// The run of a plan.
@@ -303,6 +319,13 @@ pub(super) fn series(run: &Run, cell: usize, what: &What) -> Result<Series, Stri
     let value = |(sample, m): &(&Sample, &Measurement)| {
         let value = match what {
             What::ProfileShare(names) => profile_share(run, sample, names),
+            What::CostShare(names) => What::Cost
+                .value(m, load, run.header.cpu_tolerance())
+                .zip(profile_share(run, sample, names))
+                .map(|(cost, share)| cost * share),
+            What::SoftirqRatio => what
+                .value(m, load, run.header.cpu_tolerance())
+                .or_else(|| softirq_by_profile(run, sample, m)),
             what => what.value(m, load, run.header.cpu_tolerance()),
         };
         Some((sample.block, value?))
@@ -317,26 +340,6 @@ pub(super) fn series(run: &Run, cell: usize, what: &What) -> Result<Series, Stri
         return Err(format!("{}: {why}", planned.cell.path));
     }
     Ok(series)
-}
-
-/// The share of subsystems in the window taken beside a sample.
-fn profile_share(run: &Run, sample: &Sample, names: &[String]) -> Option<f64> {
-    let key = |block, attempt, cell| (block, attempt, cell);
-    let window = run.profiles.iter().find(|window| {
-        key(window.block, window.attempt, window.cell)
-            == key(sample.block, sample.attempt, sample.cell)
-    })?;
-    let (mut inside, mut outside) = (0, 0);
-    for (stack, samples) in window.stacks() {
-        match place(&stack) {
-            Place::Busy { subsystem, .. } if names.iter().any(|name| name == subsystem) => {
-                inside += samples;
-            }
-            Place::Busy { .. } => outside += samples,
-            Place::Idle => {}
-        }
-    }
-    share(inside, outside)
 }
 
 /// What the run's plan has of a report for a cell.

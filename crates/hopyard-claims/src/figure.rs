@@ -97,6 +97,23 @@ impl Gathered {
         }
     }
 
+    /// Takes over the points of another place, which each of them says.
+    pub(super) fn take(&mut self, other: Self, place: &str) {
+        if self.points.is_empty() {
+            self.what = other.what;
+            self.quantity = other.quantity;
+            self.confidence = other.confidence;
+        }
+        self.points
+            .extend(other.points.into_iter().map(|point| Point {
+                at: format!("{} {place}", point.at).trim().to_owned(),
+                ..point
+            }));
+        for why in other.untested {
+            self.note(why);
+        }
+    }
+
     pub(super) fn note(&mut self, why: String) {
         if !self.untested.contains(&why) {
             self.untested.push(why);

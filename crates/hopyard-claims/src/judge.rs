@@ -5,17 +5,35 @@ use super::demand::pairs;
 use super::evidence::{self, Evidence, What};
 use super::figure::{Figure, Gathered, Point};
 use super::groups::{self, Group};
+use super::in_guest;
 use super::peak;
 use super::rule::{Check, Judge};
 use super::shapes;
 use crate::model::{Base, Cell};
+use crate::store::Run;
 
-/// The points of a check that is about cells of a plan.
+/// The points of a check that is about cells of a plan: of the run here, and of one in a guest where this machine lacks a path.
 pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered {
-    let run = match evidence.of_plan(plan) {
-        Ok(run) => run,
-        Err(why) => return Gathered::untested(why),
+    let mut gathered = match evidence.of_plan(plan) {
+        Ok(run) => of_run(check, plan, run),
+        Err(why) => Gathered::untested(why),
     };
+    in_guest::add(check, plan, evidence, &mut gathered);
+    gathered
+}
+
+/// The paths that a check names: of its cells, and of what they are compared with.
+pub(super) fn named_paths(check: &Check) -> Vec<String> {
+    let cells = check.of_cells().map(|(_, cells)| cells.paths().to_vec());
+    let bases = check.bases().into_iter().filter_map(|base| match base {
+        Base::Path(path) => Some(path.to_owned()),
+        _ => None,
+    });
+    cells.into_iter().flatten().chain(bases).collect()
+}
+
+/// The points of a run.
+pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
     let Some((what, selection)) = check.of_cells() else {
         return Gathered::default();
     };
@@ -33,13 +51,7 @@ pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered
         confidence: run.header.confidence,
         ..Gathered::default()
     };
-    let mut named: Vec<String> = selection.paths().to_vec();
-    let bases = check.bases();
-    named.extend(bases.iter().filter_map(|base| match base {
-        Base::Path(path) => Some((*path).to_owned()),
-        _ => None,
-    }));
-    for why in evidence::left_out(run, &named) {
+    for why in evidence::left_out(run, &named_paths(check)) {
         gathered.note(why);
     }
     let found = pairs(check, &cells);

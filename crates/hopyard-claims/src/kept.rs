@@ -3,7 +3,10 @@
 //! ```text
 //! claims.json   what was asked for, and what came of deeds and benches
 //! PLAN/         a run directory for each plan
+//! guest/PLAN/   one for each that was run in a guest beside
 //! ```
+
+mod found;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +17,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bench::{self, Benched, Done};
+use super::in_guest::{self, Beside, Guest};
 use super::{Demand, Evidence};
 use crate::bounded;
 use crate::run::{self, Observer};
 use crate::signals;
-use crate::store::{self, Run};
+use crate::store;
+pub use found::evidence_from;
+use found::{of_one_machine, runs};
 
 /// Version of the file.
 const SCHEMA: &str = "hopyard/claims-store/1";
@@ -44,6 +50,9 @@ pub struct Asked {
     /// Is it measured in guests of another kernel?
     #[serde(default)]
     pub in_guest: bool,
+    /// What a guest has of what this machine's kernel lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<Guest>,
     /// Why a plan could not be run.
     #[serde(default)]
     pub not_run: BTreeMap<String, String>,
@@ -67,6 +76,7 @@ impl Asked {
             time_limit: None,
             seed: None,
             in_guest: false,
+            guest: None,
             not_run: BTreeMap::new(),
             done: BTreeMap::new(),
             benched: BTreeMap::new(),
@@ -220,6 +230,12 @@ impl Place {
         self.directory.join(plan)
     }
 
+    /// Where the run of a plan in a guest is.
+    #[must_use]
+    pub fn of_plan_in_guest(&self, plan: &str) -> PathBuf {
+        self.directory.join(in_guest::DIRECTORY).join(plan)
+    }
+
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -242,7 +258,22 @@ impl Place {
             not_run: self.asked.not_run.clone(),
             done: self.asked.done.clone(),
             benched: self.asked.benched.clone(),
+            beside: self.beside()?,
         })
+    }
+
+    /// What a guest has, which is another machine.
+    fn beside(&self) -> Result<Option<Beside>, Error> {
+        let Some(guest) = self.asked.guest.clone() else {
+            return Ok(None);
+        };
+        let directory = self.directory.join(in_guest::DIRECTORY);
+        let runs = if directory.exists() {
+            runs(&directory)?
+        } else {
+            Vec::new()
+        };
+        Ok(Some(Beside { guest, runs }))
     }
 
     /// Does the deeds and benches that are wanted and not done yet. False where somebody interrupted: what came of
@@ -321,72 +352,4 @@ fn read(file: &Path, text: &[u8]) -> Result<Asked, Error> {
         });
     }
     serde_json::from_slice(text).map_err(damaged)
-}
-
-/// Verdicts are about one machine and kernel.
-fn of_one_machine<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<(), Error> {
-    let mut others = runs.into_iter();
-    let Some(first) = others.next() else {
-        return Ok(());
-    };
-    let machine = &first.header.environment;
-    for other in others {
-        if let Some((what, of_a, of_b)) = machine.differs_from(&other.header.environment) {
-            return Err(Error::Machines {
-                a: first.header.id.clone(),
-                b: other.header.id.clone(),
-                what,
-                of_a,
-                of_b,
-            });
-        }
-    }
-    Ok(())
-}
-
-/// The runs of a directory: it is one, or holds some.
-fn runs(directory: &Path) -> Result<Vec<Run>, Error> {
-    if directory.join("run.json").exists() {
-        return Ok(vec![store::load(directory)?]);
-    }
-    let unreadable = |source| Error::Read {
-        file: directory.to_owned(),
-        source,
-    };
-    let mut runs = Vec::new();
-    for entry in fs::read_dir(directory).map_err(unreadable)? {
-        let below = entry.map_err(unreadable)?.path();
-        if below.join("run.json").exists() {
-            runs.push(store::load(&below)?);
-        }
-    }
-    runs.sort_by(|a, b| a.header.plan.cmp(&b.header.plan));
-    Ok(runs)
-}
-
-/// What directories hold that runs or claims were kept in. Of two runs of a plan the first counts.
-///
-/// # Errors
-/// One of them holds neither, or is damaged; or runs of several machines.
-pub fn evidence_from(directories: &[PathBuf]) -> Result<Evidence, Error> {
-    let mut evidence = Evidence::default();
-    for directory in directories {
-        let found = match Place::open(directory) {
-            Ok(place) => place.evidence()?,
-            Err(Error::Nothing(_)) => {
-                let runs = runs(directory)?;
-                if runs.is_empty() {
-                    return Err(Error::Nothing(directory.clone()));
-                }
-                Evidence {
-                    runs,
-                    ..Evidence::default()
-                }
-            }
-            Err(error) => return Err(error),
-        };
-        of_one_machine(evidence.runs.iter().chain(&found.runs))?;
-        evidence.add(found);
-    }
-    Ok(evidence)
 }

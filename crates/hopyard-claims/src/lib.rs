@@ -19,11 +19,14 @@ mod evidence;
 mod figure;
 mod file;
 mod groups;
+pub mod in_guest;
 mod judge;
 pub mod kept;
 mod label;
+mod lacks;
 mod peak;
 mod place;
+mod profiles;
 mod published;
 mod rule;
 mod select;
@@ -44,10 +47,11 @@ use hopyard_run::{measure, plan, profile, run, store};
 use hopyard_stats as stats;
 
 pub use code::Code;
-pub use demand::{Demand, demand};
+pub use demand::{Demand, PlanDemand, demand, has_kvm};
 pub use document::{answers, document};
 pub use evidence::Evidence;
 pub use file::{Claim, Error, Question, Report, parse};
+pub use lacks::{Lack, lacks};
 pub use rule::{Check, Judge, Said};
 pub use verdict::judge;
 

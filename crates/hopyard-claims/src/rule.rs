@@ -329,6 +329,35 @@ impl Check {
             .collect()
     }
 
+    /// The parts of it that are about some paths: their cells, and of ratios the other cells over theirs.
+    pub(super) fn of_paths(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<Self> {
+        let mut own = self.clone();
+        let mut parts = Vec::new();
+        match &mut own.judge {
+            Judge::Ratio { cells, .. }
+            | Judge::Level { cells, .. }
+            | Judge::Share { cells, .. }
+            | Judge::Corrected { cells, .. }
+            | Judge::Peak { cells, .. }
+            | Judge::Curve { cells, .. } => {
+                if let Some(of_paths) = cells.of_paths(wanted) {
+                    *cells = of_paths;
+                    parts.push(own);
+                }
+            }
+            Judge::Does { .. } | Judge::Bench { .. } | Judge::Missing { .. } => {}
+        }
+        let mut over = self.clone();
+        if let Judge::Ratio { cells, to, .. } = &mut over.judge {
+            to.retain(|base| matches!(Base::parse(base), Ok(Base::Path(path)) if wanted(path)));
+            if let (Some(others), false) = (cells.of_paths(&|path| !wanted(path)), to.is_empty()) {
+                *cells = others;
+                parts.push(over);
+            }
+        }
+        parts
+    }
+
     /// What is measured of which cells, where it is of cells.
     pub(super) fn of_cells(&self) -> Option<(&What, &Selection)> {
         match &self.judge {

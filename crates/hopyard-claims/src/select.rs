@@ -52,6 +52,20 @@ impl Selection {
         &self.paths
     }
 
+    /// The same of some of its paths alone; `None` where it names none of them.
+    pub(super) fn of_paths(&self, wanted: &dyn Fn(&str) -> bool) -> Option<Self> {
+        let paths: Vec<String> = self
+            .paths
+            .iter()
+            .filter(|path| wanted(path))
+            .cloned()
+            .collect();
+        (!paths.is_empty()).then(|| Self {
+            paths,
+            ..self.clone()
+        })
+    }
+
     /// In words: `flows 1, 4, 16`.
     #[must_use]
     pub fn axes_in_words(&self) -> String {

@@ -10,6 +10,7 @@ use super::answer;
 use super::bounds::Bounds;
 use super::evidence::Evidence;
 use super::figure::{Figure, Gathered};
+use super::in_guest;
 use super::place::{combine, of_check, place};
 use super::rule::{Check, Grade, Judge, Over};
 use super::sentence::sentence;
@@ -115,16 +116,16 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
         verdict = ClaimVerdict::Fails;
     }
     if let Judge::Does { does } = &check.judge {
-        match evidence.done.get(does) {
+        match in_guest::deed(does, evidence) {
             Some(Ok(deed)) => {
                 verdict = if deed.passed {
                     ClaimVerdict::Holds
                 } else {
                     ClaimVerdict::Fails
                 };
-                seen = Some(deed.seen.clone());
+                seen = Some(deed.seen);
             }
-            Some(Err(why)) => untested.push(why.clone()),
+            Some(Err(why)) => untested.push(why),
             None => untested.push("it was not tried".to_owned()),
         }
     }

@@ -108,6 +108,12 @@ impl Builder {
         self.axes.mtu_bytes
     }
 
+    /// Forgets offload switches that are for the devices of other paths.
+    pub(super) fn keep_switches_of(&mut self, path: &str) {
+        let switches = self.axes.device_offload.take();
+        self.axes.device_offload = switches.and_then(|switches| switches.on_path(path));
+    }
+
     /// Every device made, by role and name.
     #[must_use]
     pub fn devices(&self) -> &[(&'static str, String)] {

@@ -267,6 +267,15 @@ pub enum Error {
     /// The direct switch cannot be made or changed.
     #[error(transparent)]
     Switch(#[from] hopyard_switch::Error),
+    /// The programs of a wire that pauses cannot be loaded or attached.
+    #[error(
+        "cannot have `{device}` pause at the wire's rate: run as root (CAP_BPF and CAP_NET_ADMIN), or leave `wire_pause` out"
+    )]
+    Pauses {
+        device: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The ends cannot be placed as asked.
     #[error(
         "placement `split` needs two CPUs and this process may use one: choose placement `same` or `free`"

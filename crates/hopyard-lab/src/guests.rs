@@ -12,7 +12,7 @@ use super::part::{Part, Undone};
 use super::topology::{Addresses, Endpoint, role};
 use super::wire::UPLINK;
 use super::{Builder, Error, Result};
-use crate::guest::{Backend, Bootable, Interface, Kit, WorkerGuest};
+use crate::guest::{Backend, Bootable, Interface, Kit, WorkerGuest, has_vhost};
 use crate::load::remote::Remote;
 use crate::model::{GuestUsed, OffloadFlag, Switch};
 use crate::signals;
@@ -42,6 +42,7 @@ pub(super) struct Guest {
     queues: u32,
     memory_bytes: u32,
     offload: bool,
+    vhost: bool,
     interface: Interface,
     /// Once it has booted.
     used: OnceLock<GuestUsed>,
@@ -85,6 +86,16 @@ impl Builder {
             let flag = flag.name();
             return Err(Error::GuestOffload { path, flag });
         }
+        if axes.vhost == Some(Switch::On) && !has_vhost() {
+            return Err(Error::AxisRefused {
+                device: "the guest's card".to_owned(),
+                axis: "vhost",
+                value: "on".to_owned(),
+                why: "there is no /dev/vhost-net that can be opened: load module `vhost_net` (kernel option CONFIG_VHOST_NET), \
+                      or leave `vhost` out"
+                    .to_owned(),
+            });
+        }
         let cpus = axes.guest_cpus.unwrap_or(1);
         let queues = axes.queues.unwrap_or(cpus);
         match hub_end {
@@ -98,6 +109,7 @@ impl Builder {
             queues,
             memory_bytes: axes.guest_memory_bytes.unwrap_or(MEMORY_BYTES),
             offload: axes.offload != Some(Switch::Off),
+            vhost: axes.vhost != Some(Switch::Off) && has_vhost(),
             interface: Interface {
                 address: addresses.with_prefixes().into(),
                 mtu: Some(axes.mtu_bytes),
@@ -189,6 +201,7 @@ impl Builder {
             queues: guest.queues,
             memory_mib: guest.memory_bytes >> 20,
             offload: guest.offload,
+            vhost: guest.vhost,
             interface: guest.interface.clone(),
         };
         let Bootable {

@@ -47,6 +47,7 @@ mod tracking;
 mod unix_connections;
 mod usermode;
 mod wire;
+mod wireguard_api;
 mod workers;
 
 use hopyard_host::{bounded, note, owner, programs, signals};

@@ -116,6 +116,11 @@ impl Need {
         carried: Carried::modules(&["sch_ingress", "cls_bpf"]),
         ..Self::new("direct switch", |_| probe_switch())
     };
+    /// Hooks for eBPF programs at a wire, and a shaper behind them.
+    pub(crate) const CLASSIFIERS: Self = Self {
+        carried: Carried::modules(&["sch_ingress", "cls_bpf", "sch_tbf"]),
+        ..Self::new("eBPF classifiers", |_| crate::wire::pauses::probe())
+    };
     /// Hooks of the newer kind for it.
     pub const TCX: Self = Self::new("tcx", |_| probe_tcx()).since("6.6");
     /// QEMU, and a kernel to boot. There are no guests within guests, so it carries nothing.

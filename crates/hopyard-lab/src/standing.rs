@@ -60,6 +60,7 @@ impl Lab {
 
     fn build_with(path: &'static dyn Path, peer: Peer, mut builder: Builder) -> Result<Self> {
         path.check_with(peer, builder.axes())?;
+        builder.keep_switches_of(path.name());
         let topology = path
             .build(&mut builder, peer)
             .map_err(|e| unsupported(path, e))?;

@@ -31,7 +31,7 @@ pub(super) static HOME: Home = Home {
     ..Home::new("tap switch", tapswitch::HOME, &[SWITCH.name])
 };
 /// Queues of each tap where the axes do not say.
-const QUEUES: u32 = 2;
+pub(crate) const QUEUES: u32 = 2;
 
 static PROGRAM: Mutex<Option<PathBuf>> = Mutex::new(None);
 

@@ -93,7 +93,7 @@ fn unsupported(what: String, feature: String, remedy: String) -> hopyard_net::Er
 }
 
 /// The version that a program prints; nothing where it does not know its own, as some packages do not.
-fn version(program: &str) -> String {
+pub(super) fn version(program: &str) -> String {
     let output = Command::new(program).arg("--version").output();
     let said = output.map(|output| output.stdout).unwrap_or_default();
     version_in(&String::from_utf8_lossy(&said))

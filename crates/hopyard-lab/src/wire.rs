@@ -1,5 +1,7 @@
 //! The wire between the hub and the far end.
 
+pub(super) mod pauses;
+
 use super::topology::{Endpoint, Subnet, Topology, host, role};
 use super::{Builder, Result};
 use crate::model::{FlowControl, Hop, LinkEnd, Rate};
@@ -11,17 +13,23 @@ pub(super) const FAR_END: &str = "far0";
 
 impl Builder {
     /// The wire: a veth pair from the hub's `up0` to `far0` in `far`, shaped both ways where the
-    /// axes ask for a rate.
+    /// axes ask for a rate: frame by frame, or by pauses.
     ///
     /// # Errors
     /// The kernel cannot or will not.
     pub fn wire(&mut self) -> Result<()> {
         self.veth((role::HUB, UPLINK), (role::FAR, FAR_END))?;
+        let pause = self.axes().wire_pause_ns;
         if let Some(Rate(Some(rate_bps))) = self.axes().rate_bps {
             for (role, device) in [(role::HUB, UPLINK), (role::FAR, FAR_END)] {
-                self.space(role)?
-                    .shape(device, rate_bps)
-                    .map_err(|error| error.or("leave the rate out"))?;
+                let end = self.space(role)?;
+                match pause {
+                    Some(pause) => pauses::shape(end, device, rate_bps, pause.time())?,
+                    None => end
+                        .shape(device, rate_bps)
+                        .map(drop)
+                        .map_err(|error| error.or("leave the rate out"))?,
+                }
             }
         }
         Ok(())

@@ -49,6 +49,7 @@ pub(crate) struct Settings {
     numbered: bool,
     no_delay: bool,
     buffer: Option<u32>,
+    send_buffer: Option<u32>,
     congestion: Option<String>,
     mptcp: bool,
 }
@@ -65,6 +66,7 @@ impl Settings {
                 && spec.kind.is_tcp()
                 && !spec.kind.is_stream(),
             buffer: spec.socket_buffer,
+            send_buffer: spec.send_buffer,
             congestion: spec.congestion.clone(),
             mptcp: spec.mptcp,
         }
@@ -78,6 +80,9 @@ impl Settings {
         if let Some(bytes) = self.buffer {
             socket.set_send_buffer_size(bytes as usize)?;
             socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        if let Some(bytes) = self.send_buffer {
+            socket.set_send_buffer_size(bytes as usize)?;
         }
         if self.no_delay {
             socket.set_tcp_nodelay(true)?;

@@ -39,9 +39,15 @@ pub struct LoadSpec {
     pub zero_copy: bool,
     /// `SO_SNDBUF` and `SO_RCVBUF`; `None` leaves the kernel's own sizing.
     pub socket_buffer: Option<u32>,
+    /// `SO_SNDBUF` where it is to be another.
+    #[serde(default)]
+    pub send_buffer: Option<u32>,
     /// Bits per second that the sender of a stream offers, all flows together; `None` is as fast as it can.
     #[serde(default)]
     pub pace_bps: Option<u64>,
+    /// How long a paced sender sleeps at a time; 0 is until its next message is due.
+    #[serde(default)]
+    pub pace_pause_ns: u64,
     /// The datagrams that `udp_trace` sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
@@ -126,7 +132,9 @@ impl LoadSpec {
             api: axes.api.unwrap_or_default(),
             zero_copy: axes.zerocopy == Some(Switch::On),
             socket_buffer: axes.socket_buffer_bytes,
+            send_buffer: axes.send_buffer_bytes,
             pace_bps: axes.pace_bps.and_then(|Rate(pace)| pace),
+            pace_pause_ns: axes.pace_pause_ns.map_or(0, |pause| ns(pause.time())),
             connections_per_s: axes.connections_per_s.or(kind.default_connections_per_s()),
             replay: None,
             distribution: axes.distribution.unwrap_or_default(),
@@ -264,6 +272,12 @@ impl LoadSpec {
                 LONGEST_INTERVAL_NS / 1_000_000
             ));
         }
+        if self.pace_pause_ns > 0 && self.pace_bps.is_none() {
+            return Err(
+                "a sender without a pace has nothing to rest for: set `pace`, or leave `pace_pause` out"
+                    .to_owned(),
+            );
+        }
         if let Some(interval_ns) = interval_ns.filter(|ns| *ns > LONGEST_INTERVAL_NS) {
             return Err(format!(
                 "a message of {} bytes every {} ms is too seldom: at most {} ms, with a greater pace or a \
@@ -366,6 +380,16 @@ mod tests {
         assert!(why.starts_with("message_size 131073 is too large"), "{why}");
         let why = checked(Sockets::UnixSeqpacket, 16384, Some(8192)).unwrap_err();
         assert!(why.ends_with("at most 16352 bytes"), "{why}");
+    }
+
+    #[test]
+    fn a_pause_takes_a_pace() {
+        let mut spec = paced(1000, 1, 8_000_000);
+        spec.pace_pause_ns = 1_000_000;
+        assert_eq!(spec.check(), Ok(()));
+        spec.pace_bps = None;
+        let why = spec.check().unwrap_err();
+        assert!(why.contains("set `pace`"), "{why}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenL
 pub use axes::{
     AXES, Api, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
     Distribution, Family, Hook, Join, MOST_FLOWS, MOST_OPEN, MOST_OUTSTANDING, Napi, OffloadFlag,
-    Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch, Trace,
+    Pause, Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch, Trace,
     as_axis, axis, together,
 };
 pub use base::Base;

@@ -4,7 +4,9 @@ mod times;
 
 use std::collections::BTreeSet;
 
-pub use times::{ns, parse_duration, parse_stagger, show_duration, show_short_duration};
+pub use times::{
+    ns, parse_duration, parse_pause, parse_stagger, show_duration, show_short_duration,
+};
 
 /// Why a piece of text is not the quantity it should be: a full sentence with the accepted forms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

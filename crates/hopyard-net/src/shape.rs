@@ -1,11 +1,15 @@
 //! Shaping a device to a rate with a token bucket (`net/sched/sch_tbf.c`).
 
+mod pauses;
+
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcOption};
 
 use crate::error::{Error, Result};
 use crate::handle::{Handle, refused};
+
+pub use pauses::Pauses;
 
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
@@ -87,11 +91,7 @@ impl Handle {
         let message = RouteNetlinkMessage::NewQueueDiscipline(message);
         self.request(message, NLM_F_CREATE | NLM_F_REPLACE)
             .map_err(|refusal| match refusal.errno() {
-                libc::ENOENT => Error::Unsupported {
-                    what,
-                    feature: "tbf".into(),
-                    remedy: "load module `sch_tbf` (kernel option CONFIG_NET_SCH_TBF)".into(),
-                },
+                libc::ENOENT => no_tbf(what),
                 _ => refused(&what, refusal),
             })?;
         Ok(shape)
@@ -114,28 +114,43 @@ impl Handle {
     }
 }
 
+fn no_tbf(what: String) -> Error {
+    Error::Unsupported {
+        what,
+        feature: "tbf".into(),
+        remedy: "load module `sch_tbf` (kernel option CONFIG_NET_SCH_TBF)".into(),
+    }
+}
+
 /// Rate and bucket go in the 64-bit attributes; `struct tc_tbf_qopt` carries the limit. Stating the
 /// link layer spares the rate table, which the kernel only reads to guess it. A peak rate is set for
-/// its side effect: its bucket limits the packets that pass whole, apart from the bucket itself.
+/// its side effect: its bucket limits the packets that pass whole, apart from the bucket itself. None is set where no packet is
+/// to be cut.
 fn options(shape: &Shape) -> Vec<TcOption> {
     let rate = shape.rate_bps / 8;
     let narrow = |rate: u64| u32::try_from(rate).unwrap_or(u32::MAX);
     let mut parms = Vec::with_capacity(36);
+    let peak = if shape.largest_packet_bytes > 0 {
+        PEAK
+    } else {
+        0
+    };
     parms.extend(ratespec(narrow(rate)));
-    parms.extend(ratespec(narrow(PEAK)));
+    parms.extend(ratespec(narrow(peak)));
     parms.extend(shape.limit_bytes.to_ne_bytes());
     parms.extend([0; 8]);
     let option = |kind: u16, value: Vec<u8>| TcOption::Other(DefaultNla::new(kind, value));
-    vec![
+    let mut options = vec![
         option(TCA_TBF_PARMS, parms),
         option(TCA_TBF_BURST, shape.burst_bytes.to_ne_bytes().to_vec()),
         option(TCA_TBF_RATE64, rate.to_ne_bytes().to_vec()),
-        option(
-            TCA_TBF_PBURST,
-            shape.largest_packet_bytes.to_ne_bytes().to_vec(),
-        ),
-        option(TCA_TBF_PRATE64, PEAK.to_ne_bytes().to_vec()),
-    ]
+    ];
+    if peak > 0 {
+        let largest = shape.largest_packet_bytes.to_ne_bytes();
+        options.push(option(TCA_TBF_PBURST, largest.to_vec()));
+        options.push(option(TCA_TBF_PRATE64, peak.to_ne_bytes().to_vec()));
+    }
+    options
 }
 
 /// `struct tc_ratespec`: cell_log, linklayer, overhead, cell_align, mpu, rate.

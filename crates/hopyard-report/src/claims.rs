@@ -74,7 +74,10 @@ pub fn words(name: &str) -> String {
         "bytes_per_skb" => "bytes per skb".to_owned(),
         name => match name.strip_suffix(" share_ratio") {
             Some(subsystems) => format!("profile share of {subsystems}"),
-            None => quantity::words(name),
+            None => match name.strip_prefix("cost of ") {
+                Some(subsystems) => format!("CPU cost of {subsystems}"),
+                None => quantity::words(name),
+            },
         },
     }
 }

@@ -11,6 +11,7 @@ mod steps;
 mod taps;
 mod tunnel;
 mod untouched;
+mod vhost;
 
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +117,7 @@ pub(super) static DEEDS: &[Named<FunctionalCheck>] = &[
         definition::nothing_before_the_first_guest,
     ),
     ("frames-by-address", frames::by_address),
+    ("queues-carry-by-vhost", vhost::queues_carry),
 ];
 
 /// Benches by name.
@@ -162,6 +164,15 @@ pub(super) fn deed(name: &str) -> Result<(), UnknownName> {
 /// There is none; the error lists them.
 pub(super) fn bench(name: &str) -> Result<(), UnknownName> {
     find("bench", BENCHES, name).map(drop)
+}
+
+/// What a deed needs that this machine's kernel plainly does not have.
+pub(super) fn lacking(name: &str) -> Option<String> {
+    match name {
+        "rule-misses-internal-ports" => super::demand::lacking("ovs-internal", false),
+        "queues-carry-by-vhost" => vhost::lacking(),
+        _ => None,
+    }
 }
 
 /// Does a deed.

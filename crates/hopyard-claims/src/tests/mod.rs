@@ -8,6 +8,7 @@ mod files;
 mod means;
 mod oracle;
 mod premises;
+mod profiled;
 mod properties;
 mod published;
 mod reports;

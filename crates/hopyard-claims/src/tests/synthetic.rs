@@ -226,6 +226,7 @@ fn usual(name: &str, cell: usize) -> f64 {
             "cpu_ns_per_transaction" | "client_cpu_ns_per_switch" => 5e3,
             "softirq_ratio" => 0.2,
             "settling_s" => 300.0,
+            name if name.starts_with("cost of ") => 0.1,
             // Of more subsystems it is more.
             name if name.ends_with("share_ratio") => {
                 0.02 * 3.0_f64.powi(i32::try_from(name.split('+').count()).unwrap())
@@ -380,10 +381,13 @@ impl Made {
         let planned = run.header.cells.remove(0);
         for (place, (cell, shown)) in self.planned.cells.iter().zip(self.shown).enumerate() {
             for block in 0..BLOCKS {
-                let values: BTreeMap<&str, f64> = shown
+                let mut values: BTreeMap<&str, f64> = shown
                     .iter()
                     .map(|(name, shown)| (name.as_str(), shown.in_block(block, place)))
                     .collect();
+                if values.keys().any(|name| name.starts_with("cost of ")) {
+                    values.entry("cpu_ns_per_byte").or_insert(1.0);
+                }
                 let outcome = Outcome::Measured(Box::new(sample(&values)));
                 push(&mut run, block, 0, place, outcome);
                 run.profiles.extend(profile(&values, block, place));

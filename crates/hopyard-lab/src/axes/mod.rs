@@ -5,12 +5,14 @@
 
 mod conntrack;
 mod cpus;
+mod device_offload;
 mod gso_max;
 mod napi;
 mod rfs;
 mod rps;
 mod rules;
 pub(crate) mod ruleset;
+mod wire_pause;
 mod xps;
 
 use super::need::Need;
@@ -60,4 +62,6 @@ pub(super) static ON_LAB: &[&dyn OnLab] = &[
     &rfs::Rfs,
     &xps::Xps,
     &napi::Threads,
+    &wire_pause::WirePause,
+    &device_offload::DeviceOffload,
 ];

@@ -152,17 +152,21 @@ impl Daemon {
         household: &Household,
     ) -> Result<Self> {
         let log = home.join(format!("{}.log", program.name));
-        let file = File::create(&log).map_err(|source| Error::Home {
-            what: format!("make file {}", log.display()),
-            source,
-        })?;
+        // Several of one program share it.
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .map_err(|source| Error::Home {
+                what: format!("make file {}", log.display()),
+                source,
+            })?;
         command
             .current_dir("/")
             .stdout(Stdio::null())
             .stderr(file)
             // Ctrl-C at the terminal is for hopyard, which ends its daemons.
             .process_group(0);
-        household.hub.adopt(&mut command)?;
         if !household.keep {
             end_with_starter(&mut command);
         }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hopyard_net::NetNs;
+
 use super::{Daemon, Error, Home, Household, Program, Ready, Starter};
 use crate::kept::Kept;
 use crate::model::{Datapath, DeviceCount};
@@ -61,13 +63,26 @@ impl Service {
         self.home.directory(&self.name)
     }
 
-    /// Starts a daemon and waits until it is ready, if it is said how that shows.
+    /// Starts a daemon in the hub and waits until it is ready, if it is said how that shows.
     pub(crate) fn start(
         &mut self,
         program: &'static Program,
         command: Command,
         ready: Option<Ready>,
     ) -> Result<()> {
+        let hub = self.household.hub.try_clone()?;
+        self.start_in(&hub, program, command, ready)
+    }
+
+    /// The same in another namespace.
+    pub(crate) fn start_in(
+        &mut self,
+        inside: &NetNs,
+        program: &'static Program,
+        mut command: Command,
+        ready: Option<Ready>,
+    ) -> Result<()> {
+        inside.adopt(&mut command)?;
         let (home, household) = (self.directory(), &self.household);
         let daemon = Daemon::start(program, command, &home, &self.starter, household)?;
         self.daemons.push(daemon);

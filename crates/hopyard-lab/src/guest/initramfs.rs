@@ -20,7 +20,7 @@ pub(super) const PROGRAM: &str = "/hopyard";
 /// Where its modules are, in the order in which they are to be loaded.
 pub(super) const MODULES: &str = "/modules";
 
-/// Modules that the axes, not the paths, need; and what others ask the kernel for by another name.
+/// Modules that the axes, and deeds of claims, need beside paths; and what others ask the kernel for by another name.
 const BESIDE: &[&str] = &[
     "virtio_net",
     "crc32c_generic",
@@ -28,6 +28,7 @@ const BESIDE: &[&str] = &[
     "tcp_bbr",
     "tcp_dctcp",
     "nf_tables",
+    "vhost_net",
 ];
 /// Where the loader looks libraries up.
 const LOADER_CACHE: &str = "/etc/ld.so.cache";

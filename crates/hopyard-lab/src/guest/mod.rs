@@ -26,7 +26,7 @@ pub(crate) use kit::{Kit, probe};
 pub use machine::Machine;
 pub use qemu::Accelerator;
 pub use qemu::{Guest, MEMORY_MIB, program as qemu_program};
-pub(crate) use worker::{Backend, Bootable, WorkerGuest};
+pub(crate) use worker::{Backend, Bootable, WorkerGuest, has_vhost};
 
 /// What `fuzz/` has of a kernel's modules: what one depends on, from the bytes of its file, which is compressed as its ending says.
 ///

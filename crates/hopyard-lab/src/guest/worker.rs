@@ -39,6 +39,8 @@ pub(crate) struct WorkerGuest<'a> {
     /// Of its card; the guest uses one for each of its CPUs at most.
     pub(crate) queues: u32,
     pub(crate) memory_mib: u32,
+    /// Does vhost-net carry the card's frames?
+    pub(crate) vhost: bool,
     /// Does its card leave checksums and segments to the host?
     pub(crate) offload: bool,
     /// What its card is to have.
@@ -75,6 +77,12 @@ impl Backend<'_> {
             }
         }
     }
+}
+
+/// Can guests use vhost-net?
+pub(crate) fn has_vhost() -> bool {
+    let device = OpenOptions::new().read(true).write(true).open(VHOST);
+    device.is_ok()
 }
 
 impl WorkerGuest<'_> {
@@ -121,12 +129,7 @@ impl WorkerGuest<'_> {
             // Two for each queue, one for control, one for changes.
             card.push_str(&format!(",mq=on,vectors={}", 2 * self.queues + 2));
         }
-        if OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(VHOST)
-            .is_ok()
-        {
+        if self.vhost {
             backend.push_str(",vhost=on");
         }
         if !self.offload {

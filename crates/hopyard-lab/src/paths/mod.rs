@@ -29,6 +29,7 @@ pub(super) mod slirp4netns;
 mod sockmap;
 mod tap_mq;
 pub(super) mod tap_vde;
+pub(super) mod tun_vpn;
 mod tunnel;
 mod unix;
 mod user_mode;
@@ -78,6 +79,7 @@ pub static PATHS: &[&dyn Path] = &[
     &tap_mq::TapMq,
     &tap_vde::TapVde,
     &af_xdp::AfXdp,
+    &tun_vpn::TunVpn,
     &pasta::PASTA,
     &slirp4netns::SLIRP4NETNS,
     &macvlan::Macvlan,

@@ -32,7 +32,7 @@ pub(super) struct End {
     pub(super) role: &'static str,
     pub(super) below: &'static str,
     pub(super) lower: &'static str,
-    number: u16,
+    pub(super) number: u16,
 }
 
 impl End {
@@ -62,24 +62,47 @@ pub(super) fn ends(peer: Peer) -> [End; 2] {
     }
 }
 
+/// Makes what the tunnel's own packets go by: a veth pair or the wire, with the ends' outer addresses. The lab's MTU has to leave room
+/// inside beside so many bytes of headers.
+pub(super) fn underlay(
+    lab: &mut Builder,
+    peer: Peer,
+    path: &'static str,
+    overhead: u32,
+) -> Result<()> {
+    if lab.mtu() < LEAST_INSIDE + overhead {
+        return Err(Error::MtuTooSmall {
+            path,
+            least: LEAST_INSIDE + overhead,
+        });
+    }
+    let [near, far] = ends(peer);
+    match peer {
+        Peer::Far => lab.wire()?,
+        _ => lab.veth((near.below, near.lower), (far.below, far.lower))?,
+    }
+    for end in [near, far] {
+        lab.address(end.below, end.lower, end.outer())?;
+    }
+    Ok(())
+}
+
+/// The way through a tunnel whose device has this name at both ends.
+pub(super) fn way([near, far]: [End; 2], device: &str) -> Vec<Hop> {
+    vec![
+        Hop::tx(near.role, device),
+        Hop::tx(near.below, near.lower),
+        Hop::rx(far.below, far.lower),
+        Hop::rx(far.role, device),
+    ]
+}
+
 impl Tunnel {
     /// Makes the underlay and both ends.
     pub(super) fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        if lab.mtu() < LEAST_INSIDE + self.overhead {
-            return Err(Error::MtuTooSmall {
-                path: self.path,
-                least: LEAST_INSIDE + self.overhead,
-            });
-        }
+        underlay(lab, peer, self.path, self.overhead)?;
         let [near, far] = ends(peer);
-        match peer {
-            Peer::Far => lab.wire()?,
-            _ => lab.veth((near.below, near.lower), (far.below, far.lower))?,
-        }
         let mtu = lab.mtu() - self.overhead;
-        for end in [near, far] {
-            lab.address(end.below, end.lower, end.outer())?;
-        }
         for (end, other) in [(near, far), (far, near)] {
             let kind = (self.kind)(end, other);
             lab.link_into(end.below, end.role, self.device, kind, mtu)?;
@@ -88,12 +111,7 @@ impl Tunnel {
         Ok(Topology {
             client: lab.endpoint(near.role, self.device, inside(host::A))?,
             server: lab.endpoint(far.role, self.device, inside(far.number))?,
-            way: vec![
-                Hop::tx(near.role, self.device),
-                Hop::tx(near.below, near.lower),
-                Hop::rx(far.below, far.lower),
-                Hop::rx(far.role, self.device),
-            ],
+            way: way([near, far], self.device),
             containers: Vec::new(),
             spliced_at: None,
         })

@@ -60,7 +60,7 @@ impl Path for Vm {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["guest_cpus", "queues", "guest_memory", "attach"]
+        &["guest_cpus", "queues", "guest_memory", "attach", "vhost"]
     }
 
     fn by_name_only(&self) -> bool {

@@ -18,6 +18,8 @@ pub(crate) struct Schedule {
     due_ps: u64,
     interval_ps: u64,
     poisson: Option<ChaCha8Rng>,
+    /// How long its sender sleeps at a time at least, ns.
+    pause_ns: u64,
     /// An open loop lets nothing go: what it could not send in time is late, and its latency says so.
     open_loop: bool,
 }
@@ -36,8 +38,14 @@ impl Schedule {
             interval_ps,
             // Other instants in every sample and flow.
             poisson: poisson.then(|| ChaCha8Rng::seed_from_u64(start_ns ^ u64::from(flow) << 48)),
+            pause_ns: if open_loop { 0 } else { spec.pace_pause_ns },
             open_loop,
         })
+    }
+
+    /// When to send again, if the next message is not due yet.
+    pub(crate) fn wakes_ns(&self) -> u64 {
+        self.due_ns() + self.pause_ns
     }
 
     /// When the next message is due.
@@ -63,7 +71,8 @@ impl Schedule {
             None => self.interval_ps,
         };
         if !self.open_loop {
-            let let_go_ns = late_ns.saturating_sub(ARREARS_NS.max(self.interval_ps / 1000));
+            let let_go_ns =
+                late_ns.saturating_sub(self.pause_ns + ARREARS_NS.max(self.interval_ps / 1000));
             self.due_ps += let_go_ns * 1000;
         }
     }

@@ -163,7 +163,8 @@ pub(crate) fn transmit_paced(
         let due_ns = schedule.due_ns();
         // A sleep that is over before it begins still takes µs, which one that is behind does not have.
         if clock::monotonic_ns() < due_ns {
-            clock::sleep_until_monotonic_ns(due_ns).map_err(|e| format!("cannot sleep: {e}"))?;
+            let wakes_ns = schedule.wakes_ns();
+            clock::sleep_until_monotonic_ns(wakes_ns).map_err(|e| format!("cannot sleep: {e}"))?;
         }
         let number = flow.messages();
         while flow.messages() == number && !context.stopped() {

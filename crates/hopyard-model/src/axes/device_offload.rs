@@ -14,6 +14,8 @@ use crate::text::as_text;
 /// A switch of one device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceOffload {
+    /// The one path whose devices are meant; `None` for those of every path.
+    pub path: Option<String>,
     /// Name of the device, after that of its namespace where that matters: `br0`, `hub/br0`.
     pub device: String,
     /// The flag; `None` for all that the device lets one change.
@@ -35,7 +37,8 @@ impl DeviceOffload {
     /// What it switches, of which device: `gro@br0`.
     fn key(&self) -> String {
         let flag = self.flag.map_or(ALL, OffloadFlag::name);
-        format!("{flag}{AT}{}", self.device)
+        let path = self.path.as_ref().map(|path| format!("{path}{OF}"));
+        format!("{flag}{AT}{}{}", path.unwrap_or_default(), self.device)
     }
 }
 
@@ -43,6 +46,8 @@ impl DeviceOffload {
 const ALL: &str = "offload";
 /// Between a flag and a device.
 const AT: char = '@';
+/// Between a path and a device of it.
+const OF: char = ':';
 /// Between the switches of one value.
 const AND: &str = "+";
 /// No device has switches of its own.
@@ -65,11 +70,16 @@ impl FromStr for DeviceOffload {
         let (flag, device, to) = parts.ok_or_else(|| wrong(text))?;
         let flags = OffloadFlag::ALL.map(|flag| (flag.name(), Some(flag)));
         let flags = [&[(ALL, None)], &flags[..]].concat();
-        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', AT, '=', ' ']);
-        if !device.splitn(2, '/').all(is_name) {
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['/', AT, '=', ' ', OF]);
+        let (path, device) = match device.split_once(OF) {
+            Some((path, device)) => (Some(path), device),
+            None => (None, device),
+        };
+        if !device.splitn(2, '/').chain(path).all(is_name) {
             return Err(wrong(text));
         }
         Ok(Self {
+            path: path.map(str::to_owned),
             device: device.to_owned(),
             flag: choice("offload flag", flag, &flags)?,
             to: choice("switch", to, &SWITCHES)?,
@@ -81,7 +91,8 @@ fn wrong(text: &str) -> AxisError {
     AxisError::UnknownName(UnknownName {
         kind: "switch of a device",
         name: text.to_owned(),
-        choices: "FLAG@DEVICE=on|off as in gro@br0=off, several joined by +, or none".to_owned(),
+        choices: "FLAG@DEVICE=on|off as in gro@br0=off or gro@bridge:br0=off, several joined by +, or none"
+            .to_owned(),
     })
 }
 
@@ -95,6 +106,14 @@ impl DeviceOffloads {
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &DeviceOffload> {
         self.0.iter()
+    }
+
+    /// Those that are for a path, where there are any.
+    #[must_use]
+    pub fn on_path(&self, path: &str) -> Option<Self> {
+        let is_for = |one: &&DeviceOffload| one.path.as_deref().is_none_or(|of| of == path);
+        let own: Vec<DeviceOffload> = self.iter().filter(is_for).cloned().collect();
+        (!own.is_empty()).then_some(Self(own))
     }
 
     /// These with those of another in place of their own, if they have all of them.
@@ -153,8 +172,8 @@ impl Descriptor for DeviceOffloadAxis {
     const NAME: &'static str = "device_offload";
     const SUMMARY: &'static str =
         "offload flags of single devices, before those above; also written gro@br0=on,off";
-    const VALUES: &'static str = "FLAG@DEVICE=on|off, several joined by +; FLAG may be `offload`; none (default: as the others)";
-    const OTHER: &'static str = "gro@br0=off+tso@hub/up0=on";
+    const VALUES: &'static str = "FLAG@DEVICE=on|off, several joined by +; FLAG may be `offload`, DEVICE of one path alone `PATH:DEVICE`; none (default: as the others)";
+    const OTHER: &'static str = "gro@br0=off+tso@bridge:hub/up0=on";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
     const OF_DEVICES: bool = true;

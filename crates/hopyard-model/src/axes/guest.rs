@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown, shown_as, shown_bytes};
+use super::offloads::{SWITCHES, Switch};
 
 /// What a guest's card is attached to in the hub.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -91,6 +92,29 @@ impl Descriptor for AttachAxis {
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
         Ok(Some(choice(Self::NAME, text, &ATTACHES)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
+
+/// Does the kernel carry the frames of a guest's card (vhost-net)?
+pub(super) struct Vhost;
+
+impl Descriptor for Vhost {
+    type Value = Option<Switch>;
+    const NAME: &'static str = "vhost";
+    const SUMMARY: &'static str =
+        "who carries the frames of a guest's card: vhost-net in the kernel, or QEMU";
+    const VALUES: &'static str = "on, off (default on where /dev/vhost-net is)";
+    const OTHER: &'static str = "off";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+    const OF_PATH: bool = true;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
     }
 
     fn print(value: &Self::Value) -> Option<String> {

@@ -14,6 +14,7 @@ use super::hook::Hook;
 use super::ip::Family;
 use super::napi::Napi;
 use super::offloads::Switch;
+use super::pauses::Pause;
 use super::rates::{Distribution, Rate};
 use super::ruleset::Ruleset;
 use super::setting::Setting;
@@ -21,7 +22,7 @@ use super::taps::{Join, Steering};
 use super::trace::Trace;
 use super::{
     api, chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip,
-    messages, mptcp, napi, offloads, outstanding, rates, rfs, rps, ruleset, services, setting,
+    messages, mptcp, napi, offloads, outstanding, pauses, rates, rfs, rps, ruleset, services, setting,
     sockets, taps, trace, xps, zero_copy,
 };
 use crate::names::AxisError;
@@ -150,6 +151,9 @@ axes! {
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     socket_buffer_bytes: Option<u32> = sockets::SocketBuffer,
+    /// `SO_SNDBUF` alone asked for; absent is as the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    send_buffer_bytes: Option<u32> = sockets::SendBuffer,
     /// TCP congestion control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     congestion: Option<String> = sockets::Congestion,
@@ -175,6 +179,9 @@ axes! {
         skip_serializing_if = "Option::is_none"
     )]
     rate_bps: Option<Rate> = rates::WireRate,
+    /// How long a wire with a rate rests at a time, ns; absent where it holds back each frame by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wire_pause_ns: Option<Pause> = pauses::OfTheWire,
     /// What the sender of a stream offers at most, bit/s of payload, all flows together; absent is as
     /// fast as it can.
     #[serde(
@@ -183,6 +190,9 @@ axes! {
         skip_serializing_if = "Option::is_none"
     )]
     pace_bps: Option<Rate> = rates::Pace,
+    /// How long a paced sender rests at a time, ns; absent is a sleep for each message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pace_pause_ns: Option<Pause> = pauses::OfTheSender,
     /// Connections that `tcp_conns` opens per second, all flows together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     connections_per_s: Option<u32> = connection_rate::ConnectionRate,
@@ -232,6 +242,9 @@ axes! {
     /// What a guest's card is attached to; absent is a bridge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attach: Option<Attach> = guest::AttachAxis,
+    /// Does vhost-net carry the frames of a guest's card? Absent is yes where the device is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vhost: Option<Switch> = guest::Vhost,
     /// Queues of each multi-queue device; absent leaves the path's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queues: Option<u32> = taps::Queues,

@@ -24,6 +24,27 @@ impl Descriptor for SocketBuffer {
     }
 }
 
+/// Send buffer of every data socket.
+pub(super) struct SendBuffer;
+
+impl Descriptor for SendBuffer {
+    type Value = Option<u32>;
+    const NAME: &'static str = "send_buffer";
+    const SUMMARY: &'static str = "send buffer alone asked for on every data socket: how much a sender has under way before it waits";
+    const VALUES: &'static str = "4 KiB to 64 MiB (default: as socket_buffer)";
+    const OTHER: &'static str = "16KiB";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Traffic;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(bounded(Self::NAME, text, 4096, 64 * 1024 * 1024)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown_bytes(value)
+    }
+}
+
 /// TCP congestion control.
 pub(super) struct Congestion;
 

@@ -75,6 +75,19 @@ pub fn ns(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// How long a wire or a sender rests at a time, in whole µs.
+///
+/// # Errors
+/// Anything else, and times outside 50 µs to 20 ms.
+pub fn parse_pause(text: &str) -> Result<Duration, NotAQuantity> {
+    const BOUNDS: std::ops::RangeInclusive<Duration> =
+        Duration::from_micros(50)..=Duration::from_millis(20);
+    match parse_duration(text) {
+        Ok(span) if BOUNDS.contains(&span) => Ok(span),
+        _ => Err(not(text, "a pause", "50us to 20ms as in 2ms")),
+    }
+}
+
 /// The time between the starts of two flows, in whole µs.
 ///
 /// # Errors

@@ -205,6 +205,10 @@ pub static PLANS: &[(&str, &str)] = &[
         include_str!("../../../../plans/netback-direct-2006.toml"),
     ),
     (
+        "netback-direct-2006-host.toml",
+        include_str!("../../../../plans/netback-direct-2006-host.toml"),
+    ),
+    (
         "netns-macvlan-2007.toml",
         include_str!("../../../../plans/netns-macvlan-2007.toml"),
     ),
@@ -215,6 +219,10 @@ pub static PLANS: &[(&str, &str)] = &[
     (
         "namespace-switching-2014.toml",
         include_str!("../../../../plans/namespace-switching-2014.toml"),
+    ),
+    (
+        "namespace-switching-2014-flags.toml",
+        include_str!("../../../../plans/namespace-switching-2014-flags.toml"),
     ),
     (
         "direct-switch.toml",
@@ -253,6 +261,14 @@ pub static PLANS: &[(&str, &str)] = &[
         include_str!("../../../../plans/multiqueue-tap-2011-guest.toml"),
     ),
     (
+        "multiqueue-tap-2011-tun.toml",
+        include_str!("../../../../plans/multiqueue-tap-2011-tun.toml"),
+    ),
+    (
+        "multiqueue-tap-2011-tuning.toml",
+        include_str!("../../../../plans/multiqueue-tap-2011-tuning.toml"),
+    ),
+    (
         "planetlab-containers-2007.toml",
         include_str!("../../../../plans/planetlab-containers-2007.toml"),
     ),
@@ -263,6 +279,10 @@ pub static PLANS: &[(&str, &str)] = &[
     (
         "planetlab-routing-2007.toml",
         include_str!("../../../../plans/planetlab-routing-2007.toml"),
+    ),
+    (
+        "planetlab-chains-2007.toml",
+        include_str!("../../../../plans/planetlab-chains-2007.toml"),
     ),
     (
         "planetlab-settling-2007.toml",
@@ -338,7 +358,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, netback-direct-2006, netns-macvlan-2007, netns-macvlan-2007-causes, namespace-switching-2014, direct-switch, direct-switch-ports, tap-switches, services, encryption, rootless, multiqueue-tap-2011, multiqueue-tap-2011-guest, planetlab-containers-2007, planetlab-rotation-2007, planetlab-routing-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
+            "there is no plan `nothing`: choose paths, netback-direct-2006, netback-direct-2006-host, netns-macvlan-2007, netns-macvlan-2007-causes, namespace-switching-2014, namespace-switching-2014-flags, direct-switch, direct-switch-ports, tap-switches, services, encryption, rootless, multiqueue-tap-2011, multiqueue-tap-2011-guest, multiqueue-tap-2011-tun, multiqueue-tap-2011-tuning, planetlab-containers-2007, planetlab-rotation-2007, planetlab-routing-2007, planetlab-chains-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
         );
     }
 }

@@ -209,7 +209,7 @@ fn dispatch(command: Command) -> Done {
         Command::Worker => load::worker::main()
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::internal(&e)),
-        Command::Runner => crate::run::guest::runner::main()
+        Command::Runner => crate::run::guest::runner::main(crate::claims::in_guest::try_out)
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::internal(&e)),
         Command::Init { job, interface } => crate::guest::init(job, &interface)
@@ -232,6 +232,7 @@ fn dispatch(command: Command) -> Done {
         Command::Diff(args) => diff::diff(&args),
         Command::Doctor(args) => match &args.sweep.offloads {
             Some(path) => offloads::doctor(path, &args),
+            None if args.claims => claims::doctor(args.json),
             None => doctor::doctor(&args),
         },
         Command::List(args) => list::list(&args),

@@ -21,6 +21,9 @@ Examples:
 pub(super) struct DoctorArgs {
     #[command(flatten)]
     pub(super) sweep: SweepArgs,
+    /// Say what this machine lacks for published claims to be tested, and how to get it
+    #[arg(long, conflicts_with = "offloads")]
+    pub(super) claims: bool,
     /// Print as JSON
     #[arg(long)]
     pub(super) json: bool,

@@ -102,6 +102,67 @@ fn a_paced_flow_keeps_its_mean() {
     assert!(took >= INTERVAL_NS * MESSAGES as u64, "{took}");
 }
 
+/// Twenty messages, one due each ms, by a sender that sleeps for 5 ms at a time: it sends what is due at once, and no sooner.
+#[test]
+fn a_sender_that_rests_sends_what_is_due_together() {
+    const MESSAGES: u64 = 20;
+    const INTERVAL_NS: u64 = 1_000_000;
+    const PAUSE_NS: u64 = 5_000_000;
+    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+    let start_ns = clock::monotonic_ns();
+    let context = Context {
+        tally: &tally,
+        stop: &stop,
+        close_ns: start_ns,
+    };
+    let io = Noting {
+        left: RefCell::new(MESSAGES),
+        sent_ns: RefCell::default(),
+    };
+    let mut axes = Axes::default().for_cell(LoadKind::UdpStream, Peer::Local, &[]);
+    axes.message_size_bytes = Some(100);
+    axes.pace_bps = Some(Rate(Some(800 * 1_000_000_000 / INTERVAL_NS)));
+    axes.pace_pause_ns = Some("5ms".parse().unwrap());
+    let spec = LoadSpec::new(LoadKind::UdpStream, &axes);
+    let schedule = Schedule::new(&spec, start_ns, 0).unwrap();
+    transmit_paced(&io, &mut Message::plain(100), context, schedule).unwrap();
+    let sent_ns = io.sent_ns.borrow();
+    for (number, at_ns) in (0..).zip(sent_ns.iter()) {
+        assert!(*at_ns >= start_ns + number * INTERVAL_NS, "{number}");
+    }
+    let rests = sent_ns
+        .windows(2)
+        .filter(|pair| pair[1] - pair[0] >= PAUSE_NS - INTERVAL_NS);
+    // The first message is due at once, so nobody sleeps before it. On a busy machine sleeps last longer, and are fewer.
+    assert!(
+        rests.count() as u64 <= MESSAGES * INTERVAL_NS / PAUSE_NS,
+        "{sent_ns:?}"
+    );
+    let close = sent_ns
+        .windows(2)
+        .filter(|pair| pair[1] - pair[0] < INTERVAL_NS / 2);
+    assert!(close.count() >= 10, "{sent_ns:?}");
+}
+
+/// Takes some messages and notes when; then it is closed.
+struct Noting {
+    left: RefCell<u64>,
+    sent_ns: RefCell<Vec<u64>>,
+}
+
+impl Io for Noting {
+    fn send(&self, message: &[u8]) -> io::Result<usize> {
+        let mut left = self.left.borrow_mut();
+        *left = left.checked_sub(1).ok_or(io::ErrorKind::BrokenPipe)?;
+        self.sent_ns.borrow_mut().push(clock::monotonic_ns());
+        Ok(message.len())
+    }
+
+    fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.send(buffer)
+    }
+}
+
 /// Takes some messages; then it is closed.
 struct Ended(RefCell<Vec<usize>>);
 

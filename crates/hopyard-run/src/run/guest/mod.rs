@@ -4,10 +4,11 @@
 pub mod protocol;
 pub mod runner;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use protocol::{Order, Said};
+use protocol::{Deeds, Order, Said, Tried};
 
 use super::Observer;
 use crate::guest::{
@@ -86,16 +87,8 @@ pub struct Carried {
     pub failure: Option<Error>,
 }
 
-/// Boots a guest and has it carry out a plan. `place` chooses the run's directory.
-///
-/// # Errors
-/// It cannot be booted, or cannot carry out the plan: nothing was measured, nothing is left behind.
-pub fn carry_out(
-    order: &Order,
-    host: &Host,
-    place: impl FnOnce(&Header) -> PathBuf,
-    observer: &mut dyn Observer,
-) -> Result<Carried> {
+/// Boots a guest, which says that it is there.
+fn boot(host: &Host, doing: &str, observer: &mut dyn Observer) -> Result<Machine<Said>> {
     let own = std::env::current_exe().map_err(|source| guest::Error::Read {
         file: "/proc/self/exe".into(),
         source,
@@ -110,16 +103,76 @@ pub fn carry_out(
         job: vec![Job::Runner.word().to_owned()],
         devices: Vec::new(),
     };
-    let (mut machine, greeting) = Machine::boot(&guest, host.accelerator)?;
+    let (machine, greeting) = Machine::boot(&guest, host.accelerator)?;
     if !matches!(greeting, Said::Hello { .. }) {
         return Err(out_of_turn("greet", &greeting));
     }
     observer.note(&format!(
-        "the plan runs in a guest with Linux {} and {} CPUs, {}",
+        "{doing} in a guest with Linux {} and {} CPUs, {}",
         host.kernel.release,
         host.cpus,
         machine.accelerator.described()
     ));
+    Ok(machine)
+}
+
+/// What came of deeds that were tried in a guest.
+#[derive(Debug)]
+pub struct TriedOut {
+    /// The release of its kernel.
+    pub release: String,
+    /// Was its CPU emulated?
+    pub emulated: bool,
+    /// By name.
+    pub deeds: BTreeMap<String, Tried>,
+}
+
+/// Boots a guest and has it try these deeds.
+///
+/// # Errors
+/// It cannot be booted, or died on the way.
+pub fn try_out(names: &[String], host: &Host, observer: &mut dyn Observer) -> Result<TriedOut> {
+    const DOING: &str = "try deeds";
+    let mut machine = boot(host, "deeds are tried", observer)?;
+    let wanted = Deeds {
+        deeds: names.to_vec(),
+    };
+    machine.tell(&wanted, DOING)?;
+    let mut deeds = BTreeMap::new();
+    let mut listener = Listener::new(DOING, PREPARING);
+    loop {
+        match listener.hear(&mut machine)? {
+            Said::Tried { name, mut tried } => {
+                if !names.contains(&name) || deeds.contains_key(&name) {
+                    let name = lines::excerpt(&name);
+                    return Err(unbelievable(DOING, format!("nobody asked for `{name}`")));
+                }
+                listener.got_on();
+                tried.seen = lines::excerpt(&tried.seen);
+                deeds.insert(name, tried);
+            }
+            Said::Ended { .. } => break,
+            other => return Err(out_of_turn(DOING, &other)),
+        }
+    }
+    Ok(TriedOut {
+        release: host.kernel.release.clone(),
+        emulated: machine.accelerator == Accelerator::Tcg,
+        deeds,
+    })
+}
+
+/// Boots a guest and has it carry out a plan. `place` chooses the run's directory.
+///
+/// # Errors
+/// It cannot be booted, or cannot carry out the plan: nothing was measured, nothing is left behind.
+pub fn carry_out(
+    order: &Order,
+    host: &Host,
+    place: impl FnOnce(&Header) -> PathBuf,
+    observer: &mut dyn Observer,
+) -> Result<Carried> {
+    let mut machine = boot(host, "the plan runs", observer)?;
     machine.tell(order, "take the plan")?;
     let header = prepared(&mut machine, order, observer)?;
     let directory = place(&header);

@@ -28,6 +28,31 @@ pub struct Order {
     pub left_out: Option<Vec<(String, String)>>,
 }
 
+/// What the host asks instead, where no plan can show it: to try things by name, which whoever started the program knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deeds {
+    pub deeds: Vec<String>,
+}
+
+/// What came of one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// Did it do what is claimed? Absent where it cannot be tried.
+    #[serde(default)]
+    pub passed: Option<bool>,
+    /// What was seen, or why it cannot be tried.
+    pub seen: String,
+}
+
+/// Either.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Wanted {
+    Deeds(Deeds),
+    Plan(Box<Order>),
+}
+
 /// What the guest answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
@@ -69,6 +94,12 @@ pub enum Said {
         cell: Box<Cell>,
         /// Why the sample failed, in a sentence.
         cause: String,
+    },
+    /// One of the deeds was tried.
+    Tried {
+        name: String,
+        #[serde(flatten)]
+        tried: Tried,
     },
     /// A sentence worth reading.
     Note {

@@ -1,9 +1,9 @@
-//! `hopyard runner`: carries out one plan that comes on stdin, and says on stdout how it goes.
+//! `hopyard runner`: carries out one plan that comes on stdin, or tries deeds, and says on stdout how it goes.
 
 use std::io;
 use std::time::Duration;
 
-use super::protocol::{Order, Said};
+use super::protocol::{Order, Said, Tried, Wanted};
 use crate::lab;
 use crate::load::lines;
 use crate::measure::Error as MeasureError;
@@ -12,17 +12,26 @@ use crate::run::{Error, Observer, prepare};
 use crate::store::{self, End, Record};
 use crate::{profile, store::Error as StoreError};
 
-/// Serves one order.
+/// Serves one order. `try_out` tries a deed.
 ///
 /// # Errors
 /// stdin or stdout failed.
-pub fn main() -> io::Result<()> {
+pub fn main(try_out: impl Fn(&str) -> Tried) -> io::Result<()> {
     say(&Said::Hello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })?;
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
-    let order: Order = serde_json::from_str(&line)?;
+    let order = match serde_json::from_str(&line)? {
+        Wanted::Plan(order) => order,
+        Wanted::Deeds(wanted) => {
+            for name in wanted.deeds {
+                let tried = try_out(&name);
+                say(&Said::Tried { name, tried })?;
+            }
+            return say(&Said::Ended { end: End::Complete });
+        }
+    };
     let last = match carry_out(&order) {
         Ok(end) => Said::Ended { end },
         Err(error) => Said::Refused {

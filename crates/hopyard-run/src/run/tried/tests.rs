@@ -2,7 +2,7 @@ use super::*;
 use crate::model::{AXES, Axis, Containers, Peer};
 
 /// Axes of the traffic alone: a lab is the same at all their values.
-const OF_THE_TRAFFIC: [&str; 17] = [
+const OF_THE_TRAFFIC: [&str; 19] = [
     "message_size",
     "outstanding",
     "api",
@@ -11,10 +11,12 @@ const OF_THE_TRAFFIC: [&str; 17] = [
     "request_size",
     "response_size",
     "socket_buffer",
+    "send_buffer",
     "congestion",
     "mptcp",
     "client_cpus",
     "pace",
+    "pace_pause",
     "distribution",
     "trace",
     "search",

@@ -1,29 +1,34 @@
 //! `hopyard claims`.
 
+mod guests;
+mod lacks;
 mod show;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args as ClapArgs, Subcommand};
+pub(super) use lacks::doctor;
 pub(super) use show::list;
 
+use crate::claims::campaign;
 use crate::claims::kept::{self, Asked, Place, evidence_from};
 use crate::claims::{self, Chosen, Demand, Evidence, Judge, Report};
-use crate::cli::guest::{GuestArgs, cut_short};
+use crate::cli::guest::GuestArgs;
 use crate::cli::progress::Progress;
 use crate::cli::run::{check_out, destination};
 use crate::cli::{Done, Failure, args, deliver};
 use crate::guest;
 use crate::model::ClaimsReport;
 use crate::report::claims::Detail;
-use crate::run::guest::{Host, protocol::Order};
 use crate::run::{self, Observer};
 use crate::units::show_duration;
 use crate::{profile, signals};
 
 /// What the plans of a first look take at most; deeds and benches take some of the ten minutes too.
 const QUICK: Duration = Duration::from_secs(520);
+/// What the plans of all claims take at most, so that all is known within an hour.
+const ALL: Duration = Duration::from_secs(55 * 60);
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -39,7 +44,8 @@ Examples:
   hopyard claims --from hopyard-runs/…             judge a run that was measured before
   hopyard claims --questions --from hopyard-runs/… what it says to the questions that the reports left open
   hopyard claims --resume hopyard-runs/…-claims    continue claims that were interrupted
-  hopyard claims NS3 $(hopyard kernel fetch 6.1)   on another kernel, in a guest
+  hopyard claims NS3 NS7 MQ12 --guest auto         what this kernel lacks, in a guest of Debian's
+  hopyard claims NS3 $(hopyard kernel fetch 6.1)   all of it on another kernel, in a guest
 
 A verdict is no error: the exit status is 0 when claims were judged. docs/claims.md has more."
 )]
@@ -61,7 +67,8 @@ pub(super) struct ClaimsArgs {
     /// Continue claims that were interrupted
     #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "quick", "out", "kernel"])]
     resume: Option<PathBuf>,
-    /// Measure each plan no longer than this (default: its own time limit)
+    /// Measure all plans no longer than this together, each by the number of claims that it decides (default: of all claims 55m, of named
+    /// ones each plan its own time limit)
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     time_limit: Option<Duration>,
     /// Seed of every random order (default: another each time, and recorded)
@@ -82,6 +89,9 @@ pub(super) struct ClaimsArgs {
     /// Write to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Try what this kernel lacks (Open vSwitch, vhost-net, …) in a guest of Debian's kernel: `auto`, or a series as 6.1
+    #[arg(long = "guest", value_name = "auto|SERIES", conflicts_with_all = ["kernel", "from"])]
+    beside: Option<String>,
     #[command(flatten)]
     guest: GuestArgs,
 }
@@ -240,7 +250,7 @@ fn check(args: &ClaimsArgs) -> Done {
     place.asked.not_run.extend(demand.not_run.clone());
     place.keep()?;
     let whole = match &host {
-        Some(host) => match measure_in_guests(args, host, &mut place, &demand) {
+        Some(host) => match guests::measure_all(args, host, &mut place, &demand) {
             Ok(whole) => whole,
             Err(failure) => {
                 if let Err(error) = place.take_back() {
@@ -249,7 +259,10 @@ fn check(args: &ClaimsArgs) -> Done {
                 return Err(failure);
             }
         },
-        None => measure_here(args, &mut place, &demand)?,
+        None => {
+            measure_here(args, &mut place, &demand)?
+                && guests::measure_beside(args, &chosen, &mut place)?
+        }
     };
     let directory = place.directory().to_owned();
     let evidence = place.evidence()?;
@@ -300,12 +313,9 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
         }
     }
     place.keep()?;
-    let mut takes: Duration = next.iter().map(|next| next.takes).sum();
-    let said = if place.asked.quick {
-        takes.min(QUICK)
-    } else {
-        takes
-    };
+    let takes: Duration = next.iter().map(|next| next.takes).sum();
+    let limit = budget(args, place);
+    let said = limit.map_or(takes, |limit| takes.min(limit));
     progress.note(&format!(
         "{} plans take {}{}, and {} checks some seconds each",
         next.len(),
@@ -317,11 +327,15 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
         return Ok(false);
     }
     let began = Instant::now();
+    let mut wanted: Vec<(Duration, u32)> = next.iter().map(|one| (one.takes, one.claims)).collect();
     for mut one in next {
-        if place.asked.quick {
-            one.share(QUICK.saturating_sub(began.elapsed()), takes);
-            takes = takes.saturating_sub(one.takes);
+        if let Some(limit) = limit {
+            let left = limit.saturating_sub(began.elapsed());
+            // What earlier plans left over is there for the others.
+            let shares = campaign::shares(&wanted, left);
+            one.limit_to(shares.first().copied().unwrap_or(left));
         }
+        wanted.remove(0);
         let (run, failure) = one
             .prepared
             .carry_out(&one.directory, &mut Progress::new())?;
@@ -334,49 +348,17 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
     Ok(true)
 }
 
+/// How long all plans may take together, if anybody says so.
+fn budget(args: &ClaimsArgs, place: &Place) -> Option<Duration> {
+    if place.asked.quick {
+        return Some(QUICK);
+    }
+    let asked = args.time_limit.or(place.asked.time_limit);
+    asked.or_else(|| place.asked.names.is_empty().then_some(ALL))
+}
+
 /// The seed asked for, now or when the claims were begun.
 fn seed(args: &ClaimsArgs, place: &Place) -> u64 {
     let asked = args.seed.or(place.asked.seed);
     asked.unwrap_or_else(run::any_seed)
-}
-
-/// Runs each plan in a guest of its own. What is no run is not tried there.
-fn measure_in_guests(
-    args: &ClaimsArgs,
-    host: &Host,
-    place: &mut Place,
-    demand: &Demand,
-) -> Result<bool, Failure> {
-    place.leave_out(demand, "only plans are run in a guest of another kernel");
-    place.keep()?;
-    for plan in &demand.plans {
-        let order = Order {
-            plan: plan.plan.clone(),
-            seed: seed(args, place),
-            profile: plan.profile,
-            left_out: Some(plan.left_out.clone()),
-        };
-        let name = plan.plan.name.clone();
-        let directory = place.of_plan(&name);
-        match run::guest::carry_out(&order, host, |_| directory, &mut Progress::new()) {
-            Ok(carried) => {
-                if let Some(error) = &carried.failure {
-                    return Err(cut_short(error));
-                }
-                if carried.run.end == Some(crate::store::End::Interrupted) {
-                    return Ok(false);
-                }
-            }
-            // The guest lacks something: that is an answer.
-            Err(run::guest::Error::Guest(guest::Error::Refused {
-                message,
-                request: true,
-            })) => {
-                place.asked.not_run.insert(name, message);
-                place.keep()?;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(true)
 }

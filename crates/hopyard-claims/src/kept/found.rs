@@ -1,0 +1,76 @@
+//! What directories hold.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Place};
+use crate::Evidence;
+use crate::store::{self, Run};
+
+/// Verdicts are about one machine and kernel.
+pub(super) fn of_one_machine<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<(), Error> {
+    let mut others = runs.into_iter();
+    let Some(first) = others.next() else {
+        return Ok(());
+    };
+    let machine = &first.header.environment;
+    for other in others {
+        if let Some((what, of_a, of_b)) = machine.differs_from(&other.header.environment) {
+            return Err(Error::Machines {
+                a: first.header.id.clone(),
+                b: other.header.id.clone(),
+                what,
+                of_a,
+                of_b,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The runs of a directory: it is one, or holds some.
+pub(super) fn runs(directory: &Path) -> Result<Vec<Run>, Error> {
+    if directory.join("run.json").exists() {
+        return Ok(vec![store::load(directory)?]);
+    }
+    let unreadable = |source| Error::Read {
+        file: directory.to_owned(),
+        source,
+    };
+    let mut runs = Vec::new();
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let below = entry.map_err(unreadable)?.path();
+        if below.join("run.json").exists() {
+            runs.push(store::load(&below)?);
+        }
+    }
+    runs.sort_by(|a, b| a.header.plan.cmp(&b.header.plan));
+    Ok(runs)
+}
+
+/// What directories hold that runs or claims were kept in. Of two runs of a plan the first counts.
+///
+/// # Errors
+/// One of them holds neither, or is damaged; or runs of several machines.
+pub fn evidence_from(directories: &[PathBuf]) -> Result<Evidence, Error> {
+    let mut evidence = Evidence::default();
+    for directory in directories {
+        let found = match Place::open(directory) {
+            Ok(place) => place.evidence()?,
+            Err(Error::Nothing(_)) => {
+                let runs = runs(directory)?;
+                if runs.is_empty() {
+                    return Err(Error::Nothing(directory.clone()));
+                }
+                Evidence {
+                    runs,
+                    ..Evidence::default()
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        of_one_machine(evidence.runs.iter().chain(&found.runs))?;
+        evidence.add(found);
+    }
+    Ok(evidence)
+}

@@ -1,0 +1,87 @@
+//! What this machine lacks for claims to be tested, before anything is measured.
+
+use serde::Serialize;
+
+use super::Chosen;
+use super::demand::{lacking, put_off};
+use super::judge::named_paths;
+use super::rule::{Check, Judge};
+
+/// Something that is missing, and the claims that miss it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lack {
+    /// What it is, and how to get it.
+    pub what: String,
+    /// Ids of claims that cannot be tested without it, or not wholly.
+    pub claims: Vec<String>,
+    /// Can a guest with another kernel have it (`hopyard claims --guest auto`)?
+    pub in_guest: bool,
+}
+
+/// All that these claims lack here, each thing with all its claims.
+#[must_use]
+pub fn lacks(chosen: &[Chosen<'_>], cpus: u32) -> Vec<Lack> {
+    let mut all: Vec<Lack> = Vec::new();
+    for one in chosen {
+        let claim = one.claim;
+        let mut found: Vec<(String, bool)> = Vec::new();
+        found.extend(claim.missing.clone().map(|what| (what, false)));
+        for check in &claim.checks {
+            found.extend(of_check(*one, check, cpus));
+        }
+        for (what, in_guest) in found {
+            match all.iter_mut().find(|lack| lack.what == what) {
+                Some(lack) if lack.claims.contains(&claim.id) => {}
+                Some(lack) => lack.claims.push(claim.id.clone()),
+                None => all.push(Lack {
+                    what,
+                    claims: vec![claim.id.clone()],
+                    in_guest,
+                }),
+            }
+        }
+    }
+    all
+}
+
+/// What one part of a rule lacks; and whether a guest can have it.
+fn of_check<'a>(one: Chosen<'a>, check: &'a Check, cpus: u32) -> Vec<(String, bool)> {
+    match &check.judge {
+        Judge::Missing { missing } => return vec![(missing.clone(), false)],
+        Judge::Does { does } => {
+            return super::bench::lacking(does)
+                .map(|why| (why, true))
+                .into_iter()
+                .collect();
+        }
+        Judge::Bench { .. } => return Vec::new(),
+        _ => {}
+    }
+    let mut found = Vec::new();
+    if let Some(least) = check.cpus.filter(|least| *least > cpus) {
+        found.push((
+            format!("{least} CPUs: this machine has {cpus}; take a machine, or a size of virtual machine, with more"),
+            false,
+        ));
+    }
+    found.extend(
+        put_off(
+            &Chosen {
+                by_id: false,
+                ..one
+            },
+            one.plan_of(check),
+            false,
+        )
+        .map(|why| (why, false)),
+    );
+    for path in named_paths(check) {
+        let in_guest = super::in_guest::can_be_in_guest(&path);
+        if let Some(why) = lacking(&path, false)
+            && !found.iter().any(|(known, _)| *known == why)
+        {
+            found.push((why, in_guest));
+        }
+    }
+    found
+}

@@ -1,0 +1,83 @@
+//! What a profile beside a sample says.
+
+use super::*;
+use crate::evidence::{What, series};
+use crate::model::{ProfileWindow, Stack};
+
+/// One sample, and a profile of it with these chains of calls; the outermost function comes first.
+fn run_with(outcome: Outcome, chains: &[(&[&str], u64)]) -> Run {
+    let mut run = hand_made(&["veth"]);
+    push(&mut run, 0, 0, 0, outcome);
+    let mut frames = vec!["client".to_owned()];
+    let mut stacks = Vec::new();
+    for (functions, samples) in chains {
+        let mut chain = vec![0];
+        for function in *functions {
+            chain.push(u32::try_from(frames.len()).unwrap());
+            frames.push((*function).to_owned());
+        }
+        stacks.push(Stack {
+            frames: chain,
+            samples: *samples,
+        });
+    }
+    run.profiles.push(ProfileWindow {
+        block: 0,
+        attempt: 0,
+        cell: 0,
+        span_ns: 500_000_000,
+        frequency_hz: 997,
+        cpus: 2,
+        elsewhere: 0,
+        lost: 0,
+        frames,
+        stacks,
+    });
+    run
+}
+
+fn value(run: &Run, what: &str) -> Result<f64, String> {
+    let what: What = what.parse().unwrap();
+    Ok(series(run, 0, &what)?[&0])
+}
+
+#[test]
+fn what_a_switch_costs_is_its_share_of_the_cost() {
+    let chains: [(&[&str], u64); 3] = [
+        (&["handle_softirqs", "br_forward"], 200),
+        (&["handle_softirqs", "nf_hook_slow"], 100),
+        (&["[user]"], 700),
+    ];
+    let run = run_with(Outcome::Measured(Box::new(measured(25_000_000))), &chains);
+    let cost = value(&run, "cost").unwrap();
+    let near = |one: f64, two: f64| assert!((one / two - 1.0).abs() < 1e-9, "{one} {two}");
+    near(value(&run, "cost of bridge").unwrap(), 0.2 * cost);
+    near(value(&run, "cost of bridge+netfilter").unwrap(), 0.3 * cost);
+    let mut without = run;
+    without.profiles.clear();
+    let why = value(&without, "cost of bridge").unwrap_err();
+    assert!(why.contains("took no profiles"), "{why}");
+}
+
+#[test]
+fn softirq_time_is_told_by_profiles_where_ticks_do_not_add_up() {
+    let mut m = measured(25_000_000);
+    m.cpu.closure = 0.9;
+    let chains: [(&[&str], u64); 3] = [
+        (&["asm_sysvec", "handle_softirqs", "tcp_v4_rcv"], 150),
+        (&["__do_softirq.isra.0", "net_rx_action"], 100),
+        (&["do_syscall_64", "tcp_sendmsg"], 750),
+    ];
+    let run = run_with(Outcome::Measured(Box::new(m.clone())), &chains);
+    let busy = value(&run, "busy_ratio").unwrap();
+    let softirq = value(&run, "softirq_ratio").unwrap();
+    assert!((softirq - 0.25 * busy).abs() < 1e-9, "{softirq} of {busy}");
+    let mut without = run;
+    without.profiles.clear();
+    let why = value(&without, "softirq_ratio").unwrap_err();
+    assert!(why.contains("do not add up"), "{why}");
+    // Where they add up, they count.
+    m.cpu.closure = 1.0;
+    let ticks = run_with(Outcome::Measured(Box::new(m)), &chains);
+    assert_ne!(value(&ticks, "softirq_ratio").unwrap(), softirq);
+}

@@ -1,0 +1,155 @@
+//! Claims in guests: all of them on another kernel (`--kernel`), or what this machine's kernel lacks (`--guest`).
+
+use super::{ClaimsArgs, seed};
+use crate::claims::in_guest::{self, Guest};
+use crate::claims::kept::{self, Place};
+use crate::claims::{self, Chosen, Demand, PlanDemand};
+use crate::cli::Failure;
+use crate::cli::guest::cut_short;
+use crate::cli::progress::Progress;
+use crate::guest::{self, Kernel, fetch};
+use crate::run::guest::{Host, protocol::Order};
+use crate::run::{self, Observer};
+use crate::store::End;
+
+/// The word for the newest kernel that is there, or Debian's newest for virtual machines.
+const AUTO: &str = "auto";
+
+/// Tries and measures it, where somebody asked for that. False where somebody interrupted.
+pub(super) fn measure_beside(
+    args: &ClaimsArgs,
+    chosen: &[Chosen<'_>],
+    place: &mut Place,
+) -> Result<bool, Failure> {
+    let Some(wanted) = &args.beside else {
+        return Ok(true);
+    };
+    if place.asked.guest.is_some() {
+        return Ok(true);
+    }
+    let emulated = !claims::has_kvm();
+    let demand = in_guest::demand_of_guest(chosen, &place.asked.done, emulated)
+        .map_err(|e| Failure::internal(&e))?;
+    let mut progress = Progress::new();
+    if demand.plans.is_empty() && demand.deeds.is_empty() {
+        progress.note("no guest: this kernel has all that these claims can be tested by in one");
+        return Ok(true);
+    }
+    let cpus = hopyard_net::cpu::current_affinity().map_err(crate::measure::Error::from)?;
+    let host = Host::new(kernel(wanted)?, "", None, cpus.len())?;
+    let names: Vec<String> = demand.deeds.iter().cloned().collect();
+    let tried = run::guest::try_out(&names, &host, &mut progress)?;
+    let mut said = Guest {
+        release: tried.release,
+        emulated: tried.emulated,
+        ..Guest::default()
+    };
+    said.add(tried.deeds);
+    for plan in &demand.plans {
+        if !run_there(args, place, plan, &host, &mut said)? {
+            return Ok(false);
+        }
+    }
+    place.asked.guest = Some(said);
+    place.keep()?;
+    Ok(true)
+}
+
+/// Runs a plan in a guest of its own. False where somebody interrupted.
+fn run_there(
+    args: &ClaimsArgs,
+    place: &Place,
+    plan: &PlanDemand,
+    host: &Host,
+    said: &mut Guest,
+) -> Result<bool, Failure> {
+    let order = Order {
+        plan: plan.plan.clone(),
+        seed: seed(args, place),
+        profile: plan.profile,
+        left_out: Some(plan.left_out.clone()),
+    };
+    let name = &plan.plan.name;
+    let directory = place.of_plan_in_guest(name);
+    // One that was cut short begins anew: the guest that had it is gone.
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory).map_err(|source| kept::Error::Write {
+            file: directory.clone(),
+            source,
+        })?;
+    }
+    match run::guest::carry_out(&order, host, |_| directory, &mut Progress::new()) {
+        Ok(carried) => match &carried.failure {
+            Some(error) => Err(cut_short(error)),
+            None => Ok(carried.run.end != Some(End::Interrupted)),
+        },
+        // The guest lacks something: that is an answer.
+        Err(run::guest::Error::Guest(guest::Error::Refused {
+            message,
+            request: true,
+        })) => {
+            said.not_run.insert(name.clone(), message);
+            Ok(true)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A kernel of that series that was fetched before, else it is fetched now.
+fn kernel(wanted: &str) -> Result<Kernel, Failure> {
+    let home = fetch::home();
+    let is_it = |image: &std::path::PathBuf| {
+        let name = image.file_name().unwrap_or_default().to_string_lossy();
+        let release = name.trim_start_matches("vmlinuz-");
+        let rest = release.strip_prefix(wanted);
+        wanted == AUTO || rest.is_some_and(|rest| rest.starts_with(['.', '-', '+']))
+    };
+    match fetch::fetched(&home).iter().find(|image| is_it(image)) {
+        Some(image) => Ok(Kernel::open(image, None)?),
+        None => {
+            let series = (wanted != AUTO).then_some(wanted);
+            Ok(fetch::fetch(series, &home)?)
+        }
+    }
+}
+
+/// Runs each plan in a guest of its own. What is no run is not tried there.
+pub(super) fn measure_all(
+    args: &ClaimsArgs,
+    host: &Host,
+    place: &mut Place,
+    demand: &Demand,
+) -> Result<bool, Failure> {
+    place.leave_out(demand, "only plans are run in a guest of another kernel");
+    place.keep()?;
+    for plan in &demand.plans {
+        let order = Order {
+            plan: plan.plan.clone(),
+            seed: seed(args, place),
+            profile: plan.profile,
+            left_out: Some(plan.left_out.clone()),
+        };
+        let name = plan.plan.name.clone();
+        let directory = place.of_plan(&name);
+        match run::guest::carry_out(&order, host, |_| directory, &mut Progress::new()) {
+            Ok(carried) => {
+                if let Some(error) = &carried.failure {
+                    return Err(cut_short(error));
+                }
+                if carried.run.end == Some(End::Interrupted) {
+                    return Ok(false);
+                }
+            }
+            // The guest lacks something: that is an answer.
+            Err(run::guest::Error::Guest(guest::Error::Refused {
+                message,
+                request: true,
+            })) => {
+                place.asked.not_run.insert(name, message);
+                place.keep()?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,168 @@
+//! A wire that pauses: it keeps its rate, carries what a wire carries, and does without a timer for each frame.
+
+use hopyard::lab::Lab;
+use hopyard::model::{Cell, LoadKind, Measurement, Peer};
+use hopyard_net::PacketSocket;
+
+use crate::axes::build;
+use crate::support::cli::run;
+use crate::support::walk::walk;
+use crate::support::{alone, beside, cell, float, mostly, proved, tell};
+
+/// EtherType of a pause (IEEE 802.3, annex 31B).
+const PAUSE: u16 = 0x8808;
+
+fn lab(cell: &Cell) -> Lab {
+    build(cell).unwrap_or_else(|why| panic!("{}", hopyard::chain(&why)))
+}
+
+fn mbit(bytes: u64, m: &Measurement) -> f64 {
+    float(bytes) * 8000.0 / float(m.window_ns)
+}
+
+/// By each path that has a wire, both ways, in packets that are cut into frames later and in single ones.
+#[test]
+fn a_wire_that_pauses_keeps_its_rate_both_ways() {
+    let _alone = alone();
+    walk("rate=200mbit wire_pause=1ms", |path, peer| {
+        if peer != Peer::Far {
+            return Ok(());
+        }
+        for (load, offload) in [
+            (LoadKind::TcpStream, "on"),
+            (LoadKind::TcpMaerts, "on"),
+            (LoadKind::TcpStream, "off"),
+        ] {
+            let set = [
+                ("rate", "200mbit"),
+                ("wire_pause", "1ms"),
+                ("offload", offload),
+            ];
+            let cell = cell(path.name(), peer, load, &set);
+            let lab = build(&cell).map_err(|why| hopyard::chain(&why))?;
+            mostly(|| {
+                let what = format!("{}, {load}, offload {offload}", path.name());
+                let m = proved(&lab, &cell, 400).map_err(|why| format!("{what}: {why}"))?;
+                let came = mbit(m.tcp.unwrap().bytes_received, &m);
+                let said = format!("{what}: {came:.1} Mbit/s of payload at 200mbit");
+                // The bucket holds a pause and a half.
+                assert!(came < 205.0, "{said}");
+                if came >= 165.0 { Ok(()) } else { Err(said) }
+            })?;
+        }
+        Ok(())
+    });
+}
+
+/// The length of a frame decides what it pays for: every length is one of a frame that comes, once, at the same rate.
+#[test]
+fn frames_as_long_as_a_pause_are_no_pauses() {
+    let _alone = alone();
+    // With the headers of UDP, IPv4 and Ethernet these are frames of 396 to 398 bytes.
+    for payload in ["354", "355", "356"] {
+        let set = [
+            ("rate", "50mbit"),
+            ("wire_pause", "2ms"),
+            ("message_size", payload),
+        ];
+        let cell = cell("native", Peer::Far, LoadKind::UdpStream, &set);
+        let lab = lab(&cell);
+        mostly(|| {
+            let m = proved(&lab, &cell, 400)?;
+            let bytes: u64 = payload.parse().unwrap();
+            assert_eq!(
+                m.received.bytes,
+                m.received.messages * bytes,
+                "datagrams are as they were sent"
+            );
+            let rate = mbit(m.received.messages * (bytes + 42), &m);
+            let said = format!("datagrams of {payload} B: {rate:.1} Mbit/s at 50mbit");
+            assert!(rate < 54.0, "{said}");
+            if rate >= 45.0 { Ok(()) } else { Err(said) }
+        })
+        .unwrap();
+    }
+}
+
+/// The frames that stand for pauses end at the other end of the wire: a switch that floods what it does not know gets none.
+#[test]
+fn pauses_end_at_the_wire() {
+    let _alone = alone();
+    for (path, load) in [
+        ("bridge", LoadKind::TcpMaerts),
+        ("direct", LoadKind::TcpMaerts),
+    ] {
+        let set = [
+            ("rate", "100mbit"),
+            ("wire_pause", "1ms"),
+            ("offload", "off"),
+        ];
+        let cell = cell(path, Peer::Far, load, &set);
+        let lab = lab(&cell);
+        let space = |role| &lab.space(role).unwrap().handle;
+        let at_wire = PacketSocket::open(space("hub").ns(), "up0", PAUSE).unwrap();
+        let at_guest = PacketSocket::open(space("a").ns(), "eth0", PAUSE).unwrap();
+        proved(&lab, &cell, 300).unwrap();
+        let heard = |socket: &PacketSocket| {
+            let mut room = [0; 2048];
+            std::iter::from_fn(|| socket.receive(&mut room).unwrap()).count()
+        };
+        let (at_wire, at_guest) = (heard(&at_wire), heard(&at_guest));
+        tell(&format!(
+            "{path}: {at_wire} pauses came by the wire, {at_guest} to the guest"
+        ));
+        assert!(at_wire > 50, "{path}: {at_wire}");
+        assert_eq!(at_guest, 0, "{path}");
+    }
+}
+
+/// What the shaper of single frames costs: most of what a packet costs. V21 has the figures.
+#[test]
+fn a_packet_costs_less_than_with_a_timer_for_each() {
+    let _alone = alone();
+    let cost = |set: &[(&str, &str)]| -> Result<f64, String> {
+        let set = [set, &[("rate", "1gbit"), ("offload", "off")]].concat();
+        let cell = cell("native", Peer::Far, LoadKind::UdpStream, &set);
+        let m = proved(&lab(&cell), &cell, 500)?;
+        Ok(m.cpu.net().middle_ns() / float(m.received.messages))
+    };
+    mostly(|| {
+        let by_frames = cost(&[])?;
+        let by_pauses = cost(&[("wire_pause", "2ms")])?;
+        let said = format!("{by_frames:.0} ns a packet by frames, {by_pauses:.0} by pauses");
+        tell(&said);
+        if by_pauses < 0.7 * by_frames {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_pause_takes_a_rate_and_is_within_bounds() {
+    let _beside = beside();
+    let refused = |set: &[&str], words: &[&str]| {
+        let mut arguments = vec![
+            "run",
+            "--paths",
+            "native",
+            "--peer",
+            "far",
+            "--loads",
+            "udp_stream",
+        ];
+        set.iter().for_each(|one| arguments.extend(["--set", one]));
+        run(&arguments).exits(2).says(words);
+    };
+    refused(&["wire_pause=2ms"], &["wire_pause=2ms", "set `rate` too"]);
+    refused(
+        &["rate=1gbit", "wire_pause=1s"],
+        &["`1s` is not a pause", "50us to 20ms"],
+    );
+    refused(
+        &["pace_pause=2ms"],
+        &["has nothing to rest for", "set `pace`"],
+    );
+}
