@@ -5,6 +5,7 @@
 
 mod probe;
 mod result;
+mod samples;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::outcome::{Outcome, State};
 use crate::plan::Plan;
 use crate::store::Store;
+use crate::samples::Sample;
 
 /// How often to look who has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -162,6 +164,11 @@ impl Engine for Children {
     }
 
     fn stop(&mut self) {
+    fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
+        let directory = store.place_of(job.place, job.attempt).join("run");
+        samples::read(&directory, &store.fleet.columns)
+    }
+
         self.stopped = true;
         for running in &mut self.running {
             running.end();

@@ -6,6 +6,8 @@
 //!     dispatch ──> drive ──> engine: a child `hopyard run` for each pair
 //!                    │
 //!           fleet, store ──> rank ──> document, report
+//!                    │
+//!                 samples ──> query ──> assess ──> page
 //! ```
 //!
 //! The store has a line for each pair that ended, so a killed fleet can go on. Whatever is printed is computed from it.
@@ -21,20 +23,24 @@ mod outcome;
 mod plan;
 mod rank;
 mod report;
+mod samples;
 mod schedule;
 mod slurm;
 mod store;
 
 pub use children::Children;
-pub use document::{Document, SCHEMA, document, schema, write};
+pub use document::{
+    Document, SCHEMA, document, schema, write,
+};
 pub use drive::{Answer, Ended, Engine, Job, LOST_AFTER, Progress, drive};
 pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
 pub use error::{Error, Result};
-pub use fleet::Fleet;
+pub use fleet::{Fleet, is_fleet};
 pub use outcome::{End, Outcome, State};
 pub use plan::{AT_ONCE, Column, Plan, Preview, Settings};
 pub use rank::{Machine, Ranks};
 pub use report::{plan_text, text};
+pub use samples::{SCHEMA as SAMPLES_SCHEMA, Sample};
 pub use schedule::{Pair, Pairs, rounds};
 pub use slurm::endpoints as slurm_endpoints;
 pub use store::Store;
