@@ -12,6 +12,7 @@
 //!
 //! The store has a line for each pair that ended, so a killed fleet can go on. Whatever is printed is computed from it.
 
+mod assess;
 mod children;
 mod dispatch;
 mod document;
@@ -20,7 +21,9 @@ mod endpoints;
 mod error;
 mod fleet;
 mod outcome;
+mod page;
 mod plan;
+mod query;
 mod rank;
 mod report;
 mod samples;
@@ -28,18 +31,21 @@ mod schedule;
 mod slurm;
 mod store;
 
+pub use assess::{Assessed, CONFIDENCE, MARGIN, assess};
 pub use children::Children;
 pub use document::{
-    Document, SCHEMA, document, schema, write,
+    Assessment, Document, SCHEMA, assessment, assessment_schema, document, schema, write,
 };
 pub use drive::{Answer, Ended, Engine, Job, LOST_AFTER, Progress, drive};
 pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
 pub use error::{Error, Result};
 pub use fleet::{Fleet, is_fleet};
 pub use outcome::{End, Outcome, State};
+pub use page::{Page, Point, page, points};
 pub use plan::{AT_ONCE, Column, Plan, Preview, Settings};
+pub use query::DuckDb;
 pub use rank::{Machine, Ranks};
-pub use report::{plan_text, text};
+pub use report::{plan_text, text, verdicts_text};
 pub use samples::{SCHEMA as SAMPLES_SCHEMA, Sample};
 pub use schedule::{Pair, Pairs, rounds};
 pub use slurm::endpoints as slurm_endpoints;
