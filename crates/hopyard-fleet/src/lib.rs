@@ -20,6 +20,7 @@ mod drive;
 mod endpoints;
 mod error;
 mod fleet;
+mod matrix;
 mod outcome;
 mod page;
 mod plan;
@@ -40,6 +41,10 @@ pub use drive::{Answer, Ended, Engine, Job, LOST_AFTER, Progress, drive};
 pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
 pub use error::{Error, Result};
 pub use fleet::{Fleet, is_fleet};
+pub use matrix::{
+    MATRIX_SCHEMA, Matrix, MatrixCell, MatrixDocument, carry_out, matrix_schema, matrix_text,
+    over_nodes, read_matrix,
+};
 pub use outcome::{End, Outcome, State};
 pub use page::{Page, Point, page, points};
 pub use plan::{AT_ONCE, Column, Plan, Preview, Settings};

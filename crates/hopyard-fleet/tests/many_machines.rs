@@ -189,6 +189,7 @@ fn plan(at_once: usize) -> Plan {
             connect: format!("ssh n{n}"),
             address: None,
             rack: Some(format!("r{}", n / 40)),
+            kind: None,
         })
         .collect();
     let settings = Settings {
@@ -198,7 +199,6 @@ fn plan(at_once: usize) -> Plan {
     Plan::new(endpoints, &settings).unwrap()
 }
 
-#[test]
 fn fleet_failed(fleet: &Fleet) -> usize {
     let outcomes = fleet.outcomes.iter().flatten();
     outcomes.filter(|o| o.state == State::Failed).count()
@@ -222,10 +222,11 @@ fn table(directory: &std::path::Path, pairs: usize) -> String {
     format!("{rows} in {files} files of {} MiB", bytes >> 20)
 }
 
+#[test]
 fn many_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
     let machines = usize::from(*MACHINES);
-    let home = tempfile::tempdir().unwrap();
     // A thousand machines are for whoever looks at them afterwards, too.
+    let home = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("HOPYARD_FLEET_DIR").map(std::path::PathBuf::from);
     let directory = kept.unwrap_or_else(|| home.path().join("out"));
     let begun = Instant::now();
@@ -326,9 +327,9 @@ fn many_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
     let read = Fleet::read(&directory).unwrap();
     assert_eq!(read.outcomes.iter().flatten().count(), pairs - skipped);
     println!("read again: {:?}", begun.elapsed());
-    for file in ["pairs.jsonl", "fleet.json"] {
     let told = table(&directory, pairs - fleet_failed(&read) - skipped);
     println!("samples: {told}");
+    for file in ["pairs.jsonl", "fleet.json"] {
         let bytes = std::fs::metadata(directory.join(file)).unwrap().len();
         println!("{file}: {} MiB", bytes >> 20);
     }
