@@ -20,6 +20,7 @@ mod drive;
 mod endpoints;
 mod error;
 mod fleet;
+mod kubernetes;
 mod matrix;
 mod outcome;
 mod page;
@@ -41,6 +42,7 @@ pub use drive::{Answer, Ended, Engine, Job, LOST_AFTER, Progress, drive};
 pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
 pub use error::{Error, Result};
 pub use fleet::{Fleet, is_fleet};
+pub use kubernetes::{Manifest, pods};
 pub use matrix::{
     MATRIX_SCHEMA, Matrix, MatrixCell, MatrixDocument, carry_out, matrix_schema, matrix_text,
     over_nodes, read_matrix,
