@@ -179,6 +179,7 @@ fn run(args: &RunArgs) -> Done {
     let status = told(&store.fleet, args.json, Some(store.directory()))?;
     crate::note(format_args!(
         "the fleet is in {0}; `hopyard fleet show {0}` prints it again{1}",
+            relays: 0,
         args.output.display(),
         if store.fleet.is_whole() {
             ""
