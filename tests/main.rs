@@ -83,5 +83,6 @@ mod terminals;
 mod totals;
 mod turns;
 mod udp_gso;
+mod uplink;
 mod watch;
 mod workers;

@@ -1,5 +1,6 @@
 //! The kinds of things that outlive a process.
 
+use super::card::CARDS;
 use super::flow_table::TABLES;
 use super::group::GROUPS;
 use super::part::Kind;
@@ -8,7 +9,7 @@ use super::switching::SWITCHES;
 use super::{ovs, tap};
 
 /// Every kind of thing that can be left by a process that was killed, in the order in which `clean` removes them.
-pub(super) static KINDS: [&dyn Kind; 8] = [
+pub(super) static KINDS: [&dyn Kind; 9] = [
     &GROUPS,
     &SWITCHES,
     &ovs::HOME,
@@ -17,4 +18,5 @@ pub(super) static KINDS: [&dyn Kind; 8] = [
     &pasta::HOME,
     &slirp4netns::HOME,
     &TABLES,
+    &CARDS,
 ];

@@ -106,6 +106,12 @@ pub(super) enum Command {
     /// Carries out a plan that comes on stdin
     #[command(hide = true)]
     Runner,
+    /// Be the far end of labs whose wire is a card of this machine, as stdin says
+    #[command(hide = true)]
+    Far {
+        /// The card
+        card: String,
+    },
     /// The first process of a guest
     #[command(hide = true)]
     Init {

@@ -206,6 +206,11 @@ fn told(error: &clap::Error) -> std::io::Result<()> {
 
 fn dispatch(command: Command) -> Done {
     match command {
+        Command::Far { card } => {
+            signals::listen().map_err(|e| Failure::internal(&e))?;
+            crate::lab::serve_far(&card)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Worker => load::worker::main()
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::internal(&e)),
