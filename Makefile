@@ -10,7 +10,8 @@ DIST_TARGET := $(shell uname -m)-unknown-linux-musl
 BUILD_PACKAGES := gcc libc6-dev
 BPF_PACKAGES := clang llvm libbpf-dev
 TEST_PACKAGES := $(BPF_PACKAGES) nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db \
-	passt slirp4netns podman runc conmon busybox-static containernetworking-plugins openssh-server curl jq python3-yaml tcpdump
+	passt slirp4netns podman runc conmon busybox-static containernetworking-plugins openssh-server curl jq python3-yaml tcpdump ethtool \
+	slurmctld slurmd slurm-client munge
 # The program of path tun-vpn, which Debian does not have; below target/, for the tests alone.
 BORINGTUN_VERSION := 0.7.1
 BORINGTUN := target/tools/bin/boringtun-cli
@@ -37,7 +38,7 @@ PEERS := target/release/peers
 DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test-engines dist bpf test lint unit verify bench docs reports fuzz doctor deny packages semver clean toolchain root
+.PHONY: help run build test-engines test-slurm dist bpf test lint unit verify bench bench-fleet docs reports fuzz doctor deny packages semver clean toolchain root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +53,10 @@ build: toolchain ## build the program and the CNI plugin (release)
 test-engines: root build ## podman 5 and containerd of Debian 13 on the direct switch, in a throw-away root
 	@scripts/need debootstrap
 	scripts/test-engines target/release
+
+test-slurm: root toolchain ## fleets in a Slurm of eight nodes, parts of which are killed; some minutes
+	@scripts/need $(BUILD_PACKAGES) slurmctld slurmd slurm-client munge iproute2
+	$(CARGO) test --locked -p hopyard --test lab -- --ignored --nocapture slurm_
 
 dist: root toolchain ## the static programs, manual pages, completions and a Debian package, in dist/
 	@scripts/need $(BUILD_PACKAGES) musl-tools binutils dpkg
@@ -96,6 +101,15 @@ else ifeq ($(firstword $(ARGS)),decide)
 else
 	$(PEERS) $(ARGS)
 endif
+
+bench-fleet: root toolchain ## what fleets cost: ssh beside nsenter, eight machines, a thousand simulated ones, ten million samples; twenty minutes
+	@scripts/need $(BUILD_PACKAGES) openssh-server iproute2 util-linux
+	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
+	target/release/fleet remote
+	target/release/fleet pairs
+	rm -rf target/fleet-1000
+	HOPYARD_FLEET_MACHINES=1000 HOPYARD_FLEET_DIR=$(CURDIR)/target/fleet-1000 $(CARGO) test --locked -p hopyard-fleet --test many_machines -- --nocapture
+	target/release/fleet samples target/fleet-1000 $(if $(DUCKDB),--duckdb $(DUCKDB))
 
 docs: toolchain ## the documentation as a book, in target/book, and a check of all its links; installs mdBook below target/
 	@scripts/need $(BUILD_PACKAGES)

@@ -2,6 +2,7 @@
 
 mod lines;
 mod machines;
+mod podman;
 mod ssh;
 
 use std::collections::BTreeSet;

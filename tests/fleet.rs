@@ -1,7 +1,12 @@
 //! `hopyard fleet`: namespaces on a bridge as machines, measured in pairs by the real program.
 
 mod broken;
+mod data;
+mod kubernetes;
+mod matrix;
+mod relays;
 mod resumed;
+mod slurm;
 mod ssh;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -92,6 +92,7 @@ mod tunnel_program;
 mod turns;
 mod udp_gso;
 mod unix_sockets;
+mod uplink;
 mod watch;
 mod wire;
 mod workers;

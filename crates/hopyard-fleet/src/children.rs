@@ -5,6 +5,7 @@
 
 mod probe;
 mod result;
+mod samples;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,10 +22,12 @@ use nix::unistd::Pid;
 
 use self::probe::Probe;
 use self::result::Finding;
+pub(crate) use self::result::last_words;
 use crate::drive::{Answer, Ended, Engine, Job};
 use crate::error::{Error, Result};
 use crate::outcome::{Outcome, State};
 use crate::plan::Plan;
+use crate::samples::Sample;
 use crate::store::Store;
 
 /// How often to look who has ended.
@@ -159,6 +162,11 @@ impl Engine for Children {
             }
         }
         Ok(ended)
+    }
+
+    fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
+        let directory = store.place_of(job.place, job.attempt).join("run");
+        samples::read(&directory, &store.fleet.columns)
     }
 
     fn stop(&mut self) {
@@ -361,7 +369,7 @@ impl Running {
 }
 
 /// How a process ended, for people.
-fn how(status: ExitStatus) -> String {
+pub(crate) fn how(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match status.signal() {
         Some(signal) => format!("it was killed by signal {signal}"),

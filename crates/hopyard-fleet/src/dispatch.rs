@@ -102,21 +102,23 @@ impl Dispatch {
         self.running -= 1;
     }
 
-    /// A machine is lost: none of its pairs will start. How many those are.
-    pub(crate) fn lose(&mut self, machine: u16) -> usize {
-        let before = self.left;
+    /// A machine is lost: none of its pairs will start. Gives their places.
+    pub(crate) fn lose(&mut self, machine: u16) -> Vec<usize> {
+        let mut lost = Vec::new();
         let machine = usize::from(machine);
         for other in 0..self.machines {
             for place in [
                 machine * self.machines + other,
                 other * self.machines + machine,
             ] {
-                if self.place[place] != NONE {
-                    self.take_out(self.place[place]);
+                let index = self.place[place];
+                if index != NONE {
+                    self.take_out(index);
+                    lost.push(index as usize);
                 }
             }
         }
-        before - self.left
+        lost
     }
 
     fn take_out(&mut self, index: u32) {

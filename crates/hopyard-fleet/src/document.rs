@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use hopyard_host::bounded;
-use hopyard_stats::Estimate;
+use hopyard_stats::{Estimate, Judged};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use crate::assess::Assessed;
 use crate::error::{Error, Result};
 use crate::fleet::Fleet;
 use crate::outcome::{End, State};
@@ -200,6 +201,90 @@ pub fn document<'a>(fleet: &'a Fleet, ranks: &Ranks) -> Document<'a> {
         machines: ranks.machines.iter().map(machine).collect(),
         pairs: PairReports(fleet),
     }
+}
+
+/// Name and version of [`Assessment`].
+pub(crate) const ASSESSMENT_SCHEMA: &str = "hopyard/fleet-report/1";
+
+/// What `hopyard report` of a fleet prints as JSON: its document, with estimates made from the samples, and verdicts.
+#[derive(Serialize, JsonSchema)]
+pub struct Assessment<'a> {
+    /// [`ASSESSMENT_SCHEMA`].
+    schema: &'static str,
+    /// Number of samples that estimates rest on.
+    samples: u64,
+    /// Pairs within this of the median of all are equivalent to it.
+    margin: f64,
+    /// Each pair and load against the median of all pairs.
+    #[schemars(with = "Vec<VerdictReport>")]
+    verdicts: VerdictReports<'a>,
+    /// The fleet; its main figures are those of the samples.
+    fleet: Document<'a>,
+}
+
+/// A pair against the median of all.
+#[derive(Serialize, JsonSchema)]
+struct VerdictReport<'a> {
+    client: &'a str,
+    server: &'a str,
+    load: &'static str,
+    #[serde(flatten)]
+    judged: &'a Judged,
+}
+
+struct VerdictReports<'a> {
+    fleet: &'a Fleet,
+    main: &'a [usize],
+    assessed: &'a Assessed,
+}
+
+impl Serialize for VerdictReports<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let columns = self.main.iter().map(|at| &self.fleet.columns[*at]);
+        let loads = columns.zip(&self.assessed.verdicts);
+        serializer.collect_seq(loads.flat_map(|(column, verdicts)| {
+            let verdicts = verdicts.iter().enumerate();
+            verdicts.filter_map(move |(place, judged)| {
+                let [client, server] = self.fleet.pairs[place].ends().map(|m| self.fleet.name(m));
+                Some(VerdictReport {
+                    client,
+                    server,
+                    load: column.load.name(),
+                    judged: judged.as_ref()?,
+                })
+            })
+        }))
+    }
+}
+
+/// The document of a fleet whose samples were read.
+#[must_use]
+pub fn assessment<'a>(
+    fleet: &'a Fleet,
+    ranks: &'a Ranks,
+    assessed: &'a Assessed,
+    margin: f64,
+) -> Assessment<'a> {
+    Assessment {
+        schema: ASSESSMENT_SCHEMA,
+        samples: assessed.samples,
+        margin,
+        verdicts: VerdictReports {
+            fleet,
+            main: &ranks.main,
+            assessed,
+        },
+        fleet: document(fleet, ranks),
+    }
+}
+
+/// The JSON schema (2020-12) of [`Assessment`].
+#[must_use]
+pub fn assessment_schema() -> serde_json::Value {
+    hopyard_model::named_schema(
+        schemars::schema_for!(Assessment<'static>),
+        ASSESSMENT_SCHEMA,
+    )
 }
 
 /// Writes `fleet.json` so that it is there whole or as it was.

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dispatch::Dispatch;
 use crate::error::Result;
+use crate::fleet::Fleet;
 use crate::outcome::{End, Outcome};
+use crate::samples::Sample;
 use crate::store::Store;
 
 /// Failed pairs of a machine in a row, after each of which it did not answer, until it is lost.
@@ -31,7 +35,8 @@ pub struct Ended {
 }
 
 /// Does a machine answer?
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Its worker greeted, or `echo` said what it was told to.
     Yes,
@@ -52,6 +57,12 @@ pub trait Engine {
     /// # Errors
     /// Nothing can be measured any more.
     fn ended(&mut self, store: &Store) -> Result<Vec<Ended>>;
+
+    /// The samples of an attempt at a pair that was measured.
+    ///
+    /// # Errors
+    /// They are not there any more, or damaged; why, in words.
+    fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String>;
 
     /// Has what runs end soon. Its pairs end without an outcome.
     fn stop(&mut self);
@@ -75,6 +86,42 @@ pub struct Progress {
     pub of: usize,
 }
 
+/// Pairs of each round that may still end.
+struct Rounds(Vec<usize>);
+
+impl Rounds {
+    fn new(fleet: &Fleet, is_done: impl Fn(usize) -> bool) -> Self {
+        let open = |round| fleet.places(round).filter(|place| !is_done(*place)).count();
+        Self((0..fleet.rounds()).map(open).collect())
+    }
+
+    /// A pair will not end any more, or has. Gives its round where that was the last one.
+    fn without(&mut self, fleet: &Fleet, place: usize) -> Option<usize> {
+        let round = fleet.round_of(place);
+        self.0[round] -= 1;
+        (self.0[round] == 0).then_some(round)
+    }
+}
+
+/// Writes the samples of a round that are in no file yet. Those that are not to be had are told and left out.
+fn keep(store: &mut Store, engine: &impl Engine, round: usize) -> Result<()> {
+    let mut samples = Vec::new();
+    let places = store.fleet.not_kept(round);
+    if places.is_empty() {
+        return Ok(());
+    }
+    for place in places {
+        let attempt = store.fleet.outcomes[place]
+            .as_ref()
+            .map_or(1, |o| o.attempt);
+        match engine.samples(store, Job { place, attempt }) {
+            Ok(of_pair) => samples.push((place, of_pair)),
+            Err(why) => store.missing.push((place, why)),
+        }
+    }
+    store.keep(round, &samples)
+}
+
 /// Measures what is missing or failed, until nothing is left, the time is over or `is_stopped` says so.
 ///
 /// # Errors
@@ -93,6 +140,7 @@ pub fn drive(
     };
     let machines = fleet.plan.endpoints.len();
     let mut dispatch = Dispatch::new(machines, &fleet.pairs, is_done, fleet.plan.at_once);
+    let mut rounds = Rounds::new(fleet, is_done);
     let mut silent = vec![0; machines];
     let mut progress = Progress {
         measured: fleet.pairs.len() - dispatch.left(),
@@ -122,8 +170,11 @@ pub fn drive(
         if dispatch.running() == 0 {
             break;
         }
+        // Rounds of which nothing runs or is left.
+        let mut whole = Vec::new();
         for ended in engine.ended(store)? {
             dispatch.end(ended.place);
+            whole.extend(rounds.without(&store.fleet, ended.place));
             let pair = store.fleet.pairs[ended.place];
             let Some(outcome) = ended.outcome else {
                 continue;
@@ -141,7 +192,9 @@ pub fn drive(
                     Some(Answer::No(how)) if !is_measured => {
                         *silent += 1;
                         if *silent == LOST_AFTER {
-                            dispatch.lose(machine);
+                            for place in dispatch.lose(machine) {
+                                whole.extend(rounds.without(&store.fleet, place));
+                            }
                             progress.lost += 1;
                             store.lost(
                                 machine,
@@ -157,6 +210,13 @@ pub fn drive(
                 }
             }
         }
+        for round in whole {
+            keep(store, engine, round)?;
+        }
+    }
+    // What an earlier session measured and could not keep, and rounds that were broken off.
+    for round in 0..store.fleet.rounds() {
+        keep(store, engine, round)?;
     }
     // What was left when the time was over may have been nothing.
     let end = match end {

@@ -31,6 +31,9 @@ pub struct Endpoint {
     /// Where it stands, for the reader.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rack: Option<String>,
+    /// Which kind of machine it is, for matrices.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kind: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +89,7 @@ fn lines(text: &str) -> std::result::Result<Vec<Endpoint>, String> {
             connect: connect.trim().to_owned(),
             address: None,
             rack: None,
+            kind: None,
         })
     })
     .collect()

@@ -42,6 +42,8 @@ pub(crate) enum Line {
     },
     /// A machine did not answer any more.
     Lost { machine: u16, cause: String },
+    /// The samples of all pairs of a round that are measured by now are in a file.
+    Kept { round: u32 },
     /// `hopyard fleet run` ended.
     Ended { why: End },
 }
@@ -63,12 +65,27 @@ pub struct Fleet {
     pub end: Option<End>,
     /// Figures that each pair has.
     pub columns: Vec<Column>,
+    /// The first place of each round among the pairs, and their number.
+    rounds: Vec<usize>,
+    /// Which pairs have their samples in a file.
+    kept: Vec<bool>,
+    /// Files that each round has.
+    parts: Vec<u32>,
 }
 
 impl Fleet {
     pub(crate) fn new(plan: Plan, started: String) -> Self {
-        let pairs: Vec<Pair> = plan.rounds().into_iter().flatten().collect();
+        let by_round = plan.rounds();
+        let mut rounds = vec![0];
+        for round in &by_round {
+            rounds.push(rounds.last().unwrap_or(&0) + round.len());
+        }
+        let parts = vec![0; by_round.len()];
+        let pairs: Vec<Pair> = by_round.into_iter().flatten().collect();
         Self {
+            kept: vec![false; pairs.len()],
+            rounds,
+            parts,
             outcomes: vec![None; pairs.len()],
             lost: vec![None; plan.endpoints.len()],
             end: None,
@@ -138,10 +155,72 @@ impl Fleet {
                     let lost = self.lost.get_mut(usize::from(machine));
                     *lost.ok_or_else(|| wrong("the plan has no such machine"))? = Some(cause);
                 }
+                Line::Kept { round } => {
+                    let round = round as usize;
+                    if round >= self.parts.len() {
+                        return Err(wrong("the plan has no such round"));
+                    }
+                    self.keep(round);
+                }
                 Line::Ended { why } => self.end = Some(why),
             }
         }
         Ok(())
+    }
+
+    /// A name for the whole of it, by when it was first begun: `20260301T101500250`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        match self.started.parse::<jiff::Timestamp>() {
+            Ok(time) => time.strftime("%Y%m%dT%H%M%S%3f").to_string(),
+            // Whoever wrote something else there still has a name of harmless characters.
+            Err(_) => self
+                .started
+                .chars()
+                .filter(char::is_ascii_alphanumeric)
+                .collect(),
+        }
+    }
+
+    /// Number of rounds.
+    pub(crate) fn rounds(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The round of a pair.
+    #[must_use]
+    pub fn round_of(&self, place: usize) -> usize {
+        self.rounds.partition_point(|first| *first <= place) - 1
+    }
+
+    /// Places of a round's pairs.
+    pub(crate) fn places(&self, round: usize) -> std::ops::Range<usize> {
+        self.rounds[round]..self.rounds[round + 1]
+    }
+
+    /// Pairs of a round that are measured, and whose samples are in no file.
+    pub(crate) fn not_kept(&self, round: usize) -> Vec<usize> {
+        let is_measured = |place: &usize| {
+            let outcome = self.outcomes[*place].as_ref();
+            outcome.is_some_and(Outcome::is_measured)
+        };
+        let places = self.places(round);
+        places
+            .filter(|p| !self.kept[*p] && is_measured(p))
+            .collect()
+    }
+
+    /// Number of the next file of a round.
+    pub(crate) fn next_part(&self, round: usize) -> u32 {
+        self.parts[round]
+    }
+
+    /// Whatever a round has by now is in a file.
+    pub(crate) fn keep(&mut self, round: usize) {
+        for place in self.not_kept(round) {
+            self.kept[place] = true;
+        }
+        self.parts[round] += 1;
     }
 
     /// Name of a machine.
@@ -169,6 +248,12 @@ impl Fleet {
         let mut outcomes = self.outcomes.iter();
         outcomes.all(|o| o.as_ref().is_some_and(Outcome::is_measured))
     }
+}
+
+/// Does a directory look like that of a fleet?
+#[must_use]
+pub fn is_fleet(directory: &Path) -> bool {
+    directory.join(PLAN).is_file() && directory.join(JOURNAL).is_file()
 }
 
 pub(crate) fn shown(file: &Path) -> String {

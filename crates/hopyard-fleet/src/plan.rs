@@ -17,7 +17,7 @@ use crate::schedule::{Pair, Pairs, rounds};
 pub use self::column::Column;
 pub use self::preview::Preview;
 
-/// Pairs at once where nobody says otherwise: each is a process of this host with two connections.
+/// Pairs at once where nobody says otherwise, of this process and of each relay: each is a process with two connections.
 pub const AT_ONCE: usize = 50;
 /// What a pair takes beside its blocks: two connections, a look at both ends, the windows in which nothing runs.
 const START: Duration = Duration::from_secs(1);
@@ -68,6 +68,8 @@ pub struct Settings {
     pub blocks: Option<Blocks>,
     /// See [`Plan::at_once`].
     pub at_once: Option<usize>,
+    /// Relays that run the pairs; 0 where this process does.
+    pub relays: usize,
     /// See [`Plan::deadline_s`].
     pub deadline: Option<Duration>,
 }
@@ -91,9 +93,9 @@ impl Plan {
             is_new
         });
         let mut plan = Self {
-            at_once: settings
-                .at_once
-                .unwrap_or_else(|| (endpoints.len() / 2).clamp(1, AT_ONCE)),
+            at_once: settings.at_once.unwrap_or_else(|| {
+                (endpoints.len() / 2).clamp(1, AT_ONCE * settings.relays.max(1))
+            }),
             endpoints,
             pairs: settings.pairs.unwrap_or(Pairs::All),
             loads,
@@ -168,4 +170,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

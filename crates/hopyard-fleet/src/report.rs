@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use hopyard_model::{plain, units};
 
+use crate::assess::Assessed;
 use crate::document::counts;
 use crate::fleet::Fleet;
 use crate::outcome::End;
@@ -62,8 +63,38 @@ pub fn text(fleet: &Fleet, ranks: &Ranks) -> String {
     plain::document(&out).into_owned()
 }
 
+/// Pairs against the median of all, by what their samples say.
+#[must_use]
+pub fn verdicts_text(fleet: &Fleet, ranks: &Ranks, assessed: &Assessed, margin: f64) -> String {
+    let mut out = format!(
+        "\nagainst the median of all pairs, from {} samples (equivalent: within ±{})\n",
+        assessed.samples,
+        percent(margin)
+    );
+    for (main, at) in ranks.main.iter().enumerate() {
+        let column = &fleet.columns[*at];
+        let [below, above, same, open] = assessed.counts(main);
+        let (worse, better) = match column.more_is_better() {
+            true => (below, above),
+            false => (above, below),
+        };
+        let _ = writeln!(
+            out,
+            "  {}: {} worse, {better} better, {same} equivalent, {open} inconclusive",
+            column.load,
+            units::counted(worse, "pair")
+        );
+    }
+    out
+}
+
 /// A figure, and in brackets how it compares with the median.
-fn compared(column: &Column, value: Option<f64>, median: Option<f64>, width: &str) -> String {
+pub(crate) fn compared(
+    column: &Column,
+    value: Option<f64>,
+    median: Option<f64>,
+    width: &str,
+) -> String {
     let Some(value) = value else {
         return "–".to_owned();
     };
@@ -253,7 +284,7 @@ fn table(heads: impl Iterator<Item = String>) -> comfy_table::Table {
 }
 
 /// Three digits with a prefix of the unit.
-fn with_unit(column: &Column, value: f64) -> String {
+pub(crate) fn with_unit(column: &Column, value: f64) -> String {
     // The load says what is counted.
     let unit = match column.unit() {
         "transactions/s" | "packets/s" => "/s",
@@ -289,7 +320,7 @@ fn times(ratio: f64) -> String {
     format!("{}×", digits(ratio))
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     match share.abs() * 100.0 {
         p if !p.is_finite() => "–".to_owned(),
         p if p >= 999.5 => ">999 %".to_owned(),

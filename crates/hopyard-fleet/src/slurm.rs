@@ -57,6 +57,7 @@ fn of(names: &str) -> Vec<Endpoint> {
         connect: connect(node),
         address: None,
         rack: None,
+        kind: None,
     };
     names.map(one).collect()
 }

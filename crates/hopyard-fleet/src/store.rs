@@ -1,7 +1,8 @@
 //! The directory of a fleet: `plan.json`, and `pairs.jsonl`, a line for whatever happened, written at once.
 //!
 //! Everything else is computed from these two, so what was measured is there after SIGKILL too. A line without its end is
-//! passed over. `pairs/CLIENT--SERVER/N/` has what attempt N left: the run, its report and what it said.
+//! passed over. `pairs/CLIENT--SERVER/N/` has what attempt N left: the run, its report and what it said. `samples/` has the samples
+//! of all pairs as a table (`samples`).
 
 use std::fs::File;
 use std::io::Write;
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::fleet::{Fleet, Header, JOURNAL, Line, PLAN, STORE, column_names, shown};
 use crate::outcome::{End, Outcome};
 use crate::plan::Plan;
+use crate::samples::{self, Sample};
 use crate::schedule::Pair;
 
 /// A directory that is written. Nobody else writes it meanwhile.
@@ -23,6 +25,8 @@ pub struct Store {
     journal: File,
     /// What the directory holds, kept up to date with each line that is written.
     pub fleet: Fleet,
+    /// Pairs that were measured and whose samples could not be read for the table, and why.
+    pub missing: Vec<(usize, String)>,
 }
 
 impl Store {
@@ -90,6 +94,7 @@ impl Store {
             directory: directory.to_owned(),
             journal,
             fleet,
+            missing: Vec::new(),
         };
         store.append(&Line::Began {
             at: jiff::Timestamp::now().to_string(),
@@ -144,6 +149,20 @@ impl Store {
         if let Line::Lost { cause, .. } = line {
             self.fleet.lost[usize::from(machine)] = Some(cause);
         }
+        Ok(())
+    }
+
+    /// Writes samples of pairs of a round into a file of their own. All that are measured by now count as kept.
+    pub(crate) fn keep(&mut self, round: usize, samples: &[(usize, Vec<Sample>)]) -> Result<()> {
+        if !samples.is_empty() {
+            let part = self.fleet.next_part(round);
+            let file = samples::file(&self.fleet, &self.directory, round, part);
+            samples::write(&self.fleet, &file, samples)?;
+        }
+        self.append(&Line::Kept {
+            round: u32::try_from(round).unwrap_or(u32::MAX),
+        })?;
+        self.fleet.keep(round);
         Ok(())
     }
 

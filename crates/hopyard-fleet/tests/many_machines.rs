@@ -11,9 +11,10 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use hopyard_fleet::{
-    Answer, End, Ended, Endpoint, Engine, Fleet, Job, Outcome, Plan, Ranks, Result, Settings,
-    State, Store, document, drive, text, write,
+    Answer, End, Ended, Endpoint, Engine, Fleet, Job, Outcome, Plan, Ranks, Result, Sample,
+    Settings, State, Store, document, drive, text, write,
 };
+use hopyard_model::LoadKind;
 use hopyard_stats::Estimate;
 
 /// How many there are.
@@ -29,6 +30,8 @@ const SLOW: u16 = 321;
 const PAIR_S: f64 = 10.0;
 /// One that hangs until its deadline.
 const HANGS_S: f64 = 3600.0;
+/// Samples of each pair and load: a thousand machines have ten million in all.
+const BLOCKS: u32 = 10;
 /// The bound for the whole controller of a thousand machines, kB.
 const MOST_KB: u64 = 512 << 10;
 /// What a process has before it has any pair, kB.
@@ -132,6 +135,36 @@ impl Engine for Model {
         }])
     }
 
+    /// Ten of each load, around what the pair has.
+    fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
+        let client = store.fleet.pairs[job.place].client;
+        let rate = if client == SLOW { 1e9 } else { 1e10 } * (0.9 + 0.2 * any(job.place));
+        let sample = |(at, load): (u32, LoadKind)| Sample {
+            load,
+            block: at,
+            attempt: 0,
+            started_ms: 0,
+            window_ns: Some(500_000_000),
+            counted: true,
+            cause: None,
+            values: (0..)
+                .zip(&store.fleet.columns)
+                .filter(|(_, column)| column.load == load)
+                .map(|(column, _)| {
+                    (
+                        column,
+                        rate * (0.98 + 0.04 * any(job.place + at as usize * 7919)),
+                    )
+                })
+                .collect(),
+        };
+        let loads = [LoadKind::TcpStream, LoadKind::TcpRr];
+        let all = loads
+            .into_iter()
+            .flat_map(|load| (0..BLOCKS).map(move |at| (at, load)));
+        Ok(all.map(sample).collect())
+    }
+
     fn stop(&mut self) {}
 
     fn now(&self) -> Duration {
@@ -156,6 +189,7 @@ fn plan(at_once: usize) -> Plan {
             connect: format!("ssh n{n}"),
             address: None,
             rack: Some(format!("r{}", n / 40)),
+            kind: None,
         })
         .collect();
     let settings = Settings {
@@ -165,11 +199,36 @@ fn plan(at_once: usize) -> Plan {
     Plan::new(endpoints, &settings).unwrap()
 }
 
+fn fleet_failed(fleet: &Fleet) -> usize {
+    let outcomes = fleet.outcomes.iter().flatten();
+    outcomes.filter(|o| o.state == State::Failed).count()
+}
+
+/// The samples of all pairs that were measured are in the table, each once.
+fn table(directory: &std::path::Path, pairs: usize) -> String {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let (mut rows, mut bytes, mut files) = (0, 0, 0);
+    let runs = std::fs::read_dir(directory.join("samples")).unwrap();
+    for round in runs.flat_map(|run| std::fs::read_dir(run.unwrap().path()).unwrap()) {
+        for part in std::fs::read_dir(round.unwrap().path()).unwrap() {
+            let file = std::fs::File::open(part.unwrap().path()).unwrap();
+            bytes += file.metadata().unwrap().len();
+            files += 1;
+            let reader = SerializedFileReader::new(file).unwrap();
+            rows += usize::try_from(reader.metadata().file_metadata().num_rows()).unwrap();
+        }
+    }
+    assert_eq!(rows, pairs * 2 * BLOCKS as usize);
+    format!("{rows} in {files} files of {} MiB", bytes >> 20)
+}
+
 #[test]
 fn many_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
     let machines = usize::from(*MACHINES);
+    // A thousand machines are for whoever looks at them afterwards, too.
     let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("out");
+    let kept = std::env::var_os("HOPYARD_FLEET_DIR").map(std::path::PathBuf::from);
+    let directory = kept.unwrap_or_else(|| home.path().join("out"));
     let begun = Instant::now();
     let plan = plan(machines / 2);
     let pairs = plan.preview().pairs;
@@ -268,6 +327,8 @@ fn many_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
     let read = Fleet::read(&directory).unwrap();
     assert_eq!(read.outcomes.iter().flatten().count(), pairs - skipped);
     println!("read again: {:?}", begun.elapsed());
+    let told = table(&directory, pairs - fleet_failed(&read) - skipped);
+    println!("samples: {told}");
     for file in ["pairs.jsonl", "fleet.json"] {
         let bytes = std::fs::metadata(directory.join(file)).unwrap().len();
         println!("{file}: {} MiB", bytes >> 20);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hopyard_net::{Handle, LinkKind, NetNs, NetkitLayer, NewLink, allow_files};
 
+use super::card::Upper;
 use super::error::or_another_path;
 use super::kept::Kept;
 use super::part::{Part, undo};
@@ -205,6 +206,13 @@ impl Builder {
             })
             .map_err(or_another_path)?;
         target.handle.set_up(name)?;
+        let on_card = lower.role == role::HUB && self.has_real_wire();
+        let ns = on_card
+            .then(|| target.handle.ns().try_clone())
+            .transpose()?;
+        if let Some(ns) = ns {
+            self.push(Upper::new(ns, name));
+        }
         self.devices.push((into, name.to_owned()));
         Ok(())
     }

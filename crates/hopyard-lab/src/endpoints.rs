@@ -39,6 +39,18 @@ pub struct Endpoints {
     pub server: Prefix,
     /// Where it listens; found by the workers where none is given.
     pub server_address: Option<IpAddr>,
+    /// The cable between the two machines, where labs are built on it. `server` is the command that leads to the other machine then,
+    /// and `client` is not asked.
+    pub uplink: Option<Uplink>,
+}
+
+/// A real cable, as the wire of labs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uplink {
+    /// The card of this machine.
+    pub card: String,
+    /// The card of the other machine.
+    pub far_card: String,
 }
 
 impl Prefix {
@@ -67,6 +79,10 @@ impl Endpoints {
             client: self.client.to_string(),
             server: self.server.to_string(),
             server_address: self.server_address,
+            cards: self
+                .uplink
+                .as_ref()
+                .map(|uplink| [uplink.card.clone(), uplink.far_card.clone()]),
         }
     }
 }

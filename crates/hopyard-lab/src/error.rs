@@ -323,6 +323,30 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
+    /// A card of this machine, or what is to be done with it.
+    #[error("card `{card}`: {why}")]
+    Card {
+        /// Its name.
+        card: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// A path that has no far end on another machine.
+    #[error(
+        "path `{path}` cannot be built over a real cable: choose native, bridge, bridge-nf, macvlan, ipvlan, vxlan or direct"
+    )]
+    NoCable {
+        /// The path.
+        path: &'static str,
+    },
+    /// The other end of a lab across two machines.
+    #[error("the far machine (`{prefix}`): {why}")]
+    Far {
+        /// The command that leads there.
+        prefix: String,
+        /// What it said, or did not.
+        why: String,
+    },
     /// A kept lab cannot do what was asked.
     #[error("{0}")]
     Kept(String),

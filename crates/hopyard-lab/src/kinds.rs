@@ -1,5 +1,6 @@
 //! The kinds of things that outlive a process.
 
+use super::card::CARDS;
 use super::flow_table::TABLES;
 use super::group::GROUPS;
 use super::part::Kind;
@@ -8,7 +9,7 @@ use super::switching::SWITCHES;
 use super::{af_xdp, ovs, socket_directory, tap};
 
 /// Every kind of thing that can be left by a process that was killed, in the order in which `clean` removes them.
-pub(super) static KINDS: [&dyn Kind; 11] = [
+pub(super) static KINDS: [&dyn Kind; 12] = [
     &GROUPS,
     &SWITCHES,
     &ovs::HOME,
@@ -20,4 +21,5 @@ pub(super) static KINDS: [&dyn Kind; 11] = [
     &slirp4netns::HOME,
     &socket_directory::HOME,
     &TABLES,
+    &CARDS,
 ];

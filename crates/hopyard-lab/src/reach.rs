@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use self::carried::Carried;
 use super::endpoints::{Endpoints, Prefix};
+use super::far::FarMachine;
 use super::part::{Part, Undone};
 use super::topology::{Addresses, Endpoint, Topology, role};
 use super::{Builder, Error, Lab, Result};
@@ -28,6 +29,9 @@ const ATTENDANCE: Attendance = Attendance {
     beat_ms: 3_000,
 };
 
+/// The program that is looked for at an endpoint.
+const WORKER: &str = "hopyard";
+
 /// The two endpoints of a lab that nothing is built for.
 #[derive(Debug)]
 pub(super) struct Reached {
@@ -42,6 +46,8 @@ pub(super) struct Reached {
 struct End {
     role: &'static str,
     prefix: Prefix,
+    /// What becomes the worker there.
+    program: String,
     facts: HostFacts,
     /// The other end's address.
     to: IpAddr,
@@ -81,6 +87,38 @@ impl Builder {
 }
 
 impl Builder {
+    /// Connects to both ends of what was built across a cable, as to endpoints that stand.
+    pub(super) fn reach_built(&mut self, topology: &Topology) -> Result<()> {
+        let (client, server) = (&topology.client, &topology.server);
+        let gone = |role: &str| Error::Kept(format!("namespace `{role}` is gone"));
+        let near = self.handle(client.role).ok_or_else(|| gone(client.role))?;
+        let near = format!("nsenter --net={}", near.ns().proc_path().display());
+        let far = self
+            .parts::<FarMachine>()
+            .next()
+            .ok_or_else(|| gone(server.role))?;
+        let Some(endpoints) = &self.endpoints else {
+            return Err(gone(server.role));
+        };
+        let far = format!("{} nsenter --net={}", endpoints.server, far.namespace());
+        let parsed = |text: &str| {
+            text.parse::<Prefix>()
+                .map_err(|e| Error::Kept(format!("`{text}`: {e}")))
+        };
+        let program = std::env::current_exe().map_err(|source| Error::File {
+            what: "find this program".to_owned(),
+            source,
+        })?;
+        let here = HostFacts::of_this_process().map_err(Error::Here)?;
+        let own = program.to_string_lossy();
+        let near = Started::new(client.role, &parsed(&near)?, &own, &here)?;
+        let far = Started::new(server.role, &parsed(&far)?, WORKER, &here)?;
+        let to = server.addresses.of(self.axes().family);
+        let reached = Reached::between(near, far, to, &here)?;
+        self.push(reached);
+        Ok(())
+    }
+
     /// Did the endpoints stand already?
     pub(super) fn endpoints_are_reached(&self) -> bool {
         self.parts::<Reached>().next().is_some()
@@ -122,19 +160,29 @@ impl Lab {
 impl Reached {
     fn new(endpoints: &Endpoints, family: Family) -> Result<Self> {
         let here = HostFacts::of_this_process().map_err(Error::Here)?;
-        let mut client = Started::new(role::CLIENT, &endpoints.client, &here)?;
-        let mut server = Started::new(role::SERVER, &endpoints.server, &here)?;
+        let mut client = Started::new(role::CLIENT, &endpoints.client, WORKER, &here)?;
+        let mut server = Started::new(role::SERVER, &endpoints.server, WORKER, &here)?;
         let address = match endpoints.server_address {
             Some(given) => address::given(&mut server, given, family)?,
             None => address::find(&mut client, &mut server, family)?,
         };
+        Self::between(client, server, address, &here)
+    }
+
+    /// Two workers that greeted, with the way from the one to the other.
+    fn between(
+        mut client: Started,
+        mut server: Started,
+        address: IpAddr,
+        here: &HostFacts,
+    ) -> Result<Self> {
         let way = client.way(address)?;
         let source = way.source.ok_or(Error::NoSource { to: address })?;
         let back = server.way(source)?;
         let used = EndpointsUsed {
             server_address: address.to_string(),
-            client: client.used(&way, &here),
-            server: server.used(&back, &here),
+            client: client.used(&way, here),
+            server: server.used(&back, here),
             are_one_machine: Some(client.facts.is_with(&server.facts)),
         };
         Ok(Self {
@@ -176,7 +224,7 @@ impl Reached {
 
     /// A worker at one of them, ready to be asked for a load.
     pub(super) fn worker(&self, role: &str) -> Result<Remote> {
-        let end = if role == role::CLIENT {
+        let end = if role == self.client.role {
             &self.client
         } else {
             &self.server
@@ -194,7 +242,7 @@ impl End {
     /// Another worker there: where the same command leads elsewhere now, that is no sample of the same cell.
     fn again(&self) -> Result<Remote> {
         let here = HostFacts::of_this_process().map_err(Error::Here)?;
-        let mut started = Started::new(self.role, &self.prefix, &here)?;
+        let mut started = Started::new(self.role, &self.prefix, &self.program, &here)?;
         let way = started.way(self.to)?;
         let same = |facts: &HostFacts| (facts.boot_id.clone(), facts.net_ns);
         if same(&started.facts) != same(&self.facts) || way.device != self.way.device {
@@ -211,12 +259,13 @@ impl End {
 struct Started {
     role: &'static str,
     prefix: Prefix,
+    program: String,
     remote: Remote,
     facts: HostFacts,
 }
 
 impl Started {
-    fn new(role: &'static str, prefix: &Prefix, here: &HostFacts) -> Result<Self> {
+    fn new(role: &'static str, prefix: &Prefix, program: &str, here: &HostFacts) -> Result<Self> {
         let reached = |source| {
             unless_interrupted(source, |source| Error::Reach {
                 role,
@@ -224,7 +273,7 @@ impl Started {
                 source,
             })
         };
-        let command = command(prefix, &["hopyard", "worker"]);
+        let command = command(prefix, &[program, "worker"]);
         let started = Remote::start_within(role, command, CONNECT, &signals::interrupted);
         let mut remote = match started {
             Err(error) if error.found_no_program() => carry(role, prefix, error)?,
@@ -247,6 +296,7 @@ impl Started {
         Ok(Self {
             role,
             prefix: prefix.clone(),
+            program: program.to_owned(),
             remote,
             facts,
         })
@@ -279,6 +329,7 @@ impl Started {
         End {
             role: self.role,
             prefix: self.prefix,
+            program: self.program,
             facts: self.facts,
             to,
             way,

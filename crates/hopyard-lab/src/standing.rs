@@ -4,6 +4,7 @@ use hopyard_net::Cgroup;
 
 use super::axes::ON_LAB;
 use super::daemon::{self, Service};
+use super::far::crosses_cable;
 use super::kinds::KINDS;
 use super::part::Part;
 use super::paths::Path;
@@ -60,10 +61,17 @@ impl Lab {
 
     fn build_with(path: &'static dyn Path, peer: Peer, mut builder: Builder) -> Result<Self> {
         path.check_with(peer, builder.axes())?;
+        let across = path.is_built() && builder.has_real_wire();
+        if across && !(peer == Peer::Far && crosses_cable(path.name())) {
+            return Err(Error::NoCable { path: path.name() });
+        }
         builder.keep_switches_of(path.name());
         let topology = path
             .build(&mut builder, peer)
             .map_err(|e| unsupported(path, e))?;
+        if across {
+            builder.reach_built(&topology)?;
+        }
         // What `clean` does not know would outlive a SIGKILL.
         debug_assert!(
             builder.parts::<Service>().all(is_kind),

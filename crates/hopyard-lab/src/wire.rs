@@ -3,7 +3,7 @@
 pub(super) mod pauses;
 
 use super::topology::{Endpoint, Subnet, Topology, host, role};
-use super::{Builder, Result};
+use super::{Builder, Error, Result, card};
 use crate::model::{FlowControl, Hop, LinkEnd, Rate};
 
 /// The hub's end of the wire.
@@ -18,6 +18,9 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub fn wire(&mut self) -> Result<()> {
+        if self.has_real_wire() {
+            return self.real_wire();
+        }
         self.veth((role::HUB, UPLINK), (role::FAR, FAR_END))?;
         let pause = self.axes().wire_pause_ns;
         if let Some(Rate(Some(rate_bps))) = self.axes().rate_bps {
@@ -32,6 +35,23 @@ impl Builder {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// A card of this machine as `up0`.
+    fn real_wire(&mut self) -> Result<()> {
+        let uplink = self.endpoints.as_ref().and_then(|e| e.uplink.clone());
+        let Some(uplink) = uplink else { return Ok(()) };
+        if let Some(Rate(Some(_))) = self.axes().rate_bps {
+            return Err(Error::Card {
+                card: uplink.card,
+                why: "a real cable has the rate that it has: leave `rate` out".to_owned(),
+            });
+        }
+        let (lab, mtu) = (self.id, self.mtu());
+        let card = card::take(lab, &uplink.card, self.space(role::HUB)?, UPLINK, mtu)?;
+        self.push(card);
+        self.note_device(role::HUB, UPLINK);
         Ok(())
     }
 
@@ -64,6 +84,10 @@ impl Builder {
     /// The kernel refused.
     pub fn far_end(&mut self, subnet: Subnet, way: &mut Vec<Hop>) -> Result<Endpoint> {
         way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
+        if self.has_real_wire() {
+            self.make_far_end(subnet.host(host::FAR), None)?;
+            return Ok(Endpoint::new(role::FAR, FAR_END, subnet.host(host::FAR)));
+        }
         self.endpoint(role::FAR, FAR_END, subnet.host(host::FAR))
     }
 }

@@ -288,10 +288,12 @@ impl Settings {
 /// Accepted connections take it over from their listener.
 fn set_congestion(socket: &Socket, wanted: &str) -> io::Result<()> {
     nix::sys::socket::setsockopt(socket, sockopt::TcpCongestion, &wanted.into()).map_err(|e| {
-        let why = format!(
-            "cannot use congestion control `{wanted}` ({e}); \
-             net.ipv4.tcp_available_congestion_control lists what there is"
-        );
+        // Without CAP_NET_ADMIN, as in a container, it is what the machine allows to everybody.
+        let list = match e {
+            nix::errno::Errno::EPERM => "without CAP_NET_ADMIN it is one of net.ipv4.tcp_allowed_congestion_control: --set congestion=reno",
+            _ => "net.ipv4.tcp_available_congestion_control lists what there is",
+        };
+        let why = format!("cannot use congestion control `{wanted}` ({e}); {list}");
         io::Error::new(io::Error::from(e).kind(), why)
     })
 }

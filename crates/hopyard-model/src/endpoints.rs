@@ -19,6 +19,9 @@ pub struct EndpointsAsked {
     /// Where the server was to listen, where that was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_address: Option<IpAddr>,
+    /// The cards of both machines, where labs are built on the cable between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cards: Option<[String; 2]>,
 }
 
 /// Both endpoints, as they were found.

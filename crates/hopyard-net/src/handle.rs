@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use netlink_packet_core::NetlinkSerializable;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcHandle, TcMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -125,7 +126,7 @@ impl Handle {
 
     pub(crate) fn request(
         &self,
-        message: RouteNetlinkMessage,
+        message: impl NetlinkSerializable,
         flags: u16,
     ) -> std::result::Result<Vec<Vec<u8>>, Refusal> {
         self.rtnl().request(message, flags)

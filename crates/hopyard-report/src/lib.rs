@@ -49,8 +49,9 @@ use hopyard_model::{self as model, loads, plain, units};
 use hopyard_stats as stats;
 use serde_json::Value;
 
-pub use self::exports::{EXPORTS, Export, JSON, TEXT, Writer, export};
+pub use self::exports::{EXPORTS, Export, JSON, TEXT, Writer, export, page_of, parquet_file};
 pub use self::number::{percent, ratio};
+pub use self::tidy::{Column, Values};
 use document::{Block, harmless};
 use group::{Group, Layout};
 use model::{Observation, RunReport};

@@ -7,16 +7,23 @@ use super::fields::{axis_columns, line, number};
 use crate::assess::QUANTITIES;
 use crate::model::Observation;
 
-pub(super) struct Column {
-    pub(super) name: &'static str,
-    pub(super) values: Values,
+/// A column of a table.
+pub struct Column {
+    /// Its name, with the unit where there is one.
+    pub name: &'static str,
+    /// A value for each row.
+    pub values: Values,
 }
 
-/// The values of a column, a row each.
-pub(super) enum Values {
+/// The values of a column, a row each; what is not known is absent.
+pub enum Values {
+    /// UTF-8.
     Text(Vec<Option<String>>),
+    /// 64 bits.
     Whole(Vec<Option<i64>>),
+    /// Double precision.
     Number(Vec<Option<f64>>),
+    /// Yes or no.
     Truth(Vec<Option<bool>>),
 }
 

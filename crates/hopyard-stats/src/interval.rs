@@ -21,6 +21,19 @@ pub fn log_mean_interval(x: &Samples, confidence: f64) -> Option<Estimate> {
     exp_student(&logs(x)?, confidence)
 }
 
+/// The same from mean and standard deviation of `n` logarithms, as a query engine gives them.
+#[must_use]
+pub fn log_moments_interval(mean: f64, sd: f64, n: usize, confidence: f64) -> Option<Estimate> {
+    let t = t_quantile(1.0 - alpha(confidence)? / 2.0, n as f64 - 1.0)?;
+    let half = t * sd / (n as f64).sqrt();
+    Estimate::bounded(
+        mean.exp(),
+        ((mean - half).exp(), (mean + half).exp()),
+        confidence,
+        n,
+    )
+}
+
 /// exp(mean ± t·s/√n) of a list of logarithms.
 pub(super) fn exp_student(logs: &[f64], confidence: f64) -> Option<Estimate> {
     let (value, half) = student(logs, confidence)?;
@@ -60,6 +73,10 @@ mod tests {
         let e = log_mean_interval(&Samples::new(&x).unwrap(), 0.95).unwrap();
         assert!((e.value.ln() - 1.58).abs() < 1e-12);
         assert!((e.low.ln() - 0.700_114_2).abs() < 1e-7);
+        // Mean and standard deviation of the logarithms, as R prints them.
+        let of_moments = log_moments_interval(1.58, 1.229_995_5, 10, 0.95).unwrap();
+        assert!((of_moments.low.ln() - 0.700_114_2).abs() < 1e-6);
+        assert_eq!(log_moments_interval(1.58, 1.2, 1, 0.95), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod autocorrelation;
 mod binomial;
+mod changes;
 mod coverage;
 mod curve;
 mod distribution;
@@ -41,11 +42,12 @@ mod welch;
 
 pub use autocorrelation::{Dependence, dependence, drift};
 pub use binomial::binomial_interval;
+pub use changes::{Change, changes};
 pub use coverage::{Coverage, simulate_coverage};
 pub use curve::Curve;
 pub use estimate::{Estimate, settled_width};
 pub use fdr::benjamini_hochberg;
-pub use interval::{log_mean_interval, mean_interval};
+pub use interval::{log_mean_interval, log_moments_interval, mean_interval};
 pub use jackknife::jackknife;
 pub use knee::{Knee, Slopes, knee, slopes_around};
 pub use location::{hodges_lehmann, median};

@@ -30,6 +30,23 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// One group of `n` samples against a value that is known: from mean and standard deviation of their logarithms, as a query
+    /// engine gives them. `None` with fewer than 2 samples, or a value not above 0.
+    #[must_use]
+    pub fn with_value(
+        mean_log: f64,
+        sd_log: f64,
+        n: usize,
+        value: f64,
+        confidence: f64,
+    ) -> Option<Self> {
+        if n < 2 || value.is_nan() || value <= 0.0 {
+            return None;
+        }
+        let se_log = sd_log / (n as f64).sqrt();
+        Self::student(mean_log - value.ln(), se_log, n as f64 - 1.0, confidence, n)
+    }
+
     /// From the mean of ln(a/b), its standard error and degrees of freedom. Without any spread p is 1
     /// if the ratio is 1, and 0 if it is not.
     pub(super) fn student(
@@ -222,6 +239,19 @@ mod tests {
     }
 
     /// Student's sleep data (1908): t = 4.0621 with 9 degrees of freedom, p = 0.002833.
+    #[test]
+    fn moments_of_the_logarithms_say_what_the_samples_do() {
+        let a = [90.0, 105.0, 97.0, 110.0, 101.0];
+        let logs: Vec<f64> = a.iter().map(|a: &f64| a.ln()).collect();
+        let (mean, sd) = (mean(&logs).unwrap(), sd(&logs).unwrap());
+        let of_moments = Comparison::with_value(mean, sd, 5, 95.0, 0.95).unwrap();
+        let of_samples = compare(&a, &[95.0; 5], 0.95).unwrap();
+        assert!((of_moments.ratio.low - of_samples.ratio.low).abs() < 1e-12);
+        assert!((of_moments.p - of_samples.p).abs() < 1e-12);
+        assert_eq!(Comparison::with_value(mean, sd, 1, 95.0, 0.95), None);
+        assert_eq!(Comparison::with_value(mean, sd, 5, 0.0, 0.95), None);
+    }
+
     #[test]
     fn student_sleep_p() {
         let c = comparison(&[1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]);

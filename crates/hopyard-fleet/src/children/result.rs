@@ -124,7 +124,7 @@ pub(super) fn short(text: &str) -> String {
 }
 
 /// The last message on stderr, without the program's name. Its further lines are indented.
-pub(super) fn last_words(file: &Path) -> Option<String> {
+pub(crate) fn last_words(file: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let opened = std::fs::File::open(file).ok()?;
     opened.take(1 << 20).read_to_end(&mut bytes).ok()?;

@@ -6,6 +6,7 @@ pub(crate) fn machines(count: usize) -> Vec<Endpoint> {
         connect: format!("ssh n{n}"),
         address: None,
         rack: None,
+        kind: None,
     };
     (1..=count).map(one).collect()
 }

@@ -5,10 +5,11 @@
 use hopyard_net::LinkKind;
 
 use crate::builder::ETH;
+use crate::far::Vxlan;
 use crate::model::{Hop, Peer};
 use crate::topology::{Addresses, host, role};
 use crate::wire::{FAR_END, UPLINK};
-use crate::{Builder, Error, Result, Subnet, Topology};
+use crate::{Builder, Endpoint, Error, Result, Subnet, Topology};
 
 /// Least MTU of an IPv6 link (RFC 8200, section 5), bytes.
 const LEAST_INSIDE: u32 = 1280;
@@ -81,10 +82,12 @@ pub(super) fn underlay(
         Peer::Far => lab.wire()?,
         _ => lab.veth((near.below, near.lower), (far.below, far.lower))?,
     }
-    for end in [near, far] {
-        lab.address(end.below, end.lower, end.outer())?;
+    lab.address(near.below, near.lower, near.outer())?;
+    if peer == Peer::Far && lab.has_real_wire() {
+        // The other machine gives its card an address by itself.
+        return Ok(());
     }
-    Ok(())
+    lab.address(far.below, far.lower, far.outer())
 }
 
 /// The way through a tunnel whose device has this name at both ends.
@@ -98,11 +101,59 @@ pub(super) fn way([near, far]: [End; 2], device: &str) -> Vec<Hop> {
 }
 
 impl Tunnel {
+    /// The near end here, the far one on the other machine.
+    fn across_cable(&self, lab: &mut Builder, near: End, far: End) -> Result<Topology> {
+        let inside = lab.mtu() - self.overhead;
+        let LinkKind::Vxlan {
+            vni,
+            local,
+            remote,
+            port,
+            ..
+        } = (self.kind)(far, near)
+        else {
+            return Err(Error::NoCable { path: self.path });
+        };
+        lab.link_into(
+            near.below,
+            near.role,
+            self.device,
+            (self.kind)(near, far),
+            inside,
+        )?;
+        let addresses = Subnet::LAN.host(far.number);
+        let tunnel = Vxlan {
+            device: self.device.to_owned(),
+            vni,
+            port,
+            local,
+            remote,
+            mtu: inside,
+            addresses: addresses.with_prefixes().into(),
+        };
+        lab.make_far_end(far.outer(), Some(tunnel))?;
+        Ok(Topology {
+            client: lab.endpoint(near.role, self.device, Subnet::LAN.host(host::A))?,
+            server: Endpoint::new(far.role, self.device, addresses),
+            // The worker there reads the device that the data goes by.
+            way: vec![
+                Hop::tx(near.role, self.device),
+                Hop::tx(near.below, near.lower),
+                Hop::rx(far.role, self.device),
+            ],
+            containers: Vec::new(),
+            spliced_at: None,
+        })
+    }
+
     /// Makes the underlay and both ends.
     pub(super) fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
         underlay(lab, peer, self.path, self.overhead)?;
         let [near, far] = ends(peer);
         let mtu = lab.mtu() - self.overhead;
+        if peer == Peer::Far && lab.has_real_wire() {
+            return self.across_cable(lab, near, far);
+        }
         for (end, other) in [(near, far), (far, near)] {
             let kind = (self.kind)(end, other);
             lab.link_into(end.below, end.role, self.device, kind, mtu)?;

@@ -18,7 +18,9 @@ use super::claims::Detail;
 use super::document::Block;
 use crate::model::{ClaimsReport, DiffReport, Observation, RunReport, UnknownName};
 use crate::plain;
+use crate::tidy::Column;
 
+pub use html::page_of;
 pub use json::EXPORT as JSON;
 pub use text::EXPORT as TEXT;
 
@@ -71,6 +73,14 @@ pub static EXPORTS: &[&Export] = &[
     &bmf::EXPORT,
     &comment::EXPORT,
 ];
+
+/// A table as a Parquet file, with keys and values that say what it came from.
+///
+/// # Errors
+/// A column cannot be written.
+pub fn parquet_file(about: &[(&str, &str)], columns: &[Column]) -> Result<Vec<u8>, Error> {
+    Ok(parquet::write(about, columns)?)
+}
 
 /// The format of that name.
 ///

@@ -20,7 +20,7 @@ pub(super) static EXPORT: Export = Export {
     extension: "parquet",
     run: Writer::Binary(|report, seen| {
         let run = &report.run.id;
-        Ok(write(run, &tidy::columns(run, seen))?)
+        Ok(write(&[("hopyard.run", run)], &tidy::columns(run, seen))?)
     }),
     coloured: None,
     diff: None,
@@ -28,11 +28,11 @@ pub(super) static EXPORT: Export = Export {
     published: None,
 };
 
-/// The whole file. Whatever is not a column of the table says what it came from: `hopyard.run` has the run's id.
+/// A whole Parquet file. What it came from stands beside the columns, as keys and values: `hopyard.run` has the run's id.
 ///
 /// # Errors
 /// A column cannot be written.
-fn write(run: &str, columns: &[Column]) -> Result<Vec<u8>> {
+pub(super) fn write(about: &[(&str, &str)], columns: &[Column]) -> Result<Vec<u8>> {
     let fields = columns
         .iter()
         .map(field)
@@ -40,13 +40,12 @@ fn write(run: &str, columns: &[Column]) -> Result<Vec<u8>> {
     let schema = Type::group_type_builder("sample")
         .with_fields(fields)
         .build()?;
+    let about = about.iter();
+    let about = about.map(|(key, value)| KeyValue::new((*key).to_owned(), (*value).to_owned()));
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by(format!("hopyard {}", env!("CARGO_PKG_VERSION")))
-        .set_key_value_metadata(Some(vec![KeyValue::new(
-            "hopyard.run".to_owned(),
-            run.to_owned(),
-        )]));
+        .set_key_value_metadata(Some(about.collect()));
     let mut bytes = Vec::new();
     let mut file =
         SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::new(properties.build()))?;
@@ -115,7 +114,8 @@ mod tests {
 
     fn read(columns: &[Column]) -> SerializedFileReader<File> {
         let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&write("a run", columns).unwrap()).unwrap();
+        file.write_all(&write(&[("hopyard.run", "a run")], columns).unwrap())
+            .unwrap();
         SerializedFileReader::new(file).unwrap()
     }
 

@@ -87,8 +87,13 @@ pub(super) fn assemble(
     let (cpu, machines) = machines.used(cpu_here, &client, &server);
     let is_here = machines.is_empty();
     if let Some((read, span_ns)) = elsewhere::devices(lab, &client, &server) {
+        let all_are_read_there = devices.is_empty();
         devices.extend(read);
-        devices_ns = span_ns;
+        devices_ns = if all_are_read_there {
+            span_ns
+        } else {
+            devices_ns.max(span_ns)
+        };
     }
     let (receiver, sender) = receiver_and_sender(cell.load, &client, &server);
     let received = receiver.received;

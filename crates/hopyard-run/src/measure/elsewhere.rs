@@ -136,13 +136,17 @@ pub(super) fn devices(
 ) -> Option<(Vec<DeviceCount>, u64)> {
     let (client_host, server_host) = lab.hosts()?;
     let mut spans: Vec<(&str, &DeviceSpan)> = Vec::new();
-    spans.extend(client.device.as_ref().map(|span| (role::CLIENT, span)));
+    let ends = [lab.topology.client.role, lab.topology.server.role];
+    // Devices of namespaces that hopyard made are read by itself.
+    if ends[0] == role::CLIENT {
+        spans.extend(client.device.as_ref().map(|span| (ends[0], span)));
+    }
     let is_same_device = client_host.is_with(server_host)
         && client_host.net_ns == server_host.net_ns
         && client.device.as_ref().map(|span| &span.name)
             == server.device.as_ref().map(|span| &span.name);
     if !is_same_device {
-        spans.extend(server.device.as_ref().map(|span| (role::SERVER, span)));
+        spans.extend(server.device.as_ref().map(|span| (ends[1], span)));
     }
     let longest = spans.iter().map(|(_, span)| span.span_ns).max();
     let counts = spans.into_iter().map(|(role, span)| span.count(role));

@@ -36,5 +36,6 @@ pub(super) fn endpoints(source: &Source<'_>, raw: &Raw) -> Result<Endpoints, Err
         server_address: address
             .map(|address| source.read("address", address, str::parse::<IpAddr>))
             .transpose()?,
+        uplink: None,
     })
 }

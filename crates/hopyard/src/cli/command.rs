@@ -84,6 +84,12 @@ pub(super) enum Command {
         /// Print the schema of fleets (`hopyard/fleet/1`)
         #[arg(long, group = "document")]
         fleet: bool,
+        /// Print the schema of reports of fleets (`hopyard/fleet-report/1`)
+        #[arg(long, group = "document")]
+        fleet_report: bool,
+        /// Print the schema of matrices (`hopyard/matrix/1`)
+        #[arg(long, group = "document")]
+        matrix: bool,
     },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  hopyard completions bash > /etc/bash_completion.d/hopyard")]
@@ -109,6 +115,12 @@ pub(super) enum Command {
         one: String,
         /// The other
         other: String,
+    },
+    /// Be the far end of labs whose wire is a card of this machine, as stdin says
+    #[command(hide = true)]
+    Far {
+        /// The card
+        card: String,
     },
     /// Calls CNI plugins as a process of `attach` tells it to, over stdin and stdout
     #[command(hide = true)]

@@ -1,5 +1,8 @@
 //! `hopyard fleet`: many machines measured in pairs.
 
+mod matrix;
+mod report;
+
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,13 +10,17 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use hopyard_fleet::{
-    Children, End, Endpoint, Error, Fleet, Pairs, Plan, Progress, Ranks, Settings, Store, document,
-    drive, plan_text, read_endpoints, slurm_endpoints, text, write,
+    Children, End, Endpoint, Error, Fleet, Manifest, Pairs, Plan, Progress, Ranks, Relays,
+    Settings, Store, document, drive, plan_text, pods, read_endpoints, serve_relay,
+    slurm_endpoints, text, write,
 };
 
 use super::{Done, Failure, deliver, pretty, print};
+use crate::lab::Prefix;
 use crate::model::{Blocks, LoadKind};
 use crate::signals;
+
+pub(super) use self::report::report;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,6 +29,8 @@ Examples:
   hopyard fleet run endpoints.toml -o rack3            all pairs, each machine in one at a time
   hopyard fleet run endpoints.toml -o rack3 --resume   what is missing or failed
   hopyard fleet run --slurm -o night --pairs ring      the nodes of the allocation around us
+  hopyard fleet manifest night --image debian:13 --pods 8 | kubectl apply -f -
+  hopyard fleet run --pods 'kubectl get pods -l job-name=night -o json' -o night
   hopyard fleet show rack3                             worst machines, worst pairs, what failed
 
 ENDPOINTS is a TOML file of [[endpoint]] with name, connect and, if wanted, address and rack; or lines of
@@ -40,6 +49,13 @@ enum FleetCommand {
     Plan(PlanArgs),
     /// Print a fleet again, from what its directory holds
     Show(ShowArgs),
+    /// Measure kernels × paths × loads, a cell on each node, each compared with the base on its own node alone
+    Matrix(matrix::MatrixArgs),
+    /// Run pairs as `hopyard fleet run --relay` on another machine says on stdin
+    #[command(hide = true)]
+    Relay,
+    /// Print a Kubernetes Job whose pods are endpoints, for `kubectl apply -f -`
+    Manifest(ManifestArgs),
 }
 
 #[derive(Debug, Args)]
@@ -50,6 +66,9 @@ struct FromArgs {
     /// The nodes of the Slurm allocation around us, by `srun`
     #[arg(long)]
     slurm: bool,
+    /// The pods that this command lists, as in `kubectl get pods -l app=x -o json`; they are reached by its `exec`
+    #[arg(long, value_name = "COMMAND")]
+    pods: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -90,6 +109,9 @@ struct RunArgs {
     /// Begin no more pairs after this time
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     time_limit: Option<Duration>,
+    /// Run pairs on another machine, which this command leads to, instead of here; several share the pairs. `connect` has to work there
+    #[arg(long, value_name = "PREFIX")]
+    relay: Vec<Prefix>,
     /// Print `hopyard/fleet/1` as JSON
     #[arg(long)]
     json: bool,
@@ -117,11 +139,33 @@ struct ShowArgs {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct ManifestArgs {
+    /// Name of the Job
+    name: String,
+    /// Image of the pods: any with a shell, `sleep`, `mktemp`, `head` and `sha256sum`, as `debian:13` or `busybox`
+    #[arg(long)]
+    image: String,
+    /// Number of pods, each on a node of its own
+    #[arg(long, value_name = "N")]
+    pods: u16,
+    /// Namespace of the Job (default: the one of your context)
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// End all pods after this time
+    #[arg(long, value_name = "TIME", default_value = "4h", value_parser = crate::plan::time_limit)]
+    deadline: Duration,
+    /// Measure the networks of the nodes instead of those of pods
+    #[arg(long)]
+    host_network: bool,
+}
+
 impl FromArgs {
     fn read(&self) -> Result<Vec<Endpoint>, Error> {
-        match &self.endpoints {
-            Some(file) => read_endpoints(file),
-            None => slurm_endpoints(),
+        match (&self.endpoints, &self.pods) {
+            (Some(file), _) => read_endpoints(file),
+            (None, Some(command)) => pods(command),
+            (None, None) => slurm_endpoints(),
         }
     }
 }
@@ -135,6 +179,7 @@ impl SettingArgs {
             warm_up: self.warm_up,
             blocks: self.blocks,
             at_once: self.at_once,
+            relays: 0,
             deadline: self.pair_limit,
         }
     }
@@ -151,6 +196,23 @@ pub(super) fn fleet(args: FleetArgs) -> Done {
                 print(&plan_text(&plan))
             }
         }
+        FleetCommand::Manifest(args) => {
+            let manifest = Manifest {
+                name: args.name,
+                image: args.image,
+                namespace: args.namespace,
+                pods: args.pods,
+                deadline: args.deadline,
+                host_network: args.host_network,
+            };
+            print(&manifest.yaml()?)
+        }
+        FleetCommand::Matrix(args) => matrix::matrix(args),
+        FleetCommand::Relay => {
+            signals::listen().map_err(|e| Failure::internal(&e))?;
+            serve_relay(own_program()?, signals::interrupted)?;
+            Ok(ExitCode::SUCCESS)
+        }
         FleetCommand::Show(args) => told(&Fleet::read(&args.directory)?, args.json, None),
     }
 }
@@ -159,23 +221,35 @@ fn run(args: &RunArgs) -> Done {
     let endpoints = args.from.read()?;
     // Before anything is made: a signal that comes then is heard.
     signals::listen().map_err(|e| Failure::internal(&e))?;
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::request(format!("cannot find this program: {error}")))?;
+    let program = own_program()?;
     let mut store = if args.resume {
         Store::resume(&args.output, &endpoints)?
     } else {
-        let plan = Plan::new(endpoints, &args.settings.settings())?;
-        Store::create(&args.output, plan)?
+        let settings = Settings {
+            relays: args.relay.len(),
+            ..args.settings.settings()
+        };
+        Store::create(&args.output, Plan::new(endpoints, &settings)?)?
     };
     let mut watch = Watch::new();
-    let end = drive(
-        &mut store,
-        &mut Children::new(program),
-        args.time_limit,
-        signals::interrupted,
-        |progress| watch.see(progress),
-    )?;
+    let see = |progress| watch.see(progress);
+    let (limit, stopped) = (args.time_limit, signals::interrupted);
+    let end = if args.relay.is_empty() {
+        drive(&mut store, &mut Children::new(program), limit, stopped, see)?
+    } else {
+        let mut relays = Relays::start(&args.relay, &store.fleet.plan)?;
+        drive(&mut store, &mut relays, limit, stopped, see)?
+    };
     watch.end();
+    if let Some((place, why)) = store.missing.first() {
+        let [client, server] = store.fleet.pairs[*place]
+            .ends()
+            .map(|m| store.fleet.name(m));
+        crate::note(format_args!(
+            "{} measured, but their samples cannot be read and are missing in samples/, as of {client} → {server}: {why}",
+            crate::units::counted(store.missing.len(), "pair")
+        ));
+    }
     let status = told(&store.fleet, args.json, Some(store.directory()))?;
     crate::note(format_args!(
         "the fleet is in {0}; `hopyard fleet show {0}` prints it again{1}",
@@ -190,6 +264,11 @@ fn run(args: &RunArgs) -> Done {
         End::Interrupted => Ok(ExitCode::from(signals::INTERRUPTED)),
         End::Complete | End::TimeLimit => Ok(status),
     }
+}
+
+fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::request(format!("cannot find this program: {error}")))
 }
 
 /// Prints a fleet, and keeps its document in the directory where one is given.

@@ -206,6 +206,11 @@ fn told(error: &clap::Error) -> std::io::Result<()> {
 
 fn dispatch(command: Command) -> Done {
     match command {
+        Command::Far { card } => {
+            signals::listen().map_err(|e| Failure::internal(&e))?;
+            crate::lab::serve_far(&card)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Worker => load::worker::main()
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::internal(&e)),
@@ -243,6 +248,10 @@ fn dispatch(command: Command) -> Done {
         Command::Schema { diff: true, .. } => print(&pretty(&crate::report::diff::schema())?),
         Command::Schema { kernels: true, .. } => print(&pretty(&crate::report::kernels::schema())?),
         Command::Schema { fleet: true, .. } => print(&pretty(&hopyard_fleet::schema())?),
+        Command::Schema {
+            fleet_report: true, ..
+        } => print(&pretty(&hopyard_fleet::assessment_schema())?),
+        Command::Schema { matrix: true, .. } => print(&pretty(&hopyard_fleet::matrix_schema())?),
         Command::Schema { attach: true, .. } => print(&pretty(&hopyard_attach::schema())?),
         Command::Schema { claims: true, .. } => print(&pretty(&crate::report::claims::schema())?),
         Command::Schema { .. } => print(&pretty(&crate::report::schema())?),

@@ -22,23 +22,34 @@ Examples:
   hopyard report RUN --need filter,vlan         recommend a path that offers these
   hopyard report RUN --flame flames             a run with --profile: an SVG for each cell
   hopyard report RUN --functions=bridge,bpf     a run with --profile: a table of functions for each cell
+  hopyard report FLEET --format html -o fleet.html      a fleet: heat map of pairs, worst machines, distribution
   hopyard report RUN --published                what the plan's report of 2006 to 2014 printed, filled with this run")]
 pub(super) struct ReportArgs {
-    /// The run's directory
-    run: PathBuf,
+    /// The run's directory, or a fleet's
+    pub(super) run: PathBuf,
     /// What the recommended path must offer: filter, vlan, host-access, unprivileged, or none (default: what the run
     /// was asked for)
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
-    need: Vec<Need>,
+    pub(super) need: Vec<Need>,
     /// How to print it
     #[arg(long, default_value = "text", value_parser = args::format(Some))]
-    format: &'static Export,
+    pub(super) format: &'static Export,
     /// Write to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
+    /// Of a fleet: DuckDB, which reads its samples: the program, or a Python that has the module (default: `duckdb`, else
+    /// `python3`)
+    #[arg(long, value_name = "PROGRAM")]
+    pub(super) duckdb: Option<PathBuf>,
+    /// Of a fleet, as a page: directories of fleets before it, for a line over time with change points
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub(super) history: Vec<PathBuf>,
+    /// Of a fleet: how far from the median a pair may be to be equivalent to it (default: 2%)
+    #[arg(long, value_name = "SHARE", value_parser = crate::units::parse_margin)]
+    pub(super) margin: Option<f64>,
     /// Draw flame graphs of a run with profiles into a directory
     #[arg(long, value_name = "DIR")]
-    flame: Option<PathBuf>,
+    pub(super) flame: Option<PathBuf>,
     /// Instead of the report: the kernel functions of a run with profiles, with samples and shares, of what connects devices
     /// or of these subsystems
     #[arg(
@@ -49,11 +60,11 @@ pub(super) struct ReportArgs {
         require_equals = true,
         conflicts_with_all = ["format", "flame", "need"]
     )]
-    functions: Option<Vec<String>>,
+    pub(super) functions: Option<Vec<String>>,
     /// Instead of the report: the tables and figures that the report of the run's plan printed (2006 to 2014), in their layout and
     /// units, with what is measured here beside each; as text, markdown, or html with pictures
     #[arg(long, conflicts_with_all = ["flame", "need", "functions"])]
-    published: bool,
+    pub(super) published: bool,
 }
 
 pub(super) fn report(args: &ReportArgs) -> Done {
@@ -61,6 +72,15 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         return Err(Failure::request(format!(
             "{} is a binary format: name a file with -o, or redirect the output",
             args.format.title
+        )));
+    }
+    if hopyard_fleet::is_fleet(&args.run) {
+        return super::fleet::report(args);
+    }
+    if args.duckdb.is_some() || !args.history.is_empty() || args.margin.is_some() {
+        return Err(Failure::request(format!(
+            "{} is no fleet's directory: --duckdb, --history and --margin are of reports of fleets",
+            args.run.display()
         )));
     }
     let needs = Need::all(&args.need).map_err(Failure::request)?;

@@ -108,6 +108,17 @@ fn page(title: &str, blocks: Vec<Block>) -> Result<String, Error> {
     Ok(whole(&title, &body).into_string())
 }
 
+/// A page of somebody else's contents, in the style of all.
+#[must_use]
+pub fn page_of(title: &str, body: &Markup) -> String {
+    let title = plain::line(title);
+    let body = html! {
+        header { h1 { (title) } }
+        main #content { (body) }
+    };
+    whole(&title, &body).into_string()
+}
+
 fn whole(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)

@@ -1,11 +1,12 @@
-//! `--client`, `--server`, `--server-address`.
+//! `--client`, `--server`, `--server-address`; `--uplink`, `--far`, `--far-uplink`.
 
 use std::net::IpAddr;
 
 use clap::Args as ClapArgs;
 
 use crate::cli::Failure;
-use crate::lab::{self, Endpoints, Prefix};
+use crate::lab::{self, Endpoints, NoPrefix, Prefix, Uplink};
+use crate::model::Peer;
 use crate::plan::{Part, Paths, Plan};
 
 #[derive(Debug, ClapArgs)]
@@ -19,6 +20,15 @@ pub(in crate::cli) struct EndpointArgs {
     /// Address that the server listens at (default: found)
     #[arg(long, value_name = "ADDRESS", conflicts_with = "kernel")]
     server_address: Option<IpAddr>,
+    /// Card of this machine that is the wire of labs towards --far, and theirs alone meanwhile (docs/uplink.md)
+    #[arg(long, value_name = "CARD", requires = "far", conflicts_with_all = ["kernel", "client", "server", "server_address"])]
+    uplink: Option<String>,
+    /// Command that runs the rest of its arguments on the machine at the other end of the uplink, as root, as in 'ssh host2'
+    #[arg(long, value_name = "PREFIX", requires = "uplink")]
+    far: Option<Prefix>,
+    /// Card of that machine (default: the name of --uplink)
+    #[arg(long, value_name = "CARD", requires = "uplink")]
+    far_uplink: Option<String>,
 }
 
 impl EndpointArgs {
@@ -30,6 +40,20 @@ impl EndpointArgs {
         &self,
         planned: Option<&Endpoints>,
     ) -> Result<Option<Endpoints>, Failure> {
+        if let (Some(card), Some(far)) = (&self.uplink, &self.far) {
+            let far_card = self.far_uplink.as_ref().unwrap_or(card).clone();
+            return Ok(Some(Endpoints {
+                client: "env"
+                    .parse()
+                    .map_err(|e: NoPrefix| Failure::request(e.to_string()))?,
+                server: far.clone(),
+                server_address: None,
+                uplink: Some(Uplink {
+                    card: card.clone(),
+                    far_card,
+                }),
+            }));
+        }
         let client = self.client.clone().or(planned.map(|p| p.client.clone()));
         let server = self.server.clone().or(planned.map(|p| p.server.clone()));
         // An address belongs to the server that it was given with.
@@ -42,6 +66,7 @@ impl EndpointArgs {
                 client,
                 server,
                 server_address,
+                uplink: None,
             })),
             (None, None) if server_address.is_none() => Ok(None),
             (client, _) => Err(Failure::request(format!(
@@ -63,6 +88,14 @@ impl EndpointArgs {
         let is_given =
             self.client.is_some() || self.server.is_some() || self.server_address.is_some();
         plan.endpoints = self.endpoints(plan.endpoints.as_ref())?;
+        if self.uplink.is_some() {
+            // One lab at a time has the card.
+            plan.turns = false;
+            for part in &mut plan.parts {
+                part.peers = vec![Peer::Far];
+            }
+            return Ok(());
+        }
         if is_given && !plan.parts.iter().any(is_between_endpoints) {
             return Err(Failure::request(
                 "--client and --server are for path as-is, which the run does not have: add --paths as-is".to_owned(),

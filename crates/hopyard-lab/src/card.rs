@@ -1,0 +1,305 @@
+//! A real card as the end of a lab's wire: moved into the lab's namespace, and put back as it was.
+//!
+//! Only the card that the user names is touched. What is configured of it is written to disk first, since the kernel forgets all of
+//! that when a device changes its namespace; and the lab's namespace is mounted on a file, since a virtual device would go with it.
+//! So whoever ends, and however, `hopyard clean` finds both and puts the card back.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use hopyard_net::{DeviceConfig, Handle, NetNs, Offload, OffloadState as Active};
+use serde::{Deserialize, Serialize};
+
+use super::daemon::Home;
+use super::part::{Kind, Names, Part, Undone};
+use super::{Error, LabId, Result};
+use crate::bounded;
+
+/// A directory for each card that a lab has.
+const HOME: Home = Home::new("card", "/run/hopyard-cards", &[]);
+const RECORD: &str = "record.json";
+/// The lab's namespace, which the card is in.
+const NAMESPACE: &str = "namespace";
+/// A cable needs some seconds until both ends have agreed on a speed.
+const CARRIER: Duration = Duration::from_secs(15);
+
+pub(super) static CARDS: Cards = Cards;
+
+pub(super) struct Cards;
+
+/// A card that a lab has.
+#[derive(Debug)]
+pub(super) struct Card {
+    lab: String,
+}
+
+/// What it takes to put a card back.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    /// For whoever reads it.
+    what: String,
+    /// Its name where it belongs.
+    card: String,
+    /// Its name in the lab.
+    within: String,
+    /// Inode number of the namespace where it belongs.
+    home: u64,
+    mtu: u32,
+    is_up: bool,
+    /// Messages of rtnetlink(7), without their headers.
+    addresses: Vec<Vec<u8>>,
+    routes: Vec<Vec<u8>>,
+    sysctls: BTreeMap<String, String>,
+    /// Offload flags that can be changed, by their names.
+    offloads: BTreeMap<String, bool>,
+}
+
+/// Takes a card of the namespace that this process is in, and brings it up as `within` in that of the lab.
+pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32) -> Result<Card> {
+    let home = Handle::here()?;
+    check(&home, card)?;
+    let config = home.device_config(card)?;
+    let states = home.offloads(card)?;
+    let offloads = Offload::ALL.into_iter().filter_map(|flag| {
+        let on = match states.get(flag) {
+            Active::On => true,
+            Active::Off => false,
+            // It cannot be changed, or is not one state that could be put back.
+            Active::Fixed(_) | Active::Mixed => return None,
+        };
+        Some((flag.name().to_owned(), on))
+    });
+    let record = Record {
+        what: format!(
+            "`{card}` is `{within}` of a lab of hopyard; `hopyard clean` puts it back when that lab has ended"
+        ),
+        card: card.to_owned(),
+        within: within.to_owned(),
+        home: home.ns().inode()?,
+        mtu: config.mtu,
+        is_up: config.is_up,
+        addresses: config.addresses,
+        routes: config.routes,
+        sysctls: config.sysctls,
+        offloads: offloads.collect(),
+    };
+    let name = lab.to_string();
+    let directory = HOME.make(&name)?;
+    let taken = Card { lab: name };
+    let made = write(&directory, &record).and_then(|()| {
+        into.ns().bind(&directory.join(NAMESPACE))?;
+        home.move_to(card, into.ns())?;
+        if card != within {
+            into.rename(card, within)?;
+        }
+        into.set_mtu(within, mtu)?;
+        into.set_up(within)?;
+        wait_for_carrier(into, card, within)
+    });
+    match made {
+        Ok(()) => Ok(taken),
+        Err(error) => {
+            for problem in put_back(&taken.lab).unwrap_or_else(|e| vec![crate::chain(&e)]) {
+                crate::note(format_args!("{problem}"));
+            }
+            Err(error)
+        }
+    }
+}
+
+fn write(directory: &std::path::Path, record: &Record) -> Result<()> {
+    let file = directory.join(RECORD);
+    let text = serde_json::to_string_pretty(record).map_err(io::Error::from);
+    text.and_then(|text| bounded::replace(&file, text.as_bytes()))
+        .map_err(|source| Error::File {
+            what: format!("write {}", file.display()),
+            source,
+        })
+}
+
+/// What keeps a card from being a lab's: it is in use for something else, or could not be put back as it is.
+fn check(home: &Handle, card: &str) -> Result<()> {
+    let refuse = |why: String| {
+        Err(Error::Card {
+            card: card.to_owned(),
+            why,
+        })
+    };
+    let link = home.link(card)?;
+    if card == "lo" {
+        return refuse("it is the loopback device".to_owned());
+    }
+    if link.master.is_some() {
+        return refuse("it is a port of a bridge or bond: take it out first".to_owned());
+    }
+    if link.xdp.is_some() {
+        return refuse("it has an XDP program, which would go: remove it first".to_owned());
+    }
+    let is_default = |route: &hopyard_net::Route| route.prefix == 0 && route.device == link.index;
+    if home.routes()?.iter().any(is_default) {
+        return refuse(
+            "the default route goes by it, so this machine would be cut off while the lab has it: name a card that the machine \
+             can do without"
+                .to_owned(),
+        );
+    }
+    let mut uppers = home
+        .links()?
+        .into_iter()
+        .filter(|other| other.lower == Some(link.index) && other.lower_ns.is_none());
+    if let Some(upper) = uppers.find(|other| other.kind.as_deref() != Some("veth")) {
+        return refuse(format!(
+            "device `{}` is on top of it, and would go: remove that first",
+            upper.name
+        ));
+    }
+    let qdiscs = home.qdiscs_of_user(card)?;
+    if !qdiscs.is_empty() {
+        return refuse(format!(
+            "it has queueing disciplines that cannot be put back ({}): remove them first",
+            qdiscs.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+fn wait_for_carrier(handle: &Handle, card: &str, within: &str) -> Result<()> {
+    let deadline = Instant::now() + CARRIER;
+    while !handle.settle(within)? {
+        if Instant::now() > deadline || crate::signals::interrupted() {
+            return Err(Error::Card {
+                card: card.to_owned(),
+                why: format!(
+                    "no carrier within {} s: is the other end connected and up?",
+                    CARRIER.as_secs()
+                ),
+            });
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Puts the card of a lab back, with all that was configured of it. Gives what could not be.
+fn put_back(lab: &str) -> Result<Vec<String>> {
+    let directory = HOME.directory(lab);
+    let file = directory.join(RECORD);
+    let text = match bounded::read(&file) {
+        Ok(text) => text,
+        // Killed before anything was changed.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            HOME.remove_files(lab)?;
+            return Ok(Vec::new());
+        }
+        Err(source) => {
+            return Err(Error::File {
+                what: format!("read {}", file.display()),
+                source,
+            });
+        }
+    };
+    let record: Record = serde_json::from_slice(&text).map_err(|source| Error::ForeignLab {
+        file: file.clone(),
+        source,
+    })?;
+    let home = Handle::here()?;
+    if home.ns().inode()? != record.home {
+        return Err(Error::Card {
+            card: record.card,
+            why: "it belongs to another network namespace than this one: run `hopyard clean` there"
+                .to_owned(),
+        });
+    }
+    let namespace = directory.join(NAMESPACE);
+    let mut problems = Vec::new();
+    if home.link(&record.card).is_err() {
+        let lab = Handle::new(&NetNs::open(&namespace)?)?;
+        // Killed between the move and the new name, it has the old one there.
+        if lab.link(&record.within).is_ok() {
+            lab.set_down(&record.within)?;
+            if record.within != record.card {
+                lab.rename(&record.within, &record.card)?;
+            }
+        }
+        lab.move_to(&record.card, home.ns())?;
+    }
+    for flag in Offload::ALL {
+        if let Some(on) = record.offloads.get(flag.name()) {
+            let set = home.set_offload(&record.card, flag, *on);
+            problems.extend(set.err().map(|error| crate::chain(&error)));
+        }
+    }
+    let config = DeviceConfig {
+        mtu: record.mtu,
+        is_up: record.is_up,
+        addresses: record.addresses,
+        routes: record.routes,
+        sysctls: record.sysctls,
+    };
+    let refused = home.configure_device(&record.card, &config)?;
+    problems.extend(
+        refused
+            .iter()
+            .map(|error| format!("`{}`: {}", record.card, crate::chain(error))),
+    );
+    if namespace.exists() {
+        hopyard_net::unbind(&namespace)?;
+    }
+    HOME.remove_files(lab)?;
+    Ok(problems)
+}
+
+impl Part for Card {
+    fn undo(&mut self) -> Undone {
+        match put_back(&self.lab) {
+            Ok(problems) => Undone {
+                removed: Some(format!(
+                    "the card of lab {} from it; it is where it was",
+                    self.lab
+                )),
+                problems,
+            },
+            Err(error) => Undone::failed(&error),
+        }
+    }
+}
+
+/// A device on top of a card, in another namespace. It would stay on the card when that leaves the lab, until the kernel comes to remove
+/// the other namespace, and keep the next lab's bridge from taking the card.
+#[derive(Debug)]
+pub(super) struct Upper {
+    ns: NetNs,
+    name: String,
+}
+
+impl Upper {
+    pub(super) fn new(ns: NetNs, name: &str) -> Self {
+        Self {
+            ns,
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl Part for Upper {
+    fn undo(&mut self) -> Undone {
+        let gone = Handle::new(&self.ns).and_then(|handle| handle.delete_link(&self.name));
+        Undone::of(format!("device `{}`", self.name), gone)
+    }
+}
+
+impl Kind for Cards {
+    fn names(&self) -> Result<Names> {
+        Ok(Names::Of(HOME.names()?))
+    }
+
+    fn is_kept(&self) -> bool {
+        false
+    }
+
+    fn left(&'static self, name: String) -> Box<dyn Part> {
+        Box::new(Card { lab: name })
+    }
+}

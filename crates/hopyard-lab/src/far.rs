@@ -1,0 +1,321 @@
+//! The far end of a lab whose wire is a real cable: a namespace `far` on another machine, with that machine's card in it.
+//!
+//! `hopyard far` is started there by the user's command. It is told on stdin what to make, says on stdout where that is, and undoes it
+//! at the end of its stdin, or when nothing has come for a while: a network that is gone closes nothing.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::IpAddr;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hopyard_net::{Handle, LinkKind, NewLink};
+use serde::{Deserialize, Serialize};
+
+use super::card::{self, Card};
+use super::endpoints::Prefix;
+use super::part::{Part, Undone};
+use super::topology::{Addresses, role};
+use super::wire::FAR_END;
+use super::{Builder, Error, LabId, Result};
+
+/// Nothing came for so long: whoever asked is gone.
+const SILENCE: Duration = Duration::from_secs(15);
+const BEAT: Duration = Duration::from_secs(3);
+/// For a login, and a card that needs some seconds to come up.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// A line from elsewhere.
+const LONGEST_LINE: u64 = 16 << 10;
+
+/// What is to be made there.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Order {
+    /// Version of this.
+    version: u32,
+    /// MTU of the card, bytes.
+    mtu: u32,
+    /// Addresses of the card with their prefixes.
+    addresses: Vec<(IpAddr, u8)>,
+    /// A tunnel over it.
+    vxlan: Option<Vxlan>,
+}
+
+/// The far end of a tunnel.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Vxlan {
+    /// Name of its device.
+    pub(crate) device: String,
+    /// Network identifier.
+    pub(crate) vni: u32,
+    /// UDP port.
+    pub(crate) port: u16,
+    /// Outer address there.
+    pub(crate) local: IpAddr,
+    /// Outer address here.
+    pub(crate) remote: IpAddr,
+    /// MTU inside, bytes.
+    pub(crate) mtu: u32,
+    /// Addresses inside, with their prefixes.
+    pub(crate) addresses: Vec<(IpAddr, u8)>,
+}
+
+/// The version of [`Order`].
+const VERSION: u32 = 1;
+
+/// What was made.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Made {
+    /// It stands; the file stands for its namespace.
+    Namespace(String),
+    /// It does not, and why.
+    Failed(String),
+}
+
+/// Plays the far machine: does what stdin says, until its end.
+///
+/// # Errors
+/// The card cannot be had, or what was made cannot be undone.
+pub fn serve(card: &str) -> Result<()> {
+    let lines = lines(std::io::stdin());
+    let order = lines.recv_timeout(SILENCE).map_err(|_| Error::Far {
+        prefix: "hopyard far".to_owned(),
+        why: "nobody said what to make".to_owned(),
+    })?;
+    let made = serde_json::from_str(&order)
+        .map_err(|e| e.to_string())
+        .and_then(|order: Order| match order.version {
+            VERSION => make(card, &order).map_err(|e| crate::chain(&e)),
+            other => Err(format!("this hopyard knows version {VERSION} of what is asked, not {other}: use the same on both machines")),
+        });
+    let (mut stands, said) = match made {
+        Ok((card, space)) => {
+            let namespace = space.ns().proc_path().display().to_string();
+            (Some((card, space)), Made::Namespace(namespace))
+        }
+        Err(why) => (None, Made::Failed(why)),
+    };
+    let text = serde_json::to_string(&said).unwrap_or_default();
+    // Whoever asked may be gone already, which the next look shows.
+    let _written = writeln!(std::io::stdout(), "{text}");
+    if stands.is_some() {
+        while !crate::signals::interrupted() {
+            match lines.recv_timeout(SILENCE) {
+                Ok(_beat) => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+    }
+    let Some((card, _)) = &mut stands else {
+        return Ok(());
+    };
+    let undone = card.undo();
+    for problem in &undone.problems {
+        crate::note(format_args!("{problem}"));
+    }
+    Ok(())
+}
+
+/// Lines as they come; the end of the channel is the end of what is read.
+fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (to, lines) = channel();
+    std::thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        loop {
+            let mut line = String::new();
+            let read = from.by_ref().take(LONGEST_LINE).read_line(&mut line);
+            if !matches!(read, Ok(1..)) || to.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+fn make(card: &str, order: &Order) -> Result<(Card, Handle)> {
+    let space = Handle::create_many(1, &[])?
+        .pop()
+        .ok_or_else(|| Error::Kept("no namespace was made".to_owned()))?;
+    let mut taken = card::take(LabId::next(), card, &space, FAR_END, order.mtu)?;
+    let furnished: Result<()> = (|| {
+        for (address, prefix) in &order.addresses {
+            space.add_address(FAR_END, *address, *prefix)?;
+        }
+        if let Some(tunnel) = &order.vxlan {
+            let kind = LinkKind::Vxlan {
+                vni: tunnel.vni,
+                local: tunnel.local,
+                remote: tunnel.remote,
+                port: tunnel.port,
+                lower: None,
+            };
+            space.add_link(&NewLink {
+                mtu: Some(tunnel.mtu),
+                up: true,
+                ..NewLink::new(&tunnel.device, kind)
+            })?;
+            for (address, prefix) in &tunnel.addresses {
+                space.add_address(&tunnel.device, *address, *prefix)?;
+            }
+        }
+        Ok(())
+    })();
+    match furnished {
+        Ok(()) => Ok((taken, space)),
+        Err(error) => {
+            for problem in taken.undo().problems {
+                crate::note(format_args!("{problem}"));
+            }
+            Err(error)
+        }
+    }
+}
+
+/// The far machine as a part of a lab here.
+#[derive(Debug)]
+pub(super) struct FarMachine {
+    child: Child,
+    beats: Option<(Sender<()>, JoinHandle<()>)>,
+    namespace: String,
+}
+
+impl FarMachine {
+    fn start(prefix: &Prefix, card: &str, order: &Order) -> Result<Self> {
+        let failed = |why: String| Error::Far {
+            prefix: prefix.to_string(),
+            why,
+        };
+        let mut command = prefix.command(&["hopyard", "far", card]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|e| failed(format!("cannot be started: {e}")))?;
+        let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed("it has no pipes".to_owned()));
+        };
+        let text = serde_json::to_string(order).map_err(|e| failed(e.to_string()))?;
+        let written = writeln!(to, "{text}");
+        let heard = written.map_err(|e| e.to_string()).and_then(|()| {
+            lines(from).recv_timeout(PATIENCE).map_err(|_| {
+                "`hopyard far` said nothing: is hopyard in PATH there, and are you root?".to_owned()
+            })
+        });
+        let made = heard.and_then(|line| {
+            serde_json::from_str::<Made>(&line).map_err(|_| {
+                format!(
+                    "`hopyard far` was expected to say what it made, not `{}`",
+                    crate::model::plain::line(line.trim())
+                )
+            })
+        });
+        let made = match made {
+            Ok(Made::Namespace(namespace)) => Ok(namespace),
+            Ok(Made::Failed(why)) | Err(why) => Err(why),
+        };
+        match made {
+            Ok(namespace) => Ok(Self {
+                child,
+                beats: Some(beat(to)),
+                namespace,
+            }),
+            Err(why) => {
+                drop(to);
+                end(&mut child);
+                Err(failed(why))
+            }
+        }
+    }
+
+    /// The file that stands for the namespace there.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
+/// Says every now and then that we live, until the channel ends.
+fn beat(mut to: ChildStdin) -> (Sender<()>, JoinHandle<()>) {
+    let (end, ended) = channel();
+    let thread = std::thread::spawn(move || {
+        while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+            // It undoes everything by itself when it hears nothing.
+            if writeln!(to, "beat").is_err() {
+                return;
+            }
+        }
+    });
+    (end, thread)
+}
+
+/// Waits for its end, and makes it end where it does not.
+fn end(child: &mut Child) {
+    let deadline = std::time::Instant::now() + SILENCE;
+    while std::time::Instant::now() < deadline {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // It may have gone just now.
+    let _killed = child.kill();
+    let _waited = child.wait();
+}
+
+impl Part for FarMachine {
+    /// Its stdin ends, and with that what it made.
+    fn undo(&mut self) -> Undone {
+        if let Some((stop, thread)) = self.beats.take() {
+            drop(stop);
+            // Its pipe closes with it.
+            let _joined = thread.join();
+        }
+        end(&mut self.child);
+        Undone::default()
+    }
+}
+
+impl Builder {
+    /// Is the wire of this lab a real cable to another machine?
+    pub(super) fn has_real_wire(&self) -> bool {
+        self.endpoints.as_ref().is_some_and(|e| e.uplink.is_some())
+    }
+
+    /// Has the far machine give its card these addresses, and a tunnel over it.
+    pub(super) fn make_far_end(&mut self, outer: Addresses, vxlan: Option<Vxlan>) -> Result<()> {
+        let Some((prefix, uplink)) = self
+            .endpoints
+            .as_ref()
+            .and_then(|e| Some((e.server.clone(), e.uplink.clone()?)))
+        else {
+            return Err(Error::Kept(format!("namespace `{}` is gone", role::FAR)));
+        };
+        let order = Order {
+            version: VERSION,
+            mtu: self.mtu(),
+            addresses: outer.with_prefixes().into(),
+            vxlan,
+        };
+        let far = FarMachine::start(&prefix, &uplink.far_card, &order)?;
+        self.push(far);
+        Ok(())
+    }
+}
+
+/// Paths whose far end is the card alone, or a tunnel that an [`Order`] has.
+const PATHS: [&str; 7] = [
+    "native",
+    "bridge",
+    "bridge-nf",
+    "macvlan",
+    "ipvlan",
+    "vxlan",
+    "direct",
+];
+
+/// Can the wire of this path be a real cable to another machine?
+#[must_use]
+pub fn crosses_cable(path: &str) -> bool {
+    PATHS.contains(&path)
+}

@@ -1,0 +1,228 @@
+//! What is configured of a device, to be put back after the device was in another namespace: the kernel forgets all of it on the way.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE, NetlinkSerializable};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::AddressMessage;
+use netlink_packet_route::route::RouteMessage;
+use netlink_packet_route::tc::TcMessage;
+
+use crate::address::{RTA_GATEWAY, RTA_OIF, RTMSG};
+use crate::attrs::{TCA_KIND, TCMSG, attribute, attributes, text, u32_at};
+use crate::error::{Error, Result};
+use crate::handle::{Handle, refused};
+
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+/// Attributes that a dump has and a request must not: when the kernel last used a route.
+const RTA_CACHEINFO: u16 = 12;
+/// Made by the kernel itself, with an address (`RTPROT_KERNEL`).
+const BY_KERNEL: u8 = 2;
+/// `RT_SCOPE_LINK`, of IPv6 addresses that the kernel makes when a device comes up.
+const LINK: u8 = 253;
+const INET6: u8 = 10;
+/// Below /proc/sys/net, a directory for each device.
+const PLACES: [&str; 4] = ["ipv4/conf", "ipv6/conf", "ipv4/neigh", "ipv6/neigh"];
+
+/// What a user has set of a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// Largest packet, bytes.
+    pub mtu: u32,
+    /// Is it up?
+    pub is_up: bool,
+    /// Its addresses, as messages of the kernel (`struct ifaddrmsg` and attributes).
+    pub addresses: Vec<Vec<u8>>,
+    /// Routes by it that somebody made, likewise (`struct rtmsg`).
+    pub routes: Vec<Vec<u8>>,
+    /// Its sysctls by their keys below /proc/sys.
+    pub sysctls: BTreeMap<String, String>,
+}
+
+/// A message as the kernel gave it.
+struct Raw {
+    kind: u16,
+    bytes: Vec<u8>,
+}
+
+impl NetlinkSerializable for Raw {
+    fn message_type(&self) -> u16 {
+        self.kind
+    }
+
+    fn buffer_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn serialize(&self, buffer: &mut [u8]) {
+        buffer.copy_from_slice(&self.bytes);
+    }
+}
+
+impl Handle {
+    /// What is configured of a device now.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is none of that name, [`Error::Kernel`].
+    pub fn device_config(&self, name: &str) -> Result<DeviceConfig> {
+        let link = self.link(name)?;
+        let ask = RouteNetlinkMessage::GetAddress(AddressMessage::default());
+        let mut addresses = self.dump("list the addresses of a device", &ask)?;
+        addresses.retain(|m| u32_at(m, 4) == Some(link.index) && !is_made_by_kernel(m));
+        let ask = RouteNetlinkMessage::GetRoute(RouteMessage::default());
+        let mut routes = self.dump("list the routes of a device", &ask)?;
+        routes.retain(|m| {
+            let by = attribute(m, RTMSG, RTA_OIF).and_then(|value| u32_at(value, 0));
+            by == Some(link.index) && m.get(5) != Some(&BY_KERNEL)
+        });
+        let key_of = |place: &str| format!("net/{place}/{name}");
+        let sysctls = self.ns().run(|| {
+            PLACES
+                .iter()
+                .flat_map(|place| settings(&key_of(place)))
+                .collect()
+        })?;
+        Ok(DeviceConfig {
+            mtu: link.mtu,
+            is_up: link.up,
+            addresses,
+            routes,
+            sysctls,
+        })
+    }
+
+    /// Has a device a queueing discipline or filters that somebody gave it? Those that the kernel gives by itself have no number.
+    ///
+    /// # Errors
+    /// As [`Handle::device_config`].
+    pub fn qdiscs_of_user(&self, name: &str) -> Result<Vec<String>> {
+        const HANDLE: usize = 8;
+        let index = self.index(name)?;
+        let ask = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
+        let all = self.dump("list queueing disciplines", &ask)?;
+        let of_user = all.iter().filter(|m| {
+            u32_at(m, 4) == Some(index) && u32_at(m, HANDLE).is_some_and(|number| number != 0)
+        });
+        Ok(of_user
+            .filter_map(|m| attribute(m, TCMSG, TCA_KIND).map(text))
+            .collect())
+    }
+
+    /// Puts back what was configured of a device. Goes on past what the kernel refuses, and gives its refusals.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is none of that name.
+    pub fn configure_device(&self, name: &str, config: &DeviceConfig) -> Result<Vec<Error>> {
+        let index = self.index(name)?;
+        let mut problems = Vec::new();
+        let mut noted = |result: Result<()>| problems.extend(result.err());
+        noted(self.set_mtu(name, config.mtu));
+        if config.is_up {
+            noted(self.set_up(name));
+        }
+        let current = |key: &String| self.sysctl(key).ok();
+        let changed = config
+            .sysctls
+            .iter()
+            .filter(|(key, value)| current(key).as_ref() != Some(*value));
+        for (key, value) in changed {
+            noted(self.set_sysctl(key, value));
+        }
+        for address in &config.addresses {
+            noted(self.put_back(
+                "put an address back",
+                RTM_NEWADDR,
+                with_index_at(address, 4, index),
+            ));
+        }
+        // Routes to gateways come after those by which the gateways are reached.
+        let mut routes: Vec<&Vec<u8>> = config.routes.iter().collect();
+        routes.sort_by_key(|route| attribute(route, RTMSG, RTA_GATEWAY).is_some());
+        for route in routes {
+            noted(self.put_back("put a route back", RTM_NEWROUTE, route_by(route, index)));
+        }
+        Ok(problems)
+    }
+
+    fn put_back(&self, what: &str, kind: u16, bytes: Vec<u8>) -> Result<()> {
+        self.request(Raw { kind, bytes }, NLM_F_CREATE | NLM_F_REPLACE)
+            .map(drop)
+            .map_err(|refusal| refused(what, refusal))
+    }
+}
+
+fn is_made_by_kernel(address: &[u8]) -> bool {
+    address.first() == Some(&INET6) && address.get(3) == Some(&LINK)
+}
+
+fn with_index_at(message: &[u8], at: usize, index: u32) -> Vec<u8> {
+    let mut bytes = message.to_vec();
+    if let Some(place) = bytes.get_mut(at..at + 4) {
+        place.copy_from_slice(&index.to_ne_bytes());
+    }
+    bytes
+}
+
+/// A route by another index, without what only the kernel says of one.
+fn route_by(route: &[u8], index: u32) -> Vec<u8> {
+    let mut bytes = route.get(..RTMSG).unwrap_or_default().to_vec();
+    if let Some(flags) = bytes.get_mut(8..12) {
+        // `RTNH_F_LINKDOWN` and such are states, of which requests have none; `RTNH_F_ONLINK` is the user's.
+        const ONLINK: u32 = 4;
+        let own = u32_at(route, 8).unwrap_or(0) & ONLINK;
+        flags.copy_from_slice(&own.to_ne_bytes());
+    }
+    for (kind, value) in attributes(route, RTMSG) {
+        let by = index.to_ne_bytes();
+        let value = match kind {
+            RTA_CACHEINFO => continue,
+            RTA_OIF => &by[..],
+            _ => value,
+        };
+        let length = u16::try_from(4 + value.len()).unwrap_or(4);
+        bytes.extend(length.to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+    }
+    bytes
+}
+
+/// The sysctls in a directory below /proc/sys that can be read.
+fn settings(directory: &str) -> Vec<(String, String)> {
+    let entries = fs::read_dir(Path::new("/proc/sys").join(directory));
+    let names = entries.into_iter().flatten().flatten();
+    names
+        .filter_map(|entry| {
+            let value = fs::read_to_string(entry.path()).ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            Some((format!("{directory}/{name}"), value.trim_end().to_owned()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_gets_another_index_and_loses_what_the_kernel_says_of_it() {
+        let mut route = vec![2, 0, 0, 0, 254, 3, 0, 1];
+        // Its link is down, it is on the link.
+        route.extend((4_u32 | 16).to_ne_bytes());
+        for (kind, value) in [(RTA_OIF, 7_u32), (RTA_CACHEINFO, 1), (5, 9)] {
+            route.extend(8_u16.to_ne_bytes());
+            route.extend(kind.to_ne_bytes());
+            route.extend(value.to_ne_bytes());
+        }
+        let back = route_by(&route, 12);
+        assert_eq!(u32_at(&back, 8), Some(4));
+        let found: Vec<(u16, u32)> = attributes(&back, RTMSG)
+            .map(|(k, v)| (k, u32_at(v, 0).unwrap()))
+            .collect();
+        assert_eq!(found, [(RTA_OIF, 12), (5, 9)]);
+    }
+}

@@ -1,0 +1,135 @@
+//! Pairs that relays run: processes of their own in namespaces of their own, as on other machines.
+
+use nix::sys::signal::{Signal, kill};
+
+use super::*;
+use crate::support::cli::{PATIENCE, pid};
+use crate::support::procs::Process;
+
+fn is_relay(process: &Process) -> bool {
+    process.arguments.get(2).is_some_and(|word| word == "relay")
+}
+
+#[test]
+fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new(5);
+        let file = site.file("");
+        let words = [
+            "run", &file, "-o", "out", "--relay", "env A=1", "--relay", "env A=2",
+        ];
+        let said = site.run(&[&words[..], &SHORT].concat());
+        said.exits(0).prints(&["10 of 10 pairs measured"]);
+        // Runs are removed where they were made; samples came with what ended.
+        assert_eq!(
+            std::fs::read_dir(site.room.at("out/pairs"))
+                .unwrap()
+                .count(),
+            0
+        );
+        let parts = walk(&site.room.at("out/samples"));
+        assert!(parts >= 5, "{parts}");
+        let words = [
+            "run",
+            &file,
+            "-o",
+            "again",
+            "--pairs",
+            "both-ways",
+            "--relay",
+            "env A=1",
+            "--relay",
+            "env A=2",
+        ];
+        let running = site.start(&[&words[..], &SHORT].concat());
+        let relays = || {
+            running
+                .processes()
+                .into_iter()
+                .filter(is_relay)
+                .collect::<Vec<_>>()
+        };
+        let has_worker = |relay: &Process| {
+            let all = running.processes();
+            let runs: Vec<u32> = all
+                .iter()
+                .filter(|p| p.parent == relay.pid)
+                .map(|p| p.pid)
+                .collect();
+            all.iter()
+                .any(|p| p.is_worker() && runs.contains(&p.parent))
+        };
+        until("a relay has a pair that runs", PATIENCE, || {
+            relays().iter().any(has_worker)
+        });
+        let victim = relays()
+            .into_iter()
+            .find(has_worker)
+            .unwrap_or_else(|| relays().remove(0));
+        kill(pid(victim.pid), Signal::SIGKILL).unwrap();
+        let said = running.wait_for_nothing_left(&BTreeSet::new());
+        said.exits(1);
+        let document = site.document("again");
+        let failed: Vec<Value> = pairs(&document)
+            .into_values()
+            .filter(|p| p["state"] == "failed")
+            .collect();
+        tell(&format!("{} pairs went with a relay", failed.len()));
+        assert!((1..=2).contains(&failed.len()), "{said}");
+        for pair in failed {
+            let cause = pair["cause"].as_str().unwrap();
+            assert!(
+                cause.contains("relay `env A=") && cause.contains("is gone: its connection ended"),
+                "{cause}"
+            );
+        }
+        assert_eq!(document["counts"]["skipped"], 0, "{said}");
+        let resumed = site.run(&[
+            "run", &file, "-o", "again", "--resume", "--relay", "env A=3",
+        ]);
+        resumed.exits(0).prints(&["20 of 20 pairs measured"]);
+        // What is no relay.
+        let words = ["run", &file, "-o", "none", "--relay", "false"];
+        site.run(&words)
+            .exits(2)
+            .says(&["relay `false`: `hopyard fleet relay` did not greet"]);
+    });
+}
+
+/// SIGKILL at the root: relays end by themselves, with what they run.
+#[test]
+fn relays_whose_root_is_killed_leave_nothing() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new(4);
+        let file = site.file("");
+        // As over a network: nobody ends what stands behind the pipe.
+        let words = ["run", &file, "-o", "out", "--relay", "setsid -w env"];
+        let running = site.start(&[&words[..], &SHORT].concat());
+        until("workers run", PATIENCE, || {
+            running.processes().iter().any(Process::is_worker)
+        });
+        let before: Vec<Process> = running.processes();
+        running.signal(Signal::SIGKILL);
+        until("all have ended", Duration::from_secs(30), || {
+            before.iter().all(|p| {
+                crate::support::procs::find(p.pid)
+                    .is_none_or(|now| now.parent != p.parent && !now.is_worker())
+            }) && running.processes().is_empty()
+        });
+    });
+}
+
+fn walk(directory: &std::path::Path) -> usize {
+    let entries = std::fs::read_dir(directory).unwrap().flatten();
+    entries
+        .map(|entry| {
+            if entry.path().is_dir() {
+                walk(&entry.path())
+            } else {
+                1
+            }
+        })
+        .sum()
+}

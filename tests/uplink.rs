@@ -1,0 +1,256 @@
+//! Labs whose wire is a card of this machine and one of another: two namespaces play the machines, a veth between them the cards.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::Command;
+use std::time::Duration;
+
+use hopyard_net::NetNs;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::apart;
+use crate::support::cli::{PATIENCE, PROGRAM, Running, Said, has_traffic, hopyard};
+use crate::support::plan::Room;
+use crate::support::procs::Process;
+use crate::support::{tell, until};
+
+/// Boot ids of machines that there are not.
+const BOOT: [&str; 2] = [
+    "11111111-1111-4111-8111-111111111111",
+    "22222222-2222-4222-8222-222222222222",
+];
+
+/// Two machines with a management link each (`mgmt0`, which nobody may touch) and a cable between their cards `eth0`.
+struct Site {
+    here: NetNs,
+    there: NetNs,
+    room: Room,
+}
+
+fn file(ns: &NetNs) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), ns.as_fd().as_raw_fd())
+}
+
+impl Site {
+    fn new() -> Self {
+        let site = Self {
+            here: NetNs::create().unwrap(),
+            there: NetNs::create().unwrap(),
+            room: Room::new(),
+        };
+        let there = file(&site.there);
+        site.at(
+            &site.here,
+            &format!(
+                "ip link set lo up; ip link add eth0 type veth peer name eth0 netns {there}
+                 ip link add mgmt0 type veth peer name mgmt0 netns {there}
+                 ip link set eth0 mtu 1400; ip addr add 10.9.0.1/24 dev eth0; ip -6 addr add fd00::1/64 dev eth0 nodad
+                 ip addr add 10.8.0.1/24 dev mgmt0; ip link set mgmt0 up; ip link set eth0 up
+                 ip route add 10.77.0.0/16 via 10.9.0.2 metric 50; ip route add 10.78.0.0/16 dev eth0
+                 echo 1 > /proc/sys/net/ipv4/conf/eth0/accept_local
+                 ethtool -K eth0 gro on tso off 2>/dev/null || true"
+            ),
+        );
+        site.at(
+            &site.there,
+            "ip link set lo up; ip addr add 10.9.0.2/24 dev eth0; ip link set eth0 up
+             ip addr add 10.8.0.2/24 dev mgmt0; ip link set mgmt0 up",
+        );
+        site
+    }
+
+    fn at(&self, ns: &NetNs, script: &str) -> String {
+        let enter = format!("--net={}", file(ns));
+        let output = Command::new("nsenter")
+            .args([&enter, "sh", "-ec", script])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// All that a machine has configured, but for counters.
+    fn state(&self, ns: &NetNs) -> String {
+        self.at(
+            ns,
+            "ip -o link show | sed 's/^[0-9]*: //; s/@[^:]*//; s/ link-netns.*//; s/ link-netnsid.*//'
+             ip -o addr show | sed 's/^[0-9]*: //; s/valid_lft.*//'; ip -4 route show table all; ip -6 route show table main
+             cat /proc/sys/net/ipv4/conf/eth0/accept_local 2>/dev/null; ethtool -k eth0 2>/dev/null | head -n 20 || true",
+        )
+    }
+
+    /// A machine's own boot id, where hopyard looks for it.
+    fn machine(&self, ns: &NetNs, number: usize) -> String {
+        let boot = self.room.file(&format!("boot-{number}"), BOOT[number]);
+        let script = format!("mount --bind {boot} /proc/sys/kernel/random/boot_id && exec \"$@\"");
+        let program = std::path::Path::new(PROGRAM).parent().unwrap().display();
+        let path = std::env::var("PATH").unwrap();
+        self.room.file(
+            &format!("machine-{number}"),
+            format!(
+                "#!/bin/sh\nexport PATH={program}:{path}\nexec nsenter --net={} unshare --mount --propagation unchanged sh -c '{script}' sh \"$@\"\n",
+                file(ns)
+            ),
+        )
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let far = format!("sh {}", self.machine(&self.there, 1));
+        let out = self.room.name("run");
+        let mut all = vec![
+            "run", "--uplink", "eth0", "--far", &far, "--json", "--out", &out,
+        ];
+        all.extend(words);
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net={}", file(&self.here)))
+            .arg(PROGRAM)
+            .args(all);
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Said {
+        let _ = std::fs::remove_dir_all(self.room.at("run"));
+        // Control groups are everybody's, and processes of other tests that are apart have the same numbers.
+        Running::start(self.command(words)).wait_for_no_process(&BTreeSet::new())
+    }
+
+    fn clean(&self, ns: &NetNs) -> Said {
+        ns.run(|| Running::start(hopyard(&["clean"])).wait())
+            .unwrap()
+    }
+}
+
+const BRIEF: [&str; 6] = ["--window", "200ms", "--warm-up", "50ms", "--blocks", "2..2"];
+
+#[test]
+fn paths_are_built_on_the_cards_of_two_machines_and_the_cards_come_back_as_they_were() {
+    apart(|| {
+        let site = Site::new();
+        let before = [site.state(&site.here), site.state(&site.there)];
+        let paths = [
+            "--paths",
+            "native,bridge,macvlan,vxlan,direct",
+            "--loads",
+            "tcp_rr,tcp_stream",
+        ];
+        let said = site.run(&[&paths[..], &BRIEF].concat());
+        let report = said.json();
+        let cells = report["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 10, "{said}");
+        for cell in cells {
+            let name = format!("{} {}", cell["path"], cell["load"]);
+            assert_eq!(cell["status"], "ok", "{name}: {cell:#}");
+            assert_eq!(cell["peer"], "far", "{name}");
+            assert_eq!(cell["way"]["proved"], true, "{name}: {:#}", cell["way"]);
+            let has_far = |device: &Value| device["namespace"] == "far";
+            assert!(
+                cell["way"]["devices"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(has_far),
+                "{name}"
+            );
+            assert!(
+                cell["estimates"]["latency_p50_ns"].is_object() || cell["load"] == "tcp_stream",
+                "{name}"
+            );
+            tell(&format!(
+                "{name}: {}",
+                cell["estimates"]["goodput_bps"]["value"]
+            ));
+        }
+        said.exits(0);
+        assert_eq!(before, [site.state(&site.here), site.state(&site.there)]);
+        assert!(!std::path::Path::new("/run/hopyard-cards").exists());
+    });
+}
+
+#[test]
+fn after_sigkill_clean_puts_both_cards_back() {
+    apart(|| {
+        let site = Site::new();
+        let before = [site.state(&site.here), site.state(&site.there)];
+        let mut command = site.command(&[
+            "--paths",
+            "bridge",
+            "--loads",
+            "tcp_stream",
+            "--window",
+            "20s",
+            "--blocks",
+            "2..2",
+        ]);
+        command.stdin(std::process::Stdio::null());
+        let running = Running::start(command);
+        until("traffic flows", PATIENCE, || {
+            running
+                .processes()
+                .iter()
+                .filter(|p: &&Process| p.is_worker() && has_traffic(p))
+                .count()
+                >= 1
+        });
+        assert_ne!(before[0], site.state(&site.here));
+        // Whoever has a lab with it keeps it.
+        let said = site.clean(&site.here);
+        said.exits(0);
+        assert_ne!(before[0], site.state(&site.here), "{said}");
+        running.signal(Signal::SIGKILL);
+        running.wait_for_no_process(&BTreeSet::new());
+        // The far machine has noticed by itself: its stdin ended.
+        until("the far card is back", Duration::from_secs(20), || {
+            before[1] == site.state(&site.there)
+        });
+        let said = site.clean(&site.here);
+        said.exits(0).prints(&["the card of lab"]);
+        assert_eq!(before[0], site.state(&site.here), "{said}");
+        assert!(!std::path::Path::new("/run/hopyard-cards").exists());
+    });
+}
+
+#[test]
+fn cards_that_are_in_use_and_paths_that_cannot_are_refused_and_nothing_is_changed() {
+    apart(|| {
+        let site = Site::new();
+        let far_less = site.state(&site.there);
+        let check = |words: &[&str], why: &[&str]| {
+            let before = site.state(&site.here);
+            let said = site.run(&[words, &["--loads", "tcp_rr"], &BRIEF].concat());
+            said.exits(2).says(why);
+            assert_eq!(before, site.state(&site.here), "{said}");
+            assert_eq!(far_less, site.state(&site.there), "{said}");
+        };
+        check(&["--paths", "veth"], &["veth"]);
+        check(
+            &["--paths", "bridge", "--set", "rate=100mbit"],
+            &["leave `rate` out"],
+        );
+        check(
+            &["--paths", "bridge", "--far-uplink", "eth7"],
+            &["the far machine", "eth7"],
+        );
+        site.at(&site.here, "ip route add default via 10.9.0.2");
+        check(
+            &["--paths", "bridge"],
+            &["card `eth0`: the default route goes by it"],
+        );
+        site.at(
+            &site.here,
+            "ip route del default; tc qdisc add dev eth0 root handle 7: pfifo",
+        );
+        check(&["--paths", "bridge"], &["queueing disciplines", "pfifo"]);
+        site.at(
+            &site.here,
+            "tc qdisc del dev eth0 root; ip link add br9 type bridge; ip link set eth0 master br9",
+        );
+        check(&["--paths", "bridge"], &["port of a bridge"]);
+        site.at(&site.here, "ip link set eth0 nomaster; ip link del br9; ip link add link eth0 name eth0.5 type vlan id 5 || true");
+        if site.state(&site.here).contains("eth0.5") {
+            check(&["--paths", "bridge"], &["`eth0.5` is on top of it"]);
+        }
+    });
+}
