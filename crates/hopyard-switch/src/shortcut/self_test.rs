@@ -274,7 +274,7 @@ fn set(object: &mut Ebpf, on: bool) -> Result<()> {
         version: SHORTCUT_VERSION,
         on: on.into(),
         max_message: SHORTCUT_MAX_MESSAGE,
-        unused: 0,
+        accepted: 0,
         cgroup: 0,
         lives: 1,
         path: [0; PATH_LEN],
