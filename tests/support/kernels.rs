@@ -9,14 +9,23 @@ use super::cli::run;
 
 /// Debian's kernel 6.1 for virtual machines, fetched once.
 pub(crate) fn kernel() -> PathBuf {
+    fetched_kernel("6.1", "/vmlinuz-6.1.")
+}
+
+/// The newest of the backports, whose release alone has a `+`.
+pub(crate) fn backported_kernel() -> PathBuf {
+    fetched_kernel("backports", "+")
+}
+
+fn fetched_kernel(which: &str, part_of_its_name: &str) -> PathBuf {
     static FETCHING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
-    let is_it = |image: &PathBuf| image.to_string_lossy().contains("/vmlinuz-6.1.");
+    let is_it = |image: &PathBuf| image.to_string_lossy().contains(part_of_its_name);
     let known = || fetch::fetched(&into).into_iter().find(is_it);
     known().unwrap_or_else(|| {
         let into = into.to_str().unwrap();
-        let said = run(&["kernel", "fetch", "6.1", "--into", into]);
+        let said = run(&["kernel", "fetch", which, "--into", into]);
         said.exits(0).prints(&["--kernel ", "--modules "]);
         known().unwrap_or_else(|| panic!("no kernel came: {said}"))
     })
