@@ -15,7 +15,7 @@ TEST_PACKAGES := $(BPF_PACKAGES) nftables iproute2 util-linux bsdutils strace op
 # The program of path tun-vpn, which Debian does not have; below target/, for the tests alone.
 BORINGTUN_VERSION := 0.7.1
 BORINGTUN := target/tools/bin/boringtun-cli
-PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2
+PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2 containernetworking-plugins
 
 # Of each test program but the lab's, whose tests take turns by themselves.
 TEST_THREADS ?= 5
@@ -37,6 +37,12 @@ FUZZ_SECONDS ?= 600
 PEERS := target/release/peers
 DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
+# ADD and DEL of the CNI plugin beside the reference plugins, then DEL of a thousand.
+ATTACH = mkdir -p target/release/cni && ln -sfn ../hopyard-cni target/release/cni/hopyard && \
+	$(HOPYARD) attach --cni-path $(CURDIR)/target/release/cni --cni-path /opt/cni/bin --cni-path /usr/lib/cni \
+		--ports 1,100,1000 --beside 1,16 && \
+	scripts/cni-times target/release/hopyard-cni 10 1000
+
 .DEFAULT_GOAL := help
 .PHONY: help run build test-engines test-slurm dist bpf test lint unit verify bench bench-fleet docs reports fuzz doctor deny packages semver clean toolchain root
 
@@ -50,8 +56,8 @@ build: toolchain ## build the program and the CNI plugin (release)
 	@scripts/need $(BUILD_PACKAGES)
 	$(CARGO) build --release --locked -p hopyard -p hopyard-cni
 
-test-engines: root build ## podman 5 and containerd of Debian 13 on the direct switch, in a throw-away root
-	@scripts/need debootstrap
+test-engines: root build ## podman 5 and containerd of Debian 13 on the direct switch, in a throw-away root; that root as a guest, booted again
+	@scripts/need debootstrap qemu-system-x86 e2fsprogs
 	scripts/test-engines target/release
 
 test-slurm: root toolchain ## fleets in a Slurm of eight nodes, parts of which are killed; some minutes
@@ -89,13 +95,16 @@ verify: root toolchain ## experiments with a known answer: promised against seen
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
 
-bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf and the release before turns, switches beside their targets: some ninety minutes
+bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, CNI plugins and the release before turns, switches beside their targets: two hours
 	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES) $(if $(OLD),$(BPF_PACKAGES))
-	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
+	$(CARGO) build --release --locked -p hopyard -p hopyard-bench -p hopyard-cni
 ifeq ($(ARGS),)
 	$(PEERS)
 	$(DECIDE)
 	$(HOPYARD) run direct-switch && $(HOPYARD) run direct-switch-ports && $(HOPYARD) run tap-switches
+	$(ATTACH)
+else ifeq ($(ARGS),attach)
+	$(ATTACH)
 else ifeq ($(firstword $(ARGS)),decide)
 	$(DECIDE) $(wordlist 2,$(words $(ARGS)),$(ARGS))
 else

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use hopyard_net::{Handle, NetNs};
+use hopyard_net::{Cgroup, Handle, NetNs, own_cgroup};
+use hopyard_switch::{LOSSES, Loss, test_shortcut};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use serde_json::Value;
 
@@ -45,6 +47,9 @@ fn ports(site: &Site) -> Vec<(String, Value)> {
     let named = |port: Value| (port["device"].as_str().unwrap().to_owned(), port);
     ports.into_iter().map(named).collect()
 }
+
+/// Where switches are.
+const HOME: &str = "/sys/fs/bpf/hopyard/switch";
 
 const TWO: &str = r#"
 uplink = "up0"
@@ -329,6 +334,88 @@ fn a_port_may_be_named_by_its_guests_end() {
         site.switch(&["delete", NAME]).exits(0);
         place.unbind().unwrap();
     });
+}
+
+/// The shortcut of a file: made, kept, changed in place, and ended.
+#[test]
+fn a_shortcut_may_be_described() {
+    apart(|| {
+        let lost: Vec<String> = test_shortcut().unwrap().lost.iter().map(named).collect();
+        let site = Site::new();
+        let files = Files::new();
+        let own = own_cgroup().unwrap();
+        let with = |cgroup: &Path, accept: &[String]| {
+            let accept = accept.join(", ");
+            let cgroup = cgroup.display();
+            format!("{TWO}\n[shortcut]\ncgroup = \"{cgroup}\"\naccept = [{accept}]\n")
+        };
+        // Before anything is made.
+        let nowhere = own.join("hopyard-nowhere");
+        apply(&site, &files.write(&with(&nowhere, &lost)), &[])
+            .exits(2)
+            .says(&["lan.toml:13: shortcut.cgroup: there is no control group `"]);
+        apply(&site, &files.write(&with(Path::new("/proc"), &lost)), &[])
+            .exits(2)
+            .says(&["lan.toml:13: shortcut.cgroup: `/proc` is no directory of a cgroup2 mount"]);
+        if let Some((_, others)) = lost.split_first() {
+            apply(&site, &files.write(&with(&own, others)), &[])
+                .exits(2)
+                .says(&["lan.toml:14: shortcut.accept: on this kernel joined sockets lack"]);
+        }
+        nothing_stands();
+        let file = files.write(&with(&own, &lost));
+        apply(&site, &file, &[])
+            .exits(0)
+            .prints(&["make a shortcut for sockets of", "4 steps taken"]);
+        apply(&site, &file, &[]).exits(0).prints(&["nothing to do"]);
+        site.talks();
+        // More is accepted: connections stay joined, so nothing is made again.
+        let link = || {
+            fs::metadata(format!("{HOME}/{NAME}/link-shortcut"))
+                .unwrap()
+                .ino()
+        };
+        let before = link();
+        let all: Vec<String> = LOSSES.iter().map(|(loss, ..)| named(loss)).collect();
+        apply(&site, &files.write(&with(&own, &all)), &[])
+            .exits(0)
+            .prints(&["(was ", ", accepting ", "1 step taken"]);
+        assert_eq!(before, link());
+        // What export prints is the same.
+        let exported = site.switch(&["export", NAME]);
+        exported.exits(0).prints(&["[shortcut]", &all.join(", ")]);
+        apply(&site, &files.write(&exported.stdout), &[])
+            .exits(0)
+            .prints(&["nothing to do"]);
+        // Another control group, which goes.
+        let group = Cgroup::create(&format!("apply-{}", std::process::id())).unwrap();
+        let file = files.write(&with(group.path(), &all));
+        apply(&site, &file, &[])
+            .exits(0)
+            .prints(&["(was ", "1 step taken"]);
+        assert_ne!(before, link());
+        let path = group.path().to_owned();
+        group.remove().unwrap();
+        apply(&site, &file, &["--wait", "100ms"])
+            .exits(2)
+            .says(&["there is no control group"]);
+        let group = Cgroup::create(path.file_name().unwrap().to_str().unwrap()).unwrap();
+        apply(&site, &file, &[]).exits(0).prints(&[
+            "since the control group",
+            "is gone",
+            "1 step taken",
+        ]);
+        apply(&site, &files.write(TWO), &[])
+            .exits(0)
+            .prints(&["end the shortcut for sockets of", "1 step taken"]);
+        group.remove().unwrap();
+        site.talks();
+        site.switch(&["delete", NAME]).exits(0);
+    });
+}
+
+fn named(loss: &Loss) -> String {
+    format!("\"{loss}\"")
 }
 
 /// Devices come while `apply` waits for them.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{PATIENCE, in_guest};
 use crate::support::cli::Running;
-use crate::support::kernels::{kernel, newer_kernel};
+use crate::support::kernels::{kernel, backported_kernel};
 use crate::support::{beside, tell};
 
 /// The cells of a run in a guest, each of one block.
@@ -37,7 +37,7 @@ fn netkit_pairs_redirect_frames_and_packets_inside_a_guest() {
     let _beside = beside();
     let paths = "netkit-redirect,netkit-redirect-l3";
     let found = cells(
-        &newer_kernel(),
+        &backported_kernel(),
         &[
             "--paths",
             paths,
@@ -52,7 +52,7 @@ fn netkit_pairs_redirect_frames_and_packets_inside_a_guest() {
     assert_eq!(found.len(), 16);
     proved(&found);
     let bulk = cells(
-        &newer_kernel(),
+        &backported_kernel(),
         &[
             "--paths",
             paths,

@@ -9,19 +9,19 @@ use super::cli::run;
 
 /// Debian's kernel 6.1 for virtual machines, fetched once.
 pub(crate) fn kernel() -> PathBuf {
-    fetched("6.1", "/vmlinuz-6.1.")
+    fetched_kernel("6.1", "/vmlinuz-6.1.")
 }
 
-/// That of its backports, 6.12, which has netkit.
-pub(crate) fn newer_kernel() -> PathBuf {
-    fetched("backports", "/vmlinuz-6.12.")
+/// The newest of the backports, whose release alone has a `+`.
+pub(crate) fn backported_kernel() -> PathBuf {
+    fetched_kernel("backports", "+")
 }
 
-fn fetched(which: &str, image: &str) -> PathBuf {
+fn fetched_kernel(which: &str, part_of_its_name: &str) -> PathBuf {
     static FETCHING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
     let into = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
-    let is_it = |found: &PathBuf| found.to_string_lossy().contains(image);
+    let is_it = |image: &PathBuf| image.to_string_lossy().contains(part_of_its_name);
     let known = || fetch::fetched(&into).into_iter().find(is_it);
     known().unwrap_or_else(|| {
         let into = into.to_str().unwrap();

@@ -32,6 +32,17 @@ struct mac_pair {
 };
 
 /* In a frame, where loads need no alignment. */
+/*
+ * A number from 1 to `most`, a power of two, as every verifier understands it. That of Linux 6.12 does not when the compiler
+ * makes one comparison of both bounds: it compares a copy, and then a read may be of 0 octets, or of 4 GiB.
+ */
+#define from_1_to(most, number) \
+	({ \
+		__u32 less = (number) - 1; \
+		barrier_var(less); \
+		(less & ((most) - 1)) + 1; \
+	})
+
 static __always_inline __u64 mac_at(const void *p)
 {
 	return *(const __u32 *)p | (__u64) * (const __u16 *)(p + 4) << 32;

@@ -148,7 +148,8 @@ __noinline bool settle_checksum(struct __sk_buff *skb, __u32 at, __u32 len, __u3
 	__u32 rest;
 	__u16 value;
 
-	if (sum < 0 || header < 1 || header > sizeof(before) || bpf_skb_load_bytes(skb, at, before, header))
+	if (sum < 0 || header < 1 || header > sizeof(before) ||
+	    bpf_skb_load_bytes(skb, at, before, from_1_to(STEP, header)))
 		return false;
 	at += header + check;
 	if (bpf_skb_load_bytes(skb, at, &value, sizeof(value)))

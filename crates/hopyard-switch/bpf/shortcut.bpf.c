@@ -3,7 +3,8 @@
  * The shortcut: what a TCP socket behind one port sends goes into the queue of the socket at the other end, behind
  * another port of the same switch, without becoming packets.
  *
- *   hopyard_joins    for sockets of a control group: takes those of connections between two ports into a map
+ *   hopyard_joins    for sockets of a control group: takes those of connections between two ports into a map, and those
+ *                    that send streams out of it again
  *   hopyard_message  for each message of such a socket: by the shortcut, or by the stack as ever
  *   hopyard_guest    the loader runs it itself, once for each port: which device is at the other end of the pair?
  *
@@ -15,6 +16,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* How many messages go by until the other end is given up. */
 #define TRIES 64
+
+/* After so many messages in a row that the shortcut is of no use to, a socket leaves the map. */
+#define STREAM 64
 
 /* Is the port's device up, and is its other end? A device that is gone has another number at its address. */
 static __always_inline bool is_running(const struct port *port)
@@ -170,6 +174,95 @@ static __noinline int established(struct bpf_sock_ops *ops)
 		return 0;
 	}
 	bpf_map_update_elem(&shortcut_met, &mine, &met, BPF_ANY);
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG);
+	return 0;
+}
+
+/* A field of the other end. What was freed since reads as anything; nothing is redirected to it then. */
+#define OF_PEER(end, field) \
+	({ \
+		typeof(((struct end *)0)->field) value = 0; \
+		bpf_probe_read_kernel(&value, sizeof(value), \
+				      (void *)((end)->peer_end + offsetof(struct end, field))); \
+		value; \
+	})
+
+static __always_inline __u64 psock_of(__u64 sock)
+{
+	return (__u64)KERNEL(sock, sock)->sk_user_data & ~USER_DATA_FLAGS;
+}
+
+static __always_inline bool has_unread(__u64 sock)
+{
+	__u64 psock = psock_of(sock);
+	__u64 queue = psock + bpf_core_field_offset(struct sk_psock, ingress_msg);
+
+	return (__u64)KERNEL(psock, sk_psock)->ingress_msg.next != queue;
+}
+
+/*
+ * May the other end be about to put something into the queue of this one, which has said that it is leaving? If it never
+ * did, it reads that before it begins. Otherwise nobody may be in a call on its socket: each holds its psock, beside the map.
+ */
+static __always_inline bool may_be_sent_to(const struct end *end)
+{
+	__u64 psock;
+
+	if (!OF_PEER(end, redirected))
+		return false;
+	/* It may be gone, and another at its place. */
+	if ((__u64)KERNEL(end->peer_sock, sock)->__sk_common.skc_cookie.counter != end->peer)
+		return false;
+	psock = psock_of(end->peer_sock);
+	return psock && KERNEL(psock, sk_psock)->refcnt.refs.counter != 1;
+}
+
+/* Takes back what the other end would find this one by; false: it has found it, or the place was another's since. */
+static __always_inline bool take_back(const struct end *end)
+{
+	struct end_key mine = {};
+
+	__builtin_memcpy(mine.local, end->other.remote, 16);
+	__builtin_memcpy(mine.remote, end->other.local, 16);
+	mine.local_slot = end->other.remote_slot;
+	mine.remote_slot = end->other.local_slot;
+	mine.local_seq = end->other.remote_seq;
+	mine.remote_seq = end->other.local_seq;
+	mine.local_port = end->other.remote_port;
+	mine.remote_port = end->other.local_port;
+	return !bpf_map_delete_elem(&shortcut_met, &mine);
+}
+
+/*
+ * A socket in the map pays for each message, also where that goes by the stack. So one that sends a stream leaves, for good.
+ * The kernel throws away what is in the queue of a socket that leaves: it has to be read, and nothing may come any more.
+ * With the socket's lock, at an acknowledgement.
+ */
+static __noinline int leave(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *own = ops->sk;
+	struct end *end;
+	__u64 cookie;
+
+	if (!own || !ops->is_fullsock)
+		return 0;
+	end = bpf_sk_storage_get(&shortcut_ends, own, 0, 0);
+	if (!end || end->run < STREAM)
+		return 0;
+	if (!end->peer) {
+		if (end->tries < TRIES || !take_back(end))
+			return 0;
+	} else {
+		/* With a full barrier. */
+		__sync_lock_test_and_set(&end->leaving, 1);
+		if (may_be_sent_to(end))
+			return 0;
+	}
+	if (has_unread(end->sock))
+		return 0;
+	cookie = bpf_get_socket_cookie(ops);
+	bpf_map_delete_elem(&shortcut_sockets, &cookie);
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~BPF_SOCK_OPS_RTT_CB_FLAG);
 	return 0;
 }
 
@@ -179,24 +272,16 @@ int hopyard_joins(struct bpf_sock_ops *ops)
 	if (ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ||
 	    ops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		established(ops);
+	else if (ops->op == BPF_SOCK_OPS_RTT_CB)
+		leave(ops);
 	return 1;
-}
-
-/* The other end's `spoken`. What was freed since reads as anything; nothing is redirected to it then. */
-static __always_inline __u64 spoken_of_peer(const struct end *end)
-{
-	__u64 spoken = 0;
-
-	bpf_probe_read_kernel(&spoken, sizeof(spoken),
-			      (void *)(end->peer_end + offsetof(struct end, spoken)));
-	return spoken;
 }
 
 /* Has the other end come to the map? */
 static __noinline bool find_other(struct end *end)
 {
 	struct shortcut_counters *counts;
-	struct met *met;
+	struct met *met, found;
 
 	if (!end || end->tries >= TRIES)
 		return false;
@@ -204,11 +289,14 @@ static __noinline bool find_other(struct end *end)
 	met = bpf_map_lookup_elem(&shortcut_met, &end->other);
 	if (!met)
 		return false;
-	end->peer_sock = met->sock;
-	end->peer_end = met->end;
-	end->peer = met->cookie;
-	end->heard = spoken_of_peer(end) >> 32;
-	bpf_map_delete_elem(&shortcut_met, &end->other);
+	found = *met;
+	/* It may have taken that back, to leave. */
+	if (bpf_map_delete_elem(&shortcut_met, &end->other))
+		return false;
+	end->peer_sock = found.sock;
+	end->peer_end = found.end;
+	end->peer = found.cookie;
+	end->heard = OF_PEER(end, spoken) >> 32;
 	counts = counts_of(end->other.remote_slot);
 	if (counts)
 		counts->joined++;
@@ -227,7 +315,7 @@ static __always_inline bool is_all_read(struct end *end)
 
 	if (!end->by_stack)
 		return true;
-	spoken = spoken_of_peer(end);
+	spoken = OF_PEER(end, spoken);
 	if ((__u32)(spoken >> 32) == end->heard ||
 	    (__u32)spoken != KERNEL(end->sock, tcp_sock)->write_seq)
 		return false;
@@ -259,6 +347,25 @@ static __always_inline bool may_redirect(struct end *end, __u32 size)
 	       may_talk(end->other.local_slot, end->peer_life);
 }
 
+/* Does the other end still take what comes by the shortcut? With a full barrier: see may_be_sent_to. */
+static __always_inline bool is_taken(struct end *end)
+{
+	__sync_lock_test_and_set(&end->redirected, 1);
+	return !OF_PEER(end, leaving);
+}
+
+/* Counts messages of a stream: long ones, or such as nobody answers. */
+static __always_inline void went_by_stack(struct end *end, __u32 size)
+{
+	const struct shortcut *set = settings();
+	__u32 heard = end->peer ? OF_PEER(end, spoken) >> 32 : end->heard;
+	bool is_long = set && size > set->max_message;
+
+	end->run = is_long || heard == end->heard ? end->run + 1 : 0;
+	end->heard = heard;
+	end->by_stack = 1;
+}
+
 SEC("sk_msg")
 int hopyard_message(struct sk_msg_md *msg)
 {
@@ -275,13 +382,12 @@ int hopyard_message(struct sk_msg_md *msg)
 		return SK_PASS;
 	end->spoken = ((end->spoken >> 32) + 1) << 32 | KERNEL(end->sock, tcp_sock)->copied_seq;
 	/* The other end is not in the map any more once it was closed; the stack tells the sender so. */
-	if (!may_redirect(end, size) ||
+	if (!may_redirect(end, size) || !is_taken(end) ||
 	    bpf_msg_redirect_hash(msg, &shortcut_sockets, &end->peer, BPF_F_INGRESS) != SK_PASS) {
-		if (end->peer)
-			end->heard = spoken_of_peer(end) >> 32;
-		end->by_stack = 1;
+		went_by_stack(end, size);
 		return SK_PASS;
 	}
+	end->run = 0;
 	mine = end->other.remote_slot;
 	other = end->other.local_slot;
 	from = counts_of(mine);

@@ -27,7 +27,7 @@ struct shortcut {
 	__u32 version;     /* SHORTCUT_VERSION */
 	__u32 on;          /* 0: everything goes by frames */
 	__u32 max_message; /* longer messages go by frames, bytes */
-	__u32 unused;
+	__u32 accepted;    /* what joined sockets may lack, for the loader: a bit for each */
 	__u64 cgroup;      /* its inode */
 	__u64 lives;       /* the last of the numbers in shortcut_lives */
 	char path[256];    /* of the control group, as it was given */

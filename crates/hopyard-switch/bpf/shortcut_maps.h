@@ -25,12 +25,31 @@ struct sk_buff___arrived {
 struct sock {
 	struct {
 		struct {
+			__s64 counter;
+		} skc_cookie;
+	} __sk_common;
+	struct {
+		struct {
 			int counter;
 		} rmem_alloc;
 	} sk_backlog;
 	int sk_rcvbuf;
+	void *sk_user_data;
 	__u8 sk_kern_sock : 1;
 } __attribute__((preserve_access_index));
+
+/* What the kernel has for a socket in a map. */
+struct sk_psock {
+	struct list_head ingress_msg;
+	struct {
+		struct {
+			int counter;
+		} refs;
+	} refcnt;
+} __attribute__((preserve_access_index));
+
+/* Bits of sk_user_data that are none of the address (SK_USER_DATA_PTRMASK). */
+#define USER_DATA_FLAGS 7ULL
 
 struct inet_connection_sock {
 	const void *icsk_ulp_ops;
@@ -147,6 +166,9 @@ struct end {
 	__u32 heard;     /* how often the other had sent when this one last gave bytes to the stack */
 	__u32 by_stack;  /* some of those may not be read yet */
 	__u32 tries;
+	__u32 run;       /* messages in a row that were long, or that nobody answered */
+	__u32 leaving;   /* takes nothing by the shortcut any more: read by the other end */
+	__u32 redirected; /* some message went by it */
 	__u32 unused;
 };
 

@@ -24,7 +24,6 @@ static __noinline int tell(struct __sk_buff *skb, const struct trace_wish *wish,
 		return 0;
 	if (len > TOLD_OCTETS)
 		len = TOLD_OCTETS;
-	barrier_var(len);
 	frame->at = now;
 	frame->from = from;
 	frame->to = to;
@@ -33,7 +32,7 @@ static __noinline int tell(struct __sk_buff *skb, const struct trace_wish *wish,
 	frame->tag = skb->vlan_present ? (__u32)bpf_ntohs(skb->vlan_proto) << 16 | skb->vlan_tci : 0;
 	frame->gso_size = skb->gso_size;
 	frame->unused = 0;
-	if (len < 1 || len > TOLD_OCTETS || bpf_skb_load_bytes(skb, 0, frame->octets, len))
+	if (!len || bpf_skb_load_bytes(skb, 0, frame->octets, from_1_to(TOLD_OCTETS, len)))
 		len = 0;
 	frame->captured = len;
 	if (from == wish->slot || to == wish->slot ||

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, PerCpuValues};
 use hopyard_net::Link;
@@ -13,15 +13,15 @@ use crate::error::{Error, Result};
 use crate::here::{Here, is_pair};
 use crate::shortcut::layout::{GuestKey, PATH_LEN, SHORTCUT_VERSION, Settings};
 use crate::shortcut::{
-    NewShortcut, SHORTCUT_MAX_MESSAGE, SelfTest, Shortcut, ShortcutCounters, programs, remove,
-    settings_map, sum_of, test_shortcut,
+    Loss, NewShortcut, SHORTCUT_MAX_MESSAGE, SelfTest, Shortcut, ShortcutCounters, programs,
+    remove, settings_map, sum_of, test_shortcut,
 };
 use crate::shortcut_files::{COUNTS, GUEST_FILE, GUESTS, LINK, LIVES};
 use crate::state::pinned;
 use crate::switch::Switch;
 
 /// The control group of a directory, opened.
-fn open_cgroup(what: &str, path: &Path) -> Result<File> {
+pub(crate) fn open_cgroup(what: &str, path: &Path) -> Result<File> {
     let shown = path.display();
     let file = File::open(path)
         .map_err(|error| Error::invalid(what, format!("control group `{shown}`: {error}")))?;
@@ -29,12 +29,6 @@ fn open_cgroup(what: &str, path: &Path) -> Result<File> {
         let why =
             format!("`{shown}` is no directory of a cgroup2 mount (`mount -t cgroup2` lists them)");
         return Err(Error::invalid(what, why));
-    }
-    if path.as_os_str().len() >= PATH_LEN {
-        return Err(Error::invalid(
-            what,
-            format!("the path `{shown}` is longer than {} octets", PATH_LEN - 1),
-        ));
     }
     Ok(file)
 }
@@ -50,7 +44,7 @@ impl Switch {
         let what = format!("give switch `{}` a shortcut", self.name);
         let cgroup = open_cgroup(&what, new.cgroup)?;
         test_shortcut()?.check(&what, new.accept)?;
-        self.start_shortcut(&what, &cgroup, new.cgroup)
+        self.start_shortcut(&what, &cgroup, new)
     }
 
     /// As [`Switch::set_shortcut`], for who has seen the outcome of a self-test on this kernel.
@@ -61,15 +55,41 @@ impl Switch {
         let what = format!("give switch `{}` a shortcut", self.name);
         let cgroup = open_cgroup(&what, new.cgroup)?;
         test.check(&what, new.accept)?;
-        self.start_shortcut(&what, &cgroup, new.cgroup)
+        self.start_shortcut(&what, &cgroup, new)
     }
 
-    fn start_shortcut(&mut self, what: &str, cgroup: &File, path: &Path) -> Result<()> {
+    /// Notes what else, or what no longer, joined sockets of the shortcut may lack. Connections stay joined.
+    ///
+    /// # Errors
+    /// The self-test failed, or found something lost that is not accepted; the switch has no shortcut.
+    pub fn accept_for_shortcut(&mut self, accept: &[Loss], test: &SelfTest) -> Result<()> {
+        let what = format!("change the shortcut of switch `{}`", self.name);
+        test.check(&what, accept)?;
+        let _lock = self.lock()?;
+        self.repair()?;
+        if !self.has_shortcut() {
+            return Err(Error::invalid(what, "it has none"));
+        }
+        let mut map = settings_map(&self.directory)?;
+        let settings = map.get(&0, 0).map_err(Error::bpf(what.clone()))?;
+        let accepted = Loss::to_bits(accept);
+        map.set(
+            0,
+            Settings {
+                accepted,
+                ..settings
+            },
+            0,
+        )
+        .map_err(Error::bpf(what))
+    }
+
+    fn start_shortcut(&mut self, what: &str, cgroup: &File, new: &NewShortcut<'_>) -> Result<()> {
         let _lock = self.lock()?;
         self.repair()?;
         let here = self.here(what)?;
         remove(&self.directory)?;
-        let made = self.make_shortcut(&here, cgroup, path);
+        let made = self.make_shortcut(what, &here, cgroup, new);
         if made.is_err() {
             // The first problem is the one to report.
             let _ = remove(&self.directory);
@@ -77,7 +97,20 @@ impl Switch {
         made
     }
 
-    fn make_shortcut(&self, here: &Here, cgroup: &File, path: &Path) -> Result<()> {
+    fn make_shortcut(
+        &self,
+        what: &str,
+        here: &Here,
+        cgroup: &File,
+        new: &NewShortcut<'_>,
+    ) -> Result<()> {
+        // Whoever looks at it may be elsewhere.
+        let path = absolute(new.cgroup).map_err(|error| Error::invalid(what, error.to_string()))?;
+        if path.as_os_str().len() >= PATH_LEN {
+            let shown = path.display();
+            let why = format!("the path `{shown}` is longer than {} octets", PATH_LEN - 1);
+            return Err(Error::invalid(what, why));
+        }
         let mut object = programs::load(Some(&self.directory))?;
         programs::pin_guest(&mut object, &self.directory.join(GUEST_FILE))?;
         let mut kept = [0; PATH_LEN];
@@ -95,7 +128,7 @@ impl Switch {
                     version: SHORTCUT_VERSION,
                     on: 1,
                     max_message: SHORTCUT_MAX_MESSAGE,
-                    unused: 0,
+                    accepted: Loss::to_bits(new.accept),
                     cgroup: inode,
                     lives: 0,
                     path: kept,
@@ -108,7 +141,7 @@ impl Switch {
                 self.learn_guest(here, slot, &here.handle.link(&name)?)?;
             }
         }
-        programs::attach(&mut object, cgroup, path)?
+        programs::attach(&mut object, cgroup, &path)?
             .pin(self.directory.join(LINK))
             .map_err(Error::bpf("keep the shortcut"))?;
         Ok(())
@@ -144,7 +177,11 @@ impl Switch {
             String::from_utf8_lossy(&path).into_owned(),
         ));
         let has_cgroup = fs::metadata(&cgroup).is_ok_and(|data| data.st_ino() == settings.cgroup);
-        Ok(Some(Shortcut { cgroup, has_cgroup }))
+        Ok(Some(Shortcut {
+            cgroup,
+            has_cgroup,
+            accepted: Loss::from_bits(settings.accepted),
+        }))
     }
 
     pub(crate) fn has_shortcut(&self) -> bool {

@@ -54,7 +54,8 @@ pub(crate) fn at(handle: &Handle, device: &str, side: Side) -> Result<Vec<Runnin
         let programs = at_tcx(device, side)?;
         there.extend(programs.iter().map(|info| Running {
             program: Some(info.id()),
-            name: info.name_as_str().unwrap_or_default().to_owned(),
+            // As text the library gives it after it has tried out what the kernel can do, for a millisecond.
+            name: String::from_utf8_lossy(info.name()).into_owned(),
         }));
     }
     let classifiers = handle.classifiers(device, side)?.into_iter();

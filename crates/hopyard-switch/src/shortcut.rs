@@ -46,6 +46,8 @@ pub struct Shortcut {
     pub cgroup: PathBuf,
     /// Is that group still there?
     pub has_cgroup: bool,
+    /// What joined sockets may lack.
+    pub accepted: Vec<Loss>,
 }
 
 impl Shortcut {

@@ -4,6 +4,7 @@ use hopyard_net::{Handle, NetNs};
 
 use super::devices::{Ends, Place};
 use super::plan::{Change, Plan};
+use super::shortcut;
 use super::{PortSpec, SETTINGS, SwitchSpec};
 use crate::change::PortChange;
 use crate::error::{Error, Result};
@@ -23,29 +24,33 @@ impl Plan {
             return Err(Error::invalid(what, problem.why.clone()));
         }
         for change in &self.changes {
-            take(&self.name, change)?;
+            self.take(change)?;
             done(change);
         }
         Ok(())
     }
-}
 
-fn take(name: &str, change: &Change) -> Result<()> {
-    let open = || Switch::open(name);
-    match change {
-        Change::Create(spec) => create(spec),
-        Change::Answers(answers) => open()?.set_answers(*answers),
-        Change::Uplink {
-            device, host_macs, ..
-        } => open()?.set_uplink(&NewUplink {
-            device,
-            host_macs: Some(host_macs),
-        }),
-        Change::NoUplink { .. } => open()?.unset_uplink(),
-        Change::Mtu { device, mtu, was } => set_mtu(device, *mtu, was),
-        Change::Remove { device, .. } => open()?.remove_port(device),
-        Change::Set { port, .. } => open()?.set_port(&change_to(port)),
-        Change::Add(port) => open()?.add_port(&port.new_port()),
+    fn take(&self, change: &Change) -> Result<()> {
+        let open = || Switch::open(&self.name);
+        match change {
+            Change::Create(spec) => create(spec),
+            Change::Answers(answers) => open()?.set_answers(*answers),
+            Change::Uplink {
+                device, host_macs, ..
+            } => open()?.set_uplink(&NewUplink {
+                device,
+                host_macs: Some(host_macs),
+            }),
+            Change::NoUplink { .. } => open()?.unset_uplink(),
+            Change::Mtu { device, mtu, was } => set_mtu(device, *mtu, was),
+            Change::Remove { device, .. } => open()?.remove_port(device),
+            Change::Set { port, .. } => open()?.set_port(&change_to(port)),
+            Change::Add(port) => open()?.add_port(&port.new_port()),
+            Change::Shortcut { wanted, was } => {
+                shortcut::set(open()?, wanted, was.as_ref(), self.tested.as_ref())
+            }
+            Change::NoShortcut { .. } => open()?.remove_shortcut(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use hopyard_net::Link;
 use super::devices::{Device, Sought, find};
 use super::plan::{Claim, claims, steps};
 use super::problem::Problem;
+use super::shortcut;
 use super::{Plan, PortSpec, Present, PresentPort, SwitchSpec};
 use crate::bpffs::check_name;
 use crate::error::{Error, Result};
@@ -89,6 +90,7 @@ impl SwitchSpec {
             ..problem
         }));
         (plan.changes, plan.left_alone) = steps(&wanted, present.as_ref(), &ends, prune);
+        shortcut::check(&mut plan)?;
         Ok(plan)
     }
 }

@@ -19,9 +19,10 @@ mod plan;
 mod present;
 mod problem;
 mod settings;
+mod shortcut;
 
 pub use devices::Ends;
-pub use model::{GuestEnd, PortSpec, Present, PresentPort, SwitchSpec};
+pub use model::{GuestEnd, PortSpec, Present, PresentPort, ShortcutSpec, SwitchSpec};
 pub use plan::{Change, Difference, Plan, Why};
 pub use problem::Problem;
 pub use settings::{SETTINGS, Setting, Value};

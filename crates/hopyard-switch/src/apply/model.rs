@@ -8,6 +8,7 @@ use crate::mac::Mac;
 use crate::port::NewPort;
 use crate::prefix::Prefix;
 use crate::rate::Rate;
+use crate::shortcut::{Loss, Shortcut};
 
 /// What a switch is to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,8 +23,19 @@ pub struct SwitchSpec {
     pub answers: bool,
     /// May programs that others have at the hooks come before the switch's?
     pub behind_others: bool,
+    /// TCP between two ports without packets. **Experimental.**
+    pub shortcut: Option<ShortcutSpec>,
     /// All ports that are described.
     pub ports: Vec<PortSpec>,
+}
+
+/// What a shortcut is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShortcutSpec {
+    /// Directory of the control group (version 2) whose sockets are joined.
+    pub cgroup: PathBuf,
+    /// What joined sockets may lack.
+    pub accept: Vec<Loss>,
 }
 
 /// What a port is to be.
@@ -118,6 +130,8 @@ pub struct Present {
     pub answers: bool,
     /// May others come before it?
     pub behind_others: bool,
+    /// The shortcut, where it has one.
+    pub shortcut: Option<Shortcut>,
     /// Its ports.
     pub ports: Vec<PresentPort>,
 }

@@ -5,8 +5,10 @@ use std::net::IpAddr;
 
 use super::devices::Ends;
 use super::problem::Problem;
-use super::{PortSpec, Present, PresentPort, SETTINGS, SwitchSpec};
+use super::shortcut;
+use super::{PortSpec, Present, PresentPort, SETTINGS, ShortcutSpec, SwitchSpec};
 use crate::mac::Mac;
+use crate::shortcut::{SelfTest, Shortcut};
 
 /// What is to be done, in this order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Plan {
     pub left_alone: Vec<String>,
     /// Optional ports whose device is missing.
     pub missing: Vec<String>,
+    /// What joined sockets lack on this kernel, where a step asks for a shortcut.
+    pub(super) tested: Option<SelfTest>,
 }
 
 /// A step.
@@ -77,6 +81,18 @@ pub enum Change {
     },
     /// Add a port.
     Add(PortSpec),
+    /// Give it a shortcut.
+    Shortcut {
+        /// What it is to be.
+        wanted: ShortcutSpec,
+        /// The one there was. In the same control group it stays, and what it may lack is noted anew.
+        was: Option<Shortcut>,
+    },
+    /// Take the shortcut away.
+    NoShortcut {
+        /// The one there was.
+        was: Shortcut,
+    },
 }
 
 /// Why a port is removed.
@@ -116,6 +132,7 @@ pub(super) fn steps(
     if present.is_none() {
         changes.push(Change::Create(SwitchSpec {
             ports: Vec::new(),
+            shortcut: None,
             ..wanted.clone()
         }));
     } else if present.is_some_and(|present| present.answers != wanted.answers) {
@@ -123,6 +140,7 @@ pub(super) fn steps(
     }
     let stands = present.is_some();
     let present = present.unwrap_or(&nothing);
+    changes.extend(shortcut::end(wanted, present));
     let described: BTreeSet<&str> = wanted.ports.iter().map(|p| p.device.as_str()).collect();
     let mut left_alone = Vec::new();
     for port in &present.ports {
@@ -193,6 +211,7 @@ pub(super) fn steps(
     changes.extend(kept);
     changes.extend(late);
     changes.extend(added.into_iter().cloned().map(Change::Add));
+    changes.extend(shortcut::begin(wanted, present));
     (changes, left_alone)
 }
 

@@ -29,6 +29,7 @@ impl Switch {
             host_macs: self.state.hosts()?,
             answers: config.flags & SWITCH_ANSWERS != 0,
             behind_others: config.flags & SWITCH_BEHIND != 0,
+            shortcut: self.shortcut()?,
             ..Present::default()
         };
         if config.uplink == 0 {

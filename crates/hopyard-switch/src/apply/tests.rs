@@ -10,16 +10,18 @@ use super::plan::{Claim, claims, steps};
 use super::*;
 use crate::limit::Broadcasts;
 use crate::mac::Mac;
+use crate::shortcut::{Loss, Shortcut};
 
 /// What an operation of the switch does, and refuses, in the model.
 fn take(
     state: Option<Present>,
+    described: &[PortSpec],
     ends: &mut BTreeMap<String, Ends>,
     change: &Change,
 ) -> Option<Present> {
     if let Change::Create(spec) = change {
         assert!(state.is_none(), "there is a switch");
-        assert!(spec.ports.is_empty());
+        assert!(spec.ports.is_empty() && spec.shortcut.is_none());
         return Some(Present {
             uplink: spec.uplink.clone(),
             host_macs: spec.host_macs.clone(),
@@ -58,6 +60,14 @@ fn take(
                 now.ports[n].shrunk |= lower;
             }
         }
+        Change::Shortcut { wanted, .. } => {
+            let there = |port: &PortSpec| place(&now, &port.device).is_some();
+            assert!(described.iter().all(there), "ports come before");
+            now.shortcut = Some(shortcut_of(wanted));
+        }
+        Change::NoShortcut { was } => {
+            assert_eq!(now.shortcut.take().as_ref(), Some(was));
+        }
         Change::Remove { device, .. } => {
             let n = place(&now, device).expect("a port");
             now.ports.remove(n);
@@ -94,6 +104,23 @@ fn take(
         }
     }
     Some(now)
+}
+
+fn shortcut_of(spec: &ShortcutSpec) -> Shortcut {
+    Shortcut {
+        cgroup: spec.cgroup.clone(),
+        has_cgroup: true,
+        accepted: spec.accept.clone(),
+    }
+}
+
+fn some_shortcut(random: &mut ChaCha8Rng) -> Option<ShortcutSpec> {
+    let cgroup = ["/a", "/b"][random.random_range(0..2)].into();
+    let accept = [vec![Loss::Splice], vec![Loss::Splice, Loss::Urgent]];
+    let accept = accept[random.random_range(0..2)].clone();
+    random
+        .random_bool(0.4)
+        .then_some(ShortcutSpec { cgroup, accept })
 }
 
 const DEVICES: u8 = 6;
@@ -164,6 +191,7 @@ fn some_switch(random: &mut ChaCha8Rng, behind_others: bool) -> SwitchSpec {
         },
         answers: random.random(),
         behind_others,
+        shortcut: some_shortcut(random),
         ports: ports.collect(),
         uplink,
     }
@@ -184,6 +212,10 @@ fn some_present(random: &mut ChaCha8Rng, of: SwitchSpec) -> Present {
         host_macs: of.host_macs,
         answers: of.answers,
         behind_others: of.behind_others,
+        shortcut: of.shortcut.as_ref().map(|spec| Shortcut {
+            has_cgroup: random.random_bool(0.8),
+            ..shortcut_of(spec)
+        }),
     }
 }
 
@@ -207,6 +239,8 @@ fn check_reached(wanted: &SwitchSpec, before: Option<&Present>, after: &Present,
     assert_eq!(after.uplink, wanted.uplink);
     assert_eq!(after.host_macs, wanted.host_macs);
     assert_eq!(after.answers, wanted.answers);
+    let shortcut = wanted.shortcut.as_ref().map(shortcut_of);
+    assert_eq!(after.shortcut, shortcut);
     for port in &wanted.ports {
         let found = after.ports.iter().find(|p| p.spec.device == port.device);
         let found = found.expect("a port that is wanted");
@@ -265,13 +299,13 @@ fn steps_lead_to_what_is_wanted_from_wherever_one_is() {
         // Up to a power cut.
         let cut = random.random_range(0..=all.len());
         for change in &all[..cut] {
-            state = take(state, &mut ends, change);
+            state = take(state, &wanted.ports, &mut ends, change);
             steps_taken += 1;
         }
         // And again, to the end.
         let (rest, _) = steps(&wanted, state.as_ref(), &ends, prune);
         for change in &rest {
-            state = take(state, &mut ends, change);
+            state = take(state, &wanted.ports, &mut ends, change);
             steps_taken += 1;
         }
         let after = state.expect("a switch");

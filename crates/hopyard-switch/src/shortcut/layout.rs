@@ -13,7 +13,8 @@ pub(crate) struct Settings {
     pub(crate) version: u32,
     pub(crate) on: u32,
     pub(crate) max_message: u32,
-    pub(crate) unused: u32,
+    /// What joined sockets may lack: a bit for each [`Loss`](super::Loss).
+    pub(crate) accepted: u32,
     pub(crate) cgroup: u64,
     /// The last of the numbers that ports got.
     pub(crate) lives: u64,

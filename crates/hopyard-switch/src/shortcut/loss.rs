@@ -78,6 +78,17 @@ impl Loss {
         self.words().0
     }
 
+    /// As a number with a bit for each.
+    pub(crate) fn to_bits(losses: &[Self]) -> u32 {
+        losses.iter().fold(0, |bits, loss| bits | 1 << *loss as u32)
+    }
+
+    /// Those whose bits are set, in order.
+    pub(crate) fn from_bits(bits: u32) -> Vec<Self> {
+        let all = LOSSES.into_iter().map(|(loss, ..)| loss);
+        all.filter(|loss| bits & 1 << *loss as u32 != 0).collect()
+    }
+
     pub(super) fn words(self) -> (&'static str, &'static str) {
         let found = LOSSES.iter().find(|(loss, ..)| *loss == self);
         found.map_or(("", ""), |(_, name, means)| (name, means))
@@ -123,6 +134,7 @@ mod tests {
         for (loss, name, _) in LOSSES {
             assert_eq!(name.parse(), Ok(loss));
             assert_eq!(loss.to_string(), name);
+            assert_eq!(Loss::from_bits(Loss::to_bits(&[loss])), [loss]);
         }
         let error = "speed".parse::<Loss>().unwrap_err();
         assert_eq!(

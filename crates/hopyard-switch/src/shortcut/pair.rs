@@ -65,7 +65,7 @@ impl PairShortcut {
             version: SHORTCUT_VERSION,
             on: on.into(),
             max_message: SHORTCUT_MAX_MESSAGE,
-            unused: 0,
+            accepted: 0,
             cgroup: 0,
             lives: 1,
             path: [0; PATH_LEN],

@@ -7,6 +7,7 @@ mod bench;
 mod data;
 mod life;
 mod rules;
+mod stream;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../world/mod.rs"]
 mod world;

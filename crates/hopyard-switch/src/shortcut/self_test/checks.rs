@@ -16,9 +16,10 @@ use crate::shortcut::SHORTCUT_MAX_MESSAGE;
 
 type Check = fn(&Bench) -> Checked;
 
-pub(super) const CHECKS: [(&str, Check); 12] = [
+pub(super) const CHECKS: [(&str, Check); 13] = [
     ("joining", |bench| bench.joined().map(drop)),
     ("data both ways", both_ways),
+    ("streams", streams),
     ("order while joining", order_while_joining),
     ("order for a waiting reader", order_for_a_waiting_reader),
     ("half-close", half_close),
@@ -121,6 +122,32 @@ fn both_ways(bench: &Bench) -> Checked {
 }
 
 /// Sends before the other end is in the map, and while its reader has not read what came by the stack.
+/// A socket that sends a stream leaves the map, but not before it has read what came by the shortcut.
+fn streams(bench: &Bench) -> Checked {
+    const TOTAL: usize = 4 << 20;
+    let (mut client, mut server) = bench.joined()?;
+    said("send", server.write_all(b"?"))?;
+    for _ in 0..2 {
+        thread::scope(|scope| {
+            let sent = scope.spawn(|| send_all(&client, TOTAL, std::iter::repeat(16 << 10)));
+            receive_all(&server, 0, TOTAL)?;
+            joined_by(sent)
+        })?;
+        let mut got = [0];
+        said("receive", client.read_exact(&mut got))?;
+        ensure(&got == b"?", || "a message before a stream is another one".into())?;
+        said("send", server.write_all(b"?"))?;
+    }
+    for text in [b"!", b"!"] {
+        said("send", client.write_all(text))?;
+        said("receive", server.read_exact(&mut [0]))?;
+        said("send", server.write_all(text))?;
+    }
+    let mut got = [0; 3];
+    said("receive", client.read_exact(&mut got))?;
+    ensure(&got == b"?!!", || "messages behind a stream are others".into())
+}
+
 fn order_while_joining(bench: &Bench) -> Checked {
     const TOTAL: usize = 120_000;
     for round in 0..40 {

@@ -180,6 +180,9 @@ pub(super) fn export(name: &str) -> Done {
             text += &format!("{key} = true\n");
         }
     }
+    if let Some(shortcut) = &present.shortcut {
+        text += &words::shortcut_table(shortcut);
+    }
     for PresentPort { spec, declared, .. } in &present.ports {
         text += "\n[[ports]]\n";
         if !declared {

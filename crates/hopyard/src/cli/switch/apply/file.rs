@@ -10,12 +10,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Keys of the whole switch.
-const SWITCH_KEYS: [&str; 7] = [
+const SWITCH_KEYS: [&str; 8] = [
     "name",
     "uplink",
     "host_mac",
     "answer",
     "behind_others",
+    "shortcut",
     "defaults",
     "ports",
 ];
@@ -23,6 +24,8 @@ const SWITCH_KEYS: [&str; 7] = [
 const PORT_KEYS: [&str; 4] = ["device", "netns", "optional", "mtu"];
 /// Where `netns = "NAME"` is.
 const NAMED: &str = "/run/netns";
+
+mod shortcut;
 
 type Found<'a, 'i> = (&'a str, &'a Spanned<DeValue<'i>>);
 
@@ -43,8 +46,11 @@ struct Lines {
 }
 
 impl Lines {
+    /// A key of a table that is not there stands for the table.
     fn of(&self, key: &str) -> usize {
-        self.keys.get(key).copied().unwrap_or(self.start)
+        let table = key.split('.').next().unwrap_or(key);
+        let found = self.keys.get(key).or_else(|| self.keys.get(table));
+        found.copied().unwrap_or(self.start)
     }
 }
 
@@ -83,12 +89,22 @@ impl Source<'_> {
     }
 
     fn lines(&self, span: &Range<usize>, table: &DeTable<'_>) -> Lines {
-        let keys = table
-            .keys()
-            .map(|key| (key.get_ref().to_string(), self.line(&key.span())));
+        let mut keys = BTreeMap::new();
+        for (key, value) in table {
+            let name = key.get_ref().to_string();
+            for key in value
+                .get_ref()
+                .as_table()
+                .into_iter()
+                .flat_map(|of| of.keys())
+            {
+                keys.insert(format!("{name}.{}", key.get_ref()), self.line(&key.span()));
+            }
+            keys.insert(name, self.line(&key.span()));
+        }
         Lines {
             start: self.line(span),
-            keys: keys.collect(),
+            keys,
         }
     }
 
@@ -179,6 +195,7 @@ fn parse(file: &str, name: &str, text: &str) -> Result<Described, String> {
             "host_mac" => spec.host_macs = macs(&source, found)?,
             "answer" => spec.answers = source.flag(found)?,
             "behind_others" => spec.behind_others = source.flag(found)?,
+            "shortcut" => spec.shortcut = Some(shortcut::read(&source, found)?),
             "defaults" => {}
             "ports" => {
                 let all = value.get_ref().as_array();

@@ -1,9 +1,10 @@
 //! The steps of a plan, in words.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use hopyard_switch::Mac;
 use hopyard_switch::apply::{Change, Difference, PortSpec, SETTINGS, SwitchSpec, Why};
+use hopyard_switch::{Loss, Mac, Shortcut};
 
 /// What kind of step it is, its object, and all of it in words.
 pub(super) struct Words {
@@ -77,6 +78,19 @@ pub(super) fn words(change: &Change) -> Words {
             let text = format!("add port `{}`: {}", port.device, settings(port).join(", "));
             ("add", Some(&port.device), text)
         }
+        Change::Shortcut { wanted, was } => (
+            "shortcut",
+            None,
+            format!(
+                "{}{}",
+                shortcut(&wanted.cgroup, &wanted.accept),
+                was.as_ref().map_or_else(String::new, since)
+            ),
+        ),
+        Change::NoShortcut { was } => {
+            let text = format!("end the shortcut for sockets of {}", was.cgroup.display());
+            ("no_shortcut", None, text)
+        }
         other => ("other", None, format!("{other:?}")),
     };
     Words {
@@ -98,6 +112,43 @@ fn of(spec: &SwitchSpec) -> String {
         text += ", behind others' programs";
     }
     text
+}
+
+fn shortcut(cgroup: &Path, accept: &[Loss]) -> String {
+    let losses = names(accept);
+    let cgroup = cgroup.display();
+    format!("make a shortcut for sockets of {cgroup}, accepting {losses}")
+}
+
+/// What a shortcut replaces.
+fn since(was: &Shortcut) -> String {
+    let cgroup = was.cgroup.display();
+    let accepted = names(&was.accepted);
+    match was.has_cgroup {
+        true => format!(" (was {cgroup}, accepting {accepted})"),
+        false => format!(", since the control group {cgroup} that it was for is gone"),
+    }
+}
+
+fn names(losses: &[Loss]) -> String {
+    if losses.is_empty() {
+        return "nothing".to_owned();
+    }
+    let names: Vec<&str> = losses.iter().map(|loss| loss.name()).collect();
+    names.join(", ")
+}
+
+/// As a file has it.
+pub(super) fn shortcut_table(shortcut: &Shortcut) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let cgroup = quoted(&shortcut.cgroup.display().to_string());
+    let accept: Vec<String> = shortcut
+        .accepted
+        .iter()
+        .map(|loss| quoted(loss.name()))
+        .collect();
+    let accept = accept.join(", ");
+    format!("\n[shortcut]\ncgroup = {cgroup}\naccept = [{accept}]\n")
 }
 
 fn others(macs: &[Mac]) -> String {

@@ -1,3 +1,5 @@
+use hopyard_switch::Loss;
+
 use super::*;
 
 const WHOLE: &str = r#"
@@ -21,6 +23,10 @@ device = "eth0"
 mac = "02:00:00:00:00:04"
 broadcasts = "unlimited"
 optional = true
+
+[shortcut]
+cgroup = "/sys/fs/cgroup/machine.slice"
+accept = ["splice", "waitall"]
 "#;
 
 fn wrong(line: &str, instead: &str) -> String {
@@ -55,6 +61,12 @@ fn a_file_says_what_a_switch_is_to_be() {
         (db.macs.len(), db.broadcasts.per_second(), db.optional),
         (1, None, true)
     );
+    let shortcut = spec.shortcut.unwrap();
+    assert_eq!(
+        shortcut.cgroup.to_str(),
+        Some("/sys/fs/cgroup/machine.slice")
+    );
+    assert_eq!(shortcut.accept, [Loss::Splice, Loss::WaitAll]);
     let other = parse("x.toml", "x", "name = \"y\"").unwrap();
     assert_eq!(other.spec.name, "y");
 }
@@ -64,7 +76,7 @@ fn an_unknown_key_names_file_line_and_key() {
     let said = wrong("answer = true", "answers = true");
     assert_eq!(
         said,
-        "guests.toml:4: answers: unknown key; known are name, uplink, host_mac, answer, behind_others, defaults, ports"
+        "guests.toml:4: answers: unknown key; known are name, uplink, host_mac, answer, behind_others, shortcut, defaults, ports"
     );
     let said = wrong("vlan = 7", "vlann = 7");
     assert!(
@@ -125,6 +137,31 @@ fn a_wrong_value_names_file_line_and_key() {
             "\"192.0.2.3\", ",
             "\"192.0.2\", ",
             "guests.toml:12: ip: `192.0.2`: invalid IP address syntax",
+        ),
+        (
+            "/sys/fs",
+            "sys/fs",
+            "guests.toml:24: cgroup: takes a path from the root",
+        ),
+        (
+            "cgroup = ",
+            "group = ",
+            "guests.toml:24: group: unknown key; known are cgroup, accept",
+        ),
+        (
+            "\"splice\", ",
+            "\"speed\", ",
+            "guests.toml:25: accept: `speed` is none of blocking, waitall, ",
+        ),
+        (
+            "[\"splice\", \"waitall\"]",
+            "true",
+            "guests.toml:25: accept: takes a list of texts in quotes",
+        ),
+        (
+            "[shortcut]\ncgroup = \"/sys/fs/cgroup/machine.slice\"",
+            "[shortcut]",
+            "guests.toml:23: shortcut: it takes a cgroup",
         ),
         (
             "broadcasts = 50",

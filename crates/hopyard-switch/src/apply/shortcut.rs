@@ -1,0 +1,101 @@
+//! The shortcut of a description: the steps to it, and what keeps them from being taken.
+
+use std::collections::BTreeSet;
+
+use super::devices::Sought;
+use super::plan::{Change, Plan};
+use super::problem::Problem;
+use super::{Present, ShortcutSpec, SwitchSpec};
+use crate::error::{Error, Result};
+use crate::joining::open_cgroup;
+use crate::shortcut::{Loss, NewShortcut, SelfTest, Shortcut, test_shortcut};
+use crate::switch::Switch;
+
+/// The first step: what the description does not have goes before ports change.
+pub(super) fn end(wanted: &SwitchSpec, present: &Present) -> Option<Change> {
+    let was = present.shortcut.clone()?;
+    let is_wanted = wanted.shortcut.is_some();
+    (!is_wanted).then_some(Change::NoShortcut { was })
+}
+
+/// The last step: all ports are there by then.
+pub(super) fn begin(wanted: &SwitchSpec, present: &Present) -> Option<Change> {
+    let wanted = wanted.shortcut.as_ref()?;
+    let was = present.shortcut.as_ref();
+    let is_it = was
+        .is_some_and(|was| stays(wanted, was) && sorted(&was.accepted) == sorted(&wanted.accept));
+    (!is_it).then(|| Change::Shortcut {
+        wanted: wanted.clone(),
+        was: was.cloned(),
+    })
+}
+
+/// Is its control group the one that is wanted?
+fn stays(wanted: &ShortcutSpec, was: &Shortcut) -> bool {
+    was.has_cgroup && was.cgroup == wanted.cgroup
+}
+
+fn sorted(losses: &[Loss]) -> BTreeSet<Loss> {
+    losses.iter().copied().collect()
+}
+
+/// Looks whether the step to a shortcut can be taken. The self-test comes last, since it takes a second or two.
+pub(super) fn check(plan: &mut Plan) -> Result<()> {
+    let wanted = plan.changes.iter().find_map(|change| match change {
+        Change::Shortcut { wanted, .. } => Some(wanted.clone()),
+        _ => None,
+    });
+    let Some(wanted) = wanted else {
+        return Ok(());
+    };
+    let path = &wanted.cgroup;
+    let opened = if path.exists() {
+        open_cgroup("", path).map(drop).map_err(Sought::from)
+    } else {
+        let why = format!("there is no control group `{}`", path.display());
+        Err(Sought::Missing(why))
+    };
+    if let Err(sought) = opened {
+        plan.problems
+            .push(Problem::of_device(None, "shortcut.cgroup", sought));
+    }
+    if !plan.problems.is_empty() {
+        return Ok(());
+    }
+    let test = test_shortcut()?;
+    let why = match test.check("", &wanted.accept) {
+        Ok(()) => {
+            plan.tested = Some(test);
+            return Ok(());
+        }
+        Err(Error::Invalid { why, .. }) => why,
+        Err(Error::ShortcutLacks { why, lost, .. }) => format!(
+            "on this kernel joined sockets lack something: {why}; where no program of the control group uses that, \
+             accept {lost}"
+        ),
+        Err(error) => return Err(error),
+    };
+    plan.problems
+        .push(Problem::new(None, "shortcut.accept", why));
+    Ok(())
+}
+
+/// Takes the step.
+pub(super) fn set(
+    mut switch: Switch,
+    wanted: &ShortcutSpec,
+    was: Option<&Shortcut>,
+    tested: Option<&SelfTest>,
+) -> Result<()> {
+    let new = NewShortcut {
+        cgroup: &wanted.cgroup,
+        accept: &wanted.accept,
+    };
+    match (was, tested) {
+        (Some(was), Some(test)) if stays(wanted, was) => {
+            switch.accept_for_shortcut(&wanted.accept, test)
+        }
+        (_, Some(test)) => switch.set_tested_shortcut(&new, test),
+        (_, None) => switch.set_shortcut(&new),
+    }
+}
