@@ -43,10 +43,10 @@ fn wait(until_ns: u64) -> Result<(), String> {
 
 fn both(spec: &LoadSpec) -> [Session; 2] {
     spec.check().unwrap();
-    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
-    let (mut server, ports) = Session::serve(spec, here, &[0]).unwrap();
+    let here = IpAddr::from(Ipv4Addr::LOCALHOST).into();
+    let (mut server, ports) = Session::serve(spec, &here, &[0]).unwrap();
     let patience = Duration::from_secs(5);
-    let client = Session::connect(spec, here, &ports, &[0], patience).unwrap();
+    let client = Session::connect(spec, &here, &ports, &[0], patience).unwrap();
     server.accept(patience).unwrap();
     [client, server]
 }
