@@ -1,16 +1,43 @@
 //! What all experiments share: the sampler, the CPUs, the seed, waiting.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hopyard::measure::{QuietCores, Sampler};
-use hopyard::model::{Cell, Measurement};
+use hopyard::meter::environment;
+use hopyard::model::{Cell, Environment, Measurement};
 use hopyard::signals;
+use hopyard::units;
 use hopyard_net::{clock, cpu};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::experiment::Failure;
+
+/// What the user asked of all experiments.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Asked {
+    /// Fewer and shorter samples: a look at whether it works, not a proof
+    #[arg(long)]
+    quick: bool,
+    /// Tables of V18 (two comparisons each), tables per load of V19, short runs per load of V20
+    #[arg(long, value_name = "N")]
+    tables: Option<usize>,
+    /// Directory that keeps the tables of V18, V19 and V20: those that are there are not measured again
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Begin no further table of V18, V19 and V20 after this time; with --keep, say it again to go on
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    time_limit: Option<Duration>,
+    /// Seed of every random order and simulation
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    units::parse_duration(text).map_err(|error| error.to_string())
+}
 
 /// The run.
 #[derive(Debug)]
@@ -21,12 +48,18 @@ pub(crate) struct Bench {
     pub(crate) seed: u64,
     /// How many tables the user wants.
     tables: Option<usize>,
+    /// Where tables of long experiments are kept.
+    pub(crate) keep: Option<PathBuf>,
+    /// No table begins after it.
+    deadline: Option<Instant>,
     program: PathBuf,
     cpus: Vec<usize>,
+    /// Machine and kernel, read where they are first asked for.
+    machine: OnceCell<Environment>,
 }
 
 impl Bench {
-    pub(crate) fn new(quick: bool, seed: u64, tables: Option<usize>) -> Result<Self, Failure> {
+    pub(crate) fn new(asked: &Asked) -> Result<Self, Failure> {
         let program = std::env::current_exe()?.with_file_name("hopyard");
         if !program.is_file() {
             return Err(Failure::NoWorker {
@@ -36,11 +69,14 @@ impl Bench {
         // The controller's waits end when the window does, not 50 µs later.
         clock::sharp_timers()?;
         Ok(Self {
-            quick,
-            seed,
-            tables,
+            quick: asked.quick,
+            seed: asked.seed,
+            tables: asked.tables,
+            keep: asked.keep.clone(),
+            deadline: asked.time_limit.map(|limit| Instant::now() + limit),
             program,
             cpus: cpu::current_affinity()?,
+            machine: OnceCell::new(),
         })
     }
 
@@ -52,6 +88,23 @@ impl Bench {
     /// How many tables to make: as many as the user wants, else one of two numbers, by `--quick`.
     pub(crate) fn tables(&self, full: usize, quick: usize) -> usize {
         self.tables.unwrap_or(self.pick(full, quick))
+    }
+
+    /// Is the time over in which tables may begin?
+    pub(crate) fn is_over(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Machine and kernel that this runs on.
+    pub(crate) fn machine(&self) -> Result<&Environment, Failure> {
+        if let Some(known) = self.machine.get() {
+            return Ok(known);
+        }
+        let sampler = self.sampler(0, 0)?;
+        Ok(self
+            .machine
+            .get_or_init(|| environment::capture(&sampler.meter)))
     }
 
     /// A sampler whose workers are the product's.

@@ -138,6 +138,19 @@ pub(crate) enum Failure {
     Io(#[from] std::io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+    #[error("cannot keep or read tables in `{file}`: choose another directory with --keep")]
+    Kept {
+        file: String,
+        source: std::io::Error,
+    },
+    #[error(
+        "`{file}` was measured on another machine (Linux {kernel}, {cpu}): choose another directory with --keep"
+    )]
+    OtherMachine {
+        file: String,
+        kernel: String,
+        cpu: String,
+    },
     #[error("interrupted")]
     Interrupted,
 }

@@ -25,6 +25,14 @@ pub(crate) enum Pattern {
 impl Pattern {
     pub(crate) const ALL: [Self; 2] = [Self::RealTime, Self::Ordinary];
 
+    /// In a word, for names of files.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::RealTime => "real-time",
+            Self::Ordinary => "ordinary",
+        }
+    }
+
     /// In words.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ mod burner;
 mod experiment;
 mod generation;
 mod hog;
+mod kept;
 mod pair;
 mod table;
 mod two_runs;
@@ -54,18 +55,11 @@ struct Cli {
     /// Experiments to run, by id: V1,V3
     #[arg(long, value_delimiter = ',', value_name = "IDS")]
     only: Vec<String>,
-    /// Fewer and shorter samples: a look at whether it works, not a proof
-    #[arg(long)]
-    quick: bool,
-    /// Tables of V18 (two comparisons each), tables per load of V19, short runs per load of V20
-    #[arg(long, value_name = "N")]
-    tables: Option<usize>,
+    #[command(flatten)]
+    asked: bench::Asked,
     /// One JSON object on stdout instead of the table
     #[arg(long)]
     json: bool,
-    /// Seed of every random order and simulation
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// An experiment that cannot run here does not make the exit status 1
     #[arg(long)]
     allow_missing: bool,
@@ -105,7 +99,7 @@ fn main() -> ExitCode {
 fn verify(cli: &Cli) -> Result<ExitCode, Failure> {
     let chosen = choose(&cli.only)?;
     signals::listen()?;
-    let bench = Bench::new(cli.quick, cli.seed, cli.tables)?;
+    let bench = Bench::new(&cli.asked)?;
     let mut rows = Vec::new();
     let mut interrupted = false;
     for experiment in chosen {

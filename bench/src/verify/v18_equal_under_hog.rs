@@ -15,6 +15,7 @@ use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::hog::{Hog, Pattern};
+use crate::kept::Table;
 use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns};
 
 pub(crate) struct EqualUnderHog;
@@ -78,21 +79,28 @@ impl Experiment for EqualUnderHog {
             if done % 10 == 0 {
                 hopyard::note(format_args!("V18: table {done} of {tables}"));
             }
-            let _hog = Hog::start(bench, pattern, bench.seed + done)?;
+            let name = format!("V18-{done:03}-{load}-{}", pattern.word());
+            let table = bench.table(&name, || {
+                let _hog = Hog::start(bench, pattern, bench.seed + done)?;
+                equal(&sampler, load, &mut rng)
+            })?;
+            // Later ones may have been kept, where the random order was another.
+            let Some(table) = table else { continue };
             all.push(Said {
                 load,
                 pattern,
-                report: equal(&sampler, load, &mut rng)?,
+                report: assess(&table.run),
             });
         }
         rows(bench, &all)
     }
 }
 
-fn equal(sampler: &Sampler, load: LoadKind, rng: &mut ChaCha8Rng) -> Result<RunReport, Failure> {
+fn equal(sampler: &Sampler, load: LoadKind, rng: &mut ChaCha8Rng) -> Result<Table, Failure> {
     let cell = cells::cell("veth", Peer::Local, load, |_| {});
-    let run = Pair::new(sampler, &cell, &cell, 0.0).take(GENERATIONS, rng)?;
-    Ok(assess(&run))
+    Ok(Pair::new(sampler, &cell, &cell, 0.0)
+        .take(GENERATIONS, rng)?
+        .into())
 }
 
 fn rows(bench: &Bench, all: &[Said]) -> Result<Vec<Row>, Failure> {

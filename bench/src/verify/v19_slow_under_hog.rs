@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hopyard::assess::assess;
 use hopyard::measure::{QuietCores, Sampler};
-use hopyard::model::{Cell, LoadKind, Measurement, Placement, RunReport};
+use hopyard::model::{Cell, LoadKind, Measurement, Placement};
 use hopyard::stats::{self, Verdict as Judgement};
 use rand_chacha::ChaCha8Rng;
 
@@ -16,6 +16,7 @@ use crate::burn::{Burn, Ends};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::hog::{Hog, Pattern};
+use crate::kept::Table;
 use crate::pair::{Fate, Figure, Pair, Share, WARM_UP_MS, WINDOW_MS};
 
 pub(crate) struct SlowUnderHog;
@@ -189,17 +190,30 @@ impl Trial {
         bench: &Bench,
         sampler: &Sampler,
         rng: &mut ChaCha8Rng,
-    ) -> Result<[Row; 2], Failure> {
-        let mut burns = self.burns(sampler)?;
+    ) -> Result<Vec<Row>, Failure> {
+        // Set by trials, which a table that was kept does without.
+        let mut burns = None;
         let tables = bench.tables(TABLES, 2);
         let mut tally = Tally::default();
         for done in 0..tables {
             if done % 5 == 0 {
                 hopyard::note(format_args!("V19: {}, table {done} of {tables}", self.load));
             }
-            let seed = bench.seed + done as u64;
-            let _hog = Hog::start(bench, Pattern::RealTime, seed)?;
-            self.table(bench, sampler, &mut burns, rng, &mut tally)?;
+            let name = format!("V19-{}-{done:02}", self.load);
+            let table = bench.table(&name, || {
+                let burns = match &mut burns {
+                    Some(burns) => burns,
+                    none => none.insert(self.burns(sampler)?),
+                };
+                let _hog = Hog::start(bench, Pattern::RealTime, bench.seed + done as u64)?;
+                self.table(bench, sampler, burns, rng)
+            })?;
+            if let Some(table) = table {
+                tally.add(&table);
+            }
+        }
+        if tally.generations == 0 {
+            return Ok(Vec::new());
         }
         self.told(bench, &tally)
     }
@@ -211,8 +225,7 @@ impl Trial {
         sampler: &Sampler,
         burns: &mut Burns,
         rng: &mut ChaCha8Rng,
-        tally: &mut Tally,
-    ) -> Result<(), Failure> {
+    ) -> Result<Table, Failure> {
         let cell = self.cell();
         let mut pair = Pair::new(sampler, &cell, &cell, MARGIN);
         let before = [burns.idle.account()?, burns.slow.account()?];
@@ -225,16 +238,17 @@ impl Trial {
         let idle_ns = burns.idle.account()?.per_run_since(before[0]);
         let slow_ns = burns.slow.account()?.per_run_since(before[1]);
         let extra = (slow_ns - idle_ns) * burns.packets / burns.demand_ns;
-        tally.generations += pair.generations();
-        tally.add(&assess(&pair.into_run()), 1.0 + extra);
-        Ok(())
+        Ok(Table {
+            run: pair.into_run(),
+            true_ratio: Some(1.0 + extra),
+        })
     }
 
-    fn told(self, bench: &Bench, tally: &Tally) -> Result<[Row; 2], Failure> {
+    fn told(self, bench: &Bench, tally: &Tally) -> Result<Vec<Row>, Failure> {
         let [main, demand] = tally.found;
         let share = demand.estimate()?;
         let mean = |values: &[f64]| 100.0 * (stats::mean(values).unwrap_or(f64::NAN) - 1.0);
-        Ok([
+        Ok(vec![
             Row {
                 id: "V19",
                 what: format!(
@@ -270,17 +284,19 @@ impl Trial {
 
 impl Tally {
     /// A figure that could not be compared was not found.
-    fn add(&mut self, report: &RunReport, true_ratio: f64) {
-        self.fate.add(report);
-        self.true_ratios.push(true_ratio);
+    fn add(&mut self, table: &Table) {
+        let report = assess(&table.run);
+        self.generations += table.run.samples.last().map_or(0, |last| last.block + 1);
+        self.fate.add(&report);
+        self.true_ratios.extend(table.true_ratio);
         for (found, figure) in self.found.iter_mut().zip(Figure::ALL) {
-            let verdict = figure.verdict(report);
+            let verdict = figure.verdict(&report);
             let is_worse = |ratio: f64| (ratio > 1.0) == (figure == Figure::Demand);
             found.add(verdict.is_some_and(|v| {
                 v.verdict == Some(Judgement::Different) && is_worse(v.ratio.value)
             }));
         }
-        if let Some(verdict) = Figure::Demand.verdict(report) {
+        if let Some(verdict) = Figure::Demand.verdict(&report) {
             self.seen.push(verdict.ratio.value);
             self.detectable.extend(verdict.smallest_detectable);
         }

@@ -3,6 +3,10 @@
 //!
 //! There are 21 short runs of a load, one after another. Each is compared with all the others together, which are a run
 //! twenty times as long that shares no sample with it.
+//!
+//! A cell's own figure is tested on runs of the same time besides: all generations are dealt out in turn, like cards, to as many
+//! runs. Machines become faster and slower over minutes, which no short run can know; what is covered at the same time and not at
+//! other times is missed for that reason, and not by the statistics.
 
 use hopyard::assess::assess;
 use hopyard::measure::Sampler;
@@ -14,6 +18,7 @@ use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::hog::{Hog, Pattern};
+use crate::kept::Table;
 use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns};
 
 pub(crate) struct PrintedCoverage;
@@ -22,12 +27,14 @@ pub(crate) struct PrintedCoverage;
 const RUNS: usize = 21;
 const PROMISE: f64 = 0.93;
 
-/// How often intervals held the mean of the long run.
+/// How often intervals held the mean of the long run: those of the main figure and of service demand.
 #[derive(Default)]
 struct Tally {
     ratios: [Share; 2],
-    /// Of the cells' own figures.
+    /// Of the cells' own figures, in runs of the same time.
     own: [Share; 2],
+    /// The same in runs of other times.
+    own_later: [Share; 2],
     fate: Fate,
 }
 
@@ -57,10 +64,20 @@ impl Experiment for PrintedCoverage {
                 let _hog = pattern
                     .map(|pattern| Hog::start(bench, pattern, bench.seed))
                     .transpose()?;
-                let runs = (0..bench.tables(RUNS, 3).max(2))
-                    .map(|_| short(bench, &sampler, load, &mut rng))
-                    .collect::<Result<Vec<_>, _>>()?;
-                tally.add(&runs);
+                let word = pattern.map_or("left-alone", Pattern::word);
+                let mut runs = Vec::new();
+                for nth in 0..bench.tables(RUNS, 3).max(2) {
+                    let name = format!("V20-{word}-{load}-{nth:02}");
+                    let table = bench.table(&name, || short(bench, &sampler, load, &mut rng))?;
+                    runs.extend(table.map(|table| table.run));
+                }
+                // One run has no others to be compared with.
+                if runs.len() > 1 {
+                    tally.add(&runs);
+                }
+            }
+            if tally.is_empty() {
+                continue;
             }
             rows.extend(tally.rows(bench, pattern)?);
         }
@@ -79,9 +96,11 @@ fn short(
     sampler: &Sampler,
     load: LoadKind,
     rng: &mut ChaCha8Rng,
-) -> Result<Run, Failure> {
+) -> Result<Table, Failure> {
     let cell = |path| cells::cell(path, Peer::Local, load, |_| {});
-    Pair::new(sampler, &cell("veth"), &cell("bridge"), 0.0).take(generations(bench), rng)
+    Ok(Pair::new(sampler, &cell("veth"), &cell("bridge"), 0.0)
+        .take(generations(bench), rng)?
+        .into())
 }
 
 /// All runs but one, as one.
@@ -103,24 +122,50 @@ fn others(runs: &[Run], without: usize) -> Run {
     }
 }
 
-impl Tally {
-    fn add(&mut self, runs: &[Run]) {
-        for (at, run) in runs.iter().enumerate() {
-            let (short, long) = (assess(run), assess(&others(runs, at)));
-            self.fate.add(&short);
-            for (place, figure) in Figure::ALL.into_iter().enumerate() {
-                self.ratios[place].add(ratio_covered(figure, &short, &long));
-                for cell in 0..2 {
-                    self.own[place].add(own_covered(figure, cell, &short, &long));
-                }
-            }
+/// The generations of all runs, in the order of time, dealt out in turn to as many runs.
+fn dealt(runs: &[Run]) -> Vec<Run> {
+    let hands = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    let mut all = runs.to_vec();
+    for run in &mut all {
+        run.samples.clear();
+    }
+    for (nth, run) in (0..).zip(runs) {
+        for sample in &run.samples {
+            let generation = nth * GENERATIONS + sample.block;
+            let mut sample = sample.clone();
+            sample.block = generation / hands;
+            all[(generation % hands) as usize].samples.push(sample);
         }
+    }
+    all
+}
+
+impl Tally {
+    fn is_empty(&self) -> bool {
+        self.own[0].of == 0
+    }
+
+    fn add(&mut self, runs: &[Run]) {
+        each_beside_others(runs, |short, long| {
+            self.fate.add(short);
+            for (place, figure) in Figure::ALL.into_iter().enumerate() {
+                self.ratios[place].add(ratio_covered(figure, short, long));
+            }
+            add_own(&mut self.own_later, short, long);
+        });
+        each_beside_others(&dealt(runs), |short, long| {
+            add_own(&mut self.own, short, long);
+        });
     }
 
     fn rows(&self, bench: &Bench, pattern: Option<Pattern>) -> Result<Vec<Row>, Failure> {
         let when = pattern.map_or("a machine left alone", Pattern::name);
         let mut rows = Vec::new();
-        for (what, shares) in [("ratio to veth", &self.ratios), ("cell's own", &self.own)] {
+        for (what, shares) in [
+            ("ratio to veth", &self.ratios),
+            ("cell's own, other times", &self.own_later),
+            ("cell's own, the same time", &self.own),
+        ] {
             for (figure, share) in Figure::ALL.into_iter().zip(shares) {
                 let seen = share.estimate()?;
                 rows.push(Row {
@@ -142,6 +187,22 @@ impl Tally {
             }
         }
         Ok(rows)
+    }
+}
+
+/// Looks at the report of each run beside that of all the others together.
+fn each_beside_others(runs: &[Run], mut look: impl FnMut(&RunReport, &RunReport)) {
+    for (at, run) in runs.iter().enumerate() {
+        look(&assess(run), &assess(&others(runs, at)));
+    }
+}
+
+/// Counts whether the intervals of both cells' own figures hold those of the long run.
+fn add_own(shares: &mut [Share; 2], short: &RunReport, long: &RunReport) {
+    for (share, figure) in shares.iter_mut().zip(Figure::ALL) {
+        for cell in 0..2 {
+            share.add(own_covered(figure, cell, short, long));
+        }
     }
 }
 

@@ -99,6 +99,17 @@ fn set_scheduler(policy: libc::c_int, sched_priority: libc::c_int) -> nix::Resul
     Errno::result(done).map(drop)
 }
 
+/// Moves the calling thread to a CPU. It may still run on every CPU that it might run on before, but stays there until the scheduler
+/// has a reason to move it.
+///
+/// # Errors
+/// As [`pin_current_thread`].
+pub fn move_current_thread(cpu: usize) -> Result<()> {
+    let mine = current_affinity()?;
+    pin_current_thread(&[cpu])?;
+    pin_current_thread(&mine)
+}
+
 /// Confines the calling thread, and the threads and processes it starts from now on, to `cpus`.
 ///
 /// # Errors

@@ -252,11 +252,13 @@ impl Sampler {
             let counts = counts::read_devices(lab)?;
             Ok((counts, clock::monotonic_ns()))
         };
+        self.meter.stand_by();
         wait_until(timetable.open_ns)?;
         // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
         let (before, began_ns) = counters()?;
         let opened = self.meter.open(ours)?;
         let first = beside()?;
+        self.meter.stand_by();
         wait_until(timetable.close_ns)?;
         let (after, ended_ns) = counters()?;
         let closed = self.meter.close(ours)?;

@@ -36,7 +36,8 @@ pub(super) fn available() -> bool {
 pub(super) fn read_all(cpus: &[usize]) -> Result<Vec<IdleClock>, Error> {
     let mine = cpu::current_affinity()?;
     let mut visits = Vec::with_capacity(cpus.len());
-    for &cpu in cpus {
+    // The first CPU comes last, so the file is read there: a load that fills one CPU has the last one (placement `same`).
+    for &cpu in cpus.iter().rev() {
         // A CPU that went offline since is left out by the caller: its clock stands still.
         if cpu::pin_current_thread(&[cpu]).is_ok() {
             visits.push((cpu, clock::monotonic_ns()));

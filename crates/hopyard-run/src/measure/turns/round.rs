@@ -111,9 +111,11 @@ impl Sampler {
             pids: &standing.pids,
             cgroup: standing.lab.cgroup(),
         };
+        self.meter.stand_by();
         wait_until(timetable.open_ns)?;
         let opened_ns = clock::monotonic_ns();
         let opened = self.meter.open_among(known, ours)?;
+        self.meter.stand_by();
         wait_until(timetable.close_ns)?;
         let closed_ns = clock::monotonic_ns();
         let closed = self.meter.close_among(known, ours)?;
