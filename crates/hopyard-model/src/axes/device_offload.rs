@@ -1,4 +1,4 @@
-//! Offload flags of single devices, whatever the others have.
+//! Offload flags of single devices.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,16 +14,16 @@ use crate::text::as_text;
 /// A switch of one device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceOffload {
-    /// Name of the device, after that of its namespace where that matters: `br0`, `hub/br0`.
+    /// Name of the device, with its namespace if that matters: `br0`, `hub/br0`.
     pub device: String,
-    /// The flag; `None` for all that the device lets one change.
+    /// The flag; `None` for all flags that the device allows to change.
     pub flag: Option<OffloadFlag>,
-    /// What it is to be.
+    /// The state to set.
     pub to: Switch,
 }
 
 impl DeviceOffload {
-    /// Is this device meant?
+    /// Whether the switch applies to this device.
     #[must_use]
     pub fn is_of(&self, namespace: &str, device: &str) -> bool {
         match self.device.split_once('/') {
@@ -32,20 +32,20 @@ impl DeviceOffload {
         }
     }
 
-    /// What it switches, of which device: `gro@br0`.
+    /// The flag and the device: `gro@br0`.
     fn key(&self) -> String {
         let flag = self.flag.map_or(ALL, OffloadFlag::name);
         format!("{flag}{AT}{}", self.device)
     }
 }
 
-/// All flags, as they are written.
+/// The word for all flags.
 const ALL: &str = "offload";
-/// Between a flag and a device.
+/// Separates a flag and a device.
 const AT: char = '@';
-/// Between the switches of one value.
+/// Separates the switches of one value.
 const AND: &str = "+";
-/// No device has switches of its own.
+/// The value for no switches.
 const NONE: &str = "none";
 
 impl fmt::Display for DeviceOffload {
@@ -85,19 +85,19 @@ fn wrong(text: &str) -> AxisError {
     })
 }
 
-/// Switches of single devices, each of a flag and device once, in one order. As text `gro@br0=off+tso@hub/up0=on`, or `none`.
+/// Switches of single devices in a fixed order, at most one for each flag and device. As text
+/// `gro@br0=off+tso@hub/up0=on`, or `none`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct DeviceOffloads(Vec<DeviceOffload>);
 
 impl DeviceOffloads {
-    /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &DeviceOffload> {
         self.0.iter()
     }
 
-    /// These with those of another in place of their own, if they have all of them.
+    /// These switches with the states of another set that has all of them; `None` if it lacks one.
     #[must_use]
     pub(crate) fn at(&self, other: &Self) -> Option<Self> {
         let keys: Vec<String> = other.iter().map(DeviceOffload::key).collect();
@@ -145,7 +145,6 @@ impl FromStr for DeviceOffloads {
 
 as_text!(DeviceOffloads);
 
-/// Offloads of single devices.
 pub(super) struct DeviceOffloadAxis;
 
 impl Descriptor for DeviceOffloadAxis {
@@ -161,7 +160,7 @@ impl Descriptor for DeviceOffloadAxis {
     optional_text!();
 }
 
-/// The axis and the value that are meant by `NAME=VALUE`, where the name may be `gro@br0`.
+/// The axis and the value of `NAME=VALUE`, where NAME may be `gro@br0`.
 #[must_use]
 pub fn as_axis(name: &str, value: &str) -> (String, String) {
     if name.contains(AT) {
@@ -175,7 +174,8 @@ pub fn as_axis(name: &str, value: &str) -> (String, String) {
     }
 }
 
-/// Axes with their values, switches of single devices as the one axis that they are: each value of one with each of the others.
+/// Axes with their values. The switches of single devices become one axis, with each value of one combined with each of
+/// the others.
 #[must_use]
 pub fn together(sets: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     let (of_devices, mut others): (Vec<_>, Vec<_>) = sets

@@ -1,4 +1,4 @@
-//! What a guest has, and what its card is attached to.
+//! A guest's CPUs and memory, and what its card is attached to.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,6 @@ pub enum Attach {
 }
 
 impl Attach {
-    /// Every one.
     pub const ALL: [Self; 3] = [Self::Bridge, Self::Direct, Self::Macvtap];
 }
 
@@ -31,7 +30,6 @@ const ATTACHES: [(&str, Attach); 3] = [
 
 shown_as!(Attach: ATTACHES);
 
-/// CPUs of a guest.
 pub(super) struct GuestCpus;
 
 impl Descriptor for GuestCpus {
@@ -54,7 +52,6 @@ impl Descriptor for GuestCpus {
     }
 }
 
-/// Memory of a guest.
 pub(super) struct GuestMemory;
 
 impl Descriptor for GuestMemory {
@@ -76,7 +73,6 @@ impl Descriptor for GuestMemory {
     }
 }
 
-/// What a guest's card is attached to.
 pub(super) struct AttachAxis;
 
 impl Descriptor for AttachAxis {
