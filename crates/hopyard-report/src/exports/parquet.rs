@@ -1,4 +1,4 @@
-//! Parquet for DuckDB, Polars, pandas and their like: the table of [`super::tidy`], a row per sample.
+//! Parquet for DuckDB, Polars, pandas and the like: the table of [`super::tidy`], a row per sample.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) static EXPORT: Export = Export {
     published: None,
 };
 
-/// The whole file. Whatever is not a column of the table says what it came from: `hopyard.run` has the run's id.
+/// The whole file. Its metadata name the source: `hopyard.run` has the run's id.
 ///
 /// # Errors
 /// A column cannot be written.
@@ -88,7 +88,7 @@ fn fill(writer: &mut SerializedColumnWriter<'_>, values: &Values) -> Result<()> 
     }
 }
 
-/// Values that are there, and for each row whether it has one.
+/// The present values, and for each row whether it has one.
 fn put<T: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
     values: &[Option<T::T>],
