@@ -1,4 +1,4 @@
-//! What was done, on what: said once.
+//! What was done on which machine: stated once.
 
 use super::document::Block;
 use super::group;
@@ -7,7 +7,7 @@ use crate::model::{RunReport, SettingsReport, SwitchedBetween, TurnsReport};
 use crate::plain;
 use crate::units::counted;
 
-/// The name of the whole.
+/// The title of the report.
 pub(super) fn title(report: &RunReport) -> Vec<Block> {
     let plan = plain::line(&report.run.plan);
     vec![Block::Title(format!("hopyard run: {plan}"))]
@@ -81,7 +81,7 @@ fn settings(settings: &SettingsReport) -> Vec<String> {
     facts
 }
 
-/// What was measured in turns, and what disturbed them.
+/// The turns, and their disturbances.
 fn turns_taken(turns: &TurnsReport) -> Vec<String> {
     let (fewest, most) = turns.rounds;
     let rounds = if fewest == most {
