@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::{AXES, Axis, Containers, Peer};
 
-/// Axes of the traffic alone: a lab is the same at all their values.
+/// Axes of the traffic: a lab is the same at all their values.
 const OF_THE_TRAFFIC: [&str; 14] = [
     "message_size",
     "outstanding",
@@ -19,7 +19,7 @@ const OF_THE_TRAFFIC: [&str; 14] = [
     "setting",
 ];
 
-/// Axes by which the generator's loops differ where there is no path at all.
+/// Axes on which the generator's loops depend without a path.
 const OF_THE_LOOPS: [&str; 3] = ["message_size", "request_size", "response_size"];
 
 fn cell(axes: Axes) -> Cell {
@@ -33,7 +33,7 @@ fn cell(axes: Axes) -> Cell {
 
 /// Axes whose other value gives another key, by the registry.
 fn telling<Key: PartialEq>(key: impl Fn(&Cell) -> Key) -> Vec<&'static str> {
-    // With a process for each flow, the number of flows is that of processes or containers.
+    // With a process for each flow, the number of flows is the number of processes or containers.
     let plain = Axes {
         containers: Some(Containers::Native),
         ..Axes::default()
