@@ -1,4 +1,4 @@
-//! A process that takes CPUs from everybody else in random bursts, half of the time.
+//! A process that takes CPUs from all others in random bursts, half of the time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -25,7 +25,7 @@ pub(crate) enum Pattern {
 impl Pattern {
     pub(crate) const ALL: [Self; 2] = [Self::RealTime, Self::Ordinary];
 
-    /// In words.
+    /// The pattern as text.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::RealTime => "a real-time hog of one CPU, bursts of 0.2 to 3 s",
@@ -37,10 +37,10 @@ impl Pattern {
 /// Which CPUs to take, and for how long.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub(crate) struct Plan {
-    /// CPUs, a thread each.
+    /// CPUs, one thread each.
     #[arg(long, value_delimiter = ',')]
     cpus: Vec<usize>,
-    /// Run before everybody else (`SCHED_FIFO`).
+    /// Run before all others (`SCHED_FIFO`).
     #[arg(long)]
     real_time: bool,
     /// Shortest burst and pause, ms.
@@ -57,7 +57,7 @@ pub(crate) struct Plan {
 impl Plan {
     fn of(pattern: Pattern, (first, last): (usize, usize), seed: u64) -> Self {
         match pattern {
-            // The last CPU has the server of every cell, and both ends where they share one.
+            // The last CPU has the server of every cell, and both ends if they share one.
             Pattern::RealTime => Self {
                 cpus: vec![last],
                 real_time: true,
@@ -98,7 +98,7 @@ impl Plan {
     }
 }
 
-/// The hog's own process: says when all its threads are in place, and ends with its input.
+/// The hog's own process: reports when all its threads are ready, and ends with its input.
 pub(crate) fn main(plan: &Plan) -> Result<(), Failure> {
     let (tell, ready) = mpsc::channel();
     for (stream, &cpu) in (0..).zip(&plan.cpus) {
@@ -128,7 +128,7 @@ fn hog(plan: &Plan, cpu: usize, stream: u64, ready: &mpsc::Sender<Result<(), Fai
     };
     let placed = placed.and(may);
     let is_placed = placed.is_ok();
-    // The receiver waits for exactly one answer of each thread.
+    // The receiver waits for exactly one answer of each thread, so this cannot fail.
     let _ = ready.send(placed);
     if !is_placed {
         return;
@@ -152,7 +152,7 @@ pub(crate) struct Hog {
 }
 
 impl Hog {
-    /// Starts one and waits until it is in place. The same seed gives the same bursts.
+    /// Starts one and waits until it is ready. The same seed gives the same bursts.
     pub(crate) fn start(bench: &Bench, pattern: Pattern, seed: u64) -> Result<Self, Failure> {
         let plan = Plan::of(pattern, bench.two_cpus()?, seed);
         let child = Command::new(std::env::current_exe()?)
@@ -176,7 +176,7 @@ impl Hog {
 
 impl Drop for Hog {
     fn drop(&mut self) {
-        // Fails only if it ended meanwhile; either way it is reaped.
+        // Fails only if it ended meanwhile; it is reaped in either case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,8 +1,8 @@
-//! V20: the intervals that a run prints hold the mean of a run twenty times as long, on a machine left alone and on one
-//! disturbed on purpose.
+//! V20: the intervals that a run prints contain the mean of a run twenty times as long, on an undisturbed machine and
+//! on one disturbed on purpose.
 //!
-//! There are 21 short runs of a load, one after another. Each is compared with all the others together, which are a run
-//! twenty times as long that shares no sample with it.
+//! There are 21 short runs of a load, one after another. Each is compared with all the others together, which make a
+//! run twenty times as long that shares no sample with it.
 
 use hopyard::assess::assess;
 use hopyard::measure::Sampler;
@@ -18,15 +18,15 @@ use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS,
 
 pub(crate) struct PrintedCoverage;
 
-/// Runs of a load: each has twenty others.
+/// Runs of a load: each is compared with the twenty others.
 const RUNS: usize = 21;
 const PROMISE: f64 = 0.93;
 
-/// How often intervals held the mean of the long run.
+/// How often intervals contained the mean of the long run.
 #[derive(Default)]
 struct Tally {
     ratios: [Share; 2],
-    /// Of the cells' own figures.
+    /// For the cells' own figures.
     own: [Share; 2],
     fate: Fate,
 }
@@ -84,7 +84,7 @@ fn short(
     Pair::new(sampler, &cell("veth"), &cell("bridge"), 0.0).take(generations(bench), rng)
 }
 
-/// All runs but one, as one.
+/// All runs but one, as one run.
 fn others(runs: &[Run], without: usize) -> Run {
     let header = runs[without].header.clone();
     let mut samples = Vec::new();
@@ -145,7 +145,7 @@ impl Tally {
     }
 }
 
-/// Does the short run's interval hold the long run's ratio? A ratio that is missing is not covered.
+/// Whether the short run's interval contains the long run's ratio. A missing ratio counts as not covered.
 fn ratio_covered(figure: Figure, short: &RunReport, long: &RunReport) -> bool {
     let (short, long) = (figure.verdict(short), figure.verdict(long));
     short.zip(long).is_some_and(|(short, long)| {
