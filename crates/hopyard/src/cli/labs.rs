@@ -51,7 +51,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
         }
         (axis.set)(&mut axes, value)?;
     }
-    // Only what shapes the lab itself is kept; sizes and flows belong to a load.
+    // Only axes that shape the lab are kept; sizes and flows belong to a load.
     let axes = axes.for_cell(LoadKind::TcpStream, peer, path.axes());
     path.check_with(peer, &axes)?;
     path.available_with(&axes)?;
@@ -90,7 +90,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     print(&text)
 }
 
-/// Of containers, where there are many.
+/// The most containers that are listed.
 const SHOWN: usize = 8;
 
 /// The first of many names.

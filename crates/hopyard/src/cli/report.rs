@@ -26,8 +26,8 @@ Examples:
 pub(super) struct ReportArgs {
     /// The run's directory
     run: PathBuf,
-    /// What the recommended path must offer: filter, vlan, host-access, unprivileged, or none (default: what the run
-    /// was asked for)
+    /// What the recommended path must offer: filter, vlan, host-access, unprivileged, or none (default: as given with
+    /// the run)
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
     need: Vec<Need>,
     /// How to print it
@@ -39,8 +39,8 @@ pub(super) struct ReportArgs {
     /// Draw flame graphs of a run with profiles into a directory
     #[arg(long, value_name = "DIR")]
     flame: Option<PathBuf>,
-    /// Instead of the report: the kernel functions of a run with profiles, with samples and shares, of what connects devices
-    /// or of these subsystems
+    /// Instead of the report: the kernel functions of a run with profiles, with samples and shares, of what connects
+    /// devices or of these subsystems
     #[arg(
         long,
         value_delimiter = ',',
@@ -50,8 +50,8 @@ pub(super) struct ReportArgs {
         conflicts_with_all = ["format", "flame", "need"]
     )]
     functions: Option<Vec<String>>,
-    /// Instead of the report: the tables and figures that the report of the run's plan printed (2006 to 2014), in their layout and
-    /// units, with what is measured here beside each; as text, markdown, or html with pictures
+    /// Instead of the report: the tables and figures that the report of the run's plan printed (2006 to 2014), in their
+    /// layout and units, with the figures measured here beside each; as text, markdown, or html with pictures
     #[arg(long, conflicts_with_all = ["flame", "need", "functions"])]
     published: bool,
 }
@@ -87,7 +87,7 @@ pub(super) fn report(args: &ReportArgs) -> Done {
     deliver(&text, args.output.as_deref())
 }
 
-/// A report as it is printed: in colours where the format has them and a terminal shows them.
+/// A report for stdout: coloured if the format has colours and the terminal shows them.
 pub(super) fn for_stdout(
     format: &Export,
     report: &RunReport,

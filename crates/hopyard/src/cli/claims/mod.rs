@@ -22,7 +22,7 @@ use crate::run::{self, Observer};
 use crate::units::show_duration;
 use crate::{profile, signals};
 
-/// What the plans of a first look take at most; deeds and benches take some of the ten minutes too.
+/// Time for the plans of a first look; functional checks and benches need part of the ten minutes too.
 const QUICK: Duration = Duration::from_secs(520);
 
 #[derive(Debug, ClapArgs)]
@@ -64,7 +64,7 @@ pub(super) struct ClaimsArgs {
     /// Measure each plan no longer than this (default: its own time limit)
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     time_limit: Option<Duration>,
-    /// Seed of every random order (default: another each time, and recorded)
+    /// Seed of every random order (default: random, and recorded)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Directory for the runs (default: hopyard-runs/TIME-claims)
@@ -94,7 +94,7 @@ enum ClaimsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Say what a claim is, how it is judged, and what that takes
+    /// Say what a claim is, how it is judged, and what that needs
     Show {
         /// Claims by id, or reports by name
         #[arg(required = true, value_name = "ID|REPORT")]
@@ -120,12 +120,12 @@ pub(super) fn claims(args: &ClaimsArgs) -> Done {
     }
 }
 
-/// The claims that come along; a test rules out that they are wrong.
+/// The built-in claims; a test checks that they are valid.
 fn reports() -> Result<&'static [Report], Failure> {
     claims::reports().map_err(|error| Failure::internal(error))
 }
 
-/// Judges what directories hold.
+/// Judges the contents of directories.
 fn judge_from(args: &ClaimsArgs) -> Done {
     let reports = reports()?;
     let evidence = evidence_from(&args.from)?;
@@ -156,7 +156,7 @@ fn judge_from(args: &ClaimsArgs) -> Done {
     tell(args, &chosen, &evidence, false)
 }
 
-/// Does the evidence say anything about a claim?
+/// Whether the evidence says anything about a claim.
 fn is_about(one: Chosen<'_>, evidence: &Evidence) -> bool {
     one.claim.measured().any(|check| match &check.judge {
         Judge::Missing { .. } => false,
@@ -184,7 +184,7 @@ fn tell(args: &ClaimsArgs, chosen: &[Chosen<'_>], evidence: &Evidence, questions
     deliver(&text, args.output.as_deref())
 }
 
-/// Claims or open questions of these names.
+/// Claims or open questions with these names.
 fn choose<'a>(
     reports: &'a [Report],
     names: &[String],
@@ -280,14 +280,14 @@ fn check(args: &ClaimsArgs) -> Done {
     }
 }
 
-/// Runs on this host. False where somebody interrupted.
+/// Runs on this host; returns false if the user interrupted.
 fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result<bool, Failure> {
     let mut progress = Progress::new();
     if demand.plans.iter().any(|plan| plan.profile) {
         let cpus = hopyard_net::cpu::online_cpus().map_err(crate::measure::Error::from)?;
         profile::check(&cpus)?;
     }
-    // All are prepared before any is run: what is wrong is known first, and how long all will take.
+    // All are prepared before any is run, so that mistakes and the total time are known first.
     let mut next = Vec::new();
     for plan in &demand.plans {
         let seed = seed(args, place);
@@ -334,13 +334,13 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
     Ok(true)
 }
 
-/// The seed asked for, now or when the claims were begun.
+/// The seed given now, or when the claims began.
 fn seed(args: &ClaimsArgs, place: &Place) -> u64 {
     let asked = args.seed.or(place.asked.seed);
     asked.unwrap_or_else(run::any_seed)
 }
 
-/// Runs each plan in a guest of its own. What is no run is not tried there.
+/// Runs each plan in a guest of its own. Tests other than runs are not done there.
 fn measure_in_guests(
     args: &ClaimsArgs,
     host: &Host,
@@ -367,7 +367,7 @@ fn measure_in_guests(
                     return Ok(false);
                 }
             }
-            // The guest lacks something: that is an answer.
+            // The guest lacks something, which is an answer.
             Err(run::guest::Error::Guest(guest::Error::Refused {
                 message,
                 request: true,
