@@ -3,7 +3,7 @@
 use hopyard::lab;
 use hopyard::model::{Axes, Cell, LoadKind, Measurement, Peer, Placement};
 
-/// A cell with the defaults of every axis but those that `change` sets.
+/// A cell with the default of every axis that `change` does not set.
 #[must_use]
 pub fn cell(path: &str, peer: Peer, load: LoadKind, change: impl FnOnce(&mut Axes)) -> Cell {
     let mut axes = Axes::default();
@@ -34,20 +34,20 @@ pub fn throughput(load: LoadKind, m: &Measurement) -> f64 {
     units as f64 * 1e9 / m.window_ns as f64
 }
 
-/// CPU ns per unit: half way between the bounds, which are one where nothing was stolen. Rates on either side, since the CPU window and the traffic's window are not of
-/// one length to the ns.
+/// CPU ns per unit: the middle of the bounds, which are equal without steal. Both sides are rates, because the CPU
+/// window and the traffic's window differ slightly in length.
 #[must_use]
 pub fn demand_ns(load: LoadKind, m: &Measurement) -> f64 {
     (m.cpu.net().middle_ns() / m.cpu.elapsed_ns) * 1e9 / throughput(load, m)
 }
 
-/// Gbit/s that the receiver took in.
+/// Bit/s that the receiver received.
 #[must_use]
 pub fn goodput_bps(m: &Measurement) -> f64 {
     m.received.bytes as f64 * 8e9 / m.window_ns as f64
 }
 
-/// A quantile of the round-trip times, µs; the quantile must be one that is kept.
+/// A quantile of the round-trip times, µs; it must be one that samples store.
 #[must_use]
 pub fn latency_us(m: &Measurement, quantile: f64) -> Option<f64> {
     let latency = m.latency.as_ref()?;

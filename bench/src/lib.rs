@@ -1,3 +1,3 @@
-//! What the programs here share.
+//! Code shared by the programs here.
 
 pub mod cells;

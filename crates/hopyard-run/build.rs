@@ -1,4 +1,4 @@
-//! Notes the source revision, so that every report can name it.
+//! Records the source revision, so that every report can name it.
 
 use std::process::Command;
 
@@ -14,8 +14,7 @@ fn main() {
     }
 }
 
-/// What git says, without the liberty to write the index on the way: that is watched, and everything would be built
-/// again the next time.
+/// Output of git, which must not write the index: cargo watches it, and would build everything again next time.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .env("GIT_OPTIONAL_LOCKS", "0")

@@ -1,7 +1,7 @@
-//! The test bed: a fresh lab in which cubic is the congestion control for everybody.
+//! The test bed: a fresh lab in which every connection uses cubic.
 //!
-//! Tools that have an option for it are given it as well; for those that have none (nuttcp, sockperf) the
-//! route's `congctl` sets it on both ends, and what connections really have is read back with `ss`.
+//! Tools with an option for congestion control get it as well. For those without one (nuttcp, sockperf) the route's
+//! `congctl` sets it on both ends; `ss` reads back what connections really use.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -64,18 +64,18 @@ impl Bed {
         &self.lab.topology.server
     }
 
-    /// What acts in an endpoint's namespace.
+    /// The handle for an endpoint's namespace.
     pub(crate) fn handle(&self, endpoint: &Endpoint) -> Result<&Handle> {
         Ok(&self.lab.space(endpoint.role)?.handle)
     }
 
-    /// Established connections of the client's namespace: all, and those under cubic.
+    /// Established connections of the client's namespace: all, and those that use cubic.
     pub(crate) fn connections(&self) -> Result<Connections> {
         let text = self.say_in(self.client(), "ss", &["-H", "-t", "-i", "-n", "-O"])?;
         Ok(connections(&text, CONGESTION))
     }
 
-    /// Is somebody listening there?
+    /// Whether somebody listens there.
     pub(crate) fn listening(&self, listens: Listens) -> Result<bool> {
         let files = if listens.tcp {
             ["tcp", "tcp6"]
@@ -86,7 +86,7 @@ impl Bed {
             .map(|texts| texts.iter().any(|text| has_port(text, listens)))
     }
 
-    /// Datagrams that programs of the endpoint's namespace took in and sent, since it was made.
+    /// Datagrams that programs of the endpoint's namespace received and sent since it was made.
     pub(crate) fn datagrams(&self, endpoint: &Endpoint) -> Result<Datagrams> {
         let texts = self.read_in(endpoint, &["snmp"])?;
         let text = texts.first().map_or("", String::as_str);
@@ -96,7 +96,7 @@ impl Bed {
         })
     }
 
-    /// Files of `/proc/net` as the endpoint sees them; those that are not there are empty.
+    /// Files of `/proc/net` as the endpoint sees them; empty for those that do not exist.
     fn read_in(&self, endpoint: &Endpoint, files: &[&str]) -> Result<Vec<String>> {
         let read = |file: &&str| {
             fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default()
@@ -107,7 +107,7 @@ impl Bed {
             .run(|| files.iter().map(read).collect())?)
     }
 
-    /// Runs a command to its end in an endpoint's namespace and gives back what it printed.
+    /// Runs a command to its end in an endpoint's namespace and returns its output.
     fn say_in(&self, endpoint: &Endpoint, program: &str, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());
@@ -131,7 +131,7 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        // Children of the tools that are still there, however they came about.
+        // Remaining children of the tools, however they were started.
         if let Some(group) = self.lab.cgroup()
             && let Err(error) = group.kill()
         {
@@ -140,7 +140,7 @@ impl Drop for Bed {
     }
 }
 
-/// UDP counters of a namespace (RFC 4113: udpInDatagrams counts what was delivered to programs).
+/// UDP counters of a namespace (RFC 4113: udpInDatagrams counts datagrams delivered to programs).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Datagrams {
     pub(crate) received: u64,
@@ -151,11 +151,11 @@ pub(crate) struct Datagrams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Connections {
     pub(crate) all: usize,
-    /// Under the congestion control that was asked for.
+    /// Those that use the requested congestion control.
     pub(crate) as_asked: usize,
 }
 
-/// `/proc/net/{tcp,udp}`: own address and port in hexadecimal, the other's, state.
+/// `/proc/net/{tcp,udp}`: local address and port in hexadecimal, remote ones, state.
 fn has_port(text: &str, listens: Listens) -> bool {
     const LISTEN: &str = "0A";
     text.lines().skip(1).any(|line| {
@@ -168,7 +168,7 @@ fn has_port(text: &str, listens: Listens) -> bool {
     })
 }
 
-/// The `Udp:` line of names and the one of values.
+/// From the `Udp:` line of names and the one of values.
 fn datagrams(snmp: &str) -> Option<Datagrams> {
     let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Udp: "));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -182,7 +182,7 @@ fn datagrams(snmp: &str) -> Option<Datagrams> {
     })
 }
 
-/// `ss -HtinO`: a line for each connection, state first, the congestion control among the words.
+/// `ss -HtinO`: a line for each connection, the state first, the congestion control among the words.
 fn connections(ss: &str, congestion: &str) -> Connections {
     let established = || ss.lines().filter(|line| line.starts_with("ESTAB"));
     Connections {

@@ -1,4 +1,4 @@
-//! What can go wrong with a sample.
+//! Why a sample failed.
 
 use hopyard::{lab, load::remote, meter};
 
@@ -41,7 +41,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Makes an error of the kernel's answer to a BPF call.
+    /// Turns the kernel's answer to a BPF call into an error.
     pub(crate) fn bpf<E>(what: &'static str) -> impl FnOnce(E) -> Self
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,

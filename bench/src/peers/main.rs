@@ -1,10 +1,10 @@
-//! hopyard's generator against iperf3, iperf2, nuttcp and sockperf, side by side.
+//! hopyard's generator beside iperf3, iperf2, nuttcp and sockperf.
 //!
-//! Same veth path, sizes, congestion control and CPUs for all; a fresh lab per sample; randomised blocks,
-//! paired ratios. Every tool is measured by the kernel's counters and the machine's idle time, never by
-//! its own account, which is only held against them.
+//! The same veth path, sizes, congestion control and CPUs for all; a fresh lab per sample; randomised blocks, paired
+//! ratios. Every tool is measured by the kernel's counters and the machine's idle time. Its own report is only compared
+//! with them.
 //!
-//! `peers decide` compares whole ways to answer which of two paths is slower: see [`decide`].
+//! `peers decide` compares complete methods that answer which of two paths is slower: see [`decide`].
 
 mod bed;
 mod decide;
@@ -34,7 +34,7 @@ use scenario::{SCENARIOS, Scenario};
 use tools::Tool;
 use verdict::Target;
 
-/// Compare hopyard's generator with its peers on one veth path (root; a few minutes).
+/// Compare hopyard's generator with other tools on one veth path (root; a few minutes).
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Options {
@@ -49,7 +49,7 @@ struct Options {
     /// Only these scenarios (with commas between; `*` at the end stands for anything).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Seed of the order; from the clock where not given.
+    /// Seed of the order; random by default.
     #[arg(long)]
     seed: Option<u64>,
     /// Write every sample and ratio to this file.
@@ -57,15 +57,15 @@ struct Options {
     json: Option<PathBuf>,
 }
 
-/// What else is compared.
+/// The other comparison.
 #[derive(Debug, Subcommand)]
 enum Other {
-    /// How many comparisons of paths are decided per minute, and how many wrongly, by four ways to do it
+    /// How many comparisons of paths are decided per minute, and how many wrongly, by four methods
     Decide(decide::Decide),
 }
 
 fn main() -> ExitCode {
-    // The same program at the endpoints, as hopyard itself does it.
+    // This program is also the worker at the endpoints, as hopyard itself is.
     if std::env::args().nth(1).as_deref() == Some("worker") {
         return match hopyard::load::worker::main() {
             Ok(()) => ExitCode::SUCCESS,
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
 fn bench(options: &Options) -> Result<bool> {
     let io = |doing| move |source| Error::Io { doing, source };
     signals::listen().map_err(io("cannot listen to signals"))?;
-    // What an earlier run that was killed may have left.
+    // Leftovers of an earlier run that was killed.
     hopyard::lab::clean::clean(false)?;
     let scenarios = chosen(&options.only)?;
     let versions = versions(&scenarios)?;
@@ -168,7 +168,7 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Scenario>> {
     Ok(chosen)
 }
 
-/// First line of what every tool needed says of its version; a missing one is an error right away.
+/// First line of each needed tool's version; an error if one is missing.
 fn versions(scenarios: &[&'static Scenario]) -> Result<Vec<(Tool, String)>> {
     let mut versions: Vec<(Tool, String)> = vec![(Tool::Hopyard, env!("CARGO_PKG_VERSION").into())];
     for tool in scenarios.iter().flat_map(|s| s.tools) {

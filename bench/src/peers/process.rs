@@ -1,4 +1,4 @@
-//! A peer's program in an endpoint's namespace: pinned, in the lab's control group, and gone at the end.
+//! A program of another tool in an endpoint's namespace: pinned, in the lab's control group, and ended with the sample.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -38,7 +38,7 @@ impl Process {
             // Ctrl-C at the terminal is for this program, which ends the others.
             .process_group(0);
         let space = lab.space(endpoint.role)?;
-        // The scratch thread hands down its namespace and its CPUs.
+        // The child inherits namespace and CPUs of the temporary thread.
         let child = space.handle.ns().run(|| -> Result<Child> {
             cpu::pin_current_thread(cpus)?;
             command.spawn().map_err(|source| Error::Start {
@@ -61,7 +61,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Has it ended, and how?
+    /// Its exit status, if it has ended.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().map_err(|source| Error::Start {
             program: self.program.clone(),
@@ -69,7 +69,7 @@ impl Process {
         })
     }
 
-    /// An error about it, with the last thing it said.
+    /// An error about it, with the last line of its output.
     pub(crate) fn trouble(&mut self, what: &str) -> Error {
         self.end();
         let said = self.take_stderr();
@@ -83,7 +83,7 @@ impl Process {
         }
     }
 
-    /// Waits for its end and gives back what it printed.
+    /// Waits for its end and returns its output.
     pub(crate) fn finish(&mut self, patience: Duration) -> Result<String> {
         let deadline = Instant::now() + patience;
         while self.ended()?.is_none() {
@@ -98,10 +98,10 @@ impl Process {
         Ok(self.take_stdout())
     }
 
-    /// Asks it to end as Ctrl-C would, and gives back what it printed.
+    /// Interrupts it as Ctrl-C would, and returns its output.
     pub(crate) fn interrupt(&mut self, patience: Duration) -> Result<String> {
         if self.ended()?.is_none() {
-            // Failure means that it has ended meanwhile, or shows as a program that does not end.
+            // If this fails, the program has ended meanwhile; if it does not end, that is reported below.
             let _ = Command::new("sh")
                 .args(["-c", "kill -s INT \"$1\"", "sh"])
                 .arg(self.pid().to_string())
@@ -120,7 +120,7 @@ impl Process {
     }
 
     fn end(&mut self) {
-        // Fails only if it has ended already; it is reaped either way.
+        // Fails only if it has ended already; it is reaped in either case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -132,8 +132,8 @@ impl Drop for Process {
     }
 }
 
-/// The command line, run from inside the control group: a server that forks at once (nuttcp) would
-/// otherwise leave its child outside.
+/// The command line, run from inside the control group: otherwise the child of a server that forks at once (nuttcp)
+/// would be outside.
 fn confined(line: &[String], group: Option<&Cgroup>) -> Command {
     let mut command = Command::new("sh");
     match group {
@@ -155,11 +155,11 @@ fn joined(thread: Option<JoinHandle<String>>) -> String {
         .unwrap_or_default()
 }
 
-/// Reads to the end beside everything else, so that no program waits on a full pipe.
+/// Reads to the end in parallel, so that no program waits on a full pipe.
 fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read up to an error is still worth having.
+        // Data before an error is still useful.
         let _ = pipe.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })

@@ -1,4 +1,4 @@
-//! What is printed.
+//! The printed report.
 
 use std::fmt::Write;
 
@@ -125,7 +125,7 @@ fn interval(ratio: &Estimate) -> String {
     format!("{:.3} ({:.3} to {:.3})", ratio.value, ratio.low, ratio.high)
 }
 
-/// Four significant digits or so.
+/// About four significant digits.
 fn number(value: f64) -> String {
     if value >= 1000.0 {
         format!("{value:.0}")

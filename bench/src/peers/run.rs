@@ -14,14 +14,14 @@ use crate::sample::{Figures, Sampler};
 use crate::scenario::Scenario;
 use crate::tools::Tool;
 
-/// A sample that fails or is disturbed is taken again, so often in all.
+/// The most attempts at a sample that fails or is disturbed.
 const ATTEMPTS: u32 = 3;
 
 /// One sample of the run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Taken {
     pub(crate) block: u32,
-    /// Place in the order of the run.
+    /// Index in the order of the run.
     pub(crate) order: usize,
     pub(crate) scenario: &'static str,
     pub(crate) tool: Tool,
@@ -29,7 +29,7 @@ pub(crate) struct Taken {
     pub(crate) outcome: Outcome,
 }
 
-/// What came of a sample.
+/// The result of a sample.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {

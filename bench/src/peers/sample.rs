@@ -1,4 +1,4 @@
-//! One sample: a fresh bed, one tool, one window.
+//! One sample: a fresh test bed, one tool, one window.
 
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,12 @@ use crate::window::{Counters, Window, ns, observe, wait_until};
 const WARM_UP: Duration = Duration::from_millis(200);
 /// Traffic after it.
 const TAIL: Duration = Duration::from_millis(150);
-/// A server may take so long to listen, and a client to begin.
+/// Time for a server to listen, and for a client to begin.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// A tool's own count may be this far from the kernel's.
+/// The largest difference between a tool's own count and the kernel's.
 pub(crate) const AGREEMENT: f64 = 0.05;
-/// Share of the machine that other people's processes, or the hypervisor, may have. (Stolen time comes in
-/// steps of 10 ms: one step in a window of 400 ms on two CPUs is 1.25 % already.)
+/// The largest share of the machine for other processes, or for the hypervisor. (Stolen time comes in steps of 10 ms:
+/// one step in a window of 400 ms on two CPUs is already 1.25 %.)
 const DISTURBANCE: f64 = 0.02;
 
 /// The figures of a sample.
@@ -36,17 +36,17 @@ const DISTURBANCE: f64 = 0.02;
 pub(crate) struct Figures {
     /// Bytes, transactions or datagrams per second that arrived.
     pub(crate) rate: f64,
-    /// The same as sent (datagrams).
+    /// The sent rate (datagrams).
     pub(crate) sent: f64,
-    /// CPU time for each that arrived, ns.
+    /// CPU time per unit that arrived, ns.
     pub(crate) cost_ns: f64,
-    /// CPUs' worth of work of the machine in the window, less others and the quiet machine's own.
+    /// CPUs' worth of work in the window, minus other processes and the idle machine's own use.
     pub(crate) cores: f64,
     /// The tool's own count over the kernel's, of what arrived.
     pub(crate) own_count: f64,
-    /// Did others have the machine for part of the window?
+    /// Whether others used the machine during part of the window.
     pub(crate) disturbed: bool,
-    /// What a reader has to know.
+    /// Remarks for the reader.
     pub(crate) flags: Vec<String>,
 }
 
@@ -55,12 +55,12 @@ pub(crate) struct Figures {
 pub(crate) struct Sampler {
     pub(crate) meter: CpuMeter,
     pub(crate) window: Duration,
-    /// This very program, which is a worker too.
+    /// This program, which is also the worker.
     pub(crate) program: std::path::PathBuf,
 }
 
 impl Sampler {
-    /// Measures one tool in a bed of its own; `quiet` is what the machine does by itself.
+    /// Measures one tool in a bed of its own; `quiet` is what the idle machine uses.
     pub(crate) fn measure(
         &self,
         scenario: &Scenario,
@@ -165,13 +165,13 @@ impl Sampler {
         let window = observe(bed, scenario, &self.meter, &pids, (open_ns, close_ns))?;
         flag_congestion(bed, scenario, flags)?;
         let (client, server) = (done(&mut near)?, done(&mut far)?);
-        // Its window and ours open and close apart by the reading of the meters: compare rates.
+        // Its window and ours differ by the time of reading the meters, so compare rates.
         let said = own_rate(scenario, &client, &server);
         let seen = window.work.received / window.span_ns;
         Ok((window, said / seen))
     }
 
-    /// A peer: server, client, wait for traffic, window, end.
+    /// Another tool: server, client, wait for traffic, window, end.
     fn peer(
         &self,
         bed: &Bed,
@@ -210,20 +210,20 @@ impl Sampler {
     }
 }
 
-/// Starts a peer's server, and its client once the server listens; gives client and server.
+/// Starts a tool's server, and its client once the server listens; returns client and server.
 pub(crate) fn start(bed: &Bed, peer: &dyn Peer, task: Task<'_>) -> Result<[Process; 2]> {
     let places = &bed.places;
     let mut server = Process::start(&bed.lab, bed.server(), &places.server, &peer.server(task))?;
     until(&mut server, "did not listen", || {
         bed.listening(peer.listens(task.scenario))
     })?;
-    // Some listen a moment before they are ready to answer.
+    // Some listen shortly before they are ready to answer.
     wait_until(clock::monotonic_ns() + 20_000_000)?;
     let client = Process::start(&bed.lab, bed.client(), &places.client, &peer.client(task))?;
     Ok([client, server])
 }
 
-/// What client and server print until both have ended; the client takes so long at most.
+/// Output of client and server after both have ended; the client may take at most this long.
 pub(crate) fn finish(
     peer: &dyn Peer,
     [client, server]: [&mut Process; 2],
@@ -238,7 +238,7 @@ pub(crate) fn finish(
     Ok(Printed { client, server })
 }
 
-/// Waits for something about a program that has to go on meanwhile.
+/// Waits for a condition while a program must keep running.
 pub(crate) fn until(
     process: &mut Process,
     trouble: &str,
@@ -257,12 +257,12 @@ pub(crate) fn until(
     Ok(())
 }
 
-/// Is traffic under way, beyond the greetings that some tools begin with?
+/// Detects traffic, beyond the greetings with which some tools begin.
 struct Flow<'a> {
     bed: &'a Bed,
     scenario: &'a Scenario,
     last: Counters,
-    /// Readings in a row that showed traffic.
+    /// Consecutive readings with traffic.
     streak: u32,
 }
 
@@ -277,7 +277,7 @@ impl<'a> Flow<'a> {
     }
 
     fn runs(&mut self) -> Result<bool> {
-        /// Far below what any load does between two readings, far above a greeting.
+        /// Far below what any load does between two readings, and far above a greeting.
         const LEAST_UNITS: f64 = 20.0;
         let now = Counters::read(self.bed)?;
         let work = now.since(&self.last, self.bed, self.scenario);
@@ -323,7 +323,7 @@ fn done(worker: &mut Remote) -> Result<Tallied> {
     }
 }
 
-/// What hopyard counted itself, units per ns.
+/// hopyard's own count, units per ns.
 fn own_rate(scenario: &Scenario, client: &Tallied, server: &Tallied) -> f64 {
     let Tallied {
         received: Counted {

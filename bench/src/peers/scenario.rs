@@ -1,4 +1,4 @@
-//! What is compared: each scenario is one load with its sizes, and the tools that can make it.
+//! The scenarios: each is one load with its sizes, and the tools that can make it.
 
 use hopyard::model::{Axes, LoadKind, Peer, Placement};
 
@@ -9,7 +9,7 @@ use crate::tools::Tool;
 pub(crate) struct Scenario {
     /// Name for `--only` and the tables.
     pub(crate) name: &'static str,
-    /// The traffic.
+    /// The load.
     pub(crate) load: LoadKind,
     /// Bytes per write, request and response, or datagram.
     pub(crate) size: u32,
@@ -17,9 +17,9 @@ pub(crate) struct Scenario {
     pub(crate) flows: u32,
     /// CPUs of the two ends.
     pub(crate) placement: Placement,
-    /// hopyard first, then the peers that can do it.
+    /// hopyard first, then the other tools that can make the load.
     pub(crate) tools: &'static [Tool],
-    /// What a reader has to know about the peers here.
+    /// A remark about the tools in this scenario.
     pub(crate) remark: &'static str,
 }
 
@@ -104,7 +104,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
 ];
 
 impl Scenario {
-    /// The same as axes of a cell.
+    /// The scenario as axes of a cell.
     pub(crate) fn axes(&self) -> Axes {
         Axes {
             flows: self.flows,
@@ -117,7 +117,7 @@ impl Scenario {
         .for_cell(self.load, Peer::Local, &[])
     }
 
-    /// In one line.
+    /// The scenario in one line.
     pub(crate) fn summary(&self) -> String {
         let flows = if self.flows == 1 {
             "1 flow".to_owned()
@@ -130,7 +130,7 @@ impl Scenario {
         )
     }
 
-    /// What the figures count, and by what to divide them to print.
+    /// What the figures count, and the divisor for printing.
     pub(crate) fn unit(&self) -> Unit {
         match self.load {
             LoadKind::TcpStream | LoadKind::TcpMaerts => Unit {
@@ -158,11 +158,11 @@ impl Scenario {
 /// Units of a scenario's figures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unit {
-    /// Of the rate.
+    /// Unit of the rate.
     pub(crate) rate: &'static str,
     /// Units of work per second in one of these.
     pub(crate) per_rate: f64,
-    /// Of the CPU cost.
+    /// Unit of the CPU cost.
     pub(crate) cost: &'static str,
     /// ns per unit of work in one of these.
     pub(crate) per_cost: f64,

@@ -10,11 +10,11 @@ use crate::sample::Figures;
 use crate::scenario::Scenario;
 use crate::tools::Tool;
 
-/// Of every interval.
+/// Confidence of every interval.
 pub(crate) const CONFIDENCE: f64 = 0.95;
-/// Ratios within this of 1 are the same for all purposes.
+/// Ratios within this of 1 count as equal.
 const MARGIN: f64 = 0.02;
-/// Blocks below which there is no verdict.
+/// With fewer blocks there is no verdict.
 pub(crate) const LEAST_BLOCKS: usize = 8;
 
 /// A tool in a scenario.
@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub(crate) tool: Tool,
     /// Units per second.
     pub(crate) rate: Option<Estimate>,
-    /// Units per second as sent.
+    /// Units per second sent.
     pub(crate) sent: Option<f64>,
     /// ns of CPU per unit.
     pub(crate) cost_ns: Option<f64>,
@@ -31,18 +31,18 @@ pub(crate) struct Line {
     pub(crate) against: Option<Against>,
     pub(crate) blocks: usize,
     pub(crate) failed: usize,
-    /// Doubts about single samples, with how many have them.
+    /// Remarks on single samples, with the number of samples concerned.
     pub(crate) flags: Vec<String>,
 }
 
-/// hopyard against a peer, paired within blocks.
+/// hopyard compared with another tool, paired within blocks.
 #[derive(Debug, Serialize)]
 pub(crate) struct Against {
     pub(crate) rate: Judged,
     pub(crate) cost: Judged,
 }
 
-/// Is the target met?
+/// Whether the target is met.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
@@ -61,7 +61,7 @@ pub(crate) struct Table {
     pub(crate) target: Target,
 }
 
-/// Makes the tables. Differences are counted over all of them together.
+/// Makes the tables. Differences are corrected over all of them together.
 pub(crate) fn tables(scenarios: &[&'static Scenario], taken: &[Taken]) -> Vec<Table> {
     let mut all: Vec<Comparison> = Vec::new();
     let mut raw = Vec::new();
@@ -114,7 +114,7 @@ fn of<'a>(
         .filter(move |t| t.scenario == scenario.name && t.tool == tool)
 }
 
-/// (rate, cost) of hopyard over a peer, over the blocks in which both were measured.
+/// (rate, cost) of hopyard over another tool, over the blocks in which both were measured.
 fn compared(taken: &[Taken], scenario: &Scenario, tool: Tool) -> Option<(Comparison, Comparison)> {
     let pairs: Vec<(&Figures, &Figures)> = of(taken, scenario, Tool::Hopyard)
         .filter_map(|own| {
@@ -163,7 +163,7 @@ fn line(taken: &[Taken], scenario: &Scenario, tool: Tool, against: Option<Agains
     }
 }
 
-/// Never below the best peer, and no more CPU for each unit than it.
+/// The target: not below the best other tool, at no more CPU per unit.
 fn target(lines: &[Line]) -> Target {
     let best = lines
         .iter()

@@ -1,8 +1,8 @@
-//! The window: the one way in which every tool is measured.
+//! The window: every tool is measured in the same way.
 //!
-//! What arrived is read from the kernel's counters and not from the tool: the receiver's device less
-//! headers (TCP), the client's received packets (request/response), datagrams delivered to programs (UDP;
-//! the device counts those too that no program ever got). CPU is the whole machine's, by idle subtraction.
+//! What arrived is read from the kernel's counters and not from the tool: bytes of the receiver's device minus headers
+//! (TCP), packets received by the client (request/response), datagrams delivered to programs (UDP; the device also
+//! counts those that no program received). CPU time is the whole machine's, by idle subtraction.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) struct Work {
     pub(crate) sent: f64,
 }
 
-/// What a window showed.
+/// The figures of a window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) work: Work,
@@ -108,7 +108,7 @@ pub(crate) fn observe(
     })
 }
 
-/// The processes we started and those that they started.
+/// The processes we started and their descendants.
 fn everyone(bed: &Bed, started: &[u32]) -> Vec<u32> {
     let mut pids = started.to_vec();
     if let Some(group) = bed.lab.cgroup()
@@ -121,7 +121,7 @@ fn everyone(bed: &Bed, started: &[u32]) -> Vec<u32> {
     pids
 }
 
-/// Sleeps until an instant, looking now and then whether the user wants to stop.
+/// Sleeps until an instant, and checks now and then whether the user wants to stop.
 pub(crate) fn wait_until(instant_ns: u64) -> Result<()> {
     const LOOK_NS: u64 = 100_000_000;
     loop {

@@ -1,4 +1,4 @@
-//! Two taps and nothing in between: what is read from one is written to the other.
+//! Copies frames between two taps, and does nothing else.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::Failure;
 
-/// As the tap switch has them, so that nothing but the copying differs.
+/// As in the tap switch, so that only the copying differs.
 const HEADER: VnetHeaderSize = VnetHeaderSize::Mergeable;
 const QUEUE_LENGTH: u32 = 4096;
 const LOOK: Duration = Duration::from_micros(30);
@@ -24,7 +24,7 @@ const BATCH: usize = 64;
 pub(crate) enum By {
     /// A thread for each direction waits in `read`, and writes.
     Threads,
-    /// One thread reads as long as there is something, looks for 30 µs when there is nothing, and then sleeps in `poll`.
+    /// One thread reads while there are frames, polls for 30 µs when there are none, and then sleeps in `poll`.
     Poll,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum By {
 pub(crate) struct Options {
     #[arg(long)]
     by: By,
-    /// What a lab tells a tap switch
+    /// Arguments that a lab passes to a tap switch
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -70,7 +70,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Failure> {
                     source,
                 })?;
         }
-        // The lab asks what there is, and ends this process.
+        // The lab asks for the status, and ends this process.
         loop {
             claim.answer(|| document(name));
             thread::sleep(Duration::from_millis(20));
@@ -100,7 +100,7 @@ fn buffer() -> Vec<u8> {
     vec![0; HEADER.bytes() + LARGEST_FRAME]
 }
 
-/// Until the device is gone; what the other one does not take is lost.
+/// Copies until the device is gone; frames that the other one refuses are lost.
 fn copy(from: &Queue, to: &Queue) {
     let mut buffer = buffer();
     while let Ok(length) = from.read(&mut buffer) {
@@ -123,21 +123,21 @@ fn copy_both(queues: [&Queue; 2]) {
     }
 }
 
-/// Was there anything?
+/// Copies waiting frames; returns whether there were any.
 fn move_some(from: &Queue, to: &Queue, buffer: &mut [u8]) -> bool {
     let mut moved = false;
     for _ in 0..BATCH {
         let Ok(length) = from.read(buffer) else {
             break;
         };
-        // What the other one does not take is lost.
+        // Frames that the other one refuses are lost.
         let _ = to.write(&buffer[..length]);
         moved = true;
     }
     moved
 }
 
-/// It counts nothing, so that there are no ports to tell of.
+/// It counts nothing, so the document has no ports.
 fn document(name: &str) -> Document {
     Document {
         schema: SCHEMA.to_owned(),

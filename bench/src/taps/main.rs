@@ -1,9 +1,9 @@
-//! `taps`: what moving frames between two taps costs at the least, and by which system calls it is cheapest.
+//! `taps`: the least cost of moving frames between two taps, and the cheapest system calls for it.
 //!
-//! The tap switch beside two programs that only copy: no addresses, no table, no counters, two taps, one buffer. What they
-//! carry, no switch in user space that reads and writes taps frame by frame can carry more of. One of them waits in
-//! `read` with a thread for each direction; the other one is what the switch would be with `read` and `write` in place of
-//! io_uring. In one run, in blocks of random order, beside the kernel's own paths.
+//! It compares the tap switch with two programs that only copy: no addresses, no table, no counters, two taps, one
+//! buffer. No switch in user space that reads and writes taps frame by frame can carry more than these. One of them
+//! waits in `read` with a thread for each direction. The other is the switch with `read` and `write` in place of
+//! io_uring. All run in blocks of random order, beside the kernel's own paths.
 
 mod copier;
 mod run;
@@ -18,7 +18,7 @@ use hopyard::signals;
 struct Options {
     #[command(subcommand)]
     role: Option<Role>,
-    /// Blocks: everything once in each.
+    /// Blocks: each method once in each.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=200))]
     blocks: u32,
     /// Length of a window, ms.
@@ -31,7 +31,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Role {
-    /// Copies (what a lab starts in place of the tap switch).
+    /// Copies (a lab starts this instead of the tap switch).
     #[command(hide = true)]
     Copier(copier::Options),
 }

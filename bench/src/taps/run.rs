@@ -1,4 +1,4 @@
-//! The run: programs and paths by turns, and the table.
+//! The run: programs and paths alternating, and the table.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -22,11 +22,11 @@ use crate::Failure;
 const WARM_UP: Duration = Duration::from_millis(150);
 const CONFIDENCE: f64 = 0.95;
 
-/// What carries the load.
+/// A method to carry the load.
 struct Way {
     name: &'static str,
     path: &'static str,
-    /// What moves its frames; `None` is hopyard.
+    /// The program that moves its frames; `None` is hopyard.
     copier: Option<&'static str>,
     join: Option<Join>,
 }
@@ -40,7 +40,7 @@ const fn way(name: &'static str, path: &'static str) -> Way {
     }
 }
 
-/// The first is what all are compared with.
+/// All are compared with the first.
 const WAYS: [Way; 7] = [
     Way {
         join: Some(Join::Off),
@@ -108,7 +108,7 @@ const LOADS: [Load; 4] = [
     },
 ];
 
-/// Of every block: units per second, CPU ns for each.
+/// For every block: units per second, and CPU ns per unit.
 #[derive(Debug, Default, Clone)]
 struct Figures {
     rates: Vec<f64>,
@@ -171,7 +171,7 @@ pub(crate) fn main(blocks: u32, window_ms: u64, seed: u64) -> Result<(), Failure
     Ok(())
 }
 
-/// A program that a lab can start in place of the tap switch.
+/// A program that a lab can start instead of the tap switch.
 fn script(directory: &Path, own: &Path, by: &str) -> io::Result<PathBuf> {
     let file = directory.join(by);
     let text = format!(

@@ -46,7 +46,7 @@ pub(crate) struct Bench {
     pub(crate) quick: bool,
     /// Seed of every random order and simulation.
     pub(crate) seed: u64,
-    /// How many tables the user wants.
+    /// The number of tables from the command line.
     tables: Option<usize>,
     /// Where tables of long experiments are kept.
     pub(crate) keep: Option<PathBuf>,
@@ -80,12 +80,12 @@ impl Bench {
         })
     }
 
-    /// One of two, by `--quick`.
+    /// One of two values, by `--quick`.
     pub(crate) fn pick<T>(&self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
     }
 
-    /// How many tables to make: as many as the user wants, else one of two numbers, by `--quick`.
+    /// The number of tables: from the command line, else one of two numbers, by `--quick`.
     pub(crate) fn tables(&self, full: usize, quick: usize) -> usize {
         self.tables.unwrap_or(self.pick(full, quick))
     }
@@ -117,7 +117,7 @@ impl Bench {
         Ok(sampler)
     }
 
-    /// Random numbers of one experiment's own, so that it draws the same alone and among others.
+    /// Random numbers of one experiment. They do not depend on which other experiments run.
     pub(crate) fn rng(&self, experiment: u64) -> ChaCha8Rng {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(experiment);
@@ -136,7 +136,7 @@ impl Bench {
     }
 }
 
-/// Measures a cell, again where other people disturbed the window: see [`until_calm`].
+/// Measures a cell, and again if others disturbed the window: see [`until_calm`].
 pub(crate) fn undisturbed(
     sampler: &Sampler,
     cell: &Cell,
@@ -148,9 +148,9 @@ pub(crate) fn undisturbed(
     Ok(taken.0)
 }
 
-/// Takes a measurement again where other people disturbed the window: they started processes, used more
-/// than 5 % of a CPU beyond the `foreign` share that the experiment itself causes, or the hypervisor
-/// took more than 1 %. After a few tries the disturbed window is what there is.
+/// Repeats a measurement if others disturbed the window: they started processes, used more than 5 % of a CPU beyond the
+/// `foreign` share that the experiment itself causes, or the hypervisor took more than 1 %. After a few tries the last
+/// measurement is used.
 pub(crate) fn until_calm<T>(
     foreign: f64,
     mut take: impl FnMut() -> Result<(Measurement, T), Failure>,
@@ -171,8 +171,8 @@ pub(crate) fn until_calm<T>(
     Ok(taken)
 }
 
-/// CPUs' worth of time that the machine uses by itself: the least of some windows. Other people's processes that
-/// start and end within a window cannot be told from the machine itself, and only ever add.
+/// What the idle machine uses, in CPUs: the least of several windows. Other processes that start and end within a
+/// window cannot be told from the machine itself, and only add to it.
 pub(crate) fn quiet_cores(sampler: &Sampler) -> Result<QuietCores, Failure> {
     const WINDOWS: usize = 5;
     let mut quietest = sampler.quiet_cores()?;
@@ -185,7 +185,7 @@ pub(crate) fn quiet_cores(sampler: &Sampler) -> Result<QuietCores, Failure> {
     Ok(quietest)
 }
 
-/// Measures a cell; traffic that did not take its way is no measurement.
+/// Measures a cell; without path proof it is an error.
 pub(crate) fn measure(
     sampler: &Sampler,
     cell: &Cell,
@@ -194,7 +194,7 @@ pub(crate) fn measure(
     on_its_way(sampler.measure(cell, quiet)?)
 }
 
-/// Lets a measurement pass whose traffic took its way by the devices' counters.
+/// Returns the measurement if its path proof succeeded.
 pub(crate) fn on_its_way(m: Measurement) -> Result<Measurement, Failure> {
     if m.way.proved {
         Ok(m)
@@ -203,7 +203,7 @@ pub(crate) fn on_its_way(m: Measurement) -> Result<Measurement, Failure> {
     }
 }
 
-/// Sleeps until an instant of `CLOCK_MONOTONIC`, looking now and then whether the user wants to stop.
+/// Sleeps until an instant of `CLOCK_MONOTONIC`, and checks now and then whether the user wants to stop.
 pub(crate) fn wait_until(instant_ns: u64) -> Result<(), Failure> {
     const LOOK_NS: u64 = 200_000_000;
     loop {

@@ -1,5 +1,5 @@
-//! Work of known cost on every packet: a tc program that spends a given time, and the kernel's own account
-//! of how much it was.
+//! Work of known cost on every packet: a tc program that spends a given time, and the kernel's own record of how much
+//! it was.
 
 use std::os::fd::OwnedFd;
 
@@ -19,16 +19,16 @@ use crate::experiment::Failure;
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/burn.bpf.o"));
 const PROGRAM: &str = "hopyard_burn";
 
-/// The program, loaded once to spend the same time on every packet wherever it is attached.
+/// The program, loaded once. It spends the same time on every packet wherever it is attached.
 #[derive(Debug)]
 pub(crate) struct Burn {
     object: Ebpf,
-    /// The kernel keeps the account only while this is open, and for everything alike: two readings of
-    /// its clock around each run, whatever the program spends.
+    /// The kernel keeps its record only while this is open. It reads its clock before and after each run, whatever the
+    /// program spends.
     _account: OwnedFd,
 }
 
-/// Whose device runs the program on every packet it sends.
+/// The ends whose device runs the program on every packet it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
     Client,
@@ -48,7 +48,7 @@ impl Ends {
     }
 }
 
-/// What the kernel's account says of a program.
+/// The kernel's record of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Account {
     runs: u64,
@@ -63,7 +63,7 @@ impl Account {
 }
 
 impl Burn {
-    /// Loads the program to spend `burn_ns` per packet, and its own entry and clock on top.
+    /// Loads the program, which spends `burn_ns` per packet, plus its own entry and clock.
     pub(crate) fn load(burn_ns: u64) -> Result<Self, Failure> {
         let kernel =
             KernelVersion::current().map_err(Failure::bpf("read the version of this kernel"))?;
@@ -87,8 +87,8 @@ impl Burn {
         })
     }
 
-    /// Measures a cell whose `ends` run the program on every packet they send; with it, the time of a run in
-    /// ns, over the whole life of this one sample.
+    /// Measures a cell whose `ends` run the program on every packet they send. Also returns the time of a run in ns,
+    /// over the whole sample.
     pub(crate) fn measure(
         &mut self,
         sampler: &Sampler,
@@ -103,8 +103,8 @@ impl Burn {
         Ok((measured, self.account()?.per_run_since(before)))
     }
 
-    /// Has these ends of a lab run the program on every packet they send, until the links go, at the latest with the lab's
-    /// devices.
+    /// Makes these ends of a lab run the program on every packet they send, until the links are dropped or the lab's
+    /// devices end.
     pub(crate) fn attach(
         &mut self,
         lab: &Lab,
@@ -114,7 +114,7 @@ impl Burn {
         ends.map(|end| attach(&mut self.object, lab, end)).collect()
     }
 
-    /// What the program did so far.
+    /// The record so far.
     pub(crate) fn account(&mut self) -> Result<Account, Failure> {
         let info = program(&mut self.object)?
             .info()
@@ -126,7 +126,7 @@ impl Burn {
     }
 }
 
-/// Has the device of an endpoint run the program on every packet it sends.
+/// Makes the device of an endpoint run the program on every packet it sends.
 fn attach(object: &mut Ebpf, lab: &Lab, end: &Endpoint) -> Result<SchedClassifierLink, Failure> {
     let program = program(object)?;
     let order = TcAttachOptions::TcxOrder(LinkOrder::default());

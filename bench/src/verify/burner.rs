@@ -1,4 +1,4 @@
-//! A process that burns a known share of one CPU, and says by its own clock how much it was.
+//! A process that burns a known share of one CPU, and reports by its own clock how much it was.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -23,16 +23,16 @@ pub(crate) struct Plan {
     /// From one burn to the next, ns.
     #[arg(long)]
     pub(crate) period_ns: u64,
-    /// Share of the period burnt, at first.
+    /// Share of the period to burn, at first.
     #[arg(long)]
     pub(crate) duty: f64,
-    /// Share burnt from `ramp_ns` on; it rises evenly up to there.
+    /// Share to burn from `ramp_ns` on; it rises evenly until then.
     #[arg(long)]
     pub(crate) duty_at_last: f64,
     /// How long the duty rises, ns.
     #[arg(long, default_value_t = 0)]
     pub(crate) ramp_ns: u64,
-    /// Burns; then it waits for the end of its input.
+    /// Number of burns; after them it waits for the end of its input.
     #[arg(long)]
     pub(crate) periods: u64,
 }
@@ -56,8 +56,8 @@ impl Burnt {
 }
 
 impl Plan {
-    /// Burns from 30 ms from now on until told to stop, by periods of 4 ms, a share that rises from one
-    /// to another.
+    /// Burns from 30 ms from now on until it is told to stop, in periods of 4 ms, with a share that rises from the
+    /// first value to the second.
     pub(crate) fn from_now(cpu: usize, (duty, duty_at_last): (f64, f64), ramp: Duration) -> Self {
         const LEAD_NS: u64 = 30_000_000;
         const PERIOD_NS: u64 = 4_000_000;
@@ -72,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// The share to burn at an instant after the start.
+    /// The share to burn at a time after the start.
     fn duty_at(&self, since_start_ns: u64) -> f64 {
         if since_start_ns >= self.ramp_ns {
             return self.duty_at_last;
@@ -99,8 +99,8 @@ impl Plan {
     }
 }
 
-/// The burner's own process: burns by plan or until its input ends, says what it was, and stays until
-/// its input has ended, so that whoever reads the CPU clocks of living processes still finds it.
+/// The burner's own process: burns by plan or until its input ends, and reports how much. It stays until its input has
+/// ended, so that a reader of the CPU clocks of living processes still finds it.
 pub(crate) fn main(plan: &Plan) -> Result<(), Failure> {
     static STOP: AtomicBool = AtomicBool::new(false);
     cpu::pin_current_thread(&[plan.cpu])?;
@@ -109,7 +109,7 @@ pub(crate) fn main(plan: &Plan) -> Result<(), Failure> {
     let thread = std::thread::spawn(move || burn(&plan, &STOP));
     let mut input = std::io::stdin().lock();
     let mut line = String::new();
-    // `stop` or the end of input: either way it is over.
+    // `stop` or the end of input: both end the burning.
     input.read_line(&mut line)?;
     STOP.store(true, Relaxed);
     let burnt = thread
@@ -186,7 +186,7 @@ impl Burner {
         self.child.id()
     }
 
-    /// Stops burning and hears what it was; the process stays until this value goes.
+    /// Stops burning and reads the report; the process stays until this value is dropped.
     pub(crate) fn stop(&mut self) -> Result<Burnt, Failure> {
         let gone = || Failure::Burner("ended before it was told to".to_owned());
         let stdin = self.stdin.as_mut().ok_or_else(gone)?;
@@ -213,7 +213,7 @@ impl Drop for Burner {
                 Ok(Some(_)) | Err(_) => return,
             }
         }
-        // Fails only if it ended meanwhile; either way it is reaped.
+        // Fails only if it ended meanwhile; it is reaped in either case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

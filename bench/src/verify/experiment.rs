@@ -1,4 +1,4 @@
-//! What an experiment is, what it says, and the registry of all of them.
+//! Experiments, their results, and the registry.
 
 use serde::Serialize;
 
@@ -42,14 +42,14 @@ pub(crate) trait Experiment: Sync {
     fn id(&self) -> &'static str;
     /// What it does, in a line.
     fn title(&self) -> &'static str;
-    /// Does it take so long that it runs only where it is named?
+    /// Whether it takes so long that it runs only if it is named.
     fn only_when_named(&self) -> bool {
         false
     }
     /// Runs it.
     ///
     /// # Errors
-    /// It could not be carried out, which is neither within its promise nor outside.
+    /// It could not run, so its promise is neither kept nor missed.
     fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure>;
 }
 
@@ -60,11 +60,11 @@ pub(crate) struct Row {
     pub(crate) id: &'static str,
     /// What was tried.
     pub(crate) what: String,
-    /// What was promised.
+    /// The promise.
     pub(crate) promised: String,
     /// What was seen.
     pub(crate) seen: String,
-    /// Whether that is within the promise.
+    /// Whether the promise was kept.
     pub(crate) verdict: Verdict,
 }
 
@@ -76,11 +76,11 @@ pub(crate) enum Verdict {
     Within,
     /// It was not.
     Missed,
-    /// Nothing is promised: said for its own sake.
+    /// Nothing is promised; the figure is only reported.
     Stated,
-    /// This host lacks what it takes; why.
+    /// This host lacks something; the reason.
     CannotRun(String),
-    /// It broke off; why.
+    /// It failed; the reason.
     Failed(String),
 }
 
@@ -156,7 +156,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Makes a failure of the kernel's answer to a BPF call.
+    /// Turns the kernel's answer to a BPF call into a failure.
     pub(crate) fn bpf<E>(what: &'static str) -> impl FnOnce(E) -> Self
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -175,7 +175,7 @@ impl Failure {
         }
     }
 
-    /// Did the machine miss the window, so that another try may do better?
+    /// Whether the machine missed the window, so that another try may succeed.
     pub(crate) fn is_missed(&self) -> bool {
         matches!(self, Self::Measure(error) if error.is_missed())
     }

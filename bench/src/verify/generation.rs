@@ -13,8 +13,8 @@ pub(crate) fn lab_of(cell: &Cell) -> Result<Lab, Failure> {
     Ok(Lab::build(lab::path(&cell.path)?, cell.peer, &cell.axes)?)
 }
 
-/// Measures cells by turns, each in its lab: as many rounds as make up the sampler's window, and those again that something
-/// disturbed. The order of the results is that of the labs; one cell that failed fails them all.
+/// Measures cells by turns, each in its lab: as many rounds as make up the sampler's window, with disturbed turns
+/// repeated. Results are in the order of the labs; if one cell fails, all do.
 pub(crate) fn generation(
     sampler: &Sampler,
     labs: Vec<(&Cell, Lab)>,

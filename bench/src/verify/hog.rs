@@ -1,4 +1,4 @@
-//! A process that takes CPUs from everybody else in random bursts, half of the time.
+//! A process that takes CPUs from all others in random bursts, half of the time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -45,10 +45,10 @@ impl Pattern {
 /// Which CPUs to take, and for how long.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub(crate) struct Plan {
-    /// CPUs, a thread each.
+    /// CPUs, one thread each.
     #[arg(long, value_delimiter = ',')]
     cpus: Vec<usize>,
-    /// Run before everybody else (`SCHED_FIFO`).
+    /// Run before all others (`SCHED_FIFO`).
     #[arg(long)]
     real_time: bool,
     /// Shortest burst and pause, ms.
@@ -65,7 +65,7 @@ pub(crate) struct Plan {
 impl Plan {
     fn of(pattern: Pattern, (first, last): (usize, usize), seed: u64) -> Self {
         match pattern {
-            // The last CPU has the server of every cell, and both ends where they share one.
+            // The last CPU has the server of every cell, and both ends if they share one.
             Pattern::RealTime => Self {
                 cpus: vec![last],
                 real_time: true,
@@ -106,7 +106,7 @@ impl Plan {
     }
 }
 
-/// The hog's own process: says when all its threads are in place, and ends with its input.
+/// The hog's own process: reports when all its threads are ready, and ends with its input.
 pub(crate) fn main(plan: &Plan) -> Result<(), Failure> {
     let (tell, ready) = mpsc::channel();
     for (stream, &cpu) in (0..).zip(&plan.cpus) {
@@ -136,7 +136,7 @@ fn hog(plan: &Plan, cpu: usize, stream: u64, ready: &mpsc::Sender<Result<(), Fai
     };
     let placed = placed.and(may);
     let is_placed = placed.is_ok();
-    // The receiver waits for exactly one answer of each thread.
+    // The receiver waits for exactly one answer of each thread, so this cannot fail.
     let _ = ready.send(placed);
     if !is_placed {
         return;
@@ -160,7 +160,7 @@ pub(crate) struct Hog {
 }
 
 impl Hog {
-    /// Starts one and waits until it is in place. The same seed gives the same bursts.
+    /// Starts one and waits until it is ready. The same seed gives the same bursts.
     pub(crate) fn start(bench: &Bench, pattern: Pattern, seed: u64) -> Result<Self, Failure> {
         let plan = Plan::of(pattern, bench.two_cpus()?, seed);
         let child = Command::new(std::env::current_exe()?)
@@ -184,7 +184,7 @@ impl Hog {
 
 impl Drop for Hog {
     fn drop(&mut self) {
-        // Fails only if it ended meanwhile; either way it is reaped.
+        // Fails only if it ended meanwhile; it is reaped in either case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,8 +1,8 @@
 //! `verify`: the experiments with a known answer that prove the instrument (docs/method.md).
 //!
-//! Each runs on real traffic through real kernel objects in namespaces of its own, and says what was
-//! promised, what was seen, and whether that is within the promise. Exit status 0: every promise
-//! tried was kept; 1: one was missed, or could not be tried and that was not allowed for.
+//! Each runs on real traffic through real kernel objects in namespaces of its own, and prints the promise, the result,
+//! and whether the promise was kept. Exit status 0: every promise tried was kept; 1: one was missed, or could not be
+//! tried and that was not allowed.
 
 mod bench;
 mod burn;
@@ -46,7 +46,7 @@ use hopyard_bench::cells;
 use bench::Bench;
 use experiment::{EXPERIMENTS, Experiment, Failure, Row, Verdict};
 
-/// Runs experiments with a known answer and prints promised against seen.
+/// Runs experiments with a known answer and prints what was promised and what was seen.
 #[derive(Debug, Parser)]
 #[command(name = "verify")]
 struct Cli {
@@ -70,10 +70,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Role {
-    /// Burns CPU by a plan (what the experiments start beside themselves).
+    /// Burns CPU by a plan (started by the experiments).
     #[command(hide = true)]
     Burner(burner::Plan),
-    /// Takes CPUs from everybody in random bursts.
+    /// Takes CPUs from all others in random bursts.
     #[command(hide = true)]
     Hog(hog::Plan),
 }

@@ -1,4 +1,4 @@
-//! Two cells measured by turns, a generation after another, and reported as `hopyard run` does.
+//! Two cells measured by turns, generation after generation, and reported as `hopyard run` does.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,9 @@ use crate::experiment::Failure;
 use crate::generation::lab_of;
 use crate::two_runs::header;
 
-/// Generations of a table of fixed size: as many as verdicts take.
+/// Generations of a table of fixed size: as many as verdicts need.
 pub(crate) const GENERATIONS: u32 = hopyard::model::FOR_A_VERDICT;
-/// The window of the default plan, which says how many rounds a generation begins with.
+/// The window of the default plan, which decides the first number of rounds in a generation.
 pub(crate) const WINDOW_MS: u64 = 200;
 pub(crate) const WARM_UP_MS: u64 = 80;
 
@@ -50,7 +50,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Takes so many generations.
+    /// Measures this many generations.
     pub(crate) fn take(mut self, generations: u32, order: &mut ChaCha8Rng) -> Result<Run, Failure> {
         for _ in 0..generations {
             let labs = self.labs()?;
@@ -65,7 +65,7 @@ impl<'a> Pair<'a> {
         Ok([lab_of(base)?, lab_of(other)?])
     }
 
-    /// Would another generation, as long as those so far, end after the limit?
+    /// Whether another generation, as long as those so far, would end after the limit.
     pub(crate) fn next_is_too_late(&self, limit: Duration) -> bool {
         let spent = self.began.elapsed();
         let done = self.generations();
@@ -80,7 +80,7 @@ impl<'a> Pair<'a> {
         self.run
     }
 
-    /// Takes a generation in these labs, of as many rounds as the product would take.
+    /// Measures a generation in these labs, with as many rounds as the product would take.
     pub(crate) fn generation(
         &mut self,
         labs: [Lab; 2],
@@ -125,7 +125,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What is looked at in a report: the main figure and the service demand.
+/// The figures that are checked: the main figure and the service demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Figure {
     Main,
@@ -161,7 +161,7 @@ impl Figure {
     }
 }
 
-/// What happened to the turns and samples of some runs.
+/// Counts of turns and samples of several runs.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Fate {
     turns: u64,
@@ -191,7 +191,7 @@ impl std::fmt::Display for Fate {
     }
 }
 
-/// Something counted among tries.
+/// A count of successes among tries.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Share {
     pub(crate) hits: u64,
@@ -217,7 +217,7 @@ impl Share {
             .ok_or(Failure::NoFigure("an experiment without a table"))
     }
 
-    /// For people.
+    /// As text for people.
     pub(crate) fn text(self) -> Result<String, Failure> {
         let share = self.estimate()?;
         Ok(format!(

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::bench::Bench;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-/// Width that fits wherever the output goes, as it is not always a terminal.
+/// Width of the table. The output is not always a terminal.
 const WIDTH: u16 = 150;
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! Measurements as repeated runs of two sides, compared by the very code of `hopyard diff --fail-on`.
+//! Measurements as repeated runs of two sides, compared by the code of `hopyard diff --fail-on`.
 
 use hopyard::assess::diff::{Ask, diff};
 use hopyard::measure::Sampler;
@@ -12,17 +12,17 @@ use crate::experiment::Failure;
 /// Measurements that make a run.
 const BLOCKS_OF_A_RUN: usize = 2;
 
-/// What was said of two sides.
+/// The result of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Said {
-    /// Is any quantity called different?
+    /// Whether any quantity is called different.
     pub(crate) different: bool,
-    /// Does a gate that lets no loss through fail?
+    /// Whether a gate that allows no loss fails.
     pub(crate) gate_failed: bool,
 }
 
-/// Compares two sides of one cell, each two measurements as a run of its own, without a margin behind which an alarm could
-/// hide.
+/// Compares two sides of one cell, with each two measurements as a run of its own, without a margin that could hide an
+/// alarm.
 pub(crate) fn compare(
     sampler: &Sampler,
     cell: &Cell,

@@ -1,4 +1,4 @@
-//! V1: a wire shaped to a rate carries that rate's worth of payload.
+//! V1: a wire shaped to a rate carries the payload of that rate.
 
 use hopyard::model::{LoadKind, Peer, Rate};
 use hopyard::stats;

@@ -1,4 +1,4 @@
-//! V2: two wires whose rates differ by 3 % are seen to differ by 3 %.
+//! V2: two wires whose rates differ by 3 % are measured to differ by 3 %.
 
 use hopyard::model::{Cell, LoadKind, Peer, Rate};
 use hopyard::stats;
@@ -11,14 +11,14 @@ use crate::experiment::{Experiment, Failure, Row, Verdict};
 pub(crate) struct ShapedRatio;
 
 const PATHS: [&str; 3] = ["native", "veth-route", "macvlan"];
-/// The slower first.
+/// The slower one first.
 const RATES_BPS: [u64; 2] = [1_000_000_000, 1_030_000_000];
 const RATIO: f64 = 1.03;
-/// Of the interval, as a share of the ratio promised.
+/// Largest width of the interval, as a share of the promised ratio.
 const WIDTH: f64 = 0.01;
 const CONFIDENCE: f64 = 0.95;
 
-/// Both wires of one path, and the goodput over each of every block.
+/// Both wires of one path, and the goodput over each in every block.
 struct Pair {
     path: &'static str,
     cells: [Cell; 2],

@@ -1,8 +1,8 @@
-//! V3: what a process burns is accounted for, whatever its phase to the tick.
+//! V3: the CPU time that a process burns is measured correctly at every phase of the tick.
 //!
-//! The burner plays the load: what the meter calls the load's cost is held against the burning
-//! thread's own clock. A second burner that wakes as often and burns nothing shows what the
-//! waking itself costs the machine, which is in the one figure and not in the other.
+//! The burner plays the load: the meter's cost of the load is compared with the burning thread's own clock. A second
+//! burner that wakes as often and burns nothing shows the machine's cost of waking, which only the meter's figure
+//! contains.
 
 use hopyard::meter::{Clocks, CpuMeter, OwnProcesses, environment};
 use hopyard::model::CpuUse;
@@ -18,16 +18,16 @@ pub(crate) struct BurnByPhase;
 const PHASES: u64 = 8;
 const DUTY: f64 = 0.25;
 const TOLERANCE: f64 = 0.01;
-/// Kernel threads' share of a CPU that makes a window a disturbed one; at rest it is half of that.
+/// A window is disturbed if kernel threads use more than this share of a CPU; at rest it is half of that.
 const BURST: f64 = 0.001;
-/// From the order to burn to the first burn: the process has to start.
+/// From the order to burn to the first burn: time for the process to start.
 const LEAD_NS: u64 = 60_000_000;
 
 /// One window with a burner, or with a burner that only wakes.
 struct Seen {
     used: CpuUse,
     burnt: Burnt,
-    /// CPU time in the window of kernel threads that may work for a load, ns; a burner gives them nothing to do.
+    /// CPU time in the window of kernel threads that may work for a load, ns; a burner causes them no work.
     kernel_ns: f64,
 }
 
@@ -51,7 +51,7 @@ impl Experiment for BurnByPhase {
         let mut quiets = Vec::new();
         let mut windows = Vec::new();
         for phase in order {
-            // The tick fires at whole multiples of its period of CLOCK_MONOTONIC (tick_setup_sched_timer).
+            // The tick fires at multiples of its period of CLOCK_MONOTONIC (tick_setup_sched_timer).
             let offset_ns = period_ns * phase / PHASES;
             let run = |duty| burn(&meter, cpu, period_ns, offset_ns, duty, window_ns);
             quiets.push(quiet(&meter, window_ns)?);
@@ -78,7 +78,7 @@ fn tick_hz(meter: &CpuMeter) -> u64 {
         .unwrap_or(USUAL)
 }
 
-/// CPUs' worth of time used by the machine itself, over a window as long as those with a burner.
+/// CPUs' worth of time that the idle machine uses, over a window as long as those with a burner.
 fn quiet(meter: &CpuMeter, window_ns: u64) -> Result<f64, Failure> {
     let opened = meter.open(OwnProcesses::default())?;
     wait_until(clock::monotonic_ns() + window_ns)?;
@@ -91,9 +91,9 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Repeats a window in which other people started processes, which the hypervisor took time from, or in which
-/// kernel threads ran: a process that ends within the window takes its clock with it, and the meter cannot
-/// tell a `kworker`'s burst (up to 18 ms seen) from work for the load.
+/// Repeats a window in which other programs started processes, the hypervisor took time, or kernel threads ran. A
+/// process that ends within the window takes its clock with it, and the meter cannot tell a `kworker`'s burst (up to 18
+/// ms seen) from work for the load.
 fn undisturbed(mut window: impl FnMut() -> Result<Seen, Failure>) -> Result<Seen, Failure> {
     const TRIES: usize = 5;
     let mut seen = window()?;
@@ -133,7 +133,7 @@ fn burn(
         pids: &pids,
         cgroup: None,
     };
-    // The starting of the process is not in the window, the whole of the burning is.
+    // The window contains all of the burning, but not the start of the process.
     wait_until(start_ns - LEAD_NS / 6)?;
     let kernel = Clocks::kernel_threads()?;
     let opened = meter.open(ours)?;
@@ -175,7 +175,7 @@ fn row(phase: u64, hz: u64, quiet_cores: f64, seen: &Seen, waking: &Seen) -> Row
     }
 }
 
-/// What the meter would call the cost of the load.
+/// The cost of the load as the meter computes it.
 fn cost(used: &CpuUse, quiet_cores: f64) -> f64 {
     used.net().middle_ns() - quiet_cores * used.elapsed_ns
 }

@@ -1,8 +1,8 @@
-//! V4: a foreign process is told apart from the load, and the load costs what it costs without it.
+//! V4: the CPU time of a foreign process is separated from the load's, and the load costs the same with and without it.
 //!
-//! The load is TCP_RR with both ends on the last CPU; the burner runs on the first, so the two do not
-//! fight for a CPU. A loop of fixed work on the load's CPU says whether the machine itself makes that
-//! CPU slower while another is busy (shared core, cache, clock): what it shows, no meter can take out.
+//! The load is TCP_RR with both ends on the last CPU; the burner runs on the first, so they do not compete for a CPU. A
+//! loop of fixed work on the load's CPU shows whether the machine makes that CPU slower while another is busy (shared
+//! core, cache, clock), which no meter can subtract.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) struct ForeignBurn;
 
 const DUTY: f64 = 0.25;
 const CONFIDENCE: f64 = 0.95;
-/// Of one CPU.
+/// As a share of one CPU.
 const FOREIGN_TOLERANCE: f64 = 0.01;
 const DEMAND_TOLERANCE: f64 = 0.02;
 const LOAD: LoadKind = LoadKind::TcpRr;
@@ -30,11 +30,11 @@ struct Block {
     /// CPU ns per transaction.
     demand: [f64; 2],
     throughput: [f64; 2],
-    /// ns for a fixed amount of work on the load's CPU.
+    /// Time for a fixed amount of work on the load's CPU, ns.
     fixed_work: [f64; 2],
     /// Foreign share of one CPU without the burner.
     others: f64,
-    /// Foreign share of one CPU with it, and its own.
+    /// Foreign share of one CPU with the burner, and the burner's own report.
     foreign: f64,
     burnt: f64,
 }
@@ -154,7 +154,7 @@ fn rows(cell: &Cell, blocks: &[Block]) -> Result<Vec<Row>, Failure> {
                 100.0 * excess.low,
                 100.0 * excess.high
             ),
-            // The interval is other people's doing: what they use differs from window to window.
+            // Other programs cause the interval: their use differs from window to window.
             verdict: Verdict::of(excess.value.abs() <= FOREIGN_TOLERANCE),
         },
         Row {

@@ -1,18 +1,18 @@
-//! V5: work of known cost on every packet shows up in the service demand as what it is.
+//! V5: the service demand grows by the known cost of work on every packet.
 //!
-//! A tc program spends a set time on each packet that one end or both send. The kernel's own account of the
-//! program (two readings of its clock around each run) says how much it was in the very same sample. The
-//! account costs something itself, and so does entering the program; both are there at level 0 too, where the
-//! slope does not see them. A block has a lab for each level, side by side, and the levels take turns. One slope per block,
-//! the interval across blocks.
+//! A tc program spends a set time on each packet that one end or both send. The kernel's own record of the program (two
+//! readings of its clock around each run) says how much it was in the same sample. The record costs something itself,
+//! and so does entering the program; both are also there at level 0, so the slope does not contain them. A block has a
+//! lab for each level, side by side, and the levels take turns. There is one slope per block, with the interval across
+//! blocks.
 //!
-//! Request/response with both ends on one CPU leaves that CPU no idle time. Work at the client alone, at the
-//! server alone and at both are rows of their own: one shall not hide in the mean of another. The ends take
-//! turns by waiting (`SCHED_BATCH`). Left to interrupt each other, who is woken does so the sooner the more
-//! time the other has used: with 2 µs at the client it was interrupted after 99 % of its sends instead of 43 %,
-//! and found the answer there instead of waiting for it. That is cheaper, so that the system under test
-//! changed with the work and 2 µs were seen as 1.8. The stream is paced so that both CPUs go idle after each packet at
-//! every level; what waking them costs varies by far more than 5 µs, so it is given more work.
+//! Request/response with both ends on one CPU leaves that CPU no idle time. Work at the client alone, at the server
+//! alone and at both have rows of their own, so that a mean hides none of them. The ends run as `SCHED_BATCH`, under
+//! which each runs until it waits. Under `SCHED_OTHER`, a woken end interrupts the other one sooner if that one has
+//! used more time. With 2 µs at the client, the client was interrupted after 99 % of its sends instead of 43 %, and
+//! found the answer there instead of waiting for it. That is cheaper, so the system under test changed with the work,
+//! and 2 µs were seen as 1.8. The stream is paced so that both CPUs go idle after each packet at every level. The cost
+//! of waking them varies by far more than 5 µs, so the stream has more work.
 
 use hopyard::measure::Sampler;
 use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate};
@@ -34,16 +34,16 @@ const PACKETS_PER_S: u64 = 5000;
 const DATAGRAM_BYTES: u64 = 1400;
 const TOLERANCE: f64 = 0.05;
 const CONFIDENCE: f64 = 0.95;
-/// After so many blocks the width is looked at, and after the last of them it ends.
+/// Numbers of blocks after which the width is checked; it ends after the last one.
 const LOOKS: [usize; 2] = [16, 32];
-/// Half-width that leaves room for the truth within the tolerance.
+/// Half-width that leaves room for the true slope within the tolerance.
 const ENOUGH: f64 = TOLERANCE / 2.0;
 
 /// Work on a packet of request/response and of the stream, ns.
 const SHORT_NS: [u64; LEVELS] = [0, 500, 1250, 2500, 5000];
 const LONG_NS: [u64; LEVELS] = [0, 7000, 17_500, 35_000, 70_000];
 
-/// While it lives, what this thread starts does not interrupt others on waking.
+/// While it exists, processes started by this thread do not interrupt others when they wake up.
 struct TurnsByWaiting;
 
 impl TurnsByWaiting {
@@ -55,12 +55,13 @@ impl TurnsByWaiting {
 
 impl Drop for TurnsByWaiting {
     fn drop(&mut self) {
-        // Going back takes no right that coming here did not.
+        // This needs no more privilege than the change before.
         let _ = schedule_current_thread(Policy::Other);
     }
 }
 
-/// A load and who is given work; each end sends a packet for a unit of it, the stream's server none.
+/// A load, and the ends with work. Each end sends a packet for a unit of it, except the stream's server, which sends
+/// none.
 struct Trial {
     load: LoadKind,
     ends: Ends,
@@ -75,7 +76,7 @@ const TRIALS: [Trial; 6] = [
     Trial::new(LoadKind::UdpStream, Ends::Client),
 ];
 
-/// One block: per level, the known work and the service demand, ns per unit.
+/// One block: for each level, the known work and the service demand, ns per unit.
 #[derive(Default)]
 struct Block {
     work: [f64; LEVELS],
@@ -117,7 +118,7 @@ impl Trial {
         }
     }
 
-    /// Packets with work on them for a unit of the load.
+    /// Packets with work for a unit of the load.
     fn packets(&self) -> f64 {
         match self.ends {
             Ends::Client | Ends::Server => 1.0,
@@ -134,7 +135,7 @@ impl Trial {
         levels.into_iter().map(Burn::load).collect()
     }
 
-    /// What was tried, for people.
+    /// The trial as text for people.
     fn name(&self) -> String {
         let whose = match self.ends {
             Ends::Client => "the client's packets",
@@ -160,13 +161,13 @@ impl Trial {
         })
     }
 
-    /// As many blocks as it takes.
+    /// As many blocks as needed.
     fn blocks(&self, bench: &Bench, stream: u64) -> Result<Vec<Block>, Failure> {
         let sampler = bench.sampler(300, 100)?;
         let mut burns = self.burns()?;
         let mut rng = bench.rng(500 + stream);
         let mut blocks = Vec::new();
-        // The width of the interval says when it is enough, never where the interval lies.
+        // Only the width of the interval decides, never its position.
         while !LOOKS.contains(&blocks.len()) || half_width(&blocks)? > ENOUGH {
             if blocks.len() >= bench.pick(LOOKS[1], 6) {
                 break;
@@ -176,7 +177,7 @@ impl Trial {
         Ok(blocks)
     }
 
-    /// Labs of all levels, made in random order, which take turns.
+    /// Labs of all levels, built in random order, which take turns.
     fn block(
         &self,
         sampler: &Sampler,
@@ -247,7 +248,7 @@ fn half_width(blocks: &[Block]) -> Result<f64, Failure> {
     Ok((slope.high - slope.low) / 2.0)
 }
 
-/// How much more work there was at each level than at level 0, and how much more was seen.
+/// How much more work there was at each level than at level 0, and how much more was measured.
 fn levels(blocks: &[Block]) -> Result<String, Failure> {
     let more = |level: usize, of: fn(&Block) -> &[f64; LEVELS]| {
         interval(blocks.iter().map(|b| of(b)[level] - of(b)[0]).collect())

@@ -1,4 +1,4 @@
-//! V6: equal cells are rarely called different, on a quiet machine and on one that fills up.
+//! V6: equal cells are rarely called different, on a quiet machine and on one whose load rises.
 
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ const BACKGROUND: f64 = 0.6;
 struct Alarms {
     throughput: u64,
     demand: u64,
-    /// The same samples as four runs of two blocks on each side: tables of `hopyard diff` with any alarm, and gates that fail.
+    /// The same samples as four runs of two blocks on each side: tables of `hopyard diff` with any alarm, and gates
+    /// that fail.
     diff: u64,
     gate: u64,
     comparisons: u64,
@@ -50,7 +51,7 @@ impl Experiment for EqualCells {
         let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
         let quiet_cores = sampler.quiet_cores()?;
         let mut rng = bench.rng(6);
-        // (load, under background load?) in random order, as many of each.
+        // (load, with background load?) in random order, equally many of each.
         let mut todo: Vec<(LoadKind, bool)> = LOADS
             .into_iter()
             .flat_map(|load| [(load, false), (load, true)])
@@ -122,7 +123,7 @@ fn compare(
     Ok(())
 }
 
-/// Judged as a table of its own and without a margin, so that no alarm hides behind *equivalent*.
+/// Judged as a table of its own and without a margin, so that *equivalent* hides no alarm.
 fn different(
     load: LoadKind,
     sides: &[Vec<Measurement>; 2],
@@ -160,7 +161,7 @@ fn row(when: &str, figure: &str, alarms: u64, comparisons: u64) -> Result<Row, F
     })
 }
 
-/// The same without a kernel, often enough to tell 5 % from 7 %.
+/// The same without a kernel, often enough to distinguish 5 % from 7 %.
 fn simulated(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let runs = bench.pick(20_000, 2000);
     [

@@ -1,4 +1,4 @@
-//! V7: intervals of series with a known mean hold it, or a warning is raised.
+//! V7: intervals of series with a known mean contain it, or there is a warning.
 
 use hopyard::assess::{Bursts, TurnsSetup, simulate_turns};
 use hopyard::stats::{self, Synthetic};
@@ -10,7 +10,7 @@ pub(crate) struct Coverage;
 
 const PROMISE: f64 = 0.93;
 const BLOCKS: [usize; 5] = [8, 10, 15, 20, 40];
-/// Series of a run: a lone one, and many as in a run of several cells.
+/// Series of a run: a single one, and many as in a run of several cells.
 const TOGETHER: [usize; 2] = [1, 8];
 const RHOS: [f64; 7] = [0.0, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9];
 
@@ -71,7 +71,7 @@ impl Experiment for Coverage {
     }
 }
 
-/// Two cells by turns: how far generations differ (against 3 % from turn to turn), and what disturbs them.
+/// Two cells by turns: how much generations differ (with 3 % from turn to turn), and what disturbs them.
 const BETWEEN: [f64; 3] = [0.0, 0.01, 0.05];
 const TURN_RHOS: [f64; 3] = [0.0, 0.5, 0.9];
 /// Rounds of a generation, and turns of the base in each: two cells, and a default plan of a dozen.
@@ -143,7 +143,7 @@ fn generations(bench: &Bench) -> Vec<Row> {
     rows
 }
 
-/// Covered is what counts: a lone pair of few generations is warned of whatever it is like.
+/// Only coverage counts: a single pair of few generations always has a warning.
 fn turns_row(disturbance: &str, worst: TurnsSetup, c: stats::Coverage) -> Row {
     let covered = c.covered as f64 / c.runs.max(1) as f64;
     let TurnsSetup {

@@ -1,9 +1,9 @@
-//! V8: a responder that works a known time longer is seen to answer that much later.
+//! V8: a responder that works a known time longer is measured to answer that much later.
 //!
-//! A path that rested while somebody worked is slower than one used back to back, probably as others of the machine, and of the
-//! core's other thread, have taken its caches. That is the path's own and no error of the figure, so what is promised
-//! is the shift against a requester that works as long between two round trips: there both paths rested alike. The
-//! shift against round trips back to back, which has the rest in it too, is stated.
+//! After a pause, a path is slower than when it is used back to back, probably because other programs and the core's
+//! other thread have used its caches. That is a property of the path and not an error of the figure. So the promise is
+//! about the shift against a requester that works as long between two round trips: then both paths rested equally long.
+//! The shift against round trips back to back, which includes the effect of the pause, is only reported.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) struct ServiceTime;
 const SPINS_US: [u32; 2] = [10, 100];
 const CONFIDENCE: f64 = 0.95;
 
-/// Who works how long, µs.
+/// Who works, and how long, µs.
 #[derive(Clone, Copy, PartialEq)]
 enum Arm {
     BackToBack,
@@ -110,7 +110,7 @@ fn of(arms: &[Blocks], arm: Arm) -> Result<&Blocks, Failure> {
         .ok_or(Failure::NoFigure("a shift of latency"))
 }
 
-/// By how much the blocks of one arm are above those of another, µs.
+/// By how much the blocks of one arm exceed those of another, µs.
 fn shift(spun: &[f64], base: &[f64]) -> Result<Estimate, Failure> {
     let differences: Vec<f64> = spun.iter().zip(base).map(|(s, b)| s - b).collect();
     Samples::try_from(differences)
@@ -126,8 +126,8 @@ fn row(placement: Placement, spin_us: u32, base: Arm, arms: &[Blocks]) -> Result
     let base_us = stats::mean(&against.median_us).unwrap_or(0.0);
     let spin = f64::from(spin_us);
     let tolerance_us = (0.01 * spin).max(0.5);
-    // Over two CPUs the wake-ups are part of the round trip, and a responder that stays awake longer
-    // changes how its client sleeps: nothing is promised there.
+    // Between two CPUs the wake-ups are part of the round trip, and a responder that stays awake longer changes how its
+    // client sleeps: nothing is promised there.
     let promised = placement == Placement::Same && base == Arm::Requester(spin_us);
     let without = match base {
         Arm::BackToBack => "back to back",

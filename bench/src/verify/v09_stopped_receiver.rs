@@ -1,5 +1,5 @@
-//! V9: a receiver that stands still for a known time. An open loop shows it in the quantiles that it must;
-//! a closed loop waits along with it and loses one transaction to it.
+//! V9: a receiver that is stopped for a known time. An open loop must show it in its quantiles; a closed loop waits
+//! too, and only one transaction shows it.
 
 use std::os::unix::fs::MetadataExt;
 use std::thread;
@@ -20,7 +20,7 @@ const STOP: Duration = Duration::from_millis(200);
 const WARM_UP_MS: u64 = 200;
 /// 500 B each: 2,000 messages a second, so that p99.9 has enough of them.
 const PACE_BPS: u64 = 8_000_000;
-/// Of a quantile around what it must be: waking up, and the messages between which it falls.
+/// Tolerance of a quantile, for waking up and for the distance between messages.
 const TOLERANCE_MS: f64 = 5.0;
 
 impl Experiment for StoppedReceiver {
@@ -46,7 +46,7 @@ impl Experiment for StoppedReceiver {
     }
 }
 
-/// A measurement, and for how long its receiver stood still.
+/// A measurement, and how long its receiver was stopped.
 struct Stopped {
     m: Measurement,
     for_ms: f64,
@@ -69,7 +69,7 @@ fn stopped(bench: &Bench, cell: &Cell, window_ms: u64) -> Result<Stopped, Failur
     })
 }
 
-/// Waits for the worker of a namespace, waits some more, and stops it once; for how long, ms.
+/// Waits for the worker of a namespace, waits some more, and stops it once; returns for how long, ms.
 fn stop_once(namespace: u64, wait: Duration) -> Result<f64, Failure> {
     const PATIENCE: Duration = Duration::from_secs(5);
     const LOOK: Duration = Duration::from_millis(2);
@@ -99,7 +99,7 @@ fn worker_in(namespace: u64) -> Result<Option<Pid>, Failure> {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else {
             continue;
         };
-        // One that ended meanwhile is not it.
+        // A process that ended meanwhile is not the one.
         let there = std::fs::metadata(entry.path().join("ns/net"));
         if there.is_ok_and(|file| file.ino() == namespace) && pid != own_pid() {
             return Ok(Some(Pid::from_raw(pid)));
@@ -118,8 +118,8 @@ fn quantile_ms(m: &Measurement, q: f64) -> Result<f64, Failure> {
         .ok_or(Failure::NoFigure("the latency of a load"))
 }
 
-/// Messages that were due while it stood still had to wait for the rest of that time. They are a share s of all, so the
-/// quantile q is T (1 − (1 − q) / s).
+/// Messages that were due during the stop had to wait for the rest of it. They are a share s of all, so the quantile q
+/// is T (1 − (1 − q) / s).
 fn open_loop(Stopped { m, for_ms }: &Stopped) -> Result<Row, Failure> {
     let share = for_ms * 1e6 / m.window_ns as f64;
     let wanted = |q: f64| for_ms * (1.0 - (1.0 - q) / share);

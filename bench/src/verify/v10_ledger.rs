@@ -1,5 +1,5 @@
-//! The books of V10: a rule set that counts everything a device takes in and puts out, and the
-//! accounts that must balance to the packet.
+//! Counters of V10: a rule set that counts every packet a device receives and sends, and the sums that must balance to
+//! the packet.
 
 use std::fmt::Write;
 
@@ -13,15 +13,15 @@ use crate::experiment::Failure;
 /// The counter of packets that the rule dropped.
 const DROPPED: &str = "dropped";
 
-/// A rule set that counts, on each of `devices`, the flow's packets, other IP packets and ARP, in and
-/// out; with `one_in`, it drops one forwarded packet of the flow in so many, at random.
+/// A rule set that counts, on each of `devices`, the flow's packets, other IP packets and ARP, in and out. With
+/// `one_in`, it drops one in that many forwarded packets of the flow, at random.
 pub(crate) fn ruleset(devices: &[&str], port: u16, one_in: Option<u32>) -> String {
     let mut counters = String::new();
     let mut arp_counters = String::new();
     let [mut pre, mut post, mut arp_in, mut arp_out] = [const { String::new() }; 4];
     for device in devices {
         let name = named(device);
-        // A String takes whatever is written to it.
+        // Writing to a String cannot fail.
         let _ = write!(
             counters,
             "counter flow_in_{name} {{ }}\ncounter flow_out_{name} {{ }}\n\
@@ -79,7 +79,7 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// Reads the devices before and after the rules, again until nothing moved in between.
+    /// Reads the devices before and after the rules, and repeats that until nothing moved in between.
     pub(crate) fn read(lab: &Lab) -> Result<Self, Failure> {
         const TRIES: usize = 20;
         let devices = || devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)));
@@ -102,7 +102,7 @@ impl Books {
         Err(Failure::NoFigure("a lab whose counters never rest"))
     }
 
-    /// What came since an earlier reading.
+    /// The difference to an earlier reading.
     pub(crate) fn since(&self, start: &Self) -> Self {
         let rules = self
             .rules
@@ -157,8 +157,8 @@ impl Books {
     }
 }
 
-/// Datagrams that the sockets of a namespace did not take (`Udp:` of /proc/net/snmp: `InErrors`, which
-/// includes `RcvbufErrors`).
+/// Datagrams that the sockets of a namespace refused (`Udp:` of /proc/net/snmp: `InErrors`, which includes
+/// `RcvbufErrors`).
 pub(crate) fn socket_drops(ns: &NetNs) -> Result<u64, Failure> {
     let text = ns.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))??;
     parse_in_errors(&text).ok_or(Failure::NoFigure("/proc/net/snmp"))

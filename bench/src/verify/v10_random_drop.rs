@@ -1,5 +1,5 @@
-//! V10: a rule drops one datagram in a thousand at random; the share is seen, and every counter on
-//! the way balances to the packet over the whole life of the flow.
+//! V10: a rule drops one datagram in a thousand at random. The share is measured, and every counter on the path
+//! balances to the packet over the whole life of the flow.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,16 +17,16 @@ use crate::v10_ledger::{Books, ruleset, socket_drops};
 pub(crate) struct RandomDrop;
 
 const ONE_IN: u32 = 1000;
-/// One run in a hundred falls outside this interval by chance alone.
+/// By chance alone, one run in a hundred falls outside this interval.
 const CONFIDENCE: f64 = 0.99;
 const DATAGRAM: [u8; 1400] = [0x5a; 1400];
-/// Datagrams sent at once, each ms: far below what the path and the receiver can take.
+/// Datagrams sent at once, every ms: far below what the path and the receiver can carry.
 const BURST: u64 = 40;
 const BURST_EVERY_NS: u64 = 1_000_000;
-/// After the last datagram: longer than anything can be under way.
+/// Wait after the last datagram: longer than any can be under way.
 const DRAIN_NS: u64 = 300_000_000;
 
-/// What happened at the two sockets.
+/// Counts of the two sockets.
 struct Flow {
     sent: u64,
     received: u64,
@@ -83,7 +83,7 @@ fn bound(ns: &NetNs, address: IpAddr) -> Result<UdpSocket, Failure> {
     Ok(ns.run(|| UdpSocket::bind(SocketAddr::new(address, 0)))??)
 }
 
-/// Sends `count` datagrams at an even pace; how many were sent and received in the end.
+/// Sends `count` datagrams at an even pace; returns how many were sent and received.
 fn send_and_receive(
     sender: &UdpSocket,
     receiver: &UdpSocket,
@@ -97,7 +97,7 @@ fn send_and_receive(
         let taking = scope.spawn(|| {
             let mut buffer = [0; DATAGRAM.len()];
             let mut received = 0;
-            // One time-out after the end finds the socket empty.
+            // One time-out after the end means that the socket is empty.
             loop {
                 let last = over.load(Relaxed);
                 match receiver.recv(&mut buffer) {
@@ -153,7 +153,7 @@ fn share(books: &Books, sent: u64) -> Result<Row, Failure> {
     })
 }
 
-/// Every account from socket to socket; both sides of each must be the same.
+/// Every pair of counters from socket to socket; both must be equal.
 fn balance(books: &Books, flow: &Flow) -> Row {
     let (_, a_tx) = books.device(role::A, "eth0");
     let (in_rx, _) = books.device(role::HUB, "veth-a");

@@ -1,8 +1,8 @@
-//! V11: one cell of many that is slower by 3 % is found, where the table says that it could find 3 %, and
-//! the equal ones are left alone.
+//! V11: one cell of many that is slower by 3 % is found if the table states that it can find 3 %, and equal cells are
+//! not called different.
 //!
-//! All cells are one: udp_rr over a veth pair with V5's program on every packet. That of the slow cell
-//! works 3 % of the cell's own service demand longer. Tables are judged as a run's are.
+//! All cells are the same: udp_rr over a veth pair with V5's program on every packet. On the slow cell the program
+//! works longer by 3 % of the cell's own service demand. Tables are judged as those of a run.
 
 use hopyard::measure::{QuietCores, Sampler};
 use hopyard::model::{Cell, LoadKind, Placement};
@@ -24,44 +24,44 @@ const BLOCKS: usize = 8;
 const WINDOW_MS: u64 = 200;
 const WARM_UP_MS: u64 = 20;
 const SLOWDOWN: f64 = 0.03;
-/// What `hopyard run` declares unless told otherwise.
+/// The default margin of `hopyard run`.
 const MARGIN: f64 = 0.02;
 const CONFIDENCE: f64 = 0.95;
 const POWER: f64 = 0.80;
 /// As in V6.
 const FALSE_ALARMS: f64 = 0.07;
-/// Each transaction is a packet of either end.
+/// Packets of a transaction: one from each end.
 const PACKETS: f64 = 2.0;
 
-/// What all samples are taken with.
+/// Everything that samples need.
 struct Stand {
     sampler: Sampler,
     cell: Cell,
     quiet: QuietCores,
 }
 
-/// The service demand of one sample and the part of it that is the program's, ns per transaction.
+/// The service demand of one sample and the program's part of it, ns per transaction.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     demand_ns: f64,
     work_ns: f64,
 }
 
-/// What the tables said.
+/// Results of the tables.
 #[derive(Debug, Default)]
 struct Tally {
     /// Tables.
     tables: u64,
-    /// Of those, the ones that stated a detectable effect of the slowdown or less, and those that found it.
+    /// Tables that stated a detectable effect of at most the slowdown, and those among them that found it.
     stated: u64,
     found: u64,
-    /// Equal cells called different, of all equal cells.
+    /// Equal cells called different, and all equal cells.
     alarms: u64,
     equal: u64,
-    /// What each table stated, and what it saw of the slow cell.
+    /// For each table, the stated detectable effect and the ratio of the slow cell.
     detectable: Vec<f64>,
     seen: Vec<f64>,
-    /// By how much the slow cell really was slower.
+    /// The true slowdown of the slow cell.
     slowdown: Vec<f64>,
 }
 
@@ -106,7 +106,7 @@ impl Stand {
         })
     }
 
-    /// The medians of some samples.
+    /// The medians of several samples.
     fn typical(&self, burn: &mut Burn) -> Result<Cost, Failure> {
         const SAMPLES: usize = 9;
         let costs = (0..SAMPLES)
@@ -118,8 +118,8 @@ impl Stand {
         })
     }
 
-    /// The program of the equal cells, and that of the slow one: its time is set by a first try, as a run takes
-    /// somewhat longer than it is told.
+    /// The program of the equal cells, and that of the slow one. Its time is calibrated first, because a run takes
+    /// slightly longer than set.
     fn burns(&self) -> Result<[Burn; 2], Failure> {
         let mut idle = Burn::load(0)?;
         let base = self.typical(&mut idle)?;
@@ -169,7 +169,7 @@ impl Tally {
             .collect::<Option<Vec<_>>>()
             .ok_or(Failure::NoFigure("a table of equal cells"))?;
         let judged = stats::judge(&table, MARGIN, CONFIDENCE);
-        // No alarm shall hide behind *equivalent*.
+        // Without a margin, so that *equivalent* hides no alarm.
         let bare = stats::judge(&table, 0.0, CONFIDENCE);
         let (Some(slow), Some((_, equal))) = (judged.last(), bare.split_last()) else {
             return Err(Failure::NoFigure("a table of one cell"));
@@ -238,7 +238,7 @@ fn different(judged: &Judged) -> bool {
     judged.verdict == Judgement::Different
 }
 
-/// By what share of the base's service demand the slow cell's program worked longer.
+/// By what share of the base's service demand the slow cell's program really worked longer.
 fn really(base: &[Cost], slow: Option<&Vec<Cost>>) -> Option<f64> {
     let mean = |costs: &[Cost], of: fn(&Cost) -> f64| {
         stats::mean(&costs.iter().map(of).collect::<Vec<_>>())
@@ -263,7 +263,7 @@ fn share_found(found: u64, stated: u64) -> Result<(String, Verdict), Failure> {
     Ok((text, Verdict::of(share.value >= POWER)))
 }
 
-/// The same without a kernel, often enough to tell 80 % from less, on machines of more and less noise.
+/// The same without a kernel, often enough to distinguish 80 % from less, with more and less noise.
 fn simulated(bench: &Bench) -> Result<Vec<Row>, Failure> {
     [0.010, 0.015, 0.020]
         .into_iter()

@@ -1,13 +1,12 @@
-//! V12: on the same path, sizes, congestion control and CPUs, the generator is not slower than the
-//! field's own.
+//! V12: on the same path, sizes, congestion control and CPUs, the generator is not slower than other tools.
 //!
-//! Being faster needs a reason too. iperf3's server asks `select` before each read and waits for the
-//! whole 128 KiB, so it sleeps some 30 000 times a second (counted with perf and strace), and its sender
-//! has to wake it on the other CPU each time; a receiver that takes what is there sleeps less. The bytes
-//! per skb are printed beside the figures to show that both make the same packets.
+//! Being faster needs an explanation too. iperf3's server calls `select` before each read and waits for the whole 128
+//! KiB. So it sleeps some 30 000 times a second (counted with perf and strace), and its sender must wake it on the
+//! other CPU each time. A receiver that takes what is there sleeps less. The bytes per skb are printed beside the
+//! figures to show that both make the same packets.
 //!
-//! Minimal on purpose: bulk TCP against iperf3 and request/response against sockperf, each in a fresh
-//! lab per sample, alternating in random order. The full comparison is the `peers` benchmark.
+//! Kept small on purpose: bulk TCP against iperf3 and request/response against sockperf, each in a fresh lab per
+//! sample, alternating in random order. The full comparison is the `peers` benchmark.
 
 use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
@@ -33,7 +32,7 @@ const BULK_BYTES: u32 = 128 * 1024;
 /// The smallest message that sockperf sends.
 const REQUEST_BYTES: u32 = 14;
 
-/// A program of the field.
+/// Another tool's program.
 struct Program {
     name: &'static str,
     package: &'static str,
@@ -107,8 +106,8 @@ impl Experiment for Peers {
 }
 
 fn side_by_side(bench: &Bench, program: &Program, cell: &Cell) -> Result<Row, Failure> {
-    // As the peers are told: a second in, a second long. A younger flow has less in flight and more of
-    // it in the cache.
+    // As the other tools: after one second, for one second. A younger flow has less in flight and more of it in the
+    // cache.
     let sampler = bench.sampler(1000, 1000)?;
     let mut rng = bench.rng(12);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -164,11 +163,11 @@ fn side_by_side(bench: &Bench, program: &Program, cell: &Cell) -> Result<Row, Fa
     })
 }
 
-/// One sample of a peer in a lab of its own, placed as ours are: its figure, and the bytes per skb that
-/// its server's device received.
+/// One sample of another tool in a lab of its own, with the same placement: its figure, and the bytes per skb that its
+/// server's device received.
 fn peer(program: &Program, cell: &Cell) -> Result<(f64, f64), Failure> {
     const PATIENCE: Duration = Duration::from_secs(15);
-    /// Until the server listens; none of these programs says when it does.
+    /// Time until the server listens; none of these programs reports it.
     const SETTLING: Duration = Duration::from_millis(200);
     let lab = Lab::build(lab::path(&cell.path)?, cell.peer, &cell.axes)?;
     let places = measure::places(cell.axes.placement, &cpu::current_affinity()?)?;
@@ -207,12 +206,12 @@ fn peer(program: &Program, cell: &Cell) -> Result<(f64, f64), Failure> {
     Ok((figure, skb))
 }
 
-/// A process of a peer, which ends with this value.
+/// A process of another tool, which ends when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails only where it has ended by itself; either way it is reaped.
+        // Fails only if it has ended by itself; it is reaped in either case.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -266,7 +265,7 @@ fn start(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    // The thread is the namespace's own and goes after this; what it starts keeps its CPUs.
+    // The thread exists only for this; processes that it starts keep its CPUs.
     let child = lab.space(role)?.handle.ns().run(|| {
         cpu::pin_current_thread(cpus)?;
         Ok::<_, hopyard_net::Error>(command.spawn())

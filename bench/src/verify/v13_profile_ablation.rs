@@ -1,7 +1,7 @@
-//! V13: what a profile says a part of the kernel costs, beside what leaving the part out saves.
+//! V13: the cost of a kernel part by profile, compared with what leaving the part out saves.
 //!
-//! Leaving out is the authority (docs/profile.md). Requests and responses, because none is lost: what a packet of a
-//! flood costs also depends on how many of its like are dropped.
+//! Leaving it out is the reference (docs/profile.md). Requests and responses are used because none is lost: the cost of
+//! a packet in a flood also depends on how many packets are dropped.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl Experiment for ProfileAblation {
     }
 }
 
-/// The three cells by turns, in labs made in random order; then a profile of each, in a lab and windows of its own.
+/// The three cells by turns, in labs built in random order; then a profile of each, in a lab and windows of its own.
 fn block(sampler: &Sampler, rng: &mut ChaCha8Rng) -> Result<Block, Failure> {
     let mut order = CELLS;
     order.shuffle(rng);
@@ -74,7 +74,7 @@ fn block(sampler: &Sampler, rng: &mut ChaCha8Rng) -> Result<Block, Failure> {
 /// Cost in ns per transaction and shares of it, by cell.
 type Block = BTreeMap<&'static str, (f64, BTreeMap<&'static str, f64>)>;
 
-/// All on one CPU: what a packet costs shows best, and nothing waits.
+/// All on one CPU: this shows best what a packet costs, and nothing waits.
 fn requests(path: &str, rules: u32) -> Cell {
     cells::cell(path, Peer::Local, LOAD, |axes| {
         axes.placement = Placement::Same;

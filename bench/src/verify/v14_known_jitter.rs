@@ -1,5 +1,6 @@
-//! V14: every other datagram is held back for a known time between the time it carries and the call that sends it. Delays
-//! are then 0 and D by turns over the path's own: PDV is D apart at its quarters, IPDV ±D, RFC 3550's jitter D.
+//! V14: every other datagram is delayed by a known time between the time it carries and the call that sends it. Delays
+//! then alternate between 0 and D above the path's own: the quarters of PDV are D apart, IPDV is ±D, RFC 3550's jitter
+//! is D.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ fn row(bench: &Bench, hold_us: u32) -> Result<Row, Failure> {
     sampler.service_time = Duration::from_micros(hold_us.into());
     let cell = cells::cell("veth", Peer::Local, LoadKind::UdpPaced, |axes| {
         axes.message_size_bytes = Some(MESSAGE_BYTES);
-        // A message every 2.5 holds.
+        // One message per 2.5 delays.
         let per_s = 1_000_000 / u64::from(hold_us) * 10 / 25;
         axes.pace_bps = Some(Rate(Some(per_s * 8 * u64::from(MESSAGE_BYTES))));
     });
@@ -41,7 +42,7 @@ fn row(bench: &Bench, hold_us: u32) -> Result<Row, Failure> {
     let seen = Seen::of(m.arrivals.as_ref().ok_or(Failure::NoFigure("udp_paced"))?)
         .ok_or(Failure::NoFigure("the jitter of a paced flow"))?;
     let hold_us = f64::from(hold_us);
-    // The path's own delay is longer after a pause, by more the longer it was.
+    // The path's own delay is longer after a pause, the more so the longer the pause.
     let tolerance_us = (0.02 * hold_us).max(2.0);
     let near = |us: f64| (us - hold_us).abs() <= tolerance_us;
     let within = near(seen.pdv_us[1] - seen.pdv_us[0])
@@ -63,9 +64,9 @@ fn row(bench: &Bench, hold_us: u32) -> Result<Row, Failure> {
 
 /// Jitter by three definitions, µs.
 struct Seen {
-    /// At the quarters.
+    /// PDV at its quarters.
     pdv_us: [f64; 2],
-    /// Median of the absolute.
+    /// Median of the absolute IPDV.
     ipdv_us: f64,
     smoothed_us: f64,
 }

@@ -1,8 +1,8 @@
 //! V15: over a wire shaped to a rate, a search for the non-drop rate finds that rate.
 //!
-//! The shaper's queue holds back what comes too fast until it is full: what a trial of time T sends beyond the rate is
-//! lost only where it exceeds the queue Q. So the greatest load without loss is the rate times 1 + Q / (rate × T), with T from
-//! the beginning of traffic to the end of the window.
+//! The shaper's queue holds the excess until it is full: what a trial of time T sends beyond the rate is lost only if
+//! it exceeds the queue Q. So the greatest load without loss is the rate times 1 + Q / (rate × T), with T from the
+//! beginning of traffic to the end of the window.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ pub(crate) struct ShapedSearch;
 const PATHS: [&str; 2] = ["veth-route", "macvlan"];
 const RATES_BPS: [u64; 2] = [100_000_000, 300_000_000];
 const PAYLOAD: u32 = 1400;
-/// Ethernet without FCS, IPv4, UDP: what the token bucket counts besides.
+/// Ethernet without FCS, IPv4, UDP: bytes that the token bucket counts besides the payload.
 const HEADERS: u32 = 14 + 20 + 8;
 const WARM_UP_MS: u64 = 200;
-/// The width of the search's goal, and as much again for its last doubt.
+/// The width of the search's goal, and as much again for its uncertainty.
 const TOLERANCE: f64 = 0.02;
 
 impl Experiment for ShapedSearch {
@@ -49,7 +49,7 @@ fn row(bench: &Bench, path: &str, rate_bps: u64) -> Result<Row, Failure> {
         axes.rate_bps = Some(Rate(Some(rate_bps)));
         axes.search = Some(SearchFor::NDR);
     });
-    // A search sits out disturbed trials by itself.
+    // The search itself copes with disturbed trials.
     let m = measure(&sampler, &cell, 0.0)?;
     let search = m.search.ok_or(Failure::NoFigure("a search"))?;
     let result = search.result;

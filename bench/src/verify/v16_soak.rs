@@ -1,9 +1,9 @@
 //! V16: labs of 200 containers, one after the other for half an hour, every sender at its full rate. The controller's
 //! memory, files and threads and the host's network namespaces do not grow, and the cost of a datagram does not drift.
 //!
-//! Memory is looked at from both sides: what the program has asked for and not given back, which is what a leak
-//! grows, and what of its own is resident, which has in it what the allocator keeps for the next time. Pages of the
-//! program's file, which come in as its code is first run, are not its own.
+//! Memory is checked in two ways: allocated memory, which a leak grows, and private resident memory, which includes
+//! what the allocator keeps for reuse. Pages of the program's file, which are loaded when its code first runs, are not
+//! private.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -18,18 +18,18 @@ use crate::experiment::{Experiment, Failure, Row, Verdict};
 pub(crate) struct Soak;
 
 const CONTAINERS: u32 = 200;
-/// What an allocator may keep for itself, KiB.
+/// Memory that an allocator may keep, KiB.
 const SPARE_KIB: u64 = 2048;
-/// What the figures of the samples themselves may take, and how much two moments of one program may differ, KiB.
+/// Memory for the samples' own figures, and for differences between two moments of one program, KiB.
 const SPARE_ASKED_FOR_KIB: u64 = 256;
 /// The first samples fill caches.
 const SETTLING: usize = 3;
-/// Namespaces that the kernel may have beyond those of one lab: it removes them in the background, and its count has
-/// free ones in it that a CPU keeps for itself.
+/// Namespaces that the kernel may have beyond those of one lab: it removes them in the background, and its count
+/// includes free objects that a CPU keeps.
 const SPARE_NAMESPACES: u64 = CONTAINERS as u64;
-/// A sender out of 200 may not get its turn on a busy CPU for as long as a window lasts; then its way is not proved.
+/// On a busy CPU, one sender of 200 may not run for as long as a window lasts; then its path is not proved.
 const LEAST_PROVED: f64 = 0.95;
-/// So rarely is no drift taken for one.
+/// Confidence of the test for drift.
 const CONFIDENCE: f64 = 0.99;
 
 impl Experiment for Soak {
@@ -72,7 +72,7 @@ fn cell() -> Cell {
     })
 }
 
-/// After a sample, its lab gone.
+/// State after a sample, with its lab removed.
 struct Taken {
     at_h: f64,
     demand_ns: f64,
@@ -80,7 +80,7 @@ struct Taken {
     held: Held,
 }
 
-/// What this process holds, and the network namespaces that the kernel has by its own count of their objects.
+/// What this process holds, and the network namespaces that the kernel has by its own count of objects.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     asked_for_kib: u64,
@@ -103,14 +103,14 @@ impl Held {
     }
 }
 
-/// What the allocator has handed out and not got back, all its arenas together, KiB (`mallinfo(3)`).
+/// Memory that the allocator has handed out and not got back, all arenas together, KiB (`mallinfo(3)`).
 fn asked_for_kib() -> u64 {
     // SAFETY: takes no argument and returns a structure of numbers by value.
     let info = unsafe { libc::mallinfo2() };
     ((info.uordblks + info.hblkhd) / 1024) as u64
 }
 
-/// The first number of the line of a file that begins so.
+/// The first number of the line of a file that begins with `key`.
 fn figure(file: &str, key: &'static str) -> Result<u64, Failure> {
     let text = fs::read_to_string(file)?;
     let line = text.lines().find_map(|line| line.strip_prefix(key));
@@ -153,7 +153,7 @@ fn leaks(samples: &[Taken]) -> Result<Row, Failure> {
     })
 }
 
-/// Memory at the start and at the end of each quarter: a leak goes on, what an allocator keeps comes to an end.
+/// Memory at the start and at the end of each quarter: a leak continues, while what an allocator keeps stops growing.
 fn by_quarters(samples: &[Taken], kib: impl Fn(&Held) -> u64) -> String {
     let last = samples.len() - 1;
     let at = (0..=4).map(|quarter| kib(&samples[quarter * last / 4].held).to_string());

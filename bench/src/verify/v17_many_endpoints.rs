@@ -1,5 +1,5 @@
-//! V17: a thousand endpoints on a bridge and on the direct switch, built and removed, beside the same number of
-//! namespaces and pairs on a bridge made by `ip -batch`, which sets neither addresses nor anything else: the floor.
+//! V17: a thousand endpoints on a bridge and on the direct switch, built and removed. The floor for comparison is the
+//! same number of namespaces and pairs on a bridge made by `ip -batch`, without addresses or other settings.
 
 use std::io;
 use std::process::Command;
@@ -20,13 +20,13 @@ const ENDPOINTS: u32 = 1000;
 const MOST_RATIO: f64 = 2.0;
 const MOST_S: f64 = 3.0;
 const CONFIDENCE: f64 = 0.95;
-/// The last namespaces go in the background.
+/// The last namespaces are removed in the background.
 const DUST: Duration = Duration::from_secs(2);
 
 /// Who builds.
 #[derive(Clone, Copy)]
 enum Builder {
-    /// This path.
+    /// hopyard, with this path.
     Hopyard(&'static str),
     Ip,
 }
@@ -37,7 +37,7 @@ const BUILDERS: [Builder; 3] = [
     Builder::Ip,
 ];
 
-/// How long it took, s, one value for each round.
+/// Duration, s, one value for each round.
 #[derive(Default)]
 struct Took {
     up: Vec<f64>,
@@ -109,7 +109,8 @@ fn by_hopyard(path: &str) -> Result<(f64, f64), Failure> {
     Ok((up, began.elapsed().as_secs_f64()))
 }
 
-/// Instants around the two batches, ns. Links go in one request by their group, since the kernel waits once for each. Namespaces and their names are those of the command, and end with it.
+/// Prints the instants around the two batches, ns. Links are removed in one request by their group, because the kernel
+/// waits once for each request. Namespaces and their names belong to the command, and end with it.
 const FLOOR: &str = r"set -e
 mount -t tmpfs tmpfs /run
 {

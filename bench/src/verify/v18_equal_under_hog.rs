@@ -1,8 +1,9 @@
-//! V18: equal cells, measured by turns on a machine that is disturbed on purpose, are called different as often as chance has it.
+//! V18: equal cells, measured by turns on a machine that is disturbed on purpose, are called different as often as
+//! expected by chance.
 //!
-//! Each comparison is judged as a table of its own and without a margin, so that neither the correction over a table nor
-//! *equivalent* hides an alarm. More than 7 % is a promise missed; less than 3 % is said: intervals are then wider than they
-//! need be.
+//! Each comparison is judged as a table of its own and without a margin, so that neither the correction over a table
+//! nor *equivalent* hides an alarm. More than 7 % misses the promise; less than 3 % is reported, because intervals are
+//! then wider than needed.
 
 use hopyard::assess::assess;
 use hopyard::measure::Sampler;
@@ -20,12 +21,12 @@ use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS,
 
 pub(crate) struct EqualUnderHog;
 
-/// Two comparisons each.
+/// Each has two comparisons.
 const TABLES: usize = 210;
 const FEWEST: f64 = 0.03;
 const MOST: f64 = 0.07;
 
-/// What was said of one pair of equal cells.
+/// The report about one pair of equal cells.
 struct Said {
     load: LoadKind,
     pattern: Pattern,
@@ -33,7 +34,7 @@ struct Said {
 }
 
 impl Said {
-    /// How often the interval of a figure's ratio does not hold 1; figures without a comparison are left out.
+    /// How often the interval of a figure's ratio does not contain 1; figures without a comparison are left out.
     fn alarms(&self, figures: &[Figure]) -> Share {
         let mut share = Share::default();
         for verdict in figures.iter().filter_map(|f| f.verdict(&self.report)) {
@@ -42,7 +43,7 @@ impl Said {
         share
     }
 
-    /// Is anything called different in the table that the run prints?
+    /// Whether anything is called different in the table that the run prints.
     fn is_alarmed(&self) -> bool {
         let cells = self.report.cells.iter();
         let mut verdicts = cells.flat_map(|cell| cell.verdicts.values());
@@ -156,7 +157,7 @@ fn promised(bench: &Bench, alarms: Share, fate: Fate) -> Result<Row, Failure> {
     } else {
         ""
     };
-    // A quick look has too few comparisons to tell 7 % from more.
+    // A quick look has too few comparisons to distinguish 7 % from more.
     let seen = bench.pick(share.value, share.low);
     Ok(Row {
         id: "V18",

@@ -1,7 +1,8 @@
 //! V19: a path that is slower by 3 % is found by turns within a set time, on a machine that a real-time hog disturbs.
 //!
-//! Both cells are one, with V5's program on packets; that of the slow cell works 3 % of the cell's own service demand longer.
-//! The time counts from the first lab of a table to its verdict, and all of it is used: the verdict is looked at once.
+//! Both cells are the same, with V5's program on packets; on the slow cell it works longer by 3 % of the cell's own
+//! service demand. The time counts from the first lab of a table to its verdict, and all of it is used: the verdict is
+//! read once.
 
 use std::time::Duration;
 
@@ -23,11 +24,11 @@ pub(crate) struct SlowUnderHog;
 
 const TABLES: usize = 40;
 const SLOWDOWN: f64 = 0.03;
-/// What `hopyard run` declares unless told otherwise.
+/// The default margin of `hopyard run`.
 const MARGIN: f64 = 0.02;
 const POWER: f64 = 0.80;
 
-/// A load with the time a table of it may take.
+/// A load with the time for a table of it.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     load: LoadKind,
@@ -41,7 +42,7 @@ const TRIALS: [Trial; 4] = [
     Trial::new(LoadKind::TcpStream, 120),
 ];
 
-/// Programs of the two cells, and how much they are to differ.
+/// Programs of the two cells, and their intended difference.
 struct Burns {
     idle: Burn,
     slow: Burn,
@@ -50,7 +51,7 @@ struct Burns {
     demand_ns: f64,
 }
 
-/// The service demand of a sample and what a run of the program took, ns; and runs for a unit.
+/// The service demand of a sample and the time of a run of the program, ns; and runs for a unit.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     demand_ns: f64,
@@ -58,13 +59,13 @@ struct Cost {
     packets: f64,
 }
 
-/// What became of the tables of a load.
+/// Results of a load's tables.
 #[derive(Default)]
 struct Tally {
     found: [Share; 2],
     fate: Fate,
     generations: u32,
-    /// Ratios of service demand that were seen, and what they were by the kernel's account.
+    /// Measured ratios of service demand, and the true ones by the kernel's record.
     seen: Vec<f64>,
     true_ratios: Vec<f64>,
     detectable: Vec<f64>,
@@ -104,7 +105,7 @@ impl Trial {
         Duration::from_secs(bench.pick(self.limit_s, self.limit_s / 4))
     }
 
-    /// Request/response leaves one CPU no idle time; a stream takes two.
+    /// Request/response leaves one CPU no idle time; a stream needs two CPUs.
     fn cell(self) -> Cell {
         let placement = if self.load.is_stream() {
             Placement::Split
@@ -114,7 +115,7 @@ impl Trial {
         cells::veth(self.load, placement)
     }
 
-    /// Who does the work: all senders of data.
+    /// The ends with work: all senders of data.
     fn ends(self) -> Ends {
         if self.load.is_stream() {
             Ends::Client
@@ -136,7 +137,7 @@ impl Trial {
         }
     }
 
-    /// The medians of some samples on the machine as it is.
+    /// The medians of several samples on the machine as it is.
     fn typical(
         self,
         sampler: &Sampler,
@@ -168,7 +169,7 @@ impl Trial {
         })
     }
 
-    /// The programs; that of the slow cell is set by a first try, as a run takes somewhat longer than it is told.
+    /// The programs. The time of the slow cell's is calibrated first, because a run takes slightly longer than set.
     fn burns(self, sampler: &Sampler) -> Result<Burns, Failure> {
         let quiet = quiet_cores(sampler)?;
         let mut idle = Burn::load(0)?;
@@ -259,7 +260,7 @@ impl Trial {
                 ),
                 promised: "found in ≥ 80 % of the tables".to_owned(),
                 seen: demand.text()?,
-                // A quick look has too few tables to tell 80 % from less.
+                // A quick look has too few tables to distinguish 80 % from less.
                 verdict: Verdict::of(bench.pick(share.value, share.high) >= POWER),
             },
             Row {

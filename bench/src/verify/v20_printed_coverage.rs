@@ -1,5 +1,5 @@
-//! V20: the intervals that a run prints hold the mean of a run twenty times as long, on a machine left alone and on one
-//! disturbed on purpose.
+//! V20: the intervals that a run prints contain the mean of a run twenty times as long, on an undisturbed machine and
+//! on one disturbed on purpose.
 //!
 //! There are 21 short runs of a load, one after another. Each is compared with all the others together, which are a run
 //! twenty times as long that shares no sample with it.
@@ -23,7 +23,7 @@ use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS,
 
 pub(crate) struct PrintedCoverage;
 
-/// Runs of a load: each has twenty others.
+/// Runs of a load: each is compared with the twenty others.
 const RUNS: usize = 21;
 const PROMISE: f64 = 0.93;
 
@@ -103,7 +103,7 @@ fn short(
         .into())
 }
 
-/// All runs but one, as one.
+/// All runs but one, as one run.
 fn others(runs: &[Run], without: usize) -> Run {
     let header = runs[without].header.clone();
     let mut samples = Vec::new();

@@ -7,8 +7,8 @@ use super::NATIVE;
 
 /// The base of a cell and its index. The base itself is compared with nothing.
 ///
-/// It is the one asked for, or the plan's. Where the plan's is a path that was not measured with this peer and load, and nobody
-/// asked for it, `native` stands in, else the first path that has the cell.
+/// It is the user's, or the plan's. If the user gave none and the plan's is a path that was not measured with this peer
+/// and load, it is replaced by `native`, else by the first path that has the cell.
 pub fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
     let name = match header.base.as_deref() {
         Some(text) if is_fixed(header, text, index) => text.to_owned(),
@@ -23,7 +23,7 @@ pub fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
     (base != index).then_some((name, base))
 }
 
-/// Does nothing stand in for this base of a cell?
+/// Whether this base of a cell must not be replaced.
 fn is_fixed(header: &Header, base: &str, index: usize) -> bool {
     let own = &header.cells[index].cell;
     let is_there = |path: &str| {
@@ -42,14 +42,14 @@ fn is_fixed(header: &Header, base: &str, index: usize) -> bool {
 /// Why a cell cannot be compared with a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Missing {
-    /// There is no such cell of the base, or it was not measured.
+    /// The base has no such cell, or it was not measured.
     None,
-    /// There are several, which differ in these axes that the cell's path has not.
+    /// The base has several, which differ in these axes that the cell's path lacks.
     Several(Vec<&'static str>),
 }
 
-/// The cell that one is compared with: the same, or the only one that is the same but for axes that one of the two paths has
-/// not.
+/// The cell that one is compared with: the same, or the only one that is the same apart from axes that one of the two
+/// paths lacks.
 fn at(header: &Header, base: Base<'_>, index: usize) -> Result<usize, Missing> {
     let cell = &header.cells[index].cell;
     let cells = || {
@@ -77,9 +77,10 @@ fn at(header: &Header, base: Base<'_>, index: usize) -> Result<usize, Missing> {
     }
 }
 
-/// What cannot be compared with the base that is asked for, and why: a sentence without its end; `None` where all can.
+/// What cannot be compared with the given base, and why, as a sentence without its end; `None` if everything can.
 ///
-/// Cells without the axis of a base that is a value have none, which is no news unless somebody asked for it.
+/// If the base is a value of an axis, cells without that axis have no base. That is mentioned only if the user gave the
+/// base.
 pub(super) fn missing(header: &Header) -> Option<String> {
     let text = header.base.as_deref()?;
     let base = Base::parse(text).ok()?;
@@ -134,7 +135,7 @@ pub(super) fn missing(header: &Header) -> Option<String> {
     ))
 }
 
-/// Checks that a base somebody asked for can be had.
+/// Checks that a base given by the user is usable.
 ///
 /// # Errors
 /// No cell can be compared with it: why, and what to do.
@@ -179,7 +180,7 @@ pub fn check_base(header: &Header) -> Result<(), String> {
     }
 }
 
-/// Checks that a gate, if one was asked for, can decide anything.
+/// Checks that a gate, if there is one, can decide anything.
 ///
 /// # Errors
 /// It cannot: why, and what to do.

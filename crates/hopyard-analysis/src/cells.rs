@@ -1,4 +1,4 @@
-//! One cell: its samples put together.
+//! One cell from its samples.
 
 mod machines;
 
@@ -13,10 +13,10 @@ use crate::model::{
 };
 use crate::stats::{self, Samples};
 
-/// Ticks add up if their sum is within this of the time that passed (docs/method.md, rule 2).
+/// Ticks add up if their sum is within this share of the time that passed (docs/method.md, rule 2).
 pub const CLOSURE: f64 = 0.01;
 
-/// What was measured in the samples that did not fail.
+/// The measurements of the samples that did not fail.
 pub(super) fn measurements<'a>(samples: &'a [&Sample]) -> impl Iterator<Item = &'a Measurement> {
     samples.iter().filter_map(|s| match &s.outcome {
         Outcome::Measured(m) => Some(&**m),
@@ -36,7 +36,7 @@ pub(super) fn measured<'a>(samples: &[&'a Sample], cell: usize) -> Vec<&'a Measu
         .collect()
 }
 
-/// What was measured of a cell in a block.
+/// The measurement of a cell in a block.
 pub(super) fn of_block<'a>(
     samples: &[&'a Sample],
     cell: usize,
@@ -94,7 +94,7 @@ fn one(
     let (status, cause) = match &planned.unsupported {
         Some(cause) => (CellStatus::Unsupported, Some(cause.clone())),
         None if whole => (CellStatus::Ok, None),
-        // A cell that failed now and then has figures all the same, and says that it did.
+        // A cell that failed in some blocks has figures nevertheless, and its status shows the failure.
         None => (CellStatus::Failed, Some(first_cause(&failures))),
     };
     let tolerance = header.cpu_tolerance();
@@ -177,7 +177,7 @@ fn is_unsettled(m: &Measurement) -> bool {
     stats::unsettled(&slices)
 }
 
-/// Share of busy time in which TCP was held back, over all samples.
+/// Share of busy time in which TCP was limited, over all samples.
 #[expect(
     clippy::cast_precision_loss,
     reason = "spans of a run are far below 2^53 ns"
@@ -235,12 +235,12 @@ fn flows(measured: &[&Measurement]) -> Vec<FlowArrivals> {
     sums
 }
 
-/// Each flag over all devices of all samples; `differs` where it is not what was asked for.
+/// Each flag over all devices of all samples; `differs` if it is not as asked for.
 fn offloads(measured: &[&Measurement]) -> BTreeMap<String, String> {
     flags(measured.iter().flat_map(|m| &m.offloads))
 }
 
-/// The same for each device; nothing where all of them are alike and none was switched by itself.
+/// The same for each device; empty if all devices are alike and none was switched by itself.
 fn offloads_by_device(measured: &[&Measurement], axes: &Axes) -> Vec<DeviceOffloadsSeen> {
     let mut devices: Vec<(&str, &str, Vec<&OffloadState>)> = Vec::new();
     for state in measured.iter().flat_map(|m| &m.offloads) {
@@ -269,7 +269,7 @@ fn offloads_by_device(measured: &[&Measurement], axes: &Axes) -> Vec<DeviceOfflo
     }
 }
 
-/// Each end of the link once; in each state that it was seen in.
+/// Each end of the link, once in each state that was seen.
 fn link(measured: &[&Measurement]) -> Vec<LinkEnd> {
     let mut ends: Vec<LinkEnd> = Vec::new();
     for end in measured.iter().flat_map(|m| &m.link) {
@@ -305,7 +305,7 @@ fn way(measured: &[&Measurement]) -> WayReport {
     let mut devices: Vec<DeviceSeen> = Vec::new();
     for m in measured {
         for problem in &m.way.problems {
-            // Figures differ from sample to sample; one of each kind is enough.
+            // Figures differ from sample to sample; one problem of each kind is enough.
             let kind = |p: &str| p.split(' ').take(2).collect::<Vec<_>>().join(" ");
             if !problems.iter().any(|known| kind(known) == kind(problem)) {
                 problems.push(problem.clone());
@@ -334,7 +334,7 @@ fn way(measured: &[&Measurement]) -> WayReport {
     }
 }
 
-/// What else used the machine, all windows together.
+/// Other use of the machine, over all windows.
 pub(super) fn elsewhere(samples: &[&Sample]) -> Option<MachineOverhead> {
     let uses: Vec<_> = samples
         .iter()
@@ -354,7 +354,7 @@ pub(super) fn elsewhere(samples: &[&Sample]) -> Option<MachineOverhead> {
     })
 }
 
-/// Sum of tick columns over time passed, all windows together: single windows are too short for it.
+/// Sum of tick columns over time passed, all windows together, because single windows are too short for it.
 fn mean_closure(samples: &[&Sample]) -> f64 {
     let mut ticks = 0.0;
     let mut elapsed = 0.0;

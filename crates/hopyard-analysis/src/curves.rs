@@ -1,7 +1,7 @@
-//! How quantities run against a count: the curves that the cells of a run make, and what can be said of each.
+//! Quantities as functions of a count: the curves that the cells of a run make, and their figures.
 //!
-//! A curve is made of cells that differ in one count only. Its replicate is the block: a quantity counts where every cell of the
-//! curve has it in the same blocks.
+//! A curve consists of cells that differ in one count only. Its replicate is the block: a quantity uses the blocks in
+//! which every cell of the curve has it.
 
 mod senders;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use crate::stats::{self, Curve, Samples};
 /// Fewest values of a curve.
 const LEAST: usize = 3;
 
-/// The quantities of which curves are told.
+/// The quantities that have curves.
 const TOLD: [&str; 14] = [
     "goodput_bps",
     "packets_per_s",
@@ -42,12 +42,12 @@ const TOLD: [&str; 14] = [
 const CLIENT_CPU: &str = "client_cpu_busy_ratio";
 const CPU: &str = "cpu_busy_ratio";
 
-/// Change of a share that is a leap.
+/// Change of a share that counts as a leap.
 const LEAP_POINTS: f64 = 0.4;
-/// Factor of anything else that is one.
+/// Factor of any other quantity that counts as a leap.
 const LEAP_FACTOR: f64 = 1.5;
 
-/// The samples of a run, to be had by cell and block.
+/// The samples of a run by cell and block.
 pub(super) struct Measured<'a> {
     header: &'a Header,
     by_place: BTreeMap<(usize, u32), &'a Measurement>,
@@ -56,7 +56,7 @@ pub(super) struct Measured<'a> {
 /// Cells that differ in one count only.
 pub(super) struct Swept {
     axis: &'static Axis,
-    /// (value of the count, place of the cell), rising.
+    /// (value of the count, index of the cell), rising.
     cells: Vec<(f64, usize)>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// Every curve: for each count, the cells that are alike without it.
+    /// Every curve: for each count, the cells that are equal without it.
     pub(super) fn swept(&self) -> Vec<Swept> {
         let mut all = Vec::new();
         for axis in AXES.iter().filter(|axis| axis.counts) {
@@ -116,7 +116,7 @@ impl<'a> Measured<'a> {
         &self.header.cells[swept.cells[0].1].cell
     }
 
-    /// Values of a quantity in the blocks in which all of some cells have it, a row for each block.
+    /// Values of a quantity in the blocks in which all given cells have it, a row for each block.
     fn rows(&self, cells: &[usize], name: &str) -> Vec<Vec<f64>> {
         let Some(quantity) = QUANTITIES.iter().find(|q| q.name == name) else {
             return Vec::new();
@@ -138,7 +138,8 @@ impl<'a> Measured<'a> {
         blocks.into_iter().filter_map(row).collect()
     }
 
-    /// The curve of a quantity at those counts at which any block has it; `None` where fewer than three have, or no block has all of them.
+    /// The curve of a quantity at the counts at which any block has it; `None` if fewer than three have, or no block
+    /// has all of them.
     pub(super) fn curve(&self, swept: &Swept, name: &str) -> Option<Curve> {
         let has = |(_, cell): &&(f64, usize)| !self.rows(&[*cell], name).is_empty();
         let (x, cells): (Vec<f64>, Vec<usize>) = swept.cells.iter().filter(has).copied().unzip();
@@ -165,7 +166,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// From where on a share of busy time is full.
+    /// Where a share of busy time becomes full.
     pub(super) fn full(&self, swept: &Swept, name: &str) -> Option<Saturation> {
         let curve = self.curve(swept, name)?;
         let reached = stats::reached(
@@ -185,7 +186,7 @@ impl<'a> Measured<'a> {
         })
     }
 
-    /// What is told of a quantity's curve; `None` with a single block.
+    /// The figures of a quantity's curve; `None` with a single block.
     fn told(&self, name: &str, curve: &Curve) -> Option<QuantityCurve> {
         let confidence = self.header.confidence;
         let seed = self.header.seed;
@@ -217,13 +218,13 @@ fn is_share(name: &str) -> bool {
     name.ends_with("_ratio")
 }
 
-/// The largest leap or change. What is not above 0 throughout has no factor: `None`.
+/// The largest leap or change. `None` for a quantity that is not always above 0, because it has no factor.
 pub(super) fn step(name: &str, curve: &Curve, confidence: f64) -> Option<StepReport> {
     let x = curve.x();
     let step = if is_share(name) {
         stats::largest_step(curve, confidence, |_| LEAP_POINTS)?
     } else {
-        // From none to some is no factor.
+        // A growth from 0 has no factor.
         let growth = |i: usize| if x[i] > 0.0 { x[i + 1] / x[i] } else { 1.0 };
         let least = |i: usize| LEAP_FACTOR.max(growth(i)).ln();
         let mut step = stats::largest_step(&curve.ln()?, confidence, least)?;

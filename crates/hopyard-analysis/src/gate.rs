@@ -1,37 +1,37 @@
-//! The gate: is any cell shown to be worse by more than so much?
+//! The gate: whether any cell is shown to be worse by more than the allowed loss.
 //!
-//! For each comparison a one-sided test, null hypothesis: the loss is at most what is let through; over all
-//! of them Benjamini and Hochberg. Where no cell is worse by more than that, every rejection is a false one, and
-//! the false discovery rate is the chance of any: the gate fails by mistake with a probability of at most
-//! 1 − confidence, however many cells there are. Where one cell is worse, the gate is right to fail.
+//! Each comparison has a one-sided test with the null hypothesis that the loss is at most the allowed one, and
+//! Benjamini and Hochberg correct over all of them. If no cell is worse by more than that, every rejection is false,
+//! and the false discovery rate is the chance of any rejection. So the gate fails by mistake with a probability of at
+//! most 1 − confidence, however many cells there are. If one cell is worse, the gate is right to fail.
 
 use super::quantities::Quantity;
 use crate::model::Gate;
 use crate::stats::{self, Comparison};
 use crate::units::float;
 
-/// A comparison that the gate looks at: the new over the old.
+/// A comparison that the gate checks: the new over the old.
 #[derive(Clone, Copy)]
 pub(super) struct Guarded<'a> {
     pub(super) quantity: &'static Quantity,
     pub(super) comparison: &'a Comparison,
 }
 
-/// What the gate finds, in the order of the table.
+/// Findings of the gate, in the order of the table.
 pub(super) struct Ruling {
     loss: f64,
-    /// Does it trip the gate?
+    /// Whether the comparison fails the gate.
     pub(super) tripped: Vec<bool>,
-    /// The smallest loss that would, four times out of five; `None` where none would.
+    /// The smallest loss that would fail it four times out of five; `None` if none would.
     pub(super) catches: Vec<Option<f64>>,
-    /// Could it not have seen such a loss?
+    /// Whether it could not have detected such a loss.
     pub(super) blind: Vec<bool>,
     blocks_needed: Option<u32>,
 }
 
 impl Ruling {
-    /// `smallest_detectable` as [`stats::judge`] states them. The gate is blind to a comparison where that is larger than the
-    /// loss, unless the comparison shows all the same that no such loss is there.
+    /// `smallest_detectable` are those of [`stats::judge`]. The gate is blind to a comparison if that is larger than
+    /// the loss, unless the comparison shows that there is no such loss.
     pub(super) fn of(
         entries: &[Guarded<'_>],
         smallest_detectable: &[f64],
@@ -67,7 +67,7 @@ impl Ruling {
         }
     }
 
-    /// The same where there are too few blocks for a verdict: nothing is shown, and nothing can be seen.
+    /// The gate if there are too few blocks for a verdict: it shows nothing and is blind to everything.
     pub(super) fn without_verdicts(mut self) -> Self {
         self.tripped.fill(false);
         self.catches.fill(None);
@@ -109,7 +109,7 @@ fn p_worse(entry: &Guarded<'_>, loss: f64) -> f64 {
     }
 }
 
-/// The other side of the same test: small where the loss is shown to be less than what is let through.
+/// The other side of the same test: small if the loss is shown to be less than the allowed one.
 fn p_not_worse(entry: &Guarded<'_>, loss: f64) -> f64 {
     let bound = bound(entry, loss);
     match entry.quantity.more_is_better() {
@@ -119,8 +119,8 @@ fn p_not_worse(entry: &Guarded<'_>, loss: f64) -> f64 {
     }
 }
 
-/// How many blocks it takes for the gate to see the loss in all of these, by the square law of standard errors. `None` where
-/// there are none, or nobody can tell.
+/// How many blocks the gate needs to detect the loss in all of these, by the square law of standard errors. `None` if
+/// there are none, or if this cannot be estimated.
 fn blocks_needed<'a>(
     blind: impl Iterator<Item = (&'a Guarded<'a>, f64)>,
     loss: f64,

@@ -9,10 +9,10 @@ use crate::model::{
     KernelsRow, Peer, RunReport, Works,
 };
 
-/// A kernel that was asked for, and what became of it.
+/// A kernel and its run.
 #[derive(Debug)]
 pub struct KernelAsked {
-    /// As it was named.
+    /// The name it was given.
     pub asked: String,
     /// Where its run is.
     pub directory: String,
@@ -69,7 +69,7 @@ fn release(kernel: &KernelAsked) -> Option<&str> {
     Some(&run.header.environment.kernel_release)
 }
 
-/// Two builds may have one release.
+/// Two builds may have the same release, so the given name is added.
 fn name(kernel: &KernelAsked, all: &[KernelAsked]) -> String {
     let Some(own) = release(kernel) else {
         return kernel.asked.clone();
@@ -82,7 +82,7 @@ fn name(kernel: &KernelAsked, all: &[KernelAsked]) -> String {
     }
 }
 
-/// Every path with a peer that a kernel has, in the order of the plan, then those that none can build.
+/// Every path and peer that a kernel has, in the order of the plan, then those that none can build.
 fn places(kernels: &[KernelAsked], reports: &[Option<RunReport>]) -> Vec<(String, Option<Peer>)> {
     let mut places: Vec<(String, Option<Peer>)> = Vec::new();
     let mut add = |place: (String, Option<Peer>)| {
@@ -155,7 +155,8 @@ fn works(cell: &CellReport) -> Works {
     }
 }
 
-/// What differs from the first kernel that has a run. Runs that cannot be compared differ in what works, which stands in the rows.
+/// What differs from the first kernel that has a run. If runs cannot be compared, they differ in what works, which is
+/// in the rows.
 fn differences(kernels: &[KernelAsked]) -> BTreeMap<String, Vec<crate::model::Difference>> {
     let mut measured = kernels
         .iter()

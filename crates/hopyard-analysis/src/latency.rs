@@ -1,11 +1,11 @@
-//! How the times of a cell are distributed, all of its samples together.
+//! Distribution of the times of a cell, over all its samples.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Latency, LatencyReport, Measurement};
 use crate::units::float;
 
-/// What the histograms of the samples add up to; `None` where there are none.
+/// The sum of the samples' histograms; `None` if there are none.
 pub(super) fn report(measured: &[&Measurement]) -> Option<LatencyReport> {
     let parts = measured.iter().filter_map(|m| m.latency.as_ref());
     let parts: Vec<&Latency> = parts.filter(|part| !part.histogram.is_empty()).collect();
@@ -25,7 +25,7 @@ pub(super) fn report(measured: &[&Measurement]) -> Option<LatencyReport> {
     })
 }
 
-/// The bucket in which a share of all is reached.
+/// The bucket in which a share of all observations is reached.
 fn quantile(buckets: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
     let wanted = share * float(buckets.values().sum());
     let mut seen = 0;
@@ -36,7 +36,7 @@ fn quantile(buckets: &BTreeMap<u64, u64>, share: f64) -> Option<u64> {
     reached.next().map(|(bound, _)| *bound)
 }
 
-/// The same in wider classes. A bucket is in that of its upper bound: buckets are at most 1 % wide.
+/// The same in wider classes. A bucket belongs to the class of its upper bound: buckets are at most 1 % wide.
 fn classes(buckets: &BTreeMap<u64, u64>) -> Vec<(f64, u64)> {
     let class = |bound: u64| (float(bound.max(1)).log10() * LatencyReport::CLASSES).floor();
     let upper = |class: f64| 10_f64.powf((class + 1.0) / LatencyReport::CLASSES);
@@ -72,7 +72,7 @@ mod tests {
         }
     }
 
-    /// Two samples with a mode each are a distribution with two.
+    /// Two samples with one mode each make a distribution with two.
     #[test]
     fn samples_are_put_together() {
         let (slow, fast) = (

@@ -1,4 +1,4 @@
-//! From raw samples to a report: estimates, verdicts and doubts, always from what is stored.
+//! From raw samples to a report: estimates, verdicts and warnings, always from what is stored.
 
 mod base;
 mod cells;
@@ -44,13 +44,13 @@ pub use settling::time_s as settling_time_s;
 pub use simulation::{Bursts, TurnsSetup, simulate_turns};
 pub use so_far::{SoFar, so_far};
 
-/// Makes the whole document of a run, with a recommendation for who asked for the run.
+/// Makes the whole document of a run, with a recommendation for the needs that were given with the run.
 #[must_use]
 pub fn assess(run: &Run) -> RunReport {
     assess_for(run, &run.header.needs)
 }
 
-/// The same for who needs something else of the path that is recommended.
+/// Makes the whole document of a run, with a recommendation for other needs.
 #[must_use]
 pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
     let header = &run.header;
@@ -111,10 +111,10 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
     }
 }
 
-/// Efficiency by the clock of the CPUs, which no sample knows; absent where it is not fixed.
+/// Efficiency relative to the CPU frequency, which no sample contains; absent if the frequency is not fixed.
 pub const PER_GHZ: &str = "efficiency_bps_per_ghz";
 
-/// Efficiency in bit/s per GHz that is busy, where the frequency is known.
+/// Efficiency in bit/s per busy GHz, if the frequency is known.
 fn per_ghz(cells: &mut [CellReport], hz: f64) {
     let ghz = hz / 1e9;
     for cell in cells {
@@ -130,15 +130,15 @@ fn per_ghz(cells: &mut [CellReport], hz: f64) {
     }
 }
 
-/// The path that connects nothing: what there is without one.
+/// The path that connects nothing.
 const NATIVE: &str = "native";
 /// Paths of Unix sockets, which carry no packets.
 const UNIX: [&str; 2] = ["unix", "unix-seqpacket"];
 
-/// Is every cell's main figure and cost known to the width that the run is after?
+/// Whether every cell's main figure and cost has the wanted width.
 ///
-/// It looks at width alone; stopping on significance would make verdicts wrong. A cost that too few samples have, because their CPU
-/// time is not known, is not known to any width: other blocks may have it.
+/// It checks only the width, because stopping on significance would falsify the verdicts. If too few samples have a
+/// cost, because their CPU time is not known, it does not have the width: other blocks may have it.
 #[must_use]
 pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
     let tolerance = header.cpu_tolerance();
@@ -162,8 +162,8 @@ pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
     stats::settled_width(&estimates, header.half_width)
 }
 
-/// The smallest differences that a run could have shown so far, one for each comparison of a main figure or its cost, in
-/// rising order; what could not be compared yet has none and comes as infinite.
+/// The smallest differences that a run could have shown so far, one for each comparison of a main figure or its cost,
+/// in rising order; infinite if it could not be compared yet.
 #[must_use]
 pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
     let compared = so_far(header, samples);
@@ -172,10 +172,10 @@ pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
     all
 }
 
-/// A block that was repeated counts by its last whole attempt alone.
+/// The samples of the last complete attempt at each block.
 ///
-/// A block is repeated only after a whole attempt, so one with fewer samples was cut short; with it the
-/// block would not be whole, and cells would go without a pair.
+/// A block is repeated only after a complete attempt, so an attempt with fewer samples was interrupted. Using it would
+/// leave cells without a pair.
 #[must_use]
 pub fn last_attempts(samples: &[Sample]) -> Vec<&Sample> {
     let mut sizes: BTreeMap<(u32, u32), usize> = BTreeMap::new();

@@ -7,7 +7,7 @@ use super::quantities::QUANTITIES;
 use crate::model::stored::Run;
 use crate::model::{Observation, Outcome};
 
-/// Every sample in the order of the run, those of repeated blocks included.
+/// Every sample in the order of the run, including those of repeated blocks.
 #[must_use]
 pub fn observations(run: &Run) -> Vec<Observation> {
     let counted = last_attempts(&run.samples).into_iter();

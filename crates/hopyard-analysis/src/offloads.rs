@@ -1,7 +1,7 @@
-//! What a sweep of offloads shows: which flag matters, and which only together with another.
+//! The result of a sweep of offloads: which flag matters, and which only together with another.
 //!
-//! A flag is judged by the combination that differs from all on in that flag alone, as read back: what
-//! takes another flag along says nothing of itself until it is compared with that other one off.
+//! A flag is judged by the combination that differs from all on in that flag alone, as read back. A combination in
+//! which another flag goes off as well shows nothing about the flag until it is compared with that other flag off.
 
 mod changes;
 mod sentence;
@@ -22,19 +22,19 @@ use crate::stats::Verdict;
 
 type Verdicts = BTreeMap<String, VerdictReport>;
 
-/// Two cells to be compared beside their bases.
+/// Two cells to compare, besides the comparisons with their bases.
 pub(super) struct Contrast {
     load: LoadKind,
     peer: Peer,
     flag: OffloadFlag,
     given: OffloadFlag,
-    /// The cell with both flags off, and that with the given one off.
+    /// The cell with both flags off, and the cell with the given one off.
     pub(super) cells: (usize, usize),
-    /// What the second is called.
+    /// Name of the second.
     pub(super) base: String,
 }
 
-/// Every flag switched off as well where another is off.
+/// Every flag switched off while another one is off.
 pub(super) fn contrasts(header: &Header) -> Vec<Contrast> {
     let Some(survey) = &header.offloads else {
         return Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn contrasts(header: &Header) -> Vec<Contrast> {
     contrasts
 }
 
-/// (a flag, another, the combination with both off, that with the other off).
+/// (flag, other flag, combination with both off, combination with the other off).
 fn pairs(
     survey: &OffloadSurvey,
 ) -> Vec<(OffloadFlag, OffloadFlag, &OffloadChange, &OffloadChange)> {
@@ -83,7 +83,7 @@ fn pairs(
     pairs
 }
 
-/// What it amounts to; `None` where the run is no sweep of offloads.
+/// The report; `None` if the run is not a sweep of offloads.
 pub(super) fn report(
     header: &Header,
     summary: &RunSummary,
@@ -141,7 +141,7 @@ struct Sweep<'a> {
     peer: Peer,
 }
 
-/// A flag switched off by its name, with the rest on.
+/// A flag switched off by name, with the rest on.
 struct Single<'a> {
     flag: OffloadFlag,
     /// Flags that go off with it.
@@ -151,23 +151,23 @@ struct Single<'a> {
     shown: Shown,
 }
 
-/// What the verdicts on main figure and CPU cost show together.
+/// The joint result of the verdicts on main figure and CPU cost.
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
     /// One of them differs.
     Different,
     /// Both are equivalent.
     Equivalent,
-    /// Neither; a difference of this size would have shown.
+    /// Neither; a difference of this size would have been detected.
     Unclear(f64),
 }
 
-/// What a load is about, and what that costs. A sweep of offloads does not search.
+/// The main figure of a load and its cost. A sweep of offloads does not search.
 fn quantities(load: LoadKind) -> [&'static str; 2] {
     [main_figure(load, &Axes::default()), cost(load)]
 }
 
-/// The comparisons that a finding goes by.
+/// The comparisons that a finding is based on.
 fn judged(
     verdicts: &Verdicts,
     load: LoadKind,
@@ -177,7 +177,7 @@ fn judged(
         .filter_map(|name| Some((name, verdicts.get(name)?)))
 }
 
-/// `None` where nothing was judged.
+/// `None` if nothing was judged.
 fn shown(verdicts: &Verdicts, load: LoadKind) -> Option<Shown> {
     let mut shown = Shown::Equivalent;
     let mut any = false;
@@ -197,7 +197,7 @@ fn shown(verdicts: &Verdicts, load: LoadKind) -> Option<Shown> {
     any.then_some(shown)
 }
 
-/// Of those quantities that are shown to differ, how far the furthest is from 1, and which it is.
+/// Of those quantities that are shown to differ, the one furthest from 1, and its distance.
 fn strength(verdicts: &Verdicts, load: LoadKind) -> Option<(f64, &'static str)> {
     judged(verdicts, load)
         .filter(|(_, report)| report.verdict == Some(Verdict::Different))
@@ -213,18 +213,18 @@ impl<'a> Sweep<'a> {
             .find(|c| c.change == *change)
     }
 
-    /// The comparison of a combination with its base, also where another one was measured in its place.
-    /// A figure of some other way would make a finding about this one.
+    /// The comparison of a combination with its base, or of the combination that was measured instead. If that one has
+    /// another base, its comparison cannot be used.
     fn verdicts(&self, change: &OffloadChange) -> Option<&'a Verdicts> {
         let combination = self.combination(change)?;
         let measured = combination.same_as.as_ref().unwrap_or(change);
         let cell = self.cell(measured)?;
-        // Of a stand-in from among the combinations with all off the base is another.
+        // A replacement with all off as its base has another base.
         let same_base = measured.base() == change.base();
         (same_base && cell.way.proved && !cell.verdicts.is_empty()).then_some(&cell.verdicts)
     }
 
-    /// Flags that were changed by themselves, in the order of the survey.
+    /// Flags that were changed alone, in the order of the survey.
     fn singles(&self) -> Vec<Single<'a>> {
         let single = |combination: &'a OffloadCombination| {
             let change = &combination.change;
@@ -298,8 +298,8 @@ impl<'a> Sweep<'a> {
             .collect()
     }
 
-    /// The flag that does most by itself, and those whose intervals overlap its own: the verdicts compare
-    /// with all on only, so between those nothing is shown.
+    /// The flag with the greatest effect alone, and those whose intervals overlap its own: verdicts only compare with
+    /// all on, so the order among those is not shown.
     fn leader<'s>(
         &self,
         alone: &[&'s Single<'a>],

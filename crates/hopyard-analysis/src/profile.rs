@@ -1,8 +1,8 @@
-//! Where the CPU time of each cell goes: shares of samples × measured cost.
+//! The CPU cost of each cell by subsystem: shares of samples × measured cost.
 //!
-//! Each block has one window of samples beside its measured one. A block's cost is split by the shares of
-//! its own window, and the parts are put together as the cost itself is, as a ratio of sums: so they sum to
-//! it, and what blocks differ by is in every interval.
+//! Each block has one sampling window besides its measured one. A block's cost is divided by the shares of its own
+//! window, and the parts are combined as the cost is, as a ratio of sums. So they sum to it, and every interval
+//! contains the differences between blocks.
 
 mod tally;
 #[cfg(test)]
@@ -18,9 +18,9 @@ use crate::model::{
 use crate::stats::{Estimate, jackknife};
 use tally::{Tally, names};
 
-/// A window of fewer busy samples than this says little: at 100, a subsystem of 10 % is known to ± 6 points.
+/// A window with fewer busy samples is too imprecise: at 100, a subsystem of 10 % is known to ± 6 points.
 const FEW: u64 = 100;
-/// Functions named of each subsystem.
+/// Functions listed for each subsystem.
 const FUNCTIONS: usize = 8;
 
 /// Fills in the profile of every cell that has one and whose cost is known.
@@ -54,13 +54,13 @@ struct Block {
     block: u32,
     /// CPU time, ns.
     cost: f64,
-    /// What was done with it.
+    /// Units of work.
     units: f64,
     /// Shares of it by subsystem, in the order of [`names`]; they sum to 1.
     shares: Vec<f64>,
 }
 
-/// A cell's cost, split up block by block.
+/// A cell's cost, divided block by block.
 struct Split {
     quantity: &'static str,
     blocks: Vec<Block>,
@@ -99,7 +99,7 @@ impl Split {
                 block: sample.block,
                 cost,
                 units,
-                // A block whose window failed is split as the others are.
+                // A block whose window failed is divided by the shares of the others.
                 shares: window
                     .and_then(|(_, tally)| tally.shares())
                     .unwrap_or_else(|| usual.clone()),
@@ -135,7 +135,7 @@ impl Split {
                 },
             });
         }
-        // Stable: of equal ones, the file's order.
+        // A stable sort: equal ones keep the file's order.
         subsystems.sort_by(|a, b| b.cost.value.total_cmp(&a.cost.value));
         let thin = self.windows.iter().filter(|w| w.busy() < FEW).count();
         Some(ProfileReport {
@@ -153,7 +153,7 @@ impl Split {
         })
     }
 
-    /// The blocks that another cell has too, in their order.
+    /// The blocks that another cell also has, in their order.
     fn shared_with(&self, other: &Self) -> Vec<Block> {
         let shared = |b: &&Block| other.blocks.iter().any(|o| o.block == b.block);
         let mut blocks: Vec<Block> = self.blocks.iter().filter(shared).cloned().collect();
@@ -187,7 +187,7 @@ impl Split {
     }
 }
 
-/// Cost per unit over blocks without one of them, of one subsystem or of all.
+/// Cost per unit over blocks without one of them, for one subsystem or all.
 fn per_unit(blocks: &[Block], subsystem: Option<usize>, out: Option<usize>) -> Option<f64> {
     let (mut cost, mut units) = (0.0, 0.0);
     for (at, block) in blocks.iter().enumerate() {
@@ -201,7 +201,7 @@ fn per_unit(blocks: &[Block], subsystem: Option<usize>, out: Option<usize>) -> O
     (units > 0.0).then(|| cost / units)
 }
 
-/// The costliest functions of a subsystem, whose cost they share out.
+/// The costliest functions of a subsystem, with their shares of its cost.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of samples are far below 2^53"

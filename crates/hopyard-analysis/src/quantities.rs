@@ -1,4 +1,4 @@
-//! What is estimated: every quantity by its name in JSON, with how it comes out of a sample.
+//! Quantities: each by its name in JSON, with its computation from a sample.
 
 use crate::model::{Axes, CpuTolerance, CpuUse, EndsOn, LoadKind, Measurement, UnknownName};
 use crate::stats::{self, Estimate, Samples};
@@ -13,28 +13,28 @@ pub use registry::QUANTITIES;
 pub struct Quantity {
     /// Name in JSON, with its unit.
     pub name: &'static str,
-    /// How it comes out of a sample.
+    /// How it is computed from a sample.
     kind: Kind,
-    /// Which loads have it.
+    /// The loads that have it.
     loads: fn(LoadKind) -> bool,
-    /// Is it compared with the base path?
+    /// Whether it is compared with the base path.
     pub compared: bool,
 }
 
 enum Kind {
     /// A value per sample; the estimate is their mean.
     Value(fn(&Measurement, LoadKind) -> Option<f64>),
-    /// The same of samples whose CPU time is known, from the load's CPU time over the receiver's window, ns.
+    /// The same for samples whose CPU time is known, from the load's CPU time over the receiver's window, ns.
     Cpu(fn(&Measurement, f64) -> Option<f64>),
-    /// Two figures per sample, from the same: cost and units, or the other way round. The estimate is the ratio of their sums
-    /// (docs/method.md, "CPU cost").
+    /// Two figures per sample: cost and units, or the reverse. The estimate is the ratio of their sums (docs/method.md,
+    /// "CPU cost").
     Demand(fn(&Measurement, f64) -> [f64; 2]),
-    /// As `Cpu` and `Demand`, from the CPU time of the machine of one end alone.
+    /// As `Cpu` and `Demand`, from the CPU time of the machine of one end.
     CpuOf(EndsOn, fn(&Measurement, f64) -> Option<f64>),
     DemandOf(EndsOn, fn(&Measurement, f64) -> [f64; 2]),
 }
 
-/// The figure that a cell is about.
+/// The main figure of a cell.
 #[must_use]
 pub fn main_figure(load: LoadKind, axes: &Axes) -> &'static str {
     if axes.search.is_some() {
@@ -50,13 +50,13 @@ pub fn cost(load: LoadKind) -> &'static str {
     load.info().unit.cost()
 }
 
-/// Does its width decide whether to go on measuring such a cell? That of its main figure and its cost does.
+/// Whether its width decides if such a cell needs more blocks: true for the main figure and its cost.
 #[must_use]
 pub(super) fn decides_width(name: &str, load: LoadKind, axes: &Axes) -> bool {
     name == main_figure(load, axes) || name == cost(load)
 }
 
-/// The quantity of that name.
+/// The quantity with that name.
 ///
 /// # Errors
 /// There is none; the error lists them all.
@@ -76,13 +76,14 @@ pub fn quantity(name: &str) -> Result<&'static Quantity, UnknownName> {
 }
 
 impl Quantity {
-    /// Does the load have it?
+    /// Whether the load has it.
     #[must_use]
     pub fn applies(&self, load: LoadKind) -> bool {
         (self.loads)(load)
     }
 
-    /// Is more of it better? Rates are; costs, latencies and jitter are not. `None` where that cannot be said.
+    /// Whether more of it is better. True for rates; false for costs, latencies and jitter. `None` for quantities that
+    /// are neither good nor bad.
     #[must_use]
     pub fn more_is_better(&self) -> Option<bool> {
         match self.name {
@@ -104,7 +105,7 @@ impl Quantity {
         }
     }
 
-    /// Its value in one sample; `None` where it was not measured.
+    /// Its value in one sample; `None` if it was not measured.
     #[must_use]
     pub fn value(&self, m: &Measurement, load: LoadKind, tolerance: CpuTolerance) -> Option<f64> {
         let value = match &self.kind {
@@ -119,7 +120,7 @@ impl Quantity {
         value.filter(|v| v.is_finite())
     }
 
-    /// Cost and units of one sample, where the quantity is a cost per unit and the sample's CPU time is known.
+    /// Cost and units of one sample, if the quantity is a cost per unit and the sample's CPU time is known.
     pub(super) fn demand(&self, m: &Measurement, tolerance: CpuTolerance) -> Option<[f64; 2]> {
         match &self.kind {
             Kind::Value(_) | Kind::Cpu(_) | Kind::CpuOf(..) => None,
@@ -128,13 +129,13 @@ impl Quantity {
         }
     }
 
-    /// Is it made from the CPU time of samples?
+    /// Whether it is computed from the CPU time of samples.
     #[must_use]
     pub fn needs_cpu(&self) -> bool {
         !matches!(self.kind, Kind::Value(_))
     }
 
-    /// Its estimate over samples; `None` where fewer than two have it.
+    /// Its estimate over samples; `None` if fewer than two have it.
     #[must_use]
     pub fn estimate(
         &self,
@@ -155,13 +156,13 @@ impl Quantity {
     }
 }
 
-/// CPU time of the load over the receiver's window, ns: the meter's own window differs by its edges. `None` where it is not known
-/// closely enough.
+/// CPU time of the load over the receiver's window, ns, because the meter's own window differs at its edges. `None` if
+/// it is not known precisely enough.
 fn net_ns(m: &Measurement, tolerance: CpuTolerance) -> Option<f64> {
     over_window(&m.cpu, m, tolerance)
 }
 
-/// The same of the machine that one end has for itself.
+/// The same for the machine that only one end uses.
 fn net_ns_of(m: &Measurement, ends: EndsOn, tolerance: CpuTolerance) -> Option<f64> {
     let machine = m.machines.iter().find(|machine| machine.ends == ends)?;
     over_window(machine.cpu.as_ref()?, m, tolerance)
@@ -171,7 +172,7 @@ fn over_window(cpu: &CpuUse, m: &Measurement, tolerance: CpuTolerance) -> Option
     Some(cpu.net_ns(tolerance)? / cpu.elapsed_ns * float(m.window_ns))
 }
 
-/// What was not counted has no rate.
+/// A rate; `None` if nothing was counted.
 fn per_second(m: &Measurement, count: Option<u64>) -> Option<f64> {
     Some(float(count?) / window_s(m))
 }
@@ -180,7 +181,7 @@ fn window_s(m: &Measurement) -> f64 {
     float(m.window_ns) / 1e9
 }
 
-/// Transactions have a round trip; an open loop has one-way times from when a message was to be sent.
+/// Transactions have a round trip; an open loop has one-way times from when a message was due.
 fn has_latency(load: LoadKind) -> bool {
     load.info().timed.is_some()
 }
@@ -199,15 +200,15 @@ fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
     }
     if load.is_udp_stream() {
         let sent = float(m.sent.messages);
-        // What was under way when the window opened may make the receiver count a little more.
+        // Datagrams under way when the window opened may make the receiver count slightly more.
         return (sent > 0.0).then(|| (1.0 - float(m.received.messages) / sent).max(0.0));
     }
     let asked = float(m.received.transactions + m.timeouts);
     (asked > 0.0).then(|| float(m.timeouts) / asked)
 }
 
-/// Is a quantity compared under another name already? Packets of equal size are bytes over their size, so that a comparison of either
-/// is that of the other; the report shows bytes, and CPU per packet.
+/// Whether a quantity is already compared under another name. Packets of equal size are bytes over their size, so one
+/// comparison covers both; the report shows bytes, and CPU per packet.
 pub(super) fn is_said_twice(quantity: &Quantity, load: LoadKind) -> bool {
     load.info().repeated.contains(&quantity.name)
 }

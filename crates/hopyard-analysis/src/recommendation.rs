@@ -1,6 +1,6 @@
-//! The recommendation: of the paths that went the proved way, did not fail and offer what is needed, the one with the
-//! best figure; of those that are not told apart from it, the one shown to cost less CPU. What is not told apart
-//! is a tie.
+//! The recommendation. Candidates passed the path proof, did not fail and offer what is needed. The best is the one
+//! with the best figure, or one that is not told apart from it and shown to cost less CPU. Candidates that are not told
+//! apart are a tie.
 
 mod conditions;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use crate::model::{
 };
 use crate::stats::{self, Comparison, Verdict};
 
-/// What a recommendation is made from.
+/// The data of a recommendation.
 pub(super) struct Evidence<'a> {
     pub(super) header: &'a Header,
     pub(super) samples: &'a [&'a Sample],
@@ -27,7 +27,7 @@ pub(super) struct Evidence<'a> {
     pub(super) warnings: &'a [Warning],
 }
 
-/// Nothing where there is nothing to choose: a sweep of offloads, or one path and no needs.
+/// `None` if there is nothing to choose: a sweep of offloads, or one path and no needs.
 pub(super) fn recommend(evidence: &Evidence<'_>, needs: &[Feature]) -> Option<Recommendation> {
     if evidence.header.offloads.is_some() {
         return None;
@@ -49,7 +49,7 @@ pub(super) fn recommend(evidence: &Evidence<'_>, needs: &[Feature]) -> Option<Re
     })
 }
 
-/// Cells that differ in their path and its own axes alone, by their places.
+/// Cells that differ only in their path and its own axes, by index.
 fn contests(cells: &[CellReport]) -> Vec<Vec<usize>> {
     let place = |cell: &CellReport| {
         let common = AXES.iter().filter(|axis| !axis.of_path);
@@ -82,12 +82,12 @@ fn several_paths(cells: &[CellReport], contest: &[usize]) -> bool {
     paths.any(|path| Some(path) != first)
 }
 
-/// Paths side by side.
+/// Paths to choose from.
 struct Contest {
-    /// One of its cells, whose setting is everybody's.
+    /// One of its cells, for the setting that all share.
     first: usize,
     quantity: &'static str,
-    /// Places of the candidates, the best figure first.
+    /// Indices of the candidates, the best figure first.
     ranked: Vec<usize>,
     left_out: Vec<NoCandidate>,
 }
@@ -132,7 +132,7 @@ impl Contest {
                     && ((v.ratio.value < 1.0) == more_is_better(name)) == worse
             })
         };
-        // Not shown to be worse than the best figure, and of those the ones shown to be cheaper than it.
+        // Not shown to be worse than the best figure; among those, the ones shown to be cheaper than it.
         let places = 0..self.ranked.len();
         let near: Vec<usize> = places
             .clone()
@@ -184,7 +184,7 @@ impl Contest {
         }
     }
 
-    /// Why nothing is recommended, where that is so.
+    /// Why nothing is recommended, if so.
     fn reason(&self, evidence: &Evidence<'_>, needs: &[Feature]) -> Option<String> {
         if self.ranked.is_empty() {
             let needs: Vec<&str> = needs.iter().map(|need| need.name()).collect();
@@ -213,7 +213,7 @@ fn more_is_better(name: &str) -> bool {
         .unwrap_or(true)
 }
 
-/// Why a cell is no candidate.
+/// Why a cell is not a candidate.
 fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature]) -> Option<String> {
     let cell = &evidence.cells[index];
     if cell.path == NATIVE {
@@ -250,7 +250,7 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
 /// Comparisons of one candidate with the leader, by quantity.
 type Versus = BTreeMap<String, VerdictReport>;
 
-/// Compares every candidate with the leader of its contest, all together as one table: figure and cost.
+/// Compares every candidate with the leader of its contest, figure and cost, as one table.
 fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
     let mut answers: Vec<Vec<Versus>> = contests
         .iter()

@@ -1,4 +1,4 @@
-//! Two cells within one block: compared round by round where they took turns.
+//! Two cells within one block: compared round by round if they took turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use crate::model::stored::Header;
 use crate::model::{CpuTolerance, LoadKind, Measurement, Sample, Turn, TurnsReport, kept};
 use crate::stats::{self, Spread};
 
-/// The values of two cells in one block. Where both took turns, the ratio of the first to the second is located among those
-/// of the rounds, which pairs away what changes from one moment to the next; the second value is that of the block.
+/// The values of two cells in one block. If both took turns, their ratio is located among the ratios of the rounds, so
+/// that changes from one moment to the next cancel; the second value is that of the block.
 pub(super) fn pair(
     one: &Measurement,
     other: &Measurement,
@@ -23,7 +23,7 @@ pub(super) fn pair(
     Some((ratio.map_or(own, |log| base * log.exp()), base))
 }
 
-/// Where ln(one/other) lies among the rounds that both had a turn in; `None` where most turns have no such value.
+/// The location of ln(one/other) over the rounds in which both had a turn; `None` if most turns have no such value.
 fn log_ratio(
     one: &Measurement,
     other: &Measurement,
@@ -34,11 +34,11 @@ fn log_ratio(
     stats::hodges_lehmann(&all).filter(|log| log.is_finite())
 }
 
-/// ln(one/other) of every two turns of a round, by rounds that both had a turn in; `None` where most of these rounds have no
-/// such value.
+/// ln(one/other) for every two turns of a round, for rounds in which both had a turn; `None` if most of these rounds
+/// have no such value.
 ///
-/// Each turn of a base that has several stands for itself. Their mean would have fewer outliers than the single turn of the
-/// other cell: the ratios of two equal cells would lean to one side, and their location would not be 1.
+/// Each turn of a base with several turns is paired by itself. Their mean would have fewer outliers than the single
+/// turn of the other cell, so the ratios of two equal cells would lean to one side, and their location would not be 1.
 fn log_ratios(
     one: &Measurement,
     other: &Measurement,
@@ -58,7 +58,7 @@ fn log_ratios(
         own.iter().flat_map(with).collect::<Vec<f64>>()
     });
     let rounds: Vec<Vec<f64>> = rounds.filter(|logs| !logs.is_empty()).collect();
-    // CPU time is not known closely enough in every turn.
+    // CPU time is not known precisely enough in every turn.
     (!rounds.is_empty() && rounds.len() * 2 >= all).then_some(rounds)
 }
 
@@ -70,7 +70,7 @@ fn by_round(measurement: &Measurement) -> BTreeMap<u32, Vec<&Turn>> {
     rounds
 }
 
-/// The logarithms of the undisturbed turns of a round, or of all where each was disturbed.
+/// The logarithms of the undisturbed turns of a round, or of all if each was disturbed.
 fn logs(mut turns: Vec<&Turn>, value: impl Fn(&Turn) -> Option<f64>) -> Vec<f64> {
     if turns.iter().any(|turn| turn.is_quiet()) {
         turns.retain(|turn| turn.is_quiet());
@@ -79,9 +79,9 @@ fn logs(mut turns: Vec<&Turn>, value: impl Fn(&Turn) -> Option<f64>) -> Vec<f64>
     logs.collect()
 }
 
-/// How the time of a group of cells is to be shared between rounds and generations, as its samples so far tell: the rounds
-/// of a generation that serve the comparisons of main figures best, given what a generation costs beyond its rounds, in
-/// rounds. `None` before there is enough to tell.
+/// How a group of cells should share its time between rounds and generations, by its samples so far: the number of
+/// rounds in a generation that gives the best comparisons of main figures, if a generation costs `cost` rounds besides.
+/// `None` while there are too few samples.
 #[must_use]
 pub fn rounds_worth(
     header: &Header,
@@ -119,7 +119,7 @@ pub fn rounds_worth(
             spreads.extend(stats::spread(&generations));
         }
     }
-    // A comparison or two vary by much more than the others: those of switches that are programs.
+    // One or two comparisons vary much more than the others: those of user-space switches.
     let middle =
         |of: fn(&Spread) -> f64| stats::hodges_lehmann(&spreads.iter().map(of).collect::<Vec<_>>());
     let pooled = Spread {
@@ -129,7 +129,7 @@ pub fn rounds_worth(
     Some(pooled.rounds(generation_cost, 1.0))
 }
 
-/// The turns of a run, and what disturbed them; `None` where no cell took any.
+/// The turns of a run and their disturbances; `None` if no cell took any.
 pub(super) fn report(header: &Header, samples: &[&Sample]) -> Option<TurnsReport> {
     let longest_ns = header.turn_ns?;
     let turns: Vec<&Vec<Turn>> = measurements(samples)
@@ -167,7 +167,7 @@ mod tests {
 
     const HOW: (LoadKind, CpuTolerance) = (LoadKind::TcpRr, CpuTolerance(0.02));
 
-    /// Turns of 1 s with these transactions; a second figure says in which of them something else was at work.
+    /// Turns of 1 s with these numbers of transactions; the second figure says whether the turn was disturbed.
     fn with_turns(counts: &[(u64, bool)]) -> Measurement {
         let mut whole = measured(1);
         let turn = |(round, (transactions, quiet)): (usize, &(u64, bool))| Turn {
@@ -227,7 +227,7 @@ mod tests {
         let one = [(0, 90, true), (1, 360, true)];
         let base = [(0, 50, true), (0, 200, true), (1, 400, true)];
         assert!((of(&one, &base) - 0.9).abs() < 1e-9);
-        // A disturbed turn that was taken again at once leaves the round to the other one.
+        // If a disturbed turn was repeated at once, the repeated one counts in its round.
         let again = [(0, 7, false), (0, 100, true), (1, 400, true)];
         assert!((of(&one, &again) - 0.9).abs() < 1e-9);
         assert!((of(&again, &one) - 1.0 / 0.9).abs() < 1e-9);

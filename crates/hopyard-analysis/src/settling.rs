@@ -1,9 +1,9 @@
-//! How rate and jitter went on in a cell's windows, and when jitter settled.
+//! Rate and jitter over the windows of a cell, and when jitter settled.
 
 use crate::model::{ArrivalInterval, ArrivalSeries, Measurement, SeriesReport, Settling};
 use crate::stats::{self, Samples};
 
-/// What a cell's samples say; `None` where none has a series, or they were cut differently.
+/// The report of a cell; `None` if no sample has a series, or their intervals differ.
 pub(super) fn report(measured: &[&Measurement], confidence: f64) -> Option<SeriesReport> {
     let all: Vec<&ArrivalSeries> = measured.iter().filter_map(|m| series(m)).collect();
     let first = *all.first()?;
@@ -61,8 +61,8 @@ fn settling(measured: &[&Measurement], confidence: f64) -> Option<Settling> {
     })
 }
 
-/// When the jitter of a sample had settled, s from the start of its traffic; `None` where it did not, or was not watched from
-/// there.
+/// When the jitter of a sample had settled, s from the start of its traffic; `None` if it did not, or the window did
+/// not open with the traffic.
 pub fn time_s(m: &Measurement) -> Option<f64> {
     let settled = stats::settles(&jitter(m)?, Settling::BAND)?;
     #[expect(clippy::cast_precision_loss, reason = "a window has few intervals")]
@@ -70,7 +70,8 @@ pub fn time_s(m: &Measurement) -> Option<f64> {
     Some(intervals * seconds(series(m)?.interval_ns))
 }
 
-/// Jitter of a sample from the start of its traffic on; `None` where it was not watched from there, or some interval has none.
+/// Jitter of a sample from the start of its traffic; `None` if the window did not open with it, or an interval has no
+/// value.
 fn jitter(m: &Measurement) -> Option<Vec<f64>> {
     let series = series(m).filter(|s| s.before_ns == 0)?;
     series

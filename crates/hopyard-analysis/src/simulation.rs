@@ -1,4 +1,4 @@
-//! Generations of turns with a known ratio, to try the pairing and the intervals on: experiment V7 of the method.
+//! Generations of turns with a known ratio, to test the pairing and the intervals: experiment V7 of the method.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::stats::{self, Coverage, standard_normal};
 
 const CONFIDENCE: f64 = 0.95;
 const LOAD: LoadKind = LoadKind::TcpRr;
-/// And how close its CPU time must be known, which no figure here needs.
+/// Load and CPU tolerance; no figure here needs the latter.
 const HOW: (LoadKind, CpuTolerance) = (LOAD, CpuTolerance(0.02));
 const FIGURE: &str = "transactions_per_s";
 const WINDOW_NS: u64 = 1_000_000_000;
-/// Transactions of a turn: many, so that rounding them to whole ones is no noise.
+/// Transactions of a turn: so many that rounding to whole ones adds no noise.
 const TYPICAL: f64 = 1e9;
-/// How much of what a burst does to the whole machine is left one round later.
+/// How much of a burst's effect on the whole machine remains one round later.
 const LASTING: f64 = 0.7;
 
-/// A run of two cells that take turns. All sizes are of logarithms: 0.01 is about 1 %.
+/// A run of two cells that take turns. All sizes are on the log scale: 0.01 is about 1 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TurnsSetup {
     pub generations: usize,
@@ -43,8 +43,8 @@ pub struct TurnsSetup {
     pub bursts: Bursts,
 }
 
-/// Disturbances that come for some rounds in a row. In each of these rounds a turn is hit with a chance of one half, by a
-/// size that is exponentially distributed with mean 1.
+/// Disturbances that last for several rounds. In each of these rounds a turn is hit with a probability of one half, by
+/// a size that is exponentially distributed with mean 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bursts {
     /// Share of the rounds.
@@ -55,12 +55,13 @@ pub struct Bursts {
     pub noticed: f64,
     /// By how much a hit of size 1 slows its turn.
     pub slowdown: f64,
-    /// By how much a burst slows all turns of its rounds, hit or not; it lasts for some rounds after the burst.
+    /// By how much a burst slows all turns of its rounds, hit or not; the effect decays over the rounds after the
+    /// burst.
     pub shared: f64,
 }
 
-/// Takes `runs` runs and compares their two cells by the product's own functions: disturbed turns are taken again, the ratio
-/// of a generation is located among its rounds, the 95 % interval is that of the generations. Counted are runs.
+/// Simulates `runs` runs and compares their two cells with the product's own functions: disturbed turns are repeated,
+/// the ratio of a generation is located among its rounds, and the 95 % interval is over generations. Counts are runs.
 #[must_use]
 pub fn simulate_turns(setup: TurnsSetup, runs: usize, seed: u64) -> Coverage {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -83,7 +84,7 @@ pub fn simulate_turns(setup: TurnsSetup, runs: usize, seed: u64) -> Coverage {
 }
 
 impl TurnsSetup {
-    /// What the product makes of one generation: ln of the ratio of the two cells.
+    /// The product's result for one generation: ln of the ratio of the two cells.
     fn log_ratio_seen(&self, random: &mut ChaCha8Rng) -> Option<f64> {
         let [own, base] = self.generation(random);
         let (own, base) = rounds::pair(&own, &base, quantity(FIGURE).ok()?, HOW)?;
@@ -153,7 +154,7 @@ fn count(n: usize) -> u32 {
 struct Machine {
     bursts: Bursts,
     in_burst: bool,
-    /// How much of a burst's effect on all turns there is, 0 to 1.
+    /// Current fraction of a burst's effect on all turns, 0 to 1.
     slowed: f64,
 }
 

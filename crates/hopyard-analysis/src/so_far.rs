@@ -1,22 +1,22 @@
-//! What the comparisons of a run under way say so far.
+//! The comparisons of a run in progress.
 
 use super::{base, cells, complete_blocks, cost, main_figure, offloads, verdicts};
 use crate::model::stored::Header;
 use crate::model::{FOR_A_VERDICT, Sample, VerdictReport};
 
-/// A cell compared with its base: by its main figure, and by what a unit of it costs.
+/// A cell compared with its base: main figure and CPU cost.
 #[derive(Debug, Clone)]
 pub struct SoFar {
-    /// The cell's place in the run's list.
+    /// The cell's index in the run's list.
     pub cell: usize,
-    /// `None` where no block has the figure of both.
+    /// `None` if no block has the figure of both.
     pub main: Option<VerdictReport>,
-    /// The same of the cost.
+    /// The comparison of the cost.
     pub cost: Option<VerdictReport>,
 }
 
 impl SoFar {
-    /// Is the main figure so far from that of the base that its interval could be twice as wide?
+    /// Whether the main figure is so far from that of the base that even an interval twice as wide would show it.
     #[must_use]
     pub fn is_far(&self) -> bool {
         const FEWEST_BLOCKS: usize = 3;
@@ -32,7 +32,7 @@ impl SoFar {
         })
     }
 
-    /// Smallest differences that the two comparisons could show; infinite where they could show none.
+    /// Smallest differences that the two comparisons could show; infinite if none.
     pub fn detectable(&self) -> [f64; 2] {
         [&self.main, &self.cost].map(|verdict| {
             let smallest = verdict.as_ref().and_then(|v| v.smallest_detectable);
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_is_far_from_the_base_is_told_from_what_is_near() {
-        // Every other block shows it a tenth higher or lower.
+        // Blocks alternate between a tenth higher and a tenth lower.
         let is_far = |factor| {
             let mut run = compared(factor);
             for sample in run.samples.iter_mut().filter(|sample| sample.cell == 1) {

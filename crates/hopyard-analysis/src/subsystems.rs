@@ -1,18 +1,18 @@
-//! What a call chain belongs to, by its functions: `subsystems.toml` says which function is whose.
+//! Classification of call chains by their functions; `subsystems.toml` assigns functions to subsystems.
 //!
-//! Not by process: on veth the receiver's stack runs in the sender's softirq.
+//! Not by process, because on veth the receiver's stack runs in the sender's softirq.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// The table that comes along.
+/// The table of functions.
 const TABLE: &str = include_str!("subsystems.toml");
-/// What no rule is known for.
+/// Functions without a rule.
 pub const UNCLASSIFIED: &str = "unclassified";
 
-/// The file as it is written.
+/// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -27,9 +27,9 @@ struct File {
 pub struct Subsystem {
     /// Name in reports.
     pub name: String,
-    /// What it is, in a line.
+    /// A line about it.
     pub about: String,
-    /// Does it connect devices: is its time what a path costs beside the stacks at both ends?
+    /// Whether it connects devices, so that its time is a path's cost besides the stacks at both ends.
     #[serde(default)]
     pub switches: bool,
     functions: Vec<String>,
@@ -53,7 +53,7 @@ struct Idle {
     functions: Vec<String>,
 }
 
-/// Whose a function is.
+/// The class of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class<'a> {
     Of(&'a str),
@@ -61,16 +61,16 @@ enum Class<'a> {
     Idle,
 }
 
-/// Where a sample was.
+/// The place of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place<'a> {
-    /// On a CPU with nothing to do.
+    /// On an idle CPU.
     Idle,
-    /// At work.
+    /// On a busy CPU.
     Busy {
-        /// For whom.
+        /// The subsystem.
         subsystem: &'static str,
-        /// In which function: the innermost that is no helper.
+        /// The function: the innermost that is not a helper.
         function: &'a str,
     },
 }
@@ -84,7 +84,7 @@ pub fn subsystems() -> &'static [Subsystem] {
     &FILE.subsystem
 }
 
-/// What a chain of functions belongs to; the outermost comes first, after it who ran.
+/// The place of a call chain. The outermost entry comes first: who ran, then functions.
 #[must_use]
 pub fn place<'a>(stack: &[&'a str]) -> Place<'a> {
     let functions = stack.get(1..).unwrap_or_default();
@@ -109,7 +109,7 @@ pub fn place<'a>(stack: &[&'a str]) -> Place<'a> {
     }
 }
 
-/// A function's name without what compilers append, which says nothing to a reader and differs between kernels.
+/// A function's name without compiler suffixes, which differ between kernels.
 #[must_use]
 pub fn plain_name(function: &str) -> &str {
     match function.split_once(['.', ' ']) {
@@ -118,13 +118,13 @@ pub fn plain_name(function: &str) -> &str {
     }
 }
 
-/// Is there a rule for a function?
+/// Whether there is a rule for a function.
 #[must_use]
 pub fn is_known(function: &str) -> bool {
     RULES.class(function).is_some()
 }
 
-/// The file turned round: from patterns to what they say.
+/// The file inverted: from patterns to their class.
 struct Rules<'a> {
     names: HashMap<&'a str, Class<'a>>,
     /// The longest first.
@@ -156,7 +156,7 @@ impl<'a> Rules<'a> {
         rules
     }
 
-    /// Whose a function is, as it stands in a stack: `nft_do_chain [nf_tables]`.
+    /// The class of a function as written in a stack: `nft_do_chain [nf_tables]`.
     fn class(&self, frame: &str) -> Option<Class<'a>> {
         let (function, module) = match frame.split_once(" [") {
             Some((function, module)) => (function, module.strip_suffix(']')),
@@ -179,7 +179,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Every pattern with what it says.
+/// Every pattern with its class.
 fn patterns(file: &File) -> impl Iterator<Item = (&str, Class<'_>)> {
     fn with<'a>(
         functions: &'a [String],

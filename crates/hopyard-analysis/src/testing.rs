@@ -1,4 +1,4 @@
-//! Runs made by hand, for tests here and of whoever uses this crate (feature `testing`).
+//! Runs made by hand, for tests here and in other crates (feature `testing`).
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

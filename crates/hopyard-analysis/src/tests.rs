@@ -113,7 +113,7 @@ fn an_attempt_cut_short_does_not_count_where_a_whole_one_does() {
     let report = assess(&run);
     assert_eq!(report.run.blocks, 8);
     assert!(!report.run.quick_look);
-    // Of a block that was never whole there is what there is.
+    // A block without a complete attempt keeps its samples.
     run.samples.retain(|s| s.block < 7 || s.attempt == 1);
     assert_eq!(last_attempts(&run.samples).len(), 15);
     assert_eq!(assess(&run).run.blocks, 7);
@@ -124,7 +124,7 @@ fn cost_does_not_depend_on_how_long_the_meter_watched() {
     let exact = compared(1.0);
     let mut late = exact.clone();
     for sample in &mut late.samples {
-        // By turns a little longer and a little shorter than the ends counted.
+        // The windows of turns are slightly longer or shorter than what the ends counted.
         let stretch = if sample.order % 2 == 0 { 1.044 } else { 0.947 };
         if let Outcome::Measured(m) = &mut sample.outcome {
             let cpu = &mut m.cpu;
@@ -280,7 +280,7 @@ fn cost_in_other_words() {
     near("skbs_per_s", 1000.0);
 }
 
-/// A cell of `bridge-nf` and `bridge` with rules, and of paths that no rule of the hub sees.
+/// Cells of `bridge-nf` and `bridge` with rules, and of paths whose traffic no rule of the hub sees.
 fn with_rules(base: &str, rules: &[u32]) -> Run {
     let mut run = run(&["native", "veth", "bridge", "bridge-nf"]);
     run.header.base = Some(base.to_owned());
@@ -346,7 +346,8 @@ fn no_other_base_stands_in_where_the_one_asked_for_is_not_one_cell() {
     assert_eq!(bases(&run), wanted);
 }
 
-/// Every place in a document with `null` or -1; axes have `null` for what has no limit, and a cell that did not fail has no cause.
+/// Every place in a document with `null` or -1. Axes may have `null` for no limit, and a cell that did not fail has no
+/// cause.
 fn unknown(value: &serde_json::Value, place: &str, found: &mut Vec<String>) {
     match value {
         serde_json::Value::Null => found.push(place.to_owned()),
@@ -378,7 +379,7 @@ fn what_was_not_measured_is_absent() {
         let has_samples = !run.samples.is_empty();
         for cell in document["cells"].as_array().unwrap() {
             assert_eq!(cell.get("device_drops").is_some(), has_samples);
-            // TCP sends again what is lost, and nobody counts it as lost.
+            // TCP sends lost data again, so it has no lost datagrams.
             assert!(cell.get("lost_datagrams").is_none());
         }
     }

@@ -19,15 +19,15 @@ enum Place {
     Contrast(usize),
 }
 
-/// What the comparisons of a run show beside the verdicts of its cells.
+/// Results of the comparisons besides the verdicts of cells.
 pub(super) struct Table {
     /// The verdicts of the contrasts, in their order.
     pub(super) answers: Vec<BTreeMap<String, VerdictReport>>,
-    /// Of the comparisons with a base, where the run is a gate.
+    /// The gate over the comparisons with a base, if the run is a gate.
     pub(super) gate: Option<Gate>,
 }
 
-/// Fills in the verdicts of every cell that has a base to compare with.
+/// Fills in the verdicts of every cell that has a base.
 pub(super) fn fill(
     header: &Header,
     samples: &[&Sample],
@@ -108,7 +108,7 @@ pub(super) fn fill(
     }
 }
 
-/// Comparisons with a base of one quantity under one load know together how they scatter.
+/// Moderates the comparisons with a base of one quantity under one load, which share their scatter.
 fn moderated(
     places: &[(Place, String, &Quantity, LoadKind)],
     mut table: Vec<Comparison>,
@@ -128,7 +128,7 @@ fn moderated(
     table
 }
 
-/// What a comparison shows. In a quick look it shows nothing, nor does one whose figure too few blocks have in both cells.
+/// The verdict of a comparison. There is none in a quick look, or if too few blocks have the figure in both cells.
 pub(super) fn verdict_of(judged: &Judged, quick_look: bool) -> Option<Verdict> {
     let is_enough = judged.ratio.n >= FOR_A_VERDICT as usize;
     (!quick_look && is_enough).then_some(judged.verdict)
@@ -156,8 +156,8 @@ pub(super) fn paired(
         .unzip()
 }
 
-/// What intervals are made of, in the order of blocks: ln(cell/base) of each compared cell's main
-/// quantities; where no cell is compared, ln of the cells' own.
+/// The series behind the intervals, in the order of blocks: ln(cell/base) of each compared cell's main quantities; if
+/// no cell is compared, ln of the cells' own.
 pub(super) fn series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
     let ratios = log_series(header, samples, |cell| {
         base_of(header, cell).map(|(_, base)| base)
@@ -168,7 +168,7 @@ pub(super) fn series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
     ratios
 }
 
-/// ln(cell/other) of the main quantities of each cell that has another; ln(cell) where that is itself.
+/// ln(cell/other) of the main quantities of each cell that has another; ln(cell) if the other is the cell itself.
 fn log_series(
     header: &Header,
     samples: &[&Sample],

@@ -1,4 +1,4 @@
-//! Doubts: full sentences with advice, each with a code for scripts.
+//! Warnings: full sentences with advice, each with a code for scripts.
 
 mod cells;
 mod machine;
@@ -94,13 +94,13 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Names of cells, a few of them.
+/// The names of some of the cells.
 fn named(cells: &[&CellReport]) -> String {
     const SHOWN: usize = 4;
     let mut names: Vec<String> = Vec::new();
     for cell in cells {
         let name = format!("{}/{}/{}", cell.path, cell.peer, cell.load);
-        // Cells of a sweep share theirs.
+        // Cells of a sweep share their name.
         if !names.contains(&name) {
             names.push(name);
         }
@@ -118,7 +118,7 @@ fn with(cells: &[CellReport], filter: impl Fn(&CellReport) -> bool) -> Option<Ve
     (!found.is_empty()).then_some(found)
 }
 
-/// Cells without the base that was asked for.
+/// Cells that lack the base.
 fn not_compared(run: &Run) -> Option<String> {
     let why = base::missing(&run.header)?;
     let (first, rest) = why.split_at_checked(1)?;
@@ -187,7 +187,8 @@ fn unseen(run: &Run, summary: &RunSummary, samples: &[&Sample], difference: f64)
     })
 }
 
-/// Are neighbouring blocks alike? Judged over all paired differences together: single cells are too short.
+/// Whether neighbouring blocks resemble each other. Judged over all paired differences together, because single cells
+/// are too short.
 fn dependent(run: &Run, summary: &RunSummary, samples: &[&Sample]) -> Option<String> {
     if summary.quick_look {
         return None;

@@ -1,5 +1,5 @@
-//! Files of a run directory or of a kept lab that somebody else may have made: a FIFO or a device in the place of a file, a line without
-//! end, more than a run can be, a link to another place.
+//! Bounded access to files of a run directory or a kept lab that somebody else may have made. They may be a FIFO, a
+//! device or a link, or have an endless line or an impossible size.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -10,7 +10,7 @@ use nix::fcntl::OFlag;
 
 /// Most bytes of a document: thousands of cells take less than a tenth.
 pub const MOST_OF_A_DOCUMENT: u64 = 8 << 20;
-/// Most bytes of a file of lines: 1000 blocks of 100 cells take about so much.
+/// Most bytes of a file of lines: about 1000 blocks of 100 cells.
 pub const MOST_OF_LINES: u64 = 512 << 20;
 /// Most bytes of a line: a sample takes some KiB, a profile some hundred.
 pub const MOST_OF_A_LINE: u64 = 4 << 20;
@@ -32,7 +32,7 @@ impl Lines {
         open(file, MOST_OF_LINES).map(|file| Self(BufReader::new(file)))
     }
 
-    /// The next line without its end; `None` after the last, and of a line that lacks its end.
+    /// The next line without its newline; `None` after the last one, and for a line without a newline.
     pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         let mut limited = self.0.by_ref().take(MOST_OF_A_LINE);
@@ -49,9 +49,9 @@ impl Lines {
     }
 }
 
-/// Opens a file to read it, if it is one and not too large.
+/// Opens a file for reading, if it is a regular file and not too large.
 fn open(file: &Path, most: u64) -> io::Result<File> {
-    // A FIFO would wait for a writer.
+    // Opening a FIFO would wait for a writer.
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let opened = File::options()
         .read(true)
@@ -61,7 +61,7 @@ fn open(file: &Path, most: u64) -> io::Result<File> {
     Ok(opened)
 }
 
-/// Opens a file of a run to write it: one of its directory, never what a link leads to.
+/// Opens a file of a run for writing: only a file in its directory, never the target of a link.
 pub fn open_to_write(file: &Path, options: &mut std::fs::OpenOptions) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let opened = options.custom_flags(flags.bits()).open(file)?;
@@ -69,7 +69,7 @@ pub fn open_to_write(file: &Path, options: &mut std::fs::OpenOptions) -> io::Res
     Ok(opened)
 }
 
-/// Writes a document into a file of the directory, never where a link leads to.
+/// Writes a document into a file of the directory, never through a link.
 pub fn write(file: &Path, text: &[u8]) -> io::Result<()> {
     check_size(text.len() as u64, MOST_OF_A_DOCUMENT)?;
     let mut options = File::options();
@@ -79,7 +79,7 @@ pub fn write(file: &Path, text: &[u8]) -> io::Result<()> {
     opened.write_all(text)
 }
 
-/// Writes a document in the place of the file, in one step: whoever reads it finds the old one or the new one.
+/// Replaces the file by a document atomically: a reader finds the old one or the new one.
 pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     check_size(text.len() as u64, MOST_OF_A_DOCUMENT)?;
     replace_with(file, |out| out.write_all(text))
@@ -95,7 +95,7 @@ pub fn replace_with(
         io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
     };
-    // What a killed program left.
+    // Left by a killed program.
     fs::remove_file(&new).or_else(gone)?;
     let written = open_to_write(&new, File::options().write(true).create_new(true))
         .and_then(|opened| {
@@ -105,12 +105,12 @@ pub fn replace_with(
         })
         .and_then(|()| fs::rename(&new, file));
     written.inspect_err(|_| {
-        // The first problem is the one to report.
+        // The first error is the one to report.
         let _ = fs::remove_file(&new);
     })
 }
 
-/// Where the next state of a file is written: beside it, so that both are of one file system.
+/// The temporary name for a file's new contents: beside it, so that both are on one file system.
 fn new_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".new");
@@ -126,7 +126,7 @@ fn check(file: &File, most: u64) -> io::Result<()> {
     check_size(metadata.len(), most)
 }
 
-/// Is a file of this size as small as it can be read again?
+/// Checks that a file of this size may be read again.
 pub fn check_size(bytes: u64, most: u64) -> io::Result<()> {
     if bytes <= most {
         return Ok(());
@@ -175,7 +175,7 @@ mod tests {
         assert!(replace_with(&file, fails).is_err());
         assert_eq!(fs::read(&file).unwrap(), b"text");
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
-        // What a killed program left is no hindrance, and nothing is written where it leads.
+        // Leftovers of a killed program do no harm, and nothing is written through a link.
         let [new, target] = ["a.json.new", "target"].map(|name| home.path().join(name));
         fs::write(&target, b"own").unwrap();
         std::os::unix::fs::symlink(&target, &new).unwrap();

@@ -1,4 +1,5 @@
-//! The host around the program: its signals and programs, files that somebody else may have made, and who left what behind.
+//! The host around the program: its signals and programs, files that somebody else may have made, and owners of
+//! leftovers.
 
 pub mod bounded;
 mod note;

@@ -1,11 +1,11 @@
-//! What is neither a result nor the end of the program.
+//! Messages on stderr that are neither results nor fatal errors.
 
 use hopyard_model::plain;
 
-/// Says something on stderr, harmless wherever it is from.
+/// Prints a message on stderr, sanitized.
 pub fn note(message: std::fmt::Arguments<'_>) {
     use std::io::Write;
-    // `2>&1 | head -1` has stopped listening; that is no reason to end, and none to panic as eprintln does.
+    // With `2>&1 | head -1` the reader may be gone. That is no reason to end or to panic, as eprintln does.
     let _ = writeln!(
         std::io::stderr(),
         "hopyard: {}",

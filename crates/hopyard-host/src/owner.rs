@@ -1,4 +1,4 @@
-//! Ids that tell whose a leftover is, and whether its owner still lives.
+//! Ids that say which process a leftover belongs to, and whether that process still lives.
 
 use std::fmt;
 use std::fs;
@@ -7,39 +7,39 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The PID namespace that the machine starts with (`PROC_PID_INIT_INO`, include/linux/proc_ns.h). All others have
-/// greater numbers (`PROC_DYNAMIC_FIRST`).
+/// The machine's first PID namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h). All others have greater numbers
+/// (`PROC_DYNAMIC_FIRST`).
 const INITIAL: u32 = 0xEFFF_FFFC;
-/// The time namespace that the machine starts with (`PROC_TIME_INIT_INO`).
+/// The machine's first time namespace (`PROC_TIME_INIT_INO`).
 const FIRST_TIME: &str = "time:[4026531834]";
-/// Clock ticks in which /proc counts (`USER_HZ`, 100 on all that hopyard runs on).
+/// Clock ticks per second in /proc (`USER_HZ`, 100 on every architecture of hopyard).
 const TICKS_PER_S: i64 = 100;
 
-/// A process. The PID namespace tells it from others with the same pid at the same time, the start time from later
-/// ones.
+/// A process. The PID namespace distinguishes it from others with the same pid at the same time, the start time from
+/// later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// As its own PID namespace counts.
+    /// Its pid in its own PID namespace.
     pid: u32,
-    /// When it started, clock ticks since boot as the first time namespace counts; 0 where that cannot be told.
+    /// When it started, in clock ticks since boot by the first time namespace; 0 if that is not known.
     started: u64,
-    /// Inode number of its PID namespace. No other number of an id is as great, so nobody makes an id by accident.
+    /// Inode number of its PID namespace. No other number of an id is as large, so no name is an id by accident.
     namespace: u32,
 }
 
-/// What can be said about a process from here.
+/// What this process can find out about another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// It runs, or another process has its pid and start times cannot be compared.
     Lives,
     /// It has ended; a zombie counts as ended.
     Gone,
-    /// Its PID namespace cannot be seen from here.
+    /// Its PID namespace is not visible from here.
     Hidden,
 }
 
 impl Owner {
-    /// The process that calls this.
+    /// The calling process.
     #[must_use]
     pub fn me() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Owner {
         }
     }
 
-    /// Does that very process still run?
+    /// Whether that very process still runs.
     #[must_use]
     pub fn life(self) -> Life {
         match shown_namespace() {
@@ -60,31 +60,32 @@ impl Owner {
                     Life::Gone
                 }
             }
-            // Whoever sees the first namespace sees all others.
+            // The first namespace shows the processes of all others.
             Some(INITIAL) => self.life_in_other().unwrap_or(Life::Hidden),
             _ => Life::Hidden,
         }
     }
 
-    /// Is it this process that /proc shows, and does it run? Where start times cannot be compared, the pid alone tells: a
-    /// stranger with that pid keeps a leftover, while a mistake the other way would end a lab that is in use.
+    /// Whether the process that /proc shows is this one, and runs. If start times cannot be compared, the pid alone
+    /// decides. Then another process with that pid keeps a leftover; the opposite mistake would end a lab that is in
+    /// use.
     fn is(self, process: &str) -> bool {
         let Some(shown) = start_time(process) else {
             return false;
         };
-        // An offset that is no multiple of a tick makes the two readings differ by one.
+        // If the offset is not a multiple of a tick, the two readings differ by one.
         let same = |started: u64| started.abs_diff(self.started) <= 1;
         self.started == 0 || unshifted(shown).is_none_or(same)
     }
 
-    /// Looks for the process among those of all PID namespaces.
+    /// Searches the process among those of all PID namespaces.
     fn life_in_other(self) -> io::Result<Life> {
         for entry in fs::read_dir("/proc")?.flatten() {
             let name = entry.file_name();
             let Some(pid) = name.to_str().filter(|name| name.parse::<u32>().is_ok()) else {
                 continue;
             };
-            // What has one number alone is in the first namespace.
+            // A process with a single number is in the first namespace.
             let numbers = pids_of(pid);
             if numbers.len() == 1 || numbers.last() != Some(&self.pid) {
                 continue;
@@ -100,7 +101,7 @@ impl Owner {
         Ok(Life::Gone)
     }
 
-    /// Is it the process that started this one?
+    /// Whether it is the process that started this one.
     #[must_use]
     pub fn is_parent(self) -> bool {
         std::os::unix::process::parent_id() == self.pid
@@ -132,7 +133,7 @@ impl FromStr for Owner {
     }
 }
 
-/// A number as it is printed: `+1` and `01` are none.
+/// A number in the form that it is printed: `+1` and `01` are refused.
 fn number<N: FromStr + ToString>(text: &str) -> Result<N, ()> {
     let number: N = text.parse().map_err(|_| ())?;
     if number.to_string() == text {
@@ -151,7 +152,7 @@ pub struct LabId {
 }
 
 impl LabId {
-    /// An id that no other lab has.
+    /// A new, unique id.
     #[must_use]
     pub fn next() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -161,7 +162,7 @@ impl LabId {
         }
     }
 
-    /// The name of the lab's direct switch, which may have 32 letters and no dots.
+    /// The name of the lab's direct switch, which may have at most 32 characters and no dots.
     #[must_use]
     pub fn switch_name(self) -> String {
         let Self { owner, number } = self;
@@ -174,7 +175,7 @@ impl LabId {
         format!("lab-{}", numbers.map(in_base_36).join("-"))
     }
 
-    /// The lab that a direct switch of this name belongs to, if it is a lab's.
+    /// The lab that a direct switch with this name belongs to, if any.
     #[must_use]
     pub fn of_switch(name: &str) -> Option<Self> {
         let mut numbers = Vec::new();
@@ -217,7 +218,7 @@ impl FromStr for LabId {
     }
 }
 
-/// The PID namespace whose processes /proc shows: of a container, its own or one above it.
+/// The PID namespace whose processes /proc shows: in a container, its own or one above it.
 fn shown_namespace() -> Option<u32> {
     // One pid for each namespace, from that of /proc down to the process's own.
     match pids_of("self").len() {
@@ -234,7 +235,7 @@ fn namespace_of(process: &str) -> io::Result<u32> {
         .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// What PID namespaces call a process, that of /proc first, its own last.
+/// The pids of a process in its PID namespaces: that of /proc first, its own last.
 fn pids_of(process: &str) -> Vec<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
@@ -244,8 +245,8 @@ fn pids_of(process: &str) -> Vec<u32> {
         .collect()
 }
 
-/// When a process that has not ended started: field 22 of /proc/PID/stat, clock ticks since boot as the reader's time
-/// namespace counts.
+/// When a process that has not ended started: field 22 of /proc/PID/stat, clock ticks since boot by the reader's time
+/// namespace.
 fn start_time(process: &str) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -257,7 +258,7 @@ fn start_time(process: &str) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// A start time that /proc shows to this process, as the first time namespace counts; `None` where it cannot be told.
+/// A start time from this process's /proc, converted to the first time namespace; `None` if that is not possible.
 fn unshifted(shown: u64) -> Option<u64> {
     static OFFSET: LazyLock<Option<i64>> = LazyLock::new(|| match boot_offset() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
@@ -266,8 +267,8 @@ fn unshifted(shown: u64) -> Option<u64> {
     (*OFFSET).and_then(|offset| without(shown, offset))
 }
 
-/// What the kernel computes is a `u64` of nanoseconds: processes older than the boot of a time namespace are shown close
-/// to the end of its range.
+/// The kernel computes with a `u64` of nanoseconds: processes older than the boot of a time namespace appear near the
+/// end of its range.
 fn without(shown: u64, offset: i64) -> Option<u64> {
     const RANGE: i128 = (1 << 64) / (1_000_000_000 / TICKS_PER_S as i128);
     let started = (i128::from(shown) - i128::from(offset)).rem_euclid(RANGE);
@@ -277,13 +278,13 @@ fn without(shown: u64, offset: i64) -> Option<u64> {
 /// What the time namespace of this process adds to the time since boot, clock ticks (`time_namespaces(7)`).
 ///
 /// # Errors
-/// `NotFound` where the kernel has no time namespaces; otherwise where /proc does not tell.
+/// `NotFound` if the kernel has no time namespaces; otherwise if /proc does not show it.
 fn boot_offset() -> io::Result<i64> {
     let own = fs::read_link("/proc/self/ns/time")?;
     if own.as_os_str() == FIRST_TIME {
         return Ok(0);
     }
-    // The offsets in /proc are those of children. Older kernels do not enter the namespace of children with `exec`.
+    // The offsets in /proc are those of children. Older kernels do not enter the children's namespace with `exec`.
     if own != fs::read_link("/proc/self/ns/time_for_children")? {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(boot_offset_in("monotonic 0 0\n"), None);
         assert_eq!(without(1_438_439, 100_000), Some(1_338_439));
         assert_eq!(without(1_337_464, -975), Some(1_338_439));
-        // 5 s after the boot of the host, shown to a namespace that calls this -5 s.
+        // 5 s after the boot of the host, seen from a namespace where this is -5 s.
         let shown = u64::MAX / 10_000_000 - 499;
         assert!(without(shown, -1000).unwrap().abs_diff(500) <= 1);
     }

@@ -1,4 +1,4 @@
-//! Other people's programs on this host.
+//! Other programs on this host.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;

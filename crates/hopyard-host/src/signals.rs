@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin: asked for once, the run ends at the next safe point; asked twice, at once.
+//! Ctrl-C and similar signals: after the first, the run ends at the next safe point; after the second, at once.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,20 +7,20 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
 
-/// When the user asked first, `CLOCK_MONOTONIC`, ns; 0 before.
+/// Time of the first request, `CLOCK_MONOTONIC`, ns; 0 before.
 static ASKED_NS: AtomicU64 = AtomicU64::new(0);
-/// Signals that come closer together are one request: `timeout` signals its child and then the whole process group.
+/// Signals within this time are one request: `timeout` signals its child and then the whole process group.
 const ONE_REQUEST_NS: u64 = 300_000_000;
 
 /// Exit status of a program that ended because it was interrupted: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// Starts to listen.
+/// Installs the handlers.
 ///
 /// # Errors
 /// The handlers cannot be set.
 pub fn listen() -> std::io::Result<()> {
-    // One that comes between the two would be taken and not be heard.
+    // A signal between the two steps would be lost.
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
     let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let set = handle();
@@ -30,13 +30,13 @@ pub fn listen() -> std::io::Result<()> {
 
 fn handle() -> std::io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // SAFETY: the handler reads a clock and stores a number, or ends the process, all of which is safe in a handler.
+        // SAFETY: the handler reads a clock and stores a number, or ends the process, which is safe in a handler.
         unsafe { low_level::register(signal, asked) }?;
     }
     Ok(())
 }
 
-/// Notes the first request; the second ends the program there and then.
+/// Records the first request; the second one ends the program at once.
 fn asked() {
     let now_ns = clock::monotonic_ns().max(1);
     if let Err(first_ns) = ASKED_NS.compare_exchange(0, now_ns, Relaxed, Relaxed)
@@ -46,7 +46,7 @@ fn asked() {
     }
 }
 
-/// Has the user asked to stop?
+/// Whether the user asked to stop.
 #[must_use]
 pub fn interrupted() -> bool {
     ASKED_NS.load(Relaxed) != 0

@@ -1,4 +1,4 @@
-//! How numbered datagrams arrived: what the receiving end of `udp_flood` and `udp_paced` leaves behind.
+//! How numbered datagrams arrived: the record of the receiving end of `udp_flood` and `udp_paced`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,8 @@ use super::units::float;
 
 /// Numbered datagrams that the receiving kernel took in during the window.
 ///
-/// Arrival is the kernel's own time stamp (`SO_TIMESTAMPNS`), one-way delay the time from the call that sent a
-/// datagram to it. Where the two ends have no common clock, nothing that needs a delay is here.
+/// Arrival is the kernel's own time stamp (`SO_TIMESTAMPNS`), one-way delay the time from the call that sent a datagram
+/// to it. If the two ends have no common clock, everything that needs a delay is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrivals {
     /// Each flow by itself.
@@ -17,7 +17,7 @@ pub struct Arrivals {
     /// PDV (RFC 5481): one-way delay minus the least of its flow, all flows together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pdv: Option<Latency>,
-    /// Absolute IPDV (RFC 3393): difference of one-way delay between datagrams numbered one after the other.
+    /// Absolute IPDV (RFC 3393): difference of one-way delay between datagrams with consecutive numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipdv: Option<Latency>,
     /// Time between two arrivals of the same flow.
@@ -26,13 +26,13 @@ pub struct Arrivals {
     /// Its standard deviation, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interarrival_sd_ns: Option<f64>,
-    /// The same and more over time; absent in samples of older versions.
+    /// Rate and jitter over time; absent in samples of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<ArrivalSeries>,
-    /// How late the sender itself was: from when a datagram was to be sent to when it was (`udp_paced`).
+    /// How late the sender itself was: from when a datagram was due to when it was sent (`udp_paced`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Latency>,
-    /// Runs of consecutive datagrams of one flow in the receiver's queue, where there are several flows.
+    /// Runs of consecutive datagrams of one flow in the receiver's queue, if there are several flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunLengths>,
     /// Datagrams for which the receiving sockets had no room.
@@ -41,19 +41,19 @@ pub struct Arrivals {
     pub receiver_cpu_ns: Vec<u64>,
 }
 
-/// What became of the datagrams that an open loop was to send in the window, or of the connections that it was to open, by when
-/// they were due.
+/// The datagrams that an open loop had to send in the window, or the connections that it had to open, by when they were
+/// due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenLoop {
     /// Datagrams or connections that were due in the window, begun or not.
     pub due: u64,
-    /// Those of them that were sent by 5 ms after its end, and arrived before traffic stopped; of connections, those that ended
-    /// before it.
+    /// Those of them that were sent by 5 ms after its end, and arrived before traffic stopped. For connections: those
+    /// that ended before it.
     pub arrived: u64,
 }
 
 impl OpenLoop {
-    /// Share of what was due that did not arrive; `None` where nothing was.
+    /// Share of what was due that did not arrive; `None` if nothing was due.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -72,13 +72,13 @@ pub struct FlowArrivals {
     pub packets: u64,
     /// Payload of `packets`, bytes.
     pub bytes: u64,
-    /// Numbers below the highest that did not come within the window.
+    /// Numbers below the highest that did not arrive within the window.
     pub lost: u64,
     /// Datagrams that arrived again after their first copy.
     pub duplicates: u64,
-    /// Datagrams numbered below one that came before (Type-P-Reordered, RFC 4737).
+    /// Datagrams with a number below one that arrived before (Type-P-Reordered, RFC 4737).
     pub reordered: u64,
-    /// When its first datagram came, ns before the window opened.
+    /// When its first datagram arrived, ns before the window opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_before_window_ns: Option<u64>,
     /// Longest time between two arrivals, ns.
@@ -93,7 +93,7 @@ pub struct FlowArrivals {
     /// Greatest one-way delay, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_max_ns: Option<u64>,
-    /// Smallest inter-packet delay variation (RFC 3393), ns; negative where a datagram was faster than the one before.
+    /// Smallest inter-packet delay variation (RFC 3393), ns; negative if a datagram was faster than the previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipdv_min_ns: Option<i64>,
     /// Largest inter-packet delay variation (RFC 3393), ns.
@@ -104,14 +104,14 @@ pub struct FlowArrivals {
     pub jitter_rfc3550_ns: Option<f64>,
 }
 
-/// How rate and jitter went on in the window: equal intervals from its opening on.
+/// Rate and jitter over the window: equal intervals from its opening on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArrivalSeries {
     /// Length of each, ns.
     pub interval_ns: u64,
-    /// Traffic before the first, ns; 0 where the window opened with it.
+    /// Traffic before the first interval, ns; 0 if the window opened with the traffic.
     pub before_ns: u64,
-    /// One after the other; what is left of a window is in none.
+    /// Consecutive intervals; a remainder of the window is left out.
     pub intervals: Vec<ArrivalInterval>,
 }
 
@@ -154,7 +154,8 @@ impl Arrivals {
         self.flows.iter().map(|flow| flow.bytes).sum()
     }
 
-    /// Mean time from when a datagram was handed over to when the receiver's kernel had it, all flows together.
+    /// Mean time from when a datagram was given to the sender's kernel to when the receiver's kernel had it, all flows
+    /// together.
     pub(super) fn mean_delay_ns(&self) -> Option<f64> {
         let mut sum = (0.0, 0.0);
         for flow in &self.flows {
@@ -166,7 +167,7 @@ impl Arrivals {
         (sum.1 > 0.0).then(|| sum.0 / sum.1)
     }
 
-    /// Takes out all that needs the two ends to have one clock.
+    /// Removes all figures that need both ends to have one clock.
     pub(super) fn forget_delays(&mut self) {
         self.pdv = None;
         self.ipdv = None;
@@ -184,7 +185,7 @@ impl Arrivals {
         }
     }
 
-    /// The largest of its counts, to be held against what can be.
+    /// The largest of its counts, to be compared with what is possible.
     #[must_use]
     pub fn largest(&self) -> u64 {
         let flows = self.flows.iter().map(FlowArrivals::largest);
@@ -205,7 +206,7 @@ impl Arrivals {
 }
 
 impl FlowArrivals {
-    /// Two windows of a flow together. Means are weighted by datagrams.
+    /// Two windows of a flow combined. Means are weighted by datagrams.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let mean = |of: fn(&Self) -> Option<f64>| match (of(self), of(other)) {
@@ -289,7 +290,7 @@ mod tests {
             (Some(4), Some(20.0))
         );
         assert_eq!((both.ipdv_min_ns, both.ipdv_max_ns), (Some(-7), None));
-        // What neither window measured stays absent, and a silent window takes nothing away.
+        // What neither window measured stays absent, and a silent window removes nothing.
         assert_eq!(both.jitter_rfc3550_ns, None);
         assert_eq!(FlowArrivals::default().plus(&two), two);
     }

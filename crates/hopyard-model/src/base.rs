@@ -2,26 +2,26 @@
 
 use super::{AXES, Axes, Axis, AxisError, Cell, Containers, OffloadChange, as_axis, axis};
 
-/// What cells are compared with: the same cell on another path, at another value of an axis, or without
-/// its own choice of offloads.
+/// What cells are compared with: the same cell on another path, at another value of an axis, or with all offloads
+/// switched.
 #[derive(Clone, Copy)]
 pub enum Base<'a> {
     /// A path.
     Path(&'a str),
     /// `AXIS=VALUE`.
     Value(&'static Axis, &'a str),
-    /// [`Base::OFFLOAD`]: all offloads on or off, whichever the cell has but for single flags; for all off
-    /// itself, all on.
+    /// [`Base::OFFLOAD`]: all offloads on or off, as the cell has them apart from single flags. A cell with all off is
+    /// compared with all on.
     Offload,
 }
 
 impl Base<'_> {
-    /// How [`Base::Offload`] is written.
+    /// The text for [`Base::Offload`].
     pub const OFFLOAD: &'static str = "offload";
 }
 
 impl<'a> Base<'a> {
-    /// Reads `PATH`, `AXIS=VALUE` or `offload`. Whether there is such a path is not for the model to know.
+    /// Reads `PATH`, `AXIS=VALUE` or `offload`. The model does not know which paths exist.
     ///
     /// # Errors
     /// There is no such axis, or it has no such value.
@@ -35,12 +35,12 @@ impl<'a> Base<'a> {
         let (name, whole) = as_axis(name.trim(), value.trim());
         let axis = axis(&name)?;
         (axis.set)(&mut Axes::default(), &whole)?;
-        // A switch of a device is a value with its name.
+        // The name of a switch of a device belongs to its value.
         let value = if whole == value.trim() { value } else { text };
         Ok(Self::Value(axis, value.trim()))
     }
 
-    /// Is this cell itself one that others are compared with?
+    /// Whether others are compared with this cell.
     #[must_use]
     pub fn is(&self, path: &str, axes: &Axes) -> bool {
         match self {
@@ -49,9 +49,9 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Is `other` the cell that `cell` is compared with?
+    /// Whether `cell` is compared with `other`.
     ///
-    /// A path without an axis that only some paths have is the same at each of its values.
+    /// A path without an axis that only some paths have counts as equal at each of its values.
     #[must_use]
     pub fn is_of(&self, cell: &Cell, other: &Cell) -> bool {
         if (cell.load, cell.peer) != (other.load, other.peer) {
@@ -74,8 +74,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Is `other` a cell that `cell` may be compared with, as the same but for axes that one of the two paths has not?
-    /// There may be several.
+    /// Whether `other` equals the base of `cell`, apart from axes that one of the two paths lacks. Several cells may.
     #[must_use]
     pub fn is_like(&self, cell: &Cell, other: &Cell) -> bool {
         let Self::Path(path) = self else {
@@ -91,7 +90,7 @@ impl<'a> Base<'a> {
             && AXES.iter().all(alike)
     }
 
-    /// These axes as the base has them on the same path, where the base says so.
+    /// These axes with the value of the base, if the base is a value.
     fn axes(&self, axes: &Axes) -> Option<Axes> {
         match self {
             Self::Path(_) => None,
@@ -99,7 +98,7 @@ impl<'a> Base<'a> {
                 (axis.show)(axes)?;
                 let mut base = axes.clone();
                 (axis.set)(&mut base, value).ok()?;
-                // Of several switches of devices the base has one the other way.
+                // Of several switches of devices, the base has one switched the other way.
                 let switches = (&axes.device_offload, &base.device_offload);
                 if let (Some(own), Some(wanted)) = switches
                     && own != wanted
@@ -114,7 +113,7 @@ impl<'a> Base<'a> {
     }
 }
 
-/// Are senders in containers compared with those of path `native`? It has none but the host's own processes.
+/// Whether senders in containers are compared with those of path `native`, which has only the host's own processes.
 fn are_native_senders(axis: &Axis, cell: &Cell, other: &Cell) -> bool {
     const NATIVE: &str = "native";
     axis.name == "containers"
@@ -198,7 +197,7 @@ mod tests {
         assert!(base.is_of(&with, &off) && !base.is_of(&with, &on));
         assert!(base.is_of(&off, &on) && base.is_of(&on, &on));
         assert!(base.is("veth", &on.axes) && !base.is("veth", &off.axes));
-        // Another size is another cell, and who asks for nothing has no base.
+        // A cell with another size is another cell, and a cell without the axis has no base.
         let small = veth(&[("offload", "on"), ("request_size", "64")]);
         assert!(!base.is_of(&small, &on));
         assert!(!base.is_of(&veth(&[("tso", "off")]), &on));
@@ -211,7 +210,7 @@ mod tests {
         let base = Base::parse("gro@b/eth0=on").unwrap();
         let (on, off) = (veth("gro@b/eth0=on"), veth("gro@b/eth0=off"));
         assert!(base.is_of(&off, &on) && base.is("veth", &on.axes) && !base.is("veth", &off.axes));
-        // The other device's switch stays.
+        // The other device's switch stays unchanged.
         let both = |value: &str| veth(&format!("{value}+tso@a/eth0=off"));
         let (on, off) = (both("gro@b/eth0=on"), both("gro@b/eth0=off"));
         assert!(base.is_of(&off, &on) && !base.is_of(&off, &veth("gro@b/eth0=on")));

@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 /// Fewest and most blocks, both at least 1 and at most [`Blocks::MOST`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocks {
-    /// Blocks before the first look whether they are enough.
+    /// Blocks before the run first checks whether they are enough.
     pub min: u32,
-    /// Blocks after which measuring ends in any case.
+    /// Blocks after which the run ends in any case.
     pub max: u32,
 }
 
-/// Blocks below which there are figures but no verdicts (docs/method.md, "Statistics").
+/// With fewer blocks there are figures but no verdicts (docs/method.md, "Statistics").
 pub const FOR_A_VERDICT: u32 = 8;
 
-/// Bounds of a window: shorter ones are all edges, longer ones belong into more blocks.
+/// Bounds of a window: in a shorter one the edges dominate; instead of a longer one, use more blocks.
 pub const WINDOW: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(600);
 
 impl Blocks {
-    /// No run has more.
+    /// The most blocks of any run.
     pub const MOST: u32 = 1000;
 
-    /// At least one, the fewest no more than the most, and no more than a run may have?
+    /// Whether there is at least one, the minimum is at most the maximum, and the maximum is one that a run may have.
     #[must_use]
     pub fn are_possible(self) -> bool {
         self.min >= 1 && self.min <= self.max && self.max <= Self::MOST
     }
 }
 
-/// Not a range of blocks.
+/// The text is not a range of blocks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a number of blocks: write MIN..MAX as in 8..20, or one number, from 1 to 1000"

@@ -10,11 +10,11 @@ use super::{Axes, LoadKind, Peer};
 /// One combination of path, peer, load and axis values; the unit that is measured and compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// A path of the registry.
+    /// Name of the path.
     pub path: String,
-    /// Whom the endpoint talks to.
+    /// Where the other end is.
     pub peer: Peer,
-    /// The traffic.
+    /// The load.
     pub load: LoadKind,
     /// The values of every axis that matters for this load.
     pub axes: Axes,

@@ -4,9 +4,9 @@ use super::{AXES, Axes, CellReport};
 use crate::plain;
 
 impl CellReport {
-    /// `path=bridge/load=udp_stream/mtu=9000/peer=far`: path, load, the axes that are not at their default, and peer. The name does
-    /// not depend on what else was measured, so a cell has the same one in every run. It has no blanks, and no `/` but
-    /// those between its parts.
+    /// `path=bridge/load=udp_stream/mtu=9000/peer=far`: path, load, the axes that are not at their default, and peer.
+    /// The name does not depend on the other cells, so a cell has the same name in every run. It has no blanks, and `/`
+    /// only between its parts.
     #[must_use]
     pub fn name(&self) -> String {
         let usual = Axes::default().for_cell(self.load, self.peer, &[]);
@@ -21,7 +21,8 @@ impl CellReport {
                 parts.push(format!("{}={}", axis.name, value(&shown)));
             }
         }
-        // Last, since it never ends in a number: Go's readers take `-8` at the end of a name for a number of CPUs.
+        // The peer is last because it never ends in a number: Go's readers take `-8` at the end of a name for a number
+        // of CPUs.
         parts.push(format!("peer={}", self.peer));
         parts.join("/")
     }

@@ -1,6 +1,6 @@
-//! The document `hopyard/claims/1`: what published claims amount to on this machine.
+//! The document `hopyard/claims/1`: the verdicts on published claims for this machine.
 //!
-//! Fields are only ever added. SI base units are in the names of quantities.
+//! Fields are only ever added. Names of quantities contain SI base units.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use hopyard_stats::Estimate;
 pub struct ClaimsReport {
     /// Always `hopyard/claims/1`.
     pub schema: String,
-    /// Version and build of hopyard, kernel and CPU, in words; absent where nothing was measured.
+    /// Version and build of hopyard, kernel and CPU, as text; absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// The runs that claims were judged by.
@@ -28,7 +28,7 @@ pub struct ClaimsRun {
     pub plan: String,
     /// Id of the run: time and plan.
     pub id: String,
-    /// When it was begun (RFC 3339); empty in documents of older versions.
+    /// When it began (RFC 3339); empty in documents of older versions.
     #[serde(default)]
     pub started: String,
     /// Number of complete blocks: each has a sample of every cell.
@@ -37,7 +37,7 @@ pub struct ClaimsRun {
     pub window_s: f64,
     /// Confidence of all intervals, 0 to 1.
     pub confidence: f64,
-    /// Was it carried out to its end?
+    /// Whether it ran to its end.
     pub complete: bool,
     /// What a reader must know before trusting its figures.
     pub warnings: Vec<String>,
@@ -48,16 +48,16 @@ pub struct ClaimsRun {
 pub struct ReportOfClaims {
     /// Name of the report, as `hopyard claims NAME` takes it.
     pub report: String,
-    /// What it is about.
+    /// Its subject.
     pub title: String,
     /// Author, title, place and date.
     pub source: String,
-    /// What stands in for the machines of then, and what that loses.
+    /// What replaces the machines of that time, and what is lost by that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<String>,
-    /// The claims that were asked for.
+    /// The selected claims.
     pub claims: Vec<ClaimReport>,
-    /// The open questions, where these were asked for.
+    /// The open questions, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionReport>,
 }
@@ -66,16 +66,16 @@ pub struct ReportOfClaims {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answered {
-    /// All that would answer it was measured.
+    /// Everything that would answer it was measured.
     Whole,
-    /// Some of it was.
+    /// Part of it was measured.
     Partly,
-    /// Nothing of it was.
+    /// None of it was measured.
     Open,
 }
 
 impl Answered {
-    /// In words, as reports print it.
+    /// The answer's state as reports print it.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Answered {
     }
 }
 
-/// A question that a report left open, and what this machine says to it.
+/// A question that a report left open, and the answer of this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionReport {
     /// Id of the question, as `hopyard claims --questions ID` takes it.
@@ -97,26 +97,26 @@ pub struct QuestionReport {
     pub method: String,
     /// How far it is answered.
     pub answered: Answered,
-    /// The answer in sentences, made of the figures.
+    /// The answer in sentences, generated from the figures.
     pub answer: String,
-    /// The figures, and what there is none of.
+    /// The figures, and what is missing.
     pub figures: Vec<AnswerFigure>,
 }
 
-/// A figure in answer to a question, at one place or several.
+/// A figure that answers a question, for one point or several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerFigure {
     /// What is measured: `goodput, macvlan / native`.
     pub what: String,
-    /// The quantity with its unit; absent for ratios and where nothing is measured.
+    /// The quantity with its unit; absent for ratios and if nothing is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<String>,
-    /// What the figures mean, where that is known beforehand.
+    /// What the figures mean, if that is known beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
-    /// Where it was measured.
+    /// The points at which it was measured.
     pub points: Vec<AnswerPoint>,
-    /// What was seen, where nothing is measured.
+    /// What was observed, if nothing is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
     /// What is missing, and why.
@@ -124,34 +124,34 @@ pub struct AnswerFigure {
     pub missing: Vec<String>,
 }
 
-/// A figure in answer to a question at one place.
+/// A figure that answers a question, at one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerPoint {
-    /// Where: what sets it apart from the other points; empty where there is one alone.
+    /// What distinguishes this point from the others; empty if there is only one.
     pub at: String,
     /// The figure with its interval.
     pub measured: Estimate,
-    /// What was published for it.
+    /// The published value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
 }
 
-/// What a claim's evidence says.
+/// The verdict on a claim's evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimVerdict {
     /// All of the evidence is within the rule.
     Holds,
-    /// Some of it is wholly outside.
+    /// Some of it is entirely outside.
     Fails,
-    /// The evidence neither lies all within the rule nor is any of it wholly outside.
+    /// Not all of the evidence is within the rule, but none of it is entirely outside.
     Undecided,
-    /// What it takes is not to be had here.
+    /// This host lacks what the test needs.
     Untestable,
 }
 
 impl ClaimVerdict {
-    /// The verdict in words, as reports print it.
+    /// The verdict as reports print it.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -170,22 +170,22 @@ pub struct ClaimReport {
     pub id: String,
     /// What is claimed, in a sentence.
     pub statement: String,
-    /// The rule, as people read it.
+    /// The rule, as text for people.
     pub rule: String,
     /// What was published, with its figures.
     pub published: String,
     /// The verdict on all checks together.
     pub verdict: ClaimVerdict,
-    /// All of it in a sentence that can be quoted.
+    /// The verdict with its reason, in a sentence that can be quoted.
     pub sentence: String,
-    /// What a reader has to know besides.
+    /// Remarks that a reader needs.
     pub remarks: Vec<String>,
-    /// The parts of the rule; all of them have to hold.
+    /// The parts of the rule; all of them must hold.
     pub checks: Vec<CheckReport>,
 }
 
 impl ClaimReport {
-    /// Was any part of its rule tested?
+    /// Whether any part of its rule was tested.
     #[must_use]
     pub fn was_tested(&self) -> bool {
         let is = |check: &CheckReport| !check.points.is_empty() || check.seen.is_some();
@@ -198,32 +198,32 @@ impl ClaimReport {
 pub struct CheckReport {
     /// What is measured: `goodput, veth-route / native`.
     pub what: String,
-    /// The quantity with its unit; absent for ratios and where nothing is measured.
+    /// The quantity with its unit; absent for ratios and if nothing is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<String>,
-    /// Least that is within the rule.
+    /// Lower bound of the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// Most that is within the rule.
+    /// Upper bound of the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Is within the rule what lies below the one bound or above the other?
+    /// Whether the rule is met outside the bounds instead: below the one or above the other.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beyond: bool,
     /// The verdict of this part.
     pub verdict: ClaimVerdict,
-    /// A further grade of the statement; the claim's verdict does not depend on it.
+    /// A stronger form of the statement; the claim's verdict does not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grade: Option<GradeReport>,
-    /// Where it was measured, each judged by itself.
+    /// The points at which it was measured, each judged by itself.
     pub points: Vec<PointReport>,
-    /// The point that decides: place in `points`.
+    /// The point that decides: index into `points`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deciding: Option<usize>,
-    /// Where it is undecided: how far beyond a bound, as a share, would have shown four times out of five.
+    /// If undecided: the distance beyond a bound, as a share, that would have been detected four times out of five.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_effect: Option<f64>,
-    /// What was seen, where nothing is measured.
+    /// What was observed, if nothing is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
     /// What could not be tested, and why.
@@ -231,22 +231,22 @@ pub struct CheckReport {
     pub untested: Vec<String>,
 }
 
-/// A further grade of a statement ("clearly"), judged by the same figures.
+/// A stronger form of a statement ("clearly"), judged by the same figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GradeReport {
-    /// What the rule calls it.
+    /// Its word in the rule.
     pub called: String,
-    /// Least that is within it.
+    /// Its lower bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// Most that is within it.
+    /// Its upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Is it so?
+    /// Its verdict.
     pub verdict: ClaimVerdict,
 }
 
-/// How an interval lies to the bounds of a rule.
+/// The position of an interval relative to the bounds of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BoundPosition {
@@ -258,16 +258,16 @@ pub enum BoundPosition {
     Across,
 }
 
-/// A figure at one place.
+/// A figure at one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PointReport {
-    /// Where: what sets it apart from the other points; empty where there is one alone.
+    /// What distinguishes this point from the others; empty if there is only one.
     pub at: String,
     /// The figure with its interval.
     pub measured: Estimate,
-    /// What was published for it.
+    /// The published value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<f64>,
-    /// How its interval lies to the bounds; outside only where the interval of simultaneous confidence is.
+    /// Position of its interval relative to the bounds; outside only if the interval of simultaneous confidence is.
     pub lies: BoundPosition,
 }

@@ -1,4 +1,4 @@
-//! What is counted and timed in a window, and what cannot be.
+//! What is counted and timed in a window, and which values are impossible.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The largest of its counts, to be held against what can be.
+    /// The largest of its counts, to be compared with what is possible.
     #[must_use]
     pub fn largest(self) -> u64 {
         largest(&[self.bytes, self.messages, self.transactions])
@@ -31,7 +31,7 @@ impl Counted {
         }
     }
 
-    /// As many units in a span that is `factor` times as long.
+    /// The units in a span that is `factor` times as long.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Counted {
         }
     }
 
-    /// The units of two flows together.
+    /// The units of two flows combined.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -70,7 +70,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The largest of its counts alone: who sends from another clock makes times of any length.
+    /// The largest of its counts only; times may have any length, because the sender may have another clock.
     #[must_use]
     pub fn largest(&self) -> u64 {
         let buckets = self.histogram.iter().map(|(_, count)| *count);
@@ -78,34 +78,34 @@ impl Latency {
     }
 }
 
-/// Most of anything that one window can hold. In ten minutes, the longest window, it takes 3.7 Tbit/s to
-/// get there; below it every count is exact as a float, and those of a run's samples can be added up.
+/// The most that one window can hold of anything. In ten minutes, the longest window, this takes 3.7 Tbit/s. Every
+/// smaller count is exact as a float, and the sum over a run's samples does not overflow.
 const MOST: u64 = 1 << 48;
 
-/// What no window can hold.
+/// A value that no window can hold.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InvalidSample {
-    /// More than there can be.
+    /// A count that is too large.
     #[error("{what}: {count} is more than any window holds ({MOST})")]
     TooMuch {
-        /// What is said to be so much.
+        /// The name of the count.
         what: &'static str,
         /// The count that was reported.
         count: u64,
     },
-    /// A list of more than there can be.
+    /// A list that is too long.
     #[error("{what}: {count} of them, and a load makes {most} at most")]
     TooMany {
         what: &'static str,
         /// Number of its entries.
         count: usize,
-        /// How many there can be.
+        /// The most entries it may have.
         most: usize,
     },
-    /// No time at all.
+    /// A window of length zero.
     #[error("{0}: 0, and nothing is measured in no time")]
     NoTime(&'static str),
-    /// What is not of this machine.
+    /// A number of CPUs that this machine cannot have.
     #[error("cpu: {0} CPUs")]
     Cpus(u32),
     /// A window that ended before it began.
@@ -113,10 +113,10 @@ pub enum InvalidSample {
     Elapsed(f64),
 }
 
-/// Holds counts, each with its name, against what a machine can count in a window.
+/// Checks counts, each with its name, against what a machine can count in a window.
 ///
 /// # Errors
-/// One is too large.
+/// A count is too large.
 pub fn plausible(counts: &[(&'static str, u64)]) -> Result<(), InvalidSample> {
     match counts.iter().find(|(_, count)| *count > MOST) {
         Some(&(what, count)) => Err(InvalidSample::TooMuch { what, count }),
@@ -124,13 +124,13 @@ pub fn plausible(counts: &[(&'static str, u64)]) -> Result<(), InvalidSample> {
     }
 }
 
-/// The largest of some counts; 0 where there are none.
+/// The largest of several counts; 0 if there are none.
 #[must_use]
 pub fn largest(counts: &[u64]) -> u64 {
     counts.iter().copied().max().unwrap_or(0)
 }
 
-/// The size of the largest of some figures, as far as a count can say it.
+/// The size of the largest of several figures, as a count.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -143,7 +143,7 @@ pub(crate) fn size(figures: impl IntoIterator<Item = f64>) -> u64 {
         .ceil() as u64
 }
 
-/// A count of a span that is `factor` times as long.
+/// A count for a span that is `factor` times as long.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -12,50 +12,50 @@ pub struct CpuUse {
     pub elapsed_ns: f64,
     /// CPUs that were online.
     pub cpus: u32,
-    /// Least busy time: wall minus idle, iowait and steal, over all CPUs. Idle and stolen time overlap (a CPU that is woken and
-    /// not run is in both), so this may be too low, even negative. The most is `busy_ns + steal_ns`.
+    /// Least busy time: wall minus idle, iowait and steal, over all CPUs. Idle and stolen time overlap (a CPU that is
+    /// woken but not run is in both), so this may be too low, even negative. The upper bound is `busy_ns + steal_ns`.
     pub busy_ns: f64,
     /// Taken by the hypervisor from CPUs, busy or idle.
     pub steal_ns: f64,
-    /// Of the processes of the load itself and of a switch that is one (scheduler time of their cgroup).
+    /// CPU time of the processes of the load and of a switch that is a program (scheduler time of their cgroup).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers_ns: Option<f64>,
-    /// Of other people's processes.
+    /// CPU time of all other processes.
     pub foreign_ns: f64,
     /// CPU time of hopyard's controller, ns.
     pub controller_ns: f64,
-    /// What the machine uses with nothing running, for a window of this length; where the hypervisor took time while that was
-    /// read, the least that it may be.
+    /// What the idle machine uses in a window of this length. If the hypervisor took time while it was read, this is
+    /// the lower bound.
     pub baseline_ns: f64,
-    /// The most that it may be, where that is more.
+    /// The upper bound, if it is higher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_most_ns: Option<f64>,
-    /// Sum of all columns of /proc/stat over elapsed × CPUs: 1 where the ticks add up.
+    /// Sum of all columns of /proc/stat over elapsed × CPUs: 1 if the ticks add up.
     pub closure: f64,
-    /// The tick-sampled split; worth something only where `closure` is near 1 over the whole run.
+    /// The tick-sampled split; meaningful only if `closure` is near 1 over the whole run.
     pub split: TickSplit,
     /// Processes and threads started on the machine in the window (hopyard starts none there).
     pub forks: u64,
-    /// Did the load also run on another machine, whose CPU time could not be read? Then no figure is made of this.
+    /// Whether the load also ran on another machine whose CPU time could not be read. Then these figures are not used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
 }
 
-/// How close the two bounds of a sample's CPU time must be for a figure to be made of it, as a share of that figure.
+/// How close the two bounds of a sample's CPU time must be for a figure to be computed, as a share of that figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuTolerance(pub f64);
 
-/// An amount of CPU time that lies between two bounds, ns.
+/// An amount of CPU time that is known between two bounds, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuBounds {
-    /// It is no less. May be negative: see [`CpuUse::busy_ns`].
+    /// Lower bound. May be negative: see [`CpuUse::busy_ns`].
     pub least_ns: f64,
-    /// It is no more.
+    /// Upper bound.
     pub most_ns: f64,
 }
 
 impl CpuBounds {
-    /// Half way between them.
+    /// The middle between them.
     #[must_use]
     pub fn middle_ns(self) -> f64 {
         f64::midpoint(self.least_ns, self.most_ns)
@@ -63,7 +63,7 @@ impl CpuBounds {
 }
 
 impl CpuUse {
-    /// What the load cost: busy time without other people's processes, the controller and the quiet machine's own share.
+    /// What the load cost: busy time minus other processes, the controller and the idle machine's own share.
     #[must_use]
     pub fn net(&self) -> CpuBounds {
         let others = self.foreign_ns + self.controller_ns;
@@ -73,9 +73,9 @@ impl CpuUse {
         }
     }
 
-    /// What the load cost as one figure, ns: between the bounds, above 0, and no less than what the load's own processes are known
-    /// to have used. `None` where the bounds are further apart than `tolerance`, the readings contradict each other, or part of the
-    /// load ran elsewhere.
+    /// What the load cost as one figure, ns: between the bounds, above 0, and at least the known use of the load's own
+    /// processes. `None` if the bounds are further apart than `tolerance`, the readings contradict each other, or part
+    /// of the load ran elsewhere.
     #[must_use]
     pub fn net_ns(&self, tolerance: CpuTolerance) -> Option<f64> {
         if self.is_partial {
@@ -83,20 +83,20 @@ impl CpuUse {
         }
         let CpuTolerance(tolerance) = tolerance;
         let bounds = self.net();
-        // The baseline was read in another window: of this one the workers may have left it less.
+        // The baseline was read in another window; in this one the idle machine may have used less beside the workers.
         let without_baseline = bounds.most_ns + self.baseline_ns;
         let own = self.workers_ns.unwrap_or(0.0);
         if own > without_baseline * (1.0 + tolerance) {
             return None;
         }
         let figure = bounds.middle_ns().max(own.min(without_baseline));
-        // The scheduler's clocks may count stolen time as used (without PARAVIRT_TIME_ACCOUNTING), so what the workers used raises
-        // the figure and does not narrow the bounds.
+        // The scheduler's clocks may count stolen time as used (without PARAVIRT_TIME_ACCOUNTING). So the workers' use
+        // raises the figure, but does not narrow the bounds.
         let is_close = bounds.most_ns - bounds.least_ns <= tolerance * figure;
         (figure > 0.0 && is_close).then_some(figure)
     }
 
-    /// That of two windows of the same machine together.
+    /// Two windows of the same machine combined.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let elapsed_ns = self.elapsed_ns + other.elapsed_ns;
@@ -132,7 +132,8 @@ impl CpuUse {
         }
     }
 
-    /// That of two machines over one window, each read there: as of one machine with the CPUs of both, over this one's time.
+    /// Two machines over one window, each read locally, combined: as one machine with the CPUs of both, over this one's
+    /// time.
     #[must_use]
     pub fn beside(self, other: Self) -> Self {
         let stretch = self.elapsed_ns / other.elapsed_ns;
@@ -165,10 +166,10 @@ impl CpuUse {
         }
     }
 
-    /// Can it be?
+    /// Checks whether the values are possible.
     ///
     /// # Errors
-    /// A window of no time, no CPU, or more time than so many CPUs have in any window.
+    /// A window of no time, no CPU, or more time than that many CPUs have in any window.
     pub fn check(&self) -> Result<(), InvalidSample> {
         if self.cpus == 0 {
             return Err(InvalidSample::Cpus(self.cpus));
@@ -199,17 +200,17 @@ impl CpuUse {
     }
 }
 
-/// How full some CPUs were, all of them together.
+/// How busy a group of CPUs was.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BusyCpus {
     /// Number of CPUs.
     pub cpus: u32,
-    /// Share of the window for which they were not idle. Time that a hypervisor took counts: they had none left.
+    /// Share of the window for which they were not idle. Time taken by a hypervisor counts as busy: they had none left.
     pub busy_ratio: f64,
 }
 
 impl BusyCpus {
-    /// The mean share of windows of equal length; `None` of none.
+    /// The mean share of windows of equal length; `None` without windows.
     #[must_use]
     pub fn mean(all: impl Iterator<Item = Self>) -> Option<Self> {
         let (mut sum, mut count, mut cpus) = (0.0, 0.0, 0);
@@ -244,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    /// 300 ms of a load on two CPUs for 200 ms, nothing else.
+    /// A load that used 300 ms of two CPUs in 200 ms, and nothing else.
     fn plain() -> CpuUse {
         CpuUse {
             elapsed_ns: 2e8,
@@ -282,7 +283,7 @@ mod tests {
         };
         assert_eq!(within(stolen, 0.02), None);
         assert_eq!(within(stolen, 0.04), Some(295.0));
-        // What was not known of the quiet machine is not known of the load.
+        // Uncertainty of the baseline is uncertainty of the load.
         let baseline = CpuUse {
             baseline_ns: 1e7,
             baseline_most_ns: Some(2e7),
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn two_machines_are_as_one_with_the_cpus_of_both() {
-        // Read over half the time: of the other's window it is twice as much.
+        // Read over half the time: in the other's window it is twice as much.
         let other = CpuUse {
             elapsed_ns: 1e8,
             cpus: 4,
@@ -343,7 +344,7 @@ mod tests {
         assert_eq!((both.baseline_ns, both.baseline_most_ns), (1e6, Some(3e6)));
         assert!((both.closure - 0.8).abs() < 1e-9);
         assert!(!both.is_partial);
-        // What is not known of one is not known of both.
+        // If one of the two is unknown, their sum is unknown.
         assert_eq!(plain().beside(other).workers_ns, None);
     }
 
@@ -355,7 +356,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any readings whatever.
+        /// Any readings.
         #[test]
         fn no_figure_is_below_own_use_or_above_the_upper_bound(
             busy in -5e8..8e8f64,

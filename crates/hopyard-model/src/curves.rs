@@ -1,4 +1,4 @@
-//! How quantities run against a count: part of `hopyard/run/1`.
+//! Quantities as functions of a count: part of `hopyard/run/1`.
 
 use std::collections::BTreeMap;
 
@@ -11,45 +11,45 @@ use hopyard_stats::{Estimate, Knee, Straight};
 /// Cells that differ in one count only (flows, a chain's length, ports, rules, queues, a guest's CPUs), at three values or more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurveReport {
-    /// A path of the registry.
+    /// Name of the path.
     pub path: String,
-    /// Whom the endpoint talks to.
+    /// Where the other end is.
     pub peer: Peer,
-    /// The traffic.
+    /// The load.
     pub load: LoadKind,
-    /// Name of the axis that is counted.
+    /// Name of the axis that is the count.
     pub axis: String,
-    /// Axis values of the first cell; the others differ in the count alone.
+    /// Axis values of the first cell; the others differ only in the count.
     pub axes: Axes,
     /// Values of that axis, in rising order.
     pub values: Vec<f64>,
-    /// From which value on the CPUs that the client's flows may run on are full; absent where that was not measured.
+    /// The value from which on the CPUs that the client's flows may run on are full; absent if that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpus_full: Option<Saturation>,
-    /// The same of all CPUs that the run may use.
+    /// The same for all CPUs that the run may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus_full: Option<Saturation>,
     /// Name of the quantity (with its unit) → its curve.
     pub quantities: BTreeMap<String, QuantityCurve>,
 }
 
-/// From where on CPUs are full: not idle for at least [`Saturation::FULL`] of the time.
+/// Where CPUs become full: busy for at least [`Saturation::FULL`] of the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saturation {
-    /// The last value at which they are not full; absent where they are from the first one on.
+    /// The last value at which they are not full; absent if they are full from the first one on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_not_full: Option<f64>,
-    /// The first value at which they are; absent where they are at none.
+    /// The first value at which they are; absent if they never are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_full: Option<f64>,
     /// Interval of `first_full` by resampling blocks; absent with fewer than six.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<FullInterval>,
-    /// The largest share of time not idle, of all values.
+    /// The largest share of busy time, over all values.
     pub most_busy_ratio: f64,
 }
 
-/// Interval of the first value at which CPUs are full. An end that is absent is beyond the last value.
+/// Interval of the first value at which CPUs are full. An absent end is beyond the last value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FullInterval {
     /// Lower end, in the unit of the axis.
@@ -61,29 +61,30 @@ pub struct FullInterval {
 }
 
 impl Saturation {
-    /// Share of the time not idle from which CPUs count as full.
+    /// Share of busy time from which CPUs count as full.
     pub const FULL: f64 = 0.99;
 }
 
-/// One quantity against the count.
+/// One quantity as a function of the count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuantityCurve {
     /// The values of the count at which it was measured in the same blocks.
     pub values: Vec<f64>,
     /// Its estimate at each of them.
     pub estimates: Vec<Estimate>,
-    /// Each over the first, paired within blocks; empty of what is not above 0.
+    /// Each relative to the first, paired within blocks; empty if a value is not above 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_first: Vec<Estimate>,
     /// e of quantity ∝ countᵉ: 1 in proportion, 0 independent, −1 an equal share for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exponent: Option<Estimate>,
-    /// The straight line that fits best.
+    /// The best-fitting straight line.
     pub line: Straight,
-    /// The largest leap; where there is none, the largest change. Absent of what is neither a share nor above 0 throughout.
+    /// The largest leap; if there is none, the largest change. Absent for a quantity that is neither a share nor always
+    /// above 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepReport>,
-    /// The two lines that fit best; absent with fewer than six blocks or five values.
+    /// The two best-fitting lines; absent with fewer than six blocks or five values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
 }
@@ -95,10 +96,10 @@ pub struct StepReport {
     pub from: f64,
     /// The value after it.
     pub to: f64,
-    /// Of a share: the one after minus the one before. Of anything else: the one after over the one before. The interval allows for
-    /// the choice among all neighbours.
+    /// For a share: the value after minus the value before. Otherwise: the value after over the value before. The
+    /// interval allows for the choice among all neighbours.
     pub change: Estimate,
-    /// Is all of the interval beyond 0.4 (40 points) of a share; of anything else, beyond a factor of 1.5 and beyond that by
-    /// which the count grows?
+    /// Whether the whole interval is beyond 0.4 (40 points) for a share; otherwise, beyond a factor of 1.5 and beyond
+    /// the growth of the count.
     pub is_leap: bool,
 }

@@ -1,4 +1,4 @@
-//! Who forwards on a path whose switch is a program of its own.
+//! What forwards on a path whose switch is a program.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use super::Hook;
 
-/// As [`Datapath::switch`] has it.
+/// Value of [`Datapath::switch`].
 pub const OPEN_VSWITCH: &str = "Open vSwitch";
 
-/// As [`Datapath::switch`] has it.
+/// Value of [`Datapath::switch`].
 pub const DIRECT_SWITCH: &str = "the direct switch";
 
-/// What forwards frames, where it can be more than one thing.
+/// What forwards frames, if there are several possibilities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Datapath {
     /// The switch ("Open vSwitch").
     pub switch: String,
-    /// Its version; empty where it does not tell.
+    /// Its version; empty if it is unknown.
     pub version: String,
     /// Where frames are forwarded.
     pub kind: DatapathKind,
-    /// Where its eBPF programs run, if it is made of such.
+    /// Where its eBPF programs run, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<Hook>,
 }
@@ -31,9 +31,9 @@ pub struct Datapath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DatapathKind {
-    /// In the kernel; the program sees the first frame of a flow alone.
+    /// In the kernel; the program sees only the first frame of a flow.
     Kernel,
-    /// In the program: every frame crosses from the kernel and back.
+    /// In the program: every frame goes from the kernel to it and back.
     Userspace,
 }
 

@@ -1,4 +1,4 @@
-//! The endpoints of a cell that nothing was built for.
+//! The endpoints of a cell for which nothing was built.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::CpuAccounting;
 
-/// Both endpoints, as somebody asked for them. A record: nothing that reads it runs the commands.
+/// Both endpoints as the user gave them. A record: nothing that reads it runs the commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointsAsked {
-    /// The command that the client is reached by.
+    /// The command that reaches the client.
     pub client: String,
-    /// The command that the server is reached by.
+    /// The command that reaches the server.
     pub server: String,
-    /// Where the server was to listen, where that was given.
+    /// The address on which the server was to listen, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_address: Option<IpAddr>,
     /// The cards of both machines, where labs are built on the cable between them.
@@ -24,7 +24,7 @@ pub struct EndpointsAsked {
     pub cards: Option<[String; 2]>,
 }
 
-/// Both endpoints, as they were found.
+/// Both endpoints as they were found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndpointsUsed {
     /// Where the server listened.
@@ -33,34 +33,34 @@ pub struct EndpointsUsed {
     pub client: EndpointUsed,
     /// Who listened.
     pub server: EndpointUsed,
-    /// Are both on one running kernel (by its boot id)? Then their CPU is one and the same machine's, and is counted once.
-    /// Absent in what older versions stored.
+    /// Whether both are on one running kernel (by its boot id). Then the CPU time of that machine is counted once.
+    /// Absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub are_one_machine: Option<bool>,
 }
 
-/// One of them.
+/// One endpoint as it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndpointUsed {
-    /// The command that it is reached by.
+    /// The command that reaches it.
     pub connect: String,
     /// Release of its kernel.
     pub kernel: String,
-    /// Its device on the way to the other.
+    /// Its device towards the other endpoint.
     pub device: String,
-    /// Does it run on the same kernel as hopyard itself? Otherwise its worker reads the CPU time of its machine.
+    /// Whether it is on the same kernel as hopyard itself. Otherwise its worker reads the CPU time of its machine.
     pub is_on_this_kernel: bool,
-    /// Least time that a message to its worker and back took, ns: its clock is known to half of that.
+    /// Least round trip of a message to its worker, ns: its clock is known to half of that.
     pub round_trip_ns: u64,
-    /// Its machine; absent in what older versions stored.
+    /// Its machine; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<EndpointMachine>,
-    /// Its device, as it was set; absent in what older versions stored.
+    /// Its device with its settings; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<EndpointInterface>,
 }
 
-/// The machine of an endpoint, as its worker found it. What its kernel does not tell is absent.
+/// The machine of an endpoint, as its worker found it. What its kernel does not report is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndpointMachine {
     /// Host name.
@@ -73,17 +73,17 @@ pub struct EndpointMachine {
     /// Clock source that the kernel uses: `tsc`, `kvm-clock`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_source: Option<String>,
-    /// TCP's congestion control of the endpoint's network namespace, where nothing else is asked for.
+    /// Default TCP congestion control of the endpoint's network namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
-    /// Where its worker can read busy time from.
+    /// Source from which its worker can read busy time.
     pub cpu_accounting: CpuAccounting,
 }
 
-/// The device that an endpoint's data takes, as it was found.
+/// The device that carries an endpoint's data, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndpointInterface {
-    /// Name of its driver (`ethtool -i`); absent of a device that has none.
+    /// Name of its driver (`ethtool -i`); absent if the device has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// Bytes of network-layer payload.
@@ -93,14 +93,14 @@ pub struct EndpointInterface {
 }
 
 impl EndpointsUsed {
-    /// Is all CPU time of the load spent on hopyard's own machine?
+    /// Whether all CPU time of the load is spent on hopyard's own machine.
     #[must_use]
     pub fn are_on_this_kernel(&self) -> bool {
         self.client.is_on_this_kernel && self.server.is_on_this_kernel
     }
 
-    /// What is not alike at the two ends: `kernel 6.1.0 at the client and 6.18.44 at the server`. What one of them does not
-    /// tell is no difference.
+    /// What differs between the two ends: `kernel 6.1.0 at the client and 6.18.44 at the server`. A fact that one of
+    /// them does not report is not a difference.
     #[must_use]
     pub fn differences(&self) -> Vec<String> {
         let [client, server] = [&self.client, &self.server].map(EndpointUsed::facts);
@@ -115,7 +115,7 @@ impl EndpointsUsed {
 }
 
 impl EndpointUsed {
-    /// What may differ between two endpoints, in the same order for each.
+    /// Facts that may differ between two endpoints, in the same order for each.
     fn facts(&self) -> Vec<(&str, Option<String>)> {
         const FLAGS: [&str; 5] = ["tx_checksum", "tso", "gso", "gro", "lro"];
         let (machine, interface) = (self.machine.as_ref(), self.interface.as_ref());

@@ -1,11 +1,11 @@
-//! What the machine was while a run was made; captured once.
+//! The state of the machine during a run; captured once.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where busy time comes from.
+/// Source of busy time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CpuAccounting {
@@ -20,7 +20,7 @@ pub enum CpuAccounting {
 pub struct Environment {
     /// Version of hopyard that made the run.
     pub hopyard_version: String,
-    /// Its source revision, `-dirty` where the tree had changes; absent outside a checkout.
+    /// Its source revision, `-dirty` if the tree had changes; absent outside a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopyard_revision: Option<String>,
     /// Host name.
@@ -35,7 +35,7 @@ pub struct Environment {
     pub kernel_command_line: String,
     /// Model name of the CPU, as the kernel prints it.
     pub cpu_model: String,
-    /// Its frequency, Hz, where that is fixed: the nominal one under a hypervisor.
+    /// Its frequency, Hz, if that is fixed; under a hypervisor the nominal one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_hz: Option<f64>,
     /// Number of online CPUs.
@@ -49,23 +49,23 @@ pub struct Environment {
     pub hypervisor: Option<String>,
     /// Clock source that the kernel uses: `tsc`, `kvm-clock`, …
     pub clock_source: String,
-    /// Frequency governor; absent where the kernel scales no frequency.
+    /// Frequency governor; absent if the kernel does not scale the frequency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_governor: Option<String>,
     /// CPU vulnerability → state.
     pub mitigations: BTreeMap<String, String>,
-    /// Where busy time comes from.
+    /// Source of busy time.
     pub cpu_accounting: CpuAccounting,
-    /// Kernel options that decide what CPU time means (HZ, NO_HZ, IRQ_TIME_ACCOUNTING, …), where known.
+    /// Kernel options that decide what CPU time means (HZ, NO_HZ, IRQ_TIME_ACCOUNTING, …), if known.
     pub kernel_options: BTreeMap<String, String>,
-    /// sysctl → value, of the host, where they matter for networking.
+    /// sysctl → value, of the host, for those that matter for networking.
     pub sysctls: BTreeMap<String, String>,
-    /// Generic debug features that slow the kernel down and are on.
+    /// Generic debug features that are on and slow the kernel down.
     pub debug_features: Vec<String>,
 }
 
 impl Environment {
-    /// What tells machine and kernel from those over there: its name, what it is here, what it is there.
+    /// The first fact that differs between the two machines or kernels: its name, its value here, its value in `other`.
     #[must_use]
     pub fn differs_from(&self, other: &Self) -> Option<(&'static str, String, String)> {
         let facts = |env: &Self| {
@@ -84,7 +84,7 @@ impl Environment {
             .map(|((what, here), (_, there))| (what, here, there))
     }
 
-    /// Is the CPU a program (QEMU without KVM)? Then no absolute figure means anything.
+    /// Whether the CPU was emulated (QEMU without KVM). Then no absolute figure means anything.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
         let signs = ["QEMU TCG", "QEMU Virtual CPU"];

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A chain of the user's rules that hangs on a hook of netfilter in the hub, and whether it sees the traffic of a lab.
+/// A chain of the user's rules at a netfilter hook in the hub, and whether it sees the traffic of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilterChain {
     /// Address family of its table: `inet`, `bridge`, `ip`, `netdev`.
@@ -16,34 +16,35 @@ pub struct FilterChain {
     pub name: String,
     /// The hook: `prerouting`, `forward`, `ingress`.
     pub hook: String,
-    /// Does its policy drop what no rule decides about?
+    /// Whether its policy drops packets that no rule decides about.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drops: bool,
-    /// Packets that came to it while the lab was tried with traffic of the load, before the run.
+    /// Packets that reached it while the lab was tried with traffic of the load, before the run.
     pub packets: u64,
-    /// What of the traffic these are.
+    /// Which part of the traffic these are.
     pub sees: Sees,
 }
 
-/// What of a lab's traffic comes to a chain.
+/// The part of a lab's traffic that reaches a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sees {
     /// A packet for at least every second transaction or datagram, or for 128 KiB of a stream.
     Traffic,
-    /// Fewer: the first packets of connections (chains of NAT), or those that look for neighbours.
+    /// Fewer: the first packets of connections (chains of NAT), or packets of neighbour discovery.
     FewPackets,
-    /// None at all.
+    /// None.
     Nothing,
-    /// There was too little traffic to tell.
+    /// There was too little traffic to decide.
     Unknown,
 }
 
-/// So many transactions, datagrams or largest packets tell the traffic from what else passes.
+/// From this many transactions, datagrams or largest packets, the traffic can be told from other packets.
 const ENOUGH: u64 = 20;
 
 impl Sees {
-    /// By the packets that came, and what the receiver counted meanwhile: transactions, datagrams, or 64 KiB of a stream.
+    /// Judged by the packets that reached the chain and what the receiver counted meanwhile: transactions, datagrams,
+    /// or 64 KiB of a stream.
     #[must_use]
     pub fn of(packets: u64, units: u64) -> Self {
         match packets {

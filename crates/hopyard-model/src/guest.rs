@@ -1,4 +1,4 @@
-//! The guest that an endpoint was.
+//! An endpoint that is a guest.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct GuestUsed {
     pub kernel: String,
     /// Number of CPUs of the guest.
     pub cpus: u32,
-    /// Was its CPU a program (QEMU without KVM)?
+    /// Whether its CPU was emulated (QEMU without KVM).
     pub emulated: bool,
 }
 

@@ -9,9 +9,9 @@ pub struct Hop {
     pub namespace: &'static str,
     /// Name of the device in its namespace.
     pub device: String,
-    /// What it counts of packets from client to server.
+    /// Its counters that count packets from client to server.
     pub forward: &'static [Direction],
-    /// What it counts of packets from server to client; loopback counts both ways as forward.
+    /// Its counters that count packets from server to client; loopback counts both directions as forward.
     pub backward: &'static [Direction],
 }
 
@@ -30,13 +30,13 @@ impl Hop {
         }
     }
 
-    /// A device that sends what goes from client to server.
+    /// A device that sends the packets from client to server.
     #[must_use]
     pub fn tx(namespace: &'static str, device: &str) -> Self {
         Self::new(namespace, device, &[Direction::Tx], &[Direction::Rx])
     }
 
-    /// A device that receives what goes from client to server.
+    /// A device that receives the packets from client to server.
     #[must_use]
     pub fn rx(namespace: &'static str, device: &str) -> Self {
         Self::new(namespace, device, &[Direction::Rx], &[Direction::Tx])
@@ -61,8 +61,7 @@ impl Hop {
         Self::new(namespace, device, &[Direction::Rx], &[])
     }
 
-    /// A device that receives from the server what goes to the client, while what goes to the server
-    /// is handed past it.
+    /// A device that receives the server's packets to the client, while packets to the server bypass it.
     #[must_use]
     pub fn rx_from_server(namespace: &'static str, device: &str) -> Self {
         Self::new(namespace, device, &[], &[Direction::Rx])

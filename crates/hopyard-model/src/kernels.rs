@@ -22,65 +22,65 @@ pub struct KernelsReport {
     pub kernels: Vec<KernelRun>,
     /// A row for each path and peer.
     pub rows: Vec<KernelsRow>,
-    /// What else differs between the first kernel that has a run and another, by that one's name.
+    /// What else differs between the first kernel that has a run and each other one, by the name of the other.
     pub differences: BTreeMap<String, Vec<Difference>>,
 }
 
 /// One kernel and its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelRun {
-    /// Its release, after what it was named by where another has the same.
+    /// Its release; with the name it was given in front, if another kernel has the same release.
     pub name: String,
-    /// As it was named: `6.1`, a file, `host`.
+    /// The name it was given: `6.1`, a file, `host`.
     pub asked: String,
-    /// Its release, as it says itself; absent where nothing was measured.
+    /// Its release as the kernel reports it; absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
-    /// Was its CPU a program? Then it has no figures.
+    /// Whether its CPU was emulated. Then it has no figures.
     pub is_emulated: bool,
-    /// Where its run is.
+    /// The directory of its run.
     pub directory: String,
     /// Why it ended early, or why nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// What a path is on each kernel.
+/// The result of a path on each kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelsRow {
     pub path: String,
-    /// Absent where no kernel can build it.
+    /// Absent if no kernel can build it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Peer>,
     /// One for each kernel, in their order.
     pub findings: Vec<KernelFinding>,
 }
 
-/// What a path is on one kernel.
+/// The result of a path on one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelFinding {
-    /// Of all loads the worst.
+    /// The worst result of all loads.
     pub works: Works,
-    /// Why it does not.
+    /// Why it does not work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The main figure of each load, in the unit of its quantity; none where the CPU was emulated, or the load was measured at
-    /// several values of an axis.
+    /// The main figure of each load, in the unit of its quantity. None if the CPU was emulated, or if the load was
+    /// measured at several values of an axis.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<LoadKind, Estimate>,
 }
 
-/// Does a path work on a kernel? From best to worst: of several loads the worst is told.
+/// Whether a path works on a kernel, from best to worst. For several loads, the worst counts.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Works {
-    /// Traffic passed, and its way was proved.
+    /// Traffic passed, with path proof.
     Proved,
     /// The kernel cannot build it.
     CannotBuild,
-    /// Nothing is known of it, since its run ended before.
+    /// Not known: the run ended early.
     Unknown,
     /// Traffic passed over other devices than the path's.
     OtherWay,
@@ -89,7 +89,7 @@ pub enum Works {
 }
 
 impl Works {
-    /// In a table.
+    /// The word in a table.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

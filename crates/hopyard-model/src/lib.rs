@@ -1,4 +1,4 @@
-//! The words of the product as plain data: what the stages hand to each other and the store keeps.
+//! Plain data: what the stages hand to each other and what the store keeps.
 //!
 //! Nothing here measures, computes or prints.
 

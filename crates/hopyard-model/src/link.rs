@@ -1,4 +1,4 @@
-//! The link that traffic passes, where it passes one.
+//! The wire between two machines, if the traffic passes one.
 
 use std::fmt;
 
@@ -12,31 +12,31 @@ pub struct LinkEnd {
     pub namespace: String,
     /// Name of the device in its namespace.
     pub name: String,
-    /// What it does about pause frames.
+    /// Its use of pause frames.
     pub flow_control: FlowControl,
-    /// Is that agreed on with the other end? Absent where there are no pause frames.
+    /// Whether that was negotiated with the other end. Absent if there are no pause frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub negotiated: Option<bool>,
 }
 
-/// What an end of a link does about pause frames.
+/// How an end of a link uses pause frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowControl {
-    /// The device has none, as those that are software alone.
+    /// The device has none, such as a pure software device.
     None,
-    /// It could, and neither sends nor heeds them.
+    /// It could, but neither sends nor obeys them.
     Off,
-    /// It heeds them.
+    /// It obeys them.
     Rx,
     /// It sends them.
     Tx,
-    /// It sends and heeds them.
+    /// It sends and obeys them.
     RxTx,
 }
 
 impl FlowControl {
-    /// Of a device that has pause frames.
+    /// For a device that has pause frames.
     #[must_use]
     pub fn of(rx: bool, tx: bool) -> Self {
         match (rx, tx) {

@@ -1,4 +1,4 @@
-//! Machines of endpoints elsewhere: what each of them did in a window, and how well their clocks are known.
+//! Machines of endpoints elsewhere: the CPU time of each in a window, and how well their clocks are known.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,12 @@ pub enum EndsOn {
     Both,
 }
 
-/// CPU time of a machine over a window, as the worker of an endpoint on it read it.
+/// CPU time of a machine over a window, as read by the worker of an endpoint on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineUse {
     /// Which endpoints are on it.
     pub ends: EndsOn,
-    /// What it used; absent where it could not be read.
+    /// CPU time used; absent if it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuUse>,
     /// Why it could not be read.
@@ -38,7 +38,7 @@ impl MachineUse {
 }
 
 impl EndsOn {
-    /// Whose machine it is: `the client's machine`.
+    /// The machine in words: `the client's machine`.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -49,26 +49,28 @@ impl EndsOn {
     }
 }
 
-/// The clocks of two ends that have one each: compared with hopyard's before and after the window, by the answer that came
-/// soonest.
+/// The clocks of two ends on different machines: each was compared with hopyard's clock before and after the window, by
+/// the answer with the least round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClocksCompared {
     /// How far the server's clock was ahead of the client's before the window, ns.
     pub server_ahead_ns: i64,
     /// How much further ahead it was after the window, ns.
     pub drift_ns: i64,
-    /// The offset may be wrong by this all through the window, ns: half of the least round trips to both ends, and the drift.
+    /// Maximum error of the offset during the window, ns: half of the least round trips to both ends, and the drift.
     pub bound_ns: u64,
-    /// The window opened and closed at both ends within this of each other, ns: the bound, and how late each end looked.
+    /// The window opened and closed at both ends within this time of each other, ns: the bound, and how late each end
+    /// read its clock.
     pub edges_within_ns: u64,
-    /// Are there one-way times? Not where the bound is larger than the delay itself; absent of loads that have none.
+    /// Whether there are one-way times. There are none if the bound is larger than the delay itself. Absent for loads
+    /// without one-way times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_told: Option<bool>,
 }
 
 impl ClocksCompared {
-    /// From the offset of the server's clock to the client's before and after a window, ns, each with what it may be wrong
-    /// by.
+    /// From the offset of the server's clock to the client's before and after a window, ns, each with its maximum
+    /// error.
     #[must_use]
     pub fn between(before: (i64, u64), after: (i64, u64)) -> Self {
         let ((ahead, unsure), (later, later_unsure)) = (before, after);
@@ -76,7 +78,7 @@ impl ClocksCompared {
         Self {
             server_ahead_ns: ahead,
             drift_ns: later.saturating_sub(ahead),
-            // Wherever it was in between: no further from the first reading than the bound of either.
+            // In between, the offset is no further from the first reading than the bound of either.
             bound_ns: unsure.max(apart.saturating_add(later_unsure)),
             edges_within_ns: 0,
             one_way_told: None,
@@ -98,10 +100,10 @@ mod tests {
     #[test]
     fn the_bound_holds_before_and_after() {
         let of = |before, after| ClocksCompared::between(before, after).bound_ns;
-        // Nothing moved: half a round trip, of the worse reading.
+        // No drift: half a round trip, of the worse reading.
         assert_eq!(of((1000, 50), (1000, 20)), 50);
         assert_eq!(of((1000, 20), (1000, 50)), 50);
-        // It may have been at the far end of the later reading.
+        // The true offset may be at the far end of the later reading's interval.
         assert_eq!(of((1000, 20), (1100, 30)), 130);
         assert_eq!(of((1100, 20), (1000, 30)), 130);
         let clocks = ClocksCompared::between((i64::MIN, 1), (i64::MAX, 1));

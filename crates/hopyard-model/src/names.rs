@@ -1,23 +1,23 @@
-//! Names that people write, and what is wrong with one that is none.
+//! Names that users write, and errors about unknown ones.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::NotAQuantity;
 
-/// A name that is not in its list; says what would have been.
+/// A name that is not in its list; the error names the valid ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {kind} `{name}`: choose {choices}")]
 pub struct UnknownName {
-    /// What was looked for: `path`, `load`, `axis`, …
+    /// Kind of name: `path`, `load`, `axis`, …
     pub kind: &'static str,
-    /// The name that was asked for.
+    /// The unknown name.
     pub name: String,
     /// The names to choose from.
     pub choices: String,
 }
 
-/// Why a value is not one of an axis.
+/// Why a text is not a value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AxisError {
     /// Not a number, size or rate.
@@ -38,7 +38,7 @@ pub enum AxisError {
     },
 }
 
-/// Display and `FromStr` of what has names and a list of all.
+/// Display and `FromStr` of a type with names and a list of all values.
 macro_rules! named {
     ($type:ty, $kind:literal) => {
         impl ::std::fmt::Display for $type {
@@ -66,7 +66,7 @@ macro_rules! named {
 
 pub(crate) use named;
 
-/// Whom an endpoint talks to.
+/// Where the other end is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -81,10 +81,9 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Every peer there is.
+    /// Every peer.
     pub const ALL: [Self; 3] = [Self::Local, Self::Far, Self::Host];
 
-    /// The name on the command line and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

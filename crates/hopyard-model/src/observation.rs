@@ -1,4 +1,4 @@
-//! Observations: each sample with what every quantity comes to in it, a row of one tidy table.
+//! Observations: each sample with the value of every quantity, a row of one tidy table.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ pub struct Observation {
     pub block: u32,
     /// 0, or how often this block was repeated before.
     pub attempt: u32,
-    /// Place of this sample in the order of the whole run.
+    /// Index of this sample in the order of the whole run.
     pub order: u32,
     /// When it began, ns since the run began.
     pub started_ns: u64,
-    /// How long it took, building and tearing down included, ns.
+    /// How long it took, building and removing the lab included, ns.
     pub took_ns: u64,
-    /// Do estimates rest on it? Of a block that was repeated, they do on the last whole attempt alone.
+    /// Whether estimates use it. For a block that was repeated, they use the last complete attempt only.
     pub counted: bool,
-    /// Why it failed, where it did.
+    /// Why it failed, if it did.
     pub cause: Option<String>,
     /// Length of the window as the receiver saw it, ns.
     pub window_ns: Option<u64>,
-    /// Was the way proved?
+    /// Result of the path proof.
     pub way_proved: Option<bool>,
     /// Name of the quantity (with its unit) → value; what was not measured is absent.
     pub values: BTreeMap<&'static str, f64>,
 }
 
 impl Observation {
-    /// Is it a sample of this cell?
+    /// Whether it is a sample of this cell.
     #[must_use]
     pub fn is_of(&self, cell: &CellReport) -> bool {
         let own = &self.cell;

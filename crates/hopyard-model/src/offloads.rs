@@ -1,4 +1,4 @@
-//! A sweep of offloads: which combinations there are, what the kernel makes of them, and what came of it.
+//! A sweep of offloads: the combinations, the state that the kernel makes of each, and the results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Axes, LoadKind, OffloadFlag, Peer, Switch, VerdictReport};
 
-/// All offloads on or off, but for some flags.
+/// All offloads on or off, except some flags.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadChange {
-    /// What every flag is set to that can be changed.
+    /// State of every other flag that can be changed.
     pub rest: Switch,
-    /// Flags that are set the other way.
+    /// Flags with the opposite state.
     pub flags: Vec<OffloadFlag>,
 }
 
@@ -24,7 +24,7 @@ impl OffloadChange {
         Self::but(rest, &[])
     }
 
-    /// All on or off but for these.
+    /// All on or off, except these.
     #[must_use]
     pub fn but(rest: Switch, flags: &[OffloadFlag]) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl OffloadChange {
         }
     }
 
-    /// What these axes ask for; `None` where they leave offloads alone.
+    /// The offloads that these axes ask for; `None` if they leave them alone.
     #[must_use]
     pub fn of(axes: &Axes) -> Option<Self> {
         let rest = axes.offload?;
@@ -44,7 +44,7 @@ impl OffloadChange {
         })
     }
 
-    /// These axes with this choice of offloads in place of their own.
+    /// These axes with this choice of offloads instead of their own.
     #[must_use]
     pub fn with(&self, axes: &Axes) -> Axes {
         let mut axes = axes.clone();
@@ -56,7 +56,7 @@ impl OffloadChange {
         axes
     }
 
-    /// What it is compared with: the same without flags of its own; for all off, all on.
+    /// Its base: the same without exceptions; for all off, all on.
     #[must_use]
     pub fn base(&self) -> Self {
         Self::all(if self.flags.is_empty() {
@@ -66,14 +66,14 @@ impl OffloadChange {
         })
     }
 
-    /// The flags set the other way, as `tso and gso off`.
+    /// The exceptions in words: `tso and gso off`.
     #[must_use]
     pub fn flags_in_words(&self) -> String {
         format!("{} {}", listed(&self.flags), self.rest.other())
     }
 }
 
-/// The flags that are so, in the order of [`OffloadFlag::ALL`].
+/// The flags with this property, in the order of [`OffloadFlag::ALL`].
 fn ordered(is_so: impl Fn(OffloadFlag) -> bool) -> Vec<OffloadFlag> {
     OffloadFlag::ALL.into_iter().filter(|f| is_so(*f)).collect()
 }
@@ -99,24 +99,24 @@ impl fmt::Display for OffloadChange {
     }
 }
 
-/// What the kernel makes of each combination, as read back from labs before anything is measured.
+/// The state that the kernel makes of each combination, read back from labs before anything is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadSurvey {
-    /// The flags as this host sets them where nothing is asked for. Older runs do not say.
+    /// The flags as this host sets them by default. Absent in older runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub now: Vec<OffloadNow>,
-    /// Flags that no device of the way lets one change.
+    /// Flags that no device of the path allows to change.
     pub fixed: Vec<FixedOffload>,
-    /// Every combination of the others that is of interest.
+    /// The relevant combinations of the other flags.
     pub combinations: Vec<OffloadCombination>,
 }
 
-/// A flag on the devices of the way as they are made.
+/// A flag on the devices of the path, by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadNow {
     /// The flag.
     pub flag: OffloadFlag,
-    /// `on`, `off`, or `mixed` where devices differ.
+    /// `on`, `off`, or `mixed` if devices differ.
     pub state: String,
 }
 
@@ -125,55 +125,55 @@ pub struct OffloadNow {
 pub struct FixedOffload {
     /// The flag that cannot be changed.
     pub flag: OffloadFlag,
-    /// `on`, `off`, or `mixed` where devices differ.
+    /// `on`, `off`, or `mixed` if devices differ.
     pub state: String,
 }
 
-/// A combination of offloads. With neither `same_as` nor `refused` it has a cell for each load.
+/// A combination of offloads. Without `same_as` and `refused` it has a cell for each load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadCombination {
-    /// What was asked for.
+    /// The combination asked for.
     pub change: OffloadChange,
-    /// Flags that read back other than with all on, on some device of the way.
+    /// Flags that read back differently from all on, on some device of the path.
     pub changed: Vec<OffloadFlag>,
-    /// It reads back like this one and is not measured again.
+    /// It reads back like this one, which is measured instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<OffloadChange>,
-    /// It cannot be had: why.
+    /// Why the kernel refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
 impl OffloadCombination {
-    /// Has it cells of its own?
+    /// Whether it has cells of its own.
     #[must_use]
     pub fn is_measured(&self) -> bool {
         self.same_as.is_none() && self.refused.is_none()
     }
 }
 
-/// What a sweep of offloads showed.
+/// The result of a sweep of offloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadReport {
-    /// What the kernel makes of each combination.
+    /// The state that the kernel makes of each combination.
     #[serde(flatten)]
     pub survey: OffloadSurvey,
-    /// Flags switched off as well where another is off already: do they interact?
+    /// Flags switched off while another one is off already, which shows whether they interact.
     pub contrasts: Vec<OffloadContrast>,
-    /// What it amounts to, for each load.
+    /// The result for each load.
     pub findings: Vec<OffloadFinding>,
 }
 
-/// Two flags off over one of them off, the rest on.
+/// Two flags off compared with one of them off, the rest on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadContrast {
-    /// The traffic.
+    /// The load.
     pub load: LoadKind,
-    /// Whom the endpoint talks to.
+    /// Where the other end is.
     pub peer: Peer,
-    /// What is switched off as well.
+    /// The flag that is switched off in addition.
     pub flag: OffloadFlag,
-    /// What is off in both.
+    /// The flag that is off in both.
     pub given: OffloadFlag,
     /// Name of the quantity → comparison, judged in one table with those of the cells.
     pub verdicts: BTreeMap<String, VerdictReport>,
@@ -182,22 +182,22 @@ pub struct OffloadContrast {
 /// Which flag matters, by the verdicts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OffloadFinding {
-    /// The traffic.
+    /// The load.
     pub load: LoadKind,
-    /// Whom the endpoint talks to.
+    /// Where the other end is.
     pub peer: Peer,
-    /// The flag that does most when it alone is switched off; absent where none is shown to do anything.
+    /// The flag with the greatest effect when it alone is switched off; absent if none is shown to have an effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flag: Option<OffloadFlag>,
-    /// Other flags whose intervals overlap that one's: which does more is not shown.
+    /// Other flags whose intervals overlap that one's, so that the order is not shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_told_apart: Vec<OffloadFlag>,
-    /// Name of the quantity → what switching it off does to that, where a difference is shown.
+    /// Name of the quantity → effect of switching the flag off, if a difference is shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub verdicts: BTreeMap<String, VerdictReport>,
     /// The finding in words.
     pub sentence: String,
-    /// What else the verdicts show: interactions, what goes off with what, all off.
+    /// Further results: interactions, flags that go off together, all off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }

@@ -1,15 +1,15 @@
-//! Text from outside, made harmless: names, causes and notes of run directories, guests, workers and other programs.
+//! Sanitizing of text from outside: names, causes and notes of run directories, guests, workers and other programs.
 //!
-//! Whoever wrote such a text may have put characters into it that command a terminal (colours, titles, the clipboard),
-//! turn round or hide what stands beside them, or begin lines of their own. Whatever hopyard prints passes through here:
-//! single texts through [`line`], whole documents through [`document`] or [`json`], diagnostics through [`message`].
+//! Such a text may contain characters that command a terminal (colours, titles, the clipboard), reverse or hide their
+//! neighbours, or begin lines of their own. Everything that hopyard prints passes through here: single texts through
+//! [`line`], whole documents through [`document`] or [`json`], diagnostics through [`message`].
 
 use std::borrow::Cow;
 
-/// Is a character seen as itself, and nothing else?
+/// Whether a character shows only as itself.
 ///
-/// Control characters are not, nor are those that change direction or join (Unicode's `Cf`: bidirectional controls,
-/// characters of no width, tags) and separators of lines and paragraphs.
+/// Control characters do not. Nor do characters that change direction or join (Unicode's `Cf`: bidirectional controls,
+/// zero-width characters, tags), and separators of lines and paragraphs.
 #[must_use]
 pub fn is_plain(c: char) -> bool {
     !c.is_control()
@@ -20,7 +20,7 @@ pub fn is_plain(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A text in one line: what is not plain, and any white space, becomes a blank.
+/// A text in one line: characters that are not plain, and any white space, become blanks.
 #[must_use]
 pub fn line(text: &str) -> String {
     let words: Vec<_> = text
@@ -30,13 +30,13 @@ pub fn line(text: &str) -> String {
     words.join(" ")
 }
 
-/// A whole document: lines stay, everything else that is not plain stands there as `\u{1b}`.
+/// A whole document: lines stay, and every other character that is not plain becomes `\u{1b}` or the like.
 #[must_use]
 pub fn document(text: &str) -> Cow<'_, str> {
     shown(text, |c, into| into.extend(c.escape_unicode()))
 }
 
-/// A JSON document with what is not plain escaped: the same document for every reader.
+/// A JSON document with characters that are not plain escaped, which every JSON reader reads as the same document.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     shown(text, |c, into| {
@@ -46,13 +46,13 @@ pub fn json(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// A diagnostic: a document whose further lines are indented, so that none of them can pass for one of its own.
+/// A diagnostic: a document whose further lines are indented, so that none of them looks like a diagnostic of its own.
 #[must_use]
 pub fn message(text: &str) -> String {
     document(text.trim_end()).replace('\n', "\n  ")
 }
 
-/// An error with everything below it, each said once: "cannot do this: because of that".
+/// An error with all its sources, each once: "cannot do this: because of that".
 #[must_use]
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();

@@ -1,4 +1,4 @@
-//! Profiles: what the CPUs were at in one window of its own, as kernel call chains, raw.
+//! Profiles: what the CPUs did in a separate window, as raw kernel call chains.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::counted::{InvalidSample, plausible};
 use hopyard_stats::Estimate;
 
-/// Call chains of one cell in one block, taken in a window beside the measured one.
+/// Call chains of one cell in one block, taken in a window besides the measured one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileWindow {
     /// Block, from 0.
     pub block: u32,
-    /// As of the samples of that block.
+    /// As in the samples of that block.
     pub attempt: u32,
-    /// Place of the cell in the run's list.
+    /// Index of the cell in the run's list.
     pub cell: usize,
     /// How long samples were taken, ns.
     pub span_ns: u64,
@@ -21,51 +21,51 @@ pub struct ProfileWindow {
     pub frequency_hz: u64,
     /// Number of CPUs that were sampled.
     pub cpus: u32,
-    /// Samples of other people's processes and of hopyard's controller: left out, as their CPU time is
-    /// left out of costs.
+    /// Samples of other processes and of hopyard's controller. They are left out, as their CPU time is left out of
+    /// costs.
     pub elsewhere: u64,
     /// Samples that the kernel could not store.
     pub lost: u64,
     /// Every frame that occurs, once.
     pub frames: Vec<String>,
-    /// Every call chain that was seen, each once.
+    /// Every call chain that was sampled, once.
     pub stacks: Vec<Stack>,
 }
 
-/// How often one call chain was seen.
+/// A call chain and its number of samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
-    /// Places in [`ProfileWindow::frames`], the outermost first: who ran (`client`, `server`, `idle`, a kernel
+    /// Indices into [`ProfileWindow::frames`], the outermost first: who ran (`client`, `server`, `idle`, a kernel
     /// thread), then functions.
     pub frames: Vec<u32>,
-    /// Number of samples that had this call chain.
+    /// Number of samples with this call chain.
     pub samples: u64,
 }
 
-/// A stored window that cannot be.
+/// Why a stored window is impossible.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadProfile {
-    /// A count no window can hold.
+    /// A count that no window can hold.
     #[error(transparent)]
     InvalidSample(#[from] InvalidSample),
-    /// A stack refers to a frame that is not there.
+    /// A stack refers to a frame that does not exist.
     #[error("a stack names frame {frame} of {frames}")]
     NoFrame {
         /// Index of the frame in [`ProfileWindow::frames`].
         frame: u32,
-        /// How many there are.
+        /// Number of frames.
         frames: usize,
     },
-    /// A stack without a frame says nothing.
+    /// A stack without frames.
     #[error("a stack has no frames")]
     Empty,
 }
 
 impl ProfileWindow {
-    /// Can it be? What is stored may be damaged.
+    /// Checks whether the values are possible; stored ones may be damaged.
     ///
     /// # Errors
-    /// A count is larger than any window can hold, or a stack names a frame that is not there.
+    /// A count is larger than any window can hold, or a stack names a frame that does not exist.
     pub fn check(&self) -> Result<(), BadProfile> {
         plausible(&[
             ("span_ns", self.span_ns),
@@ -99,14 +99,14 @@ impl ProfileWindow {
     }
 }
 
-/// Where the CPU time of a cell goes.
+/// The CPU cost of a cell by subsystem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileReport {
-    /// The estimate that is split up; all costs here are in its unit.
+    /// The estimate that is broken down; all costs here have its unit.
     pub quantity: String,
-    /// Windows in which samples were taken, one per block at most.
+    /// Windows in which samples were taken, at most one per block.
     pub windows: u32,
-    /// Windows with too few busy samples to say much.
+    /// Windows with too few busy samples.
     pub thin_windows: u32,
     /// Length of a window, s.
     pub window_s: f64,
@@ -114,20 +114,20 @@ pub struct ProfileReport {
     pub frequency_hz: u64,
     /// Samples of CPUs at work for the load.
     pub busy_samples: u64,
-    /// Samples of CPUs with nothing to do.
+    /// Samples of idle CPUs.
     pub idle_samples: u64,
-    /// Samples of other people's processes and of hopyard's controller, left out.
+    /// Samples of other processes and of hopyard's controller, left out.
     pub elsewhere_samples: u64,
     /// Samples that the kernel could not store.
     pub lost_samples: u64,
-    /// What was seen, the costliest first; costs sum to the estimate.
+    /// Subsystems, the costliest first; costs sum to the estimate.
     pub subsystems: Vec<SubsystemCost>,
-    /// What is different on the base path; absent for the base itself.
+    /// Difference from the base path; absent for the base itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<ProfileDifference>,
 }
 
-/// What one subsystem of the kernel costs.
+/// The cost of one kernel subsystem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubsystemCost {
     /// Name of the subsystem.
@@ -136,11 +136,11 @@ pub struct SubsystemCost {
     pub share_ratio: f64,
     /// `share_ratio` times the cost of the cell, in the unit of [`ProfileReport::quantity`].
     pub cost: Estimate,
-    /// The functions of it that cost most, in falling order.
+    /// Its costliest functions, in falling order.
     pub functions: Vec<FunctionCost>,
 }
 
-/// What one function costs, without what it calls in other subsystems.
+/// The cost of one function, without the functions of other subsystems that it calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionCost {
     /// Name of the function, without arguments.
@@ -149,12 +149,12 @@ pub struct FunctionCost {
     pub cost: f64,
 }
 
-/// What a path adds to the base path, and where; paired within blocks.
+/// What a path adds to the base path, by subsystem; paired within blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileDifference {
-    /// Name of the path that this one is compared with.
+    /// Name of the base path.
     pub base: String,
-    /// This path's cost without the base's.
+    /// This path's cost minus the base's.
     pub total: Estimate,
     /// The same by subsystem, the largest change first; they sum to `total`.
     pub subsystems: Vec<SubsystemDifference>,
@@ -165,6 +165,6 @@ pub struct ProfileDifference {
 pub struct SubsystemDifference {
     /// Name of the subsystem.
     pub name: String,
-    /// This path's cost without the base's.
+    /// This path's cost minus the base's.
     pub cost: Estimate,
 }

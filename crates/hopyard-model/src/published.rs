@@ -1,4 +1,4 @@
-//! Figures in print, for showing beside what is measured.
+//! Published figures, to be shown beside measured ones.
 
 use std::collections::BTreeMap;
 
@@ -12,40 +12,40 @@ use super::{Axes, Base, LoadKind, Peer, axis};
 pub struct Published {
     /// Author, title, place and date.
     pub source: String,
-    /// The quantity of ours that answers to it.
+    /// hopyard's quantity that corresponds to it.
     pub quantity: String,
-    /// What its values are, with their unit.
+    /// Meaning of the values, with their unit.
     pub what: String,
-    /// What a reader has to know before comparing.
+    /// What a reader must know before comparing.
     pub remark: String,
     /// The figures that were published.
     pub figures: Vec<PublishedFigure>,
 }
 
-/// One published figure, with the cell of ours that it is compared with.
+/// One published figure, with the cell that it is compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedFigure {
-    /// The path of ours that stands for what was measured then.
+    /// The path that corresponds to what was measured then.
     pub path: String,
-    /// The load of ours.
+    /// The load that corresponds to it.
     pub load: LoadKind,
-    /// Whom it was with, where figures differ in it.
+    /// The peer, if figures differ by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Peer>,
-    /// Axis → value, as axes show it, of what was varied.
+    /// Axis → value, as axes show it, for what was varied.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
-    /// What it was called.
+    /// Its name in the report.
     pub called: String,
     /// In the unit of [`Published::what`].
     pub value: f64,
-    /// Half-width of its interval, where one was printed.
+    /// Half-width of its interval, if one was published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_width: Option<f64>,
 }
 
 impl PublishedFigure {
-    /// Is it of such a cell?
+    /// Whether it belongs to such a cell.
     #[must_use]
     pub fn is_of(&self, (path, peer, load): (&str, Peer, LoadKind), axes: &Axes) -> bool {
         let varied = |(name, value): (&String, &String)| {
@@ -55,7 +55,7 @@ impl PublishedFigure {
         self.path == path && self.load == load && with && self.set.iter().all(varied)
     }
 
-    /// Is it one that others are compared with?
+    /// Whether others are compared with it.
     #[must_use]
     pub fn is_base(&self, base: &Base<'_>) -> bool {
         match base {
@@ -65,7 +65,7 @@ impl PublishedFigure {
         }
     }
 
-    /// Is it what another is compared with?
+    /// Whether `other` is compared with it.
     #[must_use]
     pub fn is_base_of(&self, other: &Self, base: &Base<'_>) -> bool {
         let mut theirs = other.clone();

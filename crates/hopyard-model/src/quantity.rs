@@ -1,4 +1,4 @@
-//! Names of quantities: what figures are called in documents, in claims and by the loads. The unit is the suffix.
+//! Names of quantities in documents, in claims and in loads. The unit is the suffix.
 
 /// Payload that arrived, bit/s.
 pub const GOODPUT: &str = "goodput_bps";
@@ -6,19 +6,19 @@ pub const GOODPUT: &str = "goodput_bps";
 pub const THROUGHPUT: &str = "throughput_packets_per_s";
 /// The same, bit/s of payload.
 pub const THROUGHPUT_BITS: &str = "throughput_bps";
-/// Highest rate that a search found to hold its goal, datagrams/s.
+/// Highest rate at which a search found its goal met, datagrams/s.
 pub const THROUGHPUT_LOWER: &str = "throughput_lower_packets_per_s";
-/// Lowest rate that a search found to miss its goal, datagrams/s.
+/// Lowest rate at which a search found its goal missed, datagrams/s.
 pub const THROUGHPUT_UPPER: &str = "throughput_upper_packets_per_s";
 /// Trials that a search made.
 pub const TRIALS: &str = "search_trials";
-/// Payload that the sender handed to its kernel, bit/s.
+/// Payload that the sender gave to its kernel, bit/s.
 pub const SENT: &str = "sent_bps";
 /// Send calls that the kernel refused.
 pub const SEND_ERRORS: &str = "send_errors_per_s";
 /// Datagrams that arrived.
 pub const PACKETS: &str = "packets_per_s";
-/// Transactions that were completed.
+/// Completed transactions.
 pub const TRANSACTIONS: &str = "transactions_per_s";
 /// CPU time beyond that of the idle machine, for each byte that arrived.
 pub const CPU_PER_BYTE: &str = "cpu_ns_per_byte";
@@ -26,7 +26,7 @@ pub const CPU_PER_BYTE: &str = "cpu_ns_per_byte";
 pub const CPU_PER_PACKET: &str = "cpu_ns_per_packet";
 /// CPU time beyond that of the idle machine, for each transaction.
 pub const CPU_PER_TRANSACTION: &str = "cpu_ns_per_transaction";
-/// That of the client's machine, where each end has one of its own.
+/// CPU time per byte on the client's machine, if the ends are on different machines.
 pub const CLIENT_CPU_PER_BYTE: &str = "client_cpu_ns_per_byte";
 /// The same for each datagram that arrived.
 pub const CLIENT_CPU_PER_PACKET: &str = "client_cpu_ns_per_packet";
@@ -34,7 +34,7 @@ pub const CLIENT_CPU_PER_PACKET: &str = "client_cpu_ns_per_packet";
 pub const CLIENT_CPU_PER_TRANSACTION: &str = "client_cpu_ns_per_transaction";
 /// CPUs that the load keeps busy on the client's machine.
 pub const CLIENT_BUSY_CORES: &str = "client_busy_cores";
-/// That of the server's machine, where each end has one of its own.
+/// CPU time per byte on the server's machine, if the ends are on different machines.
 pub const SERVER_CPU_PER_BYTE: &str = "server_cpu_ns_per_byte";
 /// The same for each datagram that arrived.
 pub const SERVER_CPU_PER_PACKET: &str = "server_cpu_ns_per_packet";
@@ -44,21 +44,21 @@ pub const SERVER_CPU_PER_TRANSACTION: &str = "server_cpu_ns_per_transaction";
 pub const SERVER_BUSY_CORES: &str = "server_busy_cores";
 /// CPUs that the load keeps busy.
 pub const BUSY_CORES: &str = "busy_cores";
-/// Goodput for each CPU that is kept busy.
+/// Goodput per busy CPU.
 pub const EFFICIENCY: &str = "efficiency_bps_per_core";
-/// Goodput for each percent of a CPU.
+/// Goodput per percent of a CPU.
 pub const NORMALIZED: &str = "normalized_bps_per_cpu_percent";
 /// Median of the times.
 pub const LATENCY_P50: &str = "latency_p50_ns";
-/// 99 % of the times are no longer.
+/// 99th percentile of the times.
 pub const LATENCY_P99: &str = "latency_p99_ns";
-/// 99.9 % of the times are no longer.
+/// 99.9th percentile of the times.
 pub const LATENCY_P999: &str = "latency_p999_ns";
 /// The longest of the times.
 pub const LATENCY_MAX: &str = "latency_max_ns";
 /// Median of the times to connect, from SYN to established.
 pub const CONNECT_P50: &str = "connect_p50_ns";
-/// 99 % of these times are no longer.
+/// 99th percentile of these times.
 pub const CONNECT_P99: &str = "connect_p99_ns";
 /// Median round trip of the first datagram of a fresh socket.
 pub const FIRST_EXCHANGE_P50: &str = "first_exchange_p50_ns";
@@ -76,7 +76,7 @@ pub const GAP_SD: &str = "interarrival_sd_ns";
 pub const CLIENT_CPU: &str = "client_cpu_busy_ratio";
 /// Context switches of the client's threads.
 pub const CLIENT_SWITCHES: &str = "client_context_switches_per_s";
-/// Median number of datagrams of one flow that arrive with none of another between them.
+/// Median number of consecutive datagrams of one flow on arrival.
 pub const RUN_LENGTH: &str = "run_length_p50_packets";
 /// Share of datagrams that arrive after one with a later number (RFC 4737).
 pub const REORDERED: &str = "reordered_ratio";
@@ -86,11 +86,11 @@ pub const RECEIVER_DROPPED: &str = "receiver_dropped_ratio";
 pub const RECEIVER_BUSY: &str = "receiver_busy_ratio";
 /// Share of datagrams that did not arrive.
 pub const LOST: &str = "lost_ratio";
-/// Share of the connections that were due and had not ended when traffic stopped.
+/// Share of the due connections that had not ended when traffic stopped.
 pub const UNFINISHED: &str = "unfinished_ratio";
-/// Mean size of what devices of the path pass on at once.
+/// Mean size of the packets that devices of the path handle.
 pub const BYTES_PER_SKB: &str = "bytes_per_skb";
-/// How often a flow's packets came in by another queue of the tap.
+/// How often a flow's packets came by another queue of the tap than before.
 pub const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
 /// Share of the time that guests' CPUs waited for a CPU of this machine.
 pub const GUEST_STEAL: &str = "guest_steal_ratio";

@@ -1,4 +1,4 @@
-//! What to choose: the best path for each load, and what that rests on.
+//! The recommendation: the best path for each load, and the reasons.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::names::named;
 use super::{Axes, LoadKind, Peer, VerdictReport};
 use hopyard_stats::Estimate;
 
-/// What a user may need of a path beside its speed.
+/// A property that a user may need of a path besides its speed.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,7 +20,7 @@ pub enum Feature {
     Vlan,
     /// The endpoint reaches the host's own addresses, and the host needs no further device for that.
     HostAccess,
-    /// A user without privilege can build it, in a user namespace of their own.
+    /// A user without privilege can build it in a user namespace of their own.
     Unprivileged,
     /// It finds further Ethernet addresses behind an endpoint by itself: those of a bridge inside a container.
     Learning,
@@ -36,7 +36,6 @@ impl Feature {
         Self::Learning,
     ];
 
-    /// The name on the command line and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -51,34 +50,33 @@ impl Feature {
 
 named!(Feature, "need");
 
-/// What to choose by load.
+/// The recommendation by load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recommendation {
     /// What a path must offer to be recommended.
     pub needs: Vec<Feature>,
-    /// One for each load, peer and setting that has something to choose from.
+    /// One for each load, peer and setting with something to choose from.
     pub choices: Vec<Choice>,
     /// What would change it, a sentence each.
     pub conditions: Vec<String>,
 }
 
-/// What to choose for one load.
+/// The recommendation for one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
-    /// Whom the endpoint talks to.
+    /// Where the other end is.
     pub peer: Peer,
-    /// The traffic.
+    /// The load.
     pub load: LoadKind,
     /// Axis values that all candidates share.
     pub axes: Axes,
     /// The quantity by which candidates are ranked.
     pub quantity: String,
-    /// The recommended path; several that are not told apart are a tie; empty where there is none to
-    /// recommend, see `reason`.
+    /// The recommended path; several paths are a tie; empty if none can be recommended, see `reason`.
     pub best: Vec<Candidate>,
     /// Candidates shown to be worse, the best of them first.
     pub others: Vec<Candidate>,
-    /// Paths that were no candidates, and why.
+    /// Paths that were not candidates, and why.
     pub left_out: Vec<NoCandidate>,
     /// Why none is recommended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,19 +92,19 @@ pub struct Candidate {
     pub axes: Axes,
     /// Estimate of [`Choice::quantity`], by which candidates are ranked.
     pub figure: Estimate,
-    /// Its CPU cost, where that was measured.
+    /// Its CPU cost, if it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Estimate>,
-    /// Name of the quantity → comparison with the candidate of the best figure (the `base`); empty for that
-    /// one itself. All comparisons of a recommendation are judged together.
+    /// Name of the quantity → comparison with the candidate with the best figure (the `base`); empty for that one
+    /// itself. All comparisons of a recommendation are judged together.
     pub versus: BTreeMap<String, VerdictReport>,
 }
 
-/// A path that could not.
+/// A path that could not be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoCandidate {
     /// Name of the path.
     pub path: String,
-    /// Why not, as what follows its name in a sentence.
+    /// Why not, as the text that follows its name in a sentence.
     pub reason: String,
 }

@@ -1,6 +1,6 @@
-//! Samples: what one window of one cell in one block left behind, raw.
+//! Samples: the raw record of one window of one cell in one block.
 //!
-//! Everything an estimate needs is here, so that a report can be made again from the stored samples.
+//! Everything that estimates need is here, so that a report can be made again from the stored samples.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,19 +20,18 @@ pub struct Sample {
     pub block: u32,
     /// 0, or how often this block was repeated before (steal above its limit).
     pub attempt: u32,
-    /// Place of the cell in the run's list.
+    /// Index of the cell in the run's list.
     pub cell: usize,
-    /// Place of this sample in the order of the whole run.
+    /// Index of this sample in the order of the whole run.
     pub order: u32,
     /// When the sample began, ns since the run began.
     pub started_ns: u64,
-    /// How long it took, building and tearing down included, ns.
+    /// How long it took, building and removing the lab included, ns.
     pub took_ns: u64,
-    /// What came of it.
     pub outcome: Outcome,
 }
 
-/// What came of a sample.
+/// The result of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -40,7 +39,7 @@ pub enum Outcome {
     Measured(Box<Measurement>),
     /// It failed; the cause is a sentence.
     Failed {
-        /// Operation, object and way out.
+        /// Operation, object and advice.
         cause: String,
     },
 }
@@ -52,37 +51,37 @@ pub struct Measurement {
     pub window_ns: u64,
     /// What arrived (for request/response: what the client completed).
     pub received: Counted,
-    /// What was handed to the kernel in the same window.
+    /// What was given to the kernel in the same window.
     pub sent: Counted,
     /// Calls that the sender's kernel refused for want of buffers.
     pub send_errors: u64,
-    /// Requests given up after their time-out (`udp_rr`).
+    /// Requests without an answer in time (`udp_rr`).
     pub timeouts: u64,
     /// The received units in equal parts of the window: bytes of a stream, transactions otherwise.
     pub slices: Vec<u64>,
-    /// CPU use of the whole machine in the window; of both machines together, where each end has one of its own.
+    /// CPU use of the whole machine in the window; of both machines together, if the ends are on different ones.
     pub cpu: CpuUse,
-    /// CPU use of each machine, where workers read it: endpoints of `as-is` that are not both on hopyard's machine.
+    /// CPU use of each machine, if workers read it: endpoints of `as-is` that are not both on hopyard's machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineUse>,
-    /// How well the clocks of the two ends are known, where each has one of its own.
+    /// How well the clocks of the two ends are known, if they are on different machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<ClocksCompared>,
-    /// Round-trip times, where the load has them; of `udp_paced` the one-way times from when a datagram was
-    /// to be sent to when the receiver had it.
+    /// Round-trip times, if the load has them; for `udp_paced` the one-way times from when a datagram was due to when
+    /// the receiver had it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// Of the first packet of a flow: of `tcp_crr` the times to connect, from SYN to established; of `udp_rr` the round trips of
-    /// the first datagrams of fresh sockets, sent before the load.
+    /// Times of the first packet of a flow. `tcp_crr`: times to connect, from SYN to established. `udp_rr`: round trips
+    /// of the first datagrams of fresh sockets, sent before the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_packet: Option<Latency>,
     /// How numbered datagrams arrived, and whether the receiver kept up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// What became of what was due (`udp_paced`, where the two ends have one clock; `tcp_conns`).
+    /// The units that were due and how many arrived (`udp_paced` if the two ends have one clock; `tcp_conns`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoop>,
-    /// The search whose lower bound this is a trial at.
+    /// The search, if this is a trial at its lower bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Searched>,
     /// What became of sends without a copy, where the sender made such.
@@ -91,62 +90,63 @@ pub struct Measurement {
     /// What TCP did and what held it back, where the load has standing connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSummary>,
-    /// How the client's threads were scheduled, all of its processes together.
+    /// How the client's threads were scheduled, over all its processes.
     #[serde(default)]
     pub client_scheduling: Scheduling,
-    /// The CPUs that the client's flows may run on. Absent of a guest, and where the clock tells of all CPUs together only.
+    /// Use of the CPUs that the client's flows may run on. Absent for a guest, and if the clock covers only all CPUs
+    /// together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpus: Option<BusyCpus>,
-    /// All CPUs that the run may use.
+    /// Use of all CPUs that the run may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_cpus: Option<BusyCpus>,
-    /// What the receiving end's device took in, data direction only (streams).
+    /// What the receiving end's device received, in data direction only (streams).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived: Option<Arrived>,
     /// Counters of every device in every namespace of the lab over the window.
     pub devices: Vec<DeviceCount>,
-    /// Offload flags of every device of the way, as read back.
+    /// Offload flags of every device of the path, as read back.
     pub offloads: Vec<OffloadState>,
-    /// The ends of the link, where the traffic passes one; none in what older versions stored.
+    /// The ends of the wire, if the traffic passes one; empty in runs of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<LinkEnd>,
-    /// How flows changed queues, where there is more than one and somebody who counts.
+    /// Changes of queue of the flows, if there are several queues and the switch counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_changes: Option<QueueChanges>,
-    /// Flows of which nothing arrived in the window; none in what older versions stored.
+    /// Flows of which nothing arrived in the window; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_flows: Option<u32>,
-    /// Windows before this one that the machine missed: somebody had no CPU when they opened or closed, or nothing arrived
-    /// while others had a CPU for half of them.
+    /// Windows before this one that the machine missed: an end or the controller had no CPU when they opened or closed,
+    /// or nothing arrived while other processes used a CPU for half of the window.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed_windows: u32,
-    /// What forwarded, where the path can be built in more than one way.
+    /// What forwarded, if the path can be built in more than one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datapath: Option<Datapath>,
-    /// Share of the guests' CPU time that the host's CPUs were busy with others.
+    /// Share of the guests' CPU time for which they waited for a CPU of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_steal_ratio: Option<f64>,
-    /// The guest that an endpoint was.
+    /// The guest, if an endpoint was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestUsed>,
-    /// The endpoints, where nothing was built for them.
+    /// The endpoints, if nothing was built for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<EndpointsUsed>,
-    /// What connection tracking of the hub counted, where the path is proved by it.
+    /// Counters of the hub's connection tracking, if the path proof uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking: Option<TrackingCounts>,
-    /// The connections as the hub tracked them, where the path is proved by them.
+    /// The connections as the hub tracked them, if the path proof uses them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
     /// Packets that this machine dropped in the window because a CPU's queue of received packets was full
-    /// (`/proc/net/softnet_stat`); none in what older versions stored.
+    /// (`/proc/net/softnet_stat`); absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog_drops: Option<u64>,
-    /// The short windows that this is the sum of, where cells took turns. Counts of devices, TCP's own account and problems
-    /// of the way are then those of all traffic of the block, warm-ups included.
+    /// The short windows that this is the sum of, if cells took turns. Counts of devices, TCP's own account and
+    /// problems of the path proof then cover all traffic of the block, warm-ups included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<Turn>,
-    /// Did the traffic take the way it should?
+    /// The path proof.
     pub way: PathProof,
 }
 
@@ -156,7 +156,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Measurement {
-    /// Takes out all that needs the two ends of a one-way load to have one clock.
+    /// Removes everything that needs both ends of a one-way load to have one clock.
     pub fn forget_one_way_times(&mut self) {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.forget_delays();
@@ -165,8 +165,9 @@ impl Measurement {
         }
     }
 
-    /// The same where the receiver brought the sender's instants to its own clock: what is due in the window is then told apart
-    /// exactly, and the delays alone are uncertain. They go where `clocks` do not know them to better than themselves.
+    /// The same if the receiver converted the sender's instants to its own clock. Then the datagrams due in the window
+    /// are known exactly, and only the delays are uncertain. They are removed if `clocks` knows them no better than
+    /// their own size.
     pub fn forget_uncertain_delays(&mut self, mut clocks: ClocksCompared) {
         if let Some(arrivals) = &mut self.arrivals {
             let delay_ns = match &self.latency {
@@ -185,10 +186,10 @@ impl Measurement {
         self.clocks = Some(clocks);
     }
 
-    /// Can it be? What is stored may be damaged, and sums over samples must be what they say.
+    /// Checks whether the values are possible: stored ones may be damaged, and sums over samples must be exact.
     ///
     /// # Errors
-    /// A figure is larger than any window can hold, or the window is none.
+    /// A figure is larger than any window can hold, or the window is empty.
     pub fn check(&self) -> Result<(), InvalidSample> {
         if self.window_ns == 0 {
             return Err(InvalidSample::NoTime("window_ns"));
@@ -270,11 +271,11 @@ pub struct Arrived {
 /// Frames that left a device by another queue than the frame of the same flow before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueChanges {
-    /// How many, both ways of all flows.
+    /// Number of changes, both directions of all flows.
     pub count: u64,
     /// Flows of the load.
     pub flows: u32,
-    /// Over which time, ns.
+    /// Time over which they were counted, ns.
     pub span_ns: u64,
 }
 
@@ -306,16 +307,16 @@ pub struct OffloadState {
     pub device: String,
     /// The flag whose state this is.
     pub flag: OffloadFlag,
-    /// `on`, `off`, `mixed` (parts of it on), as the kernel has it active.
+    /// `on`, `off`, or `mixed` (parts of it on), as active in the kernel.
     pub state: String,
-    /// Can it be changed at all?
+    /// Whether the kernel allows no change.
     pub fixed: bool,
-    /// What was asked for, where something was.
+    /// The state asked for, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Switch>,
 }
 
-/// Which direction of a device a packet takes.
+/// Direction of a packet through a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -325,17 +326,17 @@ pub enum Direction {
     Tx,
 }
 
-/// Proof of the way: did every device on the path move by the expected amount, and no other?
+/// Path proof: whether every device on the path counted the expected amount, and no other device did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathProof {
-    /// All of it held.
+    /// Whether everything held.
     pub proved: bool,
-    /// What did not, a sentence each.
+    /// What did not hold, a sentence each.
     pub problems: Vec<String>,
 }
 
 impl Turn {
-    /// The turn as a measurement of its own, without what only a whole sample has.
+    /// The turn as a measurement, without what only a whole sample has.
     #[must_use]
     pub fn measurement(&self) -> Measurement {
         Measurement {

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::counted::scaled;
 
-/// What became of the threads of one end in a window. What this kernel or machine does not count is absent.
+/// Scheduling of the threads of one end in a window. What this kernel or machine does not count is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scheduling {
     /// Switches to another thread because this one waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voluntary_switches: Option<u64>,
-    /// Switches to another thread because its turn had come.
+    /// Switches to another thread because this one's slice was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub involuntary_switches: Option<u64>,
     /// Moves to another CPU (`nr_migrations`).
@@ -29,19 +29,19 @@ impl Scheduling {
         Some(self.voluntary_switches? + self.involuntary_switches?)
     }
 
-    /// What came between two readings.
+    /// The difference between two readings.
     #[must_use]
     pub fn since(self, start: Self) -> Self {
         self.with(start, u64::saturating_sub)
     }
 
-    /// Two ends, or two parts of one, together: what one of them does not know nobody knows.
+    /// Two ends, or two parts of one, combined. What is unknown for one of them is unknown for both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
     }
 
-    /// As many in a span that is `factor` times as long.
+    /// The counts for a span that is `factor` times as long.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         let of = |count: Option<u64>| count.map(|count| scaled(count, factor));
@@ -63,7 +63,7 @@ impl Scheduling {
         }
     }
 
-    /// The largest of its counts, to be held against what can be.
+    /// The largest of its counts, to be compared with what is possible.
     #[must_use]
     pub fn largest(self) -> u64 {
         let all = [

@@ -1,4 +1,4 @@
-//! Search for a rate: what is asked for, and what came of it in one sample.
+//! Search for a rate: the goal, and the result in one sample.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use super::{AxisError, UnknownName};
 use crate::units;
 use hopyard_stats::search::{Goal, GoalResult, Trial};
 
-/// The greatest rate is searched for at which no more than this is lost (RFC 9971). As text `ndr`, `pdr`, or `pdr:0.1%`.
+/// The largest share of loss at which a rate is searched for (RFC 9971). As text `ndr`, `pdr`, or `pdr:0.1%`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -21,16 +21,15 @@ pub struct SearchFor {
     loss_ppm: u32,
 }
 
-/// Of one.
 const MILLION: f64 = 1e6;
 
 impl SearchFor {
-    /// The non-drop rate: nothing is lost.
+    /// The non-drop rate: no loss.
     pub const NDR: Self = Self { loss_ppm: 0 };
-    /// The partial drop rate: 0.5 % may be lost.
+    /// The partial drop rate: up to 0.5 % loss.
     pub const PDR: Self = Self { loss_ppm: 5000 };
 
-    /// The share that may be lost.
+    /// The largest share of loss.
     #[must_use]
     pub fn loss_ratio(self) -> f64 {
         f64::from(self.loss_ppm) / MILLION
@@ -76,10 +75,10 @@ impl FromStr for SearchFor {
 
 as_text!(SearchFor);
 
-/// What a search came to. Loads are datagrams per second, all flows together.
+/// The result of a search. Loads are datagrams per second, all flows together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Searched {
-    /// What was searched for.
+    /// The goal of the search.
     pub goal: Goal,
     /// The bounds that the search found.
     #[serde(flatten)]

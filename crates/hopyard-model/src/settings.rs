@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use super::Setting;
 
-/// The commands that make them, for `sh -c`.
+/// The commands that apply them, for `sh -c`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// Command that applies setting A.
     pub a: String,
     /// Command that applies setting B.
     pub b: String,
-    /// Brings the host back to where it was.
+    /// Command that restores the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<String>,
 }
 
 impl Settings {
-    /// The command that makes a setting.
+    /// The command that applies a setting.
     #[must_use]
     pub fn command(&self, setting: Setting) -> &str {
         match setting {
@@ -31,7 +31,7 @@ impl Settings {
 /// How a run compared two settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingsReport {
-    /// The commands, as they were given. A record: nothing that reads it runs them.
+    /// The commands as given. A record: nothing that reads it runs them.
     #[serde(flatten)]
     pub commands: Settings,
     /// When the host was switched from one to the other.
@@ -44,7 +44,7 @@ pub struct SettingsReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SwitchedBetween {
-    /// Within each round, between the turns of the two.
+    /// In each round, between the turns of the two.
     Turns,
     /// Once in each block: all cells of one are measured, then all cells of the other.
     Generations,

@@ -50,7 +50,7 @@ impl FromStr for Start {
             None if text == "simultaneous" => Ok(Self::SIMULTANEOUS),
             Some(("staggered", apart)) => {
                 let apart = units::parse_stagger(apart)?;
-                // Ten seconds at most.
+                // At most ten seconds, so it fits.
                 let apart_us = u32::try_from(apart.as_micros()).unwrap_or(u32::MAX);
                 Ok(Self { apart_us })
             }

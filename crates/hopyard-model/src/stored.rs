@@ -1,4 +1,4 @@
-//! A run as its directory keeps it: what was to be done and where, what came of it, and how it ended.
+//! A run as its directory stores it: what was planned and where, the samples, and how it ended.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,32 +10,32 @@ use crate::{
 /// Version of the files.
 pub const SCHEMA: &str = "hopyard/store/1";
 
-/// A cell of the run, and why it is not measured if it is not.
+/// A cell of the run, and the reason if it is not measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCell {
     pub cell: Cell,
     /// Why this host cannot build it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
-    /// Do packet filter rules of the hub see its traffic? Absent in runs of older versions.
+    /// Whether packet filter rules of the hub see its traffic. Absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_sees: Option<bool>,
-    /// Who filters its traffic where rules of the hub do not see it, for people.
+    /// Where its traffic can be filtered if rules of the hub do not see it, as text for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules_instead: Option<String>,
-    /// Chains of the user's rules in the hub, with what they saw of its lab when that was tried; none where the path has no hub.
+    /// Chains of the user's rules in the hub, with what they saw when its lab was tried; none if the path has no hub.
     /// Absent without rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chains: Option<Vec<FilterChain>>,
-    /// What its path offers beside its speed. Absent in runs of older versions.
+    /// What its path offers besides speed. Absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offers: Option<Vec<Feature>>,
-    /// What the generator can do at most for this load, in units of its main figure per second.
+    /// The most that the generator can do for this load, in units of its main figure per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_per_s: Option<f64>,
 }
 
-/// What a run was to do, and where.
+/// The plan of a run, and its machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Version of the format: [`SCHEMA`].
@@ -64,42 +64,42 @@ pub struct Header {
     pub margin: f64,
     /// What others are compared with: a path, or `AXIS=VALUE`.
     pub base: Option<String>,
-    /// Did somebody ask for that base? Then nothing stands in for it.
+    /// Whether the user gave that base. Then nothing replaces it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub base_asked: bool,
-    /// What the path that is recommended must offer, as asked for with the run.
+    /// What the recommended path must offer, as given with the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Feature>,
-    /// Measuring ends after this, ns.
+    /// Time after which measuring ends, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ns: Option<u64>,
-    /// The difference at which every comparison is to be decided before measuring ends, as a share.
+    /// The difference that every comparison must be able to show before measuring ends, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decide: Option<f64>,
-    /// Length of the longest window of a turn, ns, where the cells that can take turns do.
+    /// Length of the longest window of a turn, ns, if cells take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ns: Option<u64>,
-    /// Length of the shortest, ns, where loads differ by it.
+    /// Length of the shortest, ns, if loads differ by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortest_turn_ns: Option<u64>,
-    /// Is a profile taken beside each sample?
+    /// Whether a profile is taken besides each sample.
     #[serde(default)]
     pub profile: bool,
     /// Names of paths left out because this host cannot build them, with the reason.
     pub left_out: Vec<(String, String)>,
-    /// What the plan's report published, a table each.
+    /// Published figures of the plan's report, one entry per table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
     /// The two settings of the host that are compared. A record: nothing that reads it runs the commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsReport>,
-    /// The endpoints of path `as-is`, as they were asked for.
+    /// The endpoints of path `as-is`, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<EndpointsAsked>,
-    /// The share that may be lost against the base, where the run is a gate.
+    /// The largest loss against the base that the gate allows, as a share, if the run is a gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_on: Option<f64>,
-    /// What the kernel makes of combinations of offloads, where the run is a sweep of them.
+    /// The state that the kernel makes of combinations of offloads, if the run is a sweep of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<OffloadSurvey>,
     /// The traces that cells replay.
@@ -107,16 +107,16 @@ pub struct Header {
     pub traces: Vec<TraceSummary>,
     /// The cells, in the plan's order.
     pub cells: Vec<PlannedCell>,
-    /// Machine and kernel that the run was begun on.
+    /// Machine and kernel on which the run began.
     pub environment: Environment,
 }
 
 impl Header {
-    /// How closely the CPU time of a sample must be known: as finely as the run is to tell figures apart, by the width of its
+    /// How precisely the CPU time of a sample must be known: as finely as the run compares figures, by the width of its
     /// intervals or by its margin of equivalence.
     #[must_use]
     pub fn cpu_tolerance(&self) -> CpuTolerance {
-        /// Of a run that asked for none of them, as older versions let one.
+        /// For a run that sets neither, which older versions allowed.
         const USUAL: f64 = 0.02;
         let asked = [self.half_width, self.margin]
             .into_iter()
@@ -125,7 +125,7 @@ impl Header {
     }
 }
 
-/// Paths that were left out, those with one reason together: the reason and their names.
+/// The paths that were left out, grouped by reason.
 #[must_use]
 pub fn by_reason(left_out: &[(String, String)]) -> Vec<(&str, Vec<&str>)> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -138,7 +138,7 @@ pub fn by_reason(left_out: &[(String, String)]) -> Vec<(&str, Vec<&str>)> {
     reasons
 }
 
-/// Which paths were left out and why, for people; `None` where none was.
+/// Which paths were left out and why, as text for people; `None` if none was.
 #[must_use]
 pub fn left_out_in_words(left_out: &[(String, String)]) -> Option<String> {
     let said = by_reason(left_out);
@@ -155,7 +155,7 @@ pub fn left_out_in_words(left_out: &[(String, String)]) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// As planned: wide enough looks, or the most blocks.
+    /// As planned: intervals were narrow enough, or the most blocks were reached.
     Complete,
     /// The time limit came first.
     TimeLimit,
@@ -163,15 +163,15 @@ pub enum End {
     Interrupted,
 }
 
-/// A run as it was stored.
+/// A stored run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What it was to do.
+    /// Its plan and machine.
     pub header: Header,
     /// Samples in the order in which they were taken.
     pub samples: Vec<Sample>,
-    /// The profiles it took.
+    /// Its profiles.
     pub profiles: Vec<ProfileWindow>,
-    /// How it ended; `None` where the program was killed.
+    /// How it ended; `None` if the program was killed.
     pub end: Option<End>,
 }

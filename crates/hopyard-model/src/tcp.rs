@@ -5,24 +5,24 @@ use serde::{Deserialize, Serialize};
 
 use super::counted::largest;
 
-/// What TCP did in the window, summed over the flows (`tcp_info`, include/uapi/linux/tcp.h).
+/// TCP's counters in the window, summed over the flows (`tcp_info`, include/uapi/linux/tcp.h).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpSummary {
     /// Segments sent again, both ends.
     pub retransmits: u64,
-    /// Payload that the kernel took in at the receiver, read by then or not, bytes.
+    /// Payload that the receiver's kernel received, whether or not the program read it, bytes.
     #[serde(default)]
     pub bytes_received: u64,
     /// Time the sender had data in flight or to send, ns.
     pub busy_ns: u64,
-    /// Of that, held back by the receiver's window, ns.
+    /// Part of that limited by the receiver's window, ns.
     pub receive_window_limited_ns: u64,
-    /// Of that, held back by the send buffer, ns.
+    /// Part of that limited by the send buffer, ns.
     pub send_buffer_limited_ns: u64,
 }
 
 impl TcpSummary {
-    /// Sums of all flows.
+    /// Sum over flows.
     #[must_use]
     pub fn sum(flows: &[Self]) -> Self {
         flows
@@ -30,7 +30,7 @@ impl TcpSummary {
             .fold(Self::default(), |sum, flow| sum.plus(*flow))
     }
 
-    /// What came since an earlier reading.
+    /// The difference to an earlier reading.
     #[must_use]
     pub fn since(self, start: Self) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl TcpSummary {
         }
     }
 
-    /// The largest of its counts, to be held against what can be.
+    /// The largest of its counts, to be compared with what is possible.
     #[must_use]
     pub fn largest(self) -> u64 {
         largest(&[

@@ -1,7 +1,7 @@
-//! Values that documents have as people write them.
+//! Values that documents store as text, in the form that users write.
 
-/// Has values stand in documents as text, by their `Display` and `FromStr`; they also take `#[serde(try_from =
-/// "String", into = "String")]` and `#[schemars(with = "String")]`.
+/// Makes a type appear in documents as text, by its `Display` and `FromStr`. The type also needs
+/// `#[serde(try_from = "String", into = "String")]` and `#[schemars(with = "String")]`.
 macro_rules! as_text {
     ($kind:ty) => {
         impl TryFrom<String> for $kind {

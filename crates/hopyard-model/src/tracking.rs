@@ -1,4 +1,4 @@
-//! What connection tracking of the hub, and the kernel's queues of received packets, say of a window.
+//! Counters of the hub's connection tracking and of the kernel's queues of received packets in a window.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::counted::largest;
 pub struct TrackingCounts {
     /// Connections in the table when the window closed.
     pub entries: u64,
-    /// How many there may be (`nf_conntrack_max`); 0 where the kernel does not tell.
+    /// The most there may be (`nf_conntrack_max`); 0 if the kernel does not report it.
     pub limit: u64,
     /// Packets dropped in the window because the table was full or no entry could be made.
     pub dropped: u64,
@@ -21,7 +21,7 @@ pub struct TrackingCounts {
 }
 
 impl TrackingCounts {
-    /// What came since an earlier reading; the table is as it is now.
+    /// The difference to an earlier reading; the size of the table is the current one.
     #[must_use]
     pub fn since(self, start: Self) -> Self {
         Self {
@@ -32,19 +32,19 @@ impl TrackingCounts {
         }
     }
 
-    /// Did it turn packets or connections away?
+    /// Whether it rejected packets or connections.
     #[must_use]
     pub fn has_losses(self) -> bool {
         self.dropped + self.early_dropped + self.insert_failed > 0
     }
 
-    /// Is there hardly any room left? The kernel counts entries that are going too.
+    /// Whether there is hardly any room left. The kernel also counts entries that are being removed.
     #[must_use]
     pub fn is_full(self) -> bool {
         self.limit > 0 && self.entries >= self.limit - self.limit / 50
     }
 
-    /// The largest of its counts, to be held against what can be.
+    /// The largest of its counts, to be compared with what is possible.
     #[must_use]
     pub fn largest(self) -> u64 {
         largest(&[
@@ -57,8 +57,8 @@ impl TrackingCounts {
     }
 }
 
-/// The connections between clients and server as the hub tracked them when the window closed, by which a path that
-/// translates addresses or forwards by a flow table is proved.
+/// The connections between clients and server as the hub tracked them when the window closed. They prove a path that
+/// translates addresses or forwards by a flow table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Connections {
     /// The address that the clients connected to: the server's, or a service's.
@@ -67,9 +67,9 @@ pub struct Connections {
     pub tracked: u64,
     /// What the path does with them.
     pub expected: Treatment,
-    /// Those of them for which it is so.
+    /// Connections for which this was so.
     pub as_expected: u64,
-    /// Connections that a rule handed to a flow table since the lab was built, where the path has one.
+    /// Connections that a rule handed to a flow table since the lab was built, if the path has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_over: Option<u64>,
 }
@@ -99,7 +99,7 @@ pub enum Treatment {
 }
 
 impl Treatment {
-    /// In words, of a connection.
+    /// The treatment in words, as said about a connection.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Turns: the short windows that a sample is made of where cells take turns.
+//! Turns: the short windows of a sample, if cells take turns.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,12 @@ pub struct Turn {
     pub window_ns: u64,
     /// What arrived (for request/response: what the client completed).
     pub received: Counted,
-    /// What was handed to the kernel in the same window.
+    /// What was given to the kernel in the same window.
     pub sent: Counted,
     /// CPU use of the whole machine in the window.
     pub cpu: CpuUse,
-    /// What else used the CPUs meanwhile, where it was too much. It is told by its own signs, never by what was counted.
+    /// What else used the CPUs meanwhile, if it was too much. It is judged by the CPU clocks and the lateness of the
+    /// edges, never by what was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<Disturbance>,
 }
@@ -34,7 +35,7 @@ pub enum Disturbance {
     Steal,
     /// Other processes used CPU time.
     Foreign,
-    /// A thread that runs before all others woke up late at an edge of the window.
+    /// A real-time thread woke up late at an edge of the window.
     Late,
 }
 
@@ -57,7 +58,7 @@ impl Disturbance {
 const ENOUGH: usize = 2;
 
 impl Turn {
-    /// Was nothing else at work?
+    /// Whether nothing disturbed it.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.disturbance.is_none()
@@ -77,26 +78,27 @@ impl Turn {
     }
 }
 
-/// Turns of a cell at most, for each that is wanted: disturbed ones are taken again.
+/// The most turns of a cell for each wanted one: disturbed ones are repeated.
 const ATTEMPTS: u32 = 3;
-/// And those of them that are taken in one round.
+/// The most of those in one round.
 const AT_ONCE: u32 = 2;
 
-/// Does a generation take another round, in which each cell has had so many turns? It does until each cell has as many rounds
-/// with an undisturbed turn as are wanted, or the attempts are used up. That depends on disturbances alone.
+/// Whether a generation needs another round, after each cell has taken `taken` turns. It continues until each cell has
+/// the wanted number of rounds with an undisturbed turn, or the attempts are used up. That depends on disturbances
+/// alone.
 #[must_use]
 pub fn takes_another(taken: u32, wanted: u32, fewest_quiet: usize) -> bool {
     fewest_quiet < wanted as usize && taken < wanted.saturating_mul(ATTEMPTS)
 }
 
-/// Is a disturbed turn taken again at once, so that its round is not lost to the other cells? It is the first, second, …
-/// `attempt` of its cell in this round, and one of `taken` turns of the generation so far.
+/// Whether a disturbed turn is repeated at once, so that the other cells keep their round. It was attempt number
+/// `attempt` of its cell in this round, from 1, and the cell has `taken` turns in the generation so far.
 #[must_use]
 pub fn takes_again(attempt: u32, taken: u32, wanted: u32) -> bool {
     attempt < AT_ONCE && taken < wanted.saturating_mul(ATTEMPTS)
 }
 
-/// Of some turns, or pairs of them, those that figures are made of: the undisturbed ones, or all where too few are. Which
+/// The turns, or pairs of turns, that figures are made from: the undisturbed ones, or all if those are too few. Which
 /// those are depends on disturbances alone.
 #[must_use]
 pub fn kept<T>(all: Vec<T>, is_quiet: impl Fn(&T) -> bool) -> Vec<T> {
@@ -107,7 +109,7 @@ pub fn kept<T>(all: Vec<T>, is_quiet: impl Fn(&T) -> bool) -> Vec<T> {
     }
 }
 
-/// Are there undisturbed turns enough to make figures of them alone?
+/// Whether there are enough undisturbed turns to make figures from them alone.
 #[must_use]
 pub fn has_quiet_turns(turns: &[Turn]) -> bool {
     let quiet = turns.iter().filter(|turn| turn.is_quiet()).count();

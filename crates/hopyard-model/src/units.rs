@@ -1,4 +1,4 @@
-//! Sizes, durations, rates and percentages as people write them, read strictly and printed back.
+//! Sizes, durations, rates and percentages as users write them: strict parsing and printing.
 
 mod times;
 
@@ -8,7 +8,7 @@ pub use times::{
     ns, parse_duration, parse_pause, parse_stagger, show_duration, show_short_duration,
 };
 
-/// Why a piece of text is not the quantity it should be: a full sentence with the accepted forms.
+/// Why a text is not the quantity it should be: a full sentence with the accepted forms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {what}: write {forms}")]
 pub struct NotAQuantity {
@@ -30,7 +30,7 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Splits `12.5ms` into its number and its unit; the number has to be finite and not negative.
+/// Splits `12.5ms` into its number and its unit; the number must be finite and not negative.
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let end = text
@@ -43,7 +43,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 /// Bytes: `64`, `16KiB`, `16K`, `1MiB`, `1500B`. Binary prefixes only, as netperf and iperf read them.
 ///
 /// # Errors
-/// Anything else, fractions of a byte included.
+/// Anything else, also fractions of a byte.
 pub fn parse_bytes(text: &str) -> Result<u32, NotAQuantity> {
     const FORMS: &str = "bytes as in 64, 1400B, 16KiB or 1MiB";
     let bad = || not(text, "a size", FORMS);
@@ -66,7 +66,7 @@ pub fn parse_bytes(text: &str) -> Result<u32, NotAQuantity> {
     Ok(bytes as u32)
 }
 
-/// A size the way [`parse_bytes`] reads it, with the largest binary prefix that divides it.
+/// A size in the form that [`parse_bytes`] reads, with the largest binary prefix that divides it.
 #[must_use]
 pub fn show_bytes(bytes: u32) -> String {
     const KIB: u32 = 1024;
@@ -79,10 +79,10 @@ pub fn show_bytes(bytes: u32) -> String {
     }
 }
 
-/// Reads a set of CPUs, `0-3+6`, ascending.
+/// Reads a set of CPUs, `0-3+6`, in ascending order.
 ///
 /// # Errors
-/// It is none, or has CPUs beyond those that a thread can be confined to (`cpu_set_t`).
+/// It is not one, or has CPUs beyond those of a thread's affinity (`cpu_set_t`).
 pub fn parse_cpus(text: &str) -> Result<Vec<usize>, NotAQuantity> {
     const MOST: usize = 1024;
     let bad = || not(text, "a set of CPUs", "CPUs as in 0, 0-3 or 0+2");
@@ -129,7 +129,7 @@ pub fn parse_share(text: &str) -> Result<f64, NotAQuantity> {
     }
 }
 
-/// The half-width at which measuring may stop: a share above nothing, which no interval has.
+/// The half-width at which measuring may stop: a share above 0, because no interval has width 0.
 ///
 /// # Errors
 /// Anything else.
@@ -139,7 +139,7 @@ pub fn parse_half_width(text: &str) -> Result<f64, NotAQuantity> {
     above_nothing(text).ok_or_else(|| not(text, "a half-width", FORMS))
 }
 
-/// The difference that every comparison of a run is to be able to show: a share above nothing.
+/// The difference that every comparison of a run must be able to show: a share above 0.
 ///
 /// # Errors
 /// Anything else.
@@ -149,7 +149,7 @@ pub fn parse_difference(text: &str) -> Result<f64, NotAQuantity> {
     above_nothing(text).ok_or_else(|| not(text, "a difference to decide at", FORMS))
 }
 
-/// The difference below which two cells are equivalent: a share above nothing, since no two figures are known to be the same.
+/// The difference below which two cells are equivalent: a share above 0, because no two figures are known to be equal.
 ///
 /// # Errors
 /// Anything else.
@@ -162,13 +162,13 @@ fn above_nothing(text: &str) -> Option<f64> {
     parse_share(text).ok().filter(|share| *share > 0.0)
 }
 
-/// A share as [`parse_share`] reads it, `2.5%`.
+/// A share in the form that [`parse_share`] reads, `2.5%`.
 #[must_use]
 pub fn show_share(share: f64) -> String {
     format!("{}%", round_to(share * 100.0, 4))
 }
 
-/// A loss that is let through: a share below 100 %.
+/// The loss that a gate allows: a share below 100 %.
 ///
 /// # Errors
 /// Anything else.
@@ -180,7 +180,7 @@ pub fn parse_loss(text: &str) -> Result<f64, NotAQuantity> {
     }
 }
 
-/// The loss that a search for a rate allows: a share above nothing, half at most.
+/// The loss that a search for a rate allows: a share above 0, at most half.
 ///
 /// # Errors
 /// Anything else.
@@ -193,7 +193,7 @@ pub fn parse_goal_loss(text: &str) -> Result<f64, NotAQuantity> {
     }
 }
 
-/// The confidence levels that can be asked for.
+/// The confidence levels that a user may choose.
 pub const CONFIDENCE: std::ops::RangeInclusive<f64> = 0.5..=0.9999;
 
 /// A confidence level: `95%`, `0.95`, or netperf's bare `95`; between 50 % and 99.99 %.
@@ -243,7 +243,7 @@ pub fn parse_rate(text: &str) -> Result<u64, NotAQuantity> {
     Ok(bps.round() as u64)
 }
 
-/// A rate as [`parse_rate`] reads it.
+/// A rate in the form that [`parse_rate`] reads.
 #[must_use]
 pub fn show_rate(bps: u64) -> String {
     const KBIT: u64 = 1_000;
@@ -257,7 +257,7 @@ pub fn show_rate(bps: u64) -> String {
     }
 }
 
-/// A count, or a time in ns, as a number to reckon with.
+/// A count, or a time in ns, as a floating-point number.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a run, and its times in ns, are far below 2^53"

@@ -1,4 +1,4 @@
-//! Comparisons within a run: verdicts and the gate; and doubts about a result.
+//! Comparisons within a run: verdicts, the gate, and warnings about a result.
 
 use hopyard_stats::{Estimate, Verdict};
 use schemars::JsonSchema;
@@ -7,50 +7,53 @@ use serde::{Deserialize, Serialize};
 /// A comparison with the base path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictReport {
-    /// The base: a path, `AXIS=VALUE`, or `offload`; in a contrast of offloads the other combination.
+    /// The base: a path, `AXIS=VALUE`, or `offload`; in a contrast of offloads, the other combination.
     pub base: String,
     /// This cell over the base.
     pub ratio: Estimate,
-    /// The verdict; absent in a quick look, and where fewer blocks than a verdict needs have the quantity in both cells.
+    /// The verdict; absent in a quick look, and if fewer blocks than a verdict needs have the quantity in both cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Smallest |ratio − 1| that this run would have shown four times out of five; absent where it could show nothing.
+    /// Smallest |ratio − 1| that this run would have detected four times out of five; absent if it could detect
+    /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_detectable: Option<f64>,
-    /// Does it trip the gate? Absent where there is none.
+    /// Whether it fails the gate. Absent without a gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trips_gate: Option<bool>,
-    /// Smallest loss, as a share, that would trip the gate four times out of five; absent where none would, or there is no gate.
+    /// Smallest loss, as a share, that would fail the gate four times out of five; absent if none would, or without a
+    /// gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate_catches_ratio: Option<f64>,
 }
 
-/// A gate: is any cell shown to be worse in B by more than so much?
+/// A gate: whether any cell is shown to be worse by more than the allowed loss.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
-    /// The loss that is still let through, as a share.
+    /// The loss that is still allowed, as a share.
     pub fail_on_ratio: f64,
-    /// Did anything trip it?
+    /// Whether any comparison failed it.
     pub failed: bool,
-    /// Comparisons that it looked at.
+    /// Comparisons that it checked.
     pub comparisons: usize,
-    /// Of those, the ones that tripped it.
+    /// Comparisons that failed it.
     pub tripped: usize,
-    /// Of those, the ones that could not tell a loss of that size from none: too noisy, or without a verdict.
+    /// Comparisons that could not detect such a loss: too noisy, or without a verdict.
     pub blind: usize,
-    /// Nothing tripped it, but it could not have seen such a loss everywhere: it has neither passed nor failed.
+    /// No comparison failed it, but some could not have detected such a loss: it has neither passed nor failed.
     #[serde(default)]
     pub undecided: bool,
-    /// Blocks that a run would need for its gate to see such a loss everywhere; absent where it can, or nobody can tell.
+    /// Blocks that a run needs for its gate to detect such a loss in every comparison; absent if it already can, or if
+    /// this cannot be estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_needed: Option<u32>,
-    /// The same of the gate of a diff: runs that each side would need. It is the least number where it is not known how much
-    /// runs of one thing differ.
+    /// The same for the gate of a diff: runs that each side needs. It is a minimum if it is not known how much runs of
+    /// one thing differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_needed: Option<u32>,
 }
 
-/// A doubt about a result: a full sentence with advice.
+/// A warning about a result: a full sentence with advice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Kind, stable for scripts.
@@ -65,21 +68,21 @@ pub struct Warning {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum WarningCode {
-    /// Other people's processes used more than 2 % of the machine.
+    /// Other processes used more than 2 % of the machine.
     ForeignCpu,
-    /// Many processes were started by others while measuring: their CPU time may be missed.
+    /// Other programs started many processes during the measurement: their CPU time may be missed.
     ForeignForks,
     /// The hypervisor took more than 1 %.
     Steal,
-    /// Samples have no figures of CPU time, because it is not known closely enough.
+    /// Samples have no figures of CPU time, because it is not known precisely enough.
     CpuUnknown,
-    /// Cells are made of turns that something disturbed.
+    /// Cells rest on disturbed turns.
     DisturbedTurns,
     /// /proc/stat does not add up: no split into user, system, softirq.
     Closure,
-    /// Both ends ran on one CPU though nobody asked for it.
+    /// Both ends ran on one CPU although the plan did not ask for it.
     SharedCpu,
-    /// A result within 10 % of what the generator can do with no path at all.
+    /// A result within 10 % of what the generator can do without any path.
     GeneratorCeiling,
     /// The machine's default congestion control is not the one used.
     CongestionControl,
@@ -101,17 +104,17 @@ pub enum WarningCode {
     Unsettled,
     /// Blocks are not independent, or drift.
     Dependent,
-    /// The way could not be proved.
+    /// The path proof failed.
     Way,
     /// Some cells failed in all or some blocks.
     Failed,
-    /// The run ended before its plan did.
+    /// The run ended early.
     CutShort,
     /// CPU time comes from a clock too coarse for the window, or is missing.
     CpuAccounting,
     /// Paths left out because this host cannot build them.
     LeftOut,
-    /// A switch forwarded in userspace for want of its kernel datapath.
+    /// A switch forwarded in userspace, because its kernel datapath is missing.
     Datapath,
     /// The pace asked for was not kept.
     Pace,
@@ -121,7 +124,7 @@ pub enum WarningCode {
     Search,
     /// A receiver of numbered datagrams did not keep up: its sockets dropped, or its CPU was full.
     Receiver,
-    /// Connection tracking of the hub turned packets or connections away.
+    /// Connection tracking of the hub rejected packets or connections.
     Tracking,
     /// A CPU's queue of received packets was full.
     Backlog,
@@ -129,16 +132,16 @@ pub enum WarningCode {
     ZeroCopy,
     /// Nothing arrived of some flows in a window.
     SilentFlows,
-    /// Windows were measured again because the machine was taken away.
+    /// Windows were measured again because the machine missed them.
     MissedWindows,
-    /// Cells have no counterpart at the base that others are compared with.
+    /// Cells have no counterpart at the base.
     NotCompared,
     /// The two endpoints of `as-is` differ in kernel, CPU, clock source, congestion control, driver, MTU or offloads.
     EndsDiffer,
 }
 
 impl WarningCode {
-    /// What it is, for people.
+    /// The kind of warning, as text for people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The one sentence that a report begins with: what to choose, or why nothing can be said yet and how long that would take.
+//! The first sentence of a report: what to choose, or why nothing can be said yet and how much more time that needs.
 
 pub(super) mod time;
 mod versus;
@@ -15,10 +15,10 @@ use crate::stats::Verdict;
 use crate::units::counted;
 use time::unseen;
 
-/// Names in one breath.
+/// The most names in one list.
 const NAMED: usize = 3;
 
-/// The sentence, where the run asks a question at all.
+/// The sentence, if the run asks a question at all.
 pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let sentence = sentence(report, layout);
     sentence.map(Block::Answer).into_iter().collect()
@@ -44,7 +44,7 @@ fn sentence(report: &RunReport, layout: &Layout<'_>) -> Option<String> {
     }
 }
 
-/// A recommendation on its way into one sentence.
+/// A recommendation being put into one sentence.
 struct Advice<'a> {
     recommendation: &'a Recommendation,
     report: &'a RunReport,
@@ -100,7 +100,7 @@ impl<'a> Advice<'a> {
         sentence + "."
     }
 
-    /// Who leads where.
+    /// Which path is best where.
     fn leaders(&self, told: &[&Choice], of: usize) -> String {
         let sets: Vec<Vec<&str>> = told
             .iter()
@@ -142,7 +142,7 @@ impl<'a> Advice<'a> {
         }
     }
 
-    /// Another path for another load.
+    /// A different path for each load.
     fn by_load(&self, told: &[&Choice], sets: &[Vec<&str>], among: &str) -> String {
         let clauses = distinct(sets.iter()).into_iter().map(|set| {
             let own = told.iter().zip(sets).filter(|(_, other)| *other == set);
@@ -161,7 +161,7 @@ impl<'a> Advice<'a> {
         format!("The best choice{among} is {}", clauses.join(", "))
     }
 
-    /// What tells choices apart: their loads, if that is enough.
+    /// What distinguishes choices: their loads, if that is enough.
     fn places(&self, choices: &[&Choice]) -> Vec<String> {
         let all = &self.recommendation.choices;
         let loads = distinct(all.iter().map(|choice| choice.load)).len();
@@ -174,7 +174,7 @@ impl<'a> Advice<'a> {
         choices.iter().map(place).collect()
     }
 
-    /// A path against the base of the run, in words; `None` for the base itself or without one.
+    /// A path compared with the base of the run, as text; `None` for the base itself or without one.
     fn versus(&self, path: &str, choices: &[&Choice]) -> Option<String> {
         let Some(Ok(Base::Path(base))) = self.layout.base.map(Base::parse) else {
             return None;
@@ -199,7 +199,7 @@ impl<'a> Advice<'a> {
         versus::phrase(&met, base)
     }
 
-    /// What could not be told apart, by place.
+    /// Paths that could not be told apart, by load or setting.
     fn undecided(&self, open: &[&'a Choice]) -> Vec<(String, f64)> {
         let places = self.places(open);
         let all = open.iter().zip(places).map(|(choice, place)| {
@@ -221,7 +221,7 @@ fn path(candidate: &Candidate) -> &str {
     &candidate.path
 }
 
-/// Is nothing shown: neither that one is worse, nor that all are the same?
+/// Whether nothing is shown: neither a worse path, nor that all are equivalent.
 fn is_open(choice: &Choice) -> bool {
     let same = |candidate: &Candidate| {
         let verdict = candidate.versus.get(&choice.quantity);
@@ -244,7 +244,7 @@ fn offers(needs: &[Feature]) -> String {
     }
 }
 
-/// `a, b and c`; of many the first ones.
+/// `a, b and c`; only the first of many.
 fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),

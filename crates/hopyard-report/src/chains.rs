@@ -1,11 +1,11 @@
-//! Which chains of the user's packet filter rules see whose traffic.
+//! Which chains of the user's packet filter rules see which traffic.
 
 use super::document::Block;
 use super::group::{distinct, with_peer};
 use crate::model::{FilterChain, Ruleset, RunReport, Sees};
 use crate::plain;
 
-/// A heading and a sentence for each chain, for each file with rules that the run had.
+/// A heading, and a sentence for each chain, for each file with rules.
 pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
     let files = report
         .cells
@@ -53,7 +53,7 @@ fn of_file(report: &RunReport, rules: &Ruleset) -> Vec<Block> {
     ]
 }
 
-/// Whose traffic came to a chain, and whose did not.
+/// Whose traffic reached a chain, and whose did not.
 fn of_chain(chain: &str, told: &[(String, &[FilterChain])]) -> String {
     let with = |wanted: Sees| {
         let paths = told.iter().filter(|(_, chains)| {
@@ -120,7 +120,7 @@ mod tests {
             ),
             with("bridge", None, "none"),
             with("bridge", Some(vec![chain("input", all)]), "other.nft"),
-            // It cannot be loaded there, which its own cause says.
+            // The file cannot be loaded on that path; its cause says so.
             with("direct", None, "fw.nft"),
         ];
         let text: Vec<_> = blocks(&report)

@@ -1,4 +1,4 @@
-//! Claims beside what was measured: a table for each report, and a sentence for each claim.
+//! Claims beside the measured figures: a table for each report, and a sentence for each claim.
 
 mod brief;
 mod questions;
@@ -15,33 +15,33 @@ use crate::model::{
 use crate::plain;
 use crate::stats::Estimate;
 
-/// The name and version of the document that [`schema`] describes.
+/// Name and version of the document that [`schema`] describes.
 pub const SCHEMA: &str = "hopyard/claims/1";
 
-/// Columns of what is measured: the sentence below the table has all of it.
+/// Width of the column that names what is measured; the sentence below the table has the full text.
 const WHAT: usize = 32;
 
-/// How much is told of a claim.
+/// Level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Each claim in a row.
     Brief,
-    /// Each part of its rule, with the place that decides.
+    /// Each part of its rule, with the point that decides.
     Parts,
-    /// Every place that its rule covers.
+    /// Every point that its rule covers.
     Points,
 }
 
 /// Where claims are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Page {
-    /// On a terminal, which has no room for a row that says all of a claim.
+    /// On a terminal, which is too narrow for a row with everything about a claim.
     Terminal,
-    /// Where lines are as long as they need to be.
+    /// In a file, whose lines may have any length.
     Wide,
 }
 
-/// Claims with their verdicts, as people read them.
+/// Claims with their verdicts, as text for people.
 pub(super) fn blocks(report: &ClaimsReport, detail: Detail, page: Page) -> Vec<Block> {
     if report.reports.iter().any(|one| !one.questions.is_empty()) {
         return questions::compose(report, detail);
@@ -59,7 +59,7 @@ pub fn schema() -> Value {
     named_schema(schemars::schema_for!(ClaimsReport), SCHEMA)
 }
 
-/// A quantity in words, as claims name it.
+/// The text for a quantity in claims.
 #[must_use]
 pub fn words(name: &str) -> String {
     match name {
@@ -122,10 +122,10 @@ fn span(quantity: Option<&str>, estimate: &Estimate) -> String {
     }
 }
 
-/// What the rule asks of a check: `0.95 to 1.05`, `at least 913 Mbit/s`.
+/// What the rule requires of a check: `0.95 to 1.05`, `at least 913 Mbit/s`.
 #[must_use]
 pub fn bounds(check: &CheckReport) -> String {
-    // As the rule has it, not rounded.
+    // As in the rule, not rounded.
     let show = |bound: f64| match &check.quantity {
         Some(name) => figure_of(name, bound),
         None => bound.to_string(),
@@ -209,7 +209,7 @@ fn of_run(run: &ClaimsRun) -> String {
     )
 }
 
-/// The warnings of all runs under a heading; nothing where there are none.
+/// The warnings of all runs under a heading; nothing if there are none.
 fn of_warnings(report: &ClaimsReport) -> Vec<Block> {
     let warnings: Vec<String> = report.runs.iter().flat_map(warnings).collect();
     if warnings.is_empty() {
@@ -259,7 +259,7 @@ fn of_report(report: &ReportOfClaims, every_point: bool) -> Vec<Block> {
     blocks
 }
 
-/// What is claimed, what came of it, and what to know besides.
+/// The claim, its verdict, and remarks.
 fn sentence(claim: &ClaimReport) -> String {
     let mut text = format!(
         "{}. {}",
@@ -289,7 +289,7 @@ fn rows(claim: &ClaimReport, every_point: bool) -> Vec<Row> {
             (false, points) => vec![check.deciding.and_then(|at| points.get(at))],
         };
         for point in places {
-            // A claim is named once, with its verdict; its further rows have those of their own.
+            // A claim is named once, with its verdict; its further rows have verdicts of their own.
             let first = rows.is_empty();
             let verdict = if first { claim.verdict.words() } else { "" };
             let id = if first { claim.id.as_str() } else { "" };
@@ -335,7 +335,7 @@ fn row(id: &str, verdict: &str, check: &CheckReport, point: Option<&PointReport>
     ])
 }
 
-/// How an interval lies to the rule.
+/// The sign for the position of an interval relative to the rule.
 fn mark(lies: BoundPosition) -> &'static str {
     match lies {
         BoundPosition::Inside => "✓",

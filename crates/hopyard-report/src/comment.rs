@@ -1,4 +1,4 @@
-//! What a comment on a pull request says of a run: the answer, what differs from the base, and the rest by name.
+//! A run as a comment on a pull request: the answer, what differs from the base, and everything else folded by name.
 
 use super::document::{Block, Cell, Column, Row, Table, Tone};
 use super::gate;
@@ -8,16 +8,16 @@ use super::quantity::{show_all, words};
 use super::{Chapters, model, plain};
 use crate::model::{CellReport, Observation, RunReport, VerdictReport};
 
-/// Rows that stand open; a comment with more of them is folded, too.
+/// The most rows that are not folded.
 pub(super) const OPEN_ROWS: usize = 20;
 
-/// A report by what a reader of a pull request needs: nothing but the answer and what differs stands open.
+/// A report for readers of a pull request: only the answer and the differences are not folded.
 pub(super) struct Comment {
     /// One sentence.
     pub(super) answer: String,
-    /// What stands below it.
+    /// The part below it.
     pub(super) open: Vec<Block>,
-    /// What is folded, by name; those without a block are left out.
+    /// The folded parts by name; empty ones are left out.
     pub(super) folded: Vec<(String, Vec<Block>)>,
 }
 
@@ -66,7 +66,7 @@ fn nothing_to_compare(report: &RunReport) -> String {
     )
 }
 
-/// Rows of what differs, worst first: the first ones, and those that are folded. Both are empty where nothing differs.
+/// Rows of differences, worst first: those shown, and those folded. Both are empty if nothing differs.
 pub(super) fn differing(table: Table) -> (Vec<Block>, Vec<Block>) {
     let mut first = table;
     let rest = first.rows.split_off(first.rows.len().min(OPEN_ROWS));
@@ -150,7 +150,7 @@ fn row(
     ])
 }
 
-/// Losses stand first.
+/// Losses come first.
 fn rank(tone: Tone) -> u8 {
     match tone {
         Tone::Worse => 0,

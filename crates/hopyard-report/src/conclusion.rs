@@ -1,4 +1,4 @@
-//! What the figures show, in words; nothing that a verdict does not carry.
+//! The results as text, based only on verdicts.
 
 use super::document::Block;
 use super::group::{Group, Layout};
@@ -9,11 +9,11 @@ use crate::model::{Base, CellReport, LoadKind};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
-/// More than this is a table again.
+/// The most sentences: more would be a table again.
 const MOST: usize = 12;
-/// Places of one finding that are named.
+/// The most places named for one finding.
 const PLACES: usize = 3;
-/// Runners-up that are named.
+/// The most runners-up that are named.
 const NAMED: usize = 3;
 
 /// A sentence per table, or per value of what was swept.
@@ -21,7 +21,7 @@ pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
     let Some(base) = layout.base.map(plain::line) else {
         return Vec::new();
     };
-    // What holds in several places is said once.
+    // A finding that holds in several places is stated once.
     let mut findings: Vec<(String, Vec<String>)> = Vec::new();
     for group in &layout.groups {
         for (place, cells) in comparable(group, layout) {
@@ -62,7 +62,7 @@ fn some_of(places: &[String]) -> String {
     }
 }
 
-/// Cells that differ in their path only, with what they have in common.
+/// Cells that differ only in their path, with what they have in common.
 fn comparable<'a>(group: &Group<'a>, layout: &Layout<'_>) -> Vec<(String, Vec<&'a CellReport>)> {
     let mut list: Vec<(String, Vec<&'a CellReport>)> = Vec::new();
     for &cell in &group.cells {
@@ -84,7 +84,7 @@ struct Compared<'a> {
 
 fn sentence(group: &Group<'_>, cells: &[&CellReport], base: &str) -> Option<String> {
     let load = group.load;
-    // A figure of some other way would make a conclusion about this one.
+    // A comparison whose path proof failed says nothing about this path.
     let proved: Vec<&CellReport> = cells
         .iter()
         .copied()
@@ -124,7 +124,7 @@ fn sentence(group: &Group<'_>, cells: &[&CellReport], base: &str) -> Option<Stri
     (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 
-/// How the main figure is spoken of.
+/// The words for the main figure.
 fn saying(group: &Group<'_>) -> Saying {
     if group.main == quantity::THROUGHPUT {
         Saying::THROUGHPUT
@@ -148,7 +148,7 @@ fn compared<'a>(cells: &[&'a CellReport], name: &str) -> Vec<Compared<'a>> {
         .collect()
 }
 
-/// Each path against itself at another value of an axis: no path is better than another by that.
+/// Each path compared with itself at another value of an axis: that does not make one path better than another.
 fn beside_itself(
     load: LoadKind,
     saying: &Saying,
@@ -182,7 +182,7 @@ fn beside_itself(
     (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 
-/// Shown to be equivalent to the base, all of them?
+/// Whether all are shown to be equivalent to the base.
 fn alike(compared: &[Compared<'_>]) -> bool {
     compared.iter().all(|c| c.verdict == Verdict::Equivalent)
 }
@@ -194,15 +194,14 @@ fn everyone(compared: &[Compared<'_>]) -> String {
     }
 }
 
-/// A path that stands out, and how far.
+/// The path with the greatest difference, and its ratio.
 struct Leader {
     path: String,
     figure: String,
 }
 
-/// The path furthest above (or below) the base among those shown to differ from it, with the paths
-/// whose intervals overlap its own: the verdicts compare with the base only, so between those two
-/// nothing is shown.
+/// The path furthest above (or below) the base among those shown to differ from it, with the paths whose intervals
+/// overlap its own: verdicts only compare with the base, so the order among those is not shown.
 fn best(compared: &[Compared<'_>], up: bool) -> Option<Leader> {
     let beyond = |ratio: f64| if up { ratio > 1.0 } else { ratio < 1.0 };
     let leader = compared

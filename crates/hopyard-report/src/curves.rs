@@ -1,4 +1,4 @@
-//! Against a count: from where on CPUs are full, and how quantities grow, leap and bend.
+//! Quantities against a count: where CPUs become full, and where quantities grow, leap and bend.
 
 mod pictures;
 
@@ -11,7 +11,7 @@ use crate::model::{AXES, Axis, CurveReport, QuantityCurve, RunReport, Saturation
 use crate::plain;
 use crate::stats::{Estimate, Knee};
 
-/// A section for each load, peer and count that was swept, and what its words mean.
+/// A section for each load, peer and count that was swept, and an explanation of its terms.
 pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>, gallery: &Gallery<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     for group in &layout.groups {
@@ -34,7 +34,7 @@ fn of<'a>(report: &'a RunReport, group: &Group<'_>, axis: &Axis) -> Vec<&'a Curv
     report.curves.iter().filter(own).collect()
 }
 
-/// Is a quantity of a group drawn here against this axis?
+/// Whether a quantity of a group is drawn here against this axis.
 pub(super) fn draws(report: &RunReport, group: &Group<'_>, axis: &Axis, name: &str) -> bool {
     let curves = of(report, group, axis);
     group.load.info().shown.curves.contains(&name)
@@ -61,7 +61,7 @@ fn meaning(confidence: f64) -> Vec<String> {
 struct Section<'a> {
     group: &'a Group<'a>,
     axis: &'static Axis,
-    /// What tells the curves apart beside the path.
+    /// What distinguishes the curves besides the path.
     others: Vec<&'static Axis>,
     with_path: bool,
     curves: Vec<&'a CurveReport>,
@@ -145,7 +145,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// What an end of the curves is called: `at 32`, where it is the same of all of them.
+    /// The heading for an end of the curves: `at 32` if it is the same for all of them.
     fn end(&self, name: &str, of: fn(&[f64]) -> Option<&f64>, otherwise: &str) -> String {
         let told = self
             .curves
@@ -186,7 +186,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// `between 8 and 12`: not yet at the one, at the other.
+/// `between 8 and 12`: not full at the one, full at the other.
 fn saturation(full: &Saturation, last: f64) -> String {
     let end = |end: Option<f64>| end.map_or_else(|| "never".to_owned(), count);
     let text = match (full.last_not_full, full.first_full) {
@@ -232,7 +232,7 @@ fn fields(q: &QuantityCurve, name: &str, scale: Scale) -> Vec<Cell> {
 
 fn exponent(e: &Estimate) -> Cell {
     let half = 0.5 * (e.high - e.low);
-    // No -0.00.
+    // Avoids -0.00.
     let value = format!("{:.2}", e.value).replace("-0.00", "0.00");
     Cell(vec![Part::Point(value), Part::Right(format!("±{half:.2}"))])
 }

@@ -1,4 +1,4 @@
-//! Two sides of repeated runs compared, to be pasted into a message: narrow, plain, the machine first.
+//! Two sides of repeated runs compared, as text to be pasted into a message: narrow, plain, the machine first.
 
 mod comment;
 mod facts;
@@ -13,10 +13,10 @@ use super::comment::Comment;
 use super::document::Block;
 use crate::model::{DiffReport, named_schema};
 
-/// The name and version of the document that [`schema`] describes.
+/// Name and version of the document that [`schema`] describes.
 const SCHEMA: &str = "hopyard/diff/2";
 
-/// What a message quotes twice without breaking lines.
+/// Width of a message that can be quoted twice without breaking lines.
 pub(super) const MESSAGE: usize = 76;
 
 /// The JSON schema (2020-12) of a comparison.
@@ -25,8 +25,7 @@ pub fn schema() -> Value {
     named_schema(schemars::schema_for!(DiffReport), SCHEMA)
 }
 
-/// What a person reads, in order: what was compared and what else differs, the ratios, what they show, what
-/// to doubt.
+/// The text for people, in order: what was compared and what else differs, the ratios, results, warnings.
 pub(super) fn compose(report: &DiffReport) -> Vec<Block> {
     let mut blocks = facts::runs(report);
     blocks.extend(facts::differences(report));
@@ -44,12 +43,12 @@ pub(super) fn compose(report: &DiffReport) -> Vec<Block> {
     blocks
 }
 
-/// The same as a comment on a pull request.
+/// The comparison as a comment on a pull request.
 pub(super) fn comment(report: &DiffReport) -> Comment {
     comment::compose(report)
 }
 
-/// The same in ASCII, a character for a character, so that what is lined up stays so.
+/// The text in ASCII, one character for one, so that columns stay aligned.
 pub(super) fn ascii(text: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_ascii() => c,

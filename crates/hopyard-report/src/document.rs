@@ -1,4 +1,4 @@
-//! What a report for people consists of, whatever it is written as.
+//! The parts of a report for people, independent of its format.
 
 use super::plot::Plot;
 pub(super) use super::table::{Cell, Column, Part, Row, Side, Table, Tone};
@@ -7,31 +7,30 @@ use crate::plain;
 /// One piece of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Block {
-    /// The name of the whole.
+    /// The title of the report.
     Title(String),
     /// The sentence that answers what the run asks.
     Answer(String),
-    /// Short facts side by side.
+    /// Short facts in a row.
     Facts(Vec<String>),
-    /// The name of what follows.
+    /// A heading.
     Heading(String),
-    /// The name of a part of it.
+    /// A heading of the next level.
     Subheading(String),
     /// Sentences.
     Paragraph(String),
-    /// Figures.
     Table(Table),
     /// Remarks on the table above, a line each.
     Notes(Vec<String>),
-    /// Sentences side by side.
+    /// A list of sentences.
     List(Vec<String>),
-    /// Sentences by what they are about, which a page folds.
+    /// Sentences by subject, which a page folds.
     Folds(Vec<(String, Vec<String>)>),
-    /// Pictures of figures that are in tables too; pages without pictures leave them out.
+    /// Pictures of figures that are in tables too; formats without pictures leave them out.
     Plots(Vec<Plot>),
 }
 
-/// The same blocks with each text plain and in one line, wherever it is from. Pictures are a page's own affair.
+/// The same blocks with every text sanitized and in one line. Pictures are left to the page.
 pub(super) fn harmless(mut blocks: Vec<Block>) -> Vec<Block> {
     for block in &mut blocks {
         block.each_text(&mut |text| {
@@ -44,7 +43,7 @@ pub(super) fn harmless(mut blocks: Vec<Block>) -> Vec<Block> {
 }
 
 impl Block {
-    /// Changes each text; pictures are a page's own affair.
+    /// Changes each text; pictures are left to the page.
     pub(super) fn each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
         match self {
             Self::Title(text)
@@ -67,7 +66,7 @@ impl Block {
     }
 }
 
-/// At most `width` characters, the cut shown.
+/// At most `width` characters, with a mark where it was cut.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -83,7 +82,7 @@ pub(super) struct Footnotes {
 }
 
 impl Footnotes {
-    /// Adds a note and gives its mark, `¹`; no note, no mark.
+    /// Adds a note and returns its mark, `¹`; empty without a note.
     pub(super) fn mark(&mut self, note: Option<String>) -> String {
         let Some(note) = note else {
             return String::new();
@@ -93,7 +92,7 @@ impl Footnotes {
         mark
     }
 
-    /// The mark of a note that several places may have.
+    /// The mark of a note that may be used several times.
     pub(super) fn shared_mark(&mut self, note: String) -> String {
         let same = |(index, there): &(usize, &String)| {
             **there == format!("{} {note}", superscript(index + 1))
@@ -104,12 +103,12 @@ impl Footnotes {
         }
     }
 
-    /// The notes as a block, where there are any.
+    /// The notes as a block, if there are any.
     pub(super) fn block(self) -> Option<Block> {
         self.with(Vec::new())
     }
 
-    /// The same with remarks that no row is marked with.
+    /// The notes with further remarks that no row refers to.
     pub(super) fn with(mut self, remarks: Vec<String>) -> Option<Block> {
         self.notes.extend(remarks);
         (!self.notes.is_empty()).then_some(Block::Notes(self.notes))

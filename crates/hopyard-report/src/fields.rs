@@ -1,4 +1,4 @@
-//! Fields of tables that programs read.
+//! Fields of tables for programs.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(super) fn axis_columns() -> impl Iterator<Item = &'static str> {
     AXES.iter().map(|axis| axis.key)
 }
 
-/// Axis values in base units; blank where one does not apply, `none` for an unshaped wire.
+/// Axis values in base units; empty if one does not apply, `none` for an unshaped wire.
 pub(super) fn axes(cell: &CellReport) -> Vec<String> {
     let values = serde_json::to_value(&cell.axes).unwrap_or_default();
     axis_columns()
@@ -38,7 +38,7 @@ pub(super) fn line(fields: impl Iterator<Item = String>) -> String {
     format!("{}\n", quoted.join(","))
 }
 
-/// A field in one line, and as text where a spreadsheet would compute it.
+/// A field in one line, marked as text if a spreadsheet would compute it.
 fn cell(field: &str) -> String {
     let text = plain::line(field);
     if text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err() {

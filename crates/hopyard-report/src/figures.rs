@@ -15,7 +15,7 @@ use crate::model::{CellReport, VerdictReport};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
-/// What a column of figures shows of a quantity.
+/// What a column shows of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
     /// The value ± its half-width.
@@ -26,7 +26,7 @@ enum Show {
     Value,
 }
 
-/// Sizes of packets that differ by less than this share are alike.
+/// Packet sizes that differ by less than this share count as equal.
 const ALIKE: f64 = 0.02;
 
 /// Heading, table and footnotes.
@@ -71,7 +71,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Those that fit a load.
+    /// The columns for a load.
     pub(super) fn of(group: &Group<'_>) -> Self {
         let with_scale = |(show, name)| (show, name, scale(group, name));
         Self {
@@ -79,7 +79,7 @@ impl Figures {
         }
     }
 
-    /// Quantities without a column: not measured, zero everywhere, or known of a few cells only.
+    /// Quantities without a column: not measured, zero everywhere, or known for a few cells only.
     fn notes(&self, group: &Group<'_>) -> Vec<String> {
         let any = measured(group).next().is_some();
         let missing = |show: Show, name: &str| {
@@ -88,7 +88,7 @@ impl Figures {
         let wanted = wanted(group).into_iter();
         let (mut absent, mut zero, mut rare) = (Vec::new(), Vec::new(), Vec::new());
         for (show, name) in wanted.filter(|&(show, name)| missing(show, name)) {
-            // Zero on one path of many is no news.
+            // A zero on one path of many is not worth a note.
             let known = 2 * values(group, name).count() >= measured(group).count();
             match show {
                 Show::Figure => absent.push(quantity::words(name)),
@@ -106,7 +106,7 @@ impl Figures {
             .collect()
     }
 
-    /// The same without the size of packets where it is alike everywhere, and that size in words.
+    /// The columns without packet size if it is the same everywhere, and that size as text.
     fn without_alike(self, group: &Group<'_>) -> (Self, Option<String>) {
         let (least, most) = values(group, BYTES_PER_SKB)
             .fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
@@ -127,7 +127,7 @@ impl Figures {
         (self.without(&[BYTES_PER_SKB]), Some(note))
     }
 
-    /// The same without some quantities.
+    /// The columns without some quantities.
     pub(super) fn without(mut self, names: &[&str]) -> Self {
         self.columns.retain(|(_, name, _)| !names.contains(name));
         self
@@ -148,7 +148,7 @@ impl Figures {
     }
 }
 
-/// Columns of what tells cells apart.
+/// The columns that distinguish cells.
 pub(super) fn key_columns(group: &Group<'_>) -> Vec<Column> {
     let axes = group.varying.iter();
     axes.map(|axis| Column::right(&[axis.name]))
@@ -156,7 +156,7 @@ pub(super) fn key_columns(group: &Group<'_>) -> Vec<Column> {
         .collect()
 }
 
-/// What a cell has in those columns, the path with its mark.
+/// The texts of a cell in those columns, the path with its mark.
 pub(super) fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec<String> {
     let mut texts: Vec<String> = group
         .varying
@@ -171,7 +171,7 @@ pub(super) fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec
     texts
 }
 
-/// The columns of a load that say something.
+/// The columns of a load that have relevant values.
 fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     let mut list = wanted(group);
     list.retain(|&(show, name)| match show {
@@ -182,7 +182,7 @@ fn columns(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     list
 }
 
-/// The cells whose value of a quantity is news.
+/// The cells with a relevant value of a quantity.
 fn news<'a>(group: &Group<'a>, name: &'static str) -> Vec<(&'a CellReport, f64)> {
     measured(group)
         .filter_map(|cell| Some((cell, cell.estimates.get(name)?.value)))
@@ -190,12 +190,12 @@ fn news<'a>(group: &Group<'a>, name: &'static str) -> Vec<(&'a CellReport, f64)>
         .collect()
 }
 
-/// Would most rows of its column say nothing?
+/// Whether most rows of its column would be empty.
 fn is_rare(group: &Group<'_>, name: &'static str) -> bool {
     2 * news(group, name).len() < measured(group).count()
 }
 
-/// A quantity of a few cells in words: `Queue changes of a flow: tap-mq 0.310 /s.`
+/// A quantity of a few cells as text: `Queue changes of a flow: tap-mq 0.310 /s.`
 fn told_of(group: &Group<'_>, name: &'static str) -> Option<String> {
     let scale = scale(group, name);
     let cells: Vec<String> = news(group, name)
@@ -215,7 +215,7 @@ fn told_of(group: &Group<'_>, name: &'static str) -> Option<String> {
     (!cells.is_empty()).then(|| capital(text.trim_end()) + ".")
 }
 
-/// Is it nothing everywhere?
+/// Whether it is zero everywhere.
 fn is_zero(group: &Group<'_>, name: &'static str) -> bool {
     values(group, name).all(|value| value == 0.0)
 }
@@ -234,7 +234,7 @@ fn wanted(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     list.extend(beside.iter().map(|name| (Show::Value, *name)));
     list.extend([(Show::Figure, cpu), (Show::Comparison, cpu)]);
     list.extend(quantity::costs_of_ends(group.load).map(|name| (Show::Value, name)));
-    // At a rate that was found, the delay is news.
+    // At a rate that was found, the delay matters.
     let found = (main == THROUGHPUT).then_some(LATENCY_P99);
     let own = found.into_iter().chain(shown.columns.iter().copied());
     list.extend(own.map(|name| (Show::Value, name)));
@@ -242,7 +242,7 @@ fn wanted(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     list
 }
 
-/// Least value that is news.
+/// The least relevant value.
 fn least(name: &str) -> f64 {
     match name {
         RETRANSMITS => 0.05,
@@ -303,7 +303,7 @@ fn field(cell: &CellReport, show: Show, name: &str, scale: Scale, is_base: bool)
 /// A value and its half-width.
 pub(super) fn figure(estimate: &Estimate, scale: Scale) -> Vec<Part> {
     let ratio = estimate.half_width_ratio();
-    // One sample has no spread to speak of; a width of 0 would be a lie. Nor is there a share of nothing.
+    // One sample has no spread, and a width of 0 would be wrong. A half-width relative to 0 does not exist either.
     let half = if estimate.n < 2 || !ratio.is_finite() {
         String::new()
     } else {
@@ -317,7 +317,7 @@ pub(super) fn verdict_part(name: &str, verdict: &VerdictReport) -> Part {
     Part::Verdict(verdict_mark(verdict), Tone::of(name, verdict))
 }
 
-/// `≠`, `=`, or `?` with the difference that would have shown.
+/// `≠`, `=`, or `?` with the smallest detectable difference.
 pub(super) fn verdict_mark(verdict: &VerdictReport) -> String {
     match verdict.verdict {
         Some(Verdict::Inconclusive) => match verdict.smallest_detectable {

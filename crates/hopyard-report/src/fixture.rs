@@ -1,4 +1,4 @@
-//! Hand-made runs for the tests of this module.
+//! Runs made by hand for the tests of this crate.
 
 use std::collections::BTreeMap;
 
@@ -91,10 +91,10 @@ pub(super) fn estimate(value: f64, half: f64) -> Estimate {
     }
 }
 
-/// A cell in the making.
+/// A cell being built.
 pub(super) struct Builder(CellReport);
 
-/// A cell that went well, with the default of every axis and no figures yet.
+/// A cell without failures, with the default of every axis and no figures yet.
 pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
     Builder(CellReport {
         path: path.to_owned(),
@@ -205,7 +205,7 @@ const PATHS: [(&str, f64, f64); 6] = [
     ("netkit", 1.004, 0.995),
 ];
 
-/// The verdict that a ratio known to `half` deserves.
+/// The verdict for a ratio known to `half`.
 fn judge(ratio: f64, half: f64) -> Verdict {
     let off = (ratio - 1.0).abs();
     if off > half {
@@ -217,7 +217,7 @@ fn judge(ratio: f64, half: f64) -> Verdict {
     }
 }
 
-/// Figures of one load on veth: (name, value, what it follows: speed 1, cost −1, neither 0).
+/// Figures of one load on veth: (name, value, what it is proportional to: speed 1, cost −1, neither 0).
 fn on_veth(load: LoadKind) -> &'static [(&'static str, f64, i8)] {
     match load.info().unit {
         Unit::Byte => &[
@@ -258,7 +258,7 @@ fn on_veth(load: LoadKind) -> &'static [(&'static str, f64, i8)] {
     }
 }
 
-/// Six paths under five loads, all well.
+/// Six paths under five loads, without failures.
 pub(super) fn paths() -> RunReport {
     let mut report = run();
     let loads = [

@@ -1,4 +1,4 @@
-//! Flame graphs: every chain of a cell's profile windows in one picture, as SVG, and as folded stacks for other
+//! Flame graphs: all call chains of a cell's profile windows in one picture, as SVG, and as folded stacks for other
 //! programs.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::plain;
 /// Why there are no pictures.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The run took no profiles.
+    /// The run has no profiles.
     #[error("the run has no profiles to draw: take them with `hopyard run --profile`")]
     None,
     /// A file cannot be written.
@@ -27,8 +27,8 @@ pub enum Error {
     },
 }
 
-/// Draws every profiled cell of a run into a directory, which is made where it is not there: `NAME.svg` and
-/// `NAME.folded`. Gives back the pictures' names.
+/// Draws every profiled cell of a run into a directory, which is created if needed: `NAME.svg` and `NAME.folded`.
+/// Returns the pictures' names.
 ///
 /// # Errors
 /// The run has no profiles, or the directory cannot be written.
@@ -69,7 +69,7 @@ fn graphs(run: &Run) -> Vec<(usize, Vec<String>)> {
         .collect()
 }
 
-/// `client;entry_SYSCALL_64_after_hwframe;…;udp_sendmsg 17`; what is idle is left out.
+/// `client;entry_SYSCALL_64_after_hwframe;…;udp_sendmsg 17`; idle samples are left out.
 fn folded<'a>(windows: impl Iterator<Item = &'a ProfileWindow>) -> Vec<String> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for window in windows {
@@ -106,14 +106,14 @@ fn svg(cell: &Cell, folded: &[String]) -> io::Result<Vec<u8>> {
     Ok(svg)
 }
 
-/// What tells a cell from the others, fit for a file's name.
+/// What distinguishes a cell from the others, usable as a file name.
 fn name(run: &Run, cell: usize) -> String {
     let fit = |c: char| c.is_ascii_alphanumeric() || "-_.=".contains(c);
     let name = facts(run, cell).join("-");
     name.chars().map(|c| if fit(c) { c } else { '_' }).collect()
 }
 
-/// The same for people.
+/// The same as a title for people.
 pub(super) fn title(run: &Run, cell: usize) -> String {
     facts(run, cell).join(" · ")
 }

@@ -1,5 +1,5 @@
-//! A table of kernel functions for each profiled cell: samples, share, total; as profilers print it, and as the report of
-//! 2006 printed what a bridge and a direct path cost.
+//! A table of kernel functions for each profiled cell: samples, share, total; as profilers print it, and as the report
+//! of 2006 printed it for a bridge and a direct path.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,24 @@ use crate::model::stored::Run;
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The run took no profiles.
+    /// The run has no profiles.
     #[error(
         "the run has no profiles to count functions in: take them with `hopyard run --profile`"
     )]
     None,
-    /// A name that is no subsystem's.
+    /// There is no subsystem with that name.
     #[error("no subsystem is called `{name}`; there are {}", choices())]
     Unknown {
-        /// As it was given.
+        /// The given name.
         name: String,
     },
 }
 
-/// The functions of the subsystems that were named, of each cell that has a profile; with no name, of those that connect
-/// devices. Text for a terminal.
+/// The functions of the named subsystems, for each cell with a profile; without names, of those that connect devices.
+/// Text for a terminal.
 ///
 /// # Errors
-/// The run has no profiles, or there is no subsystem of such a name.
+/// The run has no profiles, or there is no subsystem with such a name.
 pub fn text(run: &Run, named: &[String]) -> Result<String, Error> {
     let wanted = wanted(named)?;
     let cells = 0..run.header.cells.len();
@@ -67,16 +67,16 @@ pub(super) fn wanted(named: &[String]) -> Result<Vec<&'static str>, Error> {
     named.iter().map(known).collect()
 }
 
-/// Samples of windows of a cell, all together.
+/// Samples of a cell's windows, combined.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) busy: u64,
-    /// Of the subsystems in question.
+    /// Of the selected subsystems.
     pub(super) functions: BTreeMap<String, u64>,
 }
 
 impl Counts {
-    /// None where the windows have no busy samples.
+    /// `None` if the windows have no busy samples.
     pub(super) fn over<'a>(
         windows: impl Iterator<Item = &'a ProfileWindow>,
         wanted: &[&str],

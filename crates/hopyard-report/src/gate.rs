@@ -1,10 +1,10 @@
-//! What a gate says, of two runs or of one.
+//! The result of a gate, for one run or two sides.
 
 use super::document::Block;
 use super::number::{chosen_percent, rough};
 use crate::model::{Gate, RunReport};
 
-/// That of a run, if it has one.
+/// The gate of a run, if it has one.
 pub(super) fn of_run(report: &RunReport) -> Option<Block> {
     let all = report.cells.iter().flat_map(|c| c.verdicts.values());
     let caught: Vec<f64> = all.filter_map(|v| v.gate_catches_ratio).collect();
@@ -15,8 +15,8 @@ pub(super) fn of_run(report: &RunReport) -> Option<Block> {
     Some(block(gate, &way_out, &caught))
 }
 
-/// What the gate says, and what it could have seen. `way_out`: what would decide an undecided one; `caught`: the smallest loss
-/// that each comparison catches.
+/// The result of the gate, and the losses it could detect. `way_out`: what would decide an undecided gate; `caught`:
+/// the smallest loss that each comparison catches.
 pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
     let loss = chosen_percent(gate.fail_on_ratio);
     let outcome = if gate.failed {

@@ -1,33 +1,32 @@
-//! Which cells belong in one table, and what is said once for all of them.
+//! Which cells belong in one table, and what is stated once for all of them.
 
 use super::quantity::{self, Scale};
 use crate::model::{AXES, Axes, Axis, Base, CellReport, CellStatus, LoadKind, Peer};
 use crate::plain;
 
-/// Sizes and the wire's rate belong to a load or a peer: they are said in each table's title.
+/// Sizes and the wire's rate belong to a load or a peer, so they are in each table's title.
 const IN_TITLE: [&str; 4] = ["message_size", "request_size", "response_size", "rate"];
 
-/// A title explains its load where the explanation fits.
+/// A title explains its load if the explanation fits.
 const LONGEST_TITLE: usize = 100;
 
 /// All cells, table by table, in the plan's order.
 pub(super) struct Layout<'a> {
     /// The tables.
     pub(super) groups: Vec<Group<'a>>,
-    /// What others are compared with, where the run has that: a path, `AXIS=VALUE`, or
-    /// `offload`.
+    /// What others are compared with, if anything: a path, `AXIS=VALUE`, or `offload`.
     pub(super) base: Option<&'a str>,
 }
 
-/// A path, and whom its endpoint talks to.
+/// A path and its peer.
 pub(super) fn with_peer(path: &str, peer: Peer) -> String {
     format!("{} ({peer})", plain::line(path))
 }
 
-/// What tells tables apart: load, peer, and whether a rate is searched for, which has figures of its own.
+/// What separates tables: load, peer, and whether a rate is searched for, which has figures of its own.
 pub(super) type Kind = (LoadKind, Peer, bool);
 
-/// To which table a cell belongs.
+/// The table that a cell belongs to.
 pub(super) fn kind(load: LoadKind, peer: Peer, axes: &Axes) -> Kind {
     (load, peer, axes.search.is_some())
 }
@@ -39,15 +38,15 @@ fn kind_of(cell: &CellReport) -> Kind {
 /// The cells of one kind.
 pub(super) struct Group<'a> {
     kind: Kind,
-    /// The traffic.
+    /// The load.
     pub(super) load: LoadKind,
-    /// Whom the endpoint talks to.
+    /// Where the other end is.
     pub(super) peer: Peer,
-    /// The figure that it is about.
+    /// Its main figure.
     pub(super) main: &'static str,
-    /// What the table is called: load, peer and what holds for this table only.
+    /// The table's title: load, peer and values that only this table shares.
     pub(super) title: String,
-    /// The axes with more than one value in here.
+    /// The axes with more than one value in this group.
     pub(super) varying: Vec<&'static Axis>,
     pub(super) cells: Vec<&'a CellReport>,
 }
@@ -83,13 +82,13 @@ impl<'a> Layout<'a> {
         Self { groups, base }
     }
 
-    /// Is this cell one that others are compared with?
+    /// Whether others are compared with this cell.
     pub(super) fn is_base(&self, cell: &CellReport) -> bool {
         let base = self.base.and_then(|text| Base::parse(text).ok());
         base.is_some_and(|base| base.is(&cell.path, &cell.axes))
     }
 
-    /// What tells this cell from all others: `bridge · tcp_stream · local · 64 B messages`.
+    /// What distinguishes this cell from all others: `bridge · tcp_stream · local · 64 B messages`.
     pub(super) fn name(&self, cell: &CellReport) -> String {
         format!("{} · {}", cell.path, self.place(cell))
     }
@@ -128,8 +127,7 @@ impl<'a> Group<'a> {
         distinct(self.cells.iter().map(|cell| cell.path.as_str()))
     }
 
-    /// The values of the varying axes in words.
-    /// What each cell of a group has of a quantity.
+    /// The values of the varying axes as text.
     pub(super) fn values(&self, cell: &CellReport) -> Vec<String> {
         self.varying
             .iter()
@@ -137,20 +135,20 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// Are there comparisons in here?
+    /// Whether it has comparisons.
     pub(super) fn is_compared(&self) -> bool {
         self.cells.iter().any(|cell| !cell.verdicts.is_empty())
     }
 }
 
-/// The axis values that every cell of the run shares, in words.
+/// The axis values that every cell of the run shares, as text.
 pub(super) fn shared(cells: &[CellReport]) -> Vec<String> {
     AXES.iter()
         .filter_map(|axis| common(axis, cells).map(|value| phrase(axis.name, &value)))
         .collect()
 }
 
-/// An axis' value where all cells to which it applies have the same one.
+/// An axis' value if all cells to which it applies share it.
 fn common(axis: &Axis, cells: &[CellReport]) -> Option<String> {
     if IN_TITLE.contains(&axis.name) {
         return None;
@@ -209,9 +207,9 @@ fn title(group: &Group<'_>, all: &[CellReport]) -> String {
     }
 }
 
-/// An axis value as a person says it.
+/// The text for an axis value.
 pub(super) fn phrase(name: &str, value: &str) -> String {
-    // A name of congestion control is anybody's.
+    // A name of congestion control is text from outside.
     let value = &*plain::line(value);
     match (name, value) {
         ("flows", "1") => "1 flow".to_owned(),
@@ -262,7 +260,7 @@ pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
     seen
 }
 
-/// What each cell of a group has of a quantity.
+/// The values of a quantity in the cells of a group.
 pub(super) fn values<'a>(group: &Group<'a>, name: &'static str) -> impl Iterator<Item = f64> {
     measured(group)
         .filter_map(move |cell| cell.estimates.get(name))

@@ -1,4 +1,4 @@
-//! What was done, on what: said once.
+//! What was done on which machine: stated once.
 
 use super::document::Block;
 use super::group;
@@ -8,7 +8,7 @@ use crate::model::{RunReport, SettingsReport, SwitchedBetween, TraceSummary, Tur
 use crate::plain;
 use crate::units::{counted, float};
 
-/// The name of the whole.
+/// The title of the report.
 pub(super) fn title(report: &RunReport) -> Vec<Block> {
     let plan = plain::line(&report.run.plan);
     vec![Block::Title(format!("hopyard run: {plan}"))]

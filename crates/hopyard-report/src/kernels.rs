@@ -1,4 +1,4 @@
-//! One plan under several kernels: what works where, what else differs, and figures where the CPUs were real.
+//! One plan under several kernels: what works where, what else differs, and figures of kernels that were not emulated.
 
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn blocks(report: &KernelsReport) -> Vec<Block> {
     blocks
 }
 
-/// Paths down, kernels across.
+/// A row for each path, a column for each kernel.
 fn works(report: &KernelsReport) -> Table {
     let row = |row: &KernelsRow| {
         let findings = row.findings.iter().map(|finding| finding.works.words());
@@ -68,7 +68,7 @@ fn columns(kernels: &[&KernelRun]) -> Vec<Column> {
         .collect()
 }
 
-/// Each reason once, with the kernel and the paths that it is for.
+/// Each reason once, with its kernel and paths.
 fn causes(report: &KernelsReport) -> Vec<String> {
     let mut all: Vec<(String, String, Vec<String>)> = Vec::new();
     for (index, kernel) in report.kernels.iter().enumerate() {
@@ -93,7 +93,7 @@ fn causes(report: &KernelsReport) -> Vec<String> {
     all.into_iter().map(words).collect()
 }
 
-/// A table for each load of the kernels whose CPUs were real; which were not is said.
+/// A table for each load with the kernels that were not emulated, and a note that names the emulated ones.
 fn speed(report: &KernelsReport) -> Vec<Block> {
     let is_real = |kernel: &KernelRun| kernel.release.is_some() && !kernel.is_emulated;
     let real: Vec<usize> = (0..report.kernels.len())

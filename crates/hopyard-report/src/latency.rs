@@ -1,5 +1,5 @@
-//! How round trips (of `udp_paced` one-way times) are distributed: a picture in which two modes are two humps, and its quantiles as a
-//! table.
+//! Distribution of round trips (for `udp_paced`, one-way times): a picture in which two modes are two humps, and its
+//! quantiles as a table.
 
 use super::document::{Cell, Column, Part, Row, Table};
 use super::group::Group;
@@ -9,8 +9,8 @@ use super::quantity::{self, LATENCY_P50, Scale};
 use crate::model::{CellReport, LatencyReport};
 use crate::units::float;
 
-/// A picture goes from the first of these quantiles of its fastest line to the second of its slowest: what is rarer cannot be seen, and
-/// would squeeze the rest.
+/// A picture goes from the first of these quantiles of its fastest line to the second of its slowest. Rarer times would
+/// be invisible, and would compress the rest.
 const SHOWN: (f64, f64) = (0.01, 0.99);
 
 /// A picture for each setting.
@@ -70,7 +70,7 @@ impl<'a> Distributions<'a> {
         let (first, last) = ends.fold((f64::INFINITY, 0.0_f64), |(low, high), (first, last)| {
             (low.min(first), high.max(last))
         });
-        // A class more at either end, so that what begins and ends there comes down.
+        // One more class at either end, so that curves end at zero.
         let numbers = std::iter::successors(Some(first - 1.0), |number| Some(number + 1.0));
         let numbers: Vec<f64> = numbers.take_while(|number| *number <= last + 1.0).collect();
         let curve = |(all, name, hue): &(&LatencyReport, &str, usize)| Curve {
@@ -89,7 +89,7 @@ impl<'a> Distributions<'a> {
         }
     }
 
-    /// The upper end of a class; 1, 2 and 5 are written below the axis.
+    /// The upper end of a class; the axis names 1, 2 and 5.
     fn tick(&self, number: f64) -> Tick {
         let decade = 10_f64.powf((number / LatencyReport::CLASSES).floor());
         let round = [(0.0, 1.0), (12.0, 2.0), (28.0, 5.0)]
@@ -138,7 +138,7 @@ impl<'a> Distributions<'a> {
     }
 }
 
-/// The share of a class, %; beyond all that was seen none.
+/// The share of a class, %; zero beyond all observations.
 fn mark(all: &LatencyReport, at: f64) -> Option<Mark> {
     let first = number(all.classes.first()?.0);
     let last = number(all.classes.last()?.0);
@@ -148,7 +148,7 @@ fn mark(all: &LatencyReport, at: f64) -> Option<Mark> {
     seen.then(|| Mark::lone(float(count) / float(all.count) * 100.0))
 }
 
-/// The number of the class with this upper bound: a place on the axis.
+/// The number of the class with this upper bound: a coordinate on the axis.
 fn number(upper_ns: f64) -> f64 {
     let number = upper_ns.max(1.0).log10() * LatencyReport::CLASSES;
     number.round()
@@ -159,7 +159,7 @@ fn bound(number: f64) -> f64 {
     10_f64.powf(number / LatencyReport::CLASSES)
 }
 
-/// A quantile, ns, where samples keep it.
+/// A quantile, ns, if samples have it.
 fn quantile(all: &LatencyReport, q: f64) -> Option<u64> {
     let kept = all.quantiles.iter().find(|(kept, _)| *kept == q);
     kept.map(|(_, ns)| *ns)

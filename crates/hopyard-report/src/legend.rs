@@ -1,4 +1,4 @@
-//! What the marks of tables mean.
+//! The legend of the marks in tables.
 
 use super::document::Block;
 use super::group::Layout;
@@ -8,7 +8,7 @@ use super::sweep;
 use crate::model::RunReport;
 use crate::stats::Verdict;
 
-/// What the marks mean; only those that occur.
+/// The meaning of the marks; only those that occur.
 pub(super) fn legend(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     // Grids have no room for the size.
     let in_grid = |group| report.offloads.is_none() && sweep::fits(group);

@@ -1,7 +1,7 @@
-//! Reports: one run, written for people, for scripts, and for eyes used to netperf.
+//! Reports of one run: for people, for scripts, and in netperf's layout.
 //!
-//! Everything here is a pure function of [`RunReport`]. Text and Markdown share one composition
-//! ([`document::Block`]s), so they cannot say different things.
+//! Everything here is a pure function of [`RunReport`]. Text and Markdown share one composition ([`document::Block`]s),
+//! so they cannot contradict each other.
 
 mod answer;
 mod chains;
@@ -57,7 +57,7 @@ use group::{Group, Layout};
 use model::{Observation, RunReport};
 use plot::Gallery;
 
-/// The name and version of the document that [`schema`] describes.
+/// Name and version of the document that [`schema`] describes.
 const SCHEMA: &str = "hopyard/run/1";
 
 /// Columns of a terminal.
@@ -69,7 +69,7 @@ pub enum Error {
     /// A picture of the HTML page.
     #[error("cannot draw `{title}`: {reason}; the other formats need no pictures")]
     Drawing {
-        /// What it shows.
+        /// Its title.
         title: String,
         reason: String,
     },
@@ -84,28 +84,27 @@ pub fn schema() -> Value {
     crate::model::named_schema(schemars::schema_for!(RunReport), SCHEMA)
 }
 
-/// What a person reads, by what it is about. A page has its own order.
+/// The parts of a report for people. A page has its own order.
 struct Chapters {
-    /// The name of the whole.
+    /// The title.
     title: Vec<Block>,
-    /// What the run answers, in a sentence.
+    /// The first sentence, which answers the run's question.
     answer: Vec<Block>,
     /// All comparisons in one table.
     matrix: Vec<Block>,
-    /// What was done, on what.
+    /// What was done, on which machine.
     opening: Vec<Block>,
     figures: Vec<Block>,
-    /// What their signs mean.
+    /// The meaning of the signs in tables.
     legend: Vec<Block>,
-    /// What they show.
+    /// The results as text.
     conclusion: Vec<Block>,
-    /// What to doubt.
+    /// Warnings.
     doubts: Vec<Block>,
-    /// What to choose.
     recommendation: Vec<Block>,
-    /// What would change that.
+    /// What would change the recommendation.
     conditions: Vec<Block>,
-    /// Whether the traffic took the way it should, and what saw it there.
+    /// The path proof, and what else saw the traffic.
     proof: Vec<Block>,
 }
 
@@ -174,7 +173,7 @@ impl Chapters {
         }
     }
 
-    /// As on a terminal: the answer first, and what to choose last.
+    /// The order on a terminal: the answer first, the recommendation last.
     fn in_order(mut self) -> Vec<Block> {
         let (legend, later) = self.legends();
         let parts = [
@@ -196,7 +195,7 @@ impl Chapters {
         parts.into_iter().chain(rest).flatten().collect()
     }
 
-    /// The same below its name.
+    /// The same below the title.
     fn named_first(mut self) -> Vec<Block> {
         let title = std::mem::take(&mut self.title);
         title.into_iter().chain(self.in_order()).collect()
@@ -235,7 +234,7 @@ fn tables(
     pictured(blocks, plots)
 }
 
-/// Pictures below the heading, before the tables.
+/// Pictures between the heading and the tables.
 fn pictured(mut blocks: Vec<Block>, plots: Vec<plot::Plot>) -> Vec<Block> {
     let heading = blocks
         .iter()

@@ -1,4 +1,4 @@
-//! The whole run in one table: paths down, loads across, speed and CPU cost relative to the base.
+//! The whole run in one table: a row for each path, a column for each load, speed and CPU cost relative to the base.
 
 use super::document::{Block, Cell, Column, Part, Row, Table, Tone};
 use super::group::{Group, Layout, distinct, phrase};
@@ -9,14 +9,14 @@ use crate::model::{AXES, Base, CellReport, RunReport, VerdictReport};
 use crate::plain;
 use crate::stats::Verdict;
 
-/// Fewest loads that make a table of loads worth reading, ...
+/// The table needs at least this many loads, ...
 const LOADS: usize = 2;
-/// ... or fewest paths.
+/// ... or this many paths.
 const PATHS: usize = 3;
-/// With more loads than this nobody reads across.
+/// With more loads the table would be too wide to read.
 const MOST: usize = 12;
 
-/// Heading and table, where the run compares enough paths or loads with a base path, each at one setting.
+/// Heading and table, if the run compares enough paths or loads with a base path, each at one setting.
 pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let Some(base) = layout.base.filter(|_| fits(report, layout)) else {
         return Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     vec![Block::Heading(heading), Block::Table(table)]
 }
 
-/// A sweep has a table of its own, and a quick look nothing to say of differences.
+/// A sweep has tables of its own, and a quick look has no verdicts.
 fn fits(report: &RunReport, layout: &Layout<'_>) -> bool {
     let based = matches!(layout.base.map(Base::parse), Some(Ok(Base::Path(_))));
     let swept = |group: &Group<'_>| group.varying.iter().any(|axis| !axis.of_path);
@@ -120,7 +120,7 @@ fn field(group: &Group<'_>, cell: &CellReport, layout: &Layout<'_>) -> Cell {
     }
 }
 
-/// The ratio and the sign of its verdict, `0.92≠`; where there is no verdict, the difference that would have shown: `?35%`.
+/// The ratio and the sign of its verdict, `0.92≠`; without a verdict, the smallest detectable difference: `?35%`.
 fn short(verdict: &VerdictReport) -> String {
     match verdict.verdict {
         Some(Verdict::Inconclusive) | None => {

@@ -1,4 +1,4 @@
-//! What to know about the figures: marks, doubts, failures, proof.
+//! Remarks on figures: marks, doubts, failures, path proof.
 
 use super::document::{Block, shorten};
 use super::group::{Group, Layout, distinct, with_peer};
@@ -7,14 +7,14 @@ use crate::model::{CellReport, CellStatus, ClocksReport, FlowControl, RunReport,
 use crate::plain;
 use crate::units::{counted, float};
 
-/// Share of the time above which what held TCP back is worth a remark.
+/// A limit of TCP gets a remark if it applied for more than this share of the time.
 const HELD_BACK: f64 = 0.05;
 
 fn counted_u64(n: u64, what: &str) -> String {
     counted(usize::try_from(n).unwrap_or(usize::MAX), what)
 }
 
-/// What is to be known or doubted about a cell that has figures, as one remark.
+/// What a reader should know or doubt about a cell with figures, as one remark.
 pub(super) fn doubts(cell: &CellReport) -> Option<String> {
     if instead(cell).is_some() {
         return None;
@@ -70,7 +70,7 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
     (!remarks.is_empty()).then(|| format!("{}: {}", plain::line(&cell.path), remarks.join("; ")))
 }
 
-/// How well the clocks of two ends are known, and what that leaves of one-way times.
+/// How well the clocks of two ends are known, and whether there are one-way times.
 fn clocks(clocks: &ClocksReport) -> String {
     let time = |ns: u64| quantity::show_all("clock_ns", &[float(ns)]);
     let bound = time(clocks.bound_ns);
@@ -90,9 +90,9 @@ fn clocks(clocks: &ClocksReport) -> String {
     )
 }
 
-/// What stands in a row instead of figures.
+/// The text of a row without figures.
 pub(super) fn instead(cell: &CellReport) -> Option<String> {
-    // A cell that failed now and then has figures, and a remark.
+    // A cell that failed in some blocks has figures and a remark.
     if !cell.estimates.is_empty() {
         return None;
     }
@@ -103,7 +103,7 @@ pub(super) fn instead(cell: &CellReport) -> Option<String> {
     })
 }
 
-/// The same for a narrow place.
+/// The same for a narrow column.
 pub(super) fn instead_short(text: &str) -> String {
     shorten(text, 60)
 }
@@ -130,7 +130,7 @@ pub(super) fn no_base(group: &Group<'_>, layout: &Layout<'_>) -> Option<Block> {
     })
 }
 
-/// Every warning once, by what it is about.
+/// Every warning once, by subject.
 pub(super) fn warnings(report: &RunReport) -> Vec<Block> {
     let mut folds: Vec<(String, Vec<String>)> = Vec::new();
     for warning in &report.warnings {
@@ -147,7 +147,7 @@ pub(super) fn warnings(report: &RunReport) -> Vec<Block> {
     vec![Block::Heading("Warnings".to_owned()), Block::Folds(folds)]
 }
 
-/// What a warning is about.
+/// The subject of a warning.
 fn about(code: WarningCode) -> &'static str {
     use WarningCode as W;
     match code {
@@ -181,7 +181,7 @@ fn about(code: WarningCode) -> &'static str {
     }
 }
 
-/// Whole causes, each once, with the cells it holds for.
+/// Full causes, each once, with the cells concerned.
 pub(super) fn failures(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let without: Vec<&CellReport> = report
         .cells
@@ -208,7 +208,7 @@ pub(super) fn failures(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     listed("Without figures", sentences)
 }
 
-/// Whose traffic would packet filter rules of the hub see?
+/// Whose traffic packet filter rules of the hub see.
 pub(super) fn filters(report: &RunReport) -> Option<Block> {
     let with = |wanted: bool| {
         let cells = report.cells.iter();
@@ -231,7 +231,7 @@ pub(super) fn filters(report: &RunReport) -> Option<Block> {
     )))
 }
 
-/// Who forwarded, where it can be more than one thing.
+/// What forwarded, if there are several possibilities.
 pub(super) fn datapaths(report: &RunReport) -> Option<Block> {
     let cells = report.cells.iter();
     let told: Vec<(String, &CellReport)> = cells
@@ -247,7 +247,7 @@ pub(super) fn datapaths(report: &RunReport) -> Option<Block> {
                 distinct(cells.filter(|c| c.path == path).map(|c| c.axes.flows))
             };
             let (own, others) = (flows(&own), flows(&others));
-            // Of many ports it may be another.
+            // With many ports it may be another one.
             if others.is_empty() || own.iter().any(|n| others.contains(n)) {
                 return plain::line(path);
             }
@@ -260,7 +260,7 @@ pub(super) fn datapaths(report: &RunReport) -> Option<Block> {
     (!sentences.is_empty()).then(|| Block::Paragraph(sentences.join(" ")))
 }
 
-/// Flow control of the link, where there is one.
+/// Flow control of the link, if there is one.
 pub(super) fn link(report: &RunReport) -> Option<Block> {
     let ends = distinct(report.cells.iter().flat_map(|cell| &cell.link));
     let kinds = distinct(ends.iter().map(|end| end.flow_control));
@@ -284,7 +284,7 @@ pub(super) fn link(report: &RunReport) -> Option<Block> {
     })
 }
 
-/// Did the traffic take the way it should?
+/// The path proof.
 pub(super) fn way(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let measured: Vec<&CellReport> = report
         .cells

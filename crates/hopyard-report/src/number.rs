@@ -1,10 +1,10 @@
-//! Numbers as people read them: three significant digits, never more than the samples carry.
+//! Numbers as text for people: three significant digits, never more than the samples justify.
 
-/// What stands for a value that was not measured.
+/// The text for a value that was not measured.
 pub(super) const ABSENT: &str = "–";
 
-/// Three significant digits in plain notation; powers of ten only where plain digits would run
-/// away. Not finite counts as not measured.
+/// Three significant digits in plain notation; powers of ten only if plain digits would be too long. A value that is
+/// not finite counts as not measured.
 pub(super) fn significant(value: f64) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
@@ -21,7 +21,7 @@ pub(super) fn significant(value: f64) -> String {
     }
 }
 
-/// The same without zeros that say nothing: `0.5`.
+/// The same without trailing zeros: `0.5`.
 pub(super) fn trimmed(value: f64) -> String {
     let text = significant(value);
     match text.split_once('e') {
@@ -30,7 +30,7 @@ pub(super) fn trimmed(value: f64) -> String {
     }
 }
 
-/// Two significant digits in plain notation, at least all before the point: for half-widths.
+/// Two significant digits in plain notation, or all digits before the point: for half-widths.
 pub(super) fn rough(value: f64) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
@@ -47,7 +47,7 @@ pub(super) fn rough(value: f64) -> String {
     }
 }
 
-/// To three significant digits, so that a prefix is chosen for what will be shown: 999.9 is 1000.
+/// Rounded to three significant digits, so that the prefix fits the number shown: 999.9 is 1000.
 pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
@@ -60,7 +60,7 @@ fn exponent(value: f64) -> i32 {
         .unwrap_or(0)
 }
 
-/// A share as a percentage for a table, `1.2%`; two digits are plenty for a half-width.
+/// A share as a percentage for a table, `1.2%`, with the two digits that a half-width needs.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
@@ -72,7 +72,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A share somebody chose (95 %, 99.9 %, 2.5 %): as many digits as it has.
+/// A share set by the user (95 %, 99.9 %, 2.5 %), with all its digits.
 pub(super) fn chosen_percent(share: f64) -> String {
     if !share.is_finite() {
         return ABSENT.to_owned();
@@ -80,7 +80,7 @@ pub(super) fn chosen_percent(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
-/// A length people chose: `1`, `0.5`, `2.25`.
+/// A length set by the user: `1`, `0.5`, `2.25`.
 pub(super) fn chosen(seconds: f64) -> String {
     if seconds.fract() == 0.0 && seconds < 1e6 {
         format!("{seconds:.0}")
@@ -98,13 +98,13 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// The number that a text begins with, a prefix of its unit counted: 65536 of `64 KiB`, 1.31 of `1.31×`. Of what is no single
-/// number (`0-3`) none.
+/// The number that a text begins with, including the prefix of its unit: 65536 for `64 KiB`, 1.31 for `1.31×`. `None`
+/// if the text is not a single number (`0-3`).
 pub(super) fn leading(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)));
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let number: f64 = number.parse().ok()?;
-    // As units write sizes and rates, and as `significant` writes what runs away.
+    // As units write sizes and rates, and as `significant` writes very long numbers.
     let (word, _) = unit
         .trim_start()
         .split_once(' ')

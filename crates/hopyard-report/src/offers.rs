@@ -1,4 +1,4 @@
-//! What each path offers beside its speed: what one would lose by changing to another.
+//! What each path offers besides its speed, and so what a change to another path would lose.
 
 use super::document::{Block, Cell, Column, Row, Table};
 use super::group::{distinct, with_peer};
@@ -9,7 +9,7 @@ const YES: &str = "yes";
 const NO: &str = "–";
 const HOST: &str = "the host";
 
-/// A heading and a table, where several paths have figures.
+/// A heading and a table, if several paths have figures.
 pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
     let cells = report.cells.iter();
     let known = cells.filter(|cell| cell.status == CellStatus::Ok && cell.offers.is_some());

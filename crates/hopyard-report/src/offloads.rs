@@ -1,4 +1,5 @@
-//! A sweep of offloads: what switching each off does to all on, each on to all off, and which matters.
+//! A sweep of offloads: what switching each off does to all on, what switching each on does to all off, and which one
+//! matters.
 
 mod by_device;
 mod now;
@@ -16,7 +17,7 @@ use crate::plain;
 pub(super) use by_device::blocks as by_device;
 pub(super) use now::blocks as now;
 
-/// What comes of each load, in words.
+/// The findings for each load, as text.
 pub(super) fn findings(report: &OffloadReport) -> Vec<Block> {
     let several = report.findings.len() > 1;
     let sentences = |finding: &OffloadFinding| {
@@ -35,8 +36,7 @@ pub(super) fn findings(report: &OffloadReport) -> Vec<Block> {
     ]
 }
 
-/// A table of what was switched off and one of what was switched on, with footnotes, and what was not
-/// measured.
+/// A table of flags switched off and one of flags switched on, with footnotes, and the flags that were not measured.
 pub(super) fn tables(group: &Group<'_>, survey: &OffloadSurvey) -> Vec<Block> {
     let mut footnotes = Footnotes::default();
     let mut blocks = vec![Block::Heading(group.title.clone())];
@@ -48,7 +48,7 @@ pub(super) fn tables(group: &Group<'_>, survey: &OffloadSurvey) -> Vec<Block> {
     blocks
 }
 
-/// All on, what was switched off of it, and all off; or all off and what was switched on of it.
+/// All on, flags switched off, and all off; or all off and flags switched on.
 fn table(
     group: &Group<'_>,
     survey: &OffloadSurvey,
@@ -62,7 +62,7 @@ fn table(
             || c.change.base() == base && !(rest == Switch::Off && c.change.flags.is_empty())
     };
     let mut rows: Vec<&OffloadCombination> = survey.combinations.iter().filter(in_table).collect();
-    // What everything together does comes last.
+    // All flags together come last.
     rows.sort_by_key(|c| rest == Switch::On && c.change == all_off);
     if rows.len() < 2 {
         return None;
@@ -113,7 +113,7 @@ fn row(
     if let Some(text) = notes::instead(cell) {
         return instead(text);
     }
-    // All off is in both tables, and has its remarks in the first.
+    // All off is in both tables; its remarks are in the first.
     let again = change == base && base.rest == Switch::Off;
     let remarks: Vec<String> = along(combination)
         .into_iter()
@@ -128,7 +128,7 @@ fn row(
     )
 }
 
-/// What goes off with the flags named.
+/// Flags that go off together with the named ones.
 fn along(combination: &OffloadCombination) -> Option<String> {
     let change = &combination.change;
     let others: Vec<_> = combination

@@ -10,7 +10,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Begins a family; its samples follow. A name ends in its unit, if it has one.
+    /// Begins a family; its samples follow. A name ends with its unit, if it has one.
     pub fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
         self.line(&format!("# TYPE {name} {kind}"));
         if !unit.is_empty() {
@@ -19,7 +19,7 @@ impl Page {
         self.line(&format!("# HELP {name} {}", escaped(help)));
     }
 
-    /// A value that was not measured is no sample.
+    /// Writes a sample, except for a value that was not measured.
     pub fn sample(&mut self, name: &str, labels: &[Label], value: &str) {
         if value.is_empty() {
             return;
@@ -47,7 +47,7 @@ impl Page {
     }
 }
 
-/// As the specification has it: `\\`, `\"` and `\n`.
+/// Escaped as the specification requires: `\\`, `\"` and `\n`.
 fn escaped(text: &str) -> String {
     plain::document(text)
         .replace('\\', "\\\\")

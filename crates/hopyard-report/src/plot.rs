@@ -1,4 +1,4 @@
-//! Pictures: what is drawn, of the same figures as the tables; how, is for [`super::html`] to say.
+//! Pictures of the figures in the tables: what is drawn. [`super::html`] decides how.
 
 mod across;
 mod gallery;
@@ -16,13 +16,13 @@ pub(super) use shared::{Shared, shared};
 /// A picture. All numbers are in its unit.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plot {
-    /// What it shows.
+    /// Its title.
     pub(super) title: String,
     /// Unit of the values.
     pub(super) unit: String,
     /// The figures.
     pub(super) drawing: Drawing,
-    /// The same as a table, where no other has them.
+    /// The same figures as a table, if no other table has them.
     pub(super) table: Option<Table>,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Drawing {
     Rows(Vec<Line>),
     /// Marks over the values of an axis.
     Curves(Curves),
-    /// Parts that sum up, a bar for each sum.
+    /// Parts of sums, a bar for each sum.
     Stacks {
         parts: Vec<String>,
         /// Name of the bar → size of each part.
@@ -44,11 +44,11 @@ pub(super) enum Drawing {
 /// A mark with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
-    /// What it is.
+    /// Its name.
     pub(super) name: String,
-    /// Which of the hues.
+    /// Index of the hue.
     pub(super) hue: usize,
-    /// Its figure, where there is one.
+    /// Its figure, if there is one.
     pub(super) mark: Option<Mark>,
 }
 
@@ -57,53 +57,54 @@ pub(super) struct Line {
 pub(super) struct Curves {
     /// The axis.
     pub(super) across: Across,
-    /// A mark for each value, where there is one.
+    /// The curves, with a mark for each value that has one.
     pub(super) curves: Vec<Curve>,
-    /// What was found along the axis.
+    /// Findings along the axis.
     pub(super) found: Vec<Found>,
 }
 
-/// Marks of one kind.
+/// The marks of one curve.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Curve {
-    /// What they are.
+    /// Its name.
     pub(super) name: String,
-    /// Which of the hues.
+    /// Index of the hue.
     pub(super) hue: usize,
     /// A mark for each tick.
     pub(super) marks: Vec<Option<Mark>>,
-    /// Are they points by themselves? Then nothing joins them, and no other curve has a gap where only they are.
+    /// Whether these are isolated points. Then no line joins them, and other curves have no gap where only these have
+    /// values.
     pub(super) is_points: bool,
 }
 
-/// A place along the axis at which something happens to a curve.
+/// A finding along the axis, about a curve.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
-    /// What, in one word.
+    /// The finding in one word.
     pub(super) what: &'static str,
-    /// The curve.
+    /// Name of the curve.
     pub(super) of: String,
     pub(super) hue: usize,
-    /// From where to where, as places; alike where it is one.
+    /// Begin and end as coordinates; equal for a single place.
     pub(super) span: (f64, f64),
-    /// How far it may be off, where that is known.
+    /// Its uncertainty, if known.
     pub(super) interval: Option<(f64, f64)>,
-    /// The same as tables write it.
+    /// The text in tables.
     pub(super) words: String,
 }
 
-/// A value with its interval and the samples behind it.
+/// A value with its interval and samples.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mark {
     pub(super) value: f64,
-    /// From, to; of a single figure there is none.
+    /// Begin and end; absent for a single figure.
     pub(super) interval: Option<(f64, f64)>,
     /// Each sample.
     pub(super) dots: Vec<f64>,
 }
 
 impl Plot {
-    /// A picture of what is in tables too.
+    /// A picture of figures that are in tables too.
     pub(super) fn new(title: impl Into<String>, unit: impl Into<String>, drawing: Drawing) -> Self {
         Self {
             title: title.into(),
@@ -115,7 +116,7 @@ impl Plot {
 }
 
 impl Mark {
-    /// An estimate of what is never below 0, in a unit.
+    /// An estimate of a quantity that is never below 0, in a unit.
     pub(super) fn of(estimate: &Estimate, scale: Scale) -> Self {
         let mut mark = Self::signed(estimate, scale);
         mark.interval = mark.interval.map(|(low, high)| (low.max(0.0), high));
@@ -132,7 +133,7 @@ impl Mark {
         }
     }
 
-    /// A figure without more.
+    /// A figure without interval and samples.
     pub(super) fn lone(value: f64) -> Self {
         Self {
             value,
@@ -141,7 +142,7 @@ impl Mark {
         }
     }
 
-    /// Every number of it.
+    /// All its numbers.
     pub(super) fn numbers(&self) -> impl Iterator<Item = f64> {
         let ends = self
             .interval

@@ -1,5 +1,5 @@
-//! Every table and figure that a report of 2006 to 2014 printed, in its own layout and units, filled with what a run of its plan
-//! measured: `hopyard report RUN --published`.
+//! The tables and figures that a report of 2006 to 2014 printed, in its own layout and units, filled with the figures
+//! of a run of its plan: `hopyard report RUN --published`.
 
 mod cells;
 mod curves;
@@ -30,27 +30,27 @@ pub enum Error {
     NoReport {
         /// The plan of the run.
         plan: String,
-        /// Those that belong to one.
+        /// The plans that belong to a report.
         choices: String,
     },
-    /// A format of figures alone.
+    /// A format without tables.
     #[error("published tables are not written as {title}: choose {choices}")]
     Format {
         /// Its name in a sentence.
         title: &'static str,
-        /// Those that can be chosen.
+        /// The formats with tables.
         choices: String,
     },
-    /// The figures that come along are damaged.
+    /// The built-in data files are damaged.
     #[error(transparent)]
     File(#[from] file::BadFile),
-    /// It could not be written.
+    /// The output could not be written.
     #[error(transparent)]
     Unwritten(#[from] Unwritten),
 }
 
 impl Error {
-    /// Is it about what was asked for?
+    /// Whether the error is about what the user asked for.
     #[must_use]
     pub fn is_request(&self) -> bool {
         matches!(self, Self::NoReport { .. } | Self::Format { .. })

@@ -1,5 +1,4 @@
-//! Where the CPU time goes: what each subsystem of the kernel costs, path by path, and what one path adds to
-//! another.
+//! The CPU cost by kernel subsystem, path by path, and what one path adds to another.
 
 mod pictures;
 
@@ -12,13 +11,13 @@ use crate::plain;
 use crate::stats::Estimate;
 use crate::units::counted;
 
-/// How many subsystems a sentence on a difference names.
+/// The most subsystems in a sentence about a difference.
 const PARTS: usize = 7;
-/// How many a list of functions has, and how many functions of each.
+/// The most subsystems in a list of functions, and the most functions for each.
 const COSTLIEST: usize = 5;
 const FUNCTIONS: usize = 3;
 
-/// A section for each set of cells that differ in their path alone.
+/// A section for each set of cells that differ only in their path.
 pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
     layout.groups.iter().flat_map(of_group).collect()
 }
@@ -36,14 +35,14 @@ fn of_group(group: &Group<'_>) -> Vec<Block> {
 }
 
 fn title(group: &Group<'_>, values: &[String]) -> String {
-    // What the load does has been said above.
+    // The explanation of the load is above already.
     let short = group.title.split(" (").next().unwrap_or(&group.title);
     let mut facts = vec![short.to_owned()];
     facts.extend_from_slice(values);
     format!("Where the CPU time goes: {}", facts.join(" · "))
 }
 
-/// A cell with its profile and the cost that it splits up.
+/// A cell with its profile and the cost that the profile divides.
 #[derive(Clone, Copy)]
 struct Profiled<'a> {
     cell: &'a CellReport,
@@ -94,7 +93,7 @@ fn section(title: &str, cells: &[Profiled<'_>]) -> Vec<Block> {
     blocks
 }
 
-/// A row per subsystem, the costliest first; then what they sum to.
+/// A row per subsystem, the costliest first; then their sum.
 fn table(cells: &[Profiled<'_>], scale: Scale) -> Table {
     let mut columns = vec![Column::left(&["subsystem"])];
     columns.extend(
@@ -131,7 +130,7 @@ fn table(cells: &[Profiled<'_>], scale: Scale) -> Table {
     }
 }
 
-/// Every subsystem that was seen, by its greatest cost.
+/// Every subsystem with samples, ordered by its greatest cost.
 fn subsystems<'a>(cells: &[Profiled<'a>]) -> Vec<&'a str> {
     let all = cells.iter().flat_map(|c| &c.profile.subsystems);
     let mut names = distinct(all.map(|s| s.name.as_str()));
@@ -151,7 +150,7 @@ fn half_width(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.value).max(estimate.value - estimate.low)
 }
 
-/// How the samples were taken, and what is wrong with them.
+/// How the samples were taken, and their problems.
 fn sampling(cells: &[Profiled<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     let how = |p: &ProfileReport| {
@@ -191,7 +190,7 @@ fn doubts(cell: &Profiled<'_>) -> Option<String> {
     (!remarks.is_empty()).then(|| format!("{}: {}", cell.path(), remarks.join("; ")))
 }
 
-/// What a path adds to the base path, and where.
+/// What a path adds to the base path, by subsystem.
 fn adds(cell: &Profiled<'_>, scale: Scale) -> Option<String> {
     let difference = cell.profile.difference.as_ref()?;
     let total = &difference.total;

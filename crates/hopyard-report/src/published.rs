@@ -1,4 +1,4 @@
-//! What was published, beside what was measured: a grid where a report has one, else a list.
+//! Published figures beside measured ones: a grid if the report has one, else a list.
 
 mod grid;
 mod pictures;
@@ -17,7 +17,7 @@ use crate::plain;
 use crate::stats::Estimate;
 use grid::Plane;
 
-/// A heading, tables and remark for each table that the plan has of a report.
+/// A heading, tables and remark for each published table of the plan.
 pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>, gallery: &Gallery<'_>) -> Vec<Block> {
     let tables = report.published.iter();
     tables
@@ -39,22 +39,22 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>, gallery: &Gallery<
         .collect()
 }
 
-/// A published table with the cells that answer to it.
+/// A published table with the corresponding cells.
 struct Comparison<'a> {
     published: &'a Published,
     pairs: Vec<Pair<'a>>,
     /// The axes that were varied.
     varied: Vec<&'a str>,
-    /// Unit of what is measured.
+    /// Unit of the measured figures.
     scale: Scale,
     /// What others are compared with.
     base: Option<&'a str>,
 }
 
-/// One figure then, and its cell now.
+/// A published figure and its cell.
 struct Pair<'a> {
     then: &'a PublishedFigure,
-    /// The same on the base path.
+    /// The published figure of the base path.
     base_then: Option<&'a PublishedFigure>,
     is_base: bool,
     estimate: Option<&'a Estimate>,
@@ -111,7 +111,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The axes that some figures have at other values than others.
+/// The axes that have several values among the figures.
 fn varied(figures: &[PublishedFigure]) -> Vec<&str> {
     let axes = distinct(figures.iter().flat_map(|f| f.set.keys()));
     let values = |axis: &&String| distinct(figures.iter().map(|f| f.set.get(*axis))).len();
@@ -119,7 +119,7 @@ fn varied(figures: &[PublishedFigure]) -> Vec<&str> {
     varied.map(String::as_str).collect()
 }
 
-/// A cell's verdict on a quantity. Efficiency is CPU cost the other way round, and judged with it.
+/// A cell's verdict on a quantity. Efficiency is the inverse of CPU cost, and uses its verdict.
 pub(super) fn verdict<'a>(cell: &'a CellReport, quantity: &str) -> Option<Cow<'a, VerdictReport>> {
     if ![EFFICIENCY, PER_GHZ].contains(&quantity) {
         return cell.verdicts.get(quantity).map(Cow::Borrowed);
@@ -208,7 +208,7 @@ fn list(table: &Comparison<'_>) -> Table {
     }
 }
 
-/// The load, and whom it was with where that matters.
+/// The load, and the peer if it matters.
 fn whence(then: &PublishedFigure) -> String {
     match then.peer {
         Some(peer) => format!("{} {peer}", then.load),

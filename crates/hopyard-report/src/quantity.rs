@@ -1,6 +1,6 @@
-//! Quantities: what a name like `goodput_bps` is called, and the unit a person wants it in.
+//! Quantities: the text for a name like `goodput_bps`, and its unit for people.
 //!
-//! Units follow from the suffix, so a quantity nobody thought of here still prints rightly.
+//! Units follow from the suffix, so a quantity that is not listed here is still printed correctly.
 
 use super::number::{ABSENT, rough, rounded, significant};
 use crate::model::LoadKind;
@@ -19,7 +19,7 @@ pub(crate) use crate::model::quantity::{
 
 pub(super) use crate::assess::{cost as cpu_cost, main_figure};
 
-/// The CPU costs of the machines of client and server that go with a load's, where they are two.
+/// The CPU costs of the machines of client and server for a load, if they are different machines.
 pub(super) fn costs_of_ends(load: LoadKind) -> [&'static str; 2] {
     match cpu_cost(load) {
         CPU_PER_BYTE => [CLIENT_CPU_PER_BYTE, SERVER_CPU_PER_BYTE],
@@ -28,7 +28,7 @@ pub(super) fn costs_of_ends(load: LoadKind) -> [&'static str; 2] {
     }
 }
 
-/// A unit and how many base units make one of it.
+/// A unit, and how many base units it has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     size: f64,
@@ -46,7 +46,7 @@ impl Scale {
         significant(self.of(value))
     }
 
-    /// A half-width in this unit: two digits are plenty.
+    /// A half-width in this unit, with two digits.
     pub(super) fn show_roughly(self, half_width: f64) -> String {
         rough(self.of(half_width))
     }
@@ -68,7 +68,7 @@ const fn scales<const N: usize>(pairs: [(f64, &'static str); N]) -> [Scale; N] {
     list
 }
 
-// Largest first; the first that the greatest value reaches is taken, else the last.
+// Largest first; the first one that the greatest value reaches is used, else the last.
 static BITS: [Scale; 4] = scales([
     (1e9, "Gbit/s"),
     (1e6, "Mbit/s"),
@@ -112,7 +112,7 @@ fn family(name: &str) -> &'static [Scale] {
     }
 }
 
-/// The unit in which values up to `greatest` read best.
+/// The best unit for values up to `greatest`.
 pub(super) fn scale(name: &str, greatest: f64) -> Scale {
     let family = family(name);
     let reached = family
@@ -145,7 +145,7 @@ pub(super) fn capital(text: &str) -> String {
     first.into_iter().flatten().chain(chars).collect()
 }
 
-/// The name in words, without its unit.
+/// The name as text, without its unit.
 pub(super) fn words(name: &str) -> String {
     match name {
         GOODPUT => "goodput".to_owned(),

@@ -1,5 +1,4 @@
-//! The recommendation in words: for each load the path, its figure, what it was held against, and what would
-//! change it.
+//! The recommendation as text: for each load the path, its figure, what it was compared with, and what would change it.
 
 use super::document::Block;
 use super::figures::verdict_mark;
@@ -10,12 +9,12 @@ use crate::model::{Candidate, CellReport, Choice, Recommendation, RunReport, Ver
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
-/// More settings than this are left to the document.
+/// With more settings than this, they are only in the document.
 const MOST: usize = 16;
-/// Paths named in one breath.
+/// The most paths in one list.
 const NAMED: usize = 4;
 
-/// A heading, a sentence for each load and setting, and who was left out.
+/// A heading, a sentence for each load and setting, and the paths that were left out.
 pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let Some(recommendation) = &report.recommendation else {
         return Vec::new();
@@ -70,7 +69,7 @@ fn heading(recommendation: &Recommendation) -> String {
     }
 }
 
-/// Load, peer and what tells this choice from others.
+/// Load, peer and what distinguishes this choice from others.
 pub(super) fn place(choice: &Choice, report: &RunReport, layout: &Layout<'_>) -> String {
     let is_own = |cell: &&CellReport| {
         (cell.load, cell.peer) == (choice.load, choice.peer) && cell.axes == choice.axes
@@ -134,7 +133,7 @@ fn alone(choice: &Choice, best: &Candidate) -> String {
     let (Some(rate), Some(cost)) = (best.versus.get(&choice.quantity), cost) else {
         return what;
     };
-    // It has not the best figure, but costs less than what has.
+    // It does not have the best figure, but costs less than the path that has.
     let leader = plain::line(&rate.base);
     let so = match rate.verdict {
         Some(Verdict::Equivalent) => format!("equivalent to {leader}"),
@@ -181,7 +180,7 @@ fn tie(choice: &Choice, several: &[Candidate]) -> String {
 fn runner_up(choice: &Choice) -> Option<String> {
     let next = choice.others.first()?;
     let Some(rate) = next.versus.get(&choice.quantity) else {
-        // What has the best figure, and costs more.
+        // The path with the best figure, which costs more.
         return Some(format!("{} has {}", name(next), figures(choice, next)));
     };
     let cost = next.versus.get(quantity::cpu_cost(choice.load));
@@ -194,13 +193,13 @@ fn runner_up(choice: &Choice) -> Option<String> {
     ))
 }
 
-/// A ratio and the sign of its verdict, where it has one.
+/// A ratio and the sign of its verdict, if it has one.
 fn judged(verdict: &VerdictReport) -> String {
     let text = format!("{} {}", ratio(verdict.ratio.value), verdict_mark(verdict));
     text.trim_end().to_owned()
 }
 
-/// Who could not be chosen, each reason once.
+/// Paths that could not be chosen, grouped by reason.
 fn left_out(choices: &[Choice]) -> Vec<String> {
     let all = choices.iter().flat_map(|choice| &choice.left_out);
     let all: Vec<(String, String)> = all

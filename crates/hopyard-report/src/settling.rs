@@ -1,4 +1,4 @@
-//! Jitter over time: when it settled, where the window opened with the traffic.
+//! Jitter over time: when it settled, if the window opened with the traffic.
 
 use super::document::{Block, Cell, Column, Row, Table};
 use super::figures::{key_columns, key_texts};
@@ -8,7 +8,7 @@ use super::plot::{Across, Curve, Curves, Drawing, Found, Gallery, Mark, Plot, Sh
 use super::quantity::{self, GAP_SD, Scale};
 use crate::model::{CellReport, SeriesReport, Settling};
 
-/// A table for each load and peer with cells that tell of it.
+/// A table for each load and peer that has such cells.
 pub(super) fn blocks(layout: &Layout<'_>, gallery: &Gallery<'_>) -> Vec<Block> {
     let sections = layout.groups.iter().filter_map(Section::of);
     let mut blocks: Vec<Block> = sections
@@ -28,7 +28,7 @@ pub(super) fn blocks(layout: &Layout<'_>, gallery: &Gallery<'_>) -> Vec<Block> {
     blocks
 }
 
-/// The cells of one load and peer that tell of it.
+/// Such cells of one load and peer.
 struct Section<'a> {
     group: &'a Group<'a>,
     told: Vec<(&'a CellReport, &'a SeriesReport, &'a Settling)>,
@@ -167,7 +167,7 @@ fn settled(settling: &Settling, series: &SeriesReport) -> String {
         (Some(time), ..) => format!(
             "after {} s ({} to {})",
             significant(time.value),
-            // It settled after the traffic began, whatever the t interval says.
+            // It cannot have settled before the traffic began, whatever the t interval says.
             significant(time.low.max(0.0)),
             significant(time.high)
         ),

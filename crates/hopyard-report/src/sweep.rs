@@ -1,5 +1,5 @@
-//! Swept axes as a person lays them out: one down, another (or the paths) across, a grid of the main
-//! figure, one of the CPU cost, and more where a load tells more; a third dimension is a pair of grids for each of its values.
+//! Swept axes in grids: one axis down, another (or the paths) across. There is a grid of the main figure, one of the
+//! CPU cost, and more for some loads. A third dimension has a pair of grids for each of its values.
 
 mod curves;
 
@@ -16,7 +16,7 @@ pub(super) use curves::plots;
 
 use crate::model::{Axis, CellReport, CellStatus};
 
-/// What tells the cells of a group apart.
+/// What distinguishes the cells of a group.
 #[derive(Clone, Copy)]
 enum Dimension {
     Axis(&'static Axis),
@@ -37,7 +37,7 @@ impl Dimension {
         distinct(cells.iter().map(|cell| self.of(cell)))
     }
 
-    /// A value of it in words.
+    /// A value of it as text.
     fn phrase(self, value: &str) -> String {
         match self {
             Self::Path => value.to_owned(),
@@ -54,21 +54,21 @@ impl Dimension {
     }
 }
 
-/// Which dimension goes where.
+/// Assignment of dimensions.
 struct Plane {
     down: Dimension,
     across: Dimension,
-    /// Each value has grids of its own.
+    /// Each of its values has grids of its own.
     slices: Option<Dimension>,
 }
 
 impl Plane {
-    /// The paths go across where there are several, the axis with the most values down, and a third
-    /// dimension is the one with the fewest. More than three are a list.
+    /// The paths go across if there are several, the axis with the most values goes down, and a third dimension is the
+    /// one with the fewest. More than three dimensions are a list.
     fn of(group: &Group<'_>) -> Option<Self> {
         let many = |axis: &Dimension| axis.values(&group.cells).len();
         let mut axes: Vec<Dimension> = group.varying.iter().map(|a| Dimension::Axis(a)).collect();
-        // Stable: of axes with as many values, the first of the registry comes first.
+        // A stable sort: of axes with equally many values, the registry's first comes first.
         axes.sort_by_key(|axis| std::cmp::Reverse(many(axis)));
         let several_paths = group.paths().len() > 1;
         let (down, across, slices) = match (several_paths, &axes[..]) {
@@ -86,12 +86,12 @@ impl Plane {
     }
 }
 
-/// Can the group be laid out in grids?
+/// Whether the group fits into grids.
 pub(super) fn fits(group: &Group<'_>) -> bool {
     Plane::of(group).is_some()
 }
 
-/// A heading, the grids and the footnotes of the cells; nothing where the group is no sweep.
+/// A heading, the grids and the footnotes of the cells; empty if the group is not a sweep.
 pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     let Some(plane) = Plane::of(group) else {
         return Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
             let scale = scale(group, name);
             let mut cells = cells.clone();
             if name == QUEUE_CHANGES {
-                // Paths without queues to change have no line of dashes.
+                // Paths without queues would be lines of dashes.
                 cells.retain(|(cell, _)| cell.estimates.contains_key(name));
             }
             if !cells.is_empty() {
@@ -133,7 +133,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     blocks
 }
 
-/// What has a grid: main figure and CPU cost, of numbered datagrams what they alone tell, and what was counted.
+/// The quantities with a grid: main figure and CPU cost, those that only numbered datagrams have, and counts.
 fn quantities(group: &Group<'_>) -> Vec<&'static str> {
     let load = group.load;
     let own: &[&str] = if group.main == THROUGHPUT {
@@ -157,7 +157,7 @@ fn grid(
     scale: Scale,
 ) -> Table {
     let cells: Vec<&CellReport> = marked.iter().map(|(cell, _)| *cell).collect();
-    // A line of the table all of whose cells others are compared with.
+    // A line of the table in which every cell is a base.
     let is_base = |dimension: Dimension, value: &str| {
         let own = cells.iter().filter(|cell| dimension.of(cell) == value);
         own.clone().count() > 0 && own.clone().all(|cell| layout.is_base(cell))
@@ -215,7 +215,7 @@ fn field(cell: &CellReport, mark: &str, name: &str, scale: Scale) -> Cell {
         || Cell::lone(ABSENT),
         |estimate| {
             let mut parts = match name {
-                // Commonly nothing, of which there is no half.
+                // It is usually 0, which has no half-width.
                 LOST => vec![Part::Point(scale.show(estimate.value))],
                 _ => figure(estimate, scale),
             };

@@ -1,4 +1,4 @@
-//! A table of a report, whatever it is written as.
+//! A table of a report, independent of its format.
 
 use crate::model::VerdictReport;
 use crate::stats::Verdict;
@@ -13,14 +13,14 @@ pub(super) struct Table {
     pub(super) rows: Vec<Row>,
 }
 
-/// A column: its header in one or two lines, and the side its text keeps to.
+/// A column: its header in one or two lines, and its alignment.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column {
-    /// From top to bottom; a unit comes last.
+    /// From top to bottom; a unit is last.
     pub(super) header: Vec<String>,
-    /// Where header and lone cells stand.
+    /// Alignment of the header and of single cells.
     pub(super) side: Side,
-    /// Says something about the column before and is never parted from it.
+    /// Whether it belongs to the column before and must stay beside it.
     pub(super) follows: bool,
 }
 
@@ -37,9 +37,9 @@ pub(super) enum Side {
 pub(super) enum Row {
     /// A cell per column.
     Cells(Vec<Cell>),
-    /// What the rows above sum to, a cell per column: stays below them however they are sorted.
+    /// The sum of the rows above, a cell per column: stays below them in any sort order.
     Sum(Vec<Cell>),
-    /// The keys, then one text instead of figures.
+    /// The keys, then one text in place of figures.
     Instead {
         /// A text per key column.
         keys: Vec<String>,
@@ -48,11 +48,11 @@ pub(super) enum Row {
     },
 }
 
-/// A cell made of parts that line up down the column: `21.4` `±1.2 %` `≠`.
+/// A cell of parts that are aligned down the column: `21.4` `±1.2 %` `≠`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cell(pub(super) Vec<Part>);
 
-/// A part of a cell and how it lines up with the same part of the other rows.
+/// A part of a cell and its alignment with the same part of the other rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Part {
     /// At its left end.
@@ -61,18 +61,18 @@ pub(super) enum Part {
     Right(String),
     /// At the decimal point.
     Point(String),
-    /// What a comparison came to, at its left end.
+    /// The sign of a verdict, at its left end.
     Verdict(String, Tone),
 }
 
-/// What a verdict means for who chooses a path. Colour may tell it; the sign before it always does.
+/// What a verdict means for the choice of a path. Colour may show it; the sign before it always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Different, for the better.
     Better,
     /// Different, for the worse.
     Worse,
-    /// Different, and nobody says which side is better.
+    /// Different, but neither side is better.
     Different,
     /// Equivalent.
     Same,
@@ -81,7 +81,7 @@ pub(super) enum Tone {
 }
 
 impl Tone {
-    /// Of a comparison of this quantity.
+    /// For a comparison of this quantity.
     pub(super) fn of(name: &str, verdict: &VerdictReport) -> Self {
         let better = crate::assess::quantity(name)
             .ok()
@@ -117,12 +117,12 @@ impl Part {
 }
 
 impl Cell {
-    /// A cell that is one text.
+    /// A cell with one text.
     pub(super) fn lone(text: impl Into<String>) -> Self {
         Self(vec![Part::Left(text.into())])
     }
 
-    /// All parts in a line, not lined up with other rows.
+    /// All parts in a line, not aligned with other rows.
     pub(super) fn plain(&self) -> String {
         let parts: Vec<_> = self.0.iter().map(Part::text).collect();
         parts.join(" ").trim().to_owned()
@@ -148,7 +148,7 @@ impl Column {
         }
     }
 
-    /// The same, kept with the column before.
+    /// The same column, kept beside the one before.
     pub(super) fn following(mut self) -> Self {
         self.follows = true;
         self

@@ -1,5 +1,5 @@
-//! All samples as one table: a row for each, a typed column for each axis and quantity. What no sample has is no
-//! column; what one has not is empty.
+//! All samples as one table: a row for each, a typed column for each axis and quantity. A quantity without any value
+//! has no column; a missing value is empty.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub enum Values {
     Truth(Vec<Option<bool>>),
 }
 
-/// Every column that some sample has.
+/// Every column with a value in some sample.
 pub(super) fn columns(run: &str, observations: &[Observation]) -> Vec<Column> {
     let text = |name, of: fn(&Observation) -> Option<String>| Column {
         name,
@@ -82,7 +82,7 @@ pub(super) fn columns(run: &str, observations: &[Observation]) -> Vec<Column> {
     columns
 }
 
-/// Axis values in base units. A wire or a sender without a limit has `null` in the document and nothing here.
+/// Axis values in base units. A wire or a sender without a limit is `null` in the document and empty here.
 fn axes(observations: &[Observation]) -> Vec<Column> {
     let all: Vec<Value> = observations
         .iter()
@@ -115,7 +115,7 @@ fn in_words(value: &Value) -> Option<String> {
 }
 
 impl Column {
-    /// Causes are kept: that nothing failed is worth knowing.
+    /// Whether the column is kept although it is empty: that nothing failed is worth knowing.
     fn is_kept(&self) -> bool {
         self.name == "cause"
             || match &self.values {

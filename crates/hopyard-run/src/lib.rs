@@ -1,11 +1,11 @@
-//! Runs: what is measured, by whom, and where it is kept.
+//! Runs: what is measured, in which order, and where it is stored.
 //!
 //! ```text
 //! plan ──> lab ──> load ┐
 //!                 meter ┴──> store
 //! ```
 //!
-//! [`run`] carries a [`plan`] out, block by block; [`measure`] is where lab, load and [`meter`] meet for one sample.
+//! [`run`] executes a [`plan`], block by block; [`measure`] brings lab, load and [`meter`] together for one sample.
 
 pub mod measure;
 pub mod meter;

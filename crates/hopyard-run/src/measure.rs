@@ -1,4 +1,4 @@
-//! One sample: a fresh lab, fresh workers, one window; what comes out is raw.
+//! One sample: a fresh lab, fresh workers, one window. The result is raw.
 
 mod aux_counters;
 mod chains;
@@ -41,9 +41,9 @@ use crate::plan::spec_of;
 use crate::signals;
 use crate::units::ns;
 
-/// How long a flow may take to connect.
+/// Time in which a flow must connect.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often a window that the machine missed is tried again.
+/// How often a window that the machine missed is repeated.
 const AGAIN: u32 = 2;
 
 /// Takes samples.
@@ -59,14 +59,14 @@ pub struct Sampler {
     pub warm_up: Duration,
     /// Self-timed work of the responder, for experiments with a known answer.
     pub service_time: Duration,
-    /// Self-timed work of a requester before each request, outside the round trip, for the same.
+    /// Self-timed work of a requester before each request, outside the round trip, for the same purpose.
     pub pause: Duration,
     /// The endpoints of path `as-is`.
     pub endpoints: Option<Endpoints>,
 }
 
 impl Sampler {
-    /// A sampler that runs this very program as worker.
+    /// A sampler that runs this program as worker.
     ///
     /// # Errors
     /// The program cannot be found, or the CPUs cannot be read.
@@ -92,7 +92,7 @@ impl Sampler {
     /// `quiet` is what the machine uses by itself.
     ///
     /// # Errors
-    /// Anything that keeps the figures from being what they claim.
+    /// Anything that would make the figures wrong.
     pub fn measure(&self, cell: &Cell, quiet: impl Into<QuietCores>) -> Result<Measurement, Error> {
         let quiet = quiet.into();
         in_own_lab(cell, self.endpoints.as_ref(), |lab| {
@@ -100,7 +100,7 @@ impl Sampler {
         })
     }
 
-    /// Measures a cell in a lab that stands already and may have been changed.
+    /// Measures a cell in an existing lab, which the caller may have changed.
     ///
     /// # Errors
     /// As [`Sampler::measure`].
@@ -117,7 +117,8 @@ impl Sampler {
         }
     }
 
-    /// Measures one window of a given length; again where the machine missed it, which is no finding about the path.
+    /// Measures one window of a given length, and repeats it if the machine missed it, because that says nothing about
+    /// the path.
     fn window_in(
         &self,
         lab: &Lab,
@@ -152,7 +153,7 @@ impl Sampler {
             let watched = self.watch(lab, &mut ends, timetable);
             watched.map_err(|error| ends.cause_of(error))
         });
-        // A switch that died explains whatever came of it, and figures of half a window are none.
+        // A dead switch explains any other failure, and figures of half a window are useless.
         if let Some(death) = lab.death() {
             return Err(lab::Error::from(death).into());
         }
@@ -205,7 +206,7 @@ impl Sampler {
         Ok(ends)
     }
 
-    /// Has connected ends make traffic and reads everything that counts it.
+    /// Makes connected ends produce traffic, and reads all counters of it.
     fn watch(&self, lab: &Lab, ends: &mut Ends, timetable: Timetable) -> Result<Counts, Error> {
         ends.run(timetable)?;
         let mut pids = lab.daemons();
@@ -254,7 +255,7 @@ impl Sampler {
         };
         self.meter.stand_by();
         wait_until(timetable.open_ns)?;
-        // Counters before the slow reading of CPUs, which waits for its turn on a busy machine.
+        // Counters before the slow reading of CPUs, which may wait to be scheduled on a busy machine.
         let (before, began_ns) = counters()?;
         let opened = self.meter.open(ours)?;
         let first = beside()?;
@@ -276,8 +277,8 @@ impl Sampler {
         })
     }
 
-    /// What the generator alone can do with no path at all: units per second of its main figure
-    /// (bytes of a TCP stream, datagrams, transactions), one flow.
+    /// What the generator can do without any path: units per second of its main figure (bytes of a TCP stream,
+    /// datagrams, transactions), one flow.
     ///
     /// # Errors
     /// The worker fails.
@@ -289,10 +290,10 @@ impl Sampler {
         use std::os::unix::process::CommandExt;
         const SPAN: Duration = Duration::from_millis(30);
         let mut command = std::process::Command::new(&self.program);
-        // A group of its own, as in a lab: Ctrl-C at the terminal is for the controller.
+        // A process group of its own, as in a lab: Ctrl-C at the terminal is for the controller.
         command.arg("worker").process_group(0);
         let mut worker = Remote::start("ceiling", command, &signals::interrupted)?;
-        // Nothing else can change it. Of datagrams at given instants, any pace is as good.
+        // Only the size of messages matters. For datagrams at given instants, any pace gives the same.
         let mut axes = axes.of_message();
         if load.is_open_loop() && !load.replays() {
             axes = axes.at_pace(pace_of(&axes, least_load(&axes)));
@@ -310,7 +311,7 @@ impl Sampler {
     }
 }
 
-/// Sleeps until an instant, looking every 100 ms whether the user wants to stop.
+/// Sleeps until an instant, and checks every 100 ms whether the user wants to stop.
 fn wait_until(instant_ns: u64) -> Result<(), Error> {
     const LOOK_NS: u64 = 100_000_000;
     loop {

@@ -1,7 +1,7 @@
-//! Switches this host between two settings by commands that the user gave, and restores it.
+//! Switches this host between two settings by commands of the user, and restores it.
 //!
-//! The commands run in the host's own namespaces. Whoever has a [`Host`] has the host restored when it is dropped,
-//! which covers every end of a run but SIGKILL and a second Ctrl-C.
+//! The commands run in the host's own namespaces. Dropping a [`Host`] restores the host, at every end of a run except
+//! SIGKILL and a second Ctrl-C.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,25 +17,25 @@ use nix::unistd::Pid;
 use crate::model::{Setting, Settings, SwitchedBetween};
 use crate::signals;
 
-/// A switch that takes no longer than this is made between turns.
+/// If a switch takes at most this long, the host is switched between turns.
 const SHORT: Duration = Duration::from_millis(10);
 /// How often each command is tried before a run, unless that takes longer than `PILOT`.
 const PILOTS: usize = 5;
 const PILOT: Duration = Duration::from_millis(500);
-/// How often a command that runs is looked after.
+/// Interval of checks on a running command.
 const STEP: Duration = Duration::from_millis(100);
-/// How long a command may go on after Ctrl-C, and then after SIGTERM.
+/// Time for a command to end after Ctrl-C, and then after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
-/// Of what a command printed, its end is shown, bytes.
+/// The most of a command's output that is shown, from its end, bytes.
 const SHOWN: u64 = 2000;
 
-/// What can go wrong with a command.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It was not even started.
+    /// It could not be started.
     #[error("cannot run the command of {option}, `{command}`")]
     Start {
-        /// The option that gave it.
+        /// The option with the command.
         option: &'static str,
         command: String,
         #[source]
@@ -44,11 +44,11 @@ pub enum Error {
     /// It failed.
     #[error("the command of {option} failed ({status}): `{command}`{said}")]
     Failed {
-        /// The option that gave it.
+        /// The option with the command.
         option: &'static str,
         command: String,
         status: ExitStatus,
-        /// What it printed.
+        /// Its output.
         said: String,
     },
     /// The user wants to stop.
@@ -60,12 +60,12 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Host {
     commands: Settings,
-    /// Has any command been run since the host was as it is to be?
+    /// Whether a command has run since the host was last in its final state.
     is_changed: bool,
 }
 
 impl Host {
-    /// Nothing is run yet.
+    /// Runs nothing yet.
     #[must_use]
     pub fn new(commands: Settings) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Host {
         }
     }
 
-    /// Tries both commands, and tells when to switch, and how long a switch takes: the median of the slower command.
+    /// Tries both commands, and returns when to switch and how long a switch takes: the median of the slower command.
     ///
     /// # Errors
     /// One of them fails, or the user wants to stop.
@@ -101,7 +101,7 @@ impl Host {
         Ok((between, switch))
     }
 
-    /// Makes a setting. `labs`: the labs that stand and are measured next, a line each.
+    /// Switches to a setting. `labs`: the existing labs that are measured next, a line each.
     ///
     /// # Errors
     /// Its command fails, or the user wants to stop.
@@ -139,7 +139,7 @@ impl Drop for Host {
     }
 }
 
-/// Runs a command to its end, or until `is_to_stop` says so.
+/// Runs a command to its end, or until `is_to_stop` returns true.
 fn run(
     option: &'static str,
     command: &str,
@@ -167,13 +167,13 @@ fn run(
     }
 }
 
-/// A file for what a command prints: unlike a pipe, nobody waits for its end, which a process that the command leaves running
-/// would keep from coming.
+/// A file for a command's output. Unlike a pipe, it needs no wait for end of file, which never comes if the command
+/// leaves a process running.
 fn output() -> io::Result<File> {
     Ok(memfd_create("hopyard-setting", MFdFlags::MFD_CLOEXEC)?.into())
 }
 
-/// In a process group of its own, so that Ctrl-C on the terminal does not end it half-way.
+/// In a process group of its own, so that Ctrl-C on the terminal does not end it.
 fn start(command: &str, environment: &[(&str, &str)], printed: &File) -> io::Result<Child> {
     Command::new("sh")
         .args(["-c", command])
@@ -187,7 +187,7 @@ fn start(command: &str, environment: &[(&str, &str)], printed: &File) -> io::Res
         .spawn()
 }
 
-/// How it ended; `None` where it did not end of itself after the user had asked to stop.
+/// The exit status; `None` if the command did not end by itself after the user asked to stop.
 fn ended(mut child: Child, is_to_stop: impl Fn() -> bool) -> io::Result<Option<ExitStatus>> {
     let process = Process::open(child.id()).map_err(io::Error::other)?;
     let within = |span| {
@@ -204,7 +204,7 @@ fn ended(mut child: Child, is_to_stop: impl Fn() -> bool) -> io::Result<Option<E
             if within(GRACE) {
                 break;
             }
-            // It may end this moment.
+            // It may end at this moment.
             let _ = killpg(group, signal);
         }
         child.wait()?;
@@ -213,7 +213,7 @@ fn ended(mut child: Child, is_to_stop: impl Fn() -> bool) -> io::Result<Option<E
     child.wait().map(Some)
 }
 
-/// The end of what a command printed, as the end of a sentence.
+/// The end of a command's output, as the end of a sentence.
 fn said(printed: &mut File) -> String {
     let mut bytes = Vec::new();
     let end = printed.metadata().map_or(0, |file| file.len());

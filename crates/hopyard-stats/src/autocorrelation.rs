@@ -4,22 +4,21 @@ use super::estimate::Estimate;
 use super::moments::{logs, mean, sd};
 use super::slope::linear_slope;
 
-/// Lag-1 correlation from which an interval made for independent samples is too narrow to be
-/// believed: at 0.2 a 95 % interval covers 89 %.
+/// Lag-1 correlation above which intervals for independent samples are too narrow: at 0.2 a 95 % interval covers 89 %.
 const HARMFUL: f64 = 0.2;
-/// The same for series measured together, whose mean correlation is known better.
+/// The same limit for series measured together, whose mean correlation is known more precisely.
 const HARMFUL_TOGETHER: f64 = 0.15;
 
-/// Fewer blocks than this cannot show whether a lone series depends on its past.
+/// With fewer blocks, a single series cannot show whether its values depend on earlier ones.
 const BLOCKS_ALONE: usize = 15;
-/// Series measured together show it with fewer blocks.
+/// From this many series measured together, fewer blocks are enough.
 const SERIES_TOGETHER: usize = 8;
 
 /// Why intervals of series of blocks may be too narrow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Dependence {
-    /// Each block is like the one before, by this correlation, corrected for the bias of short series; may
-    /// pass 1 in very short ones.
+    /// Each block resembles the previous one. The correlation is corrected for the bias of short series, and may exceed
+    /// 1 in very short ones.
     Alike(f64),
     /// There is a linear trend, at the level 1 %.
     Trend,
@@ -49,18 +48,18 @@ pub fn drift(x: &[f64], confidence: f64) -> Option<Estimate> {
     linear_slope(&steps(logs.len()), &logs, confidence)
 }
 
-/// A reason to warn that the blocks of a run are not independent, or that nobody can tell, if there is one.
-/// `series` were measured in the same blocks and share their ups and downs, so they are judged together. For
-/// paired ratios, they are ln(a_i/b_i) in the order the blocks were run.
+/// A reason to warn that the blocks of a run are not independent, or that this cannot be known; `None` if there is no
+/// reason. `series` were measured in the same blocks and share their drift, so they are judged together. For paired
+/// ratios, they are ln(a_i/b_i) in the order of the blocks.
 ///
-/// It warns when the lag-1 correlation, corrected by (1 + 4r)/n (Kendall 1954, "Note on bias in
-/// the estimation of autocorrelation") and averaged over the series, is 0.2 or more (0.15 for 8 series or more), or their mean has a clear
-/// trend. That is set by the harm, not by a significance level: on first-order autoregressive series the 95 %
-/// interval covers or this warns in at least 93 % of runs (simulated for correlations from 0 to 0.9). The
-/// price for a lone series is a warning on some 21 % of independent ones of 20 blocks, 12 % of 40, 5 % of 80.
-/// A lone series of fewer than 15 blocks does not show it: with 10 the interval would cover or the
-/// correlation be seen in 91 %, with 8 in 85 %; hence [`Dependence::Unseen`]. `None` for series that are
-/// constant, shorter than 3, or not finite.
+/// It warns if the lag-1 correlation, corrected by (1 + 4r)/n (Kendall 1954, "Note on bias in the estimation of
+/// autocorrelation") and averaged over the series, is 0.2 or more (0.15 for 8 series or more), or if their mean has a
+/// clear trend. The limits follow from the harm, not from a significance level: on first-order autoregressive series,
+/// the 95 % interval covers or this warns in at least 93 % of runs (simulated for correlations from 0 to 0.9). The
+/// price for a single series is a warning on some 21 % of independent ones of 20 blocks, 12 % of 40, 5 % of 80. A
+/// single series of fewer than 15 blocks does not show a correlation reliably: with 10 blocks the interval covers or
+/// the warning appears in 91 %, with 8 in 85 %; hence [`Dependence::Unseen`]. `None` also for series that are constant,
+/// shorter than 3, or not finite.
 #[must_use]
 pub fn dependence(series: &[Vec<f64>]) -> Option<Dependence> {
     let corrected = |x: &Vec<f64>| {
@@ -81,7 +80,7 @@ pub fn dependence(series: &[Vec<f64>]) -> Option<Dependence> {
     (common.len() < BLOCKS_ALONE && !together).then_some(Dependence::Unseen)
 }
 
-/// What the series have in common: the mean of their standard scores, as far as the shortest goes.
+/// What the series have in common: the mean of their standard scores, up to the length of the shortest.
 fn common(series: &[Vec<f64>]) -> Vec<f64> {
     let scores: Vec<Vec<f64>> = series
         .iter()

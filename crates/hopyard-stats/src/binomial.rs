@@ -3,8 +3,8 @@
 use super::distribution::beta_quantile;
 use super::estimate::{Estimate, alpha};
 
-/// Share k/n with the interval of Clopper and Pearson (1934), which never covers less than
-/// promised. `None` if n is 0, k is above n, or the confidence is none.
+/// Share k/n with the interval of Clopper and Pearson (1934), which never covers less than stated. `None` if n is 0, k
+/// is above n, or the confidence is not between 0 and 1.
 #[must_use]
 pub fn binomial_interval(k: u64, n: u64, confidence: f64) -> Option<Estimate> {
     let alpha = alpha(confidence)?;
@@ -35,8 +35,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// 682 of 925 plants, Mendel's peas in the R manual of `binom.test` (after Conover 1971):
-    /// 0.7076683 to 0.7654066. The small ones are in any table of exact limits.
+    /// 682 of 925 plants, Mendel's peas in the R manual of `binom.test` (after Conover 1971): 0.7076683 to 0.7654066.
+    /// The others are from a table of exact limits.
     #[test]
     fn published_limits() {
         for (k, n, low, high) in [
@@ -52,7 +52,7 @@ mod tests {
         }
     }
 
-    /// Nothing seen in n: the upper limit is 1 − (α/2)^(1/n).
+    /// No success in n: the upper limit is 1 − (α/2)^(1/n).
     #[test]
     fn ends() {
         let none = binomial_interval(0, 200, 0.95).unwrap();
@@ -63,7 +63,7 @@ mod tests {
         assert!((all.low - 0.025_f64.powf(1.0 / 200.0)).abs() < 1e-12);
     }
 
-    /// Millions of packets: the normal approximation k ± 1.96·σ, close where k and n − k are large.
+    /// Millions of packets: close to the normal approximation k ± 1.96·σ.
     #[test]
     fn many_packets() {
         for (k, n) in [

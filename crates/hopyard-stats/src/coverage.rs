@@ -1,4 +1,4 @@
-//! How often the intervals hold the truth, by simulation: experiment V7 of the method.
+//! How often intervals contain the true value, by simulation: experiment V7 of the method.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -11,28 +11,28 @@ use super::synthetic::Synthetic;
 /// Counts of a coverage experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Series whose interval held the true value.
+    /// Series whose interval contained the true value.
     pub covered: u64,
-    /// Series of runs that warned: blocks are not independent, or nobody can tell.
+    /// Series of runs with a warning: blocks are not independent, or this cannot be known.
     pub warned: u64,
-    /// Series for which at least one of the two held: what the promise counts.
+    /// Series with at least one of the two: what the promise counts.
     pub covered_or_warned: u64,
     /// All series.
     pub runs: u64,
 }
 
 impl Coverage {
-    /// Share of series whose interval held the truth or which warned; 0 without runs.
+    /// Share of series whose interval contained the true value or that had a warning; 0 without runs.
     #[must_use]
     pub fn promised(&self) -> f64 {
         self.covered_or_warned as f64 / self.runs.max(1) as f64
     }
 }
 
-/// Draws `runs` runs of `series` series of `n` values each and asks the product's own functions for a 95 % interval:
-/// [`log_mean_interval`] of the geometric mean for lognormal series, [`mean_interval`] of the
-/// mean for the others; and [`dependence`] for a warning about the run. Counted are series. The same seed gives the same
-/// counts. A series without an interval (n < 2) counts as not covered.
+/// Draws `runs` runs of `series` series of `n` values each and computes 95 % intervals with the product's own
+/// functions: [`log_mean_interval`] of the geometric mean for lognormal series, [`mean_interval`] for the others, and
+/// [`dependence`] for a warning about the run. Counts are series. The same seed gives the same counts. A series without
+/// an interval (n < 2) counts as not covered.
 #[must_use]
 pub fn simulate_coverage(
     kind: Synthetic,

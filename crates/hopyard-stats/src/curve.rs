@@ -1,4 +1,4 @@
-//! A quantity against something counted, block by block.
+//! A quantity as a function of a count, block by block.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -7,7 +7,7 @@ use super::distribution::{normal_cdf, t_quantile};
 use super::estimate::{Estimate, alpha};
 use super::moments::logs;
 
-/// Fewest blocks that are resampled.
+/// Fewest blocks for resampling.
 pub(super) const LEAST: usize = 6;
 
 /// Resamples of an interval.
@@ -15,8 +15,7 @@ const RESAMPLES: usize = 1000;
 
 /// Values at rising x, a row for each block; every block has a value at every x.
 ///
-/// The block is the replicate: rows are resampled whole, so that what the cells of a block share stays
-/// together.
+/// The block is the replicate: resampling draws whole rows, so that the cells of a block stay together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     x: Vec<f64>,
@@ -24,7 +23,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// `None` unless x is finite and rises, there is a block, and each has a finite value at every x.
+    /// `None` unless x is finite and rising, there is a block, and each has a finite value at every x.
     #[must_use]
     pub fn new(x: Vec<f64>, rows: Vec<Vec<f64>>) -> Option<Self> {
         let finite = |values: &[f64]| values.iter().all(|v| v.is_finite());
@@ -35,7 +34,7 @@ impl Curve {
         fits.then_some(Self { x, rows })
     }
 
-    /// What it is against.
+    /// The values of the count.
     #[must_use]
     pub fn x(&self) -> &[f64] {
         &self.x
@@ -60,13 +59,13 @@ impl Curve {
             .collect()
     }
 
-    /// The mean of all blocks.
+    /// The mean over blocks.
     #[must_use]
     pub fn mean(&self) -> Vec<f64> {
         mean_of(self.rows())
     }
 
-    /// The curve of the logarithms of its values; `None` where one is not above 0.
+    /// The curve of the logarithms of its values; `None` if a value is not above 0.
     #[must_use]
     pub fn ln(&self) -> Option<Self> {
         let rows = self.rows().map(logs).collect::<Option<_>>()?;
@@ -76,7 +75,7 @@ impl Curve {
         })
     }
 
-    /// The same against the logarithms of x.
+    /// [`Self::ln`] against the logarithms of x.
     pub(super) fn log_log(&self) -> Option<Self> {
         Some(Self {
             x: logs(&self.x)?,
@@ -84,8 +83,7 @@ impl Curve {
         })
     }
 
-    /// What a figure of the mean curve would have been, had other blocks been drawn: one answer for each of
-    /// many resamples of whole blocks, drawn with ChaCha8 from `seed`.
+    /// A figure of the mean curve for each of many resamples of whole blocks, drawn with ChaCha8 from `seed`.
     pub(super) fn resampled<T>(&self, seed: u64, mut figure: impl FnMut(&[f64]) -> T) -> Vec<T> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let n = self.rows.len();
@@ -93,8 +91,8 @@ impl Curve {
         (0..RESAMPLES).map(|_| figure(&draw())).collect()
     }
 
-    /// A figure of the mean curve with its interval by resampling blocks ([`percentiles`]). `None` with
-    /// fewer than [`LEAST`] blocks, or where the figure cannot be told, be it of some resamples.
+    /// A figure of the mean curve with its interval by resampling blocks ([`percentiles`]). `None` with fewer than
+    /// [`LEAST`] blocks, or if the figure is undefined, also for some resamples.
     pub(super) fn estimate(
         &self,
         confidence: f64,
@@ -108,7 +106,7 @@ impl Curve {
     }
 }
 
-/// The mean of some rows, value by value.
+/// The mean of rows, value by value.
 fn mean_of<'a>(rows: impl Iterator<Item = &'a [f64]>) -> Vec<f64> {
     let mut sum: Vec<f64> = Vec::new();
     let mut count = 0.0;
@@ -122,13 +120,13 @@ fn mean_of<'a>(rows: impl Iterator<Item = &'a [f64]>) -> Vec<f64> {
     sum.iter().map(|sum| sum / count).collect()
 }
 
-/// The ends of an interval from the answers of resamples: the expanded percentile interval (Hesterberg 2015,
-/// "What teachers should know about the bootstrap"). Plain percentiles are too narrow for few blocks, as an
-/// interval with the normal quantile and divisor n would be; theirs are moved out to where Student's t and
-/// n − 1 would put them. `None` with fewer than [`LEAST`] blocks or too few answers.
+/// The ends of an interval from the values of resamples: the expanded percentile interval (Hesterberg 2015, "What
+/// teachers should know about the bootstrap"). Plain percentiles are too narrow for few blocks, like an interval with
+/// the normal quantile and divisor n; this one widens them to where Student's t and n − 1 would put them. `None` with
+/// fewer than [`LEAST`] blocks or too few values.
 ///
-/// Percentiles rather than a studentised bootstrap (Efron and Tibshirani 1993, section 12.5): breakpoints and the first N
-/// past a threshold take few values, and of those a standard error says nothing.
+/// Percentiles rather than a studentised bootstrap (Efron and Tibshirani 1993, section 12.5): breakpoints and the first
+/// N beyond a threshold take few values, for which a standard error means nothing.
 pub(super) fn percentiles(
     mut drawn: Vec<f64>,
     blocks: usize,
@@ -165,8 +163,8 @@ mod tests {
         assert_eq!(curve(&[], &[&[]]), None);
     }
 
-    /// The mean of normal values: the interval covers it about as often as it says, where plain percentiles
-    /// of 8 blocks cover some 90 %.
+    /// The mean of normal values: the interval covers it about as often as stated, while plain percentiles of 8 blocks
+    /// cover some 90 %.
     #[test]
     fn intervals_cover() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);

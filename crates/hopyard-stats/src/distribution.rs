@@ -1,5 +1,5 @@
-//! The few distribution functions the rest of the module asks for, with checked arguments:
-//! `statrs` panics outside the domain, this file answers `None`.
+//! The few distribution functions that this crate needs, with checked arguments: `statrs` panics outside the domain,
+//! these functions return `None`.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::beta::ln_beta;
@@ -24,8 +24,8 @@ pub(super) fn t_two_sided(t: f64, df: f64) -> Option<f64> {
     Some(p.clamp(0.0, 1.0))
 }
 
-/// Quantile of the beta distribution, by bisection on its distribution function: slower than a
-/// Newton iteration and unable to run away on counts of many millions.
+/// Quantile of the beta distribution, by bisection on its distribution function: slower than Newton's method, but it
+/// cannot diverge on counts of many millions.
 pub(super) fn beta_quantile(p: f64, a: f64, b: f64) -> Option<f64> {
     if !(p > 0.0 && p < 1.0 && a > 0.0 && b > 0.0 && (a + b).is_finite()) {
         return None;
@@ -51,7 +51,7 @@ fn beta_cdf(x: f64, a: f64, b: f64) -> Option<f64> {
     beta_cdf_below_mode(x, a, b)
 }
 
-/// [`beta_cdf`] where the fraction converges fast. `None` if it has not after a million terms.
+/// [`beta_cdf`] where the fraction converges fast. `None` if it has not converged after a million terms.
 fn beta_cdf_below_mode(x: f64, a: f64, b: f64) -> Option<f64> {
     const TERMS: u32 = 1_000_000;
     let front = (a * x.ln() + b * (-x).ln_1p() - ln_beta(a, b)).exp() / a;
@@ -81,13 +81,13 @@ pub(super) fn normal_cdf(z: f64) -> f64 {
     0.5 * erfc(-z / std::f64::consts::SQRT_2)
 }
 
-/// Power of a two-sided t test: P(|T'| > critical) where T' is noncentral t with `df` degrees of
-/// freedom and noncentrality `ncp`.
+/// Power of a two-sided t test: P(|T'| > critical) where T' is noncentral t with `df` degrees of freedom and
+/// noncentrality `ncp`.
 ///
-/// T' = (Z + ncp)/S with Z normal and S² = χ²/df (Johnson, Kotz and Balakrishnan 1995, chapter
-/// 31). One of the two is averaged over numerically and the other enters by its distribution
-/// function. With few degrees of freedom the critical value may be in the hundreds, a cliff for
-/// the integral over S; with many, S is nearly constant, a cliff for the integral over Z.
+/// T' = (Z + ncp)/S with Z normal and S² = χ²/df (Johnson, Kotz and Balakrishnan 1995, chapter 31). One of the two is
+/// integrated numerically, and the other enters by its distribution function. With few degrees of freedom the critical
+/// value may be in the hundreds, so the integrand over S has a steep step; with many, S is nearly constant, and the
+/// integrand over Z has one.
 pub(super) fn t_power(critical: f64, df: f64, ncp: f64) -> f64 {
     let power = if df <= 20.0 {
         simpson(-8.0, 8.0, |z| {
@@ -153,7 +153,7 @@ mod tests {
         assert!((t_power(critical, 38.0, 10.0_f64.sqrt()) - 0.868_953).abs() < 1e-6);
     }
 
-    /// Without an effect the power is the level, whatever the degrees of freedom.
+    /// Without an effect, the power is the level, whatever the degrees of freedom.
     #[test]
     fn power_without_effect_is_the_level() {
         for df in [1.0, 2.0, 3.0, 7.0, 20.0, 21.0, 39.0, 400.0] {
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// The two integrals agree where one takes over from the other.
+    /// The two integrals agree at the point where the function changes from one to the other.
     #[test]
     fn power_is_continuous_in_df() {
         for (critical, ncp) in [(2.1, 2.9), (4.0, 4.9), (2.1, 0.5)] {

@@ -1,12 +1,11 @@
-//! A figure that never travels without its interval.
+//! A figure with its interval; the two are never apart.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::distribution::t_quantile;
 
-/// A value with its confidence interval. The functions of this module only ever build one with
-/// finite numbers and `low <= value <= high`.
+/// A value with its confidence interval. This crate builds them only with finite numbers and `low <= value <= high`.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Debug)]
 pub struct Estimate {
     /// Point estimate, in the unit of the samples (or a plain ratio).
@@ -22,8 +21,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The one door through which estimates leave the module: `None` for anything not finite.
-    /// Rounding may put an end one ulp on the wrong side of the value; that is mended here.
+    /// The only constructor of estimates that leave the crate: `None` for anything not finite. Rounding may put an end
+    /// one ulp on the wrong side of the value; that is corrected here.
     pub(super) fn bounded(value: f64, ends: (f64, f64), confidence: f64, n: usize) -> Option<Self> {
         let finite = [value, ends.0, ends.1, confidence]
             .iter()
@@ -37,8 +36,9 @@ impl Estimate {
         })
     }
 
-    /// The same at another confidence: both sides scaled by Student's t at n − 1 degrees of freedom. For an interval that is
-    /// by t exact, for one by resampling as good as its shape is that of t. `None` for confidences that are none, and n < 2.
+    /// The same at another confidence: both sides scaled by Student's t at n − 1 degrees of freedom. Exact for an
+    /// interval by t; for one by resampling, as good as its shape resembles t. `None` if the confidence is not between
+    /// 0 and 1, or n < 2.
     #[must_use]
     pub fn at(&self, confidence: f64) -> Option<Self> {
         let t = |confidence| t_quantile(1.0 - alpha(confidence)? / 2.0, self.n as f64 - 1.0);
@@ -50,15 +50,16 @@ impl Estimate {
         Self::bounded(self.value, ends, confidence, self.n)
     }
 
-    /// The standard error that the interval has if it is one by Student's t at n − 1 degrees of freedom. `None` for n < 2.
+    /// The standard error behind the interval, if it is one by Student's t at n − 1 degrees of freedom. `None` for n <
+    /// 2.
     #[must_use]
     pub fn standard_error(&self) -> Option<f64> {
         let t = t_quantile(1.0 - alpha(self.confidence)? / 2.0, self.n as f64 - 1.0)?;
         Some((self.high - self.low) / (2.0 * t))
     }
 
-    /// The wider side of the interval over the size of the value; 0.02 means "to 2 %".
-    /// Infinite where the value is 0, so that such an estimate never counts as narrow.
+    /// The wider side of the interval over the size of the value; 0.02 means "to 2 %". Infinite if the value is 0, so
+    /// that such an estimate never counts as narrow.
     #[must_use]
     pub fn half_width_ratio(&self) -> f64 {
         let half = (self.high - self.value).max(self.value - self.low);
@@ -67,15 +68,14 @@ impl Estimate {
     }
 }
 
-/// True when every estimate is known to the wanted relative half width (0.02 for 2 %): the rule
-/// for stopping. It looks at width only; stopping on significance would make the verdicts wrong.
-/// No estimate at all is not a settled table.
+/// The stopping rule: true if every estimate has the wanted relative half width (0.02 for 2 %). It looks at width only,
+/// because stopping on significance would falsify the verdicts. False without estimates.
 #[must_use]
 pub fn settled_width(estimates: &[Estimate], half_width: f64) -> bool {
     !estimates.is_empty() && estimates.iter().all(|e| e.half_width_ratio() <= half_width)
 }
 
-/// The significance level 1 − confidence, if the confidence is one.
+/// The significance level 1 − confidence; `None` if the confidence is not between 0 and 1.
 pub(super) fn alpha(confidence: f64) -> Option<f64> {
     (confidence > 0.0 && confidence < 1.0).then_some(1.0 - confidence)
 }

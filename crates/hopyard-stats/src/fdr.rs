@@ -21,10 +21,9 @@ pub(super) fn adjusted_p(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Which hypotheses are rejected when at most the share `q` of the rejections may be false:
-/// the step-up procedure of Benjamini and Hochberg (1995), in the order given. It holds also
-/// under positive dependence (Benjamini and Yekutieli 2001); that comparisons which share a base
-/// path raise no more false alarms is checked by simulation in this module's tests.
+/// Which hypotheses are rejected if at most the share `q` of the rejections may be false: the step-up procedure of
+/// Benjamini and Hochberg (1995), in the order given. It also holds under positive dependence (Benjamini and Yekutieli
+/// 2001). The tests of this module check by simulation that comparisons with a common base raise no more false alarms.
 #[must_use]
 pub fn benjamini_hochberg(p: &[f64], q: f64) -> Vec<bool> {
     adjusted_p(p).iter().map(|a| *a <= q).collect()

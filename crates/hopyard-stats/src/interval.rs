@@ -14,8 +14,8 @@ pub fn mean_interval(x: &Samples, confidence: f64) -> Option<Estimate> {
     Estimate::bounded(value, (value - half, value + half), confidence, x.len())
 }
 
-/// Geometric mean with the t interval of the logarithms carried back, for skewed positive data.
-/// `None` if n < 2 or any value is not above 0.
+/// Geometric mean with the t interval of the logarithms, transformed back, for skewed positive data. `None` if n < 2 or
+/// any value is not above 0.
 #[must_use]
 pub fn log_mean_interval(x: &Samples, confidence: f64) -> Option<Estimate> {
     exp_student(&logs(x)?, confidence)
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!((e.confidence, e.n), (0.95, 10));
     }
 
-    /// The same on the log scale: exp of the above.
+    /// The same on the log scale: exp of the interval above.
     #[test]
     fn log_scale_is_exp_of_the_plain_one() {
         let x = [1.2_f64, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4].map(f64::exp);

@@ -1,14 +1,14 @@
-//! An interval for any figure that is made of blocks.
+//! An interval for any figure that is computed from blocks.
 
 use super::distribution::t_quantile;
 use super::estimate::{Estimate, alpha};
 use super::moments::sd;
 
-/// A figure over `n` blocks with its delete-one jackknife interval, t at n − 1 degrees of freedom (Tukey
-/// 1958; Miller 1974, "The jackknife: a review"). `figure` gives it over all blocks (`None`) or without one of
-/// them (`Some`). `None` if n < 2 or any of these has no figure.
+/// A figure over `n` blocks with its delete-one jackknife interval, t at n − 1 degrees of freedom (Tukey 1958; Miller
+/// 1974, "The jackknife: a review"). `figure` computes it over all blocks (`None`) or without one of them (`Some`).
+/// `None` if n < 2 or any of these has no figure.
 ///
-/// On the plain scale, unlike [`super::ratio_of_sums`]: for what may be 0 or below, such as parts of a cost and
+/// On the plain scale, unlike [`super::ratio_of_sums`]: for figures that may be 0 or below, such as parts of a cost and
 /// differences of costs. The value is the plain figure, so that parts sum to their whole.
 #[must_use]
 pub fn jackknife(
@@ -38,7 +38,7 @@ mod tests {
         kept.map(|(_, v)| *v).collect()
     }
 
-    /// Of a mean, the jackknife is Student's interval (Miller 1974).
+    /// For a mean, the jackknife is Student's interval (Miller 1974).
     #[test]
     fn of_a_mean_it_is_students() {
         let x = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];

@@ -1,4 +1,4 @@
-//! A knee: where a curve goes over from one straight line to another.
+//! A knee: where a curve changes from one straight line to another.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,10 +13,11 @@ use super::slope::Line;
 
 /// Places tried for the knee between two neighbouring x.
 const FINE: usize = 8;
-/// Curves without a knee that a test draws.
+/// Curves without a knee that a test simulates.
 const DRAWS: usize = 400;
-/// A draw that falls short of what was seen by no more than this share is as large. F does not depend on the size of what
-/// deviates, so where all blocks deviate alike every draw has the F that was seen, but for rounding.
+/// A simulated F ratio that is smaller than the observed one by no more than this share counts as equal. F does not
+/// depend on the size of deviations. So if all blocks deviate alike, every simulated curve has the observed F, apart
+/// from rounding.
 const TIE: f64 = 1e-9;
 
 /// Two lines that meet, fitted to a curve.
@@ -26,31 +27,32 @@ pub struct Knee {
     pub at: Estimate,
     /// Slopes of the two lines at that place, units of y per unit of x, with t intervals over blocks.
     pub slopes: Slopes,
-    /// Probability of two lines being so much better than one where there is no knee.
+    /// Probability that two lines are so much better than one if there is no knee.
     pub p: f64,
-    /// Are they better than one, at the confidence asked for? Else there is no knee.
+    /// Whether two lines are better than one at the confidence asked for. If not, there is no knee.
     pub is_shown: bool,
 }
 
-/// Slopes on both sides of a place.
+/// Slopes on both sides of an x.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct Slopes {
     /// Before it.
     pub before: Estimate,
     /// After it.
     pub after: Estimate,
-    /// The slope after it minus twice that before: above 0 where it is more than doubled, also where that before is
-    /// about 0 and a ratio would say nothing.
+    /// The slope after minus twice the slope before: above 0 if the slope more than doubles. Unlike a ratio, it is also
+    /// defined if the slope before is about 0.
     pub after_minus_twice_before: Estimate,
 }
 
 /// The least-squares fit of two lines that meet (Hudson 1966, "Fitting segmented curves whose join points have to be
 /// estimated") to the mean curve, and whether they are better than one.
 ///
-/// The test takes the fall of the residual sum of squares as an F ratio. With the knee's place chosen from the data F does not have
-/// its tabulated distribution (Davies 1987), so it is drawn: one line, plus means of the blocks' own deviations resampled whole. What
-/// deviates in every block alike counts against two lines as against one, so a jagged curve has no knee.
-/// A bend that is smooth has one: its interval tells how sharp it is.
+/// The test takes the fall of the residual sum of squares as an F ratio. Because the knee's place is chosen from the
+/// data, F does not have its tabulated distribution (Davies 1987). So the distribution is simulated: one line, plus
+/// means of the blocks' own deviations, resampled whole. A deviation that all blocks share counts against two lines as
+/// much as against one, so a jagged curve has no knee. A smooth bend has one, and the width of its interval shows how
+/// sharp it is.
 ///
 /// `None` with fewer than 6 blocks or 5 points.
 #[must_use]
@@ -76,8 +78,8 @@ pub fn knee(curve: &Curve, confidence: f64, seed: u64) -> Option<Knee> {
     })
 }
 
-/// Slopes of the two lines that meet at a given x and fit each block best, with t intervals over blocks. `None` with one block,
-/// or with fewer than two points on a side.
+/// Slopes of the two lines that meet at a given x and fit each block best, with t intervals over blocks. `None` with
+/// one block, or with fewer than two points on a side.
 #[must_use]
 pub fn slopes_around(curve: &Curve, at: f64, confidence: f64) -> Option<Slopes> {
     let x = curve.x();
@@ -104,14 +106,14 @@ pub fn slopes_around(curve: &Curve, at: f64, confidence: f64) -> Option<Slopes> 
     })
 }
 
-/// What two lines that meet at a place add to one: max(0, x − place), less what one line makes of that.
+/// The part of max(0, x − place) that no straight line explains: what two lines that meet there can fit beyond one.
 struct Basis {
     at: f64,
-    /// The rest that no line makes of it.
+    /// max(0, x − place) minus its own least-squares line.
     rest: Vec<f64>,
-    /// Its sum of squares.
+    /// Sum of squares of `rest`.
     squares: f64,
-    /// The line that is taken out of it.
+    /// Slope of the line that was subtracted.
     slope: f64,
 }
 
@@ -133,18 +135,18 @@ impl Basis {
         })
     }
 
-    /// The change of slope there that fits best (Frisch and Waugh 1933: regress on what is left of the hinge).
+    /// The best-fitting change of slope at the place (Frisch and Waugh 1933: regress on `rest`).
     fn bend(&self, y: &[f64]) -> f64 {
         let product: f64 = self.rest.iter().zip(y).map(|(rest, y)| rest * y).sum();
         product / self.squares
     }
 
-    /// By how much it brings the sum of squares down.
+    /// By how much the change of slope reduces the sum of squares.
     fn gain(&self, y: &[f64]) -> f64 {
         self.bend(y).powi(2) * self.squares
     }
 
-    /// Slopes before and after.
+    /// Slopes before and after the place.
     fn slopes(&self, x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
         let bend = self.bend(y);
         let before = Line::through(x, y)?.slope - bend * self.slope;
@@ -152,7 +154,7 @@ impl Basis {
     }
 }
 
-/// Every place tried: from the second x to the last but one, so that two points or more are on each side.
+/// Every place tried: from the second x to the last but one, so that each side has at least two points.
 fn bases(x: &[f64]) -> Option<Vec<Basis>> {
     let inner = x.get(1..x.len() - 1)?;
     let mut places: Vec<f64> = inner
@@ -166,13 +168,13 @@ fn bases(x: &[f64]) -> Option<Vec<Basis>> {
     places.iter().map(|at| Basis::at(x, *at)).collect()
 }
 
-/// The place with the least sum of squares, and the F ratio of two lines there over one (2 more parameters, the place
-/// being one).
+/// The place with the least sum of squares, and the F ratio of two lines there over one (2 more parameters, because the
+/// place is one).
 fn best(bases: &[Basis], x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
     let one = Line::through(x, y)?;
     let gains = bases.iter().map(|basis| (basis.at, basis.gain(y)));
     let (at, gain) = gains.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    // Rounding alone leaves something over, of one line as of two.
+    // Rounding alone leaves a residual, for one line and for two.
     let rounding = 1e-20 * y.iter().map(|y| y * y).sum::<f64>();
     let rest = (one.rss - gain).max(rounding).max(f64::MIN_POSITIVE);
     let gain = if gain <= rounding { 0.0 } else { gain };
@@ -180,7 +182,7 @@ fn best(bases: &[Basis], x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
     Some((at, (gain / 2.0) / (rest / df)))
 }
 
-/// How often a curve that is one line with the blocks' deviations has as large an F ratio.
+/// How often a curve of one line with the blocks' deviations has at least this F ratio.
 fn chance(curve: &Curve, bases: &[Basis], mean: &[f64], seen: f64, seed: u64) -> Option<f64> {
     let x = curve.x();
     let line = Line::through(x, mean)?;
@@ -200,7 +202,7 @@ fn chance(curve: &Curve, bases: &[Basis], mean: &[f64], seen: f64, seed: u64) ->
         let mut y: Vec<f64> = x.iter().map(|x| line.intercept + line.slope * x).collect();
         for _ in 0..blocks {
             let row = &deviations[rng.random_range(0..blocks)];
-            // Turned round by turns: blocks are few, and their deviations as likely the other way.
+            // The sign is random: blocks are few, and deviations in either direction are equally likely.
             let share = if rng.random::<bool>() { 1.0 } else { -1.0 } / blocks as f64;
             y.iter_mut().zip(row).for_each(|(y, d)| *y += d * share);
         }
@@ -239,8 +241,8 @@ mod tests {
         assert!(!of(&noisy(0.0, 1, |_| 5.0)).is_shown);
     }
 
-    /// Blocks that deviate from a line all in one shape: every draw has that shape too, at whatever size, so it tells nothing.
-    /// Rounding alone sets the draws apart from what was seen, and must not count.
+    /// All blocks deviate from a line in one shape. Every simulated curve then has that shape too, so the test can tell
+    /// nothing. Only rounding separates the simulated F ratios from the observed one, and it must not count.
     #[test]
     fn blocks_that_deviate_alike_show_no_knee() {
         let shape = [0.3, -1.1, 0.7, 2.9, -0.4, 1.3, -2.2, 5.1, 8.3];
@@ -257,7 +259,7 @@ mod tests {
         }
     }
 
-    /// What is the same in every block, and neither one line nor two.
+    /// A shape that is the same in every block, and is neither one line nor two.
     #[test]
     fn a_jagged_curve_has_no_knee() {
         let saw = |x: f64| {
@@ -299,7 +301,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// The known answer: two lines that meet somewhere, however steep, up or down, with some noise.
+        /// A known answer: two lines that meet somewhere, however steep, up or down, with some noise.
         #[test]
         fn a_knee_is_found(at in 4.0..22.0f64, before in -1.0..1.0f64, bend in 2.0..6.0f64, up: bool, seed: u64) {
             let bend = if up { bend } else { -bend };
@@ -312,7 +314,7 @@ mod tests {
             prop_assert!((knee.slopes.after.value - before - bend).abs() < 0.6, "{knee:?}");
         }
 
-        /// Units do not matter, nor a line added.
+        /// The result does not depend on the units, nor on an added line.
         #[test]
         fn scales(k in 0.01..100.0f64, tilt in -5.0..5.0f64, seed: u64) {
             let curve = noisy(0.3, seed, |x| 2.0 * (x - 10.0).max(0.0));

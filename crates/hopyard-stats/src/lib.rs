@@ -1,11 +1,10 @@
 //! Statistics: pure functions on slices.
 //!
-//! No figure leaves this crate without its interval, and no NaN leaves it at all: what cannot be
-//! answered is `None`. Each function names the paper or book its method is from, and its tests
-//! repeat that source's own example where there is one.
+//! Every figure has its interval, and no function returns NaN: the answer is `None` if there is none. Each function
+//! names the paper or book of its method, and its tests repeat that source's own example if it has one.
 //!
-//! The replicate within a run is one fresh lab (a block); samples taken inside one run of a flow are
-//! correlated and must be reduced to one number first. Between runs it is the run ([`compare_runs`]).
+//! The replicate within a run is one fresh lab (a block). Samples from inside one run of a flow are correlated and must
+//! be reduced to one number first. Between runs, the replicate is the run ([`compare_runs`]).
 
 mod autocorrelation;
 mod binomial;

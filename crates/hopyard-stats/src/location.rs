@@ -1,8 +1,8 @@
-//! Where a distribution lies, in spite of a few values far off.
+//! The location of a distribution, robust against a few outliers.
 
-/// The median of the means of all pairs, each value with itself included (Hodges and Lehmann 1963): as precise as the mean
-/// where values are normal (95 %), and moved little by a quarter of values that are not. `None` of no values, or where one
-/// is not a number.
+/// The median of the means of all pairs, each value with itself included (Hodges and Lehmann 1963). It is about as
+/// precise as the mean if values are normal (95 %), and a quarter of outliers moves it little. `None` without values,
+/// or if one is not a number.
 #[must_use]
 pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {
@@ -15,7 +15,7 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
     median(pairs.filter(|mean| !mean.is_nan()).collect())
 }
 
-/// The value in the middle, or the mean of the two there. `None` of no values, or where one is not a number.
+/// The value in the middle, or the mean of the two there. `None` without values, or if one is not a number.
 #[must_use]
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {

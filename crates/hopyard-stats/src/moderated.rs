@@ -1,27 +1,27 @@
-//! Several comparisons that scatter alike know their scatter together.
+//! Comparisons that scatter alike share their estimate of scatter.
 
 use statrs::function::gamma::digamma;
 
 use super::moments::{mean, sd};
 use super::verdict::Comparison;
 
-/// Fewer comparisons than this say nothing about how alike they scatter.
+/// Fewer comparisons than this do not show how alike they scatter.
 const FEWEST: usize = 3;
-/// The common scatter counts for at most this many times a comparison's own degrees of freedom. Comparisons with one base
-/// share its scatter, so that together they know less than as many independent ones: where the base makes a share ρ of their
-/// variance, no more than 1/ρ² times what one of them knows. So this is right up to ρ = 0.7; it is 0.5 where the base has as
-/// many turns as a cell that scatters alike, and 0.25 where it has three times as many.
+/// The common scatter adds at most this many times a comparison's own degrees of freedom. Comparisons with one base
+/// share its scatter, so together they know less than as many independent ones: if the base makes a share ρ of their
+/// variance, at most 1/ρ² times what one of them knows. So 1 is right up to ρ = 0.7. ρ is 0.5 if the base has as many
+/// turns as a cell that scatters alike, and 0.25 if it has three times as many.
 const MOST: f64 = 1.0;
 /// More degrees of freedom make no difference.
 const UNLIMITED: f64 = 1e6;
 
-/// The same comparisons with moderated standard errors: the variance of each is drawn towards the one that is common to all,
-/// the more so the more alike they are, and its degrees of freedom grow by what the others tell (Smyth, "Linear models and empirical
-/// Bayes methods for assessing differential expression in microarray experiments", Stat. Appl. Genet. Mol. Biol. 3, 2004,
-/// sections 3 and 6.2).
+/// The comparisons with moderated standard errors: the variance of each is drawn towards the common one, the more so
+/// the more alike they are, and its degrees of freedom grow by the information of the others (Smyth, "Linear models and
+/// empirical Bayes methods for assessing differential expression in microarray experiments", Stat. Appl. Genet. Mol.
+/// Biol. 3, 2004, sections 3 and 6.2).
 ///
-/// They must be of one quantity under one load. Those without any scatter, and all where there are fewer than three with some,
-/// stay as they are.
+/// They must be of one quantity under one load. Comparisons without scatter stay unchanged, and so do all if fewer than
+/// three have scatter.
 #[must_use]
 pub fn moderated(comparisons: &[Comparison]) -> Vec<Comparison> {
     let scatters: Vec<Scatter> = comparisons.iter().filter_map(Scatter::of).collect();
@@ -59,7 +59,7 @@ impl Scatter {
         })
     }
 
-    /// ln of the variance, without the bias and with the variance that chance gives it.
+    /// ln of the variance, corrected for bias, and the variance that chance alone gives it.
     fn log(&self) -> (f64, f64) {
         let half = self.df / 2.0;
         let unbiased = self.variance.ln() - digamma(half) + half.ln();
@@ -74,7 +74,7 @@ struct Common {
 }
 
 impl Common {
-    /// From the mean and the variance of the logarithms.
+    /// Fitted by the mean and the variance of the logarithms.
     fn of(scatters: &[Scatter]) -> Option<Self> {
         if scatters.len() < FEWEST {
             return None;
@@ -109,10 +109,10 @@ fn trigamma(mut x: f64) -> f64 {
         + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
 }
 
-/// Where trigamma, which falls from ∞ to 0, has this value above 0; at most half of [`UNLIMITED`].
+/// The x above 0 at which trigamma, which falls from ∞ to 0, has this value; at most half of [`UNLIMITED`].
 fn inverse_trigamma(value: f64) -> f64 {
     let (mut low, mut high) = (1e-6_f64, UNLIMITED / 2.0);
-    // Each step halves the distance on the log scale: the last is far below rounding.
+    // Each step halves the distance on the log scale, so the last is far below rounding.
     for _ in 0..80 {
         let middle = (low * high).sqrt();
         if trigamma(middle) > value {
@@ -149,7 +149,7 @@ mod tests {
     /// A table of cells compared with one base.
     struct Table {
         blocks: usize,
-        /// Turns of the base for each of a cell's.
+        /// Turns of the base for each turn of a cell.
         base_turns: f64,
         /// Scatter of each cell, and its true ln(ratio).
         cells: Vec<(f64, f64)>,
@@ -173,8 +173,8 @@ mod tests {
         }
     }
 
-    /// Of `runs` tables: the share of intervals that hold the truth, that of tables with a wrong "different", and that of true
-    /// differences that are found.
+    /// Over `runs` tables: the share of intervals that contain the true ratio, of tables with a wrong "different", and
+    /// of true differences found.
     fn tried(
         table: &Table,
         runs: usize,
@@ -216,8 +216,8 @@ mod tests {
         all.to_vec()
     }
 
-    /// Cells that scatter alike, unlike, and one of them far more; with as many turns of the base as of a cell, and three times
-    /// as many.
+    /// Cells that scatter alike, cells that do not, and one that scatters far more; with as many turns of the base as
+    /// of a cell, and with three times as many.
     fn tables() -> Vec<(&'static str, Table)> {
         let alike = vec![(0.1, 0.0); 11];
         let unlike: Vec<(f64, f64)> = (0..11).map(|i| (0.04 * 1.2_f64.powi(i), 0.0)).collect();
@@ -242,7 +242,7 @@ mod tests {
         for (name, table) in tables() {
             let [covered, alarms, _] = tried(&table, 1000, moderated);
             let what = format!("{name}, {} blocks, {}", table.blocks, table.base_turns);
-            // Promised are 93 % and 7 % (V6, V7). Of 2000 tables it was 94.6 % and 6.1 % at worst.
+            // The promise is 93 % and 7 % (V6, V7). In 2000 tables the worst was 94.6 % and 6.1 %.
             assert!(covered >= 0.935, "{what}: {covered}");
             assert!(alarms <= 0.07, "{what}: {alarms}");
         }
@@ -282,7 +282,8 @@ mod tests {
     }
 
     proptest! {
-        /// No order, no location: what is moderated is the scatter alone, between its own and the common one.
+        /// Order and location do not matter. Only the scatter is moderated, to a value between its own and the common
+        /// one.
         #[test]
         fn only_the_scatter_is_moderated(seed in 0_u64..1000, cells in 3_usize..12, blocks in 2_usize..20) {
             let mut random = ChaCha8Rng::seed_from_u64(seed);

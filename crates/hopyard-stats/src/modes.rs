@@ -1,25 +1,21 @@
-//! One cell that is really two.
+//! Cells whose samples have two modes.
 
 use super::moments::{geometric_mean, logs, mean};
 use super::samples::Samples;
 
-/// Modes of positive values closer than this ratio are one mode: two ticks of a coarse counter
-/// are not two ways of working.
+/// Positive values closer than this ratio are one mode: two ticks of a coarse counter are not two modes of operation.
 const APART: f64 = 1.1;
 
-/// Centres of two clearly separated modes, the lower first, if the samples have two: as when
-/// both ends of a flow land on one CPU in some blocks and on two in others. Fewer than 8 samples
-/// are never split. The unit is that of the samples; centres are geometric means where all values
-/// are above 0, arithmetic means otherwise.
+/// Centres of two clearly separated modes, the lower first, if the samples have two: for example, if both ends of a
+/// flow run on one CPU in some blocks and on two in others. Fewer than 8 samples are never split. The unit is that of
+/// the samples; centres are geometric means if all values are above 0, arithmetic means otherwise.
 ///
-/// The sorted samples (their logarithms where all are above 0, since spread grows with size) are
-/// split in two where the within-group sum of squares is least (Engelman and Hartigan 1969,
-/// "Percentage points of a test for clusters"). It counts if each group has at least two samples
-/// and a tenth of them, so that an outlier is no mode, if the empty gap between the groups is at
-/// least max(2, 66/n) pooled standard deviations, and if the centres are 10 % apart. The bound
-/// 66/n was fitted by simulation: it keeps false alarms on one normal or lognormal (sigma up to
-/// 0.3) mode below 1 % for n from 8 to 100. Hartigan's dip was not taken: it has
-/// little power at n = 8.
+/// The sorted samples (their logarithms if all are above 0, since spread grows with size) are split in two where the
+/// within-group sum of squares is least (Engelman and Hartigan 1969, "Percentage points of a test for clusters"). The
+/// split counts if each group has at least two samples and a tenth of them, so that an outlier is not a mode, if the
+/// empty gap between the groups is at least max(2, 66/n) pooled standard deviations, and if the centres are 10 % apart.
+/// The bound 66/n was fitted by simulation: it keeps false alarms on one normal or lognormal (sigma up to 0.3) mode
+/// below 1 % for n from 8 to 100. Hartigan's dip test is not used, because it has little power at n = 8.
 #[must_use]
 pub fn two_modes(x: &Samples) -> Option<[f64; 2]> {
     let n = x.len();

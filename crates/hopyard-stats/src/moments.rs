@@ -18,8 +18,8 @@ pub fn mean(x: &[f64]) -> Option<f64> {
 
 /// Sample standard deviation (divisor n − 1), unit of the samples. `None` if n < 2 or not finite.
 ///
-/// Corrected two-pass algorithm (Chan, Golub and LeVeque 1983): the textbook
-/// formula with sums of squares loses every digit on counts near 10^7 that differ by units.
+/// Corrected two-pass algorithm (Chan, Golub and LeVeque 1983): the textbook formula with sums of squares loses every
+/// digit on counts near 10^7 that differ by units.
 #[must_use]
 pub fn sd(x: &[f64]) -> Option<f64> {
     let centre = mean(x)?;
@@ -41,14 +41,14 @@ pub fn geometric_mean(x: &[f64]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Natural logarithms, if every value is finite and above 0 and there is one.
+/// Natural logarithms. `None` if the list is empty, or a value is not finite or not above 0.
 pub(super) fn logs(x: &[f64]) -> Option<Vec<f64>> {
     let fit = !x.is_empty() && x.iter().all(|v| v.is_finite() && *v > 0.0);
     fit.then(|| x.iter().map(|v| v.ln()).collect())
 }
 
-/// ln(a_i / b_i), if both lists are as [`logs`] wants them and of one length. The difference of
-/// logarithms rather than the logarithm of the quotient, which may overflow.
+/// ln(a_i / b_i). `None` if [`logs`] has none for either list, or their lengths differ. It subtracts logarithms,
+/// because the quotient may overflow.
 pub(super) fn log_ratios(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
     if a.len() != b.len() {
         return None;

@@ -1,16 +1,15 @@
-//! What a number of blocks could have shown.
+//! The smallest difference that a number of blocks can show.
 
 use super::distribution::{t_power, t_quantile};
 use super::estimate::alpha;
 
-/// The smallest |ratio − 1| that a two-sided paired t test on `n` blocks with the standard
-/// deviation `sd_log` of ln(a/b) finds with probability `power`, at level 1 − `confidence`. From
-/// the noncentral t distribution (Cohen 1988, "Statistical Power Analysis", chapter 2), not the
-/// normal approximation, which at 8 blocks is a seventh too hopeful. Infinite where nothing could be
-/// shown: n < 2, a spread that is none, or levels outside 0..1.
+/// The smallest |ratio − 1| that a two-sided paired t test on `n` blocks with the standard deviation `sd_log` of
+/// ln(a/b) finds with probability `power`, at level 1 − `confidence`. From the noncentral t distribution (Cohen 1988,
+/// "Statistical Power Analysis", chapter 2); the normal approximation would be a seventh too small at 8 blocks.
+/// Infinite if nothing could be shown: n < 2, an invalid spread, or levels outside 0..1.
 ///
-/// It says "slower by this much or more": the log scale is symmetric in ratios, so the same
-/// blocks show a speed-up a little smaller, x/(1 + x).
+/// It means "slower by this much or more". The log scale is symmetric in ratios, so the same blocks show a speed-up
+/// that is a little smaller, x/(1 + x).
 #[must_use]
 pub fn smallest_detectable(sd_log: f64, n: usize, confidence: f64, power: f64) -> f64 {
     let n = n as f64;
@@ -18,17 +17,17 @@ pub fn smallest_detectable(sd_log: f64, n: usize, confidence: f64, power: f64) -
     detectable(sd_log / n.sqrt(), noncentrality)
 }
 
-/// The factor x by which a ratio must be beyond a bound for a one-sided t test against that bound to find
-/// it with probability `power`, at level 1 − `confidence`; `se_log` is the standard error of ln(ratio).
-/// Infinite where nothing could be shown.
+/// The factor x by which a ratio must be beyond a bound for a one-sided t test against that bound to find it with
+/// probability `power`, at level 1 − `confidence`; `se_log` is the standard error of ln(ratio). Infinite if nothing
+/// could be shown.
 #[must_use]
 pub fn one_sided_detectable(se_log: f64, df: f64, confidence: f64, power: f64) -> f64 {
-    // The other tail of a two-sided test at twice the level adds nothing where this one has power.
+    // A two-sided test at twice the level is the same: its other tail adds nothing where this one has power.
     let noncentrality = detectable_noncentrality(df, 2.0 * confidence - 1.0, power);
     1.0 + detectable(se_log, noncentrality)
 }
 
-/// Carries a noncentrality back to a ratio less 1.
+/// Converts a noncentrality to a ratio minus 1.
 pub(super) fn detectable(se_log: f64, noncentrality: Option<f64>) -> f64 {
     match noncentrality {
         Some(ncp) if se_log >= 0.0 && se_log.is_finite() => (ncp * se_log).exp_m1(),
@@ -36,8 +35,8 @@ pub(super) fn detectable(se_log: f64, noncentrality: Option<f64>) -> f64 {
     }
 }
 
-/// The noncentrality δ/se at which the two-sided test has the power asked; it depends on the degrees of
-/// freedom and the levels only, so that a table needs it once for each.
+/// The noncentrality δ/se at which the two-sided test has the given power. It depends only on the degrees of freedom
+/// and the levels, so a table computes it once for each.
 pub(super) fn detectable_noncentrality(df: f64, confidence: f64, power: f64) -> Option<f64> {
     let alpha = alpha(confidence)?;
     if !(power > alpha && power < 1.0) {

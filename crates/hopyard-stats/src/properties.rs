@@ -1,4 +1,4 @@
-//! What must hold for every interval, whatever the samples.
+//! Properties that every interval must have, whatever the samples.
 
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn pairs() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
         .prop_map(|pairs| pairs.into_iter().unzip())
 }
 
-/// Anything at all, the special values included.
+/// Any numbers, special values included.
 fn anything() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(prop_oneof![any::<f64>(), Just(0.0), -10.0..10.0_f64], 0..20)
 }

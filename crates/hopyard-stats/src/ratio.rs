@@ -5,18 +5,15 @@ use super::estimate::{Estimate, alpha};
 use super::interval::exp_student;
 use super::moments::{log_ratios, sd};
 
-/// Σ num / Σ den over blocks, with an interval: the service demand when `num` is CPU time and
-/// `den` the units of work of the same block. `None` unless there are at least 2 blocks, every
-/// `den` is above 0 and the sum of `num` stays above 0 whichever block is left out (single
-/// blocks may be below 0 where a baseline was subtracted).
+/// Σ num / Σ den over blocks, with an interval: the service demand if `num` is CPU time and `den` the units of work of
+/// the same block. `None` unless there are at least 2 blocks, every `den` is above 0, and the sum of `num` stays above
+/// 0 whichever block is left out (single blocks may be below 0 after a baseline was subtracted).
 ///
-/// The ratio of sums weighs blocks by the work done, as a bill would; the mean of the blocks'
-/// ratios does not. Its interval is the jackknife on the log scale with t at n − 1 degrees of
-/// freedom (Tukey 1958; Miller 1974, "The jackknife: a review"). The jackknife needs no formula
-/// for the covariance of the two sums, and on the log scale swapping `num` and `den` gives exactly
-/// the reciprocal interval, which the delta method on the plain scale does not. The value is the
-/// plain ratio of sums and the interval is centred on it: no bias correction, so that the figure
-/// can be checked by hand.
+/// The ratio of sums weighs blocks by the work done; the mean of the blocks' ratios does not. Its interval is the
+/// jackknife on the log scale with t at n − 1 degrees of freedom (Tukey 1958; Miller 1974, "The jackknife: a review").
+/// The jackknife needs no formula for the covariance of the two sums. On the log scale, swapping `num` and `den` gives
+/// exactly the reciprocal interval, unlike the delta method on the plain scale. The value is the plain ratio of sums,
+/// without bias correction, so that it can be checked by hand; the interval is centred on it.
 #[must_use]
 pub fn ratio_of_sums(num: &[f64], den: &[f64], confidence: f64) -> Option<Estimate> {
     let alpha = alpha(confidence)?;
@@ -36,8 +33,7 @@ pub fn ratio_of_sums(num: &[f64], den: &[f64], confidence: f64) -> Option<Estima
     Estimate::bounded(whole.exp(), ends, confidence, n)
 }
 
-/// Summed afresh rather than taken from the total, so that one large block does not leave its
-/// rounding behind.
+/// Summed anew rather than subtracted from the total, so that one large block does not leave its rounding error behind.
 fn sum_without(x: &[f64], out: usize) -> f64 {
     x[..out].iter().sum::<f64>() + x[out + 1..].iter().sum::<f64>()
 }
@@ -46,11 +42,11 @@ fn ln_positive(x: f64) -> Option<f64> {
     (x > 0.0 && x.is_finite()).then(|| x.ln())
 }
 
-/// Ratio a/b paired within blocks: exp(mean(d) ± t·s(d)/√n) with d_i = ln(a_i/b_i). `None` if
-/// n < 2, the lengths differ or any value is not above 0.
+/// Ratio a/b paired within blocks: exp(mean(d) ± t·s(d)/√n) with d_i = ln(a_i/b_i). `None` if n < 2, the lengths differ
+/// or any value is not above 0.
 ///
-/// Pairing takes out whatever both runs of a block share (drift of the machine above all), and
-/// the log scale makes the ratio the other way round the exact reciprocal.
+/// Pairing removes whatever both runs of a block share (above all, drift of the machine). On the log scale, the inverse
+/// ratio is the exact reciprocal.
 #[must_use]
 pub fn paired_ratio(a: &[f64], b: &[f64], confidence: f64) -> Option<Estimate> {
     exp_student(&log_ratios(a, b)?, confidence)
@@ -80,13 +76,13 @@ mod tests {
         let (num, den) = (minus(NEW, PLACEBO), minus(OLD, PLACEBO));
         let e = ratio_of_sums(&num, &den, 0.95).unwrap();
         assert!((e.value - (1.0 - 0.0713)).abs() < 5e-5);
-        // Their bootstrap standard error is 0.105; ours in the same unit from the interval.
+        // Their bootstrap standard error is 0.105. This is the same from our interval.
         let se = e.value * (e.high.ln() - e.value.ln()) / t_quantile(0.975, 7.0).unwrap();
         assert!((se - 0.105).abs() < 0.015, "{se}");
     }
 
-    /// With equal denominators the ratio of sums is a mean over a constant, and the jackknife of
-    /// a mean is exact: here against the delta method, which agrees to second order.
+    /// With equal denominators the ratio of sums is a mean over a constant, for which the jackknife is exact. The delta
+    /// method agrees to second order.
     #[test]
     fn equal_work_gives_the_mean() {
         let num = [100.0, 101.0, 99.0, 100.5, 99.5];

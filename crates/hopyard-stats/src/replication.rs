@@ -1,4 +1,4 @@
-//! How often to repeat at which level, where some of the spread is between generations and some within them.
+//! How often to repeat at which level, if generations differ and rounds within them differ too.
 
 use super::moments::{mean, sd};
 
@@ -7,7 +7,7 @@ use super::moments::{mean, sd};
 pub struct Spread {
     /// Between the rounds of one generation.
     pub within: f64,
-    /// Between generations, beyond what their rounds make; 0 where they make all of it.
+    /// Between generations, beyond what their rounds contribute; 0 if the rounds explain all of it.
     pub between: f64,
 }
 
@@ -36,9 +36,9 @@ pub fn spread(generations: &[Vec<f64>]) -> Option<Spread> {
 }
 
 impl Spread {
-    /// The number of rounds in a generation that gives the narrowest interval for the time it takes, where a round costs
-    /// `round` and a generation costs `generation` besides (the same source, section 6.2). Infinite where generations are all
-    /// alike.
+    /// The number of rounds in a generation that gives the narrowest interval for the time it takes, if a round costs
+    /// `round` and a generation costs `generation` besides (the same source, section 6.2). Infinite if generations do
+    /// not differ.
     #[must_use]
     pub fn rounds(self, generation: f64, round: f64) -> f64 {
         (generation / round * self.within / self.between).sqrt()
@@ -51,7 +51,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// About normal, of the given standard deviation.
+    /// Approximately normal, with the given standard deviation.
     fn noise(random: &mut ChaCha8Rng, sd: f64) -> f64 {
         let sum: f64 = (0..12).map(|_| random.random::<f64>()).sum();
         (sum - 6.0) * sd

@@ -1,8 +1,8 @@
 //! Runs as the unit of replication: a figure for each run, compared between two sides.
 //!
-//! Two runs of one thing, hours apart, differ by more than their blocks tell: neighbouring blocks are alike, and what lasts
-//! as long as a run (a boot, a neighbour on the host) does not show in them. The scatter that counts is that between
-//! repeated runs. A figure of a run has the scatter of its blocks in it already, so that is not added again.
+//! Two runs of the same thing, hours apart, differ by more than their blocks show: neighbouring blocks are alike, and
+//! what lasts as long as a run (a boot, a neighbour on the host) does not show in them. So the scatter between repeated
+//! runs counts. A figure of a run already contains the scatter of its blocks.
 
 use super::distribution::t_quantile;
 use super::estimate::{Estimate, alpha};
@@ -10,12 +10,13 @@ use super::moments::{logs, mean, sd};
 use super::verdict::{Comparison, POWER};
 use super::welch::compare_unpaired;
 
-/// Each side with so many runs has a scatter of its own.
+/// From this many runs, each side has a scatter of its own.
 pub const RUNS_FOR_A_SCATTER: usize = 3;
-/// Runs beyond the first of each group that it takes for a verdict. A machine that is as often in one state as in another
-/// for a whole run shows both groups alike within, and different from each other, with a probability of 2^-(this + 1): 3 %.
+/// Runs beyond the first of each group that a verdict needs. Take a machine that is in one of two states for a whole
+/// run, each equally often. Both groups look uniform and different from each other with a probability of 2^-(this + 1):
+/// 3 %.
 pub const REPEATS_FOR_A_VERDICT: usize = 4;
-/// More runs than this are nobody's plan.
+/// An upper limit: nobody plans more runs.
 const MOST_RUNS: u32 = 1000;
 
 /// Two sides compared by their runs.
@@ -27,12 +28,12 @@ pub struct RunsCompared {
     pub scatter_log: f64,
 }
 
-/// Compares the figures of runs of `a` with those of `b`, on the log scale. `repeats` are groups of figures of runs of one
-/// thing each, for their scatter alone.
+/// Compares the figures of runs of `a` with those of `b`, on the log scale. `repeats` are groups of figures of runs of
+/// one thing each; only their scatter is used.
 ///
-/// Where each side has [`RUNS_FOR_A_SCATTER`] runs, and no other group is named, this is Welch's test. Else one scatter is
-/// taken to be that of all groups, and is pooled from them. `None` where there are fewer than [`REPEATS_FOR_A_VERDICT`]
-/// runs to tell it from, or a figure is not above 0.
+/// If each side has [`RUNS_FOR_A_SCATTER`] runs, and no other group is given, this is Welch's test. Otherwise the
+/// scatter is assumed equal in all groups and pooled. `None` if there are fewer than [`REPEATS_FOR_A_VERDICT`] runs to
+/// estimate it from, or a figure is not above 0.
 #[must_use]
 pub fn compare_runs(
     a: &[f64],
@@ -67,8 +68,8 @@ pub fn compare_runs(
     })
 }
 
-/// The ratio of two sides whose scatter between runs is not known, from the estimates of their runs: its interval knows only
-/// the scatter within these runs. `None` where an estimate is not above 0 or has fewer than 2 samples.
+/// The ratio of two sides whose scatter between runs is unknown, from the estimates of their runs. The interval
+/// contains only the scatter within these runs. `None` if an estimate is not above 0 or has fewer than 2 samples.
 #[must_use]
 pub fn ratio_within_runs(a: &[Estimate], b: &[Estimate], confidence: f64) -> Option<Estimate> {
     let (a, b) = (Within::of(a)?, Within::of(b)?);
@@ -84,14 +85,14 @@ pub fn ratio_within_runs(a: &[Estimate], b: &[Estimate], confidence: f64) -> Opt
     Some(ratio.ratio)
 }
 
-/// The standard error of ln(estimate) that an estimate has from within its run.
+/// The standard error of ln(estimate) within its run.
 #[must_use]
 pub fn se_log_within(estimate: &Estimate) -> Option<f64> {
     let se = estimate.standard_error()? / estimate.value;
     (se.is_finite() && se >= 0.0).then_some(se)
 }
 
-/// What the runs of a side say of its figure, each by itself.
+/// The figure of a side from its runs, each with its own interval.
 struct Within {
     /// ln of the geometric mean.
     centre: f64,
@@ -121,8 +122,8 @@ impl Within {
     }
 }
 
-/// How many runs each side needs for a difference of this size to be found four times out of five, where runs of one thing
-/// scatter by `scatter_log`: at least [`RUNS_FOR_A_SCATTER`]. `None` where 1000 are too few, or nobody can tell.
+/// How many runs each side needs to find a difference of this size four times out of five, if runs of one thing scatter
+/// by `scatter_log`: at least [`RUNS_FOR_A_SCATTER`]. `None` if 1000 are too few, or the arguments are invalid.
 #[must_use]
 pub fn runs_needed(scatter_log: f64, difference: f64, confidence: f64) -> Option<u32> {
     let least = RUNS_FOR_A_SCATTER as u32;
@@ -148,7 +149,8 @@ pub fn runs_needed(scatter_log: f64, difference: f64, confidence: f64) -> Option
     (enough <= MOST_RUNS).then_some(enough)
 }
 
-/// Does a difference show, with so many runs on each side? By quantiles of t instead of the noncentral t: a forecast.
+/// Whether a difference shows with this many runs on each side. A forecast, by quantiles of t instead of the noncentral
+/// t.
 fn shows(scatter_log: f64, runs: u32, difference: f64, confidence: f64) -> Option<bool> {
     let df = 2.0 * f64::from(runs) - 2.0;
     let reach = t_quantile(1.0 - alpha(confidence)? / 2.0, df)? + t_quantile(POWER, df)?;
@@ -173,13 +175,13 @@ mod tests {
     fn pooled_where_a_side_borrows() {
         let (a, b) = ([1.0_f64, 2.0, 3.0], [3.0_f64, 5.0, 7.0]);
         let (a, b) = (a.map(f64::exp), b.map(f64::exp));
-        // A third group without scatter of its own and one run changes nothing but the way.
+        // A third group of one run has no scatter, so it only selects pooling.
         let c = compare_runs(&b, &a, &[vec![5.0]], 0.95).unwrap();
         assert_eq!(c.comparison.df, 4.0);
         assert!((c.scatter_log - 2.5_f64.sqrt()).abs() < 1e-12);
         assert!((c.comparison.ratio.value.ln() / c.comparison.se_log - 2.3238).abs() < 1e-4);
         assert!((c.comparison.p - 0.0808).abs() < 1e-4, "{}", c.comparison.p);
-        // Three on each side: Welch's, whose degrees of freedom are fewer where scatters differ.
+        // Three on each side: Welch's test, which has fewer degrees of freedom if scatters differ.
         let c = compare_runs(&b, &a, &[], 0.95).unwrap();
         assert!(
             (c.comparison.df - 2.9412).abs() < 1e-4,
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(compare_runs(&[1.0, 0.0, 1.0], &[1.0; 3], &[], 0.95), None);
     }
 
-    /// Whatever the scatter between runs is, and from wherever it is known.
+    /// Whatever the scatter between runs is, and wherever it is estimated from.
     #[test]
     fn runs_of_one_thing_rarely_alarm() {
         for (a, b, repeats) in [(3, 3, 0), (5, 5, 0), (1, 5, 0), (1, 1, 6), (2, 3, 4)] {
@@ -217,7 +219,7 @@ mod tests {
                     compare_runs(&a, &b, &repeats, 0.95).unwrap().comparison.p < 0.05
                 })
                 .count();
-            // Welch's test of three runs a side is a little shy: 3.4 %.
+            // Welch's test of three runs a side is slightly conservative: 3.4 %.
             assert!(
                 (50..=130).contains(&alarms),
                 "{a}, {b}, {repeats}: {alarms} of 2000"
@@ -225,7 +227,7 @@ mod tests {
         }
     }
 
-    /// As many runs as it says find the difference as often as it says.
+    /// The number of runs that it states finds the difference as often as it states.
     #[test]
     fn enough_runs_are_enough() {
         let runs = runs_needed(0.04, 0.05, 0.95).unwrap();
@@ -248,7 +250,7 @@ mod tests {
         assert_eq!(runs_needed(f64::NAN, 0.05, 0.95), None);
     }
 
-    /// Of one run on each side it is what Welch's interval of their blocks is.
+    /// For one run on each side it is Welch's interval of their blocks.
     #[test]
     fn within_two_runs_it_is_the_interval_of_their_blocks() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);

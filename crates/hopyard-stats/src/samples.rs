@@ -4,12 +4,11 @@ use std::ops::Deref;
 
 /// Non-empty list of finite numbers, in the order they were taken.
 ///
-/// Building one is the only check the interval functions need: past this point no empty list,
-/// NaN or infinity has to be thought of.
+/// Building one is the only check that interval functions need: it excludes empty lists, NaN and infinity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples(Vec<f64>);
 
-/// Why a list of numbers is not a list of [`Samples`].
+/// Why a list of numbers cannot be [`Samples`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NotFinite {
     /// The list is empty.

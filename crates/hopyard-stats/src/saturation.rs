@@ -1,34 +1,34 @@
-//! From where on a curve is at its limit.
+//! The point from which a curve is at its limit.
 
 use super::curve::{Curve, LEAST, percentiles};
 
 /// The first x at which a curve has reached a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reached {
-    /// The largest x below `first` at which it had not; `None` where it has from the start on.
+    /// The largest x below `first` at which it had not; `None` if it had from the start.
     pub last_before: Option<f64>,
-    /// The first x at which it has; `None` where it never does.
+    /// The first x at which it has; `None` if it never does.
     pub first: Option<f64>,
     /// The interval of `first` by resampling blocks; `None` with too few of them.
     pub interval: Option<ReachedInterval>,
 }
 
-/// Within what the first x lies that has reached the limit.
+/// The interval of the first x that has reached the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReachedInterval {
-    /// Lower end; `None` where even that is beyond the last x.
+    /// Lower end; `None` if it is beyond the last x.
     pub low: Option<f64>,
-    /// Upper end; `None` where that is beyond the last x.
+    /// Upper end; `None` if it is beyond the last x.
     pub high: Option<f64>,
 }
 
-/// Where the mean of all blocks is at least `limit` for the first time. It need not stay there.
+/// The first x at which the mean of all blocks is at least `limit`. It may fall below again later.
 #[must_use]
 pub fn reached(curve: &Curve, limit: f64, confidence: f64, seed: u64) -> Reached {
     let x = curve.x();
     let place = |mean: &[f64]| mean.iter().position(|value| *value >= limit);
     let first = place(&curve.mean());
-    // Beyond the last x is farther than any.
+    // "Beyond the last x" sorts after every x.
     let beyond = |place: Option<usize>| place.map_or(f64::INFINITY, |i| x[i]);
     let known = |end: f64| end.is_finite().then_some(end);
     let interval = (curve.blocks() >= LEAST).then(|| {
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(noisy(5, 0.0, 1, |_| 1.0).interval, None);
     }
 
-    /// At the limit itself noise decides, and the interval says so.
+    /// Near the limit noise decides, and the interval is wide.
     #[test]
     fn near_the_limit_the_interval_is_wide() {
         let near = noisy(8, 0.01, 3, |_| 0.988);
@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
-        /// The known answer: of a curve that climbs in proportion and then is full, the bracket holds the place.
+        /// A known answer: a curve that rises in proportion until it is full. The bracket contains that x.
         #[test]
         fn a_ramp_is_full_where_it_is(full_at in 1.2..31.0f64, seed: u64) {
             let at = noisy(8, 1e-6, seed, |x| if x >= full_at { 1.0 } else { 0.9 * x / full_at });

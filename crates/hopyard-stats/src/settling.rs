@@ -1,25 +1,24 @@
-//! A window that never settles, and when a series does.
+//! Whether a window has settled, and when a series has.
 
 use super::moments::mean;
 
-/// Share of a series, at its end, that says where it is going and for which it must have been there.
+/// The last quarter of a series gives its final value, and must stay near it.
 const END: usize = 4;
 
-/// Change between the halves of a window below which it does not matter.
+/// Relative change between the halves of a window below which it does not matter.
 const PRACTICAL: f64 = 0.05;
 
-/// Standard errors of the difference of the halves from which a change is clear. Simulated: for
-/// 6 to 100 slices of noise whose neighbours correlate by 0.3 it is passed in some 0.5 % of
-/// windows, for independent noise in fewer.
+/// A change between the halves is clear from this many standard errors of their difference. Simulated: for 6 to 100
+/// slices of noise whose neighbours correlate by 0.3, some 0.5 % of windows exceed it; for independent noise, fewer.
 const CLEAR: f64 = 5.2;
 
-/// Whether the counts of a window's equal-length slices, in order, show a trend or a change of
-/// level: the halves differ by more than 5 % of the mean, and clearly. A window with fewer than 6
-/// slices cannot show it and is never called unsettled; one holding NaN or an infinity always is.
+/// Whether the counts of a window's equal-length slices, in order, show a trend or a change of level: the halves differ
+/// by more than 5 % of the mean, and clearly. A window with fewer than 6 slices cannot show it and is never called
+/// unsettled; one that contains NaN or an infinity always is.
 ///
-/// Noise is estimated from successive differences (von Neumann 1941), which a trend or a step in
-/// the window hardly touches, whereas the ordinary standard deviation swallows the very change
-/// that is looked for. With an odd number of slices the middle one belongs to neither half.
+/// Noise is estimated from successive differences (von Neumann 1941). A trend or a step in the window hardly affects
+/// those, while the ordinary standard deviation would include the very change in question. With an odd number of slices
+/// the middle one belongs to neither half.
 #[must_use]
 pub fn unsettled(slices: &[f64]) -> bool {
     if slices.iter().any(|v| !v.is_finite()) {
@@ -44,12 +43,12 @@ pub fn unsettled(slices: &[f64]) -> bool {
     change > PRACTICAL * whole.abs() && change > CLEAR * standard_error
 }
 
-/// The place in a series of equal intervals from which on it is within `share` of its final value and remains
-/// there. The final value is the median of its last quarter; a series that is not near it for all of that quarter has not settled, nor
-/// has one with fewer than 8 values, or with one that is not finite: `None`.
+/// The index in a series of equal intervals from which on it stays within `share` of its final value, which is the
+/// median of its last quarter. `None` if the series leaves that band in its last quarter, has fewer than 8 values, or
+/// contains one that is not finite.
 ///
-/// The settling time of control engineering, with the band as a share of the final value. A single value out of the band, be it
-/// noise, begins the wait again: who wants less noise takes longer intervals.
+/// This is the settling time of control engineering, with the band as a share of the final value. A single value
+/// outside the band, even noise, restarts the wait: use longer intervals for less noise.
 #[must_use]
 pub fn settles(series: &[f64], share: f64) -> Option<usize> {
     let n = series.len();
@@ -132,12 +131,12 @@ mod tests {
             settles(&[9.0, 7.0, 5.4, 5.2, 5.0, 5.0, 5.1, 4.9], 0.1),
             Some(2)
         );
-        // Once more out of the band.
+        // It leaves the band once more.
         assert_eq!(
             settles(&[5.0, 5.0, 5.0, 9.0, 5.0, 5.0, 5.0, 5.0], 0.1),
             Some(4)
         );
-        // It climbs to its end, or leaps in its last quarter.
+        // It rises until its end, or leaps in its last quarter.
         let climb: Vec<f64> = (1..=40).map(f64::from).collect();
         assert_eq!(settles(&climb, 0.1), None);
         assert_eq!(
@@ -150,7 +149,7 @@ mod tests {
     }
 
     proptest! {
-        /// The known answer: exponential decay to a level enters a band of 10 % at −τ ln(0.1 level / height).
+        /// A known answer: exponential decay to a level enters a band of 10 % at −τ ln(0.1 level / height).
         #[test]
         fn a_decay_settles_when_it_should(tau in 1.0..12.0f64, height in 0.2..20.0f64, k in 0.001..1000.0f64) {
             let series: Vec<f64> = (0..120).map(|i| k * (1.0 + height * (-f64::from(i) / tau).exp())).collect();

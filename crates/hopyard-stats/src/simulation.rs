@@ -10,10 +10,10 @@ use super::verdict::{Comparison, Verdict, compare, judge};
 
 const CONFIDENCE: f64 = 0.95;
 
-/// In which order a machine that drifts runs the cells.
+/// The order in which a drifting machine runs the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Every cell once per block, shuffled afresh in each: what hopyard does.
+    /// Every cell once per block, in a new random order each time: what hopyard does.
     RandomBlocks,
     /// All runs of one cell, then all of the next: what most published tables do.
     Sequential,
@@ -28,7 +28,7 @@ pub struct Setup {
     pub blocks: usize,
     /// Standard deviation of the logarithm of one run; 0.03 is about 3 %.
     pub noise: f64,
-    /// By how much each run in the machine's history is slower than the one before; 0.01 for 1 %.
+    /// By how much each run is slower than the run before it, as the machine drifts; 0.01 for 1 %.
     pub drift: f64,
     /// Order of the runs.
     pub order: Order,

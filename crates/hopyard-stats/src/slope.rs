@@ -19,7 +19,7 @@ pub(super) struct Line {
     pub(super) sxx: f64,
     /// Sum of squares of y about its mean.
     pub(super) syy: f64,
-    /// Sum of squares of what the line leaves over.
+    /// Residual sum of squares.
     pub(super) rss: f64,
 }
 
@@ -47,7 +47,7 @@ impl Line {
         })
     }
 
-    /// Share of the variation of y that the line accounts for; `None` where y does not vary.
+    /// Share of the variation of y that the line explains; `None` if y does not vary.
     pub(super) fn r_squared(&self) -> Option<f64> {
         (self.syy > 0.0).then(|| (1.0 - self.rss / self.syy).clamp(0.0, 1.0))
     }
@@ -73,11 +73,11 @@ pub fn linear_slope(x: &[f64], y: &[f64], confidence: f64) -> Option<Estimate> {
 /// How a straight line describes a curve.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct Straight {
-    /// Units of y per unit of x: mean and t interval over the blocks' own lines.
+    /// Units of y per unit of x: mean and t interval over the lines of the blocks.
     pub slope: Estimate,
-    /// Where it meets x = 0, likewise.
+    /// Value at x = 0, likewise.
     pub intercept: Estimate,
-    /// R² of the line through the mean curve, its interval by resampling blocks; absent with too few of them.
+    /// R² of the line through the mean curve, with its interval by resampling blocks; absent with too few of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r_squared: Option<Estimate>,
 }
@@ -97,13 +97,13 @@ pub fn straight(curve: &Curve, confidence: f64, seed: u64) -> Option<Straight> {
     })
 }
 
-/// The exponent e of y ∝ xᵉ: slope of the line through ln y against ln x, mean and t interval over the blocks'
-/// own. 1 is growth in proportion to x, 0 no dependence, −1 an equal share for each.
+/// The exponent e of y ∝ xᵉ: slope of the line through ln y against ln x, mean and t interval over the blocks. 1 is
+/// growth in proportion to x, 0 no dependence, −1 an equal share for each.
 ///
-/// It is what economists call elasticity and Gunther ("Guerrilla Capacity Planning", 2007) the slope of a
-/// scalability curve on log-log paper: it needs no model of why a system stops scaling, as Amdahl's law and the
-/// universal scalability law do, and goes for costs and jitter as well as for throughput.
-/// `None` with one block, fewer than three points, or an x or y not above 0.
+/// Economists call it elasticity; Gunther ("Guerrilla Capacity Planning", 2007) calls it the slope of a scalability
+/// curve on log-log paper. Unlike Amdahl's law and the universal scalability law, it needs no model of why a system
+/// stops scaling, and it suits costs and jitter as well as throughput. `None` with one block, fewer than three points,
+/// or an x or y not above 0.
 #[must_use]
 pub fn exponent(curve: &Curve, confidence: f64) -> Option<Estimate> {
     if curve.x().len() < 3 {
@@ -223,7 +223,7 @@ mod tests {
         // Too few blocks for an interval of R², enough for one of the slope.
         let few = straight(&curve(rows(0.0)[..3].to_vec()), 0.95, 1).unwrap();
         assert_eq!(few.r_squared, None);
-        // What does not vary has no share that a line accounts for.
+        // If y does not vary, there is no share to explain.
         assert_eq!(
             straight(&curve(vec![vec![5.0; 4]; 8]), 0.95, 1)
                 .unwrap()

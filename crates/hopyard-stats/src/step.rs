@@ -1,4 +1,4 @@
-//! A leap of a curve between two neighbours.
+//! A leap of a curve between two neighbouring x.
 
 use super::curve::Curve;
 use super::estimate::Estimate;
@@ -8,17 +8,17 @@ use super::samples::Samples;
 /// The change of a curve between two neighbouring x.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Place of the x before it.
+    /// Index of the x before it.
     pub from: usize,
     /// Value after minus value before, paired within blocks. The interval allows for the choice among all neighbours
-    /// (Bonferroni), so it is wider than that of a change named beforehand.
+    /// (Bonferroni), so it is wider than that of a change chosen beforehand.
     pub change: Estimate,
-    /// Is all of the interval at least as far from 0 as asked?
+    /// Whether the whole interval is at least as far from 0 as required.
     pub is_leap: bool,
 }
 
-/// The largest leap of a curve; where there is none, its largest change. `least` tells for each place how far from 0 a
-/// change has to be to count. `None` with one block or one x.
+/// The largest leap of a curve; if there is none, its largest change. `least` gives for each place how far from 0 a
+/// change must be to count. `None` with one block or one x.
 #[must_use]
 pub fn largest_step(curve: &Curve, confidence: f64, least: impl Fn(usize) -> f64) -> Option<Step> {
     let places = curve.x().len().checked_sub(1).filter(|n| *n > 0)?;
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_climb_is_no_leap() {
-        // From 45 to 100 % over all of it.
+        // From 45 to 100 %, gradually.
         let curve = noisy(0.01, 1, |i| 0.45 + 0.55 * (X[i] - 1.0) / 31.0);
         let step = largest_step(&curve, 0.95, |_| 0.4).unwrap();
         assert!(!step.is_leap && step.from == 7, "{step:?}");
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// The known answer: a leap of some height somewhere, up or down, is found there.
+        /// A known answer: a leap of any height at any place, up or down, is found there.
         #[test]
         fn a_leap_is_found(at in 0usize..8, height in 0.5..1.0f64, up: bool, seed: u64) {
             let sign = if up { 1.0 } else { -1.0 };

@@ -1,8 +1,8 @@
-//! When to look, and whether there is enough to look at.
+//! When to check the precision of a run, and whether it is enough.
 
-/// Numbers of blocks after which to look at the widths: `min`, then 10, 20, 40, … below `max`,
-/// and `max` itself; sorted, each once. Few looks, fixed beforehand, keep the coverage of the
-/// interval at which the run stops close to the stated one; a look after every block does not.
+/// Numbers of blocks after which to check the widths: `min`, then 10, 20, 40, … below `max`, and `max` itself; sorted,
+/// each once. Few checks, fixed beforehand, keep the coverage of the final interval close to the stated one; a check
+/// after every block would not.
 #[must_use]
 pub fn looks(min: usize, max: usize) -> Vec<usize> {
     let doublings = std::iter::successors(Some(10_usize), |n| n.checked_mul(2));
@@ -14,19 +14,19 @@ pub fn looks(min: usize, max: usize) -> Vec<usize> {
     looks
 }
 
-/// The same where a run goes on until a width is reached: each look at a quarter more blocks than the one before, so that
-/// little time is measured in vain. It looks at widths alone, which leaves the coverage as it is.
+/// The same for a run that continues until a width is reached: each check at a quarter more blocks than the previous
+/// one, so that little time is wasted. It checks only widths, which does not affect the coverage.
 #[must_use]
 pub fn frequent_looks(min: usize, max: usize) -> Vec<usize> {
     let next = |n: &usize| Some((n + n.div_ceil(4)).min(max)).filter(|next| next > n);
     std::iter::successors(Some(min.min(max)), next).collect()
 }
 
-/// Whether a quantile may be printed: at least 10/(1 − q) observations, so that some ten lie
-/// beyond it. False for a `q` outside 0..1.
+/// Whether a quantile may be printed: there must be at least 10/(1 − q) observations, so that some ten are beyond it.
+/// False for a `q` outside 0..1.
 #[must_use]
 pub fn enough_for_quantile(observations: u64, q: f64) -> bool {
-    // 1 − 0.9 is a little under 0.1 in binary; 100 observations are enough for it all the same.
+    // 1 − 0.9 is slightly below 0.1 in binary; 100 observations must be enough nevertheless.
     (0.0..1.0).contains(&q) && observations as f64 * (1.0 - q) >= 10.0 * (1.0 - 1e-9)
 }
 

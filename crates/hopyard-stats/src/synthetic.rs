@@ -1,4 +1,4 @@
-//! Series with a known answer, to try the statistics on.
+//! Series with a known answer, to test the statistics with.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -20,7 +20,7 @@ pub enum Synthetic {
         /// Standard deviation of the logarithm.
         sigma: f64,
     },
-    /// First-order autoregressive, normal and stationary: each value remembers the one before.
+    /// First-order autoregressive, normal and stationary: each value depends on the previous one.
     Autoregressive {
         /// True mean.
         mean: f64,
@@ -55,7 +55,7 @@ impl Synthetic {
 
 /// A standard normal number (Box and Muller 1958).
 pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    // random() is in [0, 1); the logarithm wants (0, 1].
+    // random() is in [0, 1), but the logarithm needs (0, 1].
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }

@@ -14,12 +14,10 @@ use super::power::{detectable, detectable_noncentrality};
 /// The power at which [`Judged::smallest_detectable`] is stated.
 pub const POWER: f64 = 0.8;
 
-/// One group of samples against another: paired within blocks ([`compare`]) or independent
-/// (`compare_unpaired`).
+/// Two groups of samples compared: paired within blocks ([`compare`]) or independent (`compare_unpaired`).
 #[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Debug)]
 pub struct Comparison {
-    /// a/b with its interval; `ratio.n` is the number of blocks, of the smaller group where the two
-    /// are independent.
+    /// a/b with its interval; `ratio.n` is the number of blocks; for independent groups, of the smaller one.
     pub ratio: Estimate,
     /// Two-sided p-value of the t test on ln(a/b), null hypothesis: the ratio is 1.
     pub p: f64,
@@ -71,8 +69,8 @@ impl Comparison {
         })
     }
 
-    /// One-sided p-value of the same test, null hypothesis: the ratio is at most `bound`. A bound of 0
-    /// is always exceeded; what is not a number never is.
+    /// One-sided p-value of the same test, null hypothesis: the ratio is at most `bound`. A bound of 0 is always
+    /// exceeded; a bound that is not a number, never.
     #[must_use]
     pub fn p_above(&self, bound: f64) -> f64 {
         self.p_beyond(self.ratio.value.ln() - bound.ln())
@@ -84,7 +82,7 @@ impl Comparison {
         self.p_beyond(bound.ln() - self.ratio.value.ln())
     }
 
-    /// P(T > `distance`/se); a distance that is not a number is none.
+    /// P(T > `distance`/se); 1 for a distance that is not a number.
     fn p_beyond(&self, distance: f64) -> f64 {
         let half = t_two_sided(distance / self.se_log, self.df).map(|p| p / 2.0);
         match half {
@@ -112,7 +110,7 @@ pub enum Verdict {
 pub struct Judged {
     /// a/b with its interval.
     pub ratio: Estimate,
-    /// What that shows.
+    /// The verdict.
     pub verdict: Verdict,
     /// The smallest |ratio − 1| this many blocks with this spread could have shown with 80 %
     /// power in a table of this size. Infinite, `null` in JSON, where they could show nothing.
@@ -122,7 +120,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The smallest difference that could have been shown; `None` where none could.
+    /// The smallest difference that could have been shown; `None` if there is none.
     #[must_use]
     pub fn detectable(&self) -> Option<f64> {
         Some(self.smallest_detectable).filter(|smallest| smallest.is_finite())
@@ -134,11 +132,11 @@ fn null_is_infinite<'de, D: Deserializer<'de>>(input: D) -> Result<f64, D::Error
     Ok(Option::deserialize(input)?.unwrap_or(f64::INFINITY))
 }
 
-/// Compares `a` with `b`, taken in the same blocks. `None` as for [`super::paired_ratio`]: fewer
-/// than 2 blocks, unequal lengths, or a value not above 0.
+/// Compares `a` with `b`, measured in the same blocks. `None` as for [`super::paired_ratio`]: fewer than 2 blocks,
+/// unequal lengths, or a value not above 0.
 ///
-/// Blocks that all show one and the same ratio leave no spread to test against: p is then 1 if
-/// that ratio is 1, and 0 if it is not.
+/// If all blocks have one and the same ratio, there is no spread to test against: p is then 1 if that ratio is 1, and 0
+/// if it is not.
 #[must_use]
 pub fn compare(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
     let logs = log_ratios(a, b)?;
@@ -147,22 +145,20 @@ pub fn compare(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
     Comparison::student(mean(&logs)?, se, n - 1.0, confidence, logs.len())
 }
 
-/// Judges all the comparisons of one table together; the answers come in the table's order and
-/// do not depend on it. With α = 1 − `confidence`:
+/// Judges all comparisons of one table together, in the table's order, on which the verdicts do not depend. With α = 1
+/// − `confidence`:
 ///
-/// - *equivalent*: both one-sided tests at α say the ratio is inside 1/(1 + `margin`) to
-///   1 + `margin`, that is, the interval of confidence 1 − 2α lies inside (Schuirmann 1987). The
-///   margin is the smallest difference that matters, declared before measuring, so this is asked
-///   first: a difference that is significant yet surely smaller than the margin is *equivalent*.
-///   Each claim of equivalence stands by itself at α; only differences are counted over the table.
+/// - *equivalent*: both one-sided tests at α say that the ratio is inside 1/(1 + `margin`) to 1 + `margin`, that is,
+///   the interval of confidence 1 − 2α is inside (Schuirmann 1987). The margin is the smallest difference that matters,
+///   declared before measuring, so this is checked first: a difference that is significant but surely smaller than the
+///   margin is *equivalent*. Each equivalence is judged alone at α; only differences are corrected over the table.
 /// - *different*: rejected by Benjamini and Hochberg at rate α over all p-values of the table.
 /// - *inconclusive*: neither.
 ///
-/// `smallest_detectable` is stated at level α/m for m comparisons: a lone difference among
-/// equals must pass that level to survive Benjamini and Hochberg. It is computed from the spread
-/// seen, which may by chance be smaller than the true one. Degrees of freedom that are not whole are
-/// rounded down for it. A `confidence` that is none makes
-/// everything inconclusive.
+/// `smallest_detectable` is stated at level α/m for m comparisons: a single difference among equals must pass that
+/// level to survive Benjamini and Hochberg. It is computed from the observed spread, which may by chance be smaller
+/// than the true one, with degrees of freedom rounded down to a whole number. A `confidence` that is not between 0 and
+/// 1 makes everything inconclusive.
 #[must_use]
 pub fn judge(table: &[Comparison], margin: f64, confidence: f64) -> Vec<Judged> {
     let alpha = alpha(confidence);
@@ -195,13 +191,13 @@ pub fn judge(table: &[Comparison], margin: f64, confidence: f64) -> Vec<Judged> 
         .collect()
 }
 
-/// Degrees of freedom rounded down, which errs to the larger detectable difference: a table has few of
-/// them, and each takes a search. Welch's are at least 1, but for rounding.
+/// Degrees of freedom rounded down, which makes the detectable difference larger rather than smaller. A table then has
+/// few different ones, and each needs a search. Welch's are at least 1, apart from rounding.
 pub(super) fn whole(df: f64) -> f64 {
     if df < 1.0 { df } else { (df + 1e-9).floor() }
 }
 
-/// Two one-sided tests at `alpha`, as the interval that is equal to them.
+/// Two one-sided tests at `alpha`, as the equivalent interval.
 fn equivalent(c: &Comparison, margin: f64, alpha: f64) -> bool {
     let Some(t) = t_quantile(1.0 - alpha, c.df) else {
         return false;
@@ -264,7 +260,7 @@ mod tests {
         assert_eq!(verdict(&around(0.05, 0.01)), Verdict::Different);
         assert_eq!(verdict(&around(0.002, 0.01)), Verdict::Equivalent);
         assert_eq!(verdict(&around(0.02, 0.05)), Verdict::Inconclusive);
-        // Significant, yet surely below the margin: the margin was declared first.
+        // Significant, but surely below the margin, which was declared first.
         let small = around(0.01, 0.002);
         assert!(comparison(&small).p < 1e-4);
         assert_eq!(verdict(&small), Verdict::Equivalent);
@@ -284,7 +280,7 @@ mod tests {
         }
     }
 
-    /// A p-value of 0.03 is a difference alone and none among twenty equals.
+    /// A p-value of 0.03 is a difference when alone, but not among twenty equals.
     #[test]
     fn the_whole_table_counts() {
         let mut c = comparison(&around(0.03, 0.04));

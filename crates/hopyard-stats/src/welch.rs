@@ -3,15 +3,15 @@
 use super::moments::{logs, mean, sd};
 use super::verdict::Comparison;
 
-/// Compares `a` with `b` where nothing pairs their values (figures of repeated runs): the ratio of
-/// geometric means, with Welch's t interval on the log scale (Welch 1947, "The generalization of
-/// `Student's' problem when several different population variances are involved"; degrees of freedom
-/// by Satterthwaite 1946). `None` if a group has fewer than 2 values or any value is not above 0.
+/// Compares `a` with `b` if their values are not paired (figures of repeated runs): the ratio of geometric means, with
+/// Welch's t interval on the log scale (Welch 1947, "The generalization of
+/// `Student's' problem when several different population variances are involved"; degrees of freedom by Satterthwaite 1946). `None`
+/// if a group has fewer than 2 values or any value is not above 0.
 ///
-/// On the log scale a ratio the other way round is the exact reciprocal, and the scatter of throughput
-/// and cost is near normal, which it is not in units. The test knows the scatter within each group
-/// only: given the blocks of two runs instead of figures of repeated runs, it takes what differs between
-/// the runs as wholes (another boot, a neighbour on the host) for a difference of what they measured.
+/// On the log scale the inverse ratio is the exact reciprocal, and throughput and cost scatter almost normally, unlike
+/// in plain units. The test uses only the scatter within each group. So give it figures of repeated runs, not blocks of
+/// two runs: then it would take what differs between whole runs (another boot, a neighbour on the host) for a
+/// difference of the things compared.
 #[must_use]
 pub(super) fn compare_unpaired(a: &[f64], b: &[f64], confidence: f64) -> Option<Comparison> {
     let (a, b) = (logs(a)?, logs(b)?);
@@ -63,8 +63,8 @@ mod tests {
             .collect()
     }
 
-    /// Runs of one thing, of equal and of different length: how often is any of 20 cells called
-    /// different? No margin, so that none hides behind *equivalent*.
+    /// Runs of one thing, of equal and of different length: how often any of 20 cells is called different. No margin,
+    /// so that *equivalent* hides none.
     #[test]
     fn equal_runs_are_left_alone() {
         for (blocks, seed) in [([10, 10], 1), ([8, 20], 2)] {
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!((c.p, c.se_log, c.ratio.n), (0.0, 0.0, 8));
         let c = compare_unpaired(&[2.0; 8], &[2.0; 8], 0.95).unwrap();
         assert_eq!(c.p, 1.0);
-        // All the spread in one group: its degrees of freedom alone.
+        // All the spread is in one group: its degrees of freedom alone.
         let c = compare_unpaired(&[2.0; 8], &[1.0, 1.1, 1.2], 0.95).unwrap();
         assert!((c.df - 2.0).abs() < 1e-9);
     }

@@ -1,5 +1,5 @@
-//! Detaches and attaches a queue, and opens and closes one, and shows what the kernel says of the device each time.
-//! Run it as root.
+//! Detaches and attaches a queue, opens and closes one, and prints the kernel's status of the device each time. Run it
+//! as root.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

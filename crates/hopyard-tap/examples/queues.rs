@@ -1,5 +1,5 @@
-//! Makes a multi-queue tap in a namespace of its own, sends datagrams of a number of flows to it, and prints what
-//! each queue got: by the kernel's choice, by hash, and pinned. Run it as root.
+//! Makes a multi-queue tap in a namespace of its own, sends datagrams of several flows to it, and prints what each
+//! queue got: by the kernel's choice, by hash, and pinned. Run it as root.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
@@ -61,7 +61,7 @@ fn sockets() -> std::io::Result<Vec<UdpSocket>> {
         .collect()
 }
 
-/// Reads what waits in a queue: frames, bytes.
+/// Reads everything in a queue; returns frames and bytes.
 fn count(queue: &Queue) -> (u64, u64) {
     let mut frame = [0; 2048];
     let mut counts = (0, 0);

@@ -1,4 +1,4 @@
-//! What is set through a queue and holds for the whole device.
+//! Settings of the whole device, made through a queue.
 
 use std::os::fd::AsFd;
 
@@ -8,14 +8,14 @@ use crate::queue::Queue;
 use crate::sys;
 use crate::vnet::VnetHeaderSize;
 
-/// These hold for the whole device, whichever queue they are set through, attached or not.
+/// These apply to the whole device, whichever queue is used, attached or not.
 impl Queue {
-    /// Says what frames the program takes unfinished (`TUNSETOFFLOAD`); `ethtool -k` shows it. The kernel
-    /// finishes all others before they reach a queue.
+    /// Sets which unfinished frames the program takes (`TUNSETOFFLOAD`); `ethtool -k` shows it. The kernel finishes all
+    /// others before they reach a queue.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for offloads without the device's headers, or that need others;
-    /// [`Error::Unsupported`] for `uso` before Linux 6.2; [`Error::Gone`].
+    /// [`Error::Invalid`] for offloads without the device's headers, or that need others; [`Error::Unsupported`] for
+    /// `uso` before Linux 6.2; [`Error::Gone`].
     pub fn set_offloads(&self, offloads: Offloads) -> Result<()> {
         let what = self.what_device("set the offloads");
         offloads.check(&what)?;
@@ -35,7 +35,7 @@ impl Queue {
         })
     }
 
-    /// Has the device outlive its last queue, or not (`TUNSETPERSIST`).
+    /// Sets whether the device outlives its last queue (`TUNSETPERSIST`).
     ///
     /// # Errors
     /// [`Error::Gone`].
@@ -71,7 +71,7 @@ impl Queue {
         })
     }
 
-    /// Plugs the cable in or pulls it (`TUNSETCARRIER`, Linux 5.0).
+    /// Switches the carrier on or off (`TUNSETCARRIER`, Linux 5.0).
     ///
     /// # Errors
     /// [`Error::Unsupported`] on older kernels; [`Error::Gone`].
@@ -89,9 +89,9 @@ impl Queue {
         })
     }
 
-    /// Bounds what each queue's writes may have on their way in the kernel, in bytes of memory; a write
-    /// beyond waits, or answers [`WouldBlock`](std::io::ErrorKind::WouldBlock) (`TUNSETSNDBUF`). Unbounded
-    /// (2³¹ − 1) at first.
+    /// Limits the kernel memory, in bytes, of frames that each queue wrote and that are still under way. A write beyond
+    /// it waits, or returns [`WouldBlock`](std::io::ErrorKind::WouldBlock) (`TUNSETSNDBUF`). Unlimited (2³¹ − 1) at
+    /// first.
     ///
     /// # Errors
     /// [`Error::Invalid`] for 0 and for 2³¹ or more; [`Error::Gone`].
@@ -105,7 +105,7 @@ impl Queue {
             .map_err(|error| Error::on_queue(what, error))
     }
 
-    /// The bound of [`Queue::set_send_buffer`], bytes.
+    /// The limit of [`Queue::set_send_buffer`], bytes.
     ///
     /// # Errors
     /// [`Error::Gone`].
@@ -114,7 +114,7 @@ impl Queue {
             .map_err(|error| Error::on_queue(self.what_device("read the send buffer"), error))
     }
 
-    /// Sets the header's length, and its numbers to little-endian whatever the host's are.
+    /// Sets the header's length, and little-endian byte order on every host.
     pub(crate) fn set_vnet_header_size(&self, what: &str, size: VnetHeaderSize) -> Result<()> {
         let bytes = match size {
             VnetHeaderSize::Basic => 10,

@@ -1,4 +1,4 @@
-//! A device, and what the kernel asks for and tells of one.
+//! A device, and what the kernel needs and reports about one.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::sys::{self, NameFlags};
 use crate::vnet::VnetHeaderSize;
 
-/// A tap or tun, for opening further queues of it. A cheap handle: cloning it opens nothing, and dropping it
-/// closes nothing; a device that does not persist ends with its last [`Queue`](crate::Queue).
+/// A tap or tun, for opening further queues. A cheap handle: cloning it opens nothing, and dropping it closes nothing.
+/// A device that does not persist ends with its last [`Queue`](crate::Queue).
 #[derive(Debug, Clone)]
 pub struct Device(Arc<Inner>);
 
@@ -19,7 +19,7 @@ struct Inner {
     ns: NetNs,
     name: String,
     index: u32,
-    /// As `TUNSETIFF` takes them.
+    /// Flags for `TUNSETIFF`.
     flags: u16,
     nonblocking: bool,
     vnet_header: Option<VnetHeaderSize>,
@@ -45,8 +45,8 @@ impl Device {
         })))
     }
 
-    /// What the kernel tells of a tap or tun in the calling thread's network namespace, without opening it;
-    /// takes no privilege. `None` if there is no such device, or it is of another kind.
+    /// What the kernel reports about a tap or tun in the calling thread's network namespace, without opening it; needs
+    /// no privilege. `None` if there is no such device, or it is of another kind.
     ///
     /// # Errors
     /// [`Error::Net`] if the kernel cannot be asked.
@@ -57,7 +57,7 @@ impl Device {
         }
     }
 
-    /// Its name, as of when it was made or found.
+    /// Its name when it was made or found.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -69,13 +69,13 @@ impl Device {
         self.0.index
     }
 
-    /// The namespace it is in, as of when it was made or found.
+    /// The namespace it was in when it was made or found.
     #[must_use]
     pub fn ns(&self) -> &NetNs {
         &self.0.ns
     }
 
-    /// Does the device pass Ethernet frames or IP packets?
+    /// Whether the device passes Ethernet frames or IP packets.
     #[must_use]
     pub fn layer(&self) -> TunLayer {
         if self.0.flags & sys::IFF_TAP != 0 {
@@ -91,13 +91,13 @@ impl Device {
         self.0.flags & sys::IFF_MULTI_QUEUE != 0
     }
 
-    /// The header before each frame, where there is one.
+    /// The header before each frame, if any.
     #[must_use]
     pub fn vnet_header(&self) -> Option<VnetHeaderSize> {
         self.0.vnet_header
     }
 
-    /// As `TUNSETIFF` takes them for a queue of it.
+    /// Flags of `TUNSETIFF` for a queue of it.
     pub(crate) fn flags(&self) -> u16 {
         self.0.flags
     }
@@ -125,7 +125,7 @@ pub(crate) fn open_driver(what: &str) -> Result<File> {
     })
 }
 
-/// Says what of `flags` this kernel does not have; it would silently leave it out.
+/// Fails if this kernel lacks one of `flags`, which it would silently ignore.
 pub(crate) fn check_features(what: &str, file: &File, flags: u16) -> Result<()> {
     let known =
         sys::get_int(file, sys::TUNGETFEATURES).map_err(|error| Error::on_queue(what, error))?;
@@ -145,7 +145,7 @@ pub(crate) fn check_features(what: &str, file: &File, flags: u16) -> Result<()> 
     Ok(())
 }
 
-/// Checks a name as the kernel's `dev_valid_name` does, with a reason.
+/// Checks a name as the kernel's `dev_valid_name` does, but gives a reason.
 pub(crate) fn check_name(what: &str, name: &str, pattern: bool) -> Result<()> {
     let plain = if pattern {
         name.replacen("%d", "", 1)
@@ -168,7 +168,7 @@ pub(crate) fn word(layer: TunLayer) -> &'static str {
     }
 }
 
-/// What a device is that is neither tap nor tun, in words.
+/// The kind of a device that is neither tap nor tun, as text.
 pub(crate) fn kind_of(name: &str) -> String {
     let kind = Handle::here()
         .and_then(|handle| handle.link(name))

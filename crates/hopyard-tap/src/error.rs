@@ -4,16 +4,16 @@ use std::io;
 
 use crate::sys;
 
-/// What went wrong, with operation and device in `what` ("open another queue of `tap0`").
+/// An error, with operation and device in `what` ("open another queue of `tap0`").
 ///
-/// The text of an error never contains the text of its [`source`](std::error::Error::source), so a
-/// reporter prints the whole chain without repeating itself.
+/// The text of an error never contains the text of its [`source`](std::error::Error::source), so printing the whole
+/// chain repeats nothing.
 ///
-/// Frames are read and written with [`std::io::Result`] instead, see [`Queue`](crate::Queue).
+/// Reading and writing frames returns [`std::io::Result`] instead, see [`Queue`](crate::Queue).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no `/dev/net/tun`, or nothing behind it.
+    /// There is no `/dev/net/tun`, or no driver behind it.
     #[error(
         "cannot {what}: this host has no tun driver at /dev/net/tun; load module `tun` (CONFIG_TUN), and in a container hand the device through"
     )]
@@ -26,26 +26,26 @@ pub enum Error {
     Denied {
         /// Operation and object.
         what: String,
-        /// What would be allowed.
+        /// What the caller can do.
         remedy: String,
     },
-    /// The name is taken, and a new device was asked for.
+    /// A new device was requested, but the name is taken.
     #[error("cannot {what}: the name is taken by {by}; choose another one{}", if *.usable { ", or open that device" } else { "" })]
     NameTaken {
         /// Operation and object.
         what: String,
-        /// What has it: "a tap", "a device of kind `veth`".
+        /// What has the name: "a tap", "a device of kind `veth`".
         by: String,
         /// Whether [`Device::open`](crate::Device::open) can take it.
         usable: bool,
     },
-    /// There is no device of that name in the calling thread's network namespace.
+    /// There is no device with that name in the calling thread's network namespace.
     #[error("cannot {what}: there is no such device in this network namespace")]
     Missing {
         /// Operation and object.
         what: String,
     },
-    /// The device exists, and is neither tap nor tun.
+    /// The device exists, but is neither tap nor tun.
     #[error("cannot {what}: it is {kind}, neither tap nor tun")]
     OtherKind {
         /// Operation and object.
@@ -53,7 +53,7 @@ pub enum Error {
         /// What it is: "a device of kind `veth`".
         kind: String,
     },
-    /// The device was made with a single queue, which is for good.
+    /// The device was made with a single queue, which cannot change.
     #[error(
         "cannot {what}: the device has a single queue; make it with Queues::Multi (IFF_MULTI_QUEUE)"
     )]
@@ -61,7 +61,7 @@ pub enum Error {
         /// Operation and object.
         what: String,
     },
-    /// Another program has the only queue of a device with a single one (`EBUSY`).
+    /// Another program has the only queue of the device (`EBUSY`).
     #[error(
         "cannot {what}: its only queue is open already; close it there, or make the device multi-queue"
     )]
@@ -78,13 +78,13 @@ pub enum Error {
         /// Operation and object.
         what: String,
     },
-    /// The queue is attached already.
+    /// The queue is already attached.
     #[error("cannot {what}: it is attached already")]
     AlreadyAttached {
         /// Operation and object.
         what: String,
     },
-    /// The queue is detached already.
+    /// The queue is already detached.
     #[error("cannot {what}: it is detached already")]
     AlreadyDetached {
         /// Operation and object.
@@ -103,7 +103,7 @@ pub enum Error {
         what: String,
         /// The feature that the kernel lacks.
         feature: String,
-        /// What would provide it, or what to do without.
+        /// What provides it, or what to do without.
         remedy: String,
     },
     /// A limit of this process is too low.
@@ -116,12 +116,12 @@ pub enum Error {
         /// The kernel's error number.
         source: io::Error,
     },
-    /// The request makes no sense, found before asking the kernel.
+    /// The request is invalid; found before asking the kernel.
     #[error("cannot {what}: {why}")]
     Invalid {
         /// Operation and object.
         what: String,
-        /// What is wrong with it and what would be right.
+        /// Why it is invalid, and what is valid.
         why: String,
     },
     /// The kernel refused, for the reason in `source`.
@@ -140,12 +140,12 @@ pub enum Error {
         /// Why it failed.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Reading devices, or entering a network namespace.
+    /// Reading devices, or entering a network namespace, failed.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),
 }
 
-/// The result of everything in this crate that can fail, frames apart.
+/// The result of everything in this crate that can fail, except reading and writing frames.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -169,7 +169,7 @@ impl Error {
         }
     }
 
-    /// Makes an error of the kernel's answer to a BPF call about `what`.
+    /// Turns the kernel's answer to a BPF call into an error about `what`.
     pub(crate) fn bpf<E>(what: impl Into<String>) -> impl FnOnce(E) -> Self
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -181,10 +181,10 @@ impl Error {
         }
     }
 
-    /// Checks that the process may open so many more files.
+    /// Checks that the process may open this many more files.
     ///
-    /// It is asked before anything is made: a library that runs out of files on the way may blame something else (aya takes it for
-    /// an old kernel).
+    /// Call it before anything is made: a library that runs out of files may report something else (aya reports an old
+    /// kernel).
     pub(crate) fn need_files(what: &str, more: u64) -> Result<()> {
         match sys::files() {
             Some((open, most)) if open + more > most => {
@@ -204,7 +204,7 @@ impl Error {
         }
     }
 
-    /// Says the way out where it is a limit of this process that was met, by something for which so many files would do.
+    /// Adds advice, if a limit of this process was reached by something that needs this many files.
     pub(crate) fn at_limit(self, files: u64) -> Self {
         let limit = match self.errno() {
             Some(libc::EMFILE) => return Self::too_few_files(self.to_string(), files),
@@ -224,7 +224,7 @@ impl Error {
         }
     }
 
-    /// The kernel's number at the bottom of it.
+    /// The kernel's error number in the chain.
     fn errno(&self) -> Option<i32> {
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = next {
@@ -246,7 +246,7 @@ impl Error {
         }
     }
 
-    /// True when the request was wrong or cannot be met here, as opposed to something that broke.
+    /// True when the request was wrong or cannot be met here, as opposed to a malfunction.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
@@ -257,7 +257,7 @@ impl Error {
     }
 }
 
-/// An error with all that caused it, in one line.
+/// An error with all its sources, in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Bytes of the key of a flow.
+/// Bytes of a flow's key.
 pub(crate) const KEY: usize = 40;
 
 /// A flow in one direction: as its frames leave the kernel towards a queue.
@@ -19,9 +19,9 @@ pub(crate) const KEY: usize = 40;
 pub struct Flow {
     /// The IP protocol: 6 is TCP, 17 UDP (IANA, *Protocol Numbers*).
     pub protocol: u8,
-    /// Who sends; port 0 for protocols without ports, and for fragments.
+    /// The sender; port 0 for protocols without ports, and for fragments.
     pub source: SocketAddr,
-    /// Who receives; of the same family.
+    /// The receiver, in the same family.
     pub destination: SocketAddr,
 }
 
@@ -46,8 +46,8 @@ impl Flow {
         }
     }
 
-    /// The number of the queue that [`Steering::Hash`](crate::Steering::Hash) gives the flow among so many
-    /// attached ones; the same for both directions.
+    /// The queue to which [`Steering::Hash`](crate::Steering::Hash) assigns the flow, given the number of attached
+    /// queues; the same for both directions.
     ///
     /// # Panics
     /// Without queues.
@@ -81,7 +81,7 @@ fn octets(end: SocketAddr) -> [u8; 16] {
     }
 }
 
-/// The hash of one end: its address as four words, its port as the program reads it.
+/// The hash of one end: its address as four words, and its port as the program reads it.
 fn end(end: SocketAddr) -> u32 {
     let octets = octets(end);
     let words = octets
@@ -91,7 +91,7 @@ fn end(end: SocketAddr) -> u32 {
     finish(words.chain([port]).fold(0, mix))
 }
 
-/// One word of MurmurHash3 (Appleby).
+/// One step of MurmurHash3 (Appleby).
 fn mix(hash: u32, word: u32) -> u32 {
     let word = word.wrapping_mul(0xcc9e_2d51).rotate_left(15);
     let hash = hash ^ word.wrapping_mul(0x1b87_3593);
@@ -100,7 +100,7 @@ fn mix(hash: u32, word: u32) -> u32 {
         .wrapping_add(0xe654_6b64)
 }
 
-/// The end of MurmurHash3.
+/// The final step of MurmurHash3.
 fn finish(hash: u32) -> u32 {
     let hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
     let hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
@@ -132,7 +132,7 @@ mod tests {
             let flow = Flow::udp(source, SocketAddr::from(([10, 0, 0, 2], 53)));
             counts[flow.queue(8)] += 1;
         }
-        // 1000 each, give or take 5 standard deviations (30).
+        // 1000 each, within 5 standard deviations (30).
         assert!(
             counts.iter().all(|count| count.abs_diff(1000) < 150),
             "{counts:?}"

@@ -25,7 +25,7 @@
 //! [`hopyard_net::NetNs::run`].
 #![warn(missing_docs)]
 
-/// Its examples are tests.
+/// Runs its examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -59,6 +59,6 @@ pub use vnet::{BadVnetHeader, Checksum, SegmentKind, Segmentation, VnetHeader, V
 /// The most queues of one device, detached ones included (`MAX_TAP_QUEUES`, Linux 4.0 and later).
 pub const MAX_QUEUES: usize = 256;
 
-/// Bytes that hold every frame a device gives without `BIG TCP`: 64 KiB of IP, an Ethernet header and a
-/// VLAN tag. A [`VnetHeader`] comes on top where it is read into the same buffer.
+/// Bytes that hold every frame of a device without `BIG TCP`: 64 KiB of IP, an Ethernet header and a VLAN tag. Add the
+/// size of a [`VnetHeader`] if it is read into the same buffer.
 pub const LARGEST_FRAME: usize = 65_536 + 14 + 4;

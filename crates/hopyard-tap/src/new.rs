@@ -13,49 +13,49 @@ use crate::vnet::VnetHeaderSize;
 /// How many queues a device begins with, and whether it can have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Queues {
-    /// One, for good: the device as it was before Linux 3.8.
+    /// One, permanently: the device as it was before Linux 3.8.
     Single,
-    /// So many to begin with, 1 to [`MAX_QUEUES`]; more by [`Device::open_queue`] (`IFF_MULTI_QUEUE`).
+    /// This many to begin with, 1 to [`MAX_QUEUES`]; more by [`Device::open_queue`] (`IFF_MULTI_QUEUE`).
     Multi(usize),
 }
 
 /// A device to make.
 #[derive(Debug, Clone)]
 pub struct NewDevice {
-    /// Its name, at most 15 bytes; a `%d` in it becomes the first free number.
+    /// Its name, at most 15 bytes; `%d` becomes the first free number.
     pub name: String,
-    /// Does the device pass Ethernet frames or IP packets?
+    /// Whether the device passes Ethernet frames or IP packets.
     pub layer: TunLayer,
     /// How many queues the device may have.
     pub queues: Queues,
-    /// A [`VnetHeader`](crate::VnetHeader) before each frame (`IFF_VNET_HDR`), and how long.
+    /// A [`VnetHeader`](crate::VnetHeader) of this size before each frame (`IFF_VNET_HDR`).
     pub vnet_header: Option<VnetHeaderSize>,
-    /// What the program takes unfinished; needs `vnet_header`.
+    /// The unfinished frames that the program takes; needs `vnet_header`.
     pub offloads: Offloads,
-    /// Reading and writing answer [`WouldBlock`](std::io::ErrorKind::WouldBlock) instead of waiting
-    /// (`O_NONBLOCK`), on every queue.
+    /// Reading and writing return [`WouldBlock`](std::io::ErrorKind::WouldBlock) instead of waiting (`O_NONBLOCK`), on
+    /// every queue.
     pub nonblocking: bool,
     /// Begin without carrier (`IFF_NO_CARRIER`, Linux 6.2), until [`Queue::set_carrier`].
     pub no_carrier: bool,
     /// Outlive the last queue (`TUNSETPERSIST`), until [`Queue::set_persistent`] or
-    /// [`hopyard_net::Handle::delete_link`]. Without owner and group, whoever may open `/dev/net/tun` may then
-    /// open queues of it.
+    /// [`hopyard_net::Handle::delete_link`]. Without owner and group, everybody who may open `/dev/net/tun` may open
+    /// its queues.
     pub persistent: bool,
     /// A user who may open queues without `CAP_NET_ADMIN` (`TUNSETOWNER`).
     pub owner: Option<u32>,
-    /// A group whose members may open queues without `CAP_NET_ADMIN` (`TUNSETGROUP`). With an owner as
-    /// well, who opens must be that user *and* in that group (`tun_not_capable`).
+    /// A group whose members may open queues without `CAP_NET_ADMIN` (`TUNSETGROUP`). If there is also an owner, only
+    /// that user may, *and* only as a member of the group (`tun_not_capable`).
     pub group: Option<u32>,
 }
 
 impl NewDevice {
-    /// A tap with a single queue, and nothing else asked for.
+    /// A tap with a single queue and default options.
     #[must_use]
     pub fn tap(name: impl Into<String>) -> Self {
         Self::new(name, TunLayer::Tap)
     }
 
-    /// A tun with a single queue, and nothing else asked for.
+    /// A tun with a single queue and default options.
     #[must_use]
     pub fn tun(name: impl Into<String>) -> Self {
         Self::new(name, TunLayer::Tun)
@@ -76,13 +76,13 @@ impl NewDevice {
         }
     }
 
-    /// Makes it in the calling thread's network namespace, down, with its queues attached. Should any step
-    /// fail, the device goes away again.
+    /// Makes it in the calling thread's network namespace, down, with its queues attached. If a step fails, the device
+    /// is removed.
     ///
     /// # Errors
-    /// [`Error::NoDriver`] without `/dev/net/tun`; [`Error::Denied`] without `CAP_NET_ADMIN`;
-    /// [`Error::NameTaken`]; [`Error::TooManyQueues`]; [`Error::Unsupported`] for what this kernel lacks;
-    /// [`Error::Invalid`] for a request that contradicts itself.
+    /// [`Error::NoDriver`] without `/dev/net/tun`; [`Error::Denied`] without `CAP_NET_ADMIN`; [`Error::NameTaken`];
+    /// [`Error::TooManyQueues`]; [`Error::Unsupported`] for what this kernel lacks; [`Error::Invalid`] for a
+    /// contradictory request.
     pub fn create(&self) -> Result<(Device, Vec<Queue>)> {
         let what = format!("create {} `{}`", device::word(self.layer), self.name);
         self.check(&what)?;
@@ -100,7 +100,7 @@ impl NewDevice {
                 queues.push(device.open_queue()?);
             }
         }
-        // Last, so that a failure before it takes the device along.
+        // Last, so that a failure before it removes the device.
         if self.persistent {
             queues[0].set_persistent(true)?;
         }

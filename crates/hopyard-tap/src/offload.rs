@@ -1,4 +1,4 @@
-//! What the program behind a device takes off the kernel's hands.
+//! Work that the program behind a device does instead of the kernel.
 
 use crate::error::{Error, Result};
 
@@ -9,11 +9,11 @@ const TUN_F_TSO_ECN: u32 = 0x08;
 const TUN_F_USO4: u32 = 0x20;
 const TUN_F_USO6: u32 = 0x40;
 
-/// What frames the program takes that the kernel has not finished (`TUNSETOFFLOAD`); a
-/// [`VnetHeader`](crate::VnetHeader) says what is left to do. None by default.
+/// Which unfinished frames the program takes (`TUNSETOFFLOAD`); a [`VnetHeader`](crate::VnetHeader) says what is left
+/// to do. None by default.
 ///
-/// This is about frames that the program *reads*. Unfinished frames that it *writes* the kernel always
-/// takes, on a device with such headers.
+/// This is about frames that the program *reads*. On a device with such headers, the kernel always takes unfinished
+/// frames that the program *writes*.
 ///
 /// UDP fragmentation (`TUN_F_UFO`) is not offered: Linux has not done it since 4.14.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -24,15 +24,15 @@ pub struct Offloads {
     pub tso4: bool,
     /// TCP over IPv6 in segments of up to 64 KiB (`TUN_F_TSO6`).
     pub tso6: bool,
-    /// Such segments with ECN's congestion window reduced too (`TUN_F_TSO_ECN`).
+    /// TCP segments that also have ECN's "congestion window reduced" (`TUN_F_TSO_ECN`).
     pub tso_ecn: bool,
-    /// UDP datagrams joined, over both families: the kernel takes `TUN_F_USO4` and `TUN_F_USO6` only
-    /// together (Linux 6.2).
+    /// Joined UDP datagrams, over both families: the kernel takes `TUN_F_USO4` and `TUN_F_USO6` only together (Linux
+    /// 6.2).
     pub uso: bool,
 }
 
 impl Offloads {
-    /// Everything of TCP, as any kernel since 2.6.27 has it.
+    /// Everything for TCP; every kernel since 2.6.27 has it.
     pub const TCP: Self = Self {
         checksum: true,
         tso4: true,
@@ -59,7 +59,7 @@ impl Offloads {
         .sum()
     }
 
-    /// What `set_offload` would answer with a bare `EINVAL`.
+    /// Checks for which `set_offload` would return a bare `EINVAL`.
     pub(crate) fn check(self, what: &str) -> Result<()> {
         if self != Self::default() && !self.checksum {
             let why = "every other offload needs `checksum`: a segment's checksums cannot be done before it is cut";

@@ -11,24 +11,23 @@ use crate::sys::{self, NameFlags};
 use crate::vnet::VnetHeaderSize;
 
 impl Device {
-    /// Opens a queue of a device that exists in the calling thread's network namespace: a persistent one, or
-    /// one that another program holds too. Its headers are left as they are, and queues wait
-    /// ([`Queue::set_nonblocking`]).
+    /// Opens a queue of a device that exists in the calling thread's network namespace: a persistent one, or one that
+    /// another program holds too. Its headers are not changed, and reads and writes wait ([`Queue::set_nonblocking`]).
     ///
     /// # Errors
-    /// [`Error::Missing`], [`Error::OtherKind`]; [`Error::Denied`] for whoever is neither its owner nor has
-    /// `CAP_NET_ADMIN`; [`Error::InUse`] where its single queue is open; [`Error::TooManyQueues`];
-    /// [`Error::Invalid`] where other programs hold it with headers that this crate does not read (`tun_pi`,
-    /// or a `virtio_net_hdr` of neither 10 nor 12 bytes).
+    /// [`Error::Missing`], [`Error::OtherKind`]; [`Error::Denied`] for a caller who is not its owner and lacks
+    /// `CAP_NET_ADMIN`; [`Error::InUse`] if its single queue is open; [`Error::TooManyQueues`]; [`Error::Invalid`] if
+    /// other programs hold it with headers that this crate does not read (`tun_pi`, or a `virtio_net_hdr` of neither 10
+    /// nor 12 bytes).
     pub fn open(name: &str) -> Result<(Self, Queue)> {
         Self::attach(name, None)
     }
 
-    /// As [`Device::open`], and says what header frames shall have.
+    /// As [`Device::open`], but also sets the header of frames.
     ///
     /// # Errors
-    /// Those of [`Device::open`]; [`Error::Invalid`] if other programs hold it with another header, which the
-    /// kernel leaves alone.
+    /// Those of [`Device::open`]; [`Error::Invalid`] if other programs hold it with another header, which the kernel
+    /// does not change.
     pub fn open_with(name: &str, header: Option<VnetHeaderSize>) -> Result<(Self, Queue)> {
         Self::attach(name, Some(header))
     }
@@ -66,12 +65,12 @@ impl Device {
         Ok((device, queue))
     }
 
-    /// Opens another queue and attaches it; from any thread, whichever namespace it is in.
+    /// Opens another queue and attaches it, from any thread in any namespace.
     ///
     /// # Errors
-    /// [`Error::NotMultiQueue`]; [`Error::TooManyQueues`]; [`Error::Missing`] if the device ended, was renamed
-    /// or moved to another namespace ([`Queue::find_device`] follows it); [`Error::Denied`] if the
-    /// device has another owner, or from a thread in another namespace without `CAP_SYS_ADMIN`.
+    /// [`Error::NotMultiQueue`]; [`Error::TooManyQueues`]; [`Error::Missing`] if the device ended, was renamed or moved
+    /// to another namespace ([`Queue::find_device`] follows it); [`Error::Denied`] if the device has another owner, or
+    /// from a thread in another namespace without `CAP_SYS_ADMIN`.
     pub fn open_queue(&self) -> Result<Queue> {
         let what = format!("open another queue of `{}`", self.name());
         if self.flags() & sys::IFF_MULTI_QUEUE == 0 {
@@ -86,7 +85,7 @@ impl Device {
             attach_file(&what, &file, self.name(), self.flags(), self.index())?;
             Ok(file)
         };
-        // Entering a namespace takes a privilege that owners of a device need not have.
+        // Entering a namespace needs a privilege that owners of a device may lack.
         let file = if NetNs::current()?.inode()? == self.ns().inode()? {
             open()
         } else {
@@ -111,7 +110,7 @@ fn flags_of(link: &TunLink, header: Option<Option<VnetHeaderSize>>) -> u16 {
     .fold(layer | sys::IFF_NO_PI, |flags, (_, flag)| flags | flag)
 }
 
-/// Attaches a fresh file to the device of that name and index, in the calling thread's namespace.
+/// Attaches a new file to the device with that name and index, in the calling thread's namespace.
 fn attach_file(what: &str, file: &File, name: &str, flags: u16, index: u32) -> Result<NameFlags> {
     sys::name_flags(file, sys::TUNSETIFF, name, flags).map_err(|error| {
         let what = what.to_owned();
@@ -122,7 +121,7 @@ fn attach_file(what: &str, file: &File, name: &str, flags: u16, index: u32) -> R
                 what,
                 remedy: NEEDS_ADMIN.into(),
             },
-            // The device was replaced by one of another kind since it was looked at.
+            // The device was replaced by one of another kind after it was looked at.
             Some(libc::EINVAL) => Error::Missing { what },
             _ => Error::Kernel {
                 what,
@@ -130,7 +129,7 @@ fn attach_file(what: &str, file: &File, name: &str, flags: u16, index: u32) -> R
             },
         }
     })?;
-    // Had the device ended meanwhile, the kernel would have made a new one, which goes with the file.
+    // If the device ended meanwhile, the kernel made a new one, which ends with the file.
     match sys::index(name) {
         Ok(found) if found == index => {}
         _ => return Err(Error::Missing { what: what.into() }),

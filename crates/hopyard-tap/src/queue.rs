@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::sys;
 use crate::vnet::{VnetHeader, VnetHeaderSize};
 
-/// Whether a queue takes part.
+/// Whether a queue gets frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
     /// Frames reach it.
     Attached,
-    /// No frame reaches it. It stays open, counts towards [`MAX_QUEUES`](crate::MAX_QUEUES), and what is
-    /// written to it still goes to the kernel.
+    /// No frame reaches it. It stays open, counts towards [`MAX_QUEUES`](crate::MAX_QUEUES), and what is written to it
+    /// still goes to the kernel.
     Detached,
 }
 
@@ -51,13 +51,13 @@ impl Queue {
         Ok(queue)
     }
 
-    /// The device, as of when the queue was opened.
+    /// The device when the queue was opened.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The device by the name and in the namespace it has by now (`TUNGETDEVNETNS`, Linux 5.2).
+    /// The device with its current name and namespace (`TUNGETDEVNETNS`, Linux 5.2).
     ///
     /// # Errors
     /// [`Error::Gone`]; [`Error::Denied`] without `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`.
@@ -73,10 +73,10 @@ impl Queue {
         ns.run(|| make(inside))?
     }
 
-    /// Reads one frame, with its [`VnetHeader`] in front where the device has them, and returns their
-    /// length. Waits for one unless the queue is nonblocking. A frame longer than the buffer is cut without a
-    /// word: give room for [`LARGEST_FRAME`](crate::LARGEST_FRAME) and the header with
-    /// [`Offloads`](crate::Offloads), for the MTU and 18 bytes without.
+    /// Reads one frame, with its [`VnetHeader`] in front if the device has them, and returns their length. Waits for
+    /// one unless the queue is nonblocking. A frame longer than the buffer is truncated silently. With
+    /// [`Offloads`](crate::Offloads), the buffer needs [`LARGEST_FRAME`](crate::LARGEST_FRAME) and the header; without,
+    /// the MTU and 18 bytes.
     ///
     /// # Errors
     /// See [`Queue`].
@@ -84,9 +84,8 @@ impl Queue {
         (&self.file).read(buffer)
     }
 
-    /// Writes one frame, with its [`VnetHeader`] in front where the device has them: the kernel receives it
-    /// on the device, by the queue's number recorded (`skb_record_rx_queue`), and remembers that the flow
-    /// belongs to this queue.
+    /// Writes one frame, with its [`VnetHeader`] in front if the device has them. The kernel receives it on the device
+    /// with the queue's number recorded (`skb_record_rx_queue`), and remembers that the flow belongs to this queue.
     ///
     /// # Errors
     /// See [`Queue`].
@@ -94,16 +93,16 @@ impl Queue {
         (&self.file).write(frame)
     }
 
-    /// Reads one frame and, apart from it, its header; the default header on a device without. Returns the
-    /// frame's length.
+    /// Reads one frame and, separately, its header (the default header on a device without). Returns the frame's
+    /// length.
     ///
     /// # Errors
-    /// See [`Queue`]; [`InvalidData`](io::ErrorKind::InvalidData) for a header that nobody agreed on.
+    /// See [`Queue`]; [`InvalidData`](io::ErrorKind::InvalidData) for a header with unknown contents.
     pub fn read_frame(&self, frame: &mut [u8]) -> io::Result<(VnetHeader, usize)> {
         let size = self.device.vnet_header();
         let mut head = [0; 12];
         let head = &mut head[..size.map_or(0, VnetHeaderSize::bytes)];
-        // Only a frame longer than the buffer reaches this byte; the kernel does not tell otherwise.
+        // Only a frame longer than the buffer reaches this byte; the kernel does not report it otherwise.
         let mut beyond = [0];
         let room = head.len() + frame.len();
         let length = (&self.file).read_vectored(&mut [
@@ -130,8 +129,8 @@ impl Queue {
         (&self.file).write_vectored(&pieces).map(drop)
     }
 
-    /// Has reading and writing wait or not (`O_NONBLOCK`). It belongs to the open file, so to every
-    /// descriptor that was duplicated from it.
+    /// Sets whether reading and writing wait (`O_NONBLOCK`). It belongs to the open file, so it applies to every
+    /// duplicated descriptor.
     ///
     /// # Errors
     /// [`Error::Kernel`].
@@ -161,9 +160,8 @@ impl Queue {
         self.set_queue("attach", sys::IFF_ATTACH_QUEUE)
     }
 
-    /// Detaches it (`IFF_DETACH_QUEUE`): no frame reaches it any more, and those that sat in it unread are
-    /// lost. The device's last queue gets its number. With the last one detached, all frames are dropped, and
-    /// counted as `tx_dropped`.
+    /// Detaches it (`IFF_DETACH_QUEUE`): no frame reaches it any more, and unread frames in it are lost. The device's
+    /// last queue gets its number. If no queue is attached, all frames are dropped, and counted as `tx_dropped`.
     ///
     /// To lose nothing, steer flows elsewhere first ([`Pins`](crate::Pins)), read until
     /// [`WouldBlock`](io::ErrorKind::WouldBlock), then detach.
@@ -181,7 +179,7 @@ impl Queue {
         )
     }
 
-    /// The kernel has one number, `EINVAL`, for everything that can be wrong.
+    /// The cause of a refusal: the kernel returns `EINVAL` for everything.
     fn refused(&self, what: String, error: io::Error) -> Error {
         if error.raw_os_error() != Some(libc::EINVAL) {
             return Error::on_queue(what, error);

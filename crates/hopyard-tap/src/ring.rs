@@ -1,6 +1,6 @@
-//! An io_uring of one worker: reads that go on by themselves, and writes from the buffers that they filled.
+//! An io_uring of one worker: multishot reads, and writes from the buffers that they filled.
 //!
-//! Buffers belong to the kernel until a read fills one, then to the worker until it gives it back.
+//! A buffer belongs to the kernel until a read fills it, then to the worker until it gives the buffer back.
 
 use std::io;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
 
 /// The only group of buffers.
 const GROUP: u16 = 0;
-/// At the place where a file's position would be: it has none.
+/// Instead of a file position, which these files do not have.
 const NO_OFFSET: u64 = u64::MAX;
-/// Requests that are told to the kernel at once.
+/// Requests that can be submitted at once.
 const ENTRIES: u32 = 256;
 
-/// What became of a request.
+/// The completion of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Done {
     /// A frame was read from a port into a buffer.
@@ -26,7 +26,7 @@ pub(crate) enum Done {
         buffer: u16,
         length: usize,
     },
-    /// Reading from a port has to be asked for again; for good, where the device is gone.
+    /// Reading from a port ended and must be requested again; `gone` if the device does not exist any more.
     ReadEnded { port: usize, gone: bool },
     /// A buffer was written to a port; the error is a number of `errno(3)`.
     Written {
@@ -34,15 +34,15 @@ pub(crate) enum Done {
         buffer: u16,
         error: Option<i32>,
     },
-    /// A port takes frames again.
+    /// A port accepts frames again.
     Writable { port: usize },
-    /// A descriptor that was watched is ready.
+    /// A watched descriptor is ready.
     Watched,
-    /// Nothing to know.
+    /// A completion without information.
     Nothing,
 }
 
-/// What a request was, in 64 bits: kind, port, buffer.
+/// The identity of a request, in 64 bits: kind, port, buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
@@ -72,20 +72,20 @@ fn untag(tag: u64) -> (Option<Kind>, usize, u16) {
 
 pub(crate) struct Ring {
     ring: IoUring,
-    /// All buffers, one after the other; never moved or resized.
+    /// All buffers in a row; never moved or resized.
     memory: Vec<u8>,
-    /// Length of each.
+    /// Length of each buffer.
     size: usize,
-    /// By buffer: the pieces of the frame that begins in it, for as long as that is written.
+    /// By buffer: the pieces of the frame that begins in it, while it is being written.
     pieces: Vec<Vec<libc::iovec>>,
 }
 
 impl Ring {
-    /// With so many buffers of a size, all of them the kernel's.
+    /// With this many buffers of a size, all owned by the kernel.
     pub(crate) fn new(buffers: u16, size: usize) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
-            // The kernel interrupts nobody for what is done, and says so instead.
+            // The kernel interrupts no task for completions, and sets a flag instead.
             .setup_coop_taskrun()
             .setup_taskrun_flag()
             .build(ENTRIES)?;
@@ -106,14 +106,14 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Reads frames from a port until told otherwise (Linux 6.7).
+    /// Reads frames from a port until it is cancelled (Linux 6.7).
     pub(crate) fn read(&mut self, port: usize, fd: RawFd) {
         let read = opcode::ReadMulti::new(Fd(fd), 0, GROUP).offset(NO_OFFSET);
         self.push(&read.build().user_data(tag(Kind::Read, port, 0)));
     }
 
-    /// Writes a frame to a port; never waits for it. Its pieces are parts of buffers, in their order, and none of those is
-    /// given back or written again before it is done.
+    /// Writes a frame to a port, and never waits for it. Its pieces are parts of buffers, in order; none of the buffers
+    /// is given back or written again before the write is complete.
     pub(crate) fn write(
         &mut self,
         port: usize,
@@ -144,13 +144,13 @@ impl Ring {
         self.push(&write.user_data(tag(Kind::Write, port, first)));
     }
 
-    /// Tells when a port takes frames again.
+    /// Reports when a port accepts frames again.
     pub(crate) fn writable(&mut self, port: usize, fd: RawFd) {
         let poll = opcode::PollAdd::new(Fd(fd), libc::POLLOUT as u32);
         self.push(&poll.build().user_data(tag(Kind::Writable, port, 0)));
     }
 
-    /// Tells when a descriptor can be read or hangs up.
+    /// Reports when a descriptor can be read or hangs up.
     pub(crate) fn watch(&mut self, fd: RawFd) {
         let poll = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32);
         self.push(&poll.build().user_data(tag(Kind::Watch, 0, 0)));
@@ -180,7 +180,7 @@ impl Ring {
         &self.memory[start..start + length]
     }
 
-    /// The same, to be altered.
+    /// The same, mutable.
     pub(crate) fn frame_mut(&mut self, buffer: u16, length: usize) -> &mut [u8] {
         let start = usize::from(buffer) * self.size;
         &mut self.memory[start..start + length]
@@ -188,40 +188,40 @@ impl Ring {
 
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
-            // SAFETY: buffers of requests lie in `memory`, and lists of them in `pieces`, which live and stay where they are
-            // until all requests are cancelled (`drop`); whoever names a descriptor keeps it open as long as the ring.
+            // SAFETY: buffers of requests are in `memory`, and lists of them in `pieces`. Both live and do not move
+            // until all requests are cancelled (`drop`). Callers keep a descriptor open as long as the ring.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
-            // Full: what is in it goes first. The kernel takes all of it, or is out of memory for a moment.
+            // The queue is full, so submit its contents first. The kernel takes all, or is briefly out of memory.
             let _ = self.ring.submit();
         }
     }
 
-    /// Tells the kernel what was asked for, and lets it finish what it can.
+    /// Submits all requests, and lets the kernel complete what it can.
     pub(crate) fn submit(&mut self) -> io::Result<()> {
         self.ring.submit().map(drop)
     }
 
-    /// Is there nothing to take, as far as can be seen without asking the kernel?
+    /// Whether there is no completion, as far as can be seen without a system call.
     pub(crate) fn is_idle(&mut self) -> bool {
         self.ring.completion().is_empty() && !self.ring.submission().taskrun()
     }
 
-    /// Waits until something is done.
+    /// Waits for a completion.
     pub(crate) fn wait(&mut self, limit: Option<Duration>) {
         let Some(limit) = limit else {
-            // A signal is no reason to end: the caller looks again.
+            // A signal is not an error: the caller checks again.
             let _ = self.ring.submit_and_wait(1);
             return;
         };
         let limit = Timespec::from(limit);
         let args = SubmitArgs::new().timespec(&limit);
-        // Nor is the end of the time.
+        // Neither is a timeout.
         let _ = self.ring.submitter().submit_with_args(1, &args);
     }
 
-    /// Takes what was done, in that order.
+    /// Takes completions in their order.
     pub(crate) fn take(&mut self, done: &mut Vec<Done>) {
         for entry in self.ring.completion() {
             let (kind, port, buffer) = untag(entry.user_data());
@@ -250,7 +250,7 @@ fn take_read(entry: &cqueue::Entry, port: usize, done: &mut Vec<Done>) {
         });
     }
     if !cqueue::more(entry.flags()) {
-        // Out of buffers, or out of a device.
+        // Out of buffers, or the device is gone.
         let gone = entry.result() < 0 && entry.result() != -libc::ENOBUFS;
         done.push(Done::ReadEnded { port, gone });
     }
@@ -258,7 +258,7 @@ fn take_read(entry: &cqueue::Entry, port: usize, done: &mut Vec<Done>) {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel must not write to buffers that are no more. It fails where there is nothing to cancel.
+        // The kernel must not write to buffers after they are freed. This fails if there is nothing to cancel.
         let all = CancelBuilder::any();
         let _ = self.ring.submitter().register_sync_cancel(None, all);
     }

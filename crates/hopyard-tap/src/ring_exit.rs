@@ -1,13 +1,13 @@
-//! A closed io_uring has work done by the thread that used it, some 40 ms later (`io_ring_exit_work`,
-//! `io_uring/io_uring.c`), and the verifier gives up with `EAGAIN` on a thread that has such work (`do_check`,
-//! `kernel/bpf/verifier.c`). aya takes that for an answer, also where it asks what the kernel can do.
+//! A closed io_uring makes the thread that used it do work some 40 ms later (`io_ring_exit_work`,
+//! `io_uring/io_uring.c`). The verifier returns `EAGAIN` on a thread with such work (`do_check`,
+//! `kernel/bpf/verifier.c`). aya takes that for an error, also when it probes what the kernel can do.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use hopyard_net::on_fresh_thread;
 
-/// How often the kernel breaks off checking a program of 4000 instructions, asked for 60 ms on end.
+/// How often the kernel gives up verifying a program of 4000 instructions, tried for 60 ms.
 fn broken_off() -> io::Result<usize> {
     let program = [vec![0xb7; 4000], vec![0x95]].concat();
     let began = Instant::now();
@@ -27,12 +27,12 @@ fn load(instructions: &[u64]) -> io::Result<()> {
     attr[0] = 1 | (instructions.len() as u64) << 32;
     attr[1] = instructions.as_ptr().expose_provenance() as u64;
     attr[2] = c"GPL".as_ptr().expose_provenance() as u64;
-    // SAFETY: `attr` is longer than what the kernel reads of it, and what it points to outlives the call.
+    // SAFETY: `attr` is longer than what the kernel reads of it, and everything it points to outlives the call.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, 5, attr.as_ptr(), size_of_val(&attr)) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is the one just made, and nobody else's.
+    // SAFETY: the descriptor was just made and is not shared.
     unsafe { libc::close(fd as i32) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Who gets a frame: eBPF programs in the place of the kernel's flow table (`TUNSETSTEERINGEBPF`, Linux 4.16).
+//! Queue selection: eBPF programs in place of the kernel's flow table (`TUNSETSTEERINGEBPF`, Linux 4.16).
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -17,40 +17,40 @@ static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/steerin
 
 const ETHERNET_HEADER: u32 = 14;
 
-/// Who chooses the queue of a frame that leaves the kernel.
+/// What chooses the queue of a frame that leaves the kernel.
 ///
-/// Queues are numbered from 0 by the order in which they were attached; detaching one gives its number to the
-/// last one. Whatever number a program answers, the kernel takes it modulo the count of attached queues.
+/// Queues are numbered from 0 in the order of attaching; detaching one gives its number to the last one. The kernel
+/// takes the number that a program returns modulo the count of attached queues.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Steering<'a> {
-    /// The kernel (`tun_automq_select_queue`): a flow goes where the program last wrote a frame of it, for
-    /// three seconds after the last one; before that by the kernel's hash of the flow. With an attached
-    /// queue's [`Queue::write`] the choice follows the program's own.
+    /// The kernel (`tun_automq_select_queue`): a flow uses the queue where the program last wrote a frame of it, for
+    /// three seconds after the last one; otherwise the kernel's hash of the flow decides. So with [`Queue::write`] on a
+    /// queue, the program influences the choice.
     Kernel,
-    /// By addresses, protocol and ports, read from the frame; both directions alike. [`Flow::queue`] foretells
-    /// it. All that is not IP goes to queue 0.
+    /// By addresses, protocol and ports, read from the frame; both directions alike. [`Flow::queue`] predicts it.
+    /// Frames that are not IP go to queue 0.
     Hash,
-    /// As [`Steering::Hash`], among so many of the first queues: the others run dry, and can be detached without
-    /// losing a frame. 0 stands for all.
+    /// As [`Steering::Hash`], among this many of the first queues. The others become empty, and can be detached without
+    /// losing a frame. 0 means all.
     HashAmong(u16),
-    /// By the CPU that sends, the sender's own in most cases.
+    /// By the CPU that sends, usually the sender's own.
     Cpu,
-    /// Each flow to the queue it is pinned to; others as by [`Steering::Hash`].
+    /// Each flow to the queue it is pinned to; other flows as [`Steering::Hash`].
     Pinned(&'a Pins),
-    /// A program of the caller's, of type `BPF_PROG_TYPE_SOCKET_FILTER`; it sees an Ethernet frame, or an IP
-    /// packet on a tun, and the low 16 bits of its answer count.
+    /// A program of the caller, of type `BPF_PROG_TYPE_SOCKET_FILTER`. It sees an Ethernet frame, or an IP packet on a
+    /// tun; the low 16 bits of its return value count.
     Program(BorrowedFd<'a>),
 }
 
 impl Queue {
-    /// Says who chooses the queue, for the whole device and from the next frame on. The device holds the
-    /// program until it ends or another choice is made.
+    /// Sets the queue selection for the whole device, from the next frame on. The device holds the program until it
+    /// ends or another selection is set.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] before Linux 4.16; [`Error::Bpf`] if the kernel refuses the program, as it does
-    /// without `CAP_BPF` where `kernel.unprivileged_bpf_disabled` is set; [`Error::Invalid`] for a file that is no
-    /// such program; [`Error::Gone`].
+    /// [`Error::Unsupported`] before Linux 4.16; [`Error::Bpf`] if the kernel refuses the program, as it does without
+    /// `CAP_BPF` if `kernel.unprivileged_bpf_disabled` is set; [`Error::Invalid`] for a file that is not such a
+    /// program; [`Error::Gone`].
     pub fn steer(&self, steering: Steering<'_>) -> Result<()> {
         let layer = self.device().layer();
         match steering {
@@ -86,8 +86,7 @@ impl Queue {
     }
 }
 
-/// Which flow goes to which queue. One can steer several devices of its layer; devices that it steers keep the
-/// pins when it goes.
+/// Assignment of flows to queues. It can steer several devices of its layer; they keep the pins after it is dropped.
 pub struct Pins {
     layer: TunLayer,
     program: ProgramFd,
@@ -139,7 +138,7 @@ impl Pins {
             .map_err(|error| Error::bpf(what())(error))
     }
 
-    /// Lets a flow go where its hash says; `false` if it was not pinned.
+    /// Removes a pin, so that the hash decides; `false` if the flow was not pinned.
     ///
     /// # Errors
     /// [`Error::Bpf`].
@@ -177,11 +176,11 @@ fn is_missing(error: &aya::maps::MapError) -> bool {
     }
 }
 
-/// One of the programs, for devices of a layer, and the object that it is of; hashing among the first `queues`, or
-/// among all for 0.
+/// One of the programs, for devices of a layer, with its object; it hashes among the first `queues`, or among all for
+/// 0.
 fn load(layer: TunLayer, name: &str, queues: u16) -> Result<(Ebpf, ProgramFd)> {
     let what = || format!("load the steering program {name}");
-    // A thread that closed an io_uring is one that the verifier gives up on (ring_exit.rs).
+    // The verifier fails on a thread that closed an io_uring (ring_exit.rs).
     on_fresh_thread("steering", || {
         let mut object = maps(layer, queues)?;
         let program = program(&mut object, name, &what())?;
@@ -202,7 +201,7 @@ fn maps(layer: TunLayer, queues: u16) -> Result<Ebpf> {
         .map_err(Error::bpf("load the steering programs' maps"))
 }
 
-/// Loads a program and gives a descriptor of its own.
+/// Loads a program and returns a descriptor of its own.
 fn program(object: &mut Ebpf, name: &str, what: &str) -> Result<ProgramFd> {
     let program: &mut SocketFilter = object
         .program_mut(name)

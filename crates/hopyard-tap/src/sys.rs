@@ -1,6 +1,6 @@
 //! The ioctls of `/dev/net/tun` (`include/uapi/linux/if_tun.h`), and reading and writing in pieces.
 //!
-//! All unsafe code of the crate is here, but for handing requests to an io_uring (`ring.rs`).
+//! All unsafe code of the crate is here, except passing requests to an io_uring (`ring.rs`).
 
 use std::ffi::{c_char, c_int, c_short, c_uint, c_ulong};
 use std::fs::{File, OpenOptions};
@@ -51,7 +51,7 @@ pub(crate) const TUNSETSTEERINGEBPF: libc::Ioctl = ior(224, INT);
 pub(crate) const TUNSETCARRIER: libc::Ioctl = iow(226, INT);
 const TUNGETDEVNETNS: libc::Ioctl = ioc(0, 227, 0);
 
-/// Opens the driver; the file belongs to the calling thread's network namespace from now on.
+/// Opens the driver; the file belongs to the calling thread's current network namespace.
 pub(crate) fn open() -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -126,7 +126,7 @@ pub(crate) fn device_namespace(file: impl AsFd) -> io::Result<OwnedFd> {
     // SAFETY: the request takes no argument.
     let fd = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), TUNGETDEVNETNS, 0) };
     check(fd)?;
-    // SAFETY: the kernel made this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel made this descriptor for us, and it is not shared.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn index(name: &str) -> io::Result<u32> {
     }
 }
 
-/// Is any of the files ready just now for one of `events`, `POLLIN` and `POLLOUT`? Never where the device was deleted.
+/// Whether any of the files is ready now for one of `events`, `POLLIN` and `POLLOUT`. Never if the device was deleted.
 pub(crate) fn is_ready<'a>(
     files: impl IntoIterator<Item = BorrowedFd<'a>>,
     events: c_short,
@@ -169,11 +169,11 @@ pub(crate) fn is_ready<'a>(
     Ok(asked.iter().any(|file| file.revents & events != 0))
 }
 
-/// Waits until whatever the kernel had begun under RCU, on any CPU, has ended (`synchronize_rcu`, which is all that
+/// Waits until every RCU section that had begun on any CPU has ended (`synchronize_rcu`, which is all that
 /// `MEMBARRIER_CMD_GLOBAL` of `membarrier(2)` does); some 10 ms.
 ///
 /// # Errors
-/// `EINVAL` where CPUs run without a tick (`nohz_full`), `ENOSYS` without `CONFIG_MEMBARRIER`.
+/// `EINVAL` if CPUs run without a tick (`nohz_full`), `ENOSYS` without `CONFIG_MEMBARRIER`.
 pub(crate) fn wait_for_readers() -> io::Result<()> {
     const MEMBARRIER_CMD_GLOBAL: c_int = 1;
     // SAFETY: the call takes three numbers.
@@ -181,7 +181,7 @@ pub(crate) fn wait_for_readers() -> io::Result<()> {
     check(answer as c_int)
 }
 
-/// How many files the process has open, and how many it may have; `None` where `/proc` does not tell.
+/// How many files the process has open, and how many it may have; `None` if `/proc` does not show it.
 pub(crate) fn files() -> Option<(u64, u64)> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -191,7 +191,7 @@ pub(crate) fn files() -> Option<(u64, u64)> {
     check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, ptr::from_mut(&mut limit)) }).ok()?;
     let open = match std::fs::read_dir("/proc/self/fd") {
         Ok(files) => files.count() as u64,
-        // Not even one more.
+        // No further file can be opened.
         Err(error) if error.raw_os_error() == Some(libc::EMFILE) => limit.rlim_cur,
         Err(_) => return None,
     };

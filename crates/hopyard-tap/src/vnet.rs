@@ -10,12 +10,12 @@ const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
-/// How long the header is; a property of the device (`TUNSETVNETHDRSZ`).
+/// Length of the header; a property of the device (`TUNSETVNETHDRSZ`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VnetHeaderSize {
     /// 10 bytes, `struct virtio_net_hdr`.
     Basic,
-    /// 12 bytes, `struct virtio_net_hdr_mrg_rxbuf`, as virtio 1.0 devices have it.
+    /// 12 bytes, `struct virtio_net_hdr_mrg_rxbuf`, as in virtio 1.0 devices.
     Mergeable,
 }
 
@@ -30,20 +30,20 @@ impl VnetHeaderSize {
     }
 }
 
-/// What the header says of the frame's checksum.
+/// State of the frame's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Checksum {
-    /// Nothing: the receiver checks it.
+    /// Unknown: the receiver checks it.
     #[default]
     Unchecked,
     /// It was checked, or never left the machine (`VIRTIO_NET_HDR_F_DATA_VALID`).
     Valid,
-    /// It is to be computed (`VIRTIO_NET_HDR_F_NEEDS_CSUM`): the ones' complement sum from `start` to
-    /// the frame's end goes to `start + offset`, where the pseudo header's sum is already.
+    /// Still to be computed (`VIRTIO_NET_HDR_F_NEEDS_CSUM`): the ones' complement sum from `start` to the frame's end
+    /// goes to `start + offset`, which already contains the pseudo header's sum.
     Partial {
-        /// Bytes from the frame's beginning.
+        /// Offset in the frame, bytes.
         start: u16,
-        /// Bytes from `start`: 16 for TCP, 6 for UDP.
+        /// Offset from `start`: 16 for TCP, 6 for UDP.
         offset: u16,
     },
 }
@@ -58,18 +58,18 @@ pub enum SegmentKind {
     TcpV6,
     /// UDP datagrams (`VIRTIO_NET_HDR_GSO_UDP_L4`, Linux 6.2).
     Udp,
-    /// Fragments of one UDP datagram (`VIRTIO_NET_HDR_GSO_UDP`); Linux still takes them.
+    /// Fragments of one UDP datagram (`VIRTIO_NET_HDR_GSO_UDP`); Linux still accepts them.
     UdpFragments,
 }
 
-/// That a frame is to be cut.
+/// How a frame will be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Segmentation {
     /// The protocol of the segments.
     pub kind: SegmentKind,
     /// Payload of each segment, bytes; the kernel refuses 0.
     pub size: u16,
-    /// TCP with ECN's congestion window reduced: only the first segment says so.
+    /// TCP with ECN's "congestion window reduced", which only the first segment then carries.
     pub ecn: bool,
 }
 
@@ -95,32 +95,32 @@ pub struct VnetHeader {
     pub buffers: u16,
 }
 
-/// Bytes that are no header.
+/// Bytes that are not a valid header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadVnetHeader {
     /// Fewer bytes than its size.
     #[error("a virtio-net header has {wanted} bytes, not {got}")]
     Short {
-        /// The size agreed on.
+        /// The expected size.
         wanted: usize,
-        /// Bytes that there are.
+        /// The number of bytes.
         got: usize,
     },
-    /// A flag that was never agreed on.
+    /// A flag that was not negotiated.
     #[error("unknown flags {0:#04x} in a virtio-net header")]
     Flags(u8),
-    /// A kind of segmentation that was never agreed on.
+    /// A kind of segmentation that was not negotiated.
     #[error("unknown segmentation {0:#04x} in a virtio-net header")]
     Segmentation(u8),
 }
 
 impl VnetHeader {
-    /// Reads a header from the beginning of `bytes`. Numbers are little-endian, which is what devices of
-    /// this crate are set to (`TUNSETVNETLE`).
+    /// Reads a header from the beginning of `bytes`. Numbers are little-endian, to which this crate sets its devices
+    /// (`TUNSETVNETLE`).
     ///
     /// # Errors
-    /// [`BadVnetHeader`] if it is too short, or says what nobody agreed on.
+    /// [`BadVnetHeader`] if it is too short, or uses something that was not negotiated.
     pub fn parse(bytes: &[u8], size: VnetHeaderSize) -> Result<Self, BadVnetHeader> {
         let wanted = size.bytes();
         let Some(head) = bytes.get(..wanted) else {

@@ -1,4 +1,4 @@
-//! A run directory whose every text was written by somebody who wants a terminal, a table or a page.
+//! A run directory whose texts all attack a terminal, a table or a page.
 
 use std::path::{Path, PathBuf};
 use std::slice::from_ref;
@@ -11,12 +11,12 @@ use crate::plain;
 use crate::report::{self, EXPORTS};
 use crate::store::{Run, load};
 
-/// Colours and titles of terminals (7-bit and 8-bit), text that runs backwards or is not seen, lines of one's own, and
-/// what Markdown, HTML, CSV and spreadsheets take for theirs.
+/// Colours and titles of terminals (7-bit and 8-bit), reversed or invisible text, line breaks, and special characters
+/// of Markdown, HTML, CSV and spreadsheets.
 const HOSTILE: &str = "=x\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}2J\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041}\u{ad}\u{85}\u{2028}\r\n\
                        # INJECTED,\"q\"|<script>alert(1)</script>[a](javascript:1)@someone https://example.org #1`*\\\t\u{7f}\u{8}\u{0}";
 
-/// A run with everything in it that has a text.
+/// A run that contains every kind of text.
 fn full(home: &Path) -> PathBuf {
     let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/run");
     for file in ["samples.jsonl", "profiles.jsonl", "end.json"] {
@@ -58,7 +58,7 @@ fn write_lines(file: &Path, lines: &[Value]) {
     std::fs::write(file, text).unwrap();
 }
 
-/// Where the texts of a document are.
+/// The places of texts in a document.
 fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::String(_) => found.push(at.to_owned()),
@@ -76,10 +76,11 @@ fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Names of what is kept by name, in the header.
+/// Maps in the header whose keys are free text.
 const MAPS: [&str; 3] = ["mitigations", "kernel_options", "sysctls"];
 
-/// Makes every text hostile that may be any, and hears what is said of those that may not. Answers with what was changed.
+/// Makes every free text hostile, and collects the errors about those that may not be. Returns the places that were
+/// changed.
 fn poison(home: &Path, said: &mut Vec<String>) -> Vec<String> {
     let mut changed = Vec::new();
     for (name, documents) in [("run.json", 1), ("samples.jsonl", 2), ("profiles.jsonl", 1)] {
@@ -94,7 +95,7 @@ fn poison(home: &Path, said: &mut Vec<String>) -> Vec<String> {
             texts(&lines[line], "", &mut places);
             for place in places {
                 let old = lines[line].pointer(&place).unwrap().clone();
-                // Names of cells must stay apart.
+                // Names of cells must stay different.
                 let new = format!("{HOSTILE}{}", changed.len());
                 *lines[line].pointer_mut(&place).unwrap() = new.into();
                 write_lines(&file, &lines);
@@ -124,7 +125,7 @@ fn is_harmful(c: char) -> bool {
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// What is wrong with an output.
+/// The problem in an output, if any.
 fn harm(name: &str, text: &str) -> Option<String> {
     let found = text.char_indices().find(|(_, c)| is_harmful(*c));
     found.map(|(at, c)| {
@@ -163,7 +164,7 @@ fn no_text_of_a_run_directory_commands_whoever_reads_it() {
     let (hostile, clean) = (full(home.path()), full(clean.path()));
     let mut said = Vec::new();
     let changed = poison(&hostile, &mut said);
-    // What is anybody's to write: names, causes, notes, facts of the machine.
+    // Free texts: names, causes, notes, facts of the machine.
     for wanted in [
         "run.json/id",
         "run.json/plan",
@@ -241,7 +242,7 @@ fn no_text_of_a_run_directory_breaks_a_layout() {
             let head = columns(text.lines().next().unwrap());
             for line in text.lines() {
                 assert_eq!(columns(line), head, "{line}");
-                // A spreadsheet computes what begins so.
+                // A spreadsheet would compute a text that begins like this.
                 assert!(
                     !line.starts_with('=') && !line.contains(",=") && !line.contains("\"="),
                     "{line}"

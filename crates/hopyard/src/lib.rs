@@ -5,7 +5,7 @@
 //!                 meter ┴──> store ──> assess (stats) ──> report
 //! ```
 //!
-//! Which module may use which is held by `tests/layers`; `docs/architecture.md` shows it.
+//! `tests/layers` enforces which module may use which; `docs/architecture.md` shows it.
 
 pub mod cli;
 #[cfg(test)]

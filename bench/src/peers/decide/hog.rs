@@ -1,4 +1,4 @@
-//! The real-time hog of V18, a program of `verify`: it takes a CPU from everybody in random bursts, half of the time.
+//! The real-time hog of V18, a subcommand of `verify`: it takes a CPU in random bursts, half of the time.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -19,7 +19,7 @@ pub(super) struct Hog {
 }
 
 impl Hog {
-    /// Starts one on the last CPU, where all tables have at least one end, and waits until it is in place.
+    /// Starts one on the last CPU, where every table has at least one end, and waits until it is ready.
     pub(super) fn start(verify: &Path, seed: u64) -> Result<Self> {
         let failed = |source| Error::Start {
             program: verify.display().to_string(),
@@ -56,7 +56,7 @@ impl Hog {
 
 impl Drop for Hog {
     fn drop(&mut self) {
-        // Fails only if it ended meanwhile; either way it is reaped.
+        // Fails only if it ended meanwhile; it is reaped in either case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

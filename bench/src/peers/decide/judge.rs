@@ -1,20 +1,20 @@
-//! How the ways that are not hopyard judge two lists of figures.
+//! How the methods other than hopyard judge two lists of figures.
 
 use hopyard::stats::{Estimate, Samples, Verdict, mean_interval};
 use serde::Serialize;
 
-/// Of every interval, and of the test: benchstat's alpha is 0.05.
+/// Confidence of every interval, and of the test: benchstat's alpha is 0.05.
 const CONFIDENCE: f64 = 0.95;
-/// netperf: the interval of a mean is to be no wider than ± this share of it.
+/// netperf: the interval of a mean must not be wider than ± this share of it.
 const WIDTH: f64 = 0.025;
-/// A ratio that is known to be within ± this of 1 is equivalent, as for `hopyard run`.
+/// A ratio known to be within ± this of 1 is equivalent, as for `hopyard run`.
 const MARGIN: f64 = 0.02;
 
-/// What a way says of a comparison.
+/// A method's answer for a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Answer {
     pub(super) verdict: Verdict,
-    /// The ratio to the base; none where the way cannot say.
+    /// The ratio to the base; none if the method gives none.
     pub(super) ratio: Option<Ratio>,
 }
 
@@ -35,8 +35,9 @@ impl Answer {
     }
 }
 
-/// As benchstat: different where the Mann-Whitney U test says so at 0.05, never equivalent. It prints no interval of
-/// the ratio; the one here belongs to its test: all ratios that the test would not reject (Hodges and Lehmann 1963).
+/// As benchstat: different if the Mann-Whitney U test rejects equality at 0.05, never equivalent. benchstat prints no
+/// interval of the ratio. The one here belongs to its test: all ratios that the test would not reject (Hodges and
+/// Lehmann 1963).
 pub(super) fn benchstat(base: &[f64], other: &[f64]) -> Answer {
     let ratios_of = |a: &f64| other.iter().map(move |b| b / a).collect::<Vec<_>>();
     let mut ratios: Vec<f64> = base.iter().flat_map(ratios_of).collect();
@@ -52,8 +53,8 @@ pub(super) fn benchstat(base: &[f64], other: &[f64]) -> Answer {
         low: ratios[rejected - 1],
         high: ratios[last + 1 - rejected],
     };
-    // U counts the pairs in which the base is the greater one, ties by half; p is 0.05 or more exactly where the
-    // interval holds 1.
+    // U counts the pairs in which the base is greater, ties by half; p is at least 0.05 exactly if the interval
+    // contains 1.
     let is_different = ratio.high < 1.0 || ratio.low > 1.0;
     Answer {
         verdict: if is_different {
@@ -65,7 +66,7 @@ pub(super) fn benchstat(base: &[f64], other: &[f64]) -> Answer {
     }
 }
 
-/// How many values of U, from 0 on, the two-sided test rejects: those with 2 P(U ≤ u) below 0.05.
+/// The number of values of U, from 0 on, that the two-sided test rejects: those with 2 P(U ≤ u) below 0.05.
 fn rejected(n: usize, m: usize) -> usize {
     let counts = orders(n, m);
     let all: f64 = counts.iter().sum();
@@ -77,7 +78,7 @@ fn rejected(n: usize, m: usize) -> usize {
     counts.iter().take_while(is_rejected).count()
 }
 
-/// In how many orders of n and m figures each value of U comes about (Mann and Whitney 1947): the coefficients of the
+/// In how many orders of n and m figures each value of U occurs (Mann and Whitney 1947): the coefficients of the
 /// product of (1 − qᵐ⁺ⁱ)/(1 − qⁱ) for i from 1 to n, exact up to twenty figures each.
 fn orders(n: usize, m: usize) -> Vec<f64> {
     let mut counts = vec![0.0; n * m + 1];
@@ -93,18 +94,18 @@ fn orders(n: usize, m: usize) -> Vec<f64> {
     counts
 }
 
-/// Is the mean known as well as `netperf -I 95,5` asks for?
+/// Whether the mean is as precise as `netperf -I 95,5` requires.
 pub(super) fn is_known(figures: &[f64]) -> bool {
     interval(figures).is_some_and(|e| (e.high - e.low) / 2.0 <= WIDTH * e.value)
 }
 
-/// As people who use netperf's intervals do: both means have to be known well enough; then they differ where their
-/// intervals are apart, and are equivalent where no ratio of values in them is outside the margin.
+/// As users of netperf's intervals do: both means must be precise enough. They differ if their intervals do not
+/// overlap, and are equivalent if no ratio of values in them is outside the margin.
 pub(super) fn netperf(base: &[f64], other: &[f64]) -> Answer {
     let (Some(a), Some(b)) = (interval(base), interval(other)) else {
         return Answer::none();
     };
-    // Few wild figures: the mean may be anything above 0.
+    // A few wild figures: the mean may be anything above 0.
     if a.low <= 0.0 || b.low <= 0.0 {
         return Answer::none();
     }
@@ -136,8 +137,8 @@ fn interval(figures: &[f64]) -> Option<Estimate> {
 mod tests {
     use super::*;
 
-    /// Critical values of U at 0.05, two-sided, in tables of it: none for 3 and 3, 0 for 4 and 4, 2 for 5 and 5, 5 for 6 and
-    /// 6, 23 for 10 and 10, 127 for 20 and 20. All values up to the critical one are rejected.
+    /// Critical values of U at 0.05, two-sided, from published tables: none for 3 and 3, 0 for 4 and 4, 2 for 5 and 5,
+    /// 5 for 6 and 6, 23 for 10 and 10, 127 for 20 and 20. All values up to the critical one are rejected.
     #[test]
     fn published_critical_values() {
         for (n, m, values) in [
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(answer.verdict, Verdict::Inconclusive);
     }
 
-    /// The interval covers as often as it promises: five normal figures each, 4 orders in 252 left out on either side.
+    /// The interval covers as often as it states: five normal figures each, 4 orders of 252 excluded on either side.
     #[test]
     fn the_interval_of_the_test_covers() {
         use hopyard::stats::standard_normal;

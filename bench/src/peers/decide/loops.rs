@@ -1,4 +1,4 @@
-//! Runs of another tool over labs that stand: all runs of a path one after the other, then those of the next.
+//! Runs of another tool over existing labs: all runs of a path one after the other, then those of the next.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use crate::sample::{PATIENCE, finish, start};
 use crate::scenario::Scenario;
 use crate::tools::{Peer, Task};
 
-/// Length of a run, s: the shortest that all tools know.
+/// Length of a run, s: the shortest that all tools support.
 const SECONDS: u64 = 1;
-/// A run that failed is made again; a path on which so many failed is given up.
+/// A failed run is repeated; a path is given up after this many failures.
 const GIVEN_UP: u32 = 3;
 
-/// How many runs a path gets, as long as there is time.
+/// How many runs a path gets, within the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stopping {
-    /// As many as there is time for, 20 at most.
+    /// As many as fit, at most 20.
     Benchstat,
     /// `netperf -i 30,3 -I 95,5`: from 3 to 30, until the 95 % interval of the mean is within ± 2.5 %.
     Netperf,
@@ -40,7 +40,7 @@ impl Stopping {
     }
 }
 
-/// Figures of each cell: units per second by the tool's own account.
+/// Figures of each cell: units per second as the tool reports them.
 pub(super) fn figures(
     question: &Question,
     stopping: Stopping,
@@ -61,7 +61,7 @@ pub(super) fn figures(
     Ok(all)
 }
 
-/// How long a transaction of the base takes, ns: the median of some runs.
+/// Duration of a transaction of the base, ns: the median of some runs.
 pub(super) fn transaction_ns(question: &Question) -> Result<f64> {
     const RUNS: usize = 3;
     let bed = Standing::build(question, question.cells()[0])?;
@@ -72,7 +72,7 @@ pub(super) fn transaction_ns(question: &Question) -> Result<f64> {
     Ok(1e9 / per_s[RUNS / 2])
 }
 
-/// A lab that stands, and what runs over it.
+/// An existing lab, and what runs over it.
 struct Standing {
     bed: Bed,
     scenario: Scenario,
@@ -93,7 +93,7 @@ impl Standing {
         })
     }
 
-    /// Runs until they are enough, or another one, as long as the last, would end after the deadline.
+    /// Runs until there are enough, or until another run, as long as the last, would end after the deadline.
     fn figures(&self, stopping: Stopping, deadline: Instant) -> Result<Vec<f64>> {
         let mut figures = Vec::new();
         let mut failed = 0;

@@ -1,7 +1,8 @@
-//! Decided comparisons per minute, of four ways to say whether one path is slower than another, and by how much.
+//! Decided comparisons per minute, for four methods that say whether one path is slower than another, and by how much.
 //!
-//! Every way gets the same tables, labs of the same kind and the same time for each table. The order of all tables of all
-//! ways, with and without a real-time hog, is random, so that drift of the machine is nobody's advantage (docs/bench.md).
+//! Every method gets the same tables, labs of the same kind and the same time for each table. The order of all tables
+//! of all methods, with and without a real-time hog, is random, so that drift of the machine favours none
+//! (docs/bench.md).
 
 mod hog;
 mod judge;
@@ -33,9 +34,10 @@ use tally::{Record, Tally};
 use target::Outcome;
 use way::{Way, Ways};
 
-/// Time of a cell in a table, s. A run of sockperf takes three seconds, and benchstat's test takes four runs to tell anything.
+/// Time for a cell in a table, s. A run of sockperf takes three seconds, and benchstat's test needs four runs to reject
+/// anything.
 const PER_CELL_S: u64 = 16;
-/// A quick look asks for streams alone, of which iperf3 makes a run in little more than a second.
+/// A quick look measures only streams, for which a run of iperf3 takes little more than a second.
 const QUICK_PER_CELL_S: u64 = 7;
 
 /// Decided comparisons per minute, of hopyard with turns, of the release before them, of loops of iperf3 and sockperf
@@ -51,7 +53,7 @@ pub(crate) struct Decide {
     /// Only these tables
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     only: Vec<String>,
-    /// How often each table is asked for, of each way, with the hog and without it
+    /// How often each method measures each table, with the hog and without it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     tables: u16,
     /// Seed of the order and of the hog's bursts
@@ -62,7 +64,7 @@ pub(crate) struct Decide {
     json: Option<PathBuf>,
 }
 
-/// One table to be asked for.
+/// One table to measure.
 #[derive(Debug, Clone, Copy)]
 struct Task {
     question: &'static Question,
@@ -117,7 +119,7 @@ pub(crate) fn run(options: &Decide) -> Result<bool> {
         .any(|one| [one.speed, one.coverage].contains(&Outcome::Missed)))
 }
 
-/// Asks for one table. That a way fails is a finding; only the user's wish to stop is an error, and a hog that is not there.
+/// Measures one table. A method that fails is a finding. Errors are only the user's wish to stop, and a missing hog.
 fn ask(ways: &Ways, task: Task, verify: &Path, seed: u64) -> Result<Record> {
     let _hog = task.hog.then(|| Hog::start(verify, seed)).transpose()?;
     let asked = ways.ask(task.way, task.question)?;
@@ -141,7 +143,7 @@ fn ask(ways: &Ways, task: Task, verify: &Path, seed: u64) -> Result<Record> {
     })
 }
 
-/// Every table once in each repetition, of every way, with the hog and without it, in random order.
+/// Every table once in each repetition, with every method, with the hog and without it, in random order.
 fn tasks(questions: &[&'static Question], repetitions: usize, seed: u64) -> Vec<Task> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut all = Vec::new();
@@ -215,7 +217,7 @@ fn beside(name: &'static str) -> Result<PathBuf> {
     })
 }
 
-/// What each program says of its version; one that cannot be run is an error right away.
+/// The version that each program reports; an error if one cannot be run.
 fn versions(ways: &Ways, questions: &[&'static Question]) -> Result<Vec<(String, String)>> {
     let said = |name: String, program: &Path, option: &str| -> Result<(String, String)> {
         let failed = |source| Error::Start {
@@ -292,7 +294,7 @@ mod tests {
         assert!(error.to_string().contains("tcp_rr_known"), "{error}");
     }
 
-    /// A table has so much time; 3 s on top is what a program takes to begin and to end its last block.
+    /// A table has this time, plus 3 s in which a program starts and ends its last block.
     #[test]
     fn it_takes_as_long_as_it_says() {
         for (words, minutes) in [(&["--quick"][..], 5.0), (&[][..], 40.0)] {

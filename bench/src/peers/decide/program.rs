@@ -1,4 +1,4 @@
-//! hopyard as a program, today's or an older one: `hopyard run`, and what it says.
+//! hopyard as a program, the current or an older one: `hopyard run`, and its result.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,19 +17,19 @@ use super::judge::{Answer, Ratio};
 use super::question::{Cell, Question};
 use crate::error::{Error, Result};
 
-/// A run may take so many times its limit: labs are tried out before, and blocks end when they are whole.
+/// A run may take this many times its limit: labs are tried before, and blocks are completed.
 const OVERRUN: u32 = 3;
-/// What a run may take on top, to begin and to end.
+/// Additional time for starting and ending.
 const STARTING: Duration = Duration::from_secs(30);
 
-/// A program with what makes it measure in its own way.
+/// A program, and the options that select its method.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
     pub(super) options: &'static [&'static str],
 }
 
-/// What is read of the document `hopyard/run/1`.
+/// The parts of the document `hopyard/run/1` that are used.
 #[derive(Debug, Deserialize)]
 struct Document {
     cells: Vec<CellReport>,
@@ -66,7 +66,7 @@ struct Compared {
 }
 
 impl Program {
-    /// Asks it a question; an answer for each cell but the base.
+    /// Measures a question; returns an answer for each cell but the base.
     pub(super) fn ask(&self, question: &Question, limit: Duration) -> Result<Vec<Answer>> {
         let cells = question.cells();
         let mut more = vec![format!("--time-limit={}s", limit.as_secs())];
@@ -75,7 +75,7 @@ impl Program {
         answers(&text, question).map_err(|what| self.trouble(what))
     }
 
-    /// How long a transaction of the base takes, ns.
+    /// Duration of a transaction of the base, ns.
     pub(super) fn transaction_ns(&self, question: &Question) -> Result<f64> {
         const LIMIT: Duration = Duration::from_secs(10);
         let base = &question.cells()[..1];
@@ -85,7 +85,7 @@ impl Program {
             .map_err(|what| self.trouble(what))
     }
 
-    /// Carries out a run of some cells and gives back its document.
+    /// Makes a run of some cells and returns its document.
     fn run(
         &self,
         question: &Question,
@@ -107,7 +107,7 @@ impl Program {
             .stdout(create(&document)?)
             .stderr(create(&notes)?);
         let status = self.wait(command, limit * OVERRUN + STARTING)?;
-        // 1: a cell failed, which its document says.
+        // Status 1: a cell failed, which the document says too.
         if !matches!(status.code(), Some(0 | 1)) {
             let said = fs::read_to_string(&notes).unwrap_or_default();
             let last = said.lines().last().unwrap_or("it said nothing").to_owned();
@@ -116,7 +116,7 @@ impl Program {
         fs::read_to_string(&document).map_err(io("cannot read the document of a run"))
     }
 
-    /// Until it ends; an interrupt is handed on, so that it leaves nothing behind.
+    /// Waits until it ends; passes an interrupt on, so that it leaves nothing behind.
     fn wait(&self, mut command: Command, patience: Duration) -> Result<ExitStatus> {
         let failed = |source| Error::Start {
             program: self.path.display().to_string(),
@@ -154,7 +154,7 @@ impl Program {
     }
 }
 
-/// Words of `hopyard run` that every version understands.
+/// Options of `hopyard run` that every version accepts.
 fn arguments(question: &Question, cells: &[Cell]) -> Vec<String> {
     let mut sizes: Vec<String> = cells.iter().map(|cell| cell.size.to_string()).collect();
     sizes.dedup();
@@ -193,7 +193,7 @@ fn answers(text: &str, question: &Question) -> std::result::Result<Vec<Answer>, 
             let report = report.ok_or_else(|| format!("did not measure {cell:?}"))?;
             let compared = report.verdicts.get(figure(question));
             Ok(compared.map_or_else(Answer::none, |compared| Answer {
-                // None where there are too few blocks.
+                // There is none if there are too few blocks.
                 verdict: compared.verdict.unwrap_or(Verdict::Inconclusive),
                 ratio: Some(compared.ratio),
             }))

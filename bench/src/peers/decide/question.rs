@@ -1,4 +1,4 @@
-//! What is asked: tables of paths compared with a veth pair. Of some the answer is known beforehand.
+//! The questions: tables of paths compared with a veth pair. For some the answer is known beforehand.
 
 use hopyard::model::{LoadKind, Placement};
 use serde::Serialize;
@@ -6,11 +6,11 @@ use serde::Serialize;
 use crate::scenario::Scenario;
 use crate::tools::Tool;
 
-/// By how much more CPU time a transaction of the slowed cell takes.
+/// The additional CPU time of a transaction of the slowed cell.
 pub(super) const SLOWDOWN: f64 = 0.05;
-/// Cells that differ in the size of a message by a byte or two are alike within this.
+/// Cells whose message sizes differ by a byte or two are equal within this share.
 const ALIKE: f64 = 0.001;
-/// The time of a transaction is known within this.
+/// The time of a transaction is known within this share.
 const TRANSACTION: f64 = 0.10;
 /// IPv4 and TCP with timestamps (RFC 7323): headers of a packet from the IP header on, bytes.
 const TCP_HEADERS: u32 = 20 + 20 + 12;
@@ -22,50 +22,50 @@ pub(crate) struct Question {
     pub(super) name: &'static str,
     pub(super) load: LoadKind,
     pub(super) placement: Placement,
-    /// The peer that makes this load.
+    /// The tool that makes this load.
     pub(super) tool: Tool,
-    /// The cells: each path with each size of a message.
+    /// The cells: each path with each message size.
     pub(super) paths: &'static [&'static str],
     pub(super) sizes: &'static [u32],
     /// Packets with messages of this size are slowed.
     pub(super) slowed: Option<u32>,
-    /// Is it part of `--quick`?
+    /// Whether it is part of `--quick`.
     pub(super) quick: bool,
 }
 
-/// One path with one size of a message.
+/// One path with one message size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Cell {
     pub(super) path: &'static str,
     pub(super) size: u32,
 }
 
-/// Where the ratio of a cell to the base is known to lie.
+/// The range of a cell's true ratio to the base.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Truth {
     pub(super) low: f64,
     pub(super) high: f64,
 }
 
-/// What the slowed packets cost.
+/// The cost of slowed packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Extra {
     /// Time of a transaction of the base, ns.
     pub(super) transaction_ns: f64,
-    /// Time spent on top in a transaction of the slowed cell, ns.
+    /// Time added to a transaction of the slowed cell, ns.
     pub(super) extra_ns: f64,
 }
 
 use LoadKind::{TcpRr, TcpStream, UdpStream};
 use Placement::{Same, Split};
 
-/// Every table. 14 bytes is the least that sockperf sends. Sizes of equal cells are away from the sizes of pages, so that
-/// buffers fill alike.
+/// Every table. 14 bytes is the least that sockperf sends. Sizes of equal cells are not near the size of a page, so
+/// that buffers fill alike.
 pub(super) static QUESTIONS: &[Question] = &[
     Question {
         name: "tcp_rr_known",
         load: TcpRr,
-        // Both ends on one CPU, which is never idle: work on top lengthens a transaction by just that.
+        // Both ends on one CPU, which is never idle: added work lengthens a transaction by exactly that.
         placement: Same,
         tool: Tool::Sockperf,
         paths: &["veth"],
@@ -118,13 +118,13 @@ const fn asked(
 }
 
 impl Question {
-    /// The base and the others, in the order in which `hopyard run` has them too.
+    /// The base and the others, in the order of `hopyard run`.
     pub(super) fn cells(&self) -> Vec<Cell> {
         let of = |&path| self.sizes.iter().map(move |&size| Cell { path, size });
         self.paths.iter().flat_map(of).collect()
     }
 
-    /// The load of a cell as peers make it.
+    /// The load of a cell for the other tools.
     pub(super) fn scenario(&self, cell: Cell) -> Scenario {
         Scenario {
             name: self.name,
@@ -137,7 +137,7 @@ impl Question {
         }
     }
 
-    /// The axis that the sizes are values of.
+    /// The axis of the sizes.
     pub(super) fn axis(&self) -> &'static str {
         if self.load.is_stream() {
             "message_size"
@@ -151,7 +151,7 @@ impl Question {
         self.slowed.map(|size| size + TCP_HEADERS)
     }
 
-    /// Where the ratio of a cell to the base is known to lie, if it is.
+    /// The range of a cell's true ratio to the base, if it is known.
     pub(super) fn truth(&self, cell: Cell, extra: Option<Extra>) -> Option<Truth> {
         let base = self.cells()[0];
         if cell.path != base.path {
@@ -160,7 +160,7 @@ impl Question {
         if self.slowed == Some(cell.size) {
             return extra.map(Extra::truth);
         }
-        // Datagrams cost alike, so bytes are in the ratio of their sizes.
+        // Datagrams cost the same, so bytes are in the ratio of their sizes.
         let ratio = if self.load.is_udp_stream() {
             f64::from(cell.size) / f64::from(base.size)
         } else {
@@ -174,7 +174,7 @@ impl Question {
 }
 
 impl Extra {
-    /// The ratio of the rates, for what is known of the time of a transaction.
+    /// The ratio of the rates, given what is known of the time of a transaction.
     fn truth(self) -> Truth {
         let ratio = |share: f64| {
             let transaction_ns = self.transaction_ns * (1.0 + share);

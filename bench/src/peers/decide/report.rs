@@ -1,4 +1,4 @@
-//! What is printed.
+//! The printed report.
 
 use comfy_table::{Table as Grid, presets};
 
@@ -6,7 +6,7 @@ use super::judge::Ratio;
 use super::tally::{CONFIDENCE, Count, Tally, Times};
 use super::target::{Against, Outcome};
 
-/// The ways side by side, then turns against each of the others.
+/// The methods side by side, then turns against each of the others.
 pub(super) fn text(tallies: &[Tally], targets: &[Against]) -> String {
     let mut ways = grid([
         "machine",

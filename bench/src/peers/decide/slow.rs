@@ -1,8 +1,8 @@
-//! Packets of one length slowed by a known time, in every lab that is on this machine.
+//! Slows packets of one length by a known time, in every lab on this machine.
 //!
-//! The program of known cost (`bpf/burn.bpf.c`) is attached to the control group `hopyard/`, below which each lab has a
-//! group for its programs, whichever version of hopyard made the lab. Which packets it slows is told by their length, so that of two
-//! cells with messages of different sizes one is slow.
+//! The program of known cost (`bpf/burn.bpf.c`) is attached to the control group `hopyard/`, below which each lab of
+//! any version of hopyard has a group for its programs. It recognizes packets by their length, so that of two cells
+//! with different message sizes one is slow.
 
 use std::fs::File;
 
@@ -23,7 +23,7 @@ const ACCOUNT: &str = ".bss";
 #[derive(Debug)]
 pub(super) struct Slow {
     object: Ebpf,
-    /// Keeps the directory `hopyard/` in place between labs.
+    /// Keeps the directory `hopyard/` between labs.
     group: Cgroup,
 }
 
@@ -52,7 +52,7 @@ impl Slow {
             let attached = program.attach(
                 home,
                 CgroupSkbAttachType::Egress,
-                // A link stands beside others whatever is said here, and takes no other word.
+                // A link coexists with others in any mode, and the kernel accepts only this one.
                 CgroupAttachMode::Single,
             );
             attached.map_err(Error::bpf("attach the program of known cost"))?;
@@ -61,14 +61,14 @@ impl Slow {
         match slow(&mut object) {
             Ok(()) => Ok(Self { object, group }),
             Err(error) => {
-                // The first error says what is wrong.
+                // The first error is the one to report.
                 let _ = group.remove();
                 Err(error)
             }
         }
     }
 
-    /// Time spent on each packet slowed so far, ns. That there were none is an error: then no cell was slow.
+    /// Time spent on each packet slowed so far, ns. An error if there was none, because then no cell was slow.
     pub(super) fn per_packet_ns(&self) -> Result<f64> {
         let map = self.object.map(ACCOUNT).ok_or_else(missing)?;
         let account: Array<_, [u64; 2]> = map
@@ -96,7 +96,7 @@ fn missing() -> Error {
 
 impl Drop for Slow {
     fn drop(&mut self) {
-        // The links go with the object; labs may have removed the directory above already.
+        // The links are removed with the object; labs may have removed the directory already.
         if let Err(error) = self.group.remove() {
             hopyard::note(format_args!("{}", hopyard::chain(&error)));
         }

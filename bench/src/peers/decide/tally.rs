@@ -7,9 +7,9 @@ use super::judge::Ratio;
 use super::question::Truth;
 use super::way::{Told, Way};
 
-/// Of every interval.
+/// Confidence of every interval.
 pub(super) const CONFIDENCE: f64 = 0.95;
-/// Two cells are equivalent within ± this, for hopyard as for [`super::judge`].
+/// Two cells are equivalent within ± this, for hopyard and for [`super::judge`].
 const MARGIN: f64 = 0.02;
 
 /// One table of the run.
@@ -17,18 +17,18 @@ const MARGIN: f64 = 0.02;
 pub(super) struct Record {
     pub(super) question: &'static str,
     pub(super) way: Way,
-    /// Did the hog disturb it?
+    /// Whether the hog disturbed it.
     pub(super) hog: bool,
     pub(super) repetition: usize,
     pub(super) seconds: f64,
-    /// Comparisons of the table.
+    /// Number of comparisons in the table.
     pub(super) comparisons: u64,
-    /// None where the way failed: nothing is decided then.
+    /// Empty if the method failed, so that nothing is decided.
     pub(super) told: Vec<Told>,
     pub(super) failed: Option<String>,
 }
 
-/// Something counted among tries, with the interval of its share.
+/// A count of successes among tries, with the interval of their share.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Count {
     pub(super) hits: u64,
@@ -51,7 +51,7 @@ impl Count {
     }
 }
 
-/// What became of a way's tables, with the hog or without it.
+/// Results of a method's tables, with the hog or without it.
 #[derive(Debug, Serialize)]
 pub(super) struct Tally {
     pub(super) way: Way,
@@ -61,13 +61,13 @@ pub(super) struct Tally {
     pub(super) minutes: f64,
     /// Decided comparisons of all.
     pub(super) decided: Count,
-    /// The same per minute.
+    /// Decided comparisons per minute.
     pub(super) per_minute: Option<Ratio>,
-    /// Wrong ones among the decided comparisons whose answer is known.
+    /// Wrong decisions among those whose answer is known.
     pub(super) wrong: Count,
     /// Slowed cells that were called slower.
     pub(super) found: Count,
-    /// Intervals that hold the known answer, of those that were given.
+    /// Intervals that contain the known answer, among those that were given.
     pub(super) covered: Count,
 }
 
@@ -123,7 +123,7 @@ impl Tally {
     }
 }
 
-/// Is a decision as the known answer has it?
+/// Whether a decision agrees with the known answer.
 fn is_right(told: &Told, truth: Truth) -> bool {
     match told.answer.verdict {
         Verdict::Inconclusive => false,
@@ -134,19 +134,19 @@ fn is_right(told: &Told, truth: Truth) -> bool {
     }
 }
 
-/// How many times as many decisions per minute one way makes as another.
+/// Ratio of decisions per minute of one method to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Times {
-    /// None where the other decided nothing.
+    /// None if the other decided nothing.
     pub(super) value: Option<f64>,
     pub(super) low: f64,
-    /// None where nothing bounds it.
+    /// None if there is no upper bound.
     pub(super) high: Option<f64>,
 }
 
-/// Given how many decisions both made together, those of one are binomial (Przyborowski and Wilenski 1940). Decisions of a
-/// table are not independent and at most as many as it has comparisons, so the interval is rather too wide. None where
-/// neither decided anything.
+/// Given the number of decisions of both together, those of one are binomial (Przyborowski and Wilenski 1940).
+/// Decisions of a table are not independent and at most as many as it has comparisons, so the interval is rather too
+/// wide. None if neither decided anything.
 pub(super) fn times(one: &Tally, other: &Tally) -> Option<Times> {
     let (a, b) = (one.decided.hits, other.decided.hits);
     let share = binomial_interval(a, a + b, CONFIDENCE)?;
@@ -201,7 +201,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A table of so many comparisons, of which some are decided, and rightly.
+    /// A table with this many comparisons, of which some are decided, all rightly.
     pub(in super::super) fn decided(way: Way, hog: bool, hits: usize, of: usize) -> Record {
         let one = |n| {
             if n < hits {

@@ -1,11 +1,11 @@
-//! The targets: how many times as many decisions as each other way, and coverage that is no lower.
+//! The targets: the ratio of decisions to each other method, and coverage that is not lower.
 
 use serde::Serialize;
 
 use super::tally::{Tally, Times, times};
 use super::way::Way;
 
-/// At least so many times as many decisions per minute as before turns, with the hog and without it.
+/// The least ratio of decisions per minute to the release before turns, with the hog and without it.
 const UNDER_HOG: f64 = 5.0;
 const QUIET: f64 = 2.0;
 
@@ -13,30 +13,30 @@ const QUIET: f64 = 2.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
-    /// With all of the interval.
+    /// The whole interval meets it.
     Met,
-    /// With none of it.
+    /// No part of the interval meets it.
     Missed,
-    /// The interval lies on both sides.
+    /// Part of the interval meets it.
     Open,
-    /// Nothing is asked for.
+    /// There is no target.
     Stated,
 }
 
-/// Turns against another way.
+/// Turns compared with another method.
 #[derive(Debug, Serialize)]
 pub(super) struct Against {
     pub(super) hog: bool,
     pub(super) other: Way,
     pub(super) times: Option<Times>,
-    /// What the ratio is to be.
+    /// The target for the ratio.
     pub(super) at_least: Option<f64>,
     pub(super) speed: Outcome,
-    /// Is coverage no lower?
+    /// Whether coverage is not lower.
     pub(super) coverage: Outcome,
 }
 
-/// Turns against every other way, with the hog and without it.
+/// Turns compared with every other method, with the hog and without it.
 pub(super) fn all(tallies: &[Tally]) -> Vec<Against> {
     let turns = tallies.iter().filter(|tally| tally.way == Way::Turns);
     turns
@@ -70,7 +70,7 @@ fn speed(times: Option<Times>, least: f64) -> Outcome {
     }
 }
 
-/// Lower is what the interval of the share shows to be lower.
+/// Lower means that the interval of the share shows it.
 fn coverage(turns: &Tally, other: &Tally) -> Outcome {
     match (turns.covered.share(), other.covered.share()) {
         (Some(own), Some(other)) if own.value >= other.value => Outcome::Met,

@@ -1,4 +1,4 @@
-//! The four ways to answer a question.
+//! The four methods to answer a question.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::slow::Slow;
 use crate::error::Result;
 use crate::tools::Tool;
 
-/// Who answers.
+/// A method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Way {
@@ -32,7 +32,7 @@ pub(super) enum Way {
 impl Way {
     pub(super) const ALL: [Self; 4] = [Self::Windows, Self::Benchstat, Self::Netperf, Self::Turns];
 
-    /// Does hopyard make the load?
+    /// Whether hopyard makes the load.
     fn is_hopyard(self) -> bool {
         matches!(self, Self::Windows | Self::Turns)
     }
@@ -49,18 +49,18 @@ impl fmt::Display for Way {
     }
 }
 
-/// What it takes to ask.
+/// Everything that the methods need.
 #[derive(Debug)]
 pub(super) struct Ways {
     pub(super) windows: Program,
     pub(super) turns: Program,
-    /// Time a cell of a table has.
+    /// Time for a cell of a table.
     pub(super) per_cell: Duration,
-    /// How long transactions take that are to be slowed; none before it was measured.
+    /// Durations of transactions that will be slowed; empty before they were measured.
     pub(super) transactions: Vec<Transaction>,
 }
 
-/// How long a transaction of a question's base takes on the machine as it is, ns.
+/// Duration of a transaction of a question's base on the machine as it is, ns.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Transaction {
     pub(super) question: &'static str,
@@ -79,15 +79,15 @@ pub(super) struct Told {
     pub(super) answer: Answer,
 }
 
-/// A table with the time it took.
+/// A table's answers with the time they took.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) seconds: f64,
     pub(super) told: Result<Vec<Told>>,
 }
 
-/// While it lives, what this thread starts does not interrupt others on waking. Two ends on one CPU then take turns by
-/// waiting alone, and work on top costs what it is (docs/method.md, V5).
+/// While it exists, processes started by this thread do not interrupt others when they wake up. Two ends on one CPU
+/// then run until they wait, and added work costs exactly its time (docs/method.md, V5).
 struct Batch;
 
 impl Batch {
@@ -99,19 +99,19 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        // Going back takes no right that coming here did not.
+        // This needs no more privilege than the change before.
         let _ = schedule_current_thread(Policy::Other);
     }
 }
 
 impl Ways {
-    /// The time that a table has.
+    /// The time for a table.
     pub(super) fn limit(&self, question: &Question) -> Duration {
         let cells = u32::try_from(question.cells().len()).unwrap_or(u32::MAX);
         self.per_cell * cells
     }
 
-    /// Measures how long transactions take that are to be slowed.
+    /// Measures the durations of transactions that will be slowed.
     pub(super) fn prepare(&mut self, questions: &[&'static Question]) -> Result<()> {
         for question in questions.iter().filter(|q| q.slowed.is_some()) {
             let _batch = Batch::new()?;
@@ -125,7 +125,7 @@ impl Ways {
         Ok(())
     }
 
-    /// Asks a question.
+    /// Measures a question.
     pub(super) fn ask(&self, way: Way, question: &Question) -> Result<Asked> {
         let _batch = question.slowed.map(|_| Batch::new()).transpose()?;
         let slowed = self.slowed(way, question);
@@ -165,7 +165,7 @@ impl Ways {
             .transactions
             .iter()
             .find(|transaction| transaction.question == question.name)?;
-        // hopyard's request alone has the size of a slowed message, sockperf's answer has it too.
+        // For hopyard only the request has the size of a slowed message; for sockperf the answer has it too.
         let (transaction_ns, packets) = if way.is_hopyard() {
             (transaction.hopyard_ns, 1.0)
         } else {
@@ -179,12 +179,12 @@ impl Ways {
     }
 }
 
-/// How packets are to be slowed for one way.
+/// How packets are slowed for one method.
 #[derive(Debug, Clone, Copy)]
 struct Slowed {
     length: u32,
     transaction_ns: f64,
-    /// Slowed packets of a transaction.
+    /// Number of slowed packets in a transaction.
     packets: f64,
 }
 
@@ -214,7 +214,7 @@ fn told(question: &Question, answers: Vec<Answer>, extra: Option<Extra>) -> Vec<
         .collect()
 }
 
-/// `hopyard` beside this program, with turns, until differences of the margin could be seen.
+/// `hopyard` from the directory of this program, with turns, until differences of the margin could be seen.
 pub(super) fn turns(path: PathBuf) -> Program {
     Program {
         path,
@@ -222,7 +222,7 @@ pub(super) fn turns(path: PathBuf) -> Program {
     }
 }
 
-/// The program before turns; without it this one, told not to take any.
+/// The program before turns; without it the current one with `--turns off`.
 pub(super) fn windows(old: Option<PathBuf>, own: PathBuf) -> Program {
     match old {
         Some(path) => Program { path, options: &[] },

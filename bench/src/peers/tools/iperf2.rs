@@ -8,7 +8,7 @@ pub(super) struct Iperf2;
 
 impl Peer for Iperf2 {
     fn server(&self, task: Task<'_>) -> Vec<String> {
-        // The server reads 128 KiB at a time by default, which is the best it can do.
+        // By default the server reads 128 KiB at a time, which is its best.
         let mut line = words(&["iperf", "-s", "-y", "C"]);
         line.extend(match task.scenario.load {
             LoadKind::UdpStream | LoadKind::UdpFlood => {
@@ -25,7 +25,7 @@ impl Peer for Iperf2 {
         line.extend(["-t".to_owned(), task.seconds.to_string()]);
         line.extend(["-l".to_owned(), task.scenario.size.to_string()]);
         line.extend(match task.scenario.load {
-            // `-b 0` is refused for datagrams: the target has to be out of reach instead.
+            // `-b 0` is refused for datagrams, so the target rate is out of reach instead.
             LoadKind::UdpStream | LoadKind::UdpFlood => words(&["-u", "-b", "100G", "-y", "C"]),
             LoadKind::TcpRr => words(&[
                 "-e",
@@ -35,8 +35,8 @@ impl Peer for Iperf2 {
                 "-Z",
                 "cubic",
             ]),
-            // `-C`: one way, as with the others. Otherwise the server answers once, for which Linux takes the
-            // connection to be interactive and acknowledges less often (docs/method.md).
+            // `-C`: one way, as for the others. Without it the server answers once; then Linux treats the connection as
+            // interactive and acknowledges less often (docs/method.md).
             _ => vec![
                 "-C".into(),
                 "-P".into(),
@@ -80,7 +80,7 @@ impl Peer for Iperf2 {
     }
 }
 
-/// A line of `-y C`: time, own address and port, the other's, stream, interval, bytes, bit/s.
+/// A line of `-y C`: time, local address and port, remote ones, stream, interval, bytes, bit/s.
 fn fields(line: &str) -> Vec<&str> {
     line.split(',').collect()
 }
@@ -106,7 +106,7 @@ fn stream_bytes(server: &str, flows: u32) -> Result<f64, String> {
     }
 }
 
-/// The server's line for datagrams goes on: jitter, lost, total, per cent, out of order.
+/// The server's line for datagrams has more fields: jitter, lost, total, per cent, out of order.
 fn datagrams(server: &str) -> Result<Reported, String> {
     let count = |text: &str| text.parse::<f64>().ok().filter(|n| *n >= 0.0);
     server
@@ -124,7 +124,7 @@ fn datagrams(server: &str) -> Result<Reported, String> {
         .ok_or_else(|| "there is no count of datagrams in its server's output".to_owned())
 }
 
-/// `BB cnt=avg/min/max/stdev`: the count stands before the first equals sign.
+/// `BB cnt=avg/min/max/stdev`: the count is before the first equals sign.
 fn transactions(client: &str) -> Result<f64, String> {
     client
         .lines()

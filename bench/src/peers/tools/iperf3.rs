@@ -79,10 +79,10 @@ mod tests {
     use super::*;
     use crate::scenario::SCENARIOS;
 
-    /// `iperf3 -J -i 0 -l 131072 -C cubic -t 1` of iperf 3.12; `start` and `intervals` cut.
+    /// `iperf3 -J -i 0 -l 131072 -C cubic -t 1` of iperf 3.12, without `start` and `intervals`.
     const TCP: &str = r#"{"start":{"version":"iperf 3.12"},"intervals":[],"end":{"streams":[{"sender":{"socket":6,"start":0,"end":1.000055,"seconds":1.000055,"bytes":8879603712,"bits_per_second":71032922885.2413,"retransmits":0,"max_snd_cwnd":1206184,"max_snd_wnd":29660160,"max_rtt":16,"min_rtt":16,"mean_rtt":16,"sender":true},"receiver":{"socket":6,"start":0,"end":1.000075,"seconds":1.000055,"bytes":8879472640,"bits_per_second":71030453835.9623,"sender":true}}],"sum_sent":{"start":0,"end":1.000055,"seconds":1.000055,"bytes":8879603712,"bits_per_second":71032922885.2413,"retransmits":0,"sender":true},"sum_received":{"start":0,"end":1.000075,"seconds":1.000075,"bytes":8879472640,"bits_per_second":71030453835.9623,"sender":true},"cpu_utilization_percent":{"host_total":97.907238067651178,"host_user":1.0256051699769768,"host_system":96.8816328976742,"remote_total":71.9601273094333,"remote_user":1.8681449439696505,"remote_system":70.091982365463664},"sender_tcp_congestion":"cubic","receiver_tcp_congestion":"cubic"}}"#;
 
-    /// `iperf3 -u -b 0 -l 64 -t 1 -J -i 0` of iperf 3.12; the same cut.
+    /// `iperf3 -u -b 0 -l 64 -t 1 -J -i 0` of iperf 3.12, shortened likewise.
     const UDP: &str = r#"{"end":{"streams":[],"sum":{"start":0,"end":1.00005,"seconds":1.00005,"bytes":18429440,"bits_per_second":147433161.0694229,"jitter_ms":0.003844735230664937,"lost_packets":729,"packets":287960,"lost_percent":0.25316016113349077,"sender":true},"sum_sent":{"start":0,"end":1.000016,"seconds":1.000016,"bytes":18429440,"bits_per_second":147433161.0694229,"jitter_ms":0,"lost_packets":0,"packets":287960,"lost_percent":0,"sender":true},"sum_received":{"start":0,"end":1.00005,"seconds":1.00005,"bytes":18382720,"bits_per_second":147054407.279636,"jitter_ms":0.003844735230664937,"lost_packets":729,"packets":287959,"lost_percent":0.25316016113349077,"sender":false}}}"#;
 
     fn of(name: &str, client: &str) -> Result<Reported, String> {

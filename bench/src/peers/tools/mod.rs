@@ -1,4 +1,4 @@
-//! The tools: hopyard itself and its peers, each with its command lines and the reading of its report.
+//! The tools: hopyard itself and others, each with its command lines and the parser of its report.
 
 mod iperf2;
 mod iperf3;
@@ -23,31 +23,31 @@ pub(crate) enum Tool {
     Sockperf,
 }
 
-/// What a peer is to do.
+/// The task of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Task<'a> {
     pub(crate) scenario: &'a Scenario,
     /// The server's address.
     pub(crate) server: IpAddr,
-    /// How long the client is to send, s.
+    /// How long the client sends, s.
     pub(crate) seconds: u64,
 }
 
-/// What a peer's two programs printed.
+/// Output of a tool's two programs.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     pub(crate) client: String,
     pub(crate) server: String,
 }
 
-/// What a peer says it has done in its whole run.
+/// What a tool reports for its whole run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Reported {
     /// Bytes, transactions or datagrams that arrived.
     pub(crate) received: f64,
-    /// Datagrams that were sent, where it says so.
+    /// Datagrams that were sent, if it reports them.
     pub(crate) sent: Option<f64>,
-    /// Length of the run, s, where it says so.
+    /// Length of the run, s, if it reports that.
     pub(crate) seconds: Option<f64>,
 }
 
@@ -64,11 +64,11 @@ pub(crate) trait Peer: Sync {
     fn server(&self, task: Task<'_>) -> Vec<String>;
     /// The client's command line.
     fn client(&self, task: Task<'_>) -> Vec<String>;
-    /// Where its server listens once it is ready.
+    /// Where its server listens when it is ready.
     fn listens(&self, scenario: &Scenario) -> Listens;
-    /// Does its server end by itself after one client? Otherwise SIGINT ends it.
+    /// Whether its server ends by itself after one client. Otherwise SIGINT ends it.
     fn one_shot(&self) -> bool;
-    /// What it says it did.
+    /// What it reports.
     ///
     /// # Errors
     /// A sentence: what could not be found in its output.
@@ -78,7 +78,7 @@ pub(crate) trait Peer: Sync {
 }
 
 impl Tool {
-    /// The peer, if it is one.
+    /// The other tool; `None` for hopyard itself.
     pub(crate) fn peer(self) -> Option<&'static dyn Peer> {
         match self {
             Self::Hopyard => None,
@@ -107,7 +107,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// The number after `key` and before whatever is no longer part of one.
+/// The number after `key`.
 fn number_after(text: &str, key: &str) -> Result<f64, String> {
     let missing = || format!("there is no number after `{key}` in its output");
     let (_, rest) = text.rsplit_once(key).ok_or_else(missing)?;

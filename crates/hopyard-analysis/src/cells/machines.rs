@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::count;
 use crate::model::{ClocksCompared, ClocksReport, CpuUse, EndsOn, Measurement};
 
-/// The worst that was known of the clocks.
+/// The least precise knowledge of the clocks.
 pub(super) fn clocks(measured: &[&Measurement]) -> Option<ClocksReport> {
     let all: Vec<ClocksCompared> = measured.iter().filter_map(|m| m.clocks).collect();
     let most = |of: fn(&ClocksCompared) -> u64| all.iter().map(of).max();
@@ -19,7 +19,7 @@ pub(super) fn clocks(measured: &[&Measurement]) -> Option<ClocksReport> {
     })
 }
 
-/// What the hypervisor took of each machine.
+/// Steal on each machine.
 pub(super) fn steal(measured: &[&Measurement]) -> BTreeMap<String, f64> {
     let ends = [
         ("client", EndsOn::Client),

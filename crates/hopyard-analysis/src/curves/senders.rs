@@ -1,5 +1,5 @@
-//! Figures of a run of many senders, each with its interval: what statements about containers, CPUs and jitter against N are
-//! judged by. They judge nothing.
+//! Figures of a run of many senders, each with its interval, for judging statements about containers, CPUs and jitter
+//! against N. This module judges nothing itself.
 
 use super::{Measured, Swept, step};
 use crate::last_attempts;
@@ -10,18 +10,18 @@ use crate::stats::{self, Curve, Knee, Slopes, Straight};
 /// A figure of a curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Along<'a, T> {
-    /// Its first cell; the others differ in the count alone.
+    /// Its first cell; the others differ only in the count.
     pub cell: &'a Cell,
     /// The count.
     pub axis: &'static str,
     /// Its values, rising.
     pub values: Vec<f64>,
-    /// Blocks that the figure is made of.
+    /// Blocks that the figure uses.
     pub blocks: usize,
     pub figure: T,
 }
 
-/// From which count on the client's CPUs are full: a count, with the last before it and an interval.
+/// The count from which on the client's CPUs are full, with the last count before it and an interval.
 #[must_use]
 pub fn fullness(run: &Run) -> Vec<Along<'_, Saturation>> {
     let full = |measured: &Measured<'_>, swept: &Swept| measured.full(swept, super::CLIENT_CPU);
@@ -36,7 +36,7 @@ pub fn changes<'a>(run: &'a Run, quantity: &str) -> Vec<Along<'a, StepReport>> {
     })
 }
 
-/// Slopes of a quantity before and after a count named beforehand: units of the quantity for each one more.
+/// Slopes of a quantity before and after a count chosen beforehand: units of the quantity per unit of the count.
 #[must_use]
 pub fn slopes_around<'a>(run: &'a Run, quantity: &str, at: f64) -> Vec<Along<'a, Slopes>> {
     each(run, quantity, |curve| {
@@ -44,7 +44,7 @@ pub fn slopes_around<'a>(run: &'a Run, quantity: &str, at: f64) -> Vec<Along<'a,
     })
 }
 
-/// Where a quantity bends: a count, with slopes on both sides and whether two lines are better than one.
+/// The count at which a quantity bends, with slopes on both sides and whether two lines are better than one.
 #[must_use]
 pub fn knees<'a>(run: &'a Run, quantity: &str) -> Vec<Along<'a, Knee>> {
     each(run, quantity, |curve| {
@@ -52,7 +52,7 @@ pub fn knees<'a>(run: &'a Run, quantity: &str) -> Vec<Along<'a, Knee>> {
     })
 }
 
-/// How straight a quantity is against the count: R², with slope and intercept in its own units.
+/// How straight a quantity is over the count: R², with slope and intercept in its own units.
 #[must_use]
 pub fn lines<'a>(run: &'a Run, quantity: &str) -> Vec<Along<'a, Straight>> {
     each(run, quantity, |curve| {

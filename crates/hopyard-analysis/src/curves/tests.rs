@@ -6,7 +6,7 @@ use crate::model::{Containers, LoadKind};
 use crate::testing::curves::{FLOWS, Shown, published, senders};
 use crate::{assess, last_attempts};
 
-/// Of the two curves, the native one and that of containers.
+/// The curve of native senders and that of containers.
 fn both<'a, T>(all: &'a [Along<'_, T>]) -> (&'a T, &'a T) {
     let of = |kind| {
         &all.iter()
@@ -44,7 +44,7 @@ fn a_run_is_cut_into_curves() {
     assert_eq!((&*native.axis, native.load), ("flows", LoadKind::UdpFlood));
     assert_eq!(native.axes.containers, Some(Containers::Native));
     assert_eq!(own.axes.containers, Some(Containers::Own));
-    // What was not measured has no curve.
+    // A quantity that was not measured has no curve.
     assert!(!own.quantities.contains_key("run_length_p50_packets"));
     assert_eq!(own.cpus_full, None);
     let packets = &own.quantities["packets_per_s"];
@@ -55,7 +55,7 @@ fn a_run_is_cut_into_curves() {
     );
     assert!(!packets.knee.as_ref().unwrap().is_shown && !packets.step.as_ref().unwrap().is_leap);
     assert_eq!(packets.over_first.len(), FLOWS.len());
-    // The same document comes of it again.
+    // The document reads back the same.
     let text = serde_json::to_string(&report).unwrap();
     let again: crate::model::RunReport = serde_json::from_str(&text).unwrap();
     assert_eq!(again.curves.len(), 2);
@@ -148,7 +148,7 @@ fn jitter_settles_and_says_when() {
     }
     let settling = series.settling.as_ref().unwrap();
     assert_eq!((settling.settled_samples, settling.samples), (10, 10));
-    // 1/16 is the first that is within a tenth, and the fifth interval ends at 25 s.
+    // 1/16 is the first value within a tenth, and the fifth interval ends at 25 s.
     assert_eq!(settling.time_s.as_ref().unwrap().value, 25.0);
 }
 

@@ -1,8 +1,8 @@
-//! Two runs without a cell in common: what keeps them apart, and what to do.
+//! Two runs without a common cell: what differs, and what to do.
 
 use crate::model::{AXES, Cell};
 
-/// Of so many cells of each run the nearest two are looked for.
+/// The nearest two cells are searched among this many of each run.
 const LOOKED_AT: usize = 200;
 
 /// A cell and the values of its axes, in the order of the registry.
@@ -11,7 +11,7 @@ struct Shown<'a> {
     values: Vec<Option<String>>,
 }
 
-/// What keeps two runs apart, as the end of a sentence.
+/// The difference between two runs, as the end of a sentence.
 pub(super) fn why(a: &[Cell], b: &[Cell]) -> String {
     for (name, cells) in [("A", a), ("B", b)] {
         if cells.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn why(a: &[Cell], b: &[Cell]) -> String {
     )
 }
 
-/// How unlike two cells are: path, peer and load above all.
+/// How different two cells are: path, peer and load count most.
 fn distance(one: &Shown<'_>, other: &Shown<'_>) -> (usize, usize) {
     let (own, theirs) = (one.cell, other.cell);
     let names = [

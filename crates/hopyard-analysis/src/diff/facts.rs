@@ -1,4 +1,4 @@
-//! What was recorded of runs, held against each other.
+//! Comparison of what was recorded of runs.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::model::stored::Header;
 use crate::model::{CellReport, CpuAccounting, Difference, Environment, RunReport};
 use crate::units;
 
-/// A fact and what it is in one run.
+/// A fact and its value in one run.
 type Fact = (String, String);
 
-/// Every fact that is not the same on both sides: the machine first, then the run, then what single cells found.
+/// Every fact that differs between the sides: the machine first, then the run, then what single cells read back.
 pub(super) fn differences(sides: &[Group<'_>; 2]) -> Vec<Difference> {
     let of_sides = |of: fn(&Assessed<'_>) -> Vec<Fact>| {
         let [a, b] = sides.each_ref().map(|side| together(side.iter().map(of)));
@@ -22,8 +22,8 @@ pub(super) fn differences(sides: &[Group<'_>; 2]) -> Vec<Difference> {
     all
 }
 
-/// What runs that are named as repeats of one thing do not have in common, with their values. How many blocks a run has,
-/// and at what frequency the CPU happened to be, is no part of what it measures.
+/// Facts that differ between runs that were named as repeats of one thing, with their values. The number of blocks and
+/// the current CPU frequency are left out, because they are not part of what is measured.
 pub(super) fn not_alike(group: &Group<'_>) -> Vec<String> {
     let facts = |run: &Assessed<'_>| {
         let mut facts = machine(&run.header.environment);
@@ -46,7 +46,7 @@ pub(super) fn not_alike(group: &Group<'_>) -> Vec<String> {
     told
 }
 
-/// What has to be the same for one group to tell how much the runs of another scatter, and is not.
+/// Facts that must be equal if the runs of one group are to show how much those of another scatter, but are not.
 pub(super) fn other_conditions(one: &Assessed<'_>, other: &Assessed<'_>) -> Vec<String> {
     const CONDITIONS: [&str; 9] = [
         "host",
@@ -69,7 +69,7 @@ pub(super) fn other_conditions(one: &Assessed<'_>, other: &Assessed<'_>) -> Vec<
     differing.into_iter().map(|found| found.what).collect()
 }
 
-/// The facts of several runs: each value that one of them has, once.
+/// The facts of several runs: each value that occurs, once.
 fn together(runs: impl Iterator<Item = Vec<Fact>>) -> Vec<Fact> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for (what, value) in runs.flatten() {
@@ -166,7 +166,7 @@ fn this_run(header: &Header, report: &RunReport) -> Vec<Fact> {
     ]
 }
 
-/// What cells read back or used, each difference once with the number of cells that have it.
+/// What cells read back or used: each difference once, with the number of cells that have it.
 fn of_cells(sides: &[Group<'_>; 2]) -> Vec<Difference> {
     let mut counted: Vec<(Difference, usize)> = Vec::new();
     for cell in all_cells(sides) {

@@ -1,9 +1,9 @@
 //! Two sides of repeated runs compared cell by cell.
 //!
-//! Runs are made one after the other, so nothing pairs their samples, and a machine that was faster on the second day looks
-//! like a change in every cell. So the unit of replication is the run: a side is several runs of one thing, a run has one
-//! figure of a cell, and intervals and verdicts come from the scatter of these figures between runs of one thing. Where that
-//! is not known there is no verdict.
+//! Runs are made one after the other, so nothing pairs their samples, and a machine that is faster on the second day
+//! looks like a change in every cell. So the unit of replication is the run: a side is several runs of one thing, a run
+//! has one figure of a cell, and intervals and verdicts come from the scatter of these figures between runs of one
+//! thing. If that scatter is not known, there is no verdict.
 
 mod apart;
 mod facts;
@@ -19,12 +19,12 @@ use crate::model::{Cell, DiffReport, Difference, LeftOut, RunSummary};
 use runs::{Assessed, Group, Groups, group};
 use table::Table;
 
-/// What is asked of a comparison.
+/// Options of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Ask {
-    /// Compare ratios to the base of each run's own.
+    /// Compare ratios to the base of each run.
     pub relative: bool,
-    /// Fail where a cell is worse by more than this share.
+    /// Fail if a cell is worse by more than this share.
     pub fail_on: Option<f64>,
 }
 
@@ -34,34 +34,34 @@ pub enum Refused {
     /// A side without runs.
     #[error("there are no runs of {0} to compare")]
     NoRuns(&'static str),
-    /// One run twice.
+    /// A run is named twice.
     #[error("run `{0}` is named twice: name each run once")]
     SameRun(String),
-    /// Repeats that tell of no scatter.
+    /// Repeats that show no scatter.
     #[error(
         "--repeats with run `{0}` alone: it takes at least two runs of one thing to see how much they differ"
     )]
     LoneRepeat(String),
-    /// Nothing to compare.
+    /// The runs have no common cell.
     #[error("the runs have no cell in common: {0}")]
     NothingInCommon(
-        /// The nearest cells, what differs between them, and what to do.
+        /// The nearest cells, their difference, and what to do.
         String,
     ),
-    /// Cells in common, of which none can be compared; the reason for the first.
+    /// Common cells, none of which can be compared; the reason for the first.
     #[error("no cell can be compared: {0}")]
     NoFigures(String),
 }
 
-/// What two runs of one plan do not have in common, whether or not their figures can be compared.
+/// Facts that differ between two runs of one plan, whether or not their figures can be compared.
 #[must_use]
 pub fn facts_that_differ(a: &Run, b: &Run) -> Vec<Difference> {
     let side = |run| group(std::slice::from_ref(run));
     facts::differences(&[side(a), side(b)])
 }
 
-/// Compares the runs of `b` with those of `a`, each of them repeats of one thing. `repeats` are groups of runs of one thing
-/// each, which tell how much such runs differ where the sides have too few runs for that.
+/// Compares the runs of `b` with those of `a`, each of them repeats of one thing. `repeats` are groups of runs of one
+/// thing each. They show how much such runs differ if the sides have too few runs for that.
 ///
 /// # Errors
 /// A run is named twice, or there is nothing to compare.
@@ -105,7 +105,7 @@ pub fn diff(a: &[Run], b: &[Run], repeats: &[Vec<Run>], ask: &Ask) -> Result<Dif
     })
 }
 
-/// No runs, lone repeats, a run twice: a copy of a run is that run.
+/// Refuses sides without runs, groups of one run, and a run named twice (a copy of a run is the same run).
 fn refuse_unfit(a: &[Run], b: &[Run], repeats: &[Vec<Run>]) -> Result<(), Refused> {
     for (name, side) in [("A", a), ("B", b)] {
         if side.is_empty() {

@@ -1,4 +1,4 @@
-//! What the runs of both sides, and those named for their scatter, have of one cell.
+//! The figures of one cell in the runs of both sides, and in those named for their scatter.
 
 use crate::assess;
 use crate::base::base_of;
@@ -16,25 +16,25 @@ pub(super) struct Assessed<'a> {
     samples: Vec<&'a Sample>,
 }
 
-/// Runs of one thing, in the order in which they were begun.
+/// Runs of one thing, in the order in which they began.
 pub(super) type Group<'a> = Vec<Assessed<'a>>;
 
 /// All runs of a comparison.
 pub(super) struct Groups<'a> {
     /// The two sides.
     pub(super) sides: [Group<'a>; 2],
-    /// Runs of one thing each, for their scatter alone.
+    /// Groups of runs of one thing each; only their scatter is used.
     pub(super) repeats: Vec<Group<'a>>,
 }
 
-/// A cell with figures on both sides, and what it is compared with in its own run where ratios are.
+/// A cell with figures on both sides, and its base in its own run if ratios are compared.
 pub(super) struct Found<'a> {
     groups: &'a Groups<'a>,
     pub(super) cell: &'a Cell,
     base: Option<(String, &'a Cell)>,
 }
 
-/// The figures of a quantity, an estimate for each run that has it.
+/// The figures of a quantity: an estimate for each run that has it.
 pub(super) struct Figures {
     pub(super) sides: [Vec<Estimate>; 2],
     pub(super) repeats: Vec<Vec<Estimate>>,
@@ -60,7 +60,7 @@ impl<'a> Assessed<'a> {
         header.cells.iter().map(|planned| &planned.cell)
     }
 
-    /// The place of a cell that it has figures of, or why it has none.
+    /// The index of a cell with figures, or why it has none.
     pub(super) fn place(&self, cell: &Cell) -> Result<usize, String> {
         let Some(at) = self.cells().position(|own| own == cell) else {
             return Err("not in its plan".to_owned());
@@ -78,7 +78,7 @@ impl<'a> Assessed<'a> {
         Some((name, &self.header.cells[at].cell))
     }
 
-    /// The quantity as the report of the run has it.
+    /// The quantity as in the report of the run.
     fn plain(&self, cell: &Cell, quantity: &Quantity) -> Option<Estimate> {
         let report = &self.report.cells[self.place(cell).ok()?];
         report.estimates.get(quantity.name).cloned()
@@ -94,7 +94,7 @@ impl<'a> Assessed<'a> {
     }
 }
 
-/// All cells of A's runs in their order, then what only B's have.
+/// All cells of A's runs in their order, then those that only B's runs have.
 pub(super) fn all_cells<'a>(sides: &[Group<'a>; 2]) -> Vec<&'a Cell> {
     let mut all: Vec<&Cell> = Vec::new();
     for cell in sides.iter().flatten().flat_map(Assessed::cells) {
@@ -105,7 +105,7 @@ pub(super) fn all_cells<'a>(sides: &[Group<'a>; 2]) -> Vec<&'a Cell> {
     all
 }
 
-/// Why no run of a side has figures of a cell; `None` where one has.
+/// Why no run of a side has figures of a cell; `None` if one has.
 fn missing(side: &Group<'_>, cell: &Cell) -> Option<String> {
     let mut causes = Vec::new();
     for run in side {
@@ -141,7 +141,7 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// The base of a cell, where it is the same in all runs that have the cell.
+    /// The base of a cell, if it is the same in all runs that have the cell.
     fn common_base(&'a self, cell: &Cell) -> Result<(String, &'a Cell), String> {
         let bases = |side: &'a Group<'a>| {
             let runs = side.iter().filter(|run| run.place(cell).is_ok());
@@ -173,7 +173,7 @@ impl<'a> Groups<'a> {
 }
 
 impl Found<'_> {
-    /// Does any run have a figure of it?
+    /// Whether any run has a figure of it.
     pub(super) fn has(&self, quantity: &Quantity) -> bool {
         let mut runs = self.groups.sides.iter().flatten();
         runs.any(|run| run.plain(self.cell, quantity).is_some())
@@ -183,7 +183,7 @@ impl Found<'_> {
         self.base.as_ref().map(|(name, _)| name.clone())
     }
 
-    /// What each run has of a quantity.
+    /// The figure of a quantity in each run.
     pub(super) fn figures(&self, quantity: &Quantity) -> Figures {
         let of_run = |run: &Assessed<'_>| match &self.base {
             Some((_, base)) => run.relative(self.cell, base, quantity),

@@ -11,7 +11,7 @@ use crate::quantities::{QUANTITIES, Quantity, is_said_twice};
 use crate::stats::{self, Estimate, Judged, RunsCompared, Samples, Verdict};
 use crate::units::float;
 
-/// Everything that can be compared, the cells it belongs to, and what cannot.
+/// Everything that can be compared, the cells it belongs to, and what cannot be compared.
 #[derive(Default)]
 pub(super) struct Table {
     entries: Vec<Entry>,
@@ -19,7 +19,7 @@ pub(super) struct Table {
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// One comparison on its way to a verdict.
+/// One comparison before its verdict.
 struct Entry {
     cell: usize,
     quantity: &'static Quantity,
@@ -27,16 +27,16 @@ struct Entry {
     sides: [Estimate; 2],
     /// Runs of each side that have it.
     runs: [usize; 2],
-    /// The scatter of ln(figure) between runs that would be there if runs differed by their blocks alone.
+    /// The scatter of ln(figure) between runs if only their blocks scattered.
     within_log: f64,
-    /// The ratio as these runs alone have it.
+    /// The ratio with the scatter within these runs only.
     within: Estimate,
-    /// The comparison by runs, where the scatter between runs is known.
+    /// The comparison by runs, if the scatter between runs is known.
     between: Option<RunsCompared>,
 }
 
 impl Entry {
-    /// `None` where a side has no figure, or one that is not above 0.
+    /// `None` if a side has no figure, or one that is not above 0.
     fn of(
         cell: usize,
         quantity: &'static Quantity,
@@ -58,7 +58,7 @@ impl Entry {
     }
 }
 
-/// The figure of a side: that of its only run, or the geometric mean of its runs' with the interval of these.
+/// The figure of a side: that of its only run, or the geometric mean of its runs with an interval over them.
 fn together(runs: &[Estimate], confidence: f64) -> Option<Estimate> {
     match runs {
         [one] => one.at(confidence),
@@ -69,7 +69,7 @@ fn together(runs: &[Estimate], confidence: f64) -> Option<Estimate> {
     }
 }
 
-/// The root of the mean square of the standard errors within all runs.
+/// The root mean square of the standard errors within all runs.
 fn within_log(sides: &[Vec<Estimate>; 2]) -> Option<f64> {
     let errors: Option<Vec<f64>> = sides.iter().flatten().map(stats::se_log_within).collect();
     let squares: Vec<f64> = errors?.iter().map(|se| se.powi(2)).collect();
@@ -99,7 +99,7 @@ impl Table {
                     let cause = format!("{}: {why}", quantity.name);
                     self.leave_out(found.cell, MeasuredIn::Both, cause);
                 }
-                // Too few observations for a percentile are no news.
+                // Too few observations for a percentile are not worth a message.
                 None => {}
             }
         }
@@ -124,8 +124,8 @@ impl Table {
         self.entries.is_empty()
     }
 
-    /// Judges what has a scatter between runs as one table, and puts all comparisons into their cells. Gives the gate, where
-    /// one lets this share be lost.
+    /// Judges the comparisons with a known scatter between runs as one table, and puts all comparisons into their
+    /// cells. Returns the gate, if an allowed loss was given.
     pub(super) fn judge(
         &mut self,
         loss: Option<f64>,
@@ -169,7 +169,7 @@ impl Table {
     }
 }
 
-/// What the gate says of all comparisons: it cannot see where the scatter between runs is not known.
+/// The gate over all comparisons. It is blind to those whose scatter between runs is not known.
 fn gate(entries: &[Entry], ruling: &Ruling, loss: f64, confidence: f64) -> Gate {
     let unknown = entries.iter().filter(|e| e.between.is_none()).count();
     let mut gate = ruling.report();
@@ -190,7 +190,7 @@ fn gate(entries: &[Entry], ruling: &Ruling, loss: f64, confidence: f64) -> Gate 
 
 /// How many runs of each side would show the loss in all of these: more than there are.
 fn runs_needed(blind: &[&Entry], loss: f64, confidence: f64) -> Option<u32> {
-    // Where the scatter between runs is not known, it is at least what blocks make of it.
+    // If the scatter between runs is not known, it is at least that of the blocks.
     let scatter = |e: &&Entry| e.between.as_ref().map_or(e.within_log, |c| c.scatter_log);
     let most = blind.iter().map(scatter).reduce(f64::max)?;
     let judged = blind.iter().filter(|e| e.between.is_some());
@@ -199,14 +199,14 @@ fn runs_needed(blind: &[&Entry], loss: f64, confidence: f64) -> Option<u32> {
     Some(stats::runs_needed(most, loss, confidence)?.max(more))
 }
 
-/// What is compared of a load: what the verdicts of a run are about, each once.
+/// The quantities of a load that are compared: those of a run's own verdicts, each once.
 fn quantities(load: LoadKind) -> impl Iterator<Item = &'static Quantity> {
     QUANTITIES
         .iter()
         .filter(move |q| q.compared && q.applies(load) && !is_said_twice(q, load))
 }
 
-/// A comparison with its verdict, or without one where the scatter between runs is not known.
+/// A comparison with its verdict, or without one if the scatter between runs is not known.
 fn compared(entry: &Entry, judged: Option<Judged>) -> QuantityDiff {
     let [a, b] = entry.sides.clone();
     let [runs_a, runs_b] = entry.runs;

@@ -21,15 +21,15 @@ const GATE: Ask = Ask {
     fail_on: Some(0.03),
 };
 
-/// By how much figures scatter: standard deviations on the log scale.
+/// How much figures scatter: standard deviations on the log scale.
 #[derive(Debug, Clone, Copy, Default)]
 struct World {
     blocks: u32,
     /// Between the blocks of a run.
     sigma: f64,
-    /// How much of a block's deviation the next one keeps.
+    /// How much of a block's deviation remains in the next one.
     alike: f64,
-    /// Between runs, each cell by itself.
+    /// Between runs, each cell separately.
     between: f64,
     /// Between runs, all cells alike.
     machine: f64,
@@ -60,7 +60,7 @@ impl World {
                 state[cell] = self.alike * state[cell] + step * self.sigma * standard_normal(rng);
                 let noise = state[cell].exp();
                 let mut m = measured((4e8 * own.exp() * noise) as u64);
-                // A byte costs what it did, however many there are, but for scatter of its own.
+                // The cost of a byte does not depend on the number of bytes, but has scatter of its own.
                 let net = 3e8 * noise * (self.sigma * standard_normal(rng)).exp();
                 m.cpu.busy_ns = net + m.cpu.foreign_ns + m.cpu.controller_ns + m.cpu.baseline_ns;
                 push(&mut made, block, 0, cell, Outcome::Measured(Box::new(m)));
@@ -76,7 +76,7 @@ impl World {
     }
 }
 
-/// A run of 10 blocks on a machine on which only blocks scatter.
+/// A run of 10 blocks on a machine where only blocks scatter.
 fn made(id: &str, speeds: &[f64], sigma: f64, rng: &mut ChaCha8Rng) -> Run {
     let world = World {
         blocks: 10,
@@ -176,7 +176,7 @@ fn relative_compares_ratios_to_the_base() {
     assert!(base.cause.contains("is one"), "{}", base.cause);
 }
 
-/// The gate asks whether the loss is more than is let through, not whether there is one.
+/// The gate asks whether the loss is more than allowed, not whether there is one.
 #[test]
 fn the_gate_lets_small_losses_through() {
     let failed = |factor, seed| {
@@ -192,7 +192,7 @@ fn the_gate_lets_small_losses_through() {
         )
     };
     assert_eq!(failed(1.0, 1), (false, false, false, 0));
-    // A loss of 2.5 % that is shown to be one, and let through.
+    // A loss of 2.5 % that is shown, and allowed.
     assert_eq!(failed(0.975, 2), (false, false, true, 0));
     assert_eq!(failed(0.95, 3), (true, true, true, 0));
     assert_eq!(
@@ -200,7 +200,7 @@ fn the_gate_lets_small_losses_through() {
         (false, false, true, 0),
         "better is not worse"
     );
-    // At the very bound an alarm is as rare as a false one.
+    // At the bound itself, an alarm is as rare as a false one.
     let at_the_bound = (0..100).filter(|seed| failed(0.97, *seed).0).count();
     assert!(at_the_bound <= 7, "{at_the_bound} of 100");
 }
@@ -210,14 +210,15 @@ fn a_gate_that_cannot_see_says_so() {
     let [a, b] = pair(&[1.0; 4], &[1.0; 4], 0.2, 1);
     let report = between(&a, &b, &GATE);
     let gate = report.gate.as_ref().unwrap();
-    // One of eight may by chance be far enough on the better side.
+    // By chance, one of eight may be far enough on the better side.
     assert!((6..=8).contains(&gate.blind), "{gate:?}");
     assert_eq!((gate.undecided, gate.failed), (true, false));
-    // Means of ten blocks scatter by 6.3 %: some 120 runs of each would do, more where they by chance scatter more.
+    // Means of ten blocks scatter by 6.3 %, so some 120 runs of each are enough, and more if these happen to scatter
+    // more.
     let needed = gate.runs_needed.unwrap();
     assert!((60..500).contains(&needed), "{needed}");
     assert_eq!(gate.blocks_needed, None);
-    // As noisy, but far better: no loss is there, and that is shown.
+    // As noisy, but far better: it is shown that there is no loss.
     let [a, b] = pair(&[1.0; 4], &[2.0; 4], 0.2, 1);
     let better = between(&a, &b, &GATE).gate.unwrap();
     assert!(
@@ -266,7 +267,7 @@ fn what_is_in_one_run_only_is_listed() {
     );
 }
 
-/// A goodput of 0 has no ratio, nor has the cost of what did not arrive: they are left out aloud.
+/// A goodput of 0 has no ratio, and neither has the cost of what did not arrive: both are listed as left out.
 #[test]
 fn a_figure_that_has_no_ratio_is_listed() {
     let [a, mut b] = pair(&[1.0; 2], &[1.0; 2], 0.01, 1);

@@ -74,7 +74,7 @@ fn about_the_gate(gate: &Gate, left_out: &[LeftOut]) -> Vec<Told> {
     said
 }
 
-/// Runs that are no repeats of one thing, and repeats that were made under other conditions.
+/// Runs that are not repeats of one thing, and repeats that were made under other conditions.
 fn runs_not_alike(groups: &Groups<'_>) -> Vec<Told> {
     let named = [("A", &groups.sides[0]), ("B", &groups.sides[1])];
     let repeats = groups.repeats.iter().map(|group| ("--repeats", group));
@@ -102,7 +102,7 @@ fn runs_not_alike(groups: &Groups<'_>) -> Vec<Told> {
     said.into_iter().map(told).collect()
 }
 
-/// Repeats of which one side all came first: what the machine did meanwhile favours one side.
+/// All runs of one side came first: a change of the machine meanwhile favours one side.
 fn not_interleaved([a, b]: &[Group<'_>; 2]) -> Option<Told> {
     if a.len().min(b.len()) < 2 {
         return None;
@@ -147,7 +147,8 @@ fn some_runs_only(groups: &Groups<'_>, table: &Table) -> Option<Told> {
     })
 }
 
-/// Warnings of a kind that no run of the other side has. That a run has few blocks is no doubt about a comparison of runs.
+/// Warnings of a kind that no run of the other side has. Few blocks in a run are no reason to doubt a comparison of
+/// runs.
 fn only(
     name: &str,
     side: &Group<'_>,

@@ -2,18 +2,18 @@
 
 use crate::model::{OffloadChange, OffloadFlag, Switch};
 
-/// Flags whose effect hangs on another's, and what both are set to with the rest the other way:
-/// segments that nobody makes any more are what GSO and GRO are about, so these two count where TSO is
-/// off; and TSO needs checksums (`netdev_fix_features`), so it comes on with them only.
+/// Flags whose effect depends on another's, and their state while the rest has the opposite one. GSO and GRO matter
+/// when no device segments, so they count with TSO off. TSO needs checksums (`netdev_fix_features`), so it can only be
+/// on with them.
 const TOGETHER: [(Switch, [OffloadFlag; 2]); 3] = [
     (Switch::Off, [OffloadFlag::Tso, OffloadFlag::Gso]),
     (Switch::Off, [OffloadFlag::Tso, OffloadFlag::Gro]),
     (Switch::On, [OffloadFlag::TxChecksum, OffloadFlag::Tso]),
 ];
 
-/// The combinations of these flags: all on, all off, each alone switched either way, and the pairs that
-/// interact. Of combinations that turn out to be alike the first is measured:
-/// what is switched off comes first, as findings go by that.
+/// The combinations of these flags: all on, all off, each alone switched either way, and the pairs that interact. Of
+/// combinations that read back alike the first is measured. Flags switched off come first, because findings are based
+/// on them.
 #[must_use]
 pub fn offload_changes(flags: &[OffloadFlag]) -> Vec<OffloadChange> {
     let of = |rest: Switch| {

@@ -1,4 +1,4 @@
-//! The findings in words; nothing that a verdict does not carry.
+//! The findings as text, based only on verdicts.
 
 use super::{Shown, Single, Sweep, Verdicts, judged, shown};
 use crate::model::{FOR_A_VERDICT, OffloadChange, OffloadFlag, Switch, listed_offloads};
@@ -32,7 +32,7 @@ impl Sweep<'_> {
         format!("{}.", clauses.join("; "))
     }
 
-    /// The flag that does most, and the others that do something.
+    /// The flag with the greatest effect, and the others with an effect.
     fn led(&self, alone: &[&Single<'_>], leader: &Single<'_>, near: &[&Single<'_>]) -> Vec<String> {
         let different = alone.iter().filter(|s| s.shown == Shown::Different);
         let others: Vec<_> = different.filter(|s| s.flag != leader.flag).collect();
@@ -57,7 +57,7 @@ impl Sweep<'_> {
         std::iter::once(first).chain(rest).collect()
     }
 
-    /// Flags that were switched off by name, and of which no verdict tells.
+    /// Flags that were switched off by name but have no verdict.
     fn unjudged(&self, alone: &[&Single<'_>]) -> Option<String> {
         let named = self.survey.combinations.iter().filter_map(|c| {
             let [flag] = c.change.flags[..] else {
@@ -71,7 +71,7 @@ impl Sweep<'_> {
         (!flags.is_empty()).then(|| format!("of {} off there is no verdict", listed_or(&flags)))
     }
 
-    /// Flags shown to do nothing by themselves.
+    /// Flags shown to have no effect alone.
     fn equals(&self, alone: &[&Single<'_>]) -> Option<String> {
         let flags = flags(alone, |shown| shown == Shown::Equivalent);
         (!flags.is_empty()).then(|| {
@@ -87,7 +87,7 @@ impl Sweep<'_> {
         format!("equivalent within {}", percent(self.summary.margin))
     }
 
-    /// What is shown to differ: `goodput to 0.312× (0.290 to 0.334) and CPU per byte to 3.10× (…)`.
+    /// The shown differences: `goodput to 0.312× (0.290 to 0.334) and CPU per byte to 3.10× (…)`.
     fn effect(&self, verdicts: &Verdicts) -> String {
         let parts: Vec<String> = judged(verdicts, self.load)
             .filter(|(_, report)| report.verdict == Some(Verdict::Different))
@@ -96,7 +96,7 @@ impl Sweep<'_> {
         parts.join(" and ")
     }
 
-    /// What else the verdicts show.
+    /// Other results of the verdicts.
     pub(super) fn remarks(
         &self,
         alone: &[&Single<'_>],
@@ -114,7 +114,7 @@ impl Sweep<'_> {
         remarks
     }
 
-    /// A flag that cannot go off alone: what it does beyond the one that goes with it.
+    /// A flag that cannot go off alone: its effect beyond the flag that goes off with it.
     fn beyond(&self, single: &Single<'_>) -> String {
         let (name, along) = (single.flag.name(), listed_offloads(&single.along));
         let beyond = match single.along[..] {
@@ -135,7 +135,7 @@ impl Sweep<'_> {
         format!("{name} off takes {along} off with it; beyond that {what}.")
     }
 
-    /// A flag that does something else once another is off.
+    /// A flag whose effect changes once another is off.
     fn interaction(&self, single: &Single<'_>, given: OffloadFlag, leads: bool) -> Option<String> {
         let contrast = self.contrast(single.flag, given)?;
         let (name, given) = (single.flag.name(), given.name());
@@ -195,7 +195,7 @@ fn flags(alone: &[&Single<'_>], which: impl Fn(Shown) -> bool) -> Vec<OffloadFla
         .collect()
 }
 
-/// Flags of which nothing is shown, with the largest difference that may have been missed.
+/// Flags without a shown effect, with the largest difference that may have been missed.
 fn unclear(alone: &[&Single<'_>], others_matter: bool) -> Option<String> {
     let flags = flags(alone, |shown| matches!(shown, Shown::Unclear(_)));
     let missed = alone.iter().filter_map(|s| match s.shown {
@@ -213,7 +213,7 @@ fn unclear(alone: &[&Single<'_>], others_matter: bool) -> Option<String> {
     })
 }
 
-/// `gso or gro`: each by itself, not together.
+/// `gso or gro`: each alone, not together.
 fn listed_or(flags: &[OffloadFlag]) -> String {
     listed_offloads(flags).replace(" and ", " or ")
 }
@@ -255,7 +255,7 @@ fn three_digits(value: f64) -> String {
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    // A margin that somebody chose has as many digits as it needs.
+    // A margin set by the user has as many digits as it needs.
     if percent >= 9.95 || (percent - percent.round()).abs() < 1e-9 {
         format!("{percent:.0} %")
     } else {

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use crate::model::ProfileWindow;
 use crate::subsystems::{Place, UNCLASSIFIED, place, plain_name, subsystems};
 
-/// Every subsystem, with what is not classified last.
+/// Every subsystem, unclassified functions last.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let known = subsystems().iter().map(|s| s.name.as_str());
     known.chain([UNCLASSIFIED])
 }
 
-/// Samples, counted.
+/// Counted samples.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tally {
-    /// By place in [`names`].
+    /// By index into [`names`].
     counts: Vec<u64>,
     functions: BTreeMap<(usize, String), u64>,
     pub(super) idle: u64,
@@ -57,7 +57,7 @@ impl Tally {
         tally
     }
 
-    /// All windows together.
+    /// All windows combined.
     pub(super) fn pooled<'a>(windows: impl Iterator<Item = &'a Self>) -> Self {
         let mut all = Self {
             counts: vec![0; names().count()],
@@ -78,7 +78,7 @@ impl Tally {
         all
     }
 
-    /// Samples of CPUs at work.
+    /// Samples of busy CPUs.
     pub(super) fn busy(&self) -> u64 {
         self.counts.iter().fold(0, |sum, n| sum.saturating_add(*n))
     }
@@ -96,7 +96,7 @@ impl Tally {
             .map(|((_, name), count)| (name.as_str(), *count))
     }
 
-    /// Shares of the busy samples; `None` where there are none.
+    /// Shares of the busy samples; `None` if there are none.
     #[expect(
         clippy::cast_precision_loss,
         reason = "counts of samples are far below 2^53"

@@ -5,7 +5,7 @@ use crate::model::stored::Run;
 use crate::model::{CellReport, Outcome, ProfileReport, ProfileWindow};
 use crate::testing::{compared_over, profile_window};
 
-/// Veth and bridge over some blocks, the bridge at half the speed; a tenth of its time is the bridge's.
+/// Veth and bridge over some blocks, the bridge at half the speed; a tenth of its time is in the bridge.
 fn run(blocks: u32) -> Run {
     let mut run = compared_over(blocks, 0.5);
     for block in 0..blocks {
@@ -34,7 +34,7 @@ fn cost(profile: &ProfileReport, name: &str) -> f64 {
     found.map_or(0.0, |s| s.cost.value)
 }
 
-/// Shares and costs sum to the whole, parts of functions to their subsystem.
+/// Shares and costs sum to the whole, and functions to their subsystem.
 fn sums_up(cell: &CellReport) {
     let profile = profile(cell);
     let whole = &cell.estimates[&profile.quantity];
@@ -99,7 +99,7 @@ fn differences_are_against_the_base_and_sum_to_the_whole_one() {
 fn a_block_without_a_window_is_split_as_the_others() {
     let mut run = run(8);
     run.profiles.retain(|w| (w.block, w.cell) != (3, 1));
-    // One without a busy sample says nothing either, and one of another attempt is not of this block.
+    // A window without a busy sample is useless too, and one of another attempt does not belong to this block.
     run.profiles.retain(|w| (w.block, w.cell) != (4, 1));
     run.profiles.push(profile_window(1, 4, &[]));
     run.profiles.push(ProfileWindow {

@@ -1,10 +1,10 @@
-//! What the arrivals of numbered datagrams say, all flows of a sample together.
+//! Figures of the arrivals of numbered datagrams, all flows of a sample together.
 
 use super::float;
 use crate::model::{Arrivals, FlowArrivals, Latency, Measurement};
 use crate::stats;
 
-/// A figure of the arrivals, where there are any.
+/// A figure of the arrivals, if there are any.
 pub(super) fn of(m: &Measurement, figure: impl Fn(&Arrivals) -> Option<f64>) -> Option<f64> {
     figure(m.arrivals.as_ref()?)
 }
@@ -52,13 +52,13 @@ fn share(arrivals: &Arrivals, part: fn(&FlowArrivals) -> u64) -> Option<f64> {
     (packets > 0).then(|| float(parts) / float(packets))
 }
 
-/// Share of what came to the receiving sockets that they had no room for.
+/// Share of arriving datagrams that the receiving sockets had no room for.
 pub(super) fn dropped(arrivals: &Arrivals) -> Option<f64> {
     let came = arrivals.packets() + arrivals.socket_drops;
     (came > 0).then(|| float(arrivals.socket_drops) / float(came))
 }
 
-/// Share of the window that the receiver's busiest thread had a CPU.
+/// Share of the window for which the receiver's busiest thread had a CPU.
 pub(super) fn busiest(arrivals: &Arrivals, window_ns: u64) -> Option<f64> {
     let most = arrivals.receiver_cpu_ns.iter().max()?;
     (window_ns > 0).then(|| float(*most) / float(window_ns))
@@ -131,7 +131,7 @@ mod tests {
         let report = assess(&run_of(&arrivals()));
         let value = |name: &str| report.cells[0].estimates.get(name).map(|e| e.value);
         for (name, wanted) in [
-            // 990 observations are enough for neither.
+            // 990 observations are enough for neither quantile.
             ("jitter_pdv_ns", None),
             ("jitter_pdv_p99_ns", None),
             ("jitter_ipdv_ns", Some(1500.0)),

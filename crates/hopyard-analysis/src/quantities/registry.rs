@@ -96,7 +96,7 @@ pub static QUANTITIES: &[Quantity] = &[
         |load| !load.is_stream(),
     ),
     shown("busy_cores", Kind::Cpu(busy_cores), |_| true),
-    // Of each end's machine, where they are two: what netperf calls local and remote.
+    // For the machine of each end, if the ends are on different ones: netperf's local and remote CPU.
     shown(
         "client_cpu_ns_per_byte",
         Kind::DemandOf(EndsOn::Client, per_byte),
@@ -152,8 +152,8 @@ pub static QUANTITIES: &[Quantity] = &[
         Kind::Value(|m, _| per_second(m, m.client_scheduling.switches())),
         |_| true,
     ),
-    // Of senders that are always ready it is their time slice; of round trips, what one and the switch to it take. Where much of
-    // the time was stolen, what was not idle was not used either.
+    // For senders that are always ready it is their time slice; for round trips, one of them with the switch to it.
+    // Under heavy steal it is too high, because stolen time counts as busy.
     shown(
         "client_cpu_ns_per_switch",
         Kind::Cpu(|m, _| {
@@ -203,13 +203,13 @@ pub static QUANTITIES: &[Quantity] = &[
         Kind::Value(|m, _| first_packet(m, 0.99)),
         LoadKind::connects_anew,
     ),
-    // A few for each lab: too few to be judged beside what a window counts.
+    // A few for each lab: too few for verdicts.
     shown(
         "first_exchange_p50_ns",
         Kind::Value(|m, _| first_packet(m, 0.5)),
         LoadKind::times_first_exchanges,
     ),
-    // The very first packet of a fresh lab is among them.
+    // Includes the very first packet of a fresh lab.
     shown(
         "first_exchange_max_ns",
         Kind::Value(|m, _| Some(float(m.first_packet.as_ref()?.max_ns))),

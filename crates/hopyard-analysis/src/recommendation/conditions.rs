@@ -27,7 +27,7 @@ pub(super) fn of(evidence: &Evidence<'_>, choices: &[Choice]) -> Vec<String> {
     sentences
 }
 
-/// The cells that are recommended.
+/// The recommended cells.
 fn chosen<'a>(evidence: &Evidence<'a>, choice: &Choice) -> Vec<&'a CellReport> {
     let is_best = |cell: &&CellReport| {
         let same = (cell.load, cell.peer) == (choice.load, choice.peer);
@@ -49,7 +49,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     seen
 }
 
-/// What every cell has alike: elsewhere the order may be another.
+/// The values that all cells share: at other values the order may differ.
 fn setting(cells: &[CellReport]) -> Option<String> {
     let common = AXES.iter().filter(|axis| !axis.of_path).filter_map(|axis| {
         let is_concerned = |cell: &&CellReport| {
@@ -82,7 +82,7 @@ fn placement(choices: &[Choice]) -> Option<String> {
     })
 }
 
-/// As they were read back; only where nobody chose them.
+/// Offloads as read back, unless the user chose them.
 fn offloads(chosen: &[&CellReport]) -> Vec<String> {
     let told = |cell: &&CellReport| {
         cell.load.is_stream() && cell.axes.offload.is_none() && !cell.offloads.is_empty()
@@ -106,7 +106,7 @@ fn offloads(chosen: &[&CellReport]) -> Vec<String> {
         .collect()
 }
 
-/// Paths that a packet filter of the host knows nothing of.
+/// Paths whose traffic a packet filter of the host does not see.
 fn unseen(chosen: &[&CellReport]) -> Option<String> {
     let unseen = chosen.iter().filter(|cell| cell.filter_sees == Some(false));
     let unseen = distinct(unseen.map(|cell| cell.path.as_str()));
@@ -118,7 +118,7 @@ fn unseen(chosen: &[&CellReport]) -> Option<String> {
     })
 }
 
-/// Warnings that could turn the order round.
+/// Warnings that could reverse the order.
 fn doubts(evidence: &Evidence<'_>) -> Option<String> {
     let bears = |code: &WarningCode| {
         use WarningCode as W;

@@ -5,7 +5,7 @@ use crate::model::{Choice, Feature, Outcome, RunReport, Sample, WarningCode};
 use crate::testing::{measured, run};
 use crate::{assess, assess_for};
 
-/// What became of a path: its speed and CPU cost over the first's, and how it goes wrong.
+/// The result of a path: its speed and CPU cost relative to the first, and its failure if any.
 #[derive(Debug, Clone, Copy)]
 struct Fate {
     speed: f64,
@@ -24,7 +24,7 @@ const WELL: Fate = Fate {
 };
 const PATHS: [&str; 4] = ["veth", "bridge", "macvlan", "direct"];
 
-/// Blocks whose samples spread by two per cent, the same in each run of the tests.
+/// A run whose samples spread by two per cent over blocks, the same in each run of the tests.
 fn carried_out(fates: &[Fate], blocks: u32) -> Run {
     let mut run = run(&PATHS[..fates.len()]);
     for (planned, fate) in run.header.cells.iter_mut().zip(fates) {
@@ -168,7 +168,7 @@ fn nothing_is_made_of_a_quick_look_or_of_one_path() {
     );
 }
 
-/// Cells that leave an axis to the kernel are not under a setting that others have.
+/// Cells that leave an axis to the kernel do not share the setting of others.
 #[test]
 fn a_setting_of_some_cells_is_not_that_of_all() {
     let mut run = carried_out(&[WELL, WELL, WELL, WELL], 8);
@@ -239,12 +239,12 @@ proptest! {
             let at = PATHS.iter().position(|path| *path == candidate.path).unwrap();
             prop_assert!(allowed.contains(&at), "{} {choice:#?}", candidate.path);
         }
-        // Everybody is somewhere, once; with a candidate there is a recommendation.
+        // Every path is listed exactly once, and with a candidate there is a recommendation.
         prop_assert_eq!(choice.best.len() + choice.others.len(), allowed.len());
         prop_assert_eq!(choice.left_out.len(), fates.len() - allowed.len());
         prop_assert_eq!(choice.best.is_empty(), allowed.is_empty());
         prop_assert_eq!(choice.reason.is_some(), allowed.is_empty());
-        // Nobody who is recommended is shown to be slower than who has the best figure.
+        // No recommended path is shown to be slower than the one with the best figure.
         for candidate in &choice.best {
             let slower = candidate.versus.get("goodput_bps").is_some_and(|v| {
                 v.verdict == Some(crate::stats::Verdict::Different) && v.ratio.value < 1.0

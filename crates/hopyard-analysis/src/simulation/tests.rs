@@ -49,7 +49,7 @@ fn generations_of_rounds_are_covered() {
         },
     ] {
         let c = simulate_turns(setup, 500, 42);
-        // Three standard errors below 95 % are 92.1 %; `make verify` takes enough runs to tell 93 %.
+        // Three standard errors below 95 % are 92.1 %; `make verify` simulates enough runs to check 93 %.
         assert!(c.covered * 1000 >= 921 * c.runs, "{setup:?}: {c:?}");
         assert!(c.covered * 1000 <= 985 * c.runs, "{setup:?}: {c:?}");
     }
@@ -76,7 +76,7 @@ fn ratios(setup: TurnsSetup) -> Vec<f64> {
         .collect()
 }
 
-/// Turns are disturbed often, and it has nothing to do with their figures.
+/// Turns are disturbed often, but the disturbances are unrelated to their figures.
 const UNRELATED: Bursts = Bursts {
     share: 0.5,
     length: 5.0,
@@ -95,7 +95,7 @@ fn retaking_moves_no_mean_where_disturbances_have_nothing_to_do_with_the_figure(
         (mean - setup.log_ratio).abs() < 4.0 * error,
         "{mean} ± {error}"
     );
-    // The figure of a single cell does not move either: the geometric mean of what was kept is that of all turns.
+    // The figure of a single cell does not move either: the geometric mean of the kept turns is that of all turns.
     let random = &mut ChaCha8Rng::seed_from_u64(8);
     let mut retaken = 0;
     let moved: Vec<f64> = (0..3000)
@@ -132,7 +132,7 @@ fn more_turns_of_the_base_make_ratios_closer() {
     assert!((0.60..0.73).contains(&share), "{share}");
 }
 
-/// What nobody notices slows single turns by much, of a cell and of its base alike.
+/// Unnoticed disturbances slow single turns by much, of a cell and of its base alike.
 #[test]
 fn more_turns_of_the_base_move_no_ratio() {
     let setup = TurnsSetup {
@@ -172,7 +172,7 @@ fn retaking_moves_no_ratio_where_figures_change_with_the_disturbance() {
     }
 }
 
-/// The counter-test: had turns been chosen by their figure, the tests above would show it.
+/// Counter-test: if turns were chosen by their figure, the tests above would fail.
 #[test]
 fn choosing_by_the_figure_would_move_the_ratio() {
     let random = &mut ChaCha8Rng::seed_from_u64(9);

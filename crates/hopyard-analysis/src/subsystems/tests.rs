@@ -36,7 +36,7 @@ fn every_pattern_is_one() {
     }
 }
 
-/// A pattern that another of the same meaning would do for, or that stands there twice, says nothing.
+/// A pattern that is covered by another one of the same class, or occurs twice, is useless.
 #[test]
 fn every_pattern_says_something() {
     let file = file();
@@ -46,7 +46,7 @@ fn every_pattern_says_something() {
         let twice = all[..at].iter().any(|(other, _)| other == pattern);
         assert!(!twice, "{pattern} stands there twice");
         let name = pattern.strip_suffix('*').unwrap_or(pattern);
-        // The longest other pattern that all of this one's functions fit.
+        // The longest other pattern that matches all functions of this one.
         let wider = all
             .iter()
             .filter(|(other, _)| other != pattern)
@@ -175,7 +175,7 @@ fn helpers_belong_to_their_callers() {
             ],
             "veth",
         ),
-        // What is not known is not guessed, whoever called it.
+        // An unknown function is not classified by its caller.
         (
             &["client", "udp_sendmsg", "some_function_of_tomorrow"],
             UNCLASSIFIED,
@@ -201,7 +201,7 @@ fn halted_is_idle_and_its_entry_is_not() {
     let idle = |stack: &[&'static str]| place(stack) == Place::Idle;
     assert!(idle(&["idle", "do_idle", "pv_native_safe_halt"]));
     assert!(!idle(&["idle", "do_idle", "tick_nohz_idle_enter"]));
-    // Work that an interrupt brought to an idle CPU.
+    // Work of an interrupt on an idle CPU.
     let interrupted = [
         "idle",
         "do_idle",

@@ -9,7 +9,7 @@ use crate::model::{
 
 pub(crate) const FLOWS: [u32; 9] = [1, 2, 4, 8, 12, 16, 20, 24, 32];
 
-/// What one sample is to show.
+/// The figures of one sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown {
     pub packets: f64,
@@ -18,8 +18,8 @@ pub struct Shown {
     pub switches: f64,
 }
 
-/// Best-effort senders, native and in containers, with ten blocks of what a function tells of (own, flows), each value off by up to
-/// 1 % in a way of its own.
+/// Best-effort senders, native and in containers, with ten blocks of what `of` returns for (own, flows), each value
+/// varied by up to 1 %.
 pub fn senders(of: impl Fn(bool, f64) -> Shown) -> Run {
     let mut run = run(&["macvlan"]);
     let template = run.header.cells[0].clone();
@@ -92,7 +92,8 @@ fn sample(shown: Shown, noise: f64) -> Measurement {
     m
 }
 
-/// Jitter that is twice its final value at first and halves its excess each interval of 5 s: within 10 % from the fifth on.
+/// Jitter that begins at twice its final value and halves its excess in each interval of 5 s: within 10 % from the
+/// fifth on.
 fn decaying(last_ns: f64) -> ArrivalSeries {
     let interval = |i: i32| ArrivalInterval {
         packets: 5_000,
@@ -106,8 +107,8 @@ fn decaying(last_ns: f64) -> ArrivalSeries {
     }
 }
 
-/// A knee at 12 native and at 4 in containers; a CPU that leaps from 45 to 100 % at 16 to 20 senders, in containers full from
-/// the first on.
+/// A knee at 12 for native senders and at 4 in containers. CPU use leaps from 45 to 100 % between 16 and 20 native
+/// senders; in containers it is full from the first on.
 pub fn published(own: bool, n: f64) -> Shown {
     let knee = if own { 4.0 } else { 12.0 };
     Shown {

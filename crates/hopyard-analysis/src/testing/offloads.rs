@@ -9,10 +9,10 @@ use crate::model::{
 use crate::offload_changes;
 use OffloadFlag::{Gro, Gso, Lro, Tso, TxChecksum};
 
-/// How fast a combination is: (flags that are off, what that takes goodput to).
+/// The speed of a combination: from the flags that are off to the factor on goodput.
 pub type Speed = fn(&[OffloadFlag]) -> f64;
 
-/// What is off with these flags changeable, on a kernel where TSO needs checksums.
+/// The flags that are off, if these can be changed, on a kernel where TSO needs checksums.
 fn off(flags: &[OffloadFlag], change: &OffloadChange) -> Vec<OffloadFlag> {
     let asked = |flag| change.flags.contains(&flag) == (change.rest == Switch::On);
     let is_off = |flag: &&OffloadFlag| {
@@ -48,7 +48,7 @@ fn survey(flags: &[OffloadFlag]) -> OffloadSurvey {
     }
 }
 
-/// So many blocks of every combination, its goodput spread by `noise` around what `speed` says.
+/// A sweep with `blocks` blocks of every combination, its goodput spread by `noise` around `speed`.
 pub fn sweep(flags: &[OffloadFlag], blocks: u32, noise: f64, speed: Speed) -> Run {
     let survey = survey(flags);
     let mut run = run(&[]);
@@ -86,7 +86,7 @@ fn measured_bytes(bytes: f64) -> Outcome {
 
 pub const VETH: [OffloadFlag; 4] = [TxChecksum, Tso, Gso, Gro];
 
-/// Segments that nobody makes, and that GRO puts together again.
+/// Without segmentation, GRO joins segments again.
 pub fn segments(off: &[OffloadFlag]) -> f64 {
     let tso = if off.contains(&Tso) { 0.4 } else { 1.0 };
     let gro = off.contains(&Tso) && off.contains(&Gro);

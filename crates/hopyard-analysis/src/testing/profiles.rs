@@ -1,4 +1,4 @@
-//! Profiles made up.
+//! Synthetic profiles.
 
 use crate::model::{ProfileWindow, Stack};
 

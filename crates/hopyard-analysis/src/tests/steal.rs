@@ -1,4 +1,4 @@
-//! CPU time that is known between two bounds only: what it leaves out, and what stays.
+//! CPU time that is known only between two bounds: which figures disappear, and which stay.
 
 use crate::model::stored::Run;
 use crate::model::{Axes, Measurement, Outcome, Peer, WarningCode};
@@ -21,7 +21,7 @@ fn measurement(run: &mut Run, at: usize) -> &mut Measurement {
     }
 }
 
-/// The hypervisor takes 50 ms of the windows of some samples from CPUs that were woken.
+/// In some samples, the hypervisor takes 50 ms from CPUs that were woken.
 fn steal(run: &mut Run, samples: impl IntoIterator<Item = usize>) {
     for at in samples {
         let cpu = &mut measurement(run, at).cpu;
@@ -45,7 +45,7 @@ fn readings_that_cannot_be_are_no_figures() {
         cpu.steal_ns = steal * 1e6;
         cpu.workers_ns = Some(workers * 1e6);
     }
-    // Less than the load's own, without any steal.
+    // Less than the load's own use, without any steal.
     measurement(&mut run, 4).cpu.workers_ns = Some(3.5e8);
     let report = assess(&run);
     for (cell, missing) in report.cells.iter().zip([3, 2]) {
@@ -76,7 +76,7 @@ fn readings_that_cannot_be_are_no_figures() {
 #[test]
 fn the_bounds_are_held_against_what_the_run_is_after() {
     let mut run = compared_over(8, 1.0);
-    // 50 of some 350 ms.
+    // 50 of about 350 ms.
     steal(&mut run, 0..16);
     let cost = |run: &Run| {
         assess(run).cells[0]
@@ -91,7 +91,7 @@ fn the_bounds_are_held_against_what_the_run_is_after() {
     assert!((assess(&run).cells[0].estimates["busy_cores"].value - 1.375).abs() < 1e-9);
     run.header.margin = 0.1;
     assert_eq!(cost(&run), None);
-    // A run that asked for no width: older versions let it.
+    // A run without a width, which older versions allowed.
     (run.header.half_width, run.header.margin) = (0.0, 0.2);
     assert_eq!(cost(&run), Some(8));
 }
@@ -105,11 +105,11 @@ fn pairs_without_cpu_time_are_no_pairs() {
     };
     let different = Some(Verdict::Different);
     assert_eq!(verdict(&run, "cpu_ns_per_byte"), Some((10, different)));
-    // One cell of two blocks, the other of a third.
+    // One cell loses two blocks, the other a third one.
     steal(&mut run, [0, 2]);
     assert_eq!(verdict(&run, "cpu_ns_per_byte"), Some((8, different)));
     steal(&mut run, [5]);
-    // Seven blocks are too few for a verdict, however many the run has.
+    // Seven blocks are too few for a verdict, however many blocks the run has.
     assert_eq!(verdict(&run, "cpu_ns_per_byte"), Some((7, None)));
     assert_eq!(verdict(&run, "goodput_bps"), Some((10, different)));
     steal(&mut run, (0..20).filter(|at| ![0, 2, 5].contains(at)));
@@ -156,7 +156,7 @@ fn tables_curves_and_comparisons_go_without() {
             .iter()
             .all(|row| row.values.contains_key("goodput_bps"))
     );
-    // A block in which one cell has no cost is none of the curve of costs.
+    // A block in which one cell has no cost is left out of the curve of costs.
     let [own, clean] = [&run, &quiet].map(|run| {
         let lines = curves::lines(run, "cpu_ns_per_byte");
         (lines.len(), lines[0].figure.clone())
@@ -171,7 +171,7 @@ fn tables_curves_and_comparisons_go_without() {
         report.curves[0].quantities["goodput_bps"].estimates[0].n,
         10
     );
-    // Of two runs each has its own.
+    // With two runs, each has its own warning.
     let mut before = quiet;
     before.header.id = "before".to_owned();
     let [before, run] = [[before], [run]];

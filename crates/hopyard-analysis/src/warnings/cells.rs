@@ -1,4 +1,4 @@
-//! Doubts about single cells.
+//! Warnings about single cells.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use crate::model::{
 };
 use crate::stats::Estimate;
 
-/// A result this near to what the generator can do at all is a doubt.
+/// A result above this share of what the generator can do gets a warning.
 const CEILING: f64 = 0.9;
-/// A receiver is the limit where its busiest thread has a CPU for this share of the time, ...
+/// A receiver is the limit if its busiest thread has a CPU for this share of the time, ...
 const RECEIVER_BUSY: f64 = 0.9;
-/// ... or where its sockets have no room for this share of what comes.
+/// ... or if its sockets have no room for this share of the arriving datagrams.
 const RECEIVER_DROPS: f64 = 1e-4;
-/// A sender below this share of the pace asked for was held up by something else.
+/// A sender below this share of its pace was held up by something else.
 const PACE: f64 = 0.98;
-/// More connections than this share may not be left over.
+/// The largest share of unfinished connections without a warning.
 const UNFINISHED: f64 = 0.01;
 /// More copies than this share of the sends without one.
 const COPIED: f64 = 0.01;
@@ -54,7 +54,7 @@ pub(super) fn two_modes(cells: &[CellReport]) -> Option<String> {
 
 pub(super) fn unsettled(cells: &[CellReport]) -> Option<String> {
     let found = with(cells, |cell| cell.unsettled_samples > 0)?;
-    // A rare unsettled window is chance; a fifth of them is the cell's nature.
+    // A rare unsettled window is chance; a fifth of them is a property of the cell.
     let often: Vec<&CellReport> = found
         .into_iter()
         .filter(|cell| {
@@ -97,7 +97,7 @@ pub(super) fn ceiling(run: &Run, cells: &[CellReport]) -> Option<String> {
     })
 }
 
-/// Are the two endpoints unlike each other in what decides figures?
+/// Whether the two endpoints differ in something that affects figures.
 pub(super) fn ends_differ(cells: &[CellReport]) -> Option<String> {
     let endpoints = cells.iter().filter_map(|cell| cell.endpoints.as_ref());
     let all: BTreeSet<String> = endpoints.flat_map(EndpointsUsed::differences).collect();
@@ -110,7 +110,7 @@ pub(super) fn ends_differ(cells: &[CellReport]) -> Option<String> {
     })
 }
 
-/// Was the pace asked for kept? What was sent counts where it is known, else what arrived.
+/// Whether the pace was kept. What was sent counts if it is known, else what arrived.
 pub(super) fn pace(cells: &[CellReport]) -> Option<String> {
     let found = with(cells, |cell| {
         let asked = cell.axes.pace_bps.and_then(|rate| rate.0);
@@ -127,7 +127,7 @@ pub(super) fn pace(cells: &[CellReport]) -> Option<String> {
     ))
 }
 
-/// Did the connections that were due end?
+/// Whether the due connections ended.
 pub(super) fn connections(cells: &[CellReport]) -> Option<String> {
     let found = with(cells, |cell| {
         let unfinished = cell.estimates.get("unfinished_ratio");
@@ -176,7 +176,7 @@ pub(super) fn search(cells: &[CellReport]) -> Option<String> {
     ))
 }
 
-/// Did the receiver of numbered datagrams keep up?
+/// Whether the receiver of numbered datagrams kept up.
 pub(super) fn receiver(cells: &[CellReport]) -> Option<String> {
     let at_least = |cell: &CellReport, name, least| {
         let estimate = cell.estimates.get(name);
@@ -200,7 +200,7 @@ pub(super) fn receiver(cells: &[CellReport]) -> Option<String> {
     ))
 }
 
-/// Was every flow there in every window?
+/// Whether every flow had arrivals in every window.
 pub(super) fn silent_flows(cells: &[CellReport]) -> Option<String> {
     let silent = |cell: &CellReport| cell.estimates.get("silent_flows").map_or(0.0, |e| e.value);
     let found = with(cells, |cell| silent(cell) > 0.0)?;
@@ -248,7 +248,7 @@ pub(super) fn offload(cells: &[CellReport]) -> Option<String> {
 }
 
 pub(super) fn datapath(cells: &[CellReport]) -> Option<String> {
-    // Other switches in user space have no other datapath.
+    // Only Open vSwitch has another datapath; other user-space switches have not.
     let userspace = |cell: &&CellReport| {
         let datapath = cell.datapath.as_ref();
         datapath.is_some_and(|d| d.kind == DatapathKind::Userspace && d.switch == OPEN_VSWITCH)

@@ -1,4 +1,4 @@
-//! Doubts about the machine, and who else was on it.
+//! Warnings about the machine and its other users.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use crate::cells::CLOSURE;
 use crate::model::stored::Run;
 use crate::model::{CellReport, CpuAccounting, Measurement, RunSummary, Sample};
 
-/// Foreign CPU above this share of the machine is a doubt.
+/// Foreign CPU above this share of the machine gets a warning.
 const FOREIGN: f64 = 0.02;
-/// Steal above this share of the machine is a doubt, and repeats its block.
+/// Steal above this share of the machine gets a warning, and repeats its block.
 const STEAL: f64 = 0.01;
 /// Processes started by others, per second, above which their CPU time may be missed.
 const FORKS_PER_S: f64 = 20.0;
-/// So many causes that CPU time could not be read are told.
+/// The most causes for unreadable CPU time that the warning names.
 const CAUSES: usize = 4;
 /// Shortest window for which `/proc/stat` is fine enough, s.
 const COARSE_WINDOW_S: f64 = 10.0;
@@ -59,7 +59,7 @@ pub(super) fn steal(summary: &RunSummary) -> Option<String> {
     })
 }
 
-/// Samples without figures of CPU time, by what keeps them from having any.
+/// Samples without figures of CPU time, by reason.
 pub(super) fn cpu_unknown(run: &Run, samples: &[&Sample]) -> Option<String> {
     let tolerance = run.header.cpu_tolerance();
     let all: Vec<&Measurement> = measurements(samples).collect();

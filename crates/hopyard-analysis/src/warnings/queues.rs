@@ -1,9 +1,9 @@
-//! Doubts about tables and queues of the kernel that were full.
+//! Warnings about full tables and queues of the kernel.
 
 use crate::model::stored::Run;
 use crate::model::{Measurement, Outcome, Sample, TrackingCounts};
 
-/// Did connection tracking of the hub turn packets or connections away?
+/// Whether connection tracking of the hub rejected packets or connections.
 pub(super) fn tracking(run: &Run, samples: &[&Sample]) -> Option<String> {
     let of = |m: &Measurement| m.tracking.filter(|counts| counts.has_losses());
     let (names, counts) = found(run, samples, of)?;
@@ -33,7 +33,7 @@ pub(super) fn tracking(run: &Run, samples: &[&Sample]) -> Option<String> {
     ))
 }
 
-/// Did a CPU's queue of received packets overflow?
+/// Whether a CPU's queue of received packets overflowed.
 pub(super) fn backlog(run: &Run, samples: &[&Sample]) -> Option<String> {
     let of = |m: &Measurement| m.backlog_drops.filter(|drops| *drops > 0);
     let (names, drops) = found(run, samples, of)?;

@@ -1,12 +1,12 @@
-//! Doubts about turns.
+//! Warnings about turns.
 
 use super::{measurements, named, percent};
 use crate::model::{CellReport, Sample, Turn, has_quiet_turns};
 
-/// A doubt where more of a cell's samples than this are made of disturbed turns.
+/// A cell gets a warning if more than this share of its samples rest on disturbed turns.
 const DISTURBED: f64 = 0.5;
 
-/// Cells whose figures are made of disturbed turns, since too few others were left.
+/// Cells that rest on disturbed turns, because too few others were left.
 pub(super) fn disturbed(cells: &[CellReport], samples: &[&Sample]) -> Option<String> {
     let mut found = Vec::new();
     let (mut all, mut disturbed) = (0_u32, 0_u32);
@@ -53,7 +53,7 @@ mod tests {
     use crate::model::{Disturbance, Outcome, Turn, WarningCode};
     use crate::testing::compared;
 
-    /// Each sample of the second cell is made of 8 turns, so many of them undisturbed.
+    /// Each sample of the second cell has 8 turns, `quiet` of them undisturbed.
     fn with_quiet(quiet: u32) -> Run {
         let mut run = compared(1.0);
         for sample in run.samples.iter_mut().filter(|sample| sample.cell == 1) {

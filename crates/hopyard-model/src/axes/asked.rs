@@ -1,11 +1,11 @@
-//! What the values of all axes together ask of an offload flag.
+//! The state of an offload flag that the values of all axes together ask for.
 
 use super::device_offload::DeviceOffloads;
 use super::offloads::{OffloadFlag, Switch};
 use super::registry::Axes;
 
 impl Axes {
-    /// The flag's own axis alone.
+    /// The value of the flag's own axis.
     #[must_use]
     pub fn offload_named(&self, flag: OffloadFlag) -> Option<Switch> {
         match flag {
@@ -17,7 +17,6 @@ impl Axes {
         }
     }
 
-    /// The flag's own axis, to be changed.
     pub(crate) fn offload_named_mut(&mut self, flag: OffloadFlag) -> &mut Option<Switch> {
         match flag {
             OffloadFlag::Tso => &mut self.tso,
@@ -28,9 +27,9 @@ impl Axes {
         }
     }
 
-    /// What one offload flag shall be on one device, and whether the flag was named: the device's own switches, else the
-    /// flag's axis, else `offload`. A switch that names the flag counts before one of all flags, and one that names the
-    /// namespace before one that does not.
+    /// The state asked for one offload flag on one device, and whether the flag was named. The device's own switches
+    /// count first, then the flag's axis, then `offload`. A switch that names the flag counts before one of all flags,
+    /// and one that names the namespace before one that does not.
     #[must_use]
     pub fn offload_of(
         &self,

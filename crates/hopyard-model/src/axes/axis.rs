@@ -1,4 +1,4 @@
-//! What an axis is.
+//! The description of an axis.
 
 use std::fmt;
 
@@ -6,46 +6,46 @@ pub(super) use crate::names::AxisError;
 use crate::names::{Peer, UnknownName};
 use crate::{LoadKind, units};
 
-/// What depends on the value of an axis, beside the figures.
+/// What else depends on the value of an axis, beside the figures.
 ///
-/// Every axis says so in its entry: what is tried out before a run is tried at every value that it depends on.
+/// Every axis declares it in its entry. Before a run, things are tried once for each value that they depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decides {
-    /// The lab: its devices, what they are set to, and the CPUs of its two ends.
+    /// The lab: its devices and their settings, and the CPUs of its two ends.
     Lab,
-    /// The lab, where the client is several processes or containers (axis `containers`); otherwise the traffic alone.
+    /// The lab if the client is several processes or containers (axis `containers`); otherwise the traffic alone.
     LabOfProcesses,
-    /// The size of what is sent by one call, on which the generator's own ceiling depends.
+    /// The size of what one call sends, on which the generator's own ceiling depends.
     Message,
     /// The traffic alone.
     Traffic,
 }
 
-/// All that one axis is, in one place. Each axis implements it in a file of `axes`, and is named by one entry of
-/// `registry.rs`.
+/// Everything about one axis, in one place. Each axis implements it in a file of `axes`, and one entry of `registry.rs`
+/// names it.
 pub(super) trait Descriptor {
-    /// What [`Axes`] holds of it.
+    /// The type of its field in [`Axes`].
     type Value;
     /// Name on the command line and in plans.
     const NAME: &'static str;
-    /// What it is, in a line.
+    /// A line about it.
     const SUMMARY: &'static str;
-    /// The values it takes, for people.
+    /// The values it takes, as text for people.
     const VALUES: &'static str;
-    /// A value that is not its default, as text: what tests set it to.
+    /// A value that is not its default, as text: tests set the axis to it.
     const OTHER: &'static str;
-    /// Where it is left out of a cell: no value, or the default where every cell has a value.
+    /// The value of a cell without the axis: no value, or the default if every cell has a value.
     const ABSENT: Self::Value;
     /// What depends on it.
     const DECIDES: Decides;
-    /// Only paths that name it have it.
+    /// Whether only paths that name it have it.
     const OF_PATH: bool = false;
     /// It is about devices, or about IP and what goes over it: paths without devices have no such axis.
     const OF_DEVICES: bool = false;
     /// Does it count something? Cells that differ in nothing else make a curve.
     const COUNTS: bool = false;
 
-    /// Its value where nobody sets it.
+    /// Its value if nobody sets it.
     fn default() -> Self::Value {
         Self::ABSENT
     }
@@ -53,16 +53,16 @@ pub(super) trait Descriptor {
     /// Reads a value.
     fn parse(text: &str) -> Result<Self::Value, AxisError>;
 
-    /// Its value as [`parse`](Self::parse) reads it; `None` where it is left to the kernel or does not apply.
+    /// Its value as [`parse`](Self::parse) reads it; `None` if it is left to the kernel or does not apply.
     fn print(value: &Self::Value) -> Option<String>;
 
-    /// Does it mean anything for this load and peer?
+    /// Whether it applies to this load and peer.
     fn fits(_: LoadKind, _: Peer) -> bool {
         true
     }
 }
 
-/// The value of that name.
+/// The value with that name.
 pub(super) fn choice<T: Copy>(
     kind: &'static str,
     text: &str,
@@ -104,7 +104,7 @@ pub(super) fn shown<T: fmt::Display>(value: &Option<T>) -> Option<String> {
     value.as_ref().map(ToString::to_string)
 }
 
-/// How an axis is read and printed whose value has a text of its own and may be absent.
+/// Parsing and printing of an axis whose value has a text form and may be absent.
 macro_rules! optional_text {
     () => {
         fn parse(text: &str) -> Result<Self::Value, $crate::axes::axis::AxisError> {
@@ -123,7 +123,7 @@ pub(super) fn shown_bytes(value: &Option<u32>) -> Option<String> {
     value.map(units::show_bytes)
 }
 
-/// Shows values by the words that they are read by.
+/// Prints values by the words that are used to parse them.
 macro_rules! shown_as {
     ($($kind:ty: $words:ident),+ $(,)?) => {$(
         impl ::std::fmt::Display for $kind {

@@ -1,11 +1,11 @@
-//! Containers that forward, and what lies between them.
+//! Containers that forward, and what connects them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown, shown_as};
 
-/// What lies between two neighbours of a chain.
+/// What connects two neighbours of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Segments {
@@ -26,15 +26,15 @@ const SEGMENTS: [(&str, Segments); 4] = [
     ("direct", Segments::Direct),
 ];
 
-/// Which senders' traffic passes a container that routes.
+/// Which senders' traffic passes a routing container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Routed {
-    /// That of all.
+    /// All senders.
     All,
-    /// That of every second; the others send on the link themselves.
+    /// Every second sender; the others send directly on the link.
     Half,
-    /// That of none: all send on the link themselves.
+    /// None: all send directly on the link.
     None,
 }
 
@@ -46,7 +46,6 @@ const ROUTED: [(&str, Routed); 3] = [
 
 shown_as!(Segments: SEGMENTS, Routed: ROUTED);
 
-/// Containers that forward.
 pub(super) struct Chain;
 
 impl Descriptor for Chain {
@@ -69,7 +68,6 @@ impl Descriptor for Chain {
     }
 }
 
-/// What lies between two neighbours of a chain.
 pub(super) struct SegmentsAxis;
 
 impl Descriptor for SegmentsAxis {
@@ -91,7 +89,6 @@ impl Descriptor for SegmentsAxis {
     }
 }
 
-/// Which senders' traffic passes a container that routes.
 pub(super) struct RoutedAxis;
 
 impl Descriptor for RoutedAxis {

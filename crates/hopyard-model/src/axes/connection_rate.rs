@@ -3,10 +3,9 @@
 use super::axis::{AxisError, Decides, Descriptor, bounded};
 use crate::{LoadKind, Peer};
 
-/// Most connections of a flow at a time. What is due beyond that waits, and its time runs.
+/// Most open connections of a flow. Connections due beyond that wait, and their latency counts from when they were due.
 pub const MOST_OPEN: u32 = 512;
 
-/// Connections that are opened per second, all flows together.
 pub(super) struct ConnectionRate;
 
 impl Descriptor for ConnectionRate {

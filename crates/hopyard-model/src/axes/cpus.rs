@@ -15,7 +15,7 @@ use crate::units::{self, NotAQuantity};
 pub enum Placement {
     /// Both ends on one CPU.
     Same,
-    /// The ends on different CPUs; refused where there is one CPU only.
+    /// The ends on different CPUs; refused if there is only one CPU.
     Split,
     /// Wherever the scheduler puts them.
     Free,
@@ -31,9 +31,9 @@ const PLACEMENTS: [(&str, Placement); 3] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// As it schedules everything else (`SCHED_OTHER`).
+    /// As everything else (`SCHED_OTHER`).
     Default,
-    /// Each in its turn, for a slice of fixed length (`SCHED_RR`).
+    /// Round robin, with slices of fixed length (`SCHED_RR`).
     RoundRobin,
     /// As everything else, with a share of the CPU for each process (a cgroup v2 with the `cpu` controller).
     Groups,
@@ -67,7 +67,6 @@ impl FromStr for Cpus {
     }
 }
 
-/// CPUs of the two ends.
 pub(super) struct PlacementAxis;
 
 impl Descriptor for PlacementAxis {
@@ -88,7 +87,6 @@ impl Descriptor for PlacementAxis {
     }
 }
 
-/// CPUs of the client's flows.
 pub(super) struct ClientCpus;
 
 impl Descriptor for ClientCpus {
@@ -103,7 +101,6 @@ impl Descriptor for ClientCpus {
     optional_text!();
 }
 
-/// How the kernel schedules the client's flows.
 pub(super) struct SchedulerAxis;
 
 impl Descriptor for SchedulerAxis {

@@ -1,4 +1,4 @@
-//! Offload flags of single devices, whatever the others have.
+//! Offload flags of single devices.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,14 +18,14 @@ pub struct DeviceOffload {
     pub path: Option<String>,
     /// Name of the device, after that of its namespace where that matters: `br0`, `hub/br0`.
     pub device: String,
-    /// The flag; `None` for all that the device lets one change.
+    /// The flag; `None` for all flags that the device allows to change.
     pub flag: Option<OffloadFlag>,
-    /// What it is to be.
+    /// The state to set.
     pub to: Switch,
 }
 
 impl DeviceOffload {
-    /// Is this device meant?
+    /// Whether the switch applies to this device.
     #[must_use]
     pub fn is_of(&self, namespace: &str, device: &str) -> bool {
         match self.device.split_once('/') {
@@ -34,7 +34,7 @@ impl DeviceOffload {
         }
     }
 
-    /// What it switches, of which device: `gro@br0`.
+    /// The flag and the device: `gro@br0`.
     fn key(&self) -> String {
         let flag = self.flag.map_or(ALL, OffloadFlag::name);
         let path = self.path.as_ref().map(|path| format!("{path}{OF}"));
@@ -42,15 +42,15 @@ impl DeviceOffload {
     }
 }
 
-/// All flags, as they are written.
+/// The word for all flags.
 const ALL: &str = "offload";
-/// Between a flag and a device.
+/// Separates a flag and a device.
 const AT: char = '@';
 /// Between a path and a device of it.
 const OF: char = ':';
 /// Between the switches of one value.
 const AND: &str = "+";
-/// No device has switches of its own.
+/// The value for no switches.
 const NONE: &str = "none";
 
 impl fmt::Display for DeviceOffload {
@@ -96,14 +96,14 @@ fn wrong(text: &str) -> AxisError {
     })
 }
 
-/// Switches of single devices, each of a flag and device once, in one order. As text `gro@br0=off+tso@hub/up0=on`, or `none`.
+/// Switches of single devices in a fixed order, at most one for each flag and device. As text
+/// `gro@br0=off+tso@hub/up0=on`, or `none`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct DeviceOffloads(Vec<DeviceOffload>);
 
 impl DeviceOffloads {
-    /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &DeviceOffload> {
         self.0.iter()
     }
@@ -164,7 +164,6 @@ impl FromStr for DeviceOffloads {
 
 as_text!(DeviceOffloads);
 
-/// Offloads of single devices.
 pub(super) struct DeviceOffloadAxis;
 
 impl Descriptor for DeviceOffloadAxis {
@@ -181,7 +180,7 @@ impl Descriptor for DeviceOffloadAxis {
     optional_text!();
 }
 
-/// The axis and the value that are meant by `NAME=VALUE`, where the name may be `gro@br0`.
+/// The axis and the value of `NAME=VALUE`, where NAME may be `gro@br0`.
 #[must_use]
 pub fn as_axis(name: &str, value: &str) -> (String, String) {
     if name.contains(AT) {
@@ -195,7 +194,8 @@ pub fn as_axis(name: &str, value: &str) -> (String, String) {
     }
 }
 
-/// Axes with their values, switches of single devices as the one axis that they are: each value of one with each of the others.
+/// Axes with their values. The switches of single devices become one axis, with each value of one combined with each of
+/// the others.
 #[must_use]
 pub fn together(sets: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     let (of_devices, mut others): (Vec<_>, Vec<_>) = sets

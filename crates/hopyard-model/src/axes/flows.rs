@@ -11,7 +11,7 @@ use crate::Start as Beginning;
 /// Most flows of a load.
 pub const MOST_FLOWS: u32 = 1000;
 
-/// What the senders of a load's flows are.
+/// What sends a load's flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Containers {
@@ -26,7 +26,6 @@ const CONTAINERS: [(&str, Containers); 2] =
 
 shown_as!(Containers: CONTAINERS);
 
-/// Connections or datagram flows side by side.
 pub(super) struct Flows;
 
 impl Descriptor for Flows {
@@ -48,7 +47,6 @@ impl Descriptor for Flows {
     }
 }
 
-/// What the flows' senders are.
 pub(super) struct ContainersAxis;
 
 impl Descriptor for ContainersAxis {
@@ -71,7 +69,6 @@ impl Descriptor for ContainersAxis {
     }
 }
 
-/// When the flows begin.
 pub(super) struct Start;
 
 impl Descriptor for Start {

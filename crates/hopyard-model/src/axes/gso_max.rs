@@ -1,8 +1,7 @@
-//! The largest GSO and GRO packets of every device, beyond 64 KiB as BIG TCP.
+//! The largest GSO and GRO packets of every device; beyond 64 KiB this is BIG TCP.
 
 use super::axis::{AxisError, Decides, Descriptor, bounded, shown_bytes};
 
-/// Largest GSO and GRO packets.
 pub(super) struct GsoMax;
 
 impl Descriptor for GsoMax {

@@ -1,4 +1,4 @@
-//! What a guest has, and what its card is attached to.
+//! A guest's CPUs and memory, and what its card is attached to.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,6 @@ pub enum Attach {
 }
 
 impl Attach {
-    /// Every one.
     pub const ALL: [Self; 3] = [Self::Bridge, Self::Direct, Self::Macvtap];
 }
 
@@ -32,7 +31,6 @@ const ATTACHES: [(&str, Attach); 3] = [
 
 shown_as!(Attach: ATTACHES);
 
-/// CPUs of a guest.
 pub(super) struct GuestCpus;
 
 impl Descriptor for GuestCpus {
@@ -55,7 +53,6 @@ impl Descriptor for GuestCpus {
     }
 }
 
-/// Memory of a guest.
 pub(super) struct GuestMemory;
 
 impl Descriptor for GuestMemory {
@@ -77,7 +74,6 @@ impl Descriptor for GuestMemory {
     }
 }
 
-/// What a guest's card is attached to.
 pub(super) struct AttachAxis;
 
 impl Descriptor for AttachAxis {

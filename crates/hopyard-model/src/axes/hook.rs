@@ -9,9 +9,9 @@ use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Hook {
-    /// tcx (Linux 6.6): each device waits for a grace period, some 10 ms.
+    /// tcx (Linux 6.6): attaching waits for a grace period, some 10 ms for each device.
     Tcx,
-    /// Classifiers of a `clsact`, as before tcx.
+    /// Classifiers of a `clsact` queueing discipline, as before tcx.
     Clsact,
 }
 
@@ -19,7 +19,6 @@ const HOOKS: [(&str, Hook); 2] = [("tcx", Hook::Tcx), ("clsact", Hook::Clsact)];
 
 shown_as!(Hook: HOOKS);
 
-/// Where the programs of the direct switch run.
 pub(super) struct HookAxis;
 
 impl Descriptor for HookAxis {

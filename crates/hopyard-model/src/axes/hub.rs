@@ -1,8 +1,7 @@
-//! What the hub has besides: idle ports, and rules.
+//! Idle ports and rules of the hub.
 
 use super::axis::{AxisError, Decides, Descriptor, bounded, shown};
 
-/// Devices attached to the hub's switch.
 pub(super) struct Ports;
 
 impl Descriptor for Ports {
@@ -26,7 +25,6 @@ impl Descriptor for Ports {
     }
 }
 
-/// Rules that match nothing.
 pub(super) struct Rules;
 
 impl Descriptor for Rules {

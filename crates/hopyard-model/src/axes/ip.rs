@@ -20,7 +20,6 @@ const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
 
 shown_as!(Family: FAMILIES);
 
-/// IP version.
 pub(super) struct FamilyAxis;
 
 impl Descriptor for FamilyAxis {
@@ -42,7 +41,6 @@ impl Descriptor for FamilyAxis {
     }
 }
 
-/// MTU of every device.
 pub(super) struct Mtu;
 
 impl Descriptor for Mtu {

@@ -1,9 +1,8 @@
-//! Sizes of what is sent.
+//! Sizes of messages, requests and responses.
 
 use super::axis::{AxisError, Decides, Descriptor, bounded, shown_bytes};
 use crate::{LoadKind, Peer};
 
-/// Bytes per send call of a stream.
 pub(super) struct MessageSize;
 
 impl Descriptor for MessageSize {
@@ -28,7 +27,6 @@ impl Descriptor for MessageSize {
     }
 }
 
-/// Bytes per request.
 pub(super) struct RequestSize;
 
 impl Descriptor for RequestSize {
@@ -57,7 +55,6 @@ impl Descriptor for RequestSize {
     }
 }
 
-/// Bytes per response.
 pub(super) struct ResponseSize;
 
 impl Descriptor for ResponseSize {

@@ -1,6 +1,6 @@
 //! The axes: everything that can be swept, as one registry.
 //!
-//! A new axis is a [`Descriptor`](axis::Descriptor) in a file here and an entry in `registry.rs`: the command line,
+//! A new axis is a [`Descriptor`](axis::Descriptor) in a file here and an entry in `registry.rs`. The command line,
 //! plans, `list axes`, the store and every report walk the registry. See `docs/adding-an-axis.md`.
 
 mod api;
@@ -61,13 +61,13 @@ use super::loads::Packets;
 use super::{LoadKind, Peer};
 
 impl Axes {
-    /// These values with what does not apply left out, and what the load chooses by itself filled in.
-    /// `own` are the axes that the path has beyond those of all paths.
+    /// These values without those that do not apply, and with the values that the load chooses itself. `own` are the
+    /// axes that the path has beyond those of all paths.
     #[must_use]
     pub fn for_cell(&self, load: LoadKind, peer: Peer, own: &[&str]) -> Self {
         let mut axes = self.clone();
         axes.message_size_bytes = axes.message_size_bytes.or(load.default_message_size());
-        // No pace is what a search begins with.
+        // A search begins without a pace.
         if axes.search.is_some() && axes.pace_bps == Some(Rate(None)) {
             axes.pace_bps = None;
         }
@@ -106,7 +106,7 @@ impl Axes {
         })
     }
 
-    /// What of these values the size of a message depends on; everything else is at its default.
+    /// The values that the size of a message depends on; all others are at their default.
     #[must_use]
     pub fn of_message(&self) -> Self {
         self.only(|axis| axis.decides == Decides::Message)
@@ -120,7 +120,7 @@ impl Axes {
         axes
     }
 
-    /// These values at a pace, bit/s of payload, which is not searched for.
+    /// These values at a given pace, bit/s of payload, without a search.
     #[must_use]
     pub fn at_pace(&self, pace_bps: u64) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Axes {
         }
     }
 
-    /// What a load may have bounds for.
+    /// The packet sizes that loads check their bounds against.
     #[must_use]
     pub fn packets(&self) -> Packets {
         Packets {
@@ -140,7 +140,7 @@ impl Axes {
         }
     }
 
-    /// How many endpoints the client is: one, or a container for each flow.
+    /// How many containers the client is; `None` if it is one endpoint.
     #[must_use]
     pub fn container_count(&self) -> Option<u32> {
         (self.containers == Some(Containers::Own)).then_some(self.flows)

@@ -4,7 +4,6 @@ use super::axis::{AxisError, Decides, Descriptor, choice, shown};
 use super::offloads::SWITCHES;
 use crate::{LoadKind, Peer, Switch};
 
-/// Connections of Multipath TCP, each with one path.
 pub(super) struct Mptcp;
 
 impl Descriptor for Mptcp {

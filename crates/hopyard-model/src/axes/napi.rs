@@ -11,7 +11,7 @@ use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
 pub enum Napi {
     /// A softirq of the CPU that sent the packet or took the interrupt.
     Softirq,
-    /// A kernel thread for each NAPI instance (Linux 5.12), which the scheduler places.
+    /// A kernel thread for each NAPI instance (Linux 5.12), placed by the scheduler.
     Threaded,
 }
 
@@ -19,7 +19,6 @@ const POLLERS: [(&str, Napi); 2] = [("softirq", Napi::Softirq), ("threaded", Nap
 
 shown_as!(Napi: POLLERS);
 
-/// Who polls every device that has NAPI.
 pub(super) struct NapiAxis;
 
 impl Descriptor for NapiAxis {

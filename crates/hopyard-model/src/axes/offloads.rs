@@ -18,7 +18,6 @@ pub enum Switch {
 }
 
 impl Switch {
-    /// `Off` for `On`, and `On` for `Off`.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -30,7 +29,7 @@ impl Switch {
 
 pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
-/// One offload flag as the axes name them.
+/// One offload flag, as the axes name them.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -38,21 +37,20 @@ pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Sw
 pub enum OffloadFlag {
     /// TCP segmentation by the device.
     Tso,
-    /// Segmentation just before the device.
+    /// Segmentation in software just before the device.
     Gso,
-    /// Merging on receipt.
+    /// Merging of received packets in software.
     Gro,
-    /// Merging by the device.
+    /// Merging of received packets by the device.
     Lro,
     /// Checksums by the device.
     TxChecksum,
 }
 
 impl OffloadFlag {
-    /// Every flag, checksums first: segmentation depends on them.
+    /// Every flag, checksums first, because segmentation depends on them.
     pub const ALL: [Self; 5] = [Self::TxChecksum, Self::Tso, Self::Gso, Self::Gro, Self::Lro];
 
-    /// The axis' name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,7 +65,7 @@ impl OffloadFlag {
 
 shown_as!(Switch: SWITCHES);
 
-/// An axis that switches offloads of every device. The lab sets and reads them back together (`lab/offloads.rs`).
+/// An axis that sets offloads of every device. The lab sets and reads them back together (`lab/offloads.rs`).
 macro_rules! offload_axis {
     ($axis:ident, $name:literal, $summary:literal, $other:literal) => {
         #[doc = $summary]

@@ -3,10 +3,9 @@
 use super::axis::{AxisError, Decides, Descriptor, bounded};
 use crate::{LoadKind, Peer};
 
-/// Most requests of a flow in flight: as many as one byte tells apart.
+/// Most requests of a flow in flight: as many as one byte can number.
 pub const MOST_OUTSTANDING: u32 = 256;
 
-/// Requests in flight on one connection, as netperf's burst mode (`-b`) has them.
 pub(super) struct Outstanding;
 
 impl Descriptor for Outstanding {

@@ -1,4 +1,4 @@
-//! Rates: of the wire, of the sender, and the one that is searched for.
+//! Rates: of the wire, of the sender, and the one that a search finds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,16 +33,16 @@ impl FromStr for Rate {
     }
 }
 
-/// A rate that is there, if as `null`: none is a rate too, and what does not apply is not there at all.
+/// Reads a present rate, also `null`, which means no limit. A rate that does not apply has no key at all.
 pub(super) fn there<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Rate>, D::Error> {
     Rate::deserialize(input).map(Some)
 }
 
-/// How the times between two messages are spread about their mean.
+/// Distribution of the times between two messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// All the same.
+    /// Constant intervals.
     #[default]
     Constant,
     /// Exponential: the messages are a Poisson process.
@@ -56,7 +56,6 @@ const DISTRIBUTIONS: [(&str, Distribution); 2] = [
 
 shown_as!(Distribution: DISTRIBUTIONS);
 
-/// Rate of the wire.
 pub(super) struct WireRate;
 
 impl Descriptor for WireRate {
@@ -80,7 +79,6 @@ impl Descriptor for WireRate {
     }
 }
 
-/// What the sender of a stream offers at most.
 pub(super) struct Pace;
 
 impl Descriptor for Pace {
@@ -101,7 +99,6 @@ impl Descriptor for Pace {
     }
 }
 
-/// How the times between messages are spread.
 pub(super) struct DistributionAxis;
 
 impl Descriptor for DistributionAxis {
@@ -127,7 +124,6 @@ impl Descriptor for DistributionAxis {
     }
 }
 
-/// What rate is searched for.
 pub(super) struct Search;
 
 impl Descriptor for Search {

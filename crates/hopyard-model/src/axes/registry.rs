@@ -1,4 +1,4 @@
-//! The registry: an entry for every axis, from which come the fields of [`Axes`], their defaults and [`AXES`].
+//! The registry: an entry for every axis, which generates the fields of [`Axes`], their defaults and [`AXES`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,39 +28,39 @@ use super::{
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
 
-/// One axis, as everybody else sees it: its [`Descriptor`] and its field of [`Axes`].
+/// One axis for the other crates: its [`Descriptor`] and its field of [`Axes`].
 pub struct Axis {
     /// Name on the command line and in plans.
     pub name: &'static str,
-    /// Its field in JSON, which has the unit at its end.
+    /// Its field in JSON, which ends with the unit.
     pub key: &'static str,
-    /// What it is, in a line.
+    /// A line about it.
     pub summary: &'static str,
-    /// The values it takes, for people.
+    /// The values it takes, as text for people.
     pub values: &'static str,
     /// A value that is not its default.
     pub other: &'static str,
     /// Sets it from text.
     pub set: fn(&mut Axes, &str) -> Result<(), AxisError>,
-    /// Its value as text; `None` where it is left to the kernel or does not apply.
+    /// Its value as text; `None` if it is left to the kernel or does not apply.
     pub show: fn(&Axes) -> Option<String>,
-    /// Takes it out of a cell: absent, or its default where every cell has a value. Cells that differ in nothing else are
-    /// equal then.
+    /// Removes it from a cell: absent, or its default if every cell has a value. Cells that differ in nothing else are
+    /// then equal.
     pub clear: fn(&mut Axes),
-    /// Does it mean anything for this load and peer?
+    /// Whether it applies to this load and peer.
     pub fits: fn(LoadKind, Peer) -> bool,
-    /// Only paths that name it have it.
+    /// Whether only paths that name it have it.
     pub of_path: bool,
     /// Only paths with devices have it.
     pub of_devices: bool,
     /// What depends on it.
     pub decides: Decides,
-    /// Does it count something? Cells that differ in nothing else make a curve.
+    /// Whether it counts something. Cells that differ in nothing else make a curve.
     pub counts: bool,
 }
 
 impl Axis {
-    /// Does it mean anything for this load and peer, on a path with these axes of its `own`?
+    /// Whether it applies to this load and peer, on a path with these axes of its `own`.
     #[must_use]
     pub fn applies(&self, load: LoadKind, peer: Peer, own: &[&str]) -> bool {
         (self.fits)(load, peer) && (!self.of_path || own.contains(&self.name))
@@ -80,11 +80,11 @@ impl Axis {
     }
 }
 
-/// Makes of each `key: type = descriptor` a field of [`Axes`], its default, and an entry of [`AXES`]. The key is that of
-/// JSON and of CSV.
+/// Makes of each `key: type = descriptor` a field of [`Axes`], its default, and an entry of [`AXES`]. The key is that
+/// of JSON and of CSV.
 macro_rules! axes {
     ($($(#[$attribute:meta])* $key:ident: $value:ty = $axis:ty,)+) => {
-        /// The value of every axis that matters for a cell. What does not apply is absent.
+        /// The value of every axis that matters for a cell. Axes that do not apply are absent.
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct Axes {
@@ -125,12 +125,12 @@ macro_rules! axes {
 }
 
 axes! {
-    /// Connections or datagram flows side by side.
+    /// Number of parallel connections or datagram flows.
     flows: u32 = flows::Flows,
-    /// What the senders of the flows are; absent is one process for all of them.
+    /// What sends the flows; absent is one process for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     containers: Option<Containers> = flows::ContainersAxis,
-    /// Bytes handed to the kernel per call (streams).
+    /// Bytes passed to the kernel per call (streams).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message_size_bytes: Option<u32> = messages::MessageSize,
     /// Bytes of a request (request/response).
@@ -157,7 +157,7 @@ axes! {
     /// TCP congestion control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     congestion: Option<String> = sockets::Congestion,
-    /// Are connections those of Multipath TCP? Absent is off.
+    /// Whether connections use Multipath TCP; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mptcp: Option<Switch> = mptcp::Mptcp,
     /// Where the two ends run.
@@ -196,7 +196,7 @@ axes! {
     /// Connections that `tcp_conns` opens per second, all flows together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     connections_per_s: Option<u32> = connection_rate::ConnectionRate,
-    /// How the times between messages of `udp_paced`, or connections of `tcp_conns`, are spread; absent is constant.
+    /// Distribution of the times between messages of `udp_paced`, or connections of `tcp_conns`; absent is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     distribution: Option<Distribution> = rates::DistributionAxis,
     /// The datagrams that `udp_trace` sends, with their times.
@@ -208,8 +208,7 @@ axes! {
     /// When the flows begin; absent is all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start: Option<Start> = flows::Start,
-    /// Devices attached to the hub's switch, with those that nobody uses; absent leaves it at those in
-    /// use.
+    /// Devices attached to the hub's switch, idle ones included; absent is those in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ports: Option<u32> = hub::Ports,
     /// Rules that match nothing, in the hub's forward hook; absent is none.
@@ -224,13 +223,13 @@ axes! {
     /// Connections that the hub tracks before the traffic begins; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     conntrack: Option<u32> = services::Conntrack,
-    /// Containers that forward, one behind the other; absent is one.
+    /// Forwarding containers in a row; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chain: Option<u32> = chain::Chain,
-    /// What lies between two neighbours of a chain; absent is a veth pair.
+    /// What connects two neighbours of a chain; absent is a veth pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     segments: Option<Segments> = chain::SegmentsAxis,
-    /// Which senders' traffic passes a container that routes; absent is that of all.
+    /// Which senders' traffic passes a routing container; absent is that of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     routed: Option<Routed> = chain::RoutedAxis,
     /// CPUs of a guest; absent is one.
@@ -248,16 +247,16 @@ axes! {
     /// Queues of each multi-queue device; absent leaves the path's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queues: Option<u32> = taps::Queues,
-    /// Who chooses among them; absent leaves the path's own.
+    /// What chooses among them; absent leaves the path's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     steering: Option<Steering> = taps::SteeringAxis,
     /// Which frames of a TCP flow the tap switch joins; absent leaves its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     join: Option<Join> = taps::JoinAxis,
-    /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or where there is no tcx.
+    /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or without tcx.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hook: Option<Hook> = hook::HookAxis,
-    /// All offload flags that can be changed at once; absent leaves the kernel's defaults.
+    /// All offload flags that can be changed, at once; absent leaves the kernel's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     offload: Option<Switch> = offloads::AllOffloads,
     /// TCP segmentation offload.
@@ -298,7 +297,7 @@ axes! {
     setting: Option<Setting> = setting::SettingAxis,
 }
 
-/// The axis of that name.
+/// The axis with that name.
 ///
 /// # Errors
 /// There is none; the error lists them all.

@@ -1,10 +1,9 @@
-//! Receive flow steering: packets are worked on where their reader runs.
+//! Receive flow steering: packets are processed on the CPU of their reader.
 
 use super::axis::{AxisError, Decides, Descriptor, choice, shown};
 use super::offloads::SWITCHES;
 use crate::Switch;
 
-/// Receive flow steering of every device.
 pub(super) struct Rfs;
 
 impl Descriptor for Rfs {

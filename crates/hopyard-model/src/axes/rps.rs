@@ -1,10 +1,9 @@
-//! Receive packet steering: packets are worked on by any CPU, chosen by their flow's hash.
+//! Receive packet steering: packets are processed on any CPU, chosen by their flow's hash.
 
 use super::axis::{AxisError, Decides, Descriptor, choice, shown};
 use super::offloads::SWITCHES;
 use crate::Switch;
 
-/// Receive packet steering of every device.
 pub(super) struct Rps;
 
 impl Descriptor for Rps {

@@ -11,19 +11,20 @@ use super::digested;
 use crate::UnknownName;
 use crate::text::as_text;
 
-/// A file with packet filter rules. As text `FILE` or, once it was read, `FILE#DIGEST`: files of one name with other rules are
-/// other values. `none` is no rules.
+/// A file with packet filter rules. As text `FILE` or, after it was read, `FILE#DIGEST`: files of one name with
+/// different contents are different values. `none` is no rules.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum Ruleset {
-    /// No rules of the user's.
+    /// No rules.
     None,
-    /// Those of a file.
+    /// The rules of a file.
     File {
         /// As the user named it, relative to where hopyard was started.
         name: String,
-        /// The first [`DIGEST`](Self::DIGEST) digits of the SHA-256 of what is in it, in hexadecimal; absent until it was read.
+        /// The first [`DIGEST`](Self::DIGEST) hexadecimal digits of the SHA-256 of its contents; absent until it was
+        /// read.
         digest: Option<String>,
     },
 }
@@ -69,7 +70,6 @@ impl FromStr for Ruleset {
 
 as_text!(Ruleset);
 
-/// The user's own packet filter rules.
 pub(super) struct RulesetAxis;
 
 impl Descriptor for RulesetAxis {

@@ -1,8 +1,7 @@
-//! How many services a hub translates, and how many connections it tracks already.
+//! How many services a hub translates, and how many connections it already tracks.
 
 use super::axis::{AxisError, Decides, Descriptor, bounded, shown};
 
-/// Services of a hub.
 pub(super) struct Services;
 
 impl Descriptor for Services {
@@ -25,7 +24,6 @@ impl Descriptor for Services {
     }
 }
 
-/// Connections that are tracked before the traffic begins.
 pub(super) struct Conntrack;
 
 impl Descriptor for Conntrack {

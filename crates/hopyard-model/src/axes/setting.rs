@@ -5,20 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
 
-/// One of two settings of this host that are compared in one run; what each does is a command's business.
+/// One of two settings of this host that are compared in one run. A command of the user makes each.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {
-    /// The one compared with.
+    /// The base.
     A,
-    /// The one that is compared.
+    /// The setting compared with the base.
     B,
 }
 
 impl Setting {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
     /// Its name on the command line, in JSON and in the environment of its command.
@@ -35,7 +34,6 @@ const SETTINGS: [(&str, Setting); 2] = [("A", Setting::A), ("B", Setting::B)];
 
 shown_as!(Setting: SETTINGS);
 
-/// Which of two settings.
 pub(super) struct SettingAxis;
 
 impl Descriptor for SettingAxis {

@@ -1,9 +1,8 @@
-//! What is asked of the data sockets.
+//! Options of the data sockets.
 
 use super::axis::{AxisError, Decides, Descriptor, bounded, shown, shown_bytes};
 use crate::{LoadKind, Peer};
 
-/// Buffers of every data socket.
 pub(super) struct SocketBuffer;
 
 impl Descriptor for SocketBuffer {

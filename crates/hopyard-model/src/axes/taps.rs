@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown, shown_as};
 
-/// Who chooses the queue of a tap by which a frame leaves the kernel.
+/// Queue selection of the tap: what chooses the queue by which a frame leaves the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Steering {
-    /// The kernel: a flow stays where its answers came in.
+    /// The kernel: a flow stays on the queue where its answers came in.
     Kernel,
     /// A hash of addresses, protocol and ports.
     Hash,
     /// The CPU that sends.
     Cpu,
-    /// The tap switch: each flow stays on one queue, and new flows take the queues in turn.
+    /// The tap switch: each flow stays on one queue, and new flows are assigned to the queues in turn.
     Pinned,
 }
 
@@ -26,15 +26,15 @@ const STEERINGS: [(&str, Steering); 4] = [
     ("pinned", Steering::Pinned),
 ];
 
-/// Which frames of a TCP flow that are there together the tap switch writes as one.
+/// Which frames of a TCP flow the tap switch joins, if it finds them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Join {
     /// None.
     Off,
-    /// Those that, cut again, are the packets that they were: the rules of GRO.
+    /// Those that resegment into packets identical to the originals: the rules of GRO.
     Packets,
-    /// All that follow each other in the stream.
+    /// All frames that follow each other in the stream.
     Stream,
 }
 
@@ -46,7 +46,6 @@ const JOINS: [(&str, Join); 3] = [
 
 shown_as!(Steering: STEERINGS, Join: JOINS);
 
-/// Queues of each multi-queue device.
 pub(super) struct Queues;
 
 impl Descriptor for Queues {
@@ -69,7 +68,6 @@ impl Descriptor for Queues {
     }
 }
 
-/// Who chooses the queue of a tap.
 pub(super) struct SteeringAxis;
 
 impl Descriptor for SteeringAxis {
@@ -92,7 +90,6 @@ impl Descriptor for SteeringAxis {
     }
 }
 
-/// Which frames the tap switch joins.
 pub(super) struct JoinAxis;
 
 impl Descriptor for JoinAxis {

@@ -1,64 +1,66 @@
-//! What is asked about a load.
+//! The descriptor of a load.
 
 use std::time::Duration;
 
 use crate::Counted;
 
-/// Window of a turn of bulk data or new connections: long against the reading of the clocks, short against bursts of steal.
+/// Window of a turn of bulk data or new connections: long compared with reading the clocks, short compared with bursts
+/// of steal.
 pub(super) const TURN: Duration = Duration::from_millis(25);
-/// Window of a turn of transactions one at a time. Over two CPUs these are fast or slow in a state that lasts some 35 ms
-/// (docs/method.md, "How long should a window be?"), and both ends wake up for each of them, so a short window is begun in time.
+/// Window of a turn of single transactions. Between two CPUs these are fast or slow in a state that lasts some 35 ms
+/// (docs/method.md, "How long should a window be?"). Both ends wake up for each transaction, so the window starts in
+/// time although it is short.
 pub(super) const SHORT_TURN: Duration = Duration::from_millis(10);
 
-/// One load: everything that the stages ask about it.
+/// One load: everything that the stages need to know about it.
 ///
-/// No field has a default, so that a new load has to answer each of them.
+/// No field has a default, so that a new load must give each of them.
 pub struct Load {
-    /// On the command line and in JSON: netperf's name in lower case, where netperf has such a test.
+    /// Name on the command line and in JSON: netperf's name in lower case, if netperf has such a test.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A line about it.
     pub summary: &'static str,
-    /// What carries it.
+    /// Its transport protocol.
     pub protocol: Protocol,
-    /// How its traffic runs.
+    /// The pattern of its traffic.
     pub shape: Shape,
-    /// What its work is counted in.
+    /// The unit of its work.
     pub unit: Unit,
-    /// Window of a turn (docs/method.md, "Turns"). None where its traffic cannot pause, or would leave something on the path
-    /// that arrives in the turn of another cell: its cells take no turns.
+    /// Window of a turn (docs/method.md, "Turns"). None if its traffic cannot pause, or would leave packets on the path
+    /// that arrive in the turn of another cell: then its cells take no turns.
     pub turn: Option<Duration>,
     /// What devices on the path must count in a window.
     pub passing: Passing,
     /// Bounds of sizes that depend on each other; the error is a sentence.
     pub fits: fn(Packets) -> Result<(), String>,
-    /// What its latencies are of, in words; none where it has none.
+    /// What its latencies measure; none if it has none.
     pub timed: Option<&'static str>,
-    /// The figure that its cells are about, where no rate is searched for.
+    /// The figure that its cells are about, unless a rate is searched for.
     pub main_figure: &'static str,
-    /// Quantities that are not compared, since each is another one over the message size.
+    /// Quantities that are not compared, because each is another one divided by the message size.
     pub repeated: &'static [&'static str],
-    /// How it reads in reports for people.
+    /// Its appearance in reports for people.
     pub shown: Shown,
-    /// How it reads in netperf's layout.
+    /// Its appearance in netperf's layout.
     pub netperf: Netperf,
     /// What its two ends do with their sockets.
     pub loops: LoopKind,
 }
 
-/// Sizes of a cell that a load may have bounds for.
+/// Sizes of a cell that a load's bounds may depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Packets {
-    /// Of a message, bytes.
+    /// Size of a message, bytes.
     pub message_bytes: u32,
     /// The MTU of every device, bytes.
     pub mtu_bytes: u32,
-    /// Do they go over IPv6, or IPv4?
+    /// Whether the packets are IPv6 rather than IPv4.
     pub is_ipv6: bool,
 }
 
-/// Quantities of a load that reports show, in their order. Those that were not measured are left out.
+/// Quantities of a load that reports show, in this order. Those that were not measured are left out.
 pub struct Shown {
-    /// How the main figure is spoken of.
+    /// The words for the main figure.
     pub saying: Saying,
     /// Columns beside the main figure.
     pub beside: &'static [&'static str],
@@ -70,49 +72,49 @@ pub struct Shown {
     pub curves: &'static [&'static str],
 }
 
-/// How a main figure is spoken of.
+/// The words for a main figure.
 #[derive(Debug, Clone, Copy)]
 pub struct Saying {
-    /// Is more of it better?
+    /// Whether more of it is better.
     pub up: bool,
-    /// Of the best path: it …
+    /// For the best path: it …
     pub best: &'static str,
-    /// Of a path as good as another: it … the other.
+    /// For a path as good as another: it … the other.
     pub alike: &'static str,
     /// The figure itself.
     pub what: &'static str,
 }
 
 impl Saying {
-    /// Of bulk data.
+    /// For bulk data.
     pub const RATE: Self = Self {
         up: true,
         best: "carries the most",
         alike: "carries as much as",
         what: "rate",
     };
-    /// Of request and response.
+    /// For request and response.
     pub const TRANSACTIONS: Self = Self {
         up: true,
         best: "completes the most",
         alike: "completes as much as",
         what: "transactions",
     };
-    /// Of datagrams at given instants.
+    /// For datagrams at given instants.
     pub const LATENCY_P99: Self = Self {
         up: false,
         best: "takes the least time at p99",
         alike: "takes as long at p99 as",
         what: "latency (p99)",
     };
-    /// Of connections at given instants.
+    /// For connections at given instants.
     pub const LATENCY_P50: Self = Self {
         up: false,
         best: "takes the least time at the median",
         alike: "takes as long at the median as",
         what: "latency (median)",
     };
-    /// Of a rate that was searched for.
+    /// For a rate that was searched for.
     pub const THROUGHPUT: Self = Self {
         up: true,
         best: "carries the most within its loss",
@@ -123,7 +125,7 @@ impl Saying {
 
 /// netperf's test of a load.
 pub struct Netperf {
-    /// What netperf prints first.
+    /// The first line that netperf prints.
     pub test: &'static str,
     /// Header and lines.
     pub layout: Layout,
@@ -140,7 +142,7 @@ pub enum Layout {
     Datagrams,
     /// A rate, and the CPU use of both ends.
     Transactions {
-        /// Between rate and CPU use.
+        /// The blanks between rate and CPU use.
         gap: &'static str,
     },
 }
@@ -154,18 +156,18 @@ pub enum Protocol {
     Udp,
 }
 
-/// How the traffic of a load runs.
+/// The pattern of a load's traffic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
     /// Bulk data one way, counted where it arrives.
     Stream {
-        /// Who sends it.
+        /// The sending end.
         sender: End,
-        /// Size of a message where none is asked for, bytes.
+        /// Default size of a message, bytes.
         message_bytes: u32,
-        /// What may be said of the sender's rate.
+        /// How the sender's rate can be set.
         pace: Pace,
-        /// Does each datagram carry its number and the time it was sent?
+        /// Whether each datagram carries its number and the time it was sent.
         numbered: bool,
     },
     /// One request and one response at a time, counted at the client.
@@ -181,16 +183,16 @@ pub enum End {
     Server,
 }
 
-/// What may be said of the rate of a stream's sender.
+/// How the rate of a stream's sender can be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// Nothing: it sends as fast as it can.
+    /// Not at all: it sends as fast as it can.
     Never,
     /// It may be limited (axis `pace`).
     Optional,
-    /// It always has one, and keeps it whether or not the last message got through (open loop). It can be searched for.
+    /// It always has one, and keeps it whether or not the last message arrived (open loop). It can be searched for.
     OpenLoop {
-        /// Where none is asked for: bit/s of payload, all flows together.
+        /// Default, bit/s of payload, all flows together.
         default_bps: u64,
     },
     /// Each message has a size and an instant of its own, by a trace (axis `trace`), and keeps them whether or not the last one got
@@ -203,11 +205,11 @@ pub enum Pace {
 pub enum Connection {
     /// As long as the traffic.
     Standing,
-    /// For one transaction. Each leaves a socket in TIME_WAIT behind.
+    /// One transaction. Each leaves a socket in TIME_WAIT.
     PerTransaction,
-    /// The same, and each is opened at its own instant, whether or not those before it have ended (open loop).
+    /// One transaction, and each is opened at its own instant, whether or not earlier ones have ended (open loop).
     AtInstants {
-        /// Where no rate is asked for: connections per second, all flows together.
+        /// Default connections per second, all flows together.
         default_per_s: u32,
     },
 }
@@ -225,14 +227,14 @@ pub enum LoopKind {
     Transactions,
     /// A connection for each request and response.
     Connections,
-    /// The same, many side by side, each opened when it is due.
+    /// The same, many in parallel, each opened when it is due.
     OpenConnections,
 }
 
 /// A unit of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Of a stream.
+    /// A byte of a stream.
     Byte,
     /// A datagram.
     Packet,
@@ -241,7 +243,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// In words.
+    /// The word for the unit.
     pub fn name(self) -> &'static str {
         match self {
             Self::Byte => "byte",
@@ -250,7 +252,7 @@ impl Unit {
         }
     }
 
-    /// The quantity that is the CPU cost of one.
+    /// The quantity that is the CPU cost of one unit.
     pub fn cost(self) -> &'static str {
         match self {
             Self::Byte => "cpu_ns_per_byte",
@@ -259,7 +261,7 @@ impl Unit {
         }
     }
 
-    /// The quantity that is their rate, and how many of its own units one of them is.
+    /// The quantity that is the rate of units, and how many of its own units one of them is.
     pub fn rate(self) -> (&'static str, f64) {
         match self {
             Self::Byte => ("goodput_bps", 8.0),
@@ -268,7 +270,7 @@ impl Unit {
         }
     }
 
-    /// How many of them were counted.
+    /// How many units were counted.
     pub fn count(self, counted: Counted) -> u64 {
         match self {
             Self::Byte => counted.bytes,
@@ -281,15 +283,15 @@ impl Unit {
 /// What devices on the path must count in a window, by what was counted at the ends (`meter/path_proof`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Passing {
-    /// The bytes of a TCP stream in segments of any size; acknowledgements come back as they like.
+    /// The bytes of a TCP stream in segments of any size; any number of acknowledgements.
     Segments,
-    /// Datagrams of the message size, each with its headers; nothing has to come back.
+    /// Datagrams of the message size, each with its headers; no packets back are required.
     Datagrams,
-    /// Packets for each transaction, both ways.
+    /// Packets for each transaction, in both directions.
     Exchanges {
-        /// Fewest.
+        /// The least.
         least: f64,
-        /// Most, beside two for each segment of the data.
+        /// The most, besides two for each segment of the data.
         most_beside_data: f64,
     },
 }

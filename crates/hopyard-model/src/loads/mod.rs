@@ -27,10 +27,10 @@ pub use self::descriptor::{
 use self::descriptor::{SHORT_TURN, TURN};
 use crate::names::named;
 
-/// Makes [`LoadKind`] of the registry, with each load's descriptor.
+/// Makes [`LoadKind`] from the registry, with each load's descriptor.
 macro_rules! loads {
     ($($(#[doc = $doc:literal])+ $kind:ident = $file:ident,)+) => {
-        /// The traffic, by netperf's names.
+        /// The load, by netperf's name.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
         )]
@@ -40,10 +40,10 @@ macro_rules! loads {
         }
 
         impl LoadKind {
-            /// Every load there is.
+            /// Every load.
             pub const ALL: [Self; [$(stringify!($kind)),+].len()] = [$(Self::$kind),+];
 
-            /// Everything that is asked about it.
+            /// The load's descriptor.
             pub fn info(self) -> &'static Load {
                 match self {
                     $(Self::$kind => &$file::LOAD,)+
@@ -62,7 +62,7 @@ loads! {
     TcpRr = tcp_rr,
     /// A TCP connection for each request and response.
     TcpCrr = tcp_crr,
-    /// TCP connections opened at given instants, whether or not those before have ended (open loop).
+    /// TCP connections opened at given instants, whether or not earlier ones have ended (open loop).
     TcpConns = tcp_conns,
     /// Datagrams from the client to the server as fast as the client can.
     UdpStream = udp_stream,
@@ -70,7 +70,7 @@ loads! {
     UdpGso = udp_gso,
     /// The same from many senders, with numbered datagrams whose arrival is timed.
     UdpFlood = udp_flood,
-    /// Numbered datagrams at given instants, whether or not the last one got through (open loop).
+    /// Numbered datagrams at given instants, whether or not the last one arrived (open loop).
     UdpPaced = udp_paced,
     /// Numbered datagrams with the sizes and at the instants of a trace (open loop).
     UdpTrace = udp_trace,
@@ -81,13 +81,13 @@ loads! {
 named!(LoadKind, "load");
 
 impl LoadKind {
-    /// netperf's name in lower case, as on the command line and in JSON.
+    /// Name on the command line and in JSON: netperf's in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// What the load does, in a line.
+    /// A line about the load.
     #[must_use]
     pub fn summary(self) -> &'static str {
         self.info().summary
@@ -99,7 +99,7 @@ impl LoadKind {
         self.info().protocol == Protocol::Tcp
     }
 
-    /// Does it carry bulk data one way (counted in bytes) rather than transactions?
+    /// Whether it carries bulk data one way (counted in bytes) rather than transactions.
     #[must_use]
     pub fn is_stream(self) -> bool {
         matches!(self.info().shape, Shape::Stream { .. })
@@ -111,7 +111,7 @@ impl LoadKind {
         self.is_stream() && !self.is_tcp()
     }
 
-    /// Does each datagram carry its number and the time it was sent?
+    /// Whether each datagram carries its number and the time it was sent.
     #[must_use]
     pub fn is_numbered(self) -> bool {
         matches!(self.info().shape, Shape::Stream { numbered: true, .. })
@@ -129,7 +129,7 @@ impl LoadKind {
         )
     }
 
-    /// Size of a stream's message where none is asked for, bytes.
+    /// Default size of a stream's message, bytes.
     #[must_use]
     pub(crate) fn default_message_size(self) -> Option<u32> {
         match self.info().shape {
@@ -141,7 +141,7 @@ impl LoadKind {
         }
     }
 
-    /// May its sender be given a pace?
+    /// Whether its sender takes a pace.
     #[must_use]
     pub(crate) fn takes_pace(self) -> bool {
         matches!(
@@ -153,7 +153,7 @@ impl LoadKind {
         )
     }
 
-    /// The pace of an open loop where none is asked for, bit/s of payload.
+    /// Default pace of an open loop, bit/s of payload.
     #[must_use]
     pub(crate) fn default_pace_bps(self) -> Option<u64> {
         match self.info().shape {
@@ -165,7 +165,7 @@ impl LoadKind {
         }
     }
 
-    /// Does its sender keep its pace whether or not the last message got through?
+    /// Whether its sender keeps its pace whether or not the last message arrived.
     #[must_use]
     pub fn is_open_loop(self) -> bool {
         matches!(
@@ -189,19 +189,19 @@ impl LoadKind {
         )
     }
 
-    /// Can its traffic pause, so that its cells can take turns?
+    /// Whether its traffic can pause, so that its cells can take turns.
     #[must_use]
     pub fn pauses(self) -> bool {
         self.info().turn.is_some()
     }
 
-    /// The window of a turn, where its cells can take turns.
+    /// The window of a turn, if its cells can take turns.
     #[must_use]
     pub fn turn(self) -> Option<Duration> {
         self.info().turn
     }
 
-    /// Does each transaction have a connection of its own?
+    /// Whether each transaction has a connection of its own.
     #[must_use]
     pub fn connects_anew(self) -> bool {
         matches!(
@@ -210,8 +210,7 @@ impl LoadKind {
         )
     }
 
-    /// How many connections are opened per second where no rate is asked for; `None` where none is opened at an instant of its
-    /// own.
+    /// Default connections per second; `None` if connections are not opened at planned instants.
     #[must_use]
     pub fn default_connections_per_s(self) -> Option<u32> {
         match self.info().shape {
@@ -220,13 +219,13 @@ impl LoadKind {
         }
     }
 
-    /// Does its client begin each message or connection at an instant of its own, however the last one went?
+    /// Whether its client begins each message or connection at a planned instant, whatever happened to earlier ones.
     #[must_use]
     pub fn keeps_instants(self) -> bool {
         self.default_pace_bps().is_some() || self.default_connections_per_s().is_some()
     }
 
-    /// Does it make transactions over flows that last as long as the traffic?
+    /// Whether it makes transactions over flows that last as long as the traffic.
     #[must_use]
     pub fn has_standing_transactions(self) -> bool {
         self.info().shape == Shape::Transactions(Connection::Standing)
@@ -253,7 +252,7 @@ impl LoadKind {
         !self.is_tcp() && self.has_standing_transactions()
     }
 
-    /// Does each flow have one TCP connection, which lasts as long as the traffic?
+    /// Whether each flow has one TCP connection that lasts as long as the traffic.
     #[must_use]
     pub fn has_standing_connections(self) -> bool {
         self.is_tcp() && !self.connects_anew()

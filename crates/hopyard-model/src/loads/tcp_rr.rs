@@ -39,7 +39,7 @@ pub(super) static LOAD: Load = Load {
     },
     netperf: Netperf {
         test: "TCP REQUEST/RESPONSE TEST",
-        // netperf itself sets TCP_RR one blank apart from its sisters.
+        // netperf prints TCP_RR with one more blank than its other tests.
         layout: Layout::Transactions { gap: "  " },
     },
     loops: LoopKind::Transactions,

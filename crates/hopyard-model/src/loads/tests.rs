@@ -45,7 +45,7 @@ fn every_load_counts_what_its_shape_carries() {
     });
 }
 
-/// The receiver of numbered datagrams writes a journal of one window, and an open loop is late by its own schedule.
+/// The receiver of numbered datagrams keeps a journal of one window, and an open loop that pauses is late.
 #[test]
 fn numbered_datagrams_do_not_pause() {
     each(|load, info| assert!(!(info.turn.is_some() && load.is_numbered()), "{load}"));

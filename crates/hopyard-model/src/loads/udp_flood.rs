@@ -1,4 +1,4 @@
-//! Numbered datagrams from many senders side by side (docs/datagrams.md).
+//! Numbered datagrams from many parallel senders (docs/datagrams.md).
 
 use super::{
     End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,

@@ -15,9 +15,9 @@ pub(super) static LOAD: Load = Load {
     protocol: Protocol::Udp,
     shape: Shape::Stream {
         sender: End::Client,
-        // As udp_stream, to be compared with it.
+        // As udp_stream, so that the two can be compared.
         message_bytes: 1400,
-        // A call is a burst: no pace of single messages can be kept.
+        // A call is a burst, so single messages cannot keep a pace.
         pace: Pace::Never,
         numbered: false,
     },
@@ -42,7 +42,7 @@ pub(super) static LOAD: Load = Load {
     loops: LoopKind::Segments,
 };
 
-/// The kernel does not fragment what it cuts: a datagram with its headers has to fit the MTU.
+/// The kernel does not fragment what it cuts, so a datagram with its headers must fit the MTU.
 fn fits(packets: Packets) -> Result<(), String> {
     let Packets {
         message_bytes,

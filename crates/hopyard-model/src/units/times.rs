@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{NotAQuantity, not, split};
 
-/// Units of time and their length in seconds, each way to write one; the longest first.
+/// Units of time and their length in seconds, with all their spellings; the longest first.
 const TIMES: [(&str, f64); 7] = [
     ("h", 3600.0),
     ("m", 60.0),
@@ -18,7 +18,7 @@ const TIMES: [(&str, f64); 7] = [
 /// A span of time: `300ms`, `1s`, `50us`, or several parts as in `8m30s`, the longest unit first.
 ///
 /// # Errors
-/// A number without its unit, an unknown unit, a unit after one that is no longer, or nothing a clock can hold.
+/// A number without its unit, an unknown unit, units that do not become smaller, or a span that no clock can hold.
 pub fn parse_duration(text: &str) -> Result<Duration, NotAQuantity> {
     const FORMS: &str = "a time with its unit as in 300ms, 1s, 2m or 8m30s";
     let bad = || not(text, "a time", FORMS);
@@ -41,7 +41,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, NotAQuantity> {
     }
 }
 
-/// A span of time as [`parse_duration`] reads it, to three digits or so.
+/// A span of time in the form that [`parse_duration`] reads, to about three digits.
 #[must_use]
 pub fn show_duration(span: Duration) -> String {
     let seconds = span.as_secs_f64();
@@ -60,7 +60,7 @@ pub fn show_duration(span: Duration) -> String {
     }
 }
 
-/// A span of whole µs, all of its digits, as [`parse_duration`] reads it.
+/// A span of whole µs with all its digits, in the form that [`parse_duration`] reads.
 #[must_use]
 pub fn show_short_duration(span: Duration) -> String {
     match span.as_micros() {
@@ -70,7 +70,7 @@ pub fn show_short_duration(span: Duration) -> String {
     }
 }
 
-/// Whole ns of a span, as many as there is room for (584 years).
+/// Whole ns of a span, up to the largest number (584 years).
 pub fn ns(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

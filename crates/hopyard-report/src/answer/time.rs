@@ -1,16 +1,16 @@
-//! What a run could not see, and how much longer it would take to see it.
+//! The differences that a run could not see, and how much longer it would take to see them.
 
 use crate::model::RunReport;
 
-/// Differences that people ask for, as shares; the first that is smaller than what can be seen is spoken of.
+/// Differences that users ask for, as shares; the first one that is smaller than what can be seen is used.
 const WANTED: [f64; 4] = [0.05, 0.02, 0.01, 0.005];
-/// Beyond this a longer run is no advice, s.
+/// Beyond this time the report does not advise a longer run, s.
 const LONGEST_S: f64 = 86_400.0;
-/// Loads whose sizes differ by less than this factor are spoken of as one.
+/// Loads whose detectable differences differ by less than this factor are mentioned together.
 const ALIKE: f64 = 1.3;
 
-/// The smallest differences that could be seen, by load, and when a smaller one could be: `differences under 35 % cannot be seen here
-/// yet; about 6 more minutes would show 5 %`.
+/// The smallest detectable differences by load, and the time for a smaller one:
+/// `differences under 35 % cannot be seen here yet; about 6 more minutes would show 5 %`.
 pub(super) fn unseen(sizes: &[(String, f64)], report: &RunReport) -> String {
     let finite = || {
         sizes
@@ -43,15 +43,16 @@ pub(super) fn unseen(sizes: &[(String, f64)], report: &RunReport) -> String {
     )
 }
 
-/// How much longer until a smaller difference would show, and that difference.
+/// The additional time until a smaller difference would show, and that difference.
 fn after(size: f64, report: &RunReport) -> Option<(String, String)> {
     let wanted = WANTED.into_iter().find(|wanted| *wanted < 0.9 * size)?;
     let time = in_words(needed(size, wanted, report)?);
     Some((time, super::super::number::chosen_percent(wanted)))
 }
 
-/// How much longer, in seconds, until a difference of the wanted size would show, where one of `size` would have shown. Standard errors
-/// fall with the square root of the time. What would have shown already, and was missed by chance, gets a tenth of the time more.
+/// The additional time in seconds until a difference of the wanted size would show, if one of `size` is detectable now.
+/// Standard errors fall with the square root of the time. If the wanted size is already detectable and was missed by
+/// chance, a tenth of the time is added.
 pub(crate) fn needed(size: f64, wanted: f64, report: &RunReport) -> Option<f64> {
     let measured_s = report.run.measured_s?;
     let more = measured_s * ((size.ln_1p() / wanted.ln_1p()).powi(2) - 1.0);
@@ -73,7 +74,7 @@ fn longer(seconds: f64) -> String {
         s if s < 5400.0 => (s / 60.0, "minute"),
         s => (s / 3600.0, "hour"),
     };
-    // A rounding error is no second more.
+    // A rounding error must not add a second.
     let count = (count - 0.001).ceil().max(1.0);
     let plural = if count == 1.0 { "" } else { "s" };
     format!("{count:.0} more {unit}{plural}")
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn four_times_as_long_shows_half_of_it() {
-        // On the scale of logarithms, where 10.25 % is twice 5 %.
+        // On the log scale, 10.25 % is twice 5 %.
         assert_eq!(
             said(&[("tcp_rr", 0.1025)], Some(100.0)),
             "differences under 10 % cannot be seen here yet; about 5 more minutes would show 5 %"

@@ -1,4 +1,4 @@
-//! Comparisons with the base in words: `8 % slower than veth`.
+//! Comparisons with the base as text: `8 % slower than veth`.
 
 use super::listed;
 use super::time::{unseen, whole};
@@ -14,7 +14,7 @@ pub(super) fn more_is_better(name: &str) -> bool {
         .unwrap_or(true)
 }
 
-/// What a comparison came to, for who wants speed.
+/// The result of a comparison for somebody who wants speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Faster,
@@ -34,7 +34,8 @@ fn outcome(verdict: &VerdictReport, more_is_better: bool) -> Outcome {
     }
 }
 
-/// One path against the base in several places: `8 to 23 % slower than veth`. `None` where nothing was compared.
+/// One path compared with the base for several loads or settings: `8 to 23 % slower than veth`. `None` if nothing was
+/// compared.
 pub(super) fn phrase(met: &[Met<'_>], base: &str) -> Option<String> {
     let base = plain::line(base);
     let mut outcomes = distinct(met.iter().map(|(_, verdict, more)| outcome(verdict, *more)));
@@ -75,10 +76,10 @@ fn sizes(ratios: impl Iterator<Item = f64>) -> String {
     }
 }
 
-/// A comparison and who it is about.
+/// A comparison and the path it belongs to.
 type Met<'a> = (String, &'a VerdictReport, bool);
 
-/// Without a recommendation: the extremes.
+/// Without a recommendation: the greatest differences.
 pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String> {
     let base = layout.base?;
     let base = match Base::parse(base) {
@@ -135,7 +136,7 @@ fn size(verdict: &VerdictReport) -> f64 {
     verdict.ratio.value.ln().abs()
 }
 
-/// Every comparison of a main figure that can be trusted. Where it was made is said if there are several places.
+/// Every comparison of a main figure whose path proofs succeeded, with its load or setting if there are several.
 fn compared<'a>(layout: &Layout<'a>) -> Vec<Met<'a>> {
     let cells = || {
         let groups = layout.groups.iter();

@@ -6,8 +6,8 @@ use crate::model::{CheckReport, ClaimReport, ClaimsReport};
 use crate::number::ABSENT;
 use crate::plain;
 
-/// What a page needs under a heading of its own: where and when, and a row for each claim. A terminal has no room for
-/// such rows and gets the sentences.
+/// Under a heading of its own: machine and date, and a row for each claim. A terminal is too narrow for such rows and
+/// gets the sentences.
 pub(super) fn compose(report: &ClaimsReport, page: Page) -> Vec<Block> {
     let mut blocks = vec![Block::Paragraph(format!(
         "{}. {}.",

@@ -1,4 +1,4 @@
-//! Open questions beside what was measured of each.
+//! Open questions with the figures that answer them.
 
 use super::{Detail, alone, of_run, of_warnings, quoted};
 use crate::document::{Block, Cell, Column, Part, Row, Table};
@@ -6,7 +6,7 @@ use crate::model::{AnswerFigure, Answered, ClaimsReport, QuestionReport, ReportO
 use crate::number::ABSENT;
 use crate::plain;
 
-/// The questions of each report with their answers; with every place where all points are asked for.
+/// The questions of each report with their answers; with all points if they are requested.
 pub(super) fn compose(report: &ClaimsReport, detail: Detail) -> Vec<Block> {
     let mut blocks = vec![
         Block::Title("hopyard claims --questions".to_owned()),

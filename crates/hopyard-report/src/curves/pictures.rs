@@ -1,4 +1,4 @@
-//! Pictures of quantities against a count, with what was found along it: from where on CPUs are full, leaps and knees, as in the tables.
+//! Pictures of quantities against a count, with the results of the tables: where CPUs are full, leaps and knees.
 
 use super::{Section, count, knee, saturation, step};
 use crate::model::{AXES, CellReport, CurveReport, QuantityCurve};
@@ -94,7 +94,7 @@ impl Picture<'_> {
         })
     }
 
-    /// Is a cell the one of a curve at a value?
+    /// Whether a cell is the one of a curve at a value.
     fn is_at(&self, cell: &CellReport, curve: &CurveReport, tick: &Tick) -> bool {
         let own = self.section.axis;
         let others = || AXES.iter().filter(|axis| axis.name != own.name);
@@ -104,7 +104,7 @@ impl Picture<'_> {
     }
 }
 
-/// Something found at these places, of a curve yet to be named.
+/// A mark at these values, for a curve that is still to be named.
 fn found(
     what: &'static str,
     span: (f64, f64),

@@ -12,10 +12,10 @@ use super::facts::{self, all};
 use super::sentences::{self, size, what};
 use super::tables::{self, Layout, exact};
 
-/// One comparison and the cell that it is of.
+/// One comparison and its cell.
 type Compared<'a> = (&'a CellDiff, &'a str, &'a QuantityDiff);
 
-/// The comment: the answer, what differs with the gate, and the rest by name.
+/// The comment: the answer, the differences with the gate, and everything else folded by name.
 pub(in crate::diff) fn compose(report: &DiffReport) -> Comment {
     let layout = Layout::of(report);
     let changed = changed(report);
@@ -67,7 +67,7 @@ pub(in crate::diff) fn compose(report: &DiffReport) -> Comment {
     }
 }
 
-/// What is shown to differ: losses first, the greatest of them first.
+/// The comparisons that are shown to differ: losses first, the greatest of them first.
 fn changed(report: &DiffReport) -> Vec<Compared<'_>> {
     let cells = report.cells.iter();
     let compared = cells.flat_map(|cell| {

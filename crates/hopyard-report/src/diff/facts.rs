@@ -47,7 +47,7 @@ fn sides(report: &DiffReport) -> impl Iterator<Item = (&'static str, &RunSummary
     a.chain(report.b.iter().map(|run| ("B", run)))
 }
 
-/// The machine of A; where B's is another, that is among what differs.
+/// The machine of A; if B's is another one, that is among the differences.
 fn machine(run: &RunSummary) -> String {
     let env = &run.environment;
     let mut facts = vec![
@@ -77,7 +77,7 @@ fn run(name: &str, run: &RunSummary) -> String {
     )
 }
 
-/// What differs beside the time, first of all.
+/// Differences besides the time, first of all.
 pub(super) fn differences(report: &DiffReport) -> Vec<Block> {
     if report.differences.is_empty() {
         return vec![Block::Paragraph(
@@ -103,7 +103,7 @@ pub(super) fn differences(report: &DiffReport) -> Vec<Block> {
     ]
 }
 
-/// What intervals come from, and what they cannot know.
+/// What intervals are based on, and what they do not contain.
 pub(super) fn caution(report: &DiffReport) -> Vec<Block> {
     let scatter: Vec<f64> = all(report).filter_map(|q| q.run_scatter).collect();
     let mut said = Vec::new();
@@ -181,10 +181,10 @@ pub(super) fn left_out(report: &DiffReport) -> Vec<Block> {
     blocks
 }
 
-/// What a reader must know, in sentences.
+/// Warnings as sentences.
 pub(super) fn warnings(report: &DiffReport) -> Vec<String> {
     let all = report.warnings.iter();
-    // That is said above the tables.
+    // ScatterUnknown is stated above the tables.
     let others = all.filter(|w| w.code != DiffWarningCode::ScatterUnknown);
     others.map(|w| plain::line(&w.message)).collect()
 }

@@ -1,4 +1,4 @@
-//! What the verdicts support, in words; nothing that a verdict does not carry.
+//! The results as text, based only on verdicts.
 
 use crate::document::Block;
 use crate::gate;
@@ -11,7 +11,7 @@ use crate::stats::{Estimate, Verdict};
 use super::facts::all;
 use super::tables::{Layout, exact};
 
-/// A sentence per regression and per improvement, regressions first, and what is left.
+/// A sentence per regression and per improvement, regressions first, then a summary of the rest.
 pub(super) fn changes(report: &DiffReport) -> Vec<Block> {
     if all(report).all(|q| q.verdict.is_none()) {
         return Vec::new();
@@ -62,7 +62,7 @@ fn sentence(
     )
 }
 
-/// A quantity in words, and over whose where ratios to a base are compared.
+/// The text for a quantity, with its base if ratios to a base are compared.
 pub(super) fn what(cell: &CellDiff, name: &str) -> String {
     match &cell.base {
         Some(base) => format!("{} over {}'s", words(name), plain::line(base)),
@@ -99,7 +99,7 @@ fn tally(report: &DiffReport) -> String {
     )
 }
 
-/// What the gate says, and what it could have seen.
+/// The result of the gate, and the losses it could detect.
 pub(super) fn gate(report: &DiffReport) -> Option<Block> {
     let gate = report.gate.as_ref()?;
     let caught: Vec<f64> = all(report).filter_map(|q| q.gate_catches_ratio).collect();

@@ -8,12 +8,12 @@ use crate::plain;
 use crate::quantity::{cpu_cost, main_figure, scale, words};
 use crate::stats::Verdict;
 
-/// Which cells belong together, and how each is called.
+/// Which cells belong together, and their names.
 pub(super) struct Layout<'a> {
-    /// Axis values that all cells share, in words.
+    /// Axis values that all cells share, as text.
     pub(super) shared: Vec<String>,
     groups: Vec<Vec<&'a CellDiff>>,
-    /// The axes that tell cells of a kind apart, with those that are named in sentences alone.
+    /// The axes that distinguish cells of a kind, including cells that are named only in sentences.
     telling: Vec<(Kind, Vec<&'static Axis>)>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Load, peer, and the axis values that hold for this group only.
+    /// Load, peer, and the axis values that this group shares but others do not.
     fn title(&self, group: &[&CellDiff]) -> String {
         let first = group
             .iter()
@@ -47,7 +47,7 @@ impl<'a> Layout<'a> {
         first.chain(own).collect::<Vec<_>>().join(", ")
     }
 
-    /// Path, and the axis values that tell it from others of its group.
+    /// Path, and the axis values that distinguish it within its group.
     fn row_name(group: &[&CellDiff], cell: &Cell) -> String {
         let varying = AXES.iter().filter(|axis| common(axis, group).is_none());
         let values = varying.filter_map(|axis| spoken(axis, cell));
@@ -55,7 +55,7 @@ impl<'a> Layout<'a> {
         path.chain(values).collect::<Vec<_>>().join(", ")
     }
 
-    /// The name of a cell in a sentence: path, load, peer, and what tells it from others.
+    /// The name of a cell in a sentence: path, load, peer, and the axis values that distinguish it.
     pub(super) fn full_name(&self, cell: &Cell) -> String {
         let own = self
             .telling
@@ -77,7 +77,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// For each kind of cells the axes of which it has more than one value.
+/// For each kind of cells, the axes with more than one value.
 fn telling(report: &DiffReport) -> Vec<(Kind, Vec<&'static Axis>)> {
     let compared = report.cells.iter().map(|c| &c.cell);
     let all: Vec<&Cell> = compared
@@ -104,7 +104,7 @@ fn spoken(axis: &Axis, cell: &Cell) -> Option<String> {
     (axis.show)(&cell.axes).map(|value| phrase(axis.name, &plain::line(&value)))
 }
 
-/// An axis' value in words where all these cells have the same one.
+/// The text for an axis' value if all these cells share it.
 fn common(axis: &Axis, cells: &[&CellDiff]) -> Option<String> {
     match distinct(cells.iter().map(|c| spoken(axis, &c.cell))).as_slice() {
         [Some(value)] => Some(value.clone()),
@@ -112,7 +112,7 @@ fn common(axis: &Axis, cells: &[&CellDiff]) -> Option<String> {
     }
 }
 
-/// Title and tables of each group; other quantities are in sentences where they changed.
+/// Title and tables of each group; other quantities are in sentences if they changed.
 pub(super) fn blocks(report: &DiffReport) -> Vec<Block> {
     let layout = Layout::of(report);
     let mut blocks = Vec::new();

@@ -153,7 +153,7 @@ fn ratios_to_the_base() {
     ");
 }
 
-/// Takes the verdicts away, as if each side were one run.
+/// Removes the verdicts, as if each side were one run.
 fn without_scatter(report: &mut DiffReport) {
     report.a.truncate(1);
     report.b.truncate(1);
@@ -222,7 +222,7 @@ fn two_single_runs_have_no_verdicts() {
     ");
 }
 
-/// Runs that tell how much runs differ are named, and so is what has no verdict all the same.
+/// Runs that only show scatter are named, and so are comparisons that have no verdict despite them.
 #[test]
 fn a_borrowed_scatter_is_told() {
     let mut report = report();
@@ -245,7 +245,7 @@ fn a_borrowed_scatter_is_told() {
     }
 }
 
-/// What is shown to differ stands open, the greatest loss first, and everything else is folded.
+/// Only shown differences are not folded, the greatest loss first.
 #[test]
 fn a_comment_answers_first() {
     let text = render(&report(), "markdown");
@@ -274,7 +274,7 @@ fn a_comment_answers_first() {
     }
 }
 
-/// However many cells there are, a comment is one that GitHub takes, and says how many rows it lacks.
+/// With any number of cells, a comment is short enough for GitHub, and states how many rows it lacks.
 #[test]
 fn a_comment_is_never_too_long() {
     let mut many = report();
@@ -330,7 +330,7 @@ fn json_reads_back_and_the_schema_names_what_it_has() {
     }
 }
 
-/// Names from a run directory are other people's text.
+/// Names from a run directory are not trusted.
 #[test]
 fn foreign_text_stays_in_its_line() {
     let mut report = report();

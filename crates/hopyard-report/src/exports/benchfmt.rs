@@ -1,8 +1,8 @@
-//! The Go benchmark format (<https://go.dev/design/14313-benchmark-format>), which `benchstat` and its like read: a line for each
-//! sample, so that a reader judges by blocks as it does by runs of `go test -count`.
+//! The Go benchmark format (<https://go.dev/design/14313-benchmark-format>), for `benchstat` and similar tools: a line
+//! for each sample, so that a reader treats blocks like runs of `go test -count`.
 //!
-//! Readers keep what they know of a file (`key: value`) with each line, and `benchstat` compares nothing whose keys differ. So the
-//! keys say what was measured on; what is another in every run, such as its seed, is a comment.
+//! Readers attach the keys of a file (`key: value`) to each line, and `benchstat` does not compare lines whose keys
+//! differ. So the keys describe the machine; what differs in every run, such as its seed, is a comment.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn render(report: &RunReport, seen: &[Observation]) -> String {
     text
 }
 
-/// What the run is of, for each line below.
+/// The keys, which apply to each line below.
 fn configuration(report: &RunReport) -> String {
     let (run, machine) = (&report.run, &report.run.environment);
     let mut text = format!(
@@ -61,7 +61,7 @@ fn configuration(report: &RunReport) -> String {
         ("kernel", &machine.kernel_release),
     ] {
         let value = plain::line(value);
-        // A key without a value would take the key away.
+        // A key without a value would unset the key.
         if !value.is_empty() {
             text.push_str(&format!("{key}: {value}\n"));
         }
@@ -69,7 +69,7 @@ fn configuration(report: &RunReport) -> String {
     text
 }
 
-/// The architecture as Go calls it (`go tool dist list`).
+/// Go's name of the architecture (`go tool dist list`).
 fn go_name(architecture: &str) -> &str {
     match architecture {
         "x86_64" => "amd64",
@@ -81,7 +81,7 @@ fn go_name(architecture: &str) -> &str {
     }
 }
 
-/// Which side of a unit is the better one, for those that hopyard compares too.
+/// Which direction of a unit is better, for those that hopyard compares too.
 fn units(seen: &[Observation]) -> String {
     let counted = seen.iter().filter(|sample| sample.counted);
     let names: BTreeSet<&str> = counted.flat_map(|s| s.values.keys().copied()).collect();
@@ -96,8 +96,8 @@ fn units(seen: &[Observation]) -> String {
     names.into_iter().filter_map(line).collect()
 }
 
-/// The unit of a quantity, and how many of it make one of the quantity's own: bytes for bits, `/` for `per`. Of nanoseconds a
-/// reader makes seconds by itself.
+/// The unit of a quantity, and how many of it are one of the quantity's own: bytes for bits, `/` for `per`. Readers
+/// convert nanoseconds to seconds themselves.
 fn unit(quantity: &str) -> (String, f64) {
     match quantity {
         "goodput_bps" => return ("B/s".to_owned(), 1.0 / 8.0),
@@ -111,7 +111,7 @@ fn unit(quantity: &str) -> (String, f64) {
     }
 }
 
-/// As `go test` tells of a benchmark that failed or was left out; readers of figures pass over it.
+/// The line that `go test` prints for a failed or skipped benchmark; readers of figures ignore it.
 fn without_figures(name: &str, cell: &CellReport) -> String {
     let word = match cell.status {
         CellStatus::Ok => return String::new(),

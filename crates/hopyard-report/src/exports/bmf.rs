@@ -19,7 +19,7 @@ pub(super) static EXPORT: Export = Export {
     published: None,
 };
 
-/// By cell and measure. A cell without estimates is not there.
+/// By cell and measure. Cells without estimates are left out.
 fn render(report: &RunReport) -> String {
     let cells = report.cells.iter().map(|cell| {
         let measures = cell.estimates.iter();
@@ -34,12 +34,12 @@ fn render(report: &RunReport) -> String {
     format!("{:#}\n", Value::Object(document))
 }
 
-/// The name that Bencher keeps a measure by, the quantity's with its unit: `goodput-bps`.
+/// Bencher's name of a measure, from the quantity and its unit: `goodput-bps`.
 fn slug(quantity: &str) -> String {
     quantity.replace('_', "-")
 }
 
-/// `None` where there is no number. An end that is none is left out.
+/// `None` without a number. An end of the interval without a number is left out.
 fn metric(estimate: &Estimate) -> Option<Value> {
     let number = |value: f64| value.is_finite().then(|| Value::from(value));
     let mut metric = Map::new();
@@ -64,7 +64,7 @@ mod tests {
     use crate::fixture;
     use crate::model::{LoadKind, Peer};
 
-    /// What Bencher takes, and nothing beside.
+    /// Exactly what Bencher accepts.
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Metric {

@@ -1,4 +1,4 @@
-//! A comment on a pull request or merge request: a sentence that answers, what differs, and the rest folded.
+//! A comment on a pull request or merge request: a sentence that answers, the differences, and everything else folded.
 //!
 //! GitHub refuses a comment of more than 65,536 characters, GitLab one of more than a million.
 
@@ -9,11 +9,11 @@ use crate::diff;
 use crate::document::{Block, harmless, shorten};
 use crate::plain;
 
-/// Most UTF-16 units of a comment: what is left up to 65,536 is for who posts it, and writes a mark of its own above.
+/// Most UTF-16 units of a comment. The rest up to 65,536 is for the poster's own mark above.
 const MOST: usize = 65_000;
-/// Of these, what is kept for the sentence that counts what did not fit.
+/// Part of these, reserved for the sentence that counts what did not fit.
 const LAST_WORDS: usize = 300;
-/// Longest single text, characters: the cause of one failure is not to take the room of all figures.
+/// Longest single text, characters, so that one failure's cause does not take the room of all figures.
 const LONGEST: usize = 2_000;
 
 pub(super) static EXPORT: Export = Export {
@@ -28,7 +28,7 @@ pub(super) static EXPORT: Export = Export {
     published: None,
 };
 
-/// The comment, harmless, ending with a newline.
+/// The comment, sanitized, ending with a newline.
 pub(super) fn render(comment: Comment) -> String {
     let mut page = Page::default();
     page.write(vec![Block::Answer(comment.answer)]);
@@ -39,21 +39,21 @@ pub(super) fn render(comment: Comment) -> String {
     page.finish()
 }
 
-/// A comment on its way, with what had no room in it.
+/// A comment being written, with the number of things that did not fit.
 #[derive(Default)]
 struct Page {
     text: String,
     used: usize,
-    /// Of what is kept for the end of a fold that is open.
+    /// Room reserved for the end of an open fold.
     kept: usize,
-    /// Where a fold has no room, nothing of it has.
+    /// If a fold does not fit, all of it is skipped.
     skips: bool,
     rows: usize,
     sentences: usize,
 }
 
 impl Page {
-    /// Appends a text where it fits.
+    /// Appends a text if it fits.
     fn push(&mut self, text: &str) -> bool {
         let size = size(text);
         let fits = !self.skips && self.used + size + self.kept + LAST_WORDS <= MOST;
@@ -64,7 +64,7 @@ impl Page {
         fits
     }
 
-    /// Appends blocks, each an empty line after the one before, as far as there is room.
+    /// Appends blocks, separated by empty lines, as long as there is room.
     fn write(&mut self, blocks: Vec<Block>) {
         for block in tamed(blocks) {
             let is_table = matches!(block, Block::Table(_));
@@ -86,7 +86,7 @@ impl Page {
         }
     }
 
-    /// The same below a name that a reader opens.
+    /// Appends blocks in a fold with this name.
     fn fold(&mut self, name: &str, blocks: Vec<Block>) {
         const CLOSED: &str = "\n</details>\n";
         if blocks.is_empty() {
@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// The whole, with what did not fit.
+    /// The complete comment, with what did not fit.
     fn finish(mut self) -> String {
         let counted = [
             (self.rows, "rows of tables"),
@@ -121,12 +121,12 @@ impl Page {
     }
 }
 
-/// UTF-16 units, which are never fewer than characters: what counts is not said where limits are documented.
+/// UTF-16 units, which are at least as many as characters: the documented limits do not say what is counted.
 fn size(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// Harmless blocks without pictures, none of whose texts takes all the room; their headings do not shout in a comment.
+/// Sanitized blocks without pictures, with each text cut to a limit, and with smaller headings for a comment.
 fn tamed(blocks: Vec<Block>) -> Vec<Block> {
     let mut blocks = harmless(blocks);
     blocks.retain(|block| !matches!(block, Block::Plots(_)));

@@ -1,5 +1,5 @@
-//! CSV for spreadsheets and data frames: a row per cell and quantity, quoted as in RFC 4180, lines
-//! ending in LF. A cell without figures has one row, so that it is not lost.
+//! CSV for spreadsheets and data frames: a row per cell and quantity, quoted as in RFC 4180, lines ending in LF. A cell
+//! without figures has one row, so that it is not lost.
 
 use super::{Export, Writer};
 use crate::fields::{axes, axis_columns, line, number};

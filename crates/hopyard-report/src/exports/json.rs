@@ -18,8 +18,8 @@ pub static EXPORT: Export = Export {
 };
 
 fn document(report: &impl Serialize) -> String {
-    // Maps with text keys and finite numbers cannot fail to serialise; should that ever change, the
-    // reader gets JSON that says so.
+    // Maps with text keys and finite numbers cannot fail to serialise. If that ever changes, the reader gets JSON that
+    // says so.
     let mut text = serde_json::to_string_pretty(report)
         .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
     text.push('\n');

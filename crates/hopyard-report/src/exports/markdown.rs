@@ -14,7 +14,7 @@ pub(super) static EXPORT: Export = Export {
     extension: "md",
     run: Writer::Text(|report, seen| Ok(render(Chapters::of(report, seen).named_first()))),
     coloured: None,
-    // A comparison is for a pull request.
+    // A comparison is written for a pull request.
     diff: Some(|report| comment::render(diff::comment(report))),
     claims: Some(|report, detail| render(claims::blocks(report, detail, Page::Wide))),
     published: Some(|title, mut blocks| {

@@ -3,17 +3,17 @@
 use crate::document::{Block, Column, Row, Side, Table};
 use crate::notes::instead_short;
 
-/// How the columns of tables stand in the source.
+/// Layout of table columns in the source.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Width {
-    /// Lined up, for who reads the source.
+    /// Aligned, for readers of the source.
     Aligned,
-    /// As narrow as they can be.
+    /// As narrow as possible.
     Narrow,
 }
 
 impl Width {
-    /// Up to which a column is filled up. Columns of sentences are not lined up: their source is read by nobody.
+    /// Width up to which a column is padded. Columns of sentences are not padded, because nobody reads their source.
     fn most(self) -> usize {
         match self {
             Self::Aligned => 60,
@@ -22,8 +22,8 @@ impl Width {
     }
 }
 
-/// The lines of a block, in pieces that can be left out from the end: a table is its head with the first row, and the other
-/// rows. Each ends with a newline.
+/// The lines of a block, in pieces that can be left out from the end: for a table, its head with the first row, then
+/// each further row. Each ends with a newline.
 pub(super) fn pieces(block: &Block, width: Width) -> Vec<String> {
     let one = |text: String| vec![text];
     match block {
@@ -46,9 +46,9 @@ pub(super) fn pieces(block: &Block, width: Width) -> Vec<String> {
     }
 }
 
-/// What would be read as markup, a link, or a call to somebody (`@name`), which GitHub and GitLab look for in the text after its
-/// escapes were taken out, but not within `<code>`. Underscores inside words are none on GitHub, and back-ticks in messages are
-/// meant as code.
+/// Escapes what would be read as markup, a link, or a mention (`@name`). GitHub and GitLab look for mentions after they
+/// removed escapes, but not within `<code>`. Underscores inside words are harmless on GitHub, and back-ticks in
+/// messages are meant as code.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     let mut rest = text.chars().peekable();
@@ -60,7 +60,7 @@ pub(super) fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
             '@' | '#' if before_a_word => escaped.push_str(&format!("<code>{c}</code>")),
-            // GitLab takes a line that begins so for a command.
+            // GitLab takes a line that begins with a slash for a command.
             '/' if is_first => escaped.push_str("\\/"),
             c => escaped.push(c),
         }
@@ -105,7 +105,7 @@ fn table(table: &Table, width: Width) -> Vec<String> {
     for (place, row) in rows.iter().enumerate() {
         let row = line(row, &widths, &table.columns);
         match (place, lines.first_mut()) {
-            // A head alone is no table.
+            // A head without rows is not a table.
             (0, Some(head)) => head.push_str(&row),
             _ => lines.push(row),
         }
@@ -113,7 +113,7 @@ fn table(table: &Table, width: Width) -> Vec<String> {
     lines
 }
 
-/// Markdown has no running rows: the text goes into the first column of figures.
+/// Markdown has no rows of running text: the text goes into the first column of figures.
 fn fields(row: &Row, table: &Table) -> Vec<String> {
     match row {
         Row::Cells(cells) | Row::Sum(cells) => {

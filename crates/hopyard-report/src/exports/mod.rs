@@ -1,4 +1,4 @@
-//! The formats that a report can be written in: a file each, and a line each in [`EXPORTS`].
+//! The formats of reports: a file each, and a line each in [`EXPORTS`].
 
 mod benchfmt;
 mod bmf;
@@ -31,32 +31,32 @@ pub struct Export {
     pub name: &'static str,
     /// Its name in a sentence.
     pub title: &'static str,
-    /// What it is and whom it is for, in a sentence without its stop: help prints it.
+    /// Its contents and readers, as a sentence without its full stop: help prints it.
     pub summary: &'static str,
-    /// What names of its files end in, without the dot.
+    /// The ending of its file names, without the dot.
     pub extension: &'static str,
     /// Writes the report of a run.
     pub run: Writer,
     /// Writes the report of a run for a terminal that shows colours.
     pub coloured: Option<fn(&RunReport) -> String>,
-    /// Writes a comparison, harmless, ending with a newline; `None` where the format is of runs alone.
+    /// Writes a comparison, sanitized, ending with a newline; `None` if the format is for runs only.
     pub diff: Option<fn(&DiffReport) -> String>,
     /// Writes claims with their verdicts, likewise.
     pub claims: Option<fn(&ClaimsReport, Detail) -> String>,
-    /// Writes what a report printed beside a run, below its title, harmless.
+    /// Writes published tables beside a run, below its title, sanitized.
     pub(crate) published: Option<Blocks>,
 }
 
-/// How a run is written: from its report, and from its samples where the format shows single ones. Reads nothing else.
+/// Writes a run from its report, and from its samples if the format shows single ones. Reads nothing else.
 #[derive(Debug)]
 pub enum Writer {
-    /// As text, which is made harmless by [`Export::render`].
+    /// As text, which [`Export::render`] sanitizes.
     Text(fn(&RunReport, &[Observation]) -> Result<String, Error>),
-    /// As bytes that are no text, so a terminal cannot show them.
+    /// As bytes that a terminal cannot show.
     Binary(fn(&RunReport, &[Observation]) -> Result<Vec<u8>, Error>),
 }
 
-/// How blocks are written below a title.
+/// Writes blocks below a title.
 pub(crate) type Blocks = fn(&str, Vec<Block>) -> Result<String, Error>;
 
 /// Every format, in the order in which help lists them.
@@ -100,7 +100,7 @@ pub fn export(name: &str) -> Result<&'static Export, UnknownName> {
 }
 
 impl Export {
-    /// Is it something that a terminal cannot show?
+    /// Whether a terminal cannot show it.
     #[must_use]
     pub fn is_binary(&self) -> bool {
         matches!(self.run, Writer::Binary(_))
@@ -109,7 +109,7 @@ impl Export {
     /// The report of a run.
     ///
     /// # Errors
-    /// A picture cannot be drawn, or a table not be written.
+    /// A picture cannot be drawn, or a table cannot be written.
     pub fn render(
         &self,
         report: &RunReport,

@@ -1,9 +1,9 @@
-//! netperf 2's classic layout, column for column, for scripts and eyes that know it.
+//! netperf 2's classic layout, column for column, for its users and their scripts.
 //!
-//! Where both ends are on one machine, hopyard's CPU figures are of both together and cannot be told apart, so they stand
-//! in the local column and the remote one says unknown (`U`, -1), which is netperf's own convention. Where each end has a
-//! machine of its own, whose worker reads it (path `as-is`), local is the client's and remote the server's.
-//! Whatever is not known prints as -1, never as 0.
+//! If both ends are on one machine, hopyard's CPU figures cover both and cannot be separated. So they are in the local
+//! column, and the remote one says unknown (`U`, -1), which is netperf's own convention. If each end has a machine of
+//! its own whose worker reads it (path `as-is`), local is the client's and remote the server's. Unknown values are -1,
+//! never 0.
 
 mod costs;
 
@@ -86,7 +86,7 @@ fn render(report: &RunReport) -> String {
     text
 }
 
-/// What netperf's own layout has no place for.
+/// Facts that netperf's own layout has no place for.
 fn comments(cell: &CellReport) -> Vec<String> {
     let name = format!("{} {} {}", plain::line(&cell.path), cell.peer, cell.load);
     let why = cell

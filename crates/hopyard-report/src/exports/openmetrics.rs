@@ -1,7 +1,7 @@
-//! OpenMetrics text, for a collector that reads files or scrapes what serves them: estimates and their intervals as gauges,
-//! verdicts as state sets.
+//! OpenMetrics text, for a collector that reads files or scrapes a server of them: estimates and their intervals as
+//! gauges, verdicts as state sets.
 //!
-//! Names and units are those of the document; a name ends in its unit, as the specification has it.
+//! Names and units are those of the document; a name ends with its unit, as the specification requires.
 
 use std::collections::BTreeSet;
 
@@ -113,7 +113,7 @@ fn run(page: &mut Page, report: &RunReport) {
     }
 }
 
-/// Ratios to the base, and what they were found to be.
+/// Ratios to the base, and their verdicts.
 fn verdicts(page: &mut Page, report: &RunReport) {
     let compared = || {
         report.cells.iter().flat_map(|cell| {
@@ -154,7 +154,7 @@ fn truth(so: bool) -> &'static str {
     if so { "1" } else { "0" }
 }
 
-/// The end of a name that says what it is in; nothing of plain counts.
+/// The unit at the end of a name; empty for plain counts.
 fn unit(name: &str) -> &str {
     const UNITS: [&str; 12] = [
         "ns_per_byte",
@@ -177,7 +177,7 @@ fn unit(name: &str) -> &str {
     UNITS.into_iter().find(ends).unwrap_or("")
 }
 
-/// What tells a cell from others.
+/// The labels that distinguish a cell.
 fn labels(cell: &CellReport) -> Vec<Label> {
     let fixed = [
         ("path", cell.path.clone()),

@@ -1,4 +1,4 @@
-//! Parquet for DuckDB, Polars, pandas and their like: the table of [`super::tidy`], a row per sample.
+//! Parquet for DuckDB, Polars, pandas and the like: the table of [`super::tidy`], a row per sample.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn fill(writer: &mut SerializedColumnWriter<'_>, values: &Values) -> Result<()> 
     }
 }
 
-/// Values that are there, and for each row whether it has one.
+/// The present values, and for each row whether it has one.
 fn put<T: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
     values: &[Option<T::T>],

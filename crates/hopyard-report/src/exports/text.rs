@@ -1,7 +1,7 @@
-//! Text for a terminal or a message, in colours where those are asked for; no more columns than a page has where the figures allow it.
+//! Text for a terminal or a message, coloured if requested, and at most as wide as a page if the figures allow it.
 //!
-//! The tables are laid out here rather than by a table library because their cells line up inside
-//! (value at the decimal point, half-width, verdict) and a row without figures is one running text.
+//! The tables are laid out here and not by a table library, because their cells are aligned inside (value at the
+//! decimal point, half-width, verdict), and a row without figures is one running text.
 
 use super::{Export, Writer};
 use crate::claims::{self, Page};
@@ -23,22 +23,22 @@ pub static EXPORT: Export = Export {
     published: Some(|_, blocks| Ok(render(blocks, TERMINAL))),
 };
 
-/// Blocks alone, for a terminal.
+/// Blocks only, for a terminal.
 pub(crate) fn page(blocks: Vec<Block>) -> String {
     render(blocks, TERMINAL)
 }
 
-/// The whole document, on a page of so many columns.
+/// The whole document, on a page with this many columns.
 fn render(blocks: Vec<Block>, page: usize) -> String {
     plain::document(&compose(blocks, page, Ink::None)).into_owned()
 }
 
-/// The same with verdicts in colours. All texts of blocks are made harmless: what commands the terminal is from here alone.
+/// The same with coloured verdicts. All texts of blocks are sanitized, so terminal commands come only from here.
 fn coloured(blocks: Vec<Block>, page: usize) -> String {
     compose(blocks, page, Ink::Colours)
 }
 
-/// With what a terminal is written on.
+/// How text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ink {
     None,
@@ -46,7 +46,7 @@ enum Ink {
 }
 
 impl Ink {
-    /// A text in a colour of the terminal's own; blanks at its ends stay outside.
+    /// A text in one of the terminal's colours; blanks at its ends stay outside.
     fn paint(self, text: &str, code: &str) -> String {
         let inner = text.trim();
         if self == Self::None || inner.is_empty() {
@@ -114,7 +114,7 @@ fn compose(blocks: Vec<Block>, page: usize, ink: Ink) -> String {
     })
 }
 
-/// Is there an empty line between the two?
+/// Whether there is an empty line between the two.
 fn apart(before: &Block, block: &Block) -> bool {
     let belongs = matches!(
         (before, block),
@@ -129,7 +129,7 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Words in lines of a page; a word that is longer stands alone.
+/// Words wrapped to the width of a page; a longer word has a line of its own.
 fn wrap(text: &str, first: &str, others: &str, page: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
@@ -149,7 +149,7 @@ fn wrap(text: &str, first: &str, others: &str, page: usize) -> Vec<String> {
     lines
 }
 
-/// Pieces in lines of a page, broken between pieces only.
+/// Pieces wrapped to the width of a page, broken only between pieces.
 fn wrap_at<'a>(
     pieces: impl Iterator<Item = &'a String>,
     between: &str,
@@ -168,7 +168,7 @@ fn wrap_at<'a>(
     lines
 }
 
-/// The lines of a table, in several tables below each other where it is wider than the page.
+/// The lines of a table, split into several tables below each other if it is wider than the page.
 fn table(table: &Table, page: usize, ink: Ink) -> Vec<String> {
     let columns: Vec<Laid> = (0..table.columns.len())
         .map(|i| Laid::of(table, i, ink))
@@ -236,7 +236,7 @@ fn draw(table: &Table, columns: &[&Laid], page: usize) -> Vec<String> {
     lines
 }
 
-/// A column with its texts lined up.
+/// A column with its texts aligned.
 struct Laid {
     width: usize,
     side: Side,
@@ -279,7 +279,7 @@ impl Laid {
         }
     }
 
-    /// Headers stand on the rule: a short one starts lower.
+    /// Headers are directly above the rule: a short one starts lower.
     fn header_line(&self, line: usize, depth: usize) -> String {
         let text = (line + self.header.len())
             .checked_sub(depth)
@@ -293,7 +293,7 @@ impl Laid {
         self.padded(self.inked.get(index).map_or("", String::as_str), wide)
     }
 
-    /// A text that is so wide on the screen.
+    /// A text padded to a width on the screen.
     fn padded(&self, text: &str, wide: usize) -> String {
         let fill = " ".repeat(self.width.saturating_sub(wide));
         match self.side {
@@ -303,7 +303,7 @@ impl Laid {
     }
 }
 
-/// The parts of a cell, lined up already, with its verdicts in colours.
+/// The parts of a cell, already aligned, with its verdicts in colours.
 fn inked_row(cell: &Cell, texts: &[String], ink: Ink) -> String {
     let whole = texts.len() == cell.0.len();
     let parts = texts
@@ -316,8 +316,8 @@ fn inked_row(cell: &Cell, texts: &[String], ink: Ink) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-/// The cells of a column with their parts filled up so that, joined by a blank, they stand below each other.
-/// A cell with fewer parts than the others (`base`, `–`) is a lone text.
+/// The cells of a column with their parts padded so that they are aligned when joined by a blank. A cell with fewer
+/// parts than the others (`base`, `–`) is a single text.
 pub(super) fn lined_up(cells: &[Cell]) -> Vec<Vec<String>> {
     let parts = cells.iter().map(|cell| cell.0.len()).max().unwrap_or(0);
     if parts <= 1
@@ -355,7 +355,7 @@ pub(super) fn lined_up(cells: &[Cell]) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// What stands before and after the line on which a part is lined up.
+/// The text before and after the point at which a part is aligned.
 fn split(part: &Part) -> (&str, &str) {
     match part {
         Part::Left(text) | Part::Verdict(text, _) => ("", text),

@@ -2,7 +2,7 @@ use super::{Error, text};
 use crate::assess::testing::{compared_over, profile_window};
 use crate::model::stored::Run;
 
-/// Two windows of a bridge, one of them with a function that a compiler named anew.
+/// Two windows of a bridge, one of them with a function that a compiler renamed.
 fn run() -> Run {
     let mut run = compared_over(2, 0.9);
     let first = [
@@ -61,7 +61,7 @@ fn without_profiles_there_is_nothing_to_count() {
         text(&compared_over(2, 0.9), &[]),
         Err(Error::None)
     ));
-    // An idle window has no busy sample to have a share of.
+    // An idle window has no busy samples.
     let mut idle = compared_over(2, 0.9);
     idle.profiles = vec![profile_window(0, 0, &[])];
     assert!(matches!(text(&idle, &[]), Err(Error::None)));

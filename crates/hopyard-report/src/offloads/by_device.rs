@@ -1,4 +1,4 @@
-//! Which device had which offloads, where they were switched device by device.
+//! Offloads by device, if they were switched device by device.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn sentence(cell: &CellReport) -> Option<String> {
     })
 }
 
-/// `gro off at hub/br0, on at a/eth0, b/eth0`; nothing where all devices are alike.
+/// `gro off at hub/br0, on at a/eth0, b/eth0`; `None` if all devices are alike.
 fn states(cell: &CellReport, flag: &str) -> Option<String> {
     let mut by_state: Vec<(&str, Vec<String>)> = Vec::new();
     for device in &cell.offloads_by_device {
@@ -51,7 +51,7 @@ fn states(cell: &CellReport, flag: &str) -> Option<String> {
             None => by_state.push((state, vec![name])),
         }
     }
-    // What few have is what was switched.
+    // The state that few devices have is the one that was switched.
     by_state.sort_by_key(|(_, names)| names.len());
     let said = by_state
         .iter()

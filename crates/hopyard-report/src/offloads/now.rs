@@ -1,4 +1,4 @@
-//! How the offloads of a path are now, and what changing each would do.
+//! The current offloads of a path, and what changing each would do.
 
 use crate::answer::time;
 use crate::document::Block;
@@ -12,7 +12,8 @@ use crate::plain;
 use crate::quantity;
 use crate::stats::{Estimate, Verdict};
 
-/// The state of each flag in one sentence, then what changing each does; nothing of a run that did not record it.
+/// The state of each flag in one sentence, then the effect of changing each; empty for a run that did not record the
+/// state.
 pub(crate) fn blocks(
     report: &RunReport,
     sweep: &OffloadReport,
@@ -66,22 +67,22 @@ fn states(report: &RunReport, sweep: &OffloadReport) -> String {
     )
 }
 
-/// The offloads as they are, for one load.
+/// The current offloads, for one load.
 struct Now<'a> {
     report: &'a RunReport,
     sweep: &'a OffloadReport,
     group: &'a Group<'a>,
-    /// Flags that can be changed and are off; `None` where devices differ.
+    /// Flags that can be changed and are off; `None` if devices differ.
     off: Option<Vec<OffloadFlag>>,
 }
 
-/// What changing a flag does.
+/// The effect of changing a flag.
 struct Effect {
-    /// Main figure and CPU cost, where they were judged.
+    /// Main figure and CPU cost, if they were judged.
     verdicts: Vec<(&'static str, VerdictReport)>,
-    /// Flags that were on while this was measured, though they are off now.
+    /// Flags that were on in this measurement, although they are off now.
     with_on: Vec<OffloadFlag>,
-    /// Flags that change along.
+    /// Flags that change as well.
     along: Vec<OffloadFlag>,
 }
 
@@ -101,7 +102,7 @@ impl<'a> Now<'a> {
         now
     }
 
-    /// Flags that can be changed: first those that are off, which is what could be gained.
+    /// Flags that can be changed; those that are off come first, because switching them on may gain something.
     fn flags(&self) -> Vec<OffloadFlag> {
         let survey = &self.sweep.survey;
         let fixed = |flag: OffloadFlag| survey.fixed.iter().any(|fixed| fixed.flag == flag);
@@ -184,7 +185,7 @@ impl<'a> Now<'a> {
         });
         let longest = times.max_by(|a, b| match (a, b) {
             (Some(a), Some(b)) => a.total_cmp(b),
-            // What is not known is longer than what is.
+            // An unknown time counts as longer than any known one.
             (a, b) => b.is_some().cmp(&a.is_some()),
         });
         let needs = longest.flatten().map_or_else(String::new, |seconds| {
@@ -193,7 +194,7 @@ impl<'a> Now<'a> {
         format!("{}, undecided{needs}", all())
     }
 
-    /// What changing a flag does, measured from how things are now or else with all others on.
+    /// The effect of changing a flag, measured from the current state, or else with all others on.
     fn effect(&self, flag: OffloadFlag, state: Switch) -> Option<Effect> {
         if let Some(off) = &self.off
             && let Some(verdicts) = self.starting_now(flag, off)
@@ -223,7 +224,8 @@ impl<'a> Now<'a> {
         })
     }
 
-    /// The comparison of now, with these flags off, and the same with one flag changed, where the sweep has it.
+    /// The comparison of the current state, with these flags off, and the state with one flag changed, if the sweep has
+    /// it.
     fn starting_now(
         &self,
         flag: OffloadFlag,
@@ -295,7 +297,7 @@ impl<'a> Now<'a> {
     }
 }
 
-/// The same comparisons the other way round.
+/// The same comparisons, inverted.
 fn turned_round(
     verdicts: Vec<(&'static str, VerdictReport)>,
 ) -> Vec<(&'static str, VerdictReport)> {

@@ -1,15 +1,15 @@
-//! What goes across a picture of curves: names side by side, or numbers where they belong.
+//! The horizontal axis of a picture of curves: names side by side, or numbers to scale.
 
 use crate::number::{chosen, leading};
 
 /// An axis from left to right.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Across {
-    /// What it is, with its unit.
+    /// Its name, with its unit.
     pub(crate) name: String,
     /// Its values in order.
     pub(crate) ticks: Vec<Tick>,
-    /// Is there something between two neighbours? Between numbers there is, between `on` and `off` not.
+    /// Whether there are values between two neighbours: true for numbers, false for `on` and `off`.
     pub(crate) is_joined: bool,
     spread: Spread,
 }
@@ -17,20 +17,20 @@ pub(crate) struct Across {
 /// A value of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
-    /// As it is written.
+    /// Its text.
     pub(crate) name: String,
-    /// Where it stands.
+    /// Its coordinate.
     pub(crate) place: f64,
-    /// May it be written below the axis? Of many values that are evenly apart a few are enough.
+    /// Whether it may have a label below the axis. Of many evenly spaced values, only a few have.
     pub(crate) is_labelled: bool,
 }
 
-/// How numbers become places.
+/// How numbers become coordinates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Spread {
     Even,
     Logarithm,
-    /// Of one more, so that 0 has a place: `rules=0,1,10,100`.
+    /// The logarithm of the value plus one, so that 0 has a coordinate: `rules=0,1,10,100`.
     LogarithmFromZero,
 }
 
@@ -43,7 +43,7 @@ impl Spread {
         }
     }
 
-    /// The logarithm where that puts the values more evenly apart.
+    /// Logarithmic if that spaces the values more evenly.
     fn of(values: &[f64]) -> Self {
         let logarithm = match values.first() {
             Some(first) if *first > 0.0 => Self::Logarithm,
@@ -68,7 +68,7 @@ impl Spread {
 }
 
 impl Across {
-    /// The values of an axis of the plan, numbers rising.
+    /// The values of an axis of the plan, numbers in rising order.
     pub(crate) fn of(name: &str, values: Vec<String>) -> Self {
         let numbers: Option<Vec<f64>> = values.iter().map(|value| leading(value)).collect();
         match numbers {
@@ -91,7 +91,7 @@ impl Across {
         }
     }
 
-    /// Numbers and how each is written.
+    /// Numbers with their texts.
     pub(crate) fn numbers(name: &str, mut values: Vec<(f64, String)>) -> Self {
         values.sort_by(|a, b| a.0.total_cmp(&b.0));
         values.dedup_by(|a, b| a.0 == b.0);
@@ -105,7 +105,7 @@ impl Across {
         Self::placed(name, ticks.collect(), spread)
     }
 
-    /// Many numbers that are evenly apart.
+    /// Many evenly spaced numbers.
     pub(crate) fn series(name: &str, values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.collect();
         let every = every(values.len());
@@ -117,7 +117,7 @@ impl Across {
         Self::evenly(name, values.iter().enumerate().map(tick).collect())
     }
 
-    /// Numbers that have their places.
+    /// Numbers with given coordinates.
     pub(crate) fn evenly(name: &str, ticks: Vec<Tick>) -> Self {
         Self::placed(name, ticks, Spread::Even)
     }
@@ -131,13 +131,13 @@ impl Across {
         }
     }
 
-    /// Where a number stands; what is beyond the axis, at its end.
+    /// The coordinate of a number; beyond the axis, that of its end.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (low, high) = self.ends();
         self.spread.place(value).max(low).min(high)
     }
 
-    /// The places at which the axis begins and ends, with some room.
+    /// The coordinates of the ends of the axis, with some margin.
     pub(crate) fn ends(&self) -> (f64, f64) {
         let first = self.ticks.first().map_or(0.0, |tick| tick.place);
         let last = self.ticks.last().map_or(0.0, |tick| tick.place);
@@ -150,7 +150,7 @@ impl Across {
     }
 }
 
-/// Of how many values one is written, so that some eight are: 1, 2, 5, 10, 20, …
+/// One of this many values has a label, so that there are some eight labels: 1, 2, 5, 10, 20, …
 fn every(count: usize) -> usize {
     let steps = (0..).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_usize.pow(power)));
     let mut enough = steps.filter(|step| count / step <= 8);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn numbers_stand_where_they_belong() {
-        // In proportion, by doubling, and with a nothing to begin with.
+        // Proportional, by doubling, and starting at zero.
         assert_eq!(places(&["1", "2", "3", "4"]), [5.0, 35.0, 65.0, 95.0]);
         assert_eq!(places(&["1", "2", "4", "8"]), [5.0, 35.0, 65.0, 95.0]);
         assert_eq!(places(&["8", "1", "2", "4"]), [5.0, 35.0, 65.0, 95.0]);

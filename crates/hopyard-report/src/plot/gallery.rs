@@ -1,4 +1,4 @@
-//! Where pictures of cells come from.
+//! Sources of the pictures of cells.
 
 use super::{Drawing, Line, Mark, Plot};
 use crate::group::{Group, distinct, scale};
@@ -6,14 +6,14 @@ use crate::model::{CellReport, Observation, RunReport};
 use crate::plain;
 use crate::quantity::{self, LATENCY_P50, LATENCY_P99, Scale};
 
-/// What pictures are made from beside a table's own cells.
+/// Data for pictures besides a table's own cells.
 pub(crate) struct Gallery<'a> {
     observations: &'a [Observation],
     paths: Vec<&'a str>,
 }
 
 impl<'a> Gallery<'a> {
-    /// Of a whole run: a path has the same hue in all its pictures.
+    /// For a whole run: a path has the same hue in all its pictures.
     pub(crate) fn of(report: &'a RunReport, observations: &'a [Observation]) -> Self {
         let measured = report.cells.iter().map(|cell| cell.path.as_str());
         let published = report.published.iter().flat_map(|table| &table.figures);
@@ -74,7 +74,7 @@ impl<'a> Gallery<'a> {
     }
 }
 
-/// What the cells of a group are about.
+/// The main quantities of a group's cells.
 fn quantities(group: &Group<'_>) -> Vec<&'static str> {
     let mut names = vec![group.main, quantity::cpu_cost(group.load)];
     if group.load.info().timed.is_some() {

@@ -5,19 +5,19 @@ use crate::group::{distinct, phrase};
 use crate::model::{Axes, Axis};
 use crate::plain;
 
-/// Lines that a picture has room for, and hues that tell them apart.
+/// The most lines in a picture, which is also the number of hues.
 const MOST: usize = 8;
 
 /// The lines of one picture.
 pub(crate) struct Shared<'a, T> {
-    /// What tells it from the others, in words: one after the other.
+    /// What distinguishes it from the other pictures, as a list of texts.
     pub(crate) place: Vec<String>,
-    /// What each shows, its name and its hue.
+    /// The data of each line, its name and its hue.
     pub(crate) lines: Vec<(&'a T, String, usize)>,
 }
 
-/// Paths, and containers or none, are lines of one picture; every other setting has a picture of its own, unless each of those would
-/// have but one line.
+/// Paths, with and without containers, are lines of one picture. Every other setting has a picture of its own, unless
+/// each of those would have only one line.
 pub(crate) fn shared<'a, T>(
     items: &'a [T],
     of: impl Fn(&T) -> (&str, &Axes),
@@ -74,7 +74,7 @@ pub(crate) fn shared<'a, T>(
 }
 
 impl<T> Shared<'_, T> {
-    /// A picture's title: what it shows, then what tells it from the others.
+    /// A picture's title: what it shows, then what distinguishes it from the others.
     pub(crate) fn title(&self, what: String) -> String {
         let place = self.place.iter();
         place.fold(what, |title, place| format!("{title} · {place}"))

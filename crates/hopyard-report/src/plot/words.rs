@@ -1,9 +1,9 @@
-//! Pictures in words, for who does not see them.
+//! Pictures as text, for screen readers.
 
 use super::{Across, Curve, Curves, Drawing, Found, Mark, Plot};
 use crate::number::significant;
 
-/// Values of an axis up to which each is read out; of more, where the curve begins, ends and is highest.
+/// Up to this many values of an axis, each is named; for more, only where the curve begins, ends and is highest.
 const READ_OUT: usize = 24;
 
 impl Plot {

@@ -1,4 +1,4 @@
-//! What is wanted of a cell: path, load, peer, and values of axes.
+//! Selection of cells: path, load, peer, and values of axes.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::model::{Axes, AxisError, LoadKind, Peer, axis};
 
-/// What cells have in common. Axes as they show their values.
+/// What the cells have in common. Values of axes are in the form that the axis prints.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cells {
@@ -18,7 +18,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// What `other` says goes before.
+    /// Both selections; `other` takes precedence.
     pub(super) fn with(mut self, other: &Self) -> Self {
         self.path = other.path.clone().or(self.path);
         self.load = other.load.or(self.load);
@@ -28,7 +28,7 @@ impl Cells {
     }
 }
 
-/// Axis → value, as the axis shows it.
+/// Axis → value, in the form that the axis prints.
 pub(super) fn settings<'de, D: Deserializer<'de>>(
     input: D,
 ) -> Result<BTreeMap<String, String>, D::Error> {
@@ -51,7 +51,7 @@ pub(super) fn settings<'de, D: Deserializer<'de>>(
     shown.map_err(serde::de::Error::custom)
 }
 
-/// A value as its axis shows it.
+/// A value in the form that its axis prints.
 pub(super) fn shown(name: &str, text: &str) -> Result<String, AxisError> {
     let axis = axis(name)?;
     let mut axes = Axes::default();

@@ -1,4 +1,5 @@
-//! Printed figures that are places along a curve: from how many senders on a core is full, where jitter bends, when it settles.
+//! Printed figures that are values along a curve: from how many senders on a core is full, where jitter bends, when it
+//! settles.
 
 use super::cells::Cells;
 use super::evidence::{Answer, Evidence, Value, has, scaled};
@@ -64,7 +65,7 @@ impl Evidence<'_> {
             .ok_or_else(|| "the run has no curve of it against the number of senders".to_owned())
     }
 
-    /// The first number of senders that fills the core: above the last that was seen not to.
+    /// The first number of senders that fills the core: above the last one that was seen not to.
     fn full(&self, curve: &CurveReport) -> Answer<Estimate> {
         let full = curve.client_cpus_full.as_ref().ok_or_else(no_cpus)?;
         let first = full.first_full.ok_or_else(|| never(curve))?;
@@ -84,8 +85,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// By how many percent a quantity is above that of the base: the geometric mean over all numbers of senders but one, who waits for
-    /// nobody, within each block.
+    /// By how many percent a quantity is above that of the base: the geometric mean over all numbers of senders except
+    /// one (a single sender waits for no other), within each block.
     pub(super) fn excess(&self, name: &str, wanted: &Cells) -> Answer<Estimate> {
         let all = self.report.cells.iter().filter(|cell| has(cell, wanted));
         let several = all.filter(|cell| cell.axes.flows > 1);

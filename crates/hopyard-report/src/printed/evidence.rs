@@ -1,4 +1,4 @@
-//! What a run holds of the cells that a printed table wants, and why it does not hold the others.
+//! The cells of a run that a printed table needs, and why others are missing.
 
 use super::cells::Cells;
 use super::file::{BaseOf, File, Stand};
@@ -15,16 +15,16 @@ use crate::stats::{Estimate, mean, paired_ratio};
 pub(super) enum Value {
     /// It was measured.
     Measured(Estimate),
-    /// It is somewhere between the ends: a number of senders.
+    /// It is between the ends: a number of senders.
     Between(Estimate),
-    /// It was set.
+    /// It was set by the plan.
     Set(f64),
 }
 
-/// A figure, or why there is none.
+/// A figure, or the reason why there is none.
 pub(super) type Answer<T> = Result<T, String>;
 
-/// What tables are filled from.
+/// The data that fill tables.
 pub(super) struct Evidence<'a> {
     pub(super) file: &'a File,
     /// The plan of the run.
@@ -35,7 +35,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// The cell that has what is wanted, and was measured.
+    /// The measured cell that matches.
     pub(super) fn cell(&self, wanted: &Cells) -> Answer<&CellReport> {
         let wanted = self.played(wanted)?;
         let mut cells = self.report.cells.iter();
@@ -58,7 +58,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// What is wanted without an axis for which the plan's cells stand.
+    /// The selection without an axis that the plan's cells represent.
     fn played(&self, wanted: &Cells) -> Answer<Cells> {
         let mut wanted = wanted.clone();
         let Some(plays) = &self.stand.plays else {
@@ -82,7 +82,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// Why no cell has what is wanted.
+    /// Why no cell matches.
     fn why_none(&self, wanted: &Cells) -> String {
         let path = wanted.path.as_deref().unwrap_or("the path");
         let of_path = |cell: &&CellReport| wanted.path.as_ref().is_none_or(|p| *p == cell.path);
@@ -136,7 +136,7 @@ impl Evidence<'_> {
         paired_ratio(&own, &others, self.report.run.confidence)
     }
 
-    /// What a quantity was in a block: the mean, where the cell had several turns.
+    /// The value of a quantity in a block; the mean, if the cell had several turns.
     pub(super) fn in_block(&self, cell: &CellReport, name: &str, block: u32) -> Option<f64> {
         let own = |o: &&Observation| o.counted && o.block == block && o.is_of(cell);
         let values: Vec<f64> = self
@@ -161,7 +161,7 @@ fn value_of(cell: &CellReport, name: &str) -> Option<String> {
     (axis.show)(&cell.axes)
 }
 
-/// No report had Open vSwitch in user space.
+/// Open vSwitch in user space does not count: no report had it.
 fn is_in_user_space(cell: &CellReport) -> bool {
     let datapath = cell.datapath.as_ref();
     datapath.is_some_and(|d| d.kind == DatapathKind::Userspace && d.switch == OPEN_VSWITCH)

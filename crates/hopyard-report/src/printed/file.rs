@@ -1,4 +1,4 @@
-//! What a report printed, as data: `published/*.toml`, a file for each report.
+//! The printed content of a report, as data: `published/*.toml`, a file for each report.
 
 use std::collections::BTreeMap;
 
@@ -33,32 +33,32 @@ const FILES: [(&str, &str); 5] = [
     ),
 ];
 
-/// What is wrong with a file.
+/// An error in a file.
 #[derive(Debug, thiserror::Error)]
 #[error("published/{name}.toml: {message}")]
 pub struct BadFile {
     name: String,
-    /// With the parser's line and key, or the table.
+    /// The message, with the parser's line and key, or the table.
     message: String,
 }
 
-/// All that one report printed.
+/// Everything that one report printed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// Its name, as claims and plans have it.
+    /// Its name in claims and plans.
     pub(super) report: String,
     pub(super) title: String,
     /// Author, place and date.
     pub(super) source: String,
-    /// Machine, kernel and tool of then.
+    /// Its machine, kernel and tool.
     pub(super) setting: String,
     /// What others are compared with.
     pub(super) base: BaseOf,
-    /// How it printed that nothing was measured.
+    /// Its text for "not measured".
     #[serde(default)]
     not_measured: Option<String>,
-    /// The plans whose runs it can be filled from.
+    /// The plans whose runs can fill it.
     #[serde(rename = "plan")]
     pub(super) plans: Vec<Stand>,
     /// Tables of one kind, by name.
@@ -69,22 +69,22 @@ pub(super) struct File {
     pub(super) pictures: Vec<Picture>,
 }
 
-/// The rows that others are compared with: those on a path, or at a value of an axis.
+/// The rows of the base: those on a path, or at a value of an axis.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BaseOf {
     pub(super) cells: Cells,
-    /// Its name, where path or `AXIS=VALUE` is not what print calls it.
+    /// Its name in the report, if that is not the path or `AXIS=VALUE`.
     #[serde(default)]
     pub(super) called: Option<String>,
 }
 
-/// A plan whose cells stand for what was measured then.
+/// A plan whose cells correspond to what was measured then.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stand {
     pub(super) name: String,
-    /// What all of its cells have.
+    /// The properties of all its cells.
     #[serde(default)]
     path: Option<String>,
     #[serde(default, deserialize_with = "settings")]
@@ -93,33 +93,33 @@ pub(super) struct Stand {
     pub(super) plays: Option<Plays>,
 }
 
-/// An axis that cells of a plan do not have, and whose one value they stand for.
+/// An axis that cells of a plan lack, and the one value of it that they represent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plays {
     pub(super) axis: String,
-    /// As many CPUs.
+    /// The number of CPUs.
     pub(super) value: u32,
-    /// What has them: `a guest`.
+    /// The thing that has them: `a guest`.
     pub(super) what: String,
     /// The plan that has the axis itself.
     pub(super) otherwise: String,
 }
 
-/// How tables of one kind are laid out.
+/// Layout of tables of one kind.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Form {
     pub(super) layout: Layout,
-    /// Heads of what names a row.
+    /// Heads of the columns that name a row.
     pub(super) keys: Vec<String>,
     pub(super) columns: Vec<Column>,
-    /// First key of a row → column, from 0 → what it is measured by in that row.
+    /// First key of a row → column, from 0 → how it is measured in that row.
     #[serde(default)]
     instead: BTreeMap<String, BTreeMap<String, Here>>,
 }
 
-/// How print and what is measured stand beside each other.
+/// Arrangement of printed and measured figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Layout {
@@ -135,13 +135,13 @@ pub(super) enum Layout {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Column {
-    /// From top to bottom; the unit comes last.
+    /// From top to bottom; the unit is last.
     pub(super) head: Vec<String>,
-    /// What answers to it.
+    /// The corresponding figure here.
     pub(super) here: Here,
     #[serde(default)]
     pub(super) cells: Cells,
-    /// What to know of the figures here.
+    /// A remark on the figures here.
     #[serde(default)]
     pub(super) note: Option<String>,
 }
@@ -152,11 +152,11 @@ pub(super) struct Column {
 pub(super) struct Table {
     pub(super) form: String,
     pub(super) title: String,
-    /// Where in the source it is.
+    /// Its place in the source.
     pub(super) place: String,
     #[serde(default)]
     pub(super) remark: Option<String>,
-    /// The one plan whose runs hold it, where not all do.
+    /// The only plan whose runs have it, if not all do.
     #[serde(default)]
     pub(super) plan: Option<String>,
     /// Rows are compared with those of tables of the same group.
@@ -174,16 +174,16 @@ pub(super) struct Row {
     pub(super) key: Vec<String>,
     #[serde(default)]
     pub(super) cells: Cells,
-    /// The one plan whose runs hold it, where that of the table does not.
+    /// The only plan whose runs have it, if that differs from the table's.
     #[serde(default)]
     pub(super) plan: Option<String>,
-    /// What answers to it, in place of what the column says.
+    /// The corresponding figure here, if it differs from the column's.
     #[serde(default)]
     pub(super) here: Option<Here>,
-    /// How long the test took then, s.
+    /// Duration of the test then, s.
     #[serde(default)]
     pub(super) seconds: Option<f64>,
-    /// For each column what stands there.
+    /// The printed content of each column.
     #[serde(deserialize_with = "prints")]
     pub(super) print: Vec<Print>,
 }
@@ -197,7 +197,7 @@ impl File {
     /// The report that a plan belongs to, if any.
     ///
     /// # Errors
-    /// The file of it is damaged.
+    /// Its file is damaged.
     pub(super) fn of_plan(plan: &str) -> Result<Option<Self>, BadFile> {
         for (name, text) in FILES {
             let file = parse(name, text)?;
@@ -223,7 +223,7 @@ impl File {
 }
 
 impl Stand {
-    /// What a cell of this plan has to have.
+    /// What a cell of this plan must have.
     pub(super) fn wanted(&self, parts: &[&Cells]) -> Cells {
         let own = Cells {
             path: self.path.clone(),
@@ -235,7 +235,7 @@ impl Stand {
 }
 
 impl Form {
-    /// What a column is measured by in a row.
+    /// How a column is measured in a row.
     pub(super) fn here<'a>(&'a self, row: &'a Row, column: usize) -> &'a Here {
         let instead = row.key.first().and_then(|key| self.instead.get(key));
         let instead = instead.and_then(|columns| columns.get(&column.to_string()));
@@ -245,7 +245,7 @@ impl Form {
 }
 
 impl BaseOf {
-    /// As verdicts name it: a path, or `AXIS=VALUE`.
+    /// The name in verdicts: a path, or `AXIS=VALUE`.
     pub(super) fn text(&self) -> String {
         match (&self.cells.path, self.cells.set.iter().next()) {
             (Some(path), _) => path.clone(),
@@ -254,7 +254,7 @@ impl BaseOf {
         }
     }
 
-    /// What print calls it.
+    /// The name in the report.
     pub(super) fn name(&self) -> String {
         self.called.clone().unwrap_or_else(|| self.text())
     }
@@ -263,7 +263,7 @@ impl BaseOf {
 /// Reads a file.
 ///
 /// # Errors
-/// It is not TOML, has a key or an axis that there is not, or a row of another length than its table.
+/// It is not TOML, has an unknown key or axis, or a row whose length differs from its table's.
 pub(super) fn parse(name: &str, text: &str) -> Result<File, BadFile> {
     let wrong = |message: String| BadFile {
         name: name.to_owned(),

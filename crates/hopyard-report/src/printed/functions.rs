@@ -1,4 +1,5 @@
-//! A printed profile beside today's: the functions of then in their order, then those of the subsystems that connect devices here.
+//! A printed profile beside today's: the printed functions in their order, then those of the subsystems that connect
+//! devices here.
 
 use super::evidence::{Evidence, Value, scaled};
 use super::file::{Form, Row, Table};
@@ -9,7 +10,7 @@ use crate::document::{Cell, Footnotes};
 use crate::functions::{Counts, wanted};
 use crate::stats::{Estimate, ratio_of_sums};
 
-/// What print calls the sum.
+/// The report's name for the sum.
 const TOTAL: &str = "TOTAL";
 
 pub(super) fn rows(
@@ -30,7 +31,7 @@ pub(super) fn rows(
                 (Ok(_), _) => Err("it is no figure of a profile".to_owned()),
             };
             match (answer, &column.here) {
-                // How many there are says how long was sampled.
+                // The number of samples shows how long was sampled.
                 (Ok(value), Here::Samples(Samples::Count)) => {
                     let [print, here, _] = place(print, Ok(value), evidence.rules(), notes);
                     [print, here, Cell::lone("")]
@@ -72,7 +73,7 @@ fn is_total(key: &[String]) -> bool {
     key.first().is_some_and(|key| key == TOTAL)
 }
 
-/// A function that print does not have.
+/// A function that the report does not have.
 fn today(profile: &Profile, name: &str, here: &Here) -> Place {
     let Here::Samples(what) = here else {
         return blank();
@@ -91,11 +92,11 @@ fn today(profile: &Profile, name: &str, here: &Here) -> Place {
     }
 }
 
-/// What was sampled of a cell.
+/// The samples of a cell.
 struct Profile {
     /// All windows together.
     all: Counts,
-    /// Each by itself.
+    /// Each window.
     windows: Vec<Counts>,
     confidence: f64,
     rules: Rules,

@@ -1,4 +1,4 @@
-//! The figure of a run that answers to a printed one, in the unit of print; or why none does.
+//! The figure of a run that corresponds to a printed one, in the unit of the report; or why there is none.
 
 use super::cells::Cells;
 use super::evidence::{Answer, Evidence, Value, scaled};
@@ -11,7 +11,7 @@ use crate::quantity;
 use crate::stats::Estimate;
 
 impl Evidence<'_> {
-    /// What answers to a place of a printed table.
+    /// The figure for a place of a printed table.
     pub(super) fn value(&self, here: &Here, wanted: &Cells, row: &Row) -> Answer<Value> {
         match here {
             Here::Missing(why) => Err(why.clone()),

@@ -1,4 +1,4 @@
-//! A picture, as the data files say it.
+//! A picture, as described in the data files.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::cells::{Cells, settings};
 use super::spec::one;
 
-/// Curves that the report told of, with the points that it printed.
+/// Curves that the report describes, with the points that it printed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Picture {
@@ -18,7 +18,7 @@ pub(super) struct Picture {
     pub(super) cells: Cells,
     /// A picture for each value.
     pub(super) each: Each,
-    /// A curve each.
+    /// One curve each.
     pub(super) lines: Vec<LineOf>,
     #[serde(default)]
     pub(super) points: Vec<Points>,
@@ -36,7 +36,7 @@ pub(super) enum Draws {
         #[serde(default = "one")]
         factor: f64,
     },
-    /// The same over that of the base.
+    /// The same relative to the base.
     Ratio(String),
     /// Jitter against the time since the traffic began.
     Jitter { factor: f64 },
@@ -59,7 +59,7 @@ pub(super) struct LineOf {
     pub(super) set: BTreeMap<String, String>,
 }
 
-/// Printed points, or a printed range that holds all along.
+/// Printed points, or a printed range that holds along the whole axis.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Points {
@@ -70,7 +70,7 @@ pub(super) struct Points {
     pub(super) between: Option<(f64, f64)>,
 }
 
-/// A printed place, or stretch, along the picture.
+/// A printed place, or range, along the axis.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SpanOf {

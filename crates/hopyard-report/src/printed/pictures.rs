@@ -9,7 +9,7 @@ use crate::model::{CellReport, SeriesReport};
 use crate::plot::{Across, Curve, Curves, Drawing, Found, Mark, Plot};
 use crate::stats::Estimate;
 
-/// Points of a curve: where, and what.
+/// Points of a curve: coordinate and mark.
 type Points = Vec<(f64, Mark)>;
 
 impl Evidence<'_> {
@@ -110,7 +110,7 @@ fn over_time(series: &SeriesReport, factor: f64) -> Points {
         .collect()
 }
 
-/// The measured lines, then what was printed.
+/// The measured lines, then the printed ones.
 fn drawn(picture: &Picture, lines: &[(String, Points)]) -> Curves {
     let printed = picture.points.iter().flat_map(|points| &points.at);
     let measured = lines

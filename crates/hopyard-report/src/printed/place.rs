@@ -1,4 +1,4 @@
-//! A place of a printed table, filled: print, what is measured here, and the verdict.
+//! A filled place of a printed table: the printed figure, the measured one, and the verdict.
 
 use super::evidence::{Answer, Evidence, Value};
 use super::print::{Print, Rules};
@@ -6,16 +6,16 @@ use crate::document::{Cell, Footnotes, Part};
 use crate::number::{ABSENT, chosen, percent, significant};
 use crate::stats::Estimate;
 
-/// A place of the table: print, here, verdict.
+/// A place of the table: printed, measured, verdict.
 pub(super) type Place = [Cell; 3];
 
-/// A row that is filled: its keys, and a place for each column.
+/// A filled row: its keys, and a place for each column.
 pub(super) struct Filled {
     pub(super) keys: Vec<String>,
     pub(super) places: Vec<Place>,
 }
 
-/// A place that print does not have.
+/// A place that the report does not have.
 pub(super) fn blank() -> Place {
     ["", "", ""].map(Cell::lone)
 }
@@ -26,7 +26,7 @@ pub(super) fn without(print: &Print, why: String, notes: &mut Footnotes) -> Plac
     [print.cell(), Cell::lone(ABSENT), Cell::lone(mark)]
 }
 
-/// What was printed, what is measured here, and what the two are to each other.
+/// The printed figure, the measured one, and their relation.
 pub(super) fn place(
     print: &Print,
     answer: Answer<Value>,
@@ -65,7 +65,7 @@ impl Value {
     }
 }
 
-/// The half-width as a share; of one sample there is none.
+/// The half-width as a share; empty for a single sample.
 pub(super) fn spread(here: &Estimate) -> String {
     let share = here.half_width_ratio();
     if here.n < 2 || !share.is_finite() {

@@ -1,20 +1,20 @@
-//! A figure in print, and whether what is measured here is the same.
+//! A printed figure, and whether the measured one agrees with it.
 
 use crate::document::{Cell, Part, Tone};
 use crate::number::{rough, significant};
 use crate::stats::Estimate;
 
-/// How far off a figure may be that is printed as `about`.
+/// Tolerance of a figure that is printed as `about`.
 const ABOUT: f64 = 0.1;
 
-/// What stands at one place of a printed table.
+/// The content of one place of a printed table.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Print {
     /// Nothing: the table has no such place.
     Blank,
-    /// That it was not measured then, as it was printed.
+    /// Not measured then; the text as printed.
     Unknown(String),
-    /// Words.
+    /// A text.
     Words(String),
     /// `85.00` or `85.00 ±0.38`.
     Figure {
@@ -26,30 +26,30 @@ pub(super) enum Print {
     Range { text: String, low: f64, high: f64 },
 }
 
-/// What a comparison with print shows.
+/// The result of a comparison with a printed figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     Same,
     Different,
     /// Neither is shown.
     Open,
-    /// Too few blocks to say anything.
+    /// Too few blocks for a result.
     Nothing,
 }
 
-/// A verdict on a cell: what it shows, and what is measured here over what was printed.
+/// The verdict on a cell, and the measured figure over the printed one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Compared {
     pub(super) says: Says,
     pub(super) ratio: Option<f64>,
 }
 
-/// What comparisons have in common.
+/// Rules that all comparisons share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// Difference below which two figures are the same, as a share.
+    /// Difference below which two figures count as equal, as a share.
     pub(super) margin: f64,
-    /// Are there enough blocks for verdicts?
+    /// Whether there are enough blocks for verdicts.
     pub(super) decides: bool,
 }
 
@@ -85,14 +85,14 @@ impl Print {
         }
     }
 
-    /// `-1` is no figure where it stands for none.
+    /// Marks the text as "not measured", if it is the report's word for that (`-1`).
     pub(super) fn is_unknown_if(&mut self, unknown: &str) {
         if matches!(self, Self::Figure { text, .. } if text == unknown) {
             *self = Self::Unknown(unknown.to_owned());
         }
     }
 
-    /// Lined up with the figures above and below.
+    /// Aligned with the figures above and below.
     pub(super) fn cell(&self) -> Cell {
         match self {
             Self::Blank => Cell::lone(""),
@@ -108,7 +108,7 @@ impl Print {
         }
     }
 
-    /// This figure over another one, with the half-width that both give it.
+    /// This figure over another one, with the combined half-width of both.
     pub(super) fn over(&self, base: &Self) -> Option<Self> {
         let (own, other) = (self.parts()?, base.parts()?);
         let value = own.0 / other.0;
@@ -134,7 +134,7 @@ impl Print {
         }
     }
 
-    /// What a measured figure shows beside this one; none where there is nothing to compare.
+    /// The comparison of a measured figure with this one; `None` if there is nothing to compare.
     pub(super) fn compared(&self, here: &Estimate, rules: Rules) -> Option<Compared> {
         match self {
             Self::Blank | Self::Unknown(_) | Self::Words(_) => None,
@@ -153,7 +153,7 @@ impl Print {
         }
     }
 
-    /// The same of a setting, which has no interval.
+    /// The same for a setting, which has no interval.
     pub(super) fn is(&self, set: f64) -> Option<Compared> {
         let Self::Figure { value, .. } = self else {
             return None;
@@ -166,7 +166,7 @@ impl Print {
     }
 }
 
-/// Is all of the interval within the margin of a figure, or all of it beyond the figure?
+/// Whether the whole interval is within the margin of a figure, or entirely beyond the figure.
 fn equal(here: &Estimate, (low, high): (f64, f64), rules: Rules) -> Says {
     let most = 1.0 + rules.margin;
     if !rules.decides || here.n < 2 {
@@ -180,7 +180,7 @@ fn equal(here: &Estimate, (low, high): (f64, f64), rules: Rules) -> Says {
     }
 }
 
-/// The same of a range in print.
+/// The same for a printed range.
 fn within(here: &Estimate, (low, high): (f64, f64), rules: Rules) -> Says {
     if !rules.decides || here.n < 2 {
         Says::Nothing

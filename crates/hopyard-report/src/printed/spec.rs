@@ -1,22 +1,22 @@
-//! What of a run answers to a printed figure, as the data files say it.
+//! What a printed figure corresponds to in a run, as described in the data files.
 
 use serde::Deserialize;
 
-/// What answers to a printed figure.
+/// What a printed figure corresponds to.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Here {
     /// A quantity of a cell.
     Figure(Figure),
-    /// What the cell was set to.
+    /// A setting of the cell.
     Axis(Setting),
     /// The length of a window, s.
     Window,
-    /// Nothing, and why.
+    /// Nothing, with the reason.
     Missing(String),
     /// Samples of a profile.
     Samples(Samples),
-    /// A place along the curve of a quantity against the number of senders.
+    /// A value along the curve of a quantity against the number of senders.
     Curve(OnCurve),
     /// By how many percent a quantity is above that of the base, as a geometric mean over the number of senders.
     Excess(String),
@@ -24,7 +24,7 @@ pub(super) enum Here {
     Settled,
 }
 
-/// A quantity as print has it: times `factor` and some, over some.
+/// A quantity in the report's unit: multiplied by `factor` and some terms, divided by others.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Figure {
@@ -37,7 +37,7 @@ pub(super) struct Figure {
     pub(super) over: Vec<Term>,
 }
 
-/// What a quantity is multiplied with, or divided by.
+/// A factor or divisor of a quantity.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Term {
@@ -45,7 +45,7 @@ pub(super) enum Term {
     Cpus,
     /// Bytes of a message.
     Message,
-    /// How long the test took then.
+    /// Duration of the test then.
     Seconds,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Term {
 #[serde(deny_unknown_fields)]
 pub(super) struct Setting {
     pub(super) name: String,
-    /// What it is where nobody sets it.
+    /// The default value.
     #[serde(default)]
     pub(super) otherwise: Option<String>,
 }
@@ -61,13 +61,13 @@ pub(super) struct Setting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Samples {
-    /// How many.
+    /// The number of samples.
     Count,
-    /// Percent of those of busy CPUs.
+    /// Percent of the samples of busy CPUs.
     Share,
 }
 
-/// A place along a curve.
+/// A value along a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OnCurve {
@@ -75,11 +75,11 @@ pub(super) enum OnCurve {
     Full,
     /// One less.
     Before,
-    /// Percent of the core that senders take at the last number that does not fill it.
+    /// Percent of the core that is busy at the last number of senders that does not fill it.
     BusyBefore,
-    /// The same at the first that does.
+    /// The same at the first number that does.
     BusyFull,
-    /// From how many senders on jitter bends up.
+    /// The number of senders from which on jitter rises faster.
     Knee,
 }
 

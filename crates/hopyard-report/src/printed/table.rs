@@ -1,5 +1,5 @@
-//! One printed table, filled: what was printed, what is measured here and how the two compare, cell by cell; and the same of the ratios
-//! to the base, which compare where machines of other years do not.
+//! One printed table, filled: the printed figure, the measured one and their comparison, cell by cell; and the same for
+//! ratios to the base, which are comparable although the machines are not.
 
 use super::cells::Cells;
 use super::evidence::{Answer, Evidence, Value};
@@ -12,7 +12,7 @@ use crate::document::{Block, Cell, Column, Footnotes, Part, Row as Line, Table};
 use crate::number::ratio;
 
 impl Evidence<'_> {
-    /// A printed table and, where it has any, its ratios to the base.
+    /// A printed table and, if it has any, its ratios to the base.
     pub(super) fn table(&self, printed: &Printed) -> Vec<Block> {
         let Some(form) = self.file.forms.get(&printed.form) else {
             return Vec::new();
@@ -37,13 +37,13 @@ impl Evidence<'_> {
         blocks
     }
 
-    /// What a place of the table wants of a cell.
+    /// The cell that a place of the table needs.
     fn wanted(&self, printed: &Printed, form: &Form, row: &Row, column: usize) -> Cells {
         let own = &form.columns[column].cells;
         self.stand.wanted(&[&printed.cells, own, &row.cells])
     }
 
-    /// The run's figure for a place; no figure of another plan's.
+    /// The run's figure for a place; none if the place belongs to another plan.
     fn answer(&self, printed: &Printed, form: &Form, row: &Row, column: usize) -> Answer<Value> {
         let here = form.here(row, column);
         if let Some(plan) = row.plan.as_ref().or(printed.plan.as_ref())
@@ -73,7 +73,7 @@ impl Evidence<'_> {
         rows.collect()
     }
 
-    /// Each figure over that of the base, in print and here.
+    /// Each figure over that of the base, printed and measured.
     fn ratios(&self, printed: &Printed, form: &Form) -> Vec<Block> {
         let compared: Vec<usize> = (0..form.columns.len())
             .filter(|&column| {
@@ -113,7 +113,7 @@ impl Evidence<'_> {
         blocks
     }
 
-    /// What print has over the base; none of the base itself, nor where one of the two is not in print.
+    /// The printed ratio to the base; `None` for the base itself, or if one of the two is not printed.
     fn base_print(
         &self,
         printed: &Printed,
@@ -136,7 +136,7 @@ impl Evidence<'_> {
             .filter(|t| t.group == printed.group && t.form == printed.form);
         let mut rows = group.flat_map(|table| table.rows.iter().map(move |row| (table, row)));
         let (_, other) = rows.find(|(table, other)| {
-            // Lines of one test are of one cell.
+            // Lines of one test belong to one cell.
             (form.layout != Layout::Lines || other.key == row.key)
                 && self.wanted(table, form, other, column) == base
         })?;
@@ -189,7 +189,7 @@ impl Layout {
     }
 }
 
-/// Print, here and verdict side by side.
+/// Printed figure, measured one and verdict side by side.
 fn columns(keys: &[String], heads: &[Vec<String>], rows: Vec<Filled>) -> Table {
     let mut columns: Vec<Column> = keys.iter().map(|key| Column::left(&[key])).collect();
     for head in heads {
@@ -209,7 +209,7 @@ fn columns(keys: &[String], heads: &[Vec<String>], rows: Vec<Filled>) -> Table {
     }
 }
 
-/// Print, here and verdict below each other.
+/// Printed figure, measured one and verdict below each other.
 fn lines(keys: &[String], heads: &[Vec<String>], rows: Vec<Filled>) -> Table {
     let mut columns: Vec<Column> = keys.iter().map(|key| Column::left(&[key])).collect();
     columns.push(Column::left(&[""]));

@@ -1,4 +1,4 @@
-//! Made-up runs whose figures say which cell they are of, so that a figure at the wrong place is seen.
+//! Synthetic runs whose figures identify their cell, so that a figure at the wrong place is noticed.
 
 mod data;
 mod places;
@@ -15,7 +15,7 @@ use crate::fixture;
 use crate::model::stored::Run;
 use crate::model::{Axes, CellReport, LoadKind, Peer, RunReport, axis};
 
-/// The report of that name.
+/// The report with that name.
 fn file(name: &str) -> File {
     all().into_iter().find(|file| file.report == name).unwrap()
 }
@@ -28,7 +28,7 @@ fn of_plan(plan: &str, base: &str) -> RunReport {
     report
 }
 
-/// As stored, with nothing that the report does not have.
+/// A stored run without anything that the report does not have.
 fn stored() -> Run {
     testing::run(&[])
 }
@@ -43,7 +43,7 @@ fn evidence<'a>(file: &'a File, report: &'a RunReport, run: &'a Run) -> Evidence
     }
 }
 
-/// A number that no other cell has: a digit, or a few, for everything that tells cells apart.
+/// A number that no other cell has: one or more digits for everything that distinguishes cells.
 fn code(path: &str, peer: Peer, load: LoadKind, axes: &Axes) -> f64 {
     let paths = [
         "native",
@@ -99,7 +99,7 @@ fn code(path: &str, peer: Peer, load: LoadKind, axes: &Axes) -> f64 {
         + number("guest_cpus") * 10.0
 }
 
-/// A cell in which each quantity is its own number, in units of print.
+/// A cell in which each quantity has its own number, in units of the report.
 fn coded(path: &str, peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> CellReport {
     let own = ["queues", "steering", "guest_cpus", "rate", "containers"];
     let mut axes = Axes::default();
@@ -108,7 +108,7 @@ fn coded(path: &str, peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> CellRe
     }
     let axes = axes.for_cell(load, peer, &own);
     let value = code(path, peer, load, &axes);
-    // Each quantity is off by a share of its own.
+    // Each quantity differs by its own share.
     let quantities = [
         ("goodput_bps", 1e6),
         ("efficiency_bps_per_ghz", 1e9 * 1.01),

@@ -1,14 +1,14 @@
-//! Pictures of where the CPU time goes.
+//! Pictures of the CPU cost by subsystem.
 
 use super::{PARTS, Profiled, subsystems};
 use crate::plain;
 use crate::plot::{Drawing, Line, Mark, Plot};
 use crate::quantity::Scale;
 
-/// Subsystems that have a part of their own in a bar; what is left is one part.
+/// Subsystems with a part of their own in a bar; the rest is one part.
 const DRAWN: usize = 9;
 
-/// What each subsystem costs, path by path, and what each path adds to the base.
+/// The cost of each subsystem, path by path, and what each path adds to the base.
 pub(super) fn plots(cells: &[Profiled<'_>], scale: Scale) -> Vec<Plot> {
     let mut plots = vec![stacks(cells, scale)];
     plots.extend(cells.iter().filter_map(|cell| difference(cell, scale)));

@@ -1,5 +1,6 @@
-//! Published figures in the layout of the report: an axis down, the paths or the axis of the base across, each
-//! then and now; and a second grid of what each is to the base. What else was varied has grids for each of its values.
+//! Published figures in the layout of the report: one axis down, the paths or the axis of the base across, each with
+//! the published and the measured figure; and a second grid of the ratios to the base. Further varied axes have grids
+//! for each of their values.
 
 use std::cmp::Reverse;
 
@@ -11,7 +12,7 @@ use super::{Comparison, Pair, pictures, whence};
 use crate::model::{Base, PublishedFigure};
 use crate::plain;
 
-/// What goes across.
+/// The horizontal dimension.
 #[derive(Clone, Copy)]
 enum Across<'a> {
     Paths,
@@ -27,19 +28,19 @@ impl Across<'_> {
     }
 }
 
-/// Which dimension goes where.
+/// Assignment of dimensions.
 pub(super) struct Plane<'a> {
     /// The axis with the most values.
     down: &'a str,
     across: Across<'a>,
     /// Each combination of their values has grids of its own.
     slices: Vec<&'a str>,
-    /// So has each load and peer.
+    /// Each load and peer also has grids of its own.
     several_loads: bool,
 }
 
 impl<'a> Plane<'a> {
-    /// Figures on several paths, or at several values of the axis of the base, that were varied in at least one
+    /// For figures on several paths, or at several values of the axis of the base, that were varied in at least one
     /// more axis.
     pub(super) fn of(table: &Comparison<'a>) -> Option<Self> {
         let figures = || table.pairs.iter().map(|pair| pair.then);
@@ -70,7 +71,7 @@ impl<'a> Plane<'a> {
         })
     }
 
-    /// What tells one slice from the others, in words; nothing where there is one.
+    /// The text that distinguishes a slice from the others; empty if there is only one.
     fn slice(&self, figure: &PublishedFigure) -> String {
         let load = self.several_loads.then(|| whence(figure));
         let values = self.slices.iter();
@@ -97,7 +98,7 @@ impl<'a> Plane<'a> {
                 blocks.push(Block::Notes(vec![self.called(slice.pairs)]));
             }
         }
-        // Paths have one name all over.
+        // Paths have the same name everywhere.
         if matches!(self.across, Across::Paths) {
             blocks.push(Block::Notes(vec![self.called(&table.pairs)]));
         }
@@ -115,7 +116,7 @@ impl<'a> Plane<'a> {
             .collect()
     }
 
-    /// The figures, and what they are to the base.
+    /// The figures, and their ratios to the base.
     fn grids(&self, table: &Comparison<'_>, pairs: &[&Pair<'_>]) -> Vec<Block> {
         let what = plain::line(&table.published.what);
         let here = table.scale.unit;
@@ -166,7 +167,7 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// What each path, or each value across, was called then.
+    /// The published name of each path, or of each value across.
     fn called<'p>(&self, pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> String {
         let names = pairs.into_iter().map(|pair| {
             let called = plain::line(&pair.then.called);

@@ -1,5 +1,5 @@
-//! Pictures of what was published, under those of what is measured. Each has its own scale: what is to be
-//! compared is the shape, as machines of other years are.
+//! Pictures of published figures, below those of measured ones. Each has its own scale, because machines differ and
+//! only shapes can be compared.
 
 use super::{Comparison, Pair, whence};
 use crate::document::Block;
@@ -30,7 +30,7 @@ pub(super) fn rows(table: &Comparison<'_>, gallery: &Gallery<'_>) -> [Block; 2] 
     })
 }
 
-/// A curve for each value across, over the axis that goes down in the table.
+/// A curve for each value across, over the axis that is vertical in the table.
 pub(super) fn curves(
     table: &Comparison<'_>,
     pairs: &[&Pair<'_>],
@@ -69,7 +69,7 @@ pub(super) fn curves(
     })
 }
 
-/// What is measured here, and below it what was published.
+/// The measured figures, and below them the published ones.
 fn both(
     table: &Comparison<'_>,
     draw: impl Fn(&dyn Fn(&Pair<'_>) -> Option<Mark>) -> Drawing,

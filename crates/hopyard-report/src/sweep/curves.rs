@@ -7,8 +7,8 @@ use crate::model::{CellReport, RunReport};
 use crate::plot::{Across, Curve, Curves, Drawing, Gallery, Mark, Plot, Tick};
 use crate::quantity;
 
-/// A picture of each quantity, for each value of a third dimension, but for those that are drawn against a count;
-/// `None` where the group is no sweep.
+/// A picture of each quantity, for each value of a third dimension, except those that are drawn against a count; `None`
+/// if the group is not a sweep.
 pub(crate) fn plots(
     group: &Group<'_>,
     report: &RunReport,
@@ -49,7 +49,7 @@ pub(crate) fn plots(
     Some(pictures.collect())
 }
 
-/// As in tables; besides, one axis of one path, which is a list there.
+/// As in tables; also one axis of one path, which is a list there.
 fn plane(group: &Group<'_>) -> Option<Plane> {
     Plane::of(group).or(match group.varying[..] {
         [down] if group.paths().len() == 1 => Some(Plane {

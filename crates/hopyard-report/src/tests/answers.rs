@@ -17,7 +17,7 @@ const MATRIX: &str = "Speed and CPU cost relative to veth";
 #[test]
 fn one_table_has_all_comparisons() {
     let mut report = fixture::paths();
-    // A path that failed under one load, and one whose way was not proved.
+    // A path that failed under one load, and one whose path proof failed.
     report.cells[1] = fixture::cell("bridge", report.cells[1].peer, LoadKind::TcpStream)
         .failed("no")
         .build();
@@ -69,7 +69,7 @@ fn what_is_not_told_apart_says_how_long_it_would_take() {
                 candidate(report, "macvlan", Vec::new()),
                 candidate(report, "veth", vec![rate]),
             ];
-            // Twice 5 % on the scale of logarithms: four times as long.
+            // Twice 5 % on the log scale: four times as long.
             let open = choice.best[1].versus.get_mut("goodput_bps").unwrap();
             open.smallest_detectable = Some(0.1025);
         },

@@ -1,4 +1,4 @@
-//! Runs made by hand, from their samples to what is told of them.
+//! Runs made by hand, from their samples to their reports.
 
 use std::slice::from_ref;
 
@@ -33,7 +33,7 @@ fn a_run_without_samples_is_still_a_document() {
     }
 }
 
-/// Ten blocks of each path, all as fast.
+/// Ten blocks of each path, all equally fast.
 fn alike(id: &str, paths: &[&str]) -> Run {
     let mut run = run(paths);
     run.header.id = id.to_owned();

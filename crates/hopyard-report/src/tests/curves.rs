@@ -198,7 +198,7 @@ fn curves_in_markdown_are_tables() {
     assert!(markdown.contains("| containers"), "{markdown}");
 }
 
-/// The pictures of a page in words: titles and descriptions.
+/// The pictures of a page as text: titles and descriptions.
 fn pictures(report: &RunReport) -> String {
     let html = page(report, "html");
     let figures = html.split("<figcaption>").skip(1);
@@ -216,7 +216,7 @@ fn pictures_show_what_the_tables_say() {
     let mut report = report();
     let full = report.curves[0].client_cpus_full.as_mut().unwrap();
     (full.first_full, full.most_busy_ratio) = (Some(32.0), 1.0);
-    // Drawn against the count, and so not with the cells again.
+    // Drawn against the count, so not with the cells again.
     let cost = quantity(9000.0, 12_000.0, 1.2, None);
     report.curves[0]
         .quantities

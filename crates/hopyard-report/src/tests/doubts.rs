@@ -258,7 +258,7 @@ fn without_its_base_a_table_says_so() {
     ");
 }
 
-/// A switch that takes another hook where it has many ports, and one that both were asked of.
+/// A switch that uses another hook if it has many ports, and one with both hooks on request.
 #[test]
 fn who_forwarded_is_told_by_flows_where_they_decide() {
     let at = |hook| {
@@ -325,7 +325,7 @@ fn no_format_for_people_shows_the_code_of_a_warning() {
         let page = page(&report, format);
         for code in &codes {
             assert!(json.contains(&format!("\"code\": \"{code}\"")), "{code}");
-            // Others are words that sentences need.
+            // Codes of one word may occur in sentences.
             if code.contains('_') {
                 assert!(!page.contains(code.as_str()), "{format}: {code}");
             }
@@ -367,7 +367,7 @@ fn what_few_paths_have_or_nobody_has_is_a_note() {
     Retransmits: veth 2.00, ipvlan 235 per window.
     Queue changes of a flow: macvlan 0.310 /s.
     ");
-    // Where most have it, it is a column.
+    // If most have it, it is a column.
     for cell in &mut report.cells[..4] {
         told(cell, "queue_changes_per_flow_per_s", 0.31);
         told(cell, "retransmits", 0.0);

@@ -2,7 +2,7 @@ use super::{fixture, page};
 use crate::export;
 use crate::model::{Cell, LatencyReport, LoadKind, Observation, Peer, RunReport};
 
-/// A page that is whole and fetches nothing.
+/// A complete page that loads nothing.
 fn html(report: &RunReport) -> String {
     let text = page(report, "html");
     assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"));
@@ -15,11 +15,11 @@ fn html(report: &RunReport) -> String {
         "<img",
         "javascript:",
     ];
-    // The name of SVG's namespace would be one, but HTML does without.
+    // The name of SVG's namespace is a URL too, but HTML does not need it.
     for fetched in elsewhere.map(|start| format!("=\"{start}")) {
         assert!(!text.contains(&fetched), "{fetched}");
     }
-    // The one script is the page's own.
+    // The only script is the page's own.
     assert_eq!(text.matches("<script").count(), 1);
     assert!(text.contains("<script>'use strict';"));
     text
@@ -33,7 +33,7 @@ fn figures_signs_and_pictures() {
     for part in ["Warnings", "Proof of the way", "Environment", "Raw data"] {
         assert!(text.contains(&format!("{part}</h2>")), "{part}");
     }
-    // Better, worse and equivalent differ in more than colour.
+    // Better, worse and equivalent differ not only in colour.
     for (class, heard) in [
         ("better", " better"),
         ("worse", " worse"),
@@ -49,10 +49,10 @@ fn figures_signs_and_pictures() {
         );
     }
     assert!(text.contains("21.4 ±"), "figures as in text");
-    // Rate and cost of the streams, and both latencies of the others besides.
+    // Rate and cost of the streams; also both latencies of the others.
     assert_eq!(text.matches("role=\"img\"").count(), 2 * 2 + 3 * 4);
     assert!(text.contains("<desc id=\"about-1\">In Gbit/s. veth 21.4 (21.3 to 21.5)"));
-    // Colours are the page's own in pictures.
+    // Pictures use the page's own colours.
     assert!(text.contains("fill=\"currentColor\"") && text.contains("var(--h0)"));
     assert!(
         !text.contains("\"#0001"),
@@ -63,7 +63,7 @@ fn figures_signs_and_pictures() {
 #[test]
 fn tables_carry_the_numbers_by_which_they_are_sorted() {
     let text = html(&fixture::paths());
-    // Behind the matrix.
+    // After the matrix.
     let rows = text[text.find("16 KiB messages").unwrap()..]
         .split("<tr>")
         .skip(2);
@@ -74,7 +74,7 @@ fn tables_carry_the_numbers_by_which_they_are_sorted() {
             .collect()
     };
     let first: Vec<Vec<String>> = rows.take(2).map(values).collect();
-    // Figure and ratio of rate and cost, then busy cores and so on; the base is once itself.
+    // Figure and ratio of rate and cost, then busy cores and so on; the ratio of the base is 1.
     assert_eq!(first[0][..4], ["21.4", "1", "0.612", "1"]);
     assert_eq!(first[1][..4], ["19.5", "0.912", "0.676", "1.1"]);
     assert!(text.contains("<table class=\"sortable\">"));
@@ -105,7 +105,7 @@ fn a_distribution_shows_its_modes() {
         .split("<desc")
         .find(|desc| desc.contains("of transactions"));
     let about = about.unwrap().split("</desc>").next().unwrap();
-    // From the class before the first to the one after the quantile that is the last to be seen.
+    // From the class before the first one to the class after the last quantile that is drawn.
     assert!(
         about.contains("veth by µs, logarithmic: from 0 at 9.44, to 0 at 100, highest 60.0 at 10"),
         "{about}"
@@ -115,7 +115,7 @@ fn a_distribution_shows_its_modes() {
     for figure in ["p99<br>µs", ">1000<", ">91.0<", ">5000<"] {
         assert!(table.contains(figure), "{figure}: {table}");
     }
-    // No picture of what nobody measured.
+    // No picture without measurements.
     report.cells[0].latency = None;
     report.cells[1].latency = None;
     assert!(!html(&report).contains("latency distribution"));
@@ -184,7 +184,7 @@ fn a_hundred_cells_are_a_small_file() {
     )
     .unwrap();
     assert!(text.len() < 2_000_000, "{} bytes", text.len());
-    // Every sample of every quantity that has a curve is a dot.
+    // Every sample of every quantity with a curve is a dot.
     assert_eq!(text.matches("<circle").count(), 100 * 20 * 2);
 }
 

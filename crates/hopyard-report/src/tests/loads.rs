@@ -1,4 +1,4 @@
-//! What loads say of reports.
+//! What reports show for each load.
 
 use crate::assess::quantity;
 use crate::loads::Shown;

@@ -1,4 +1,4 @@
-//! Every format as its reader sees it.
+//! Every format as its readers see it.
 
 mod answers;
 mod assessed;
@@ -23,7 +23,7 @@ fn page(report: &RunReport, format: &str) -> String {
     String::from_utf8(export(format).unwrap().render(report, &[]).unwrap()).unwrap()
 }
 
-/// The text of a report, held to the page: nothing trails, nothing is wider than a terminal.
+/// The text of a report, checked for trailing blanks and for the width of a terminal.
 fn text(report: &RunReport) -> String {
     let text = page(report, "text");
     assert!(text.ends_with('\n') && !text.ends_with("\n\n"));
@@ -34,7 +34,7 @@ fn text(report: &RunReport) -> String {
     text
 }
 
-/// From the first heading that begins with the words.
+/// The text from the first heading that begins with these words.
 fn from<'a>(text: &'a str, words: &str) -> &'a str {
     &text[text.find(&format!("\n{words}")).unwrap() + 1..]
 }

@@ -1,4 +1,4 @@
-//! Sweeps of offloads, as they are told.
+//! Reports of offload sweeps.
 
 use crate::assess::testing::offloads::{VETH, segments, sweep};
 use crate::assess::{assess, observations};
@@ -28,7 +28,7 @@ fn the_page_has_the_finding_first_and_a_line_for_each_combination() {
     );
 }
 
-/// How the report begins where these flags are off now.
+/// The beginning of the report if these flags are off now.
 fn beginning(run: &mut Run, off: &[OffloadFlag]) -> String {
     let now = |flag: OffloadFlag| OffloadNow {
         flag,

@@ -49,7 +49,7 @@ fn the_schema_names_what_the_document_has() {
 #[test]
 fn the_formats_have_their_names() {
     let names: Vec<_> = EXPORTS.iter().map(|export| export.name).collect();
-    // Scripts ask for these; further ones come after them.
+    // Scripts depend on these keys; new ones come after them.
     let first = [
         "text",
         "markdown",

@@ -206,8 +206,8 @@ fn by_flows_and_offload() -> RunReport {
     report
 }
 
-/// On one path, the axis of the base goes across; loads and further axes have grids of their own, and an axis that all
-/// have at one value is none.
+/// On one path, the axis of the base goes across. Loads and further axes have grids of their own, and an axis with one
+/// value everywhere is not shown.
 #[test]
 fn published_figures_of_one_path_have_the_base_s_axis_across() {
     let mut report = by_flows_and_offload();
@@ -273,7 +273,7 @@ fn published_figures_of_one_path_have_the_base_s_axis_across() {
     ");
 }
 
-/// Ratios of efficiency are those of CPU cost the other way round.
+/// Ratios of efficiency are the inverse of those of CPU cost.
 #[test]
 fn published_figures_of_two_axes_are_grids() {
     let mut report = by_flows_and_offload();

@@ -1,4 +1,4 @@
-//! What takes its time to be read, and so is read inside the window's edges instead of at them.
+//! Counters that are slow to read, and so are read inside the window's edges instead of at them.
 
 use hopyard_net::clock;
 
@@ -7,7 +7,7 @@ use crate::lab::Lab;
 use crate::meter::{backlog, vcpus};
 use crate::model::TrackingCounts;
 
-/// Readings of an instant.
+/// The counters at one instant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AuxCounters {
     at_ns: u64,
@@ -28,7 +28,7 @@ impl AuxCounters {
         })
     }
 
-    /// What came since an earlier reading.
+    /// The difference to an earlier reading.
     pub(super) fn since(self, start: Self) -> Passed {
         let count = |now: u64, then: u64| now.saturating_sub(then);
         let span_ns = count(self.at_ns, start.at_ns);
@@ -48,12 +48,12 @@ impl AuxCounters {
     }
 }
 
-/// What came between two readings.
+/// The difference between two readings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passed {
     pub(super) span_ns: u64,
     pub(super) queue_changes: Option<u64>,
-    /// Of all CPUs of guests together.
+    /// Over all CPUs of guests.
     pub(super) guest_steal_ratio: Option<f64>,
     pub(super) tracking: Option<TrackingCounts>,
     pub(super) backlog_drops: Option<u64>,

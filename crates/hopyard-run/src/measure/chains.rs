@@ -7,16 +7,16 @@ use crate::lab::Lab;
 use crate::load::{least_load, pace_of};
 use crate::model::{Cell, Counted, FilterChain, LoadKind, Sees};
 
-/// How long a trial lasts. One that shows too little traffic is followed by the next.
+/// Lengths of a trial. The next one is used if a trial shows too little traffic.
 const TRIALS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
-/// How often a trial that the machine missed is tried again.
+/// How often a trial that the machine missed is repeated.
 const TRIES: u32 = 5;
-/// What a stream passes at most in one packet of the kernel, bytes.
+/// The most bytes of a stream in one packet of the kernel.
 const LARGEST_PACKET: u64 = 65_536;
 
 impl Sampler {
-    /// Has the cell's traffic pass a lab that is measured no more, and counts what comes to each chain of the user's rules.
-    /// `None` without such rules.
+    /// Sends the cell's traffic through a lab that is not measured any more, and counts the packets in each chain of
+    /// the user's rules. `None` without such rules.
     ///
     /// # Errors
     /// [`Error::Blocked`] if no traffic passes.
@@ -46,7 +46,7 @@ impl Sampler {
         Ok(Some(seen))
     }
 
-    /// One trial, again where the machine missed it, which says nothing of the rules.
+    /// One trial, repeated if the machine missed it, which says nothing about the rules.
     fn chains_in_trial(
         &self,
         lab: &Lab,
@@ -63,7 +63,7 @@ impl Sampler {
                 chain.packets -= before.packets;
             }
             match outcome {
-                // A window that was missed before this one has counted packets, too.
+                // A window that was missed before this one has also counted packets.
                 Ok(measured) if measured.missed_windows > 0 && !tries.is_empty() => {}
                 Ok(measured) => {
                     let units = units(cell.load, measured.received);
@@ -88,7 +88,7 @@ impl Sampler {
     }
 }
 
-/// What the receiver counted, in transactions, datagrams, or as many bytes as a packet has at most.
+/// What the receiver counted, in transactions, datagrams, or units of the largest packet.
 fn units(load: LoadKind, received: Counted) -> u64 {
     let Counted {
         transactions,
@@ -109,7 +109,7 @@ fn show(cell: &Cell) -> String {
     rules.map_or_else(String::new, ToString::to_string)
 }
 
-/// What came to the chains, for people.
+/// The packets in each chain, as text for people.
 fn seen(chains: &[FilterChain]) -> String {
     let words = |chain: &FilterChain| {
         let policy = if chain.drops {

@@ -6,13 +6,13 @@ use crate::model::loads::{Connection, Shape};
 use crate::model::{Cell, Connections, PathProof, Treatment};
 use crate::units::float;
 
-/// Of connections that last a transaction: so many of them are in the table for sure when the window closes. Beyond that
-/// ports may come round, and an entry is then that of a later connection.
+/// Connections that last one transaction: this many are certainly in the table when the window closes. With more, ports
+/// may be reused, and an entry then belongs to a later connection.
 const MOST_PER_TRANSACTION: f64 = 10_000.0;
-/// Share of what was counted that may fall beside the window at its edges.
+/// Share of the count that may fall outside the window at its edges.
 const EDGE: f64 = 0.10;
 
-/// Holds the connections of a hub against the traffic: each is to be treated as the path says.
+/// Compares the connections of a hub with the traffic: each must be treated as the path says.
 pub(super) fn hold(way: &mut PathProof, connections: &Connections, cell: &Cell, transactions: u64) {
     let anew = matches!(
         cell.load.info().shape,
@@ -27,7 +27,7 @@ pub(super) fn hold(way: &mut PathProof, connections: &Connections, cell: &Cell, 
     };
     let words = connections.expected.words();
     let seen = match connections.expected {
-        // It lets go of a connection as it ends.
+        // The table removes a connection when it ends.
         Treatment::Offloaded if anew => connections.handed_over.unwrap_or(0),
         _ => connections.as_expected,
     };
@@ -139,7 +139,7 @@ mod tests {
         use Treatment::{DestinationTranslated, Offloaded, SourceTranslated};
         let stream = LoadKind::TcpStream;
         assert!(held(stream, SourceTranslated, 4, 4).is_empty());
-        // Other loads have left some behind in the same lab.
+        // Other loads have left some in the same lab.
         assert!(held(stream, DestinationTranslated, 50, 50).is_empty());
         assert!(held(stream, Offloaded, 50, 4).is_empty());
         for (tracked, done) in [(0, 0), (4, 0), (4, 3), (50, 49)] {

@@ -1,4 +1,4 @@
-//! From what was read at a window's edges to a measurement.
+//! From the readings at the edges of a window to a measurement.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ pub(super) fn read_devices(lab: &Lab) -> Result<Vec<DeviceCount>, Error> {
     Ok(counts)
 }
 
-/// All that was counted of one window.
+/// All counts of one window.
 pub(super) struct Counts {
     pub(super) observed: Observed,
     /// All clients together.
@@ -31,15 +31,15 @@ pub(super) struct Counts {
     /// Each of them.
     pub(super) clients: Vec<Tallied>,
     pub(super) server: Tallied,
-    /// Who read the CPU time.
+    /// What read the CPU time.
     pub(super) machines: Machines,
-    /// Where each end has a clock of its own.
+    /// If each end has a clock of its own.
     pub(super) clocks: Option<ClocksCompared>,
-    /// The window that was asked for, ns.
+    /// The planned length of the window, ns.
     pub(super) planned_ns: u64,
 }
 
-/// What was read at the two edges of a window.
+/// The readings at the two edges of a window.
 pub(super) struct Observed {
     pub(super) cpu: CpuUse,
     pub(super) devices: Vec<DeviceCount>,
@@ -48,7 +48,7 @@ pub(super) struct Observed {
     /// How much later than planned the devices were read at an edge, ns.
     pub(super) late_ns: u64,
     pub(super) beside: Passed,
-    /// Of the CPUs that the client's flows may run on, and of all.
+    /// Use of the CPUs that the client's flows may run on, and of all CPUs.
     pub(super) client_cpus: Option<BusyCpus>,
     pub(super) allowed_cpus: Option<BusyCpus>,
     /// As the hub tracks them at the end, before they are closed.
@@ -103,7 +103,7 @@ pub(super) fn assemble(
         Counted::default()
     };
     let sent = if cell.load.is_udp_stream() {
-        // A sender's worker that waits for its turn on a busy CPU sees another window.
+        // A sender's worker that waits for a busy CPU counts over another span.
         let windows = float(receiver.window_ns) / float(sender.window_ns.max(1));
         handed_over.times(windows)
     } else {
@@ -116,9 +116,9 @@ pub(super) fn assemble(
                 + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
         });
     }
-    // The devices were watched for a little more or less time than the ends counted.
+    // The span between the readings of the devices differs slightly from that of the ends.
     let stretch = |counted_ns: u64| float(devices_ns) / float(counted_ns.max(1));
-    // Numbered datagrams are those of the window as it was planned.
+    // Numbered datagrams belong to the window as planned.
     let received_ns = match receiver.arrivals {
         Some(_) => planned_ns,
         None => receiver.window_ns,
@@ -176,7 +176,7 @@ pub(super) fn assemble(
         zero_copy: sender.zero_copy,
         tcp,
         client_scheduling: client.scheduling,
-        // Those of hopyard's machine.
+        // Only CPUs of hopyard's machine.
         client_cpus: client_cpus.filter(|_| is_here),
         allowed_cpus: allowed_cpus.filter(|_| is_here),
         arrived: arrived(cell.load, &lab.topology, &devices),
@@ -213,7 +213,7 @@ pub(super) fn assemble(
     Ok(measurement)
 }
 
-/// Of what the two ends counted: the receiver of a stream counts it; transactions are the client's.
+/// The two counts as (receiver, sender): the receiver of a stream counts it; the client counts transactions.
 pub(super) fn receiver_and_sender<'a>(
     load: LoadKind,
     client: &'a Tallied,
@@ -228,8 +228,8 @@ pub(super) fn receiver_and_sender<'a>(
     }
 }
 
-/// Did everybody who counted look when the window opened and when it closed? A machine that takes a CPU away for half as long
-/// as a window lasts leaves counts of another span, or of traffic that had stopped.
+/// Checks that every counter was read when the window opened and closed. If a machine keeps a CPU away for half a
+/// window, counts cover another span, or traffic that had stopped.
 pub(super) fn check_window_not_missed(counts: &Counts, is_crowded: bool) -> Result<(), Error> {
     let (planned_ns, observed) = (counts.planned_ns, &counts.observed);
     ends_were_there(&counts.clients, &counts.server, is_crowded, planned_ns)?;
@@ -256,7 +256,7 @@ pub(super) fn check_window_not_missed(counts: &Counts, is_crowded: bool) -> Resu
     Ok(())
 }
 
-/// The same of the ends alone. Where senders outnumber the CPUs some are always late: there it is their mean.
+/// The same check, endpoints only. If there are more senders than CPUs, some are always late: then their mean counts.
 pub(super) fn ends_were_there(
     clients: &[Tallied],
     server: &Tallied,
@@ -284,7 +284,7 @@ fn in_time(who: &str, late_ns: u64, planned_ns: u64) -> Result<(), Error> {
     )))
 }
 
-/// Flows of which nothing arrived, where the receiver tells its flows apart.
+/// Flows of which nothing arrived, if the receiver counts by flow.
 fn silent(receiver: &Tallied) -> Option<u32> {
     let (silent, all) = match &receiver.arrivals {
         Some(Arrivals { flows, .. }) => {
@@ -299,8 +299,8 @@ fn silent(receiver: &Tallied) -> Option<u32> {
     (all > 0).then(|| u32::try_from(silent).unwrap_or(u32::MAX))
 }
 
-/// What the receiver's kernel took in. A program that was behind when the window opened reads what had come
-/// before, megabytes of it, and the devices know nothing of that.
+/// What the receiver's kernel received. A program that was behind when the window opened reads older data, megabytes of
+/// it, which the devices did not count in the window.
 fn taken_in(load: LoadKind, receiver: &Tallied) -> Counted {
     let mut received = receiver.received;
     if let Some(tcp) = receiver.tcp.filter(|_| load.is_stream()) {
@@ -313,7 +313,7 @@ fn taken_in(load: LoadKind, receiver: &Tallied) -> Counted {
     received
 }
 
-/// The devices on the way and all others that saw a packet: idle ports may be many.
+/// The devices of the path, and all others that saw a packet: there may be many idle ports.
 fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCount> {
     let hops = topology.hops();
     let on_way: HashSet<_> = hops.map(|hop| (hop.namespace, &*hop.device)).collect();
@@ -324,7 +324,7 @@ fn touched(mut devices: Vec<DeviceCount>, topology: &Topology) -> Vec<DeviceCoun
     devices
 }
 
-/// What the receiving end's own device took in: that of all flows, or those of each.
+/// What the receiving end's own device received: of all flows, or of each.
 fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Option<Arrived> {
     let backwards = load.is_from_server();
     let shared = if backwards && !topology.containers.is_empty() {
@@ -361,7 +361,7 @@ fn arrived(load: LoadKind, topology: &Topology, devices: &[DeviceCount]) -> Opti
     Some(all)
 }
 
-/// Bytes and packets of one way through a device; loopback counts both ways as forward.
+/// Bytes and packets of one direction through a device; loopback counts both directions as forward.
 fn counted(device: &DeviceCount, hop: &Hop, backwards: bool) -> (u64, u64) {
     let counts = if backwards && !hop.backward.is_empty() {
         hop.backward

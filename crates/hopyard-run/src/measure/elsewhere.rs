@@ -1,4 +1,4 @@
-//! Endpoints that stood already: where their flows may run, their clocks, and proof of the way by what they read.
+//! Existing endpoints: where their flows may run, their clocks, and path proof by their own readings.
 
 use hopyard_net::clock;
 
@@ -11,9 +11,10 @@ use crate::load::remote::Remote;
 use crate::model::{ClocksCompared, DeviceCount, Placement};
 use crate::signals;
 
-/// Between the order to start and the start, beside what messages take there: programs that pass them on wait for a CPU.
+/// Time between the order to start and the start, besides the transit time of messages: programs that forward them wait
+/// for a CPU.
 const LEAD_NS: u64 = 20_000_000;
-/// A clock that moved by more than this part of the window while it lasted cuts another window than was asked for.
+/// A clock that moves by more than this part of the window during it changes the window's length.
 const MOST_MOVED: u64 = 50;
 
 /// Where the two ends run. `allowed` are the CPUs that this process may use.
@@ -25,7 +26,7 @@ pub(super) fn place(lab: &Lab, placement: Placement, allowed: &[usize]) -> lab::
         let shared = client.cpus.iter().filter(|cpu| server.cpus.contains(cpu));
         return places(placement, &shared.copied().collect::<Vec<_>>());
     }
-    // The CPUs of two machines are two sets, whatever their numbers are.
+    // The CPUs of two machines are different, even with equal numbers.
     Ok(match placement {
         Placement::Free => places(placement, allowed)?,
         Placement::Same | Placement::Split => Places {
@@ -35,7 +36,7 @@ pub(super) fn place(lab: &Lab, placement: Placement, allowed: &[usize]) -> lab::
     })
 }
 
-/// Is an endpoint on another kernel than this process?
+/// Whether an endpoint is on another kernel than this process.
 pub(super) fn is_other_machine(lab: &Lab) -> bool {
     let used = lab.endpoints_used();
     used.is_some_and(|used| !used.are_on_this_kernel())
@@ -49,7 +50,7 @@ impl Ends {
 
     /// Compares the clocks of both ends with ours, right before a window. `is_one`: both ends read one clock.
     ///
-    /// Gives how much longer the order to start takes to be heard than by a pipe of this machine's, ns.
+    /// Returns how much longer the order to start takes than by a local pipe, ns.
     pub(super) fn compare_clocks(&mut self, is_one: bool) -> Result<u64, Error> {
         let mut lead_ns = 0;
         for worker in self.attended() {
@@ -59,7 +60,7 @@ impl Ends {
             lead_ns = lead_ns.max(LEAD_NS + 2 * worker.clock().round_trip_ns);
         }
         if is_one {
-            // Known the closest by one of them, for both.
+            // The more precise reading counts for both.
             let clocks = self.attended().map(|worker| worker.clock());
             let closest = clocks.min_by_key(|clock| (!clock.is_ours, clock.round_trip_ns));
             for worker in self.attended() {
@@ -69,7 +70,7 @@ impl Ends {
         Ok(lead_ns)
     }
 
-    /// Do those that are spoken to by a command of the user still live?
+    /// Checks that the workers behind commands of the user still live.
     pub(super) fn look(&mut self) -> Result<(), Error> {
         for worker in self.attended() {
             worker.look()?;
@@ -77,7 +78,8 @@ impl Ends {
         Ok(())
     }
 
-    /// Sleeps until an instant, looking every 100 ms whether the user wants to stop, and whether all still live.
+    /// Sleeps until an instant, and checks every 100 ms whether the user wants to stop, and whether all workers still
+    /// live.
     pub(super) fn wait_until(&mut self, instant_ns: u64) -> Result<(), Error> {
         const LOOK_NS: u64 = 100_000_000;
         loop {
@@ -94,8 +96,8 @@ impl Ends {
         }
     }
 
-    /// Did the clocks of other machines keep to ours while the window lasted? Gives what is known of the one beside the
-    /// other, where each end has a clock of its own.
+    /// Checks that the clocks of other machines kept to ours during the window. Returns the relation of the two clocks,
+    /// if each end has one of its own.
     pub(super) fn check_clocks(
         &mut self,
         window_ns: u64,

@@ -16,13 +16,13 @@ pub(super) struct Ends {
     pub(super) is_crowded: bool,
     pub(super) clients: Vec<Remote>,
     pub(super) server: Remote,
-    /// Does the server count what arrives? Then the clients need not look how the window goes on.
+    /// Whether the server counts what arrives. Then the clients need not read their counters during the window.
     pub(super) is_received_by_server: bool,
-    /// Where on this machine the client's flows may run; none of a guest.
+    /// CPUs of this machine on which the client's flows may run; empty for a guest.
     pub(super) client_cpus: Vec<usize>,
-    /// Where this process and its workers may.
+    /// CPUs on which this process and its workers may run.
     pub(super) allowed_cpus: Vec<usize>,
-    /// Who reads the CPU time of their machines.
+    /// What reads the CPU time of their machines.
     pub(super) machines: Machines,
 }
 
@@ -44,7 +44,7 @@ impl Ends {
             other => return Err(self.server.out_of_turn(&other).into()),
         };
         let address = publish(&ports)?;
-        // Flows connect one after another, and each may take its time.
+        // Flows connect one after another, and each has this time.
         let patience = PATIENCE * (spec.flows + 1);
         let one = match &*self.clients {
             [_] => PATIENCE,
@@ -68,7 +68,7 @@ impl Ends {
                 other => return Err(client.out_of_turn(&other).into()),
             }
         }
-        // A kernel takes connections before its program does: no flow is to lack its own when the window opens.
+        // A kernel accepts connections before its program does, and every flow needs its own when the window opens.
         let doing = "take its connections";
         let accept = Request::Accept {
             patience_ms: millis(one),
@@ -80,7 +80,7 @@ impl Ends {
         }
     }
 
-    /// Processes of those that are guests.
+    /// Processes of the ends that are guests.
     pub(super) fn guests(&self, topology: &Topology) -> Vec<u32> {
         let clients = topology.clients().zip(&self.clients);
         let ends = clients.chain([(&topology.server, &self.server)]);
@@ -88,12 +88,12 @@ impl Ends {
         guests.map(|(_, worker)| worker.pid()).collect()
     }
 
-    /// Has all make traffic by a timetable, and end their connections.
+    /// Makes all ends produce traffic by a timetable, and end their connections.
     pub(super) fn run(&mut self, timetable: Timetable) -> Result<(), Error> {
         self.tell(timetable, Request::Run, "run")
     }
 
-    /// Has all make traffic by a timetable, over connections that stay.
+    /// Makes all ends produce traffic by a timetable, over connections that stay.
     pub(super) fn turn(&mut self, timetable: Timetable) -> Result<(), Error> {
         self.tell(timetable, Request::Turn, "take a turn")
     }
@@ -112,7 +112,7 @@ impl Ends {
         let many = self.clients.len() > 1;
         for client in &mut self.clients {
             let mut own = client.by_its_clock(timetable, server);
-            // To look at its counters wakes each of them, and takes time from the senders on its CPU.
+            // Reading its counters wakes each of them, and takes time from the senders on its CPU.
             if many && self.is_received_by_server {
                 own.slices = 1;
             }
@@ -121,7 +121,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Has all end their connections, and say what they counted in all turns.
+    /// Makes all ends close their connections, and returns what they counted in all turns.
     pub(super) fn finish(&mut self) -> Result<(Vec<Tallied>, Tallied), Error> {
         self.server.tell(&Request::Finish, "finish")?;
         for client in &mut self.clients {
@@ -130,7 +130,7 @@ impl Ends {
         self.done()
     }
 
-    /// What all counted: the clients, in the order of their flows, and the server.
+    /// What all ends counted: the clients, in the order of their flows, and the server.
     pub(super) fn done(&mut self) -> Result<(Vec<Tallied>, Tallied), Error> {
         let clients = self
             .clients
@@ -145,14 +145,13 @@ impl Ends {
         clients.chain(self.server.pids())
     }
 
-    /// What lies behind a failure: an end that died takes the connections of the other along, which
-    /// can only tell that they were reset.
+    /// The cause of a failure: if an end died, the other end can only report that its connections were reset.
     pub(super) fn cause_of(&mut self, error: Error) -> Error {
         use remote::Error::{Failed, Silent};
         if !matches!(error, Error::Worker(Failed { .. } | Silent { .. })) {
             return error;
         }
-        // To look at each of many takes time; one of them that died is found where the server's flow ended.
+        // Checking many takes time; if another one died, it shows where the server's flow ended.
         let clients = self.clients.iter_mut().take(MOST_LOOKED_AT);
         let mut ends = clients.chain([&mut self.server]);
         let death = ends.find_map(Remote::death);
@@ -160,11 +159,11 @@ impl Ends {
     }
 }
 
-/// Of the clients, where the cause of a failure is looked for.
+/// The most clients that are checked for the cause of a failure.
 const MOST_LOOKED_AT: usize = 16;
 
 impl Drop for Ends {
-    /// All of them end side by side.
+    /// All of them end in parallel.
     fn drop(&mut self) {
         self.server.dismiss();
         self.clients.iter_mut().for_each(Remote::dismiss);

@@ -1,4 +1,4 @@
-//! Why there is no measurement, and what that says of the host, the path and the user.
+//! Why there is no measurement, and whether the host, the path or the user is the reason.
 
 use crate::load::remote;
 use crate::model::LoadKind;
@@ -19,7 +19,7 @@ pub enum Error {
     /// A namespace, device or process: the kernel refused an operation on it.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),
-    /// What several processes counted.
+    /// Counts of several processes that cannot be merged.
     #[error("cannot put together what the clients counted: {0}")]
     Merge(String),
     /// The trace of `udp_trace` cannot be replayed.
@@ -39,11 +39,11 @@ pub enum Error {
     Nothing {
         /// Drops that devices and the receiver's sockets counted.
         drops: u64,
-        /// Did other processes and the hypervisor have as much of the CPUs as one is in half of the window? Then an end may
-        /// have had none.
+        /// Whether other processes and the hypervisor used as much CPU time as one CPU has in half a window. Then an
+        /// end may have had none.
         was_taken: bool,
     },
-    /// Nothing got through because the hub tracks as many connections as it may.
+    /// Nothing arrived, because the hub's connection table is full.
     #[error(
         "the hub's table of connections is full ({entries} of {limit} entries, {dropped} packets dropped): raise \
          net.netfilter.nf_conntrack_max, or set a smaller `conntrack`"
@@ -51,11 +51,11 @@ pub enum Error {
     TableFull {
         /// Connections in the table.
         entries: u64,
-        /// How many there may be.
+        /// The most there may be.
         limit: u64,
-        /// Packets dropped for want of room, since the lab was built.
+        /// Packets dropped because the table was full, since the lab was built.
         dropped: u64,
-        /// How it showed.
+        /// The failure that was seen.
         #[source]
         source: Box<Error>,
     },
@@ -67,18 +67,18 @@ pub enum Error {
     Blocked {
         path: String,
         load: LoadKind,
-        /// The file, as the axis has it.
+        /// The file, as the axis prints it.
         rules: String,
-        /// What came to each chain, for people.
+        /// Packets in each chain, as text for people.
         seen: String,
-        /// How it showed.
+        /// The failure that was seen.
         #[source]
         source: Box<Error>,
     },
-    /// The machine was taken away, and the window says nothing of the path.
+    /// The machine missed the window, which says nothing about the path.
     #[error("the window was missed: {0}; measure on a quieter machine, or with a longer --window")]
     Missed(String),
-    /// A search found no load that keeps to its goal.
+    /// A search found no load that meets its goal.
     #[error(
         "more than {:.4} % were lost even at {least_per_s:.0} datagrams a second, the least that a search tries: no rate \
          to be found",
@@ -90,7 +90,7 @@ pub enum Error {
         /// Largest share of datagrams that may be lost, 0 to 1.
         loss_ratio: f64,
     },
-    /// What was due cannot be told.
+    /// The datagrams that were due are not known.
     #[error(
         "the two ends have no common clock, by which a search tells what was due: choose another path"
     )]
@@ -104,18 +104,18 @@ pub enum Error {
 }
 
 impl Error {
-    /// Will it be the same every time, for want of something on this host?
+    /// Whether it will be the same every time, because this host lacks something.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Lab(error) if error.is_unsupported())
     }
 
-    /// Can this host not do what was asked, rather than that something went wrong?
+    /// Whether this host cannot do what was asked, as opposed to a malfunction.
     #[must_use]
     pub fn is_request(&self) -> bool {
         match self {
             Self::Lab(_) | Self::Profile(_) | Self::Setting(_) | Self::Blocked { .. } => true,
-            // Without privilege, or on a kernel that lacks something: nothing is broken.
+            // Missing privilege or a kernel feature is not a malfunction.
             Self::Net(net) => {
                 net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. })
             }
@@ -123,7 +123,7 @@ impl Error {
         }
     }
 
-    /// May it be the machine's rather than the path's, so that another window tells?
+    /// Whether the machine may be the cause rather than the path, so that another window may succeed.
     #[must_use]
     pub fn is_missed(&self) -> bool {
         matches!(
@@ -136,7 +136,7 @@ impl Error {
         )
     }
 
-    /// Did the user ask to stop?
+    /// Whether the user asked to stop.
     #[must_use]
     pub fn is_interrupt(&self) -> bool {
         use lab::Error::{Guest, Worker};

@@ -1,4 +1,4 @@
-//! CPU time of machines that are not hopyard's: workers there read it over each window.
+//! CPU time of other machines, read by their workers over each window.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use crate::load::remote::{PROMPT, Remote};
 use crate::model::{CpuUse, EndsOn, MachineUse};
 use crate::signals;
 
-/// How long a worker looks at what its machine uses by itself, before each window.
+/// How long a worker reads what its machine uses by itself, before each window.
 const QUIET: Duration = Duration::from_millis(200);
 const DOING: &str = "read the CPU time of its machine";
 
-/// Who reads the CPU time of the machines that a load runs on; what each used by itself before.
+/// What reads the CPU time of the machines that a load runs on, and what each used by itself before.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Machines {
-    /// hopyard itself: all of the load is on its own machine.
+    /// hopyard itself: the whole load is on its own machine.
     #[default]
     Here,
     /// The client's worker: both ends are on one machine, but not on hopyard's.
     ByClient(CpuSpan),
-    /// The server's worker, for the same.
+    /// The server's worker, in the same case.
     ByServer(CpuSpan),
     /// Each end's worker: they are on two machines.
     Each { client: CpuSpan, server: CpuSpan },
 }
 
 impl Machines {
-    /// Has the workers of endpoints that stood already read their machines.
+    /// Makes the workers of existing endpoints read their machines.
     pub(super) fn of(
         lab: &Lab,
         clients: &mut [Remote],
@@ -46,7 +46,7 @@ impl Machines {
             return Ok(Self::Here);
         }
         if !client_host.is_with(server_host) {
-            // Side by side.
+            // In parallel.
             ask(client, Vec::new())?;
             ask(server, Vec::new())?;
             return Ok(Self::Each {
@@ -63,7 +63,7 @@ impl Machines {
         Ok(Self::ByServer(answer(server)?))
     }
 
-    /// CPU use of the whole load, and of each machine that a worker read. `here` is that of hopyard's own machine.
+    /// CPU use of the whole load, and of each machine that a worker read. `here` is the use of hopyard's own machine.
     pub(super) fn used(
         &self,
         here: CpuUse,
@@ -111,7 +111,7 @@ fn answer(worker: &mut Remote) -> Result<CpuSpan, Error> {
     }
 }
 
-/// What a machine used in a window, with what it uses by itself beside it.
+/// What a machine used in a window, with its own use when idle.
 fn one(ends: EndsOn, quiet: &CpuSpan, read: &Tallied) -> MachineUse {
     let read = match (quiet, &read.cpu) {
         (CpuSpan::Unknown(why), _) | (_, Some(CpuSpan::Unknown(why))) => Err(excerpt(why)),

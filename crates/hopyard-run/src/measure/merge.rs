@@ -1,10 +1,10 @@
-//! What the processes of one end counted, as one.
+//! Merges the counts of the processes of one end.
 
 use crate::load::latency;
 use crate::load::protocol::Tallied;
 use crate::model::{Latency, Scheduling, TcpSummary};
 
-/// All of them together; the window is the mean of theirs.
+/// All of them combined; the window is the mean of theirs.
 pub(super) fn merged(parts: &[Tallied]) -> Result<Tallied, String> {
     let [first, others @ ..] = parts else {
         return Err("nobody counted anything".to_owned());

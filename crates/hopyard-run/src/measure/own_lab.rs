@@ -1,4 +1,4 @@
-//! Labs for one window each, and what they leave behind for a while.
+//! Labs for one window each, and the time until the kernel has removed them.
 
 use std::time::Duration;
 
@@ -10,16 +10,17 @@ use crate::meter;
 use crate::model::Cell;
 use crate::units::ns;
 
-/// The kernel takes down a lab's namespaces in the background for about so long; a thousand of them longer.
+/// Typical time the kernel takes to remove a lab's namespaces in the background; a thousand take longer.
 pub(super) const DUST: Duration = Duration::from_millis(100);
-/// How often in that time to look whether it still does.
+/// How many checks are made in that time.
 const LOOKS: u32 = 4;
-/// Other people's may come and go for ever.
+/// Give up after this time: other programs may create and remove namespaces all the time.
 const MOST_DUST: Duration = Duration::from_secs(10);
-/// What so many containers leave is gone before the next lab's warm-up is over; what more leave is waited for.
+/// The namespaces of this many containers are gone before the next lab's warm-up is over. After more, the next lab
+/// waits.
 const FEW: usize = 8;
 
-/// Does something in a lab of a cell's own. What is done next is not disturbed by its end.
+/// Runs `use_lab` in a cell's own lab. The removal of the lab does not disturb what follows.
 pub(super) fn in_own_lab<T>(
     cell: &Cell,
     endpoints: Option<&Endpoints>,
@@ -36,7 +37,7 @@ pub(super) fn in_own_lab<T>(
     done
 }
 
-/// Until the kernel has had no namespaces to take down for a while.
+/// Waits until the kernel has had no namespaces to remove for a while.
 pub(super) fn wait_for_netns_cleanup() -> Result<(), Error> {
     let deadline = clock::monotonic_ns() + ns(MOST_DUST);
     let mut clear = 0;

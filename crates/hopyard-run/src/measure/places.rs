@@ -3,17 +3,17 @@
 use crate::lab;
 use crate::model::Placement;
 
-/// CPUs of the two ends; none leaves them to the scheduler.
+/// CPUs of the two ends; an empty list leaves them to the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// Of the client's flows, in turn.
+    /// CPUs of the client's flows, in turn.
     pub client: Vec<usize>,
-    /// Of the server's flows, in turn.
+    /// CPUs of the server's flows, in turn.
     pub server: Vec<usize>,
 }
 
 impl Places {
-    /// Of a client that has the flows from `first` on.
+    /// The CPUs of a client whose flows begin with number `first`.
     pub(super) fn of_client(&self, first: usize) -> Vec<usize> {
         let mut cpus = self.client.clone();
         if !cpus.is_empty() {
@@ -24,7 +24,7 @@ impl Places {
     }
 }
 
-/// Places the two ends on the CPUs this process may use.
+/// Assigns the CPUs that this process may use to the two ends.
 ///
 /// # Errors
 /// `split` with one CPU.

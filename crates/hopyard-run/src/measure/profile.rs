@@ -23,10 +23,10 @@ impl Sampler {
 
     /// Samples a cell's call chains in a lab of its own.
     ///
-    /// Block, attempt and cell of the result are for the caller to fill in.
+    /// The caller fills in block, attempt and cell of the result.
     ///
     /// # Errors
-    /// As [`Sampler::measure`], and what keeps CPUs from being sampled.
+    /// As [`Sampler::measure`], and if CPUs cannot be sampled.
     pub fn profile(&self, cell: &Cell) -> Result<ProfileWindow, Error> {
         in_own_lab(cell, self.endpoints.as_ref(), |lab| {
             let profiler = Profiler::open(self.meter.cpus(), window(self.window))?;
@@ -38,8 +38,8 @@ impl Sampler {
         })
     }
 
-    /// The workers are still there at the end of it, for their processes to be told from others, and so
-    /// is the lab with its BPF programs.
+    /// The workers still exist at the end, so that their processes can be identified; so does the lab with its BPF
+    /// programs.
     fn sampled(
         &self,
         mut profiler: Profiler,

@@ -1,4 +1,4 @@
-//! Proof of the way where each container has a part of it for itself.
+//! Path proof if each container has its own part of the path.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use crate::model::{Axes, Counted, DeviceCount, Hop, PathProof, Scheduler};
 pub(super) struct Parts<'a> {
     /// Each client.
     pub(super) clients: &'a [Tallied],
-    /// Whoever took it in, all flows in their order.
+    /// The receiver of it, all flows in their order.
     pub(super) receiver: &'a Tallied,
     /// The time between the two readings of the devices, ns.
     pub(super) devices_ns: f64,
 }
 
-/// Stands for all containers together.
+/// Name for all containers together.
 const TOGETHER: &str = "containers";
 
-/// Holds the counters of a lab's devices against the traffic: those that all of it passes, the containers' own
-/// together, and those of each container.
+/// Compares the counters of a lab's devices with the traffic: devices that all traffic passes, the containers' own
+/// devices added up, and those of each container.
 pub(super) fn prove(
     topology: &Topology,
     devices: &[DeviceCount],
@@ -42,8 +42,8 @@ pub(super) fn prove(
         .most
         .plus(traffic.received.most)
         .times(turn_ns(traffic.axes) / parts.devices_ns.max(1.0));
-    // The receiver's flows are in the order of the containers, whichever end it is. Of a flow that nobody told of
-    // nothing is known to have arrived.
+    // The receiver's flows are in the order of the containers, whichever end it is. A flow without counts may not have
+    // arrived.
     let flows = parts.receiver.flows.iter().copied();
     let flows = flows.chain(std::iter::repeat(Counted::default()));
     let ends = flows.zip(parts.clients);
@@ -57,24 +57,24 @@ pub(super) fn prove(
     path_proof::prove_segments(&segments, &[devices, &sums].concat())
 }
 
-/// The devices that all traffic passes, on each side of a program that ends connections and makes its own; all of them are on the
-/// server's side where there is none. What waits in the program's sockets has passed the sender's side, and in a window of a stream
-/// may be more than what comes.
+/// The devices that all traffic passes, on each side of a program that ends connections and makes its own. Without such
+/// a program, all of them are on the server's side. Data waiting in the program's sockets has passed the sender's side.
+/// In a window of a stream it may be more than what arrives.
 fn sides<'a>(topology: &'a Topology, traffic: Traffic<'a>) -> [ProofSegment<'a>; 2] {
     let (before, behind) = topology.way.split_at(topology.spliced_at.unwrap_or(0));
     let waits = topology.spliced_at.is_some() && traffic.load.is_stream();
     let side = |hops, is_senders| ProofSegment {
         hops,
         traffic,
-        // One full socket buffer is allowed for in any case.
+        // One full socket buffer is always allowed for.
         burst: (waits && is_senders).then(Counted::default),
     };
     let from_server = traffic.load.is_from_server();
     [side(before, !from_server), side(behind, from_server)]
 }
 
-/// How long one of many senders may have its CPU for itself, ns: a slice of `SCHED_RR`
-/// (`sched_rr_timeslice_ms`), or some of those that everything else has.
+/// How long one of many senders may keep its CPU, ns: a slice of `SCHED_RR` (`sched_rr_timeslice_ms`), or a few slices
+/// of the default scheduler.
 fn turn_ns(axes: &Axes) -> f64 {
     match axes.scheduler {
         Some(Scheduler::RoundRobin) => 100e6,
@@ -82,7 +82,7 @@ fn turn_ns(axes: &Axes) -> f64 {
     }
 }
 
-/// What one container has of the traffic.
+/// One container's part of the traffic.
 fn part<'a>(
     traffic: Traffic<'a>,
     received: Counted,
@@ -109,11 +109,11 @@ fn part<'a>(
     }
 }
 
-/// The counters of the containers' own devices, added up by their place on the way.
+/// The counters of the containers' own devices, added up by their position on the path.
 fn together(topology: &Topology, devices: &[DeviceCount]) -> (Vec<DeviceCount>, Vec<Hop>) {
     let by_name = devices.iter().map(|d| ((&*d.namespace, &*d.name), d));
     let by_name: HashMap<_, _> = by_name.collect();
-    // All of the traffic passes those that every container has.
+    // All traffic passes the positions that every container has.
     let lengths = topology.containers.iter().map(|c| c.way.len());
     let places = lengths.min().unwrap_or(0);
     let sum = |place: usize| {
@@ -154,7 +154,7 @@ mod tests {
     use crate::lab::{Addresses, Endpoint};
     use crate::model::{LoadKind, Peer};
 
-    /// Bytes that came out of the program, of which one side's device has seen this many.
+    /// Bytes that left the program, of which the device on one side has counted this many.
     fn proved(load: LoadKind, spliced_at: Option<usize>, on_tap: u64, on_wire: u64) -> bool {
         let end = |role| Endpoint::new(role, "eth0", Addresses::LOOPBACK);
         let topology = Topology {
@@ -189,7 +189,7 @@ mod tests {
         path_proof::prove_segments(&sides(&topology, traffic), &devices).proved
     }
 
-    /// A program in between had bytes of the warm-up in its sockets, which the wire carries in the window.
+    /// A program in between had bytes of the warm-up in its sockets, which pass the wire in the window.
     #[test]
     fn bytes_that_waited_in_a_program_have_passed_the_senders_side() {
         const ALL: u64 = 5_100_000;
@@ -210,7 +210,7 @@ mod tests {
             !proved(sent, Some(1), 60 * ALL, ALL),
             "too much to have waited"
         );
-        // The other way round the sender's side is the wire.
+        // In the other direction, the sender's side is the wire.
         let fetched = LoadKind::TcpMaerts;
         assert!(proved(fetched, Some(1), ALL, FEW));
         assert!(!proved(fetched, Some(1), FEW, ALL));

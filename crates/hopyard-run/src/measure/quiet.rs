@@ -1,4 +1,4 @@
-//! What the machine uses by itself, with no load of ours.
+//! What the idle machine uses by itself.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::meter::OwnProcesses;
 use crate::model::CpuUse;
 use crate::units::ns;
 
-/// What the machine does with nothing to do is read over this span.
+/// The idle machine is read over this span.
 const QUIET: Duration = Duration::from_millis(300);
-/// In so many windows at most.
+/// In at most this many windows.
 const QUIET_WINDOWS: u32 = 3;
-/// One whose bounds are this close ends it: as a cost that is 0.1 % of a CPU, less than turns are told apart by.
+/// A window whose bounds are this close is enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
 const CLOSE_CORES: f64 = 0.001;
 
-/// CPUs' worth of time that the machine uses with nothing running but itself: between two bounds, which are one where the hypervisor
-/// took nothing while it was read.
+/// CPUs' worth of time that the idle machine uses, between two bounds, which are equal if the hypervisor took nothing
+/// during the reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuietCores {
-    /// It is no less.
+    /// Lower bound.
     pub least: f64,
-    /// It is no more.
+    /// Upper bound.
     pub most: f64,
 }
 
@@ -37,12 +37,12 @@ impl QuietCores {
         }
     }
 
-    /// How far apart its bounds are.
+    /// The distance between its bounds.
     fn span(self) -> f64 {
         self.most - self.least
     }
 
-    /// Of two readings, the one that tells it more closely; the other where both do.
+    /// The more precise of two readings; `other` if they are equally precise.
     #[must_use]
     pub fn closer(self, other: Self) -> Self {
         if self.span() < other.span() {
@@ -52,7 +52,7 @@ impl QuietCores {
         }
     }
 
-    /// Notes what the machine itself used of a window.
+    /// Records the idle machine's share in a window.
     pub fn note_in(self, cpu: &mut CpuUse) {
         cpu.baseline_ns = self.least * cpu.elapsed_ns;
         let is_apart = self.most > self.least;
@@ -60,7 +60,7 @@ impl QuietCores {
     }
 }
 
-/// So many, known exactly.
+/// A number that is known exactly.
 impl From<f64> for QuietCores {
     fn from(cores: f64) -> Self {
         Self {
@@ -73,20 +73,20 @@ impl From<f64> for QuietCores {
 /// Shares of the machine's CPU time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IdleState {
-    /// Used by other people's processes.
+    /// Used by other processes.
     pub foreign_ratio: f64,
     /// Taken by the hypervisor.
     pub steal_ratio: f64,
 }
 
 impl Sampler {
-    /// How long [`Sampler::quiet_cores`] takes where the hypervisor takes nothing, roughly.
+    /// How long [`Sampler::quiet_cores`] takes without steal, roughly.
     #[must_use]
     pub fn quiet_estimate() -> Duration {
         QUIET + DUST
     }
 
-    /// What the machine uses with nothing running but itself: of a few windows, the one that tells it most closely.
+    /// What the idle machine uses: the most precise reading of a few windows.
     ///
     /// # Errors
     /// The meter fails, or the user wants to stop.
@@ -102,14 +102,14 @@ impl Sampler {
         Ok(known)
     }
 
-    /// What the CPUs do in a window without a load of ours.
+    /// CPU use in a window without a load.
     fn used_by_others(&self) -> Result<CpuUse, Error> {
         let opened = self.meter.open(OwnProcesses::default())?;
         wait_until(clock::monotonic_ns() + ns(QUIET))?;
         Ok(self.meter.close(OwnProcesses::default())?.since(&opened))
     }
 
-    /// What happens on the machine with no load of ours.
+    /// CPU use of the machine without a load.
     ///
     /// # Errors
     /// As [`Sampler::quiet_cores`].

@@ -1,4 +1,4 @@
-//! A search for a rate (RFC 9971): trials of growing precision in one lab, each of them an ordinary window.
+//! A search for a rate (RFC 9971): trials of growing length in one lab, each an ordinary window.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use crate::load::{least_load, pace_of};
 use crate::model::{Cell, Measurement, OpenLoop, SearchFor, Searched};
 use crate::stats::search::{Asked, Goal, Search, Trial};
 
-/// Shortest trial: all edges otherwise.
+/// Shortest trial: in a shorter one, the edges dominate.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// Trials before those of full length are shorter by this.
+/// Factor by which trials before those of full length are shorter.
 const SHORTER: u32 = 4;
-/// So many trials of full length settle what a load is, ...
+/// This many trials of full length decide the class of a load, ...
 const FULL_TRIALS: u32 = 3;
-/// ... of which half at most may lose more, as RFC 9971 recommends: the majority counts.
+/// ... of which at most half may lose more, as RFC 9971 recommends: the majority counts.
 const EXCEED_RATIO: f64 = 0.5;
-/// How far apart the bounds may be. RFC 9971 recommends no less than the share that may be lost.
+/// How far apart the bounds may be. RFC 9971 recommends at least the share that may be lost.
 const WIDTH_RATIO: f64 = 0.01;
-/// Trials that a search takes, mostly: short ones and full ones.
+/// Trials that a search usually takes: short ones and full ones.
 const TRIALS: [u32; 2] = [5, 8];
-/// Around each trial: workers come and go, and connect.
+/// Besides each trial: starting, connecting and ending workers.
 const AROUND: Duration = Duration::from_millis(50);
 
 impl Sampler {
-    /// What is searched for, in trials of up to a window's length.
+    /// The goal, with trials of up to a window's length.
     fn goal(&self, wanted: SearchFor) -> Goal {
         let window = self.window.as_secs_f64();
         let shortest = (window / f64::from(SHORTER)).max(SHORTEST.as_secs_f64());
@@ -45,10 +45,10 @@ impl Sampler {
         each(self.window / SHORTER) * short + each(self.window) * full
     }
 
-    /// Searches in a lab that stands. What comes back is the last trial at the lower bound, with the search beside it.
+    /// Searches in an existing lab. The result is the last trial at the lower bound, with the search attached.
     ///
     /// # Errors
-    /// As [`Sampler::measure`]; [`Error::NoLowerBound`] where even the least load loses too much.
+    /// As [`Sampler::measure`]; [`Error::NoLowerBound`] if even the least load loses too much.
     pub(super) fn search_in(
         &self,
         lab: &Lab,
@@ -91,15 +91,15 @@ impl Sampler {
         Ok(bound)
     }
 
-    /// What the generator alone can send with no path at all, all flows together: it cannot offer more, and more need not
-    /// be tried.
+    /// What the generator can send without any path, all flows together. It cannot offer more, so higher loads are not
+    /// tried.
     fn most_load(&self, cell: &Cell) -> Result<f64, Error> {
         let one = self.ceiling(cell.load, &cell.axes)?;
         let cpus = u32::try_from(self.meter.cpus().len()).unwrap_or(u32::MAX);
         Ok(one * f64::from(cell.axes.flows.min(cpus)))
     }
 
-    /// One trial, with its window where anything arrived.
+    /// One trial, with its measurement if anything arrived.
     fn trial(
         &self,
         lab: &Lab,

@@ -1,4 +1,4 @@
-//! When what happens in a sample, and how long it takes.
+//! The timetable of a sample, and estimates of its duration.
 
 use std::time::Duration;
 
@@ -8,15 +8,16 @@ use super::Sampler;
 use crate::load::protocol::Timetable;
 use crate::model::{Cell, Start};
 
-/// Between the order to start and the start: both workers have to hear it.
+/// Between the order to start and the start: both workers must receive it.
 const LEAD: Duration = Duration::from_millis(10);
-/// So much longer for each further client.
+/// Additional time for each further client.
 const LEAD_EACH: Duration = Duration::from_micros(500);
-/// Traffic goes on after the window for so long, so that both ends are busy for all of it.
+/// Traffic after the window, so that both ends are busy for all of it.
 const TAIL: Duration = Duration::from_millis(20);
-/// And for so much longer where what is late counts by when it was due (an open loop): long enough for queues to drain.
+/// Additional traffic after the window of an open loop, whose late messages count by when they were due: long enough
+/// for queues to drain.
 const LATE: Duration = Duration::from_millis(100);
-/// So much longer for each further client: all of them look at their counters first.
+/// Additional time for each further client: all of them read their counters first.
 const TAIL_EACH: Duration = Duration::from_millis(1);
 /// Equal parts of a window, to see whether it settles.
 const SLICES: u32 = 10;
@@ -32,19 +33,19 @@ impl Sampler {
         }
     }
 
-    /// How long traffic takes, with what goes before and after the window.
+    /// How long traffic takes, including the time before and after the window.
     pub(super) fn traffic(&self, cell: &Cell, window: Duration) -> Duration {
         let timetable = self.timetable(cell, window);
         Duration::from_nanos(timetable.stop_ns - timetable.start_ns) + LEAD
     }
 
-    /// A lab and its workers come and go.
+    /// How long it takes to build and remove a lab and its workers.
     pub fn around(cell: &Cell) -> Duration {
-        /// Building, starting, taking down: as measured on two virtual CPUs.
+        /// Building, starting, removing: measured on two virtual CPUs.
         const AROUND: Duration = Duration::from_millis(70);
-        /// A port comes and goes, with the grace periods that the kernel waits for.
+        /// Adding and removing a port, with the grace periods that the kernel waits for.
         const PORT: Duration = Duration::from_millis(30);
-        /// A process of the client's starts, in a container or not.
+        /// Starting a process of the client, in a container or not.
         const CLIENT: Duration = Duration::from_millis(6);
         let idle = cell.axes.ports.unwrap_or(0).saturating_sub(2);
         let clients = cell.axes.client_processes() - 1;

@@ -1,7 +1,7 @@
-//! Turns: the labs of several cells stand side by side, and each has a short window in every round.
+//! Turns: the labs of several cells exist side by side, and each has a short window in every round.
 //!
-//! Neighbours in time are alike, so cells are compared within a round (docs/method.md, "Turns"). What a lab and its
-//! connections keep is replicated by the next generation, which makes them anew.
+//! Neighbouring moments are alike, so cells are compared within a round (docs/method.md, "Turns"). What lasts as long
+//! as a lab and its connections is replicated by the next generation, which makes them anew.
 
 mod conclusion;
 mod labs;
@@ -25,36 +25,36 @@ use crate::lab::{self, Lab};
 use crate::model::{Cell, CpuAccounting, LoadKind, Measurement, Rate, takes_another};
 use crate::settings::Host;
 
-/// Labs that stand side by side at most: more would make a round longer than the bursts it is to avoid.
+/// The most labs side by side: with more, a round would be longer than the bursts it must avoid.
 pub const MOST_CELLS: usize = 24;
 
-/// A turn of the first round, which counts for nothing (what connections learn at their beginning), with all that goes with it.
+/// Duration of a turn of the first round, everything included. That round does not count: connections adapt in it.
 const FIRST: Duration = Duration::from_millis(30);
 /// Workers start, connect and end. Measured on two virtual CPUs.
 const ENDS: Duration = Duration::from_millis(12);
-/// What goes with the window of a turn: warm-up, waking the ends, coming to rest, roughly.
+/// Approximate duration of a turn besides its window: warm-up, waking the ends, waiting until they rest.
 const AROUND: Duration = Duration::from_micros(10_500);
 
-/// Can a cell take turns with others? Its labs have to stand side by side, its connections to pause, and short windows to
-/// tell what it is about.
+/// Whether a cell can take turns with others: its labs must exist side by side, its connections must pause, and short
+/// windows must be long enough for its figures.
 #[must_use]
 pub fn takes_turns(cell: &Cell) -> bool {
     let axes = &cell.axes;
     let pauses = cell.load.pauses();
     let is_small = axes.containers.is_none() && axes.ports.is_none_or(|ports| ports <= 64);
     let is_plain = axes.search.is_none() && axes.start.is_none() && axes.scheduler.is_none();
-    // What waits before a slow wire when a turn ends would run into the turns of others.
+    // Frames waiting before a slow wire when a turn ends would run into the turns of others.
     let is_drained = axes.rate_bps.is_none_or(|Rate(limit)| limit.is_none());
     let on_this_kernel =
         lab::path(&cell.path).is_ok_and(|path| !path.needs().contains(&Need::GUEST));
     pauses && is_small && is_plain && is_drained && on_this_kernel
 }
 
-/// Fewest and most rounds of a generation, whatever would be best: fewer leave nothing to choose from where some are
-/// disturbed, more are seldom worth their time.
+/// Fewest and most rounds of a generation. With fewer, there is no choice if some are disturbed; more are seldom worth
+/// their time.
 pub const ROUNDS: std::ops::RangeInclusive<u32> = 4..=64;
 
-/// How many rounds of a load make up a window of the length that was asked for.
+/// How many rounds of a load add up to a window of this length.
 #[must_use]
 pub fn rounds(load: LoadKind, window: Duration) -> u32 {
     let turn = window_of(load).as_nanos().max(1);
@@ -62,18 +62,18 @@ pub fn rounds(load: LoadKind, window: Duration) -> u32 {
     rounds.map_or(u32::MAX, |n| n.max(*ROUNDS.start()))
 }
 
-/// The window of a load's turn; no time at all where its cells take no turns.
+/// The window of a load's turn; zero if its cells take no turns.
 fn window_of(load: LoadKind) -> Duration {
     load.turn().unwrap_or_default()
 }
 
-/// A turn of a load with all that goes with it, roughly.
+/// Approximate duration of a turn of a load, everything included.
 fn each(load: LoadKind) -> Duration {
     window_of(load) + AROUND
 }
 
-/// A cell of a generation. One that many others are compared with has several turns in each round, since it is part of all
-/// their ratios.
+/// A cell of a generation. A cell that many others are compared with has several turns in each round, because it is
+/// part of all their ratios.
 #[derive(Debug, Clone, Copy)]
 pub struct Participant<'a> {
     pub cell: &'a Cell,
@@ -82,14 +82,14 @@ pub struct Participant<'a> {
 }
 
 impl<'a> From<&'a Cell> for Participant<'a> {
-    /// One turn in each round.
+    /// With one turn in each round.
     fn from(cell: &'a Cell) -> Self {
         Self { cell, turns: 1 }
     }
 }
 
-/// How many turns a cell is to have in each round that so many others are compared with: with √n times as many turns as any
-/// other, n ratios are known best for the time they take (Dunnett, "A multiple comparison procedure for comparing several
+/// The number of turns in each round for a cell that this many others are compared with. √n times as many turns as for
+/// the others make n ratios most precise for the time (Dunnett, "A multiple comparison procedure for comparing several
 /// treatments with a control", JASA 50, 1955).
 #[must_use]
 pub fn turns_of_base(compared: usize) -> u32 {
@@ -97,17 +97,17 @@ pub fn turns_of_base(compared: usize) -> u32 {
     (f64::from(compared).sqrt().round() as u32).max(1)
 }
 
-/// How many rounds a generation is to have.
+/// The wanted number of rounds of a generation.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
-    /// Rounds with an undisturbed turn that each cell is to have.
+    /// Rounds with an undisturbed turn that each cell needs.
     pub wanted: u32,
-    /// No round begins after it but the first.
+    /// After this, no round begins, except the first.
     pub deadline: Option<Instant>,
 }
 
-/// How many rounds a generation is to have where so many were asked for and so many would serve best: the best, within a
-/// factor of what was asked for. Those that were asked for where nothing tells better, or where they are beyond [`ROUNDS`].
+/// The number of rounds of a generation: the optimum, within a factor of the number asked for. If the optimum is
+/// unknown, or the number asked for is beyond [`ROUNDS`], it is the number asked for.
 #[must_use]
 pub fn chosen_rounds(asked: u32, worth: Option<f64>) -> u32 {
     const FACTOR: f64 = 2.0;
@@ -120,13 +120,13 @@ pub fn chosen_rounds(asked: u32, worth: Option<f64>) -> u32 {
 }
 
 impl Sampler {
-    /// Can this machine's clocks tell the CPU time of a turn?
+    /// Whether this machine's clocks can measure the CPU time of a turn.
     #[must_use]
     pub fn has_turns(&self) -> bool {
         self.meter.accounting() == CpuAccounting::IdleClock
     }
 
-    /// What a generation of some cells costs beyond its rounds, in rounds. Labs are there already.
+    /// What a generation of cells costs beyond its rounds, in rounds, if its labs exist.
     #[must_use]
     pub fn generation_cost(cells: &[Participant<'_>]) -> f64 {
         let around: Duration = cells.iter().map(|_| ENDS + FIRST).sum();
@@ -134,19 +134,19 @@ impl Sampler {
         around.as_secs_f64() / round.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// How long a generation of some cells takes in labs that stand, roughly.
+    /// Approximate duration of a generation of cells in existing labs.
     #[must_use]
     pub fn generation_estimate(cells: &[Participant<'_>], rounds: u32) -> Duration {
         let time = |c: &Participant<'_>| ENDS + FIRST + each(c.cell.load) * (rounds * c.turns);
         cells.iter().map(time).sum()
     }
 
-    /// Measures cells by turns in so many rounds, in `labs` that stand side by side, of which those that are missing are made; fewer, but one at least, where
-    /// a deadline comes first. The order of the results is that of the cells. Where they are of two settings, `host` is
-    /// switched before the labs of each are made and before their turns of each round.
+    /// Measures cells by turns in the wanted number of rounds, or in fewer (at least one) if a deadline comes first. It
+    /// uses existing `labs` and builds missing ones. Results are in the order of the cells. If the cells are of two
+    /// settings, `host` is switched before the labs of each are built and before their turns of each round.
     ///
     /// # Errors
-    /// The meter or a switch fails, or the user wants to stop; a cell that failed has its error in its place.
+    /// The meter or a switch fails, or the user wants to stop. A cell that failed has its error in its place.
     pub fn generation(
         &self,
         cells: &[Participant<'_>],
@@ -174,7 +174,7 @@ impl Sampler {
         self.take_turns(places, variants, rounds, quiet, order, host)
     }
 
-    /// The same in labs that were built before, whatever was changed in them since. Each is a cell's own, all of one setting.
+    /// The same in labs that the caller built and may have changed, one for each cell, all of one setting.
     ///
     /// # Errors
     /// As [`Sampler::generation`].
@@ -194,7 +194,7 @@ impl Sampler {
         self.take_turns(places, variants(&cells), rounds, quiet, order, None)
     }
 
-    /// Takes as many rounds as it needs, and concludes.
+    /// Takes as many rounds as needed, and concludes.
     fn take_turns(
         &self,
         mut places: Vec<Place<'_>>,
@@ -246,7 +246,7 @@ impl Sampler {
     }
 }
 
-/// Does a generation take another round? Not where nothing stands any more.
+/// Whether a generation needs another round. Not if no lab works any more.
 fn wants_another(places: &[Place<'_>], wanted: u32) -> bool {
     let standing = || places.iter().flatten();
     let taken = standing().map(Standing::taken_each).max();

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// Of all CPUs since the machine started; `None` where the kernel does not tell. The second number of each line counts
-/// packets beyond `net.core.netdev_max_backlog` (net/core/net-procfs.c), which all namespaces share.
+/// Drops of all CPUs since the machine started; `None` if the kernel does not report them. The second number of each
+/// line counts packets beyond `net.core.netdev_max_backlog` (net/core/net-procfs.c), which all namespaces share.
 #[must_use]
 pub fn drops() -> Option<u64> {
     sum(&fs::read_to_string("/proc/net/softnet_stat").ok()?)

@@ -38,7 +38,7 @@ fn count(namespace: &str, stats: DeviceStats) -> DeviceCount {
     }
 }
 
-/// What came between two readings; a device that was not there at the start counts from 0.
+/// The difference between two readings; a device that did not exist at the start counts from 0.
 #[must_use]
 pub fn since(end: &[DeviceCount], start: &[DeviceCount]) -> Vec<DeviceCount> {
     let name = |device: &DeviceCount| (device.namespace.clone(), device.name.clone());

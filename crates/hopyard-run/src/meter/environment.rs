@@ -1,4 +1,4 @@
-//! The machine as it is, captured once per run.
+//! The state of the machine, captured once per run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use super::CpuMeter;
 use crate::load::kernel_files::{clock_source, cpu_model, field, hostname, line, text};
 use crate::model::Environment;
 
-/// sysctls of the host that shape traffic in new namespaces too.
+/// sysctls of the host that also affect traffic in new namespaces.
 const SYSCTLS: &[&str] = &[
     "net.core.busy_poll",
     "net.core.default_qdisc",
@@ -45,7 +45,7 @@ const OPTIONS: &[&str] = &[
     "CONFIG_BRIDGE_NETFILTER",
 ];
 
-/// Options that make a kernel slow, for finding bugs in it.
+/// Options that slow a kernel down, for finding bugs in it.
 const DEBUG_OPTIONS: &[&str] = &[
     "CONFIG_KASAN",
     "CONFIG_KCSAN",
@@ -57,7 +57,7 @@ const DEBUG_OPTIONS: &[&str] = &[
     "CONFIG_KMEMLEAK",
 ];
 
-/// Reads everything [`Environment`] holds. What this kernel does not tell stays empty.
+/// Reads everything in [`Environment`]. What this kernel does not report stays empty.
 #[must_use]
 pub fn capture(meter: &CpuMeter) -> Environment {
     let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
@@ -96,7 +96,7 @@ pub fn capture(meter: &CpuMeter) -> Environment {
 }
 
 fn cpu_hz(cpuinfo: &str) -> Option<f64> {
-    // What scales is known for an instant only.
+    // A frequency that scales is only valid for an instant.
     if line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").is_some() {
         return None;
     }
@@ -126,7 +126,7 @@ fn memory_bytes() -> u64 {
         .map_or(0, |kib| kib * 1024)
 }
 
-/// The hypervisor by the name that CPUID gives, else by its DMI vendor; found by the CPU flag.
+/// The hypervisor by its CPUID name, else by its DMI vendor; detected by the CPU flag.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let flagged =
         field(cpuinfo, "flags").is_some_and(|f| f.split(' ').any(|flag| flag == "hypervisor"));

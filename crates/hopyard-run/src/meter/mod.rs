@@ -1,8 +1,8 @@
-//! Meter: what the machine spent and what its devices saw while a load ran.
+//! Meter: what the machine spent and what its devices counted while a load ran.
 //!
-//! [`CpuMeter`] reads CPU use by idle subtraction (docs/method.md, "CPU cost"); workers on other machines read theirs with
-//! it too, so it is part of the crate that they are made of. [`devices`] reads the counters of every device of a lab;
-//! [`path_proof`] holds them against what the traffic must have caused.
+//! [`CpuMeter`] reads CPU use by idle subtraction (docs/method.md, "CPU cost"). Workers on other machines use it too,
+//! so it is in the crate of the worker. [`devices`] reads the counters of every device of a lab; [`path_proof`]
+//! compares them with what the traffic must have caused.
 
 pub mod backlog;
 pub mod devices;

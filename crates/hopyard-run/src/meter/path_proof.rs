@@ -1,8 +1,7 @@
-//! Proof of the way: every device on the path moved by what the traffic must have caused, no other did.
+//! Path proof: every device on the path counted what the traffic must have caused, and no other device did.
 //!
-//! Counters are per skb, so a 64 KiB segment counts once; bytes include it whole. The bounds are wide
-//! enough for acknowledgements, headers and the edges of the window, and far too narrow for traffic
-//! that took another way.
+//! Counters are per skb, so a 64 KiB segment counts once; bytes include all of it. The bounds are wide enough for
+//! acknowledgements, headers and the edges of the window, and much too narrow for traffic that took another path.
 
 mod bounds;
 
@@ -19,15 +18,15 @@ pub struct Traffic<'a> {
     pub load: LoadKind,
     /// Values of the axes that decide sizes and offloads.
     pub axes: &'a Axes,
-    /// Handed to the sender's kernel.
+    /// Given to the sender's kernel.
     pub sent: Bracket,
-    /// Taken in at the receiver.
+    /// Received by the receiver's kernel.
     pub received: Bracket,
 }
 
-/// Problems of a kind that are told, of as many as a lab may have devices.
+/// The most problems of a kind that are listed, because a lab may have many devices.
 const TOLD: usize = 8;
-/// Share of the busiest hop that other devices may see.
+/// Share of the busiest hop's count that other devices may have.
 const ELSEWHERE: f64 = 0.01;
 
 /// Devices that the same traffic must pass.
@@ -37,12 +36,12 @@ pub struct ProofSegment<'a> {
     pub hops: &'a [Hop],
     /// Traffic that must pass each of them.
     pub traffic: Traffic<'a>,
-    /// What may be in one count and not in the other, as devices and ends are not read at the same instant; where it
-    /// is a part of the whole, which is not so uneven. Many senders on few CPUs send in bursts.
+    /// Tolerance for traffic that takes this device only partly. Devices and ends are not read at the same instant, and
+    /// many senders on few CPUs send in bursts.
     pub burst: Option<Counted>,
 }
 
-/// Holds the counters of all devices of a lab against the traffic.
+/// Compares the counters of all devices of a lab with the traffic.
 #[must_use]
 pub fn prove(hops: &[Hop], devices: &[DeviceCount], traffic: Traffic<'_>) -> PathProof {
     let segment = ProofSegment {
@@ -53,7 +52,7 @@ pub fn prove(hops: &[Hop], devices: &[DeviceCount], traffic: Traffic<'_>) -> Pat
     prove_segments(&[segment], devices)
 }
 
-/// The same where some devices see a part of the traffic alone.
+/// The same if some devices see only part of the traffic.
 #[must_use]
 pub fn prove_segments(segments: &[ProofSegment<'_>], devices: &[DeviceCount]) -> PathProof {
     let name = |device: &DeviceCount| (device.namespace.clone(), device.name.clone());
@@ -100,7 +99,7 @@ pub fn prove_segments(segments: &[ProofSegment<'_>], devices: &[DeviceCount]) ->
     }
 }
 
-/// Leaves some problems of a kind, and how many more there are.
+/// Keeps some problems of a kind, and adds how many more there are.
 fn shorten(problems: &mut Vec<String>, kind: &str) {
     if problems.len() > TOLD + 1 {
         let more = problems.len() - TOLD;
@@ -109,7 +108,7 @@ fn shorten(problems: &mut Vec<String>, kind: &str) {
     }
 }
 
-/// (is it the client-to-server direction, what the device counts) for all that a hop counts.
+/// For every count of a hop: whether it is client to server, and the counter.
 fn directions(hop: &Hop) -> impl Iterator<Item = (bool, Direction)> {
     let forward = hop.forward.iter().map(|d| (true, *d));
     forward.chain(hop.backward.iter().map(|d| (false, *d)))
@@ -181,7 +180,7 @@ mod tests {
         );
     }
 
-    /// Nobody knows what came to pass between two readings of one edge: it may have stopped, or gone on.
+    /// Between two readings of one edge the traffic may have stopped or gone on; both are allowed.
     #[test]
     fn who_reads_late_refutes_nothing() {
         let axes = Axes::default().for_cell(LoadKind::TcpRr, Peer::Local, &[]);
@@ -201,12 +200,12 @@ mod tests {
             let seen = device("a", "eth0", (packets, 0), (packets, 0));
             prove(&hops, &[seen], traffic).proved
         };
-        // The devices were watched for a third longer, in which nothing happened, and in which all went on.
+        // The devices were watched a third longer, in which nothing happened, or everything went on.
         assert!(prove(10_000, 1.33, 10_000));
         assert!(prove(10_000, 1.33, 2 * 13_300));
         assert!(!prove(10_000, 1.33, 8_000));
         assert!(!prove(10_000, 1.33, 80_000));
-        // For a third less: all of it was in that time, or as much as of any other.
+        // The devices were watched a third less: all of it fell into that time, or the same rate as before.
         assert!(prove(10_000, 0.67, 4 * 10_000));
         assert!(prove(10_000, 0.67, 6_700));
         assert!(!prove(10_000, 0.67, 5_000));
@@ -236,7 +235,7 @@ mod tests {
         );
     }
 
-    /// A container's segment: where its sender sent nothing, its device may be still.
+    /// A container's segment: if its sender sent nothing, its device may count nothing.
     #[test]
     fn who_had_no_turn_refutes_nothing() {
         let still = device("c1", "eth0", (2, 120), (2, 120));
@@ -270,11 +269,11 @@ mod tests {
         assert!(prove(LoadKind::UdpFlood, 0, &silent));
         assert!(prove(LoadKind::UdpFlood, 0, &still));
         assert!(!prove(LoadKind::UdpFlood, 14_000, &silent));
-        // What fills a socket's buffer and stops has sent nothing in the window either.
+        // A stream that only fills a socket's buffer has also sent nothing in the window.
         assert!(!prove(LoadKind::TcpStream, 0, &silent));
         assert!(!prove(LoadKind::TcpMaerts, 0, &silent));
         assert!(!prove(LoadKind::UdpRr, 0, &silent));
-        // That of another's traffic it has none is held as before.
+        // It must not have counted another container's traffic, as before.
         let busy = device("c1", "eth0", (0, 0), (20_000, 20 << 20));
         assert!(!prove(LoadKind::UdpFlood, 0, &busy));
     }
@@ -315,7 +314,7 @@ mod tests {
         assert!(prove(&hops, &[good], traffic).proved);
         let one_way = device("a", "eth0", (0, 0), (10_100, 700_000));
         assert_eq!(prove(&hops, &[one_way], traffic).problems.len(), 1);
-        // A stalled window has few transactions; a device that none of them passed is no part of the way.
+        // A stalled window has few transactions. A device that none of them passed is not on the path.
         let few = Traffic {
             received: Bracket::from(Counted {
                 transactions: 10,

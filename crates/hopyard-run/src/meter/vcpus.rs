@@ -1,25 +1,24 @@
-//! What kept a guest's CPUs from running: the time that their threads were ready and waited for a CPU of the host
-//! (`run_delay`, `kernel/sched/stats.h`). KVM tells the guest the same as its steal (`record_steal_time`,
-//! `arch/x86/kvm/x86.c`); a guest that is emulated has no steal of its own to read.
+//! What kept a guest's CPUs from running: the time for which their threads were ready and waited for a CPU of the host
+//! (`run_delay`, `kernel/sched/stats.h`). KVM reports the same to the guest as steal (`record_steal_time`,
+//! `arch/x86/kvm/x86.c`); an emulated guest has no steal to read.
 
 use std::fs;
 
 use super::{Error, read};
 
-/// How QEMU calls the threads of a guest's CPUs, followed by a number (`-name debug-threads=on`).
+/// QEMU's name for the threads of a guest's CPUs, followed by a number (`-name debug-threads=on`).
 const NAME: &str = "CPU ";
 
-/// Of all CPUs of some guests together, since each began.
+/// Over all CPUs of the guests, since each began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waited {
     /// Time waited, ns, summed over the CPUs.
     pub ns: u64,
-    /// Of how many CPUs.
+    /// Number of CPUs.
     pub vcpus: u32,
 }
 
-/// Of the guests with these processes; `None` where there is none, or the kernel does not count
-/// (`CONFIG_SCHED_INFO`).
+/// For the guests with these processes; `None` if there is none, or the kernel does not count (`CONFIG_SCHED_INFO`).
 ///
 /// # Errors
 /// A process is gone.
@@ -37,7 +36,7 @@ pub fn waited(guests: &[u32]) -> Result<Option<Waited>, Error> {
         for thread in entries.flatten() {
             let thread = thread.path();
             let of = |file: &str| read(&thread.join(file).to_string_lossy());
-            // QEMU's threads for files come and go.
+            // QEMU's threads for file access come and go.
             if of("comm").is_ok_and(|name| name.starts_with(NAME)) {
                 waited.ns += run_delay(&of("schedstat")?)?;
                 waited.vcpus += 1;
@@ -82,10 +81,10 @@ mod tests {
         assert!(gone.is_err() || !fs::exists("/proc/self/schedstat").unwrap());
     }
 
-    /// Two threads called as a guest's CPUs, on one CPU: each waits while the other runs.
+    /// Two threads named like a guest's CPUs, on one CPU: each waits while the other runs.
     #[test]
     fn two_that_share_a_cpu_wait_for_each_other() {
-        /// Of each, on its own CPU clock, which stops when the machine does.
+        /// Measured on each thread's own CPU clock, which stops when the machine does.
         const SPIN_NS: u64 = 200_000_000;
         let cpu = hopyard_net::cpu::current_affinity().unwrap()[0];
         let (said, heard) = channel();
@@ -101,7 +100,7 @@ mod tests {
                     std::hint::spin_loop();
                 }
                 said.send(number).unwrap();
-                // Still there to be read.
+                // Keeps them alive for the reading.
                 stay.iter().for_each(drop);
             };
             let name = format!("{NAME}{number}/TCG");

@@ -5,9 +5,9 @@ use crate::lab::{self, PATHS};
 
 /// The paths of a part.
 pub(super) struct Chosen {
-    /// Those that this host can build.
+    /// Paths that this host can build.
     pub(super) there: Vec<&'static dyn lab::Path>,
-    /// Those that it cannot, with the reason.
+    /// Paths that it cannot build, with the reason.
     pub(super) missing: Vec<(&'static dyn lab::Path, String)>,
 }
 
@@ -18,7 +18,7 @@ impl Chosen {
         self.there.iter().copied().chain(missing)
     }
 
-    /// Takes a path that can be built, or takes note of why it cannot.
+    /// Adds a path, as buildable or with the reason why it is not.
     fn add(&mut self, path: &'static dyn lab::Path) -> Result<(), lab::Error> {
         match path.available() {
             Ok(()) => self.there.push(path),
@@ -29,10 +29,10 @@ impl Chosen {
     }
 }
 
-/// Available paths. One that is named and not there is an error, unless the plan leaves those out.
+/// Available paths. A named path that cannot be built is an error, unless the plan leaves those out.
 ///
 /// # Errors
-/// There is no such path, it cannot be built and is to be, or it does not have the only peer.
+/// There is no such path, it cannot be built but must be, or it lacks the only peer.
 pub(super) fn choose_paths(part: &Part, plan: &Plan) -> Result<Chosen, lab::Error> {
     let mut chosen = Chosen {
         there: Vec::new(),
@@ -58,7 +58,7 @@ pub(super) fn choose_paths(part: &Part, plan: &Plan) -> Result<Chosen, lab::Erro
                 if !path.is_built() && plan.endpoints.is_none() {
                     return Err(lab::Error::NoEndpoints { path: path.name() });
                 }
-                // With one peer asked for, each path named has to have it.
+                // If only one peer is asked for, each named path must have it.
                 if let [peer] = part.peers[..] {
                     path.check(peer)?;
                 }

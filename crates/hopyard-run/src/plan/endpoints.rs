@@ -1,4 +1,4 @@
-//! `[endpoint.client]` and `[endpoint.server]`: between whom path `as-is` measures.
+//! `[endpoint.client]` and `[endpoint.server]`: the endpoints of path `as-is`.
 
 use std::net::IpAddr;
 

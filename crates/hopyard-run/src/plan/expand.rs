@@ -21,14 +21,14 @@ const MOST_CELLS: usize = 10_000;
 pub struct Expanded {
     /// In the order of the plan: loads outermost, then axis values, then paths.
     pub cells: Vec<Cell>,
-    /// Paths that were left out, since this host cannot build them: name and reason.
+    /// Paths that were left out because this host cannot build them: name and reason.
     pub left_out: Vec<(String, String)>,
 }
 
-/// Why a plan cannot be carried out here.
+/// Why a plan cannot run here.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no path, load or axis of such a name.
+    /// There is no path, load or axis with that name.
     #[error(transparent)]
     Name(#[from] UnknownName),
     /// A value does not fit its axis.
@@ -37,33 +37,33 @@ pub enum Error {
     /// A path cannot be built with the values of the plan.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// Nothing is left of a plan that leaves out what this host lacks.
+    /// Nothing remains of a plan that leaves out what this host lacks.
     #[error("this host can build no path of the plan: {0}")]
     NoPaths(String),
     /// Paths and peers do not fit.
     #[error("no path of the plan has peer {0}")]
     NoCells(String),
-    /// An axis that no load of the plan has.
+    /// An axis that no load of the plan uses.
     #[error("axis `{axis}` does nothing for {loads} with peer {peers}: leave it out{have}")]
     Idle {
         axis: &'static str,
-        /// The loads of the plan, for people.
+        /// The loads of the plan, as text for people.
         loads: String,
-        /// The peers of the plan, for people.
+        /// The peers of the plan, as text for people.
         peers: String,
-        /// What it would do something for, if a load or a peer is all that is missing.
+        /// The loads or peers for which it would have an effect, if only those are missing.
         have: String,
     },
     /// An axis that no path of the plan has.
     #[error("axis `{axis}` does nothing for {paths}: leave it out, or choose among {have}")]
     NotOfPath {
         axis: &'static str,
-        /// The paths of the plan, for people.
+        /// The paths of the plan, as text for people.
         paths: String,
         /// The paths that have it.
         have: String,
     },
-    /// Values that do not go together.
+    /// Values that cannot be combined.
     #[error("{0}")]
     Together(String),
     /// This kernel has no such congestion control.
@@ -74,7 +74,7 @@ pub enum Error {
     Congestion {
         /// The congestion control that was asked for.
         name: String,
-        /// Those that the kernel has, for people.
+        /// Those that the kernel has, as text for people.
         available: String,
     },
     /// This kernel has no Multipath TCP.
@@ -93,8 +93,8 @@ pub enum Error {
 /// The cells of a plan on this host.
 ///
 /// # Errors
-/// Anything that would fail later for every sample: unknown names, values out of bounds, a named path
-/// that cannot be built, a peer that no path has.
+/// Anything that would fail later for every sample: unknown names, values out of bounds, a named path that cannot be
+/// built, a peer that no path has.
 pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     let mut cells = Vec::new();
     let mut seen = HashSet::new();
@@ -119,7 +119,7 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     check_axes(&chosen)?;
     for (part, paths) in chosen.iter().filter(|(_, paths)| !paths.there.is_empty()) {
         for cell in part_cells(part, &paths.there)? {
-            // Values of an axis that this load or path does not have fall together.
+            // Without an axis, cells that differ only in it are equal.
             if seen.insert(cell.clone()) {
                 cells.push(cell);
             }
@@ -156,7 +156,7 @@ pub fn base_with_digest(plan: &Plan) -> Result<Option<String>, Error> {
     }))
 }
 
-/// The cells of a part, some perhaps several times.
+/// The cells of a part, possibly with duplicates.
 fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>, Error> {
     let mut combinations = combinations(part)?;
     for axes in &mut combinations {
@@ -196,7 +196,7 @@ fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>
     Ok(cells)
 }
 
-/// Is there such a cell? With one peer asked for, each path named has to have it, whatever the axes.
+/// Whether there is such a cell. If only one peer is asked for, each named path must have it, whatever the axes.
 fn has_peer(
     part: &Part,
     path: &'static dyn lab::Path,
@@ -209,7 +209,7 @@ fn has_peer(
     }
 }
 
-/// A path's cell with what of these axes matters for it.
+/// A path's cell with those of these axes that apply to it.
 fn cell(
     path: &'static dyn lab::Path,
     peer: Peer,
@@ -237,7 +237,7 @@ fn cell(
     })
 }
 
-/// A search gives each trial its pace, and needs to know what of it was due.
+/// A search sets the pace of each trial, and must know which datagrams were due.
 fn check_search(path: &'static dyn lab::Path, axes: &Axes) -> Result<(), Error> {
     if let Some(Rate(Some(pace))) = axes.pace_bps {
         return Err(Error::Together(format!(
@@ -245,7 +245,7 @@ fn check_search(path: &'static dyn lab::Path, axes: &Axes) -> Result<(), Error> 
             units::show_rate(pace)
         )));
     }
-    // Where an endpoint is a guest.
+    // If an endpoint is a guest.
     if path.axes().contains(&"guest_cpus") {
         return Err(Error::Together(format!(
             "path `{}` and a search: a guest has a clock of its own, so what was due in a trial cannot be told; choose \
@@ -265,7 +265,7 @@ fn few_enough(cells: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every axis set has to mean something for at least one load, peer and path.
+/// Every given axis must have an effect for at least one load, peer and path.
 fn check_axes(parts: &[(&Part, Chosen)]) -> Result<(), Error> {
     let names: HashSet<&String> = parts
         .iter()
@@ -304,7 +304,7 @@ fn check_axes(parts: &[(&Part, Chosen)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The loads for which an axis does something with a plan's peers, else the peers with its loads, as the end of a
+/// The loads for which an axis has an effect with a plan's peers, else the peers with its loads, as the end of a
 /// sentence.
 fn instead(axis: &Axis, parts: &[(&Part, Chosen)]) -> String {
     let has_peer = |peer: &Peer| parts.iter().any(|(part, _)| part.peers.contains(peer));
@@ -328,7 +328,7 @@ fn instead(axis: &Axis, parts: &[(&Part, Chosen)]) -> String {
     }
 }
 
-/// Full factorial of all values set, the first axis varying slowest, in the registry's order.
+/// All combinations of the given values, the first axis varying slowest, in the registry's order.
 fn combinations(part: &Part) -> Result<Vec<Axes>, Error> {
     let mut all = vec![Axes::default()];
     for axis in AXES {

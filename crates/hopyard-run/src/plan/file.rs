@@ -23,7 +23,7 @@ struct Raw {
     loads: Vec<Spanned<String>>,
     #[serde(default)]
     set: toml::map::Map<String, toml::Value>,
-    /// Parts that differ from what stands above; without any, that is the only one.
+    /// Parts that differ from the values at the top; without any, those are the only part.
     #[serde(default)]
     cells: Vec<RawPart>,
     base: Option<Spanned<String>>,
@@ -35,7 +35,7 @@ struct Raw {
     margin: Spanned<String>,
     time_limit: Option<Spanned<String>>,
     turns: Option<bool>,
-    /// Paths that this host cannot build are left out.
+    /// Whether paths that this host cannot build are left out.
     #[serde(default)]
     where_installed: bool,
     #[serde(default)]
@@ -44,7 +44,7 @@ struct Raw {
     published: Vec<published::Raw>,
 }
 
-/// `[[cells]]`: what it leaves out is as at the top.
+/// `[[cells]]`: missing keys have the values at the top.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawPart {
@@ -85,7 +85,7 @@ pub fn warm_up(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Shortest time limit: a run begins with a window in which nothing runs, and anything shorter would measure nothing.
+/// Shortest time limit: a run begins with a window in which nothing runs, so a shorter one would measure nothing.
 const LEAST_TIME: Duration = Duration::from_millis(500);
 
 /// How long a run may take.
@@ -118,7 +118,7 @@ pub fn base(text: &str) -> Result<String, AxisError> {
 /// Reads a plan.
 ///
 /// # Errors
-/// Anything wrong with it, with file, line and key.
+/// Any mistake in it, with file, line and key.
 pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
     let raw: Raw = toml::from_str(text).map_err(|e: toml::de::Error| Error::Toml {
         file: file.to_owned(),
@@ -165,7 +165,7 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
     })
 }
 
-/// The whole plan, or each of its `[[cells]]` with what it leaves out from the top.
+/// The whole plan, or each of its `[[cells]]` with missing keys from the top.
 fn parts(source: &Source<'_>, raw: &Raw) -> Result<Vec<Part>, Error> {
     let paths = |names: &[Spanned<String>]| {
         let names = source.read_all("paths", names, path_name)?;

@@ -1,6 +1,6 @@
 //! Plans: what to measure, how precisely, and for how long at most.
 //!
-//! A plan is checked whole before anything is built: its text with file, line and key ([`file`]), its cells
+//! A plan is checked completely before anything is built: its text with file, line and key ([`file`]), its cells
 //! against what this host can do ([`expand`]).
 
 mod choice;
@@ -31,16 +31,16 @@ use crate::model::{Blocks, FOR_A_VERDICT, Feature, LoadKind, Peer, Published, Se
 pub struct Plan {
     /// Name of the plan, which is part of the id of its runs.
     pub name: String,
-    /// What it is, in a line.
+    /// A line about it.
     pub summary: String,
-    /// What the cells are made of, in the order of the tables; cells of several parts are one.
+    /// The parts from which cells are made, in the order of the tables; a cell of several parts counts once.
     pub parts: Vec<Part>,
     /// What others are compared with: a path, `AXIS=VALUE`, or `offload`.
     pub base: Option<String>,
-    /// Was that base asked for by itself? Then the plan is not carried out without it.
+    /// Whether the user gave that base. Then the plan does not run without it.
     #[serde(default)]
     pub base_asked: bool,
-    /// What the path that is recommended must offer.
+    /// What the recommended path must offer.
     #[serde(default)]
     pub needs: Vec<Feature>,
     /// Length of a window.
@@ -55,27 +55,27 @@ pub struct Plan {
     pub confidence: f64,
     /// Difference below which two cells are equivalent, as a share.
     pub margin: f64,
-    /// Measuring ends after this, whatever was reached.
+    /// Measuring ends after this in any case.
     pub time_limit: Option<Duration>,
-    /// Measuring goes on until every comparison is decided at this difference, as a share; otherwise until estimates reach
-    /// `half_width`.
+    /// Measuring continues until every comparison could show this difference, as a share; without it, until estimates
+    /// reach `half_width`.
     pub decide: Option<f64>,
-    /// Are cells that can be measured by turns?
+    /// Whether cells take turns if they can.
     pub turns: bool,
-    /// What was published about it, a table each.
+    /// Published figures of it, one entry per table.
     pub published: Vec<Published>,
-    /// Two settings of this host that are compared. Their commands come from the command line of this very run alone: no plan that
-    /// is read or handed over brings any.
+    /// Two settings of this host to compare. Their commands come only from the command line of this run: a plan that is
+    /// read or passed on has none.
     #[serde(skip)]
     pub settings: Option<Settings>,
-    /// The endpoints of path `as-is`. Commands too, so that they are handed over to nobody.
+    /// The endpoints of path `as-is`. They are commands too, so they are not passed on.
     #[serde(skip)]
     pub endpoints: Option<Endpoints>,
-    /// The gate: the share that may be lost against the base.
+    /// The gate: the allowed loss against the base, as a share.
     #[serde(default)]
     pub fail_on: Option<f64>,
-    /// Are paths that this host cannot build left out, saying so, though they are named? Not those that the command line
-    /// names.
+    /// Whether named paths that this host cannot build are left out with a message. Does not apply to paths named on
+    /// the command line.
     #[serde(default)]
     pub where_installed: bool,
 }
@@ -95,7 +95,7 @@ impl Plan {
         self.time_limit = Some(self.time_limit.map_or(LIMIT, |limit| limit.min(LIMIT)));
     }
 
-    /// Has measuring go on until every comparison is decided at a difference, or until a time limit.
+    /// Makes measuring continue until every comparison could show a difference, or until a time limit.
     pub fn decide_at(&mut self, difference: f64) {
         const LIMIT: Duration = Duration::from_secs(30 * 60);
         self.decide = Some(difference);
@@ -106,7 +106,7 @@ impl Plan {
         self.time_limit = Some(LIMIT);
     }
 
-    /// Has each cell measured under two settings of this host, B compared with A unless another base was asked for.
+    /// Measures each cell under two settings of this host. B is compared with A unless another base was given.
     pub fn compare_settings(&mut self, settings: Settings) {
         let values = Setting::ALL.map(|setting| setting.name().to_owned());
         for part in &mut self.parts {
@@ -121,13 +121,14 @@ impl Plan {
     /// The axis of the settings.
     pub const SETTING: &'static str = "setting";
 
-    /// Are cells measured by turns that can be? Not where traffic is to be watched from its beginning.
+    /// Whether cells take turns if they can. Not if traffic is to be watched from its beginning.
     #[must_use]
     pub fn takes_turns(&self) -> bool {
         self.turns && !self.warm_up.is_zero()
     }
 
-    /// Takes out the paths that `lacking` has a reason for, and tells which with why. Parts without a path go too.
+    /// Removes the paths for which `lacking` returns a reason, and returns them with their reasons. Parts without a
+    /// path are removed too.
     pub fn leave_out(&mut self, lacking: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
         let mut left_out: Vec<(String, String)> = Vec::new();
         for part in &mut self.parts {
@@ -154,18 +155,18 @@ impl Plan {
 /// Cells: each path with each peer, load and combination of axis values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// Paths that are built.
+    /// Paths to build.
     pub paths: Paths,
-    /// Whom to talk to.
+    /// Where the other end is.
     pub peers: Vec<Peer>,
-    /// Loads that are driven over each path.
+    /// Loads for each path.
     pub loads: Vec<LoadKind>,
-    /// Axis name → values; several are a sweep.
+    /// Axis name → values; several values are a sweep.
     pub set: Vec<(String, Vec<String>)>,
 }
 
 impl Part {
-    /// Sets an axis to these values, whatever it had before.
+    /// Sets an axis to these values, replacing earlier ones.
     pub fn set(&mut self, axis: &str, values: &[String]) {
         self.set.retain(|(name, _)| name != axis);
         self.set.push((axis.to_owned(), values.to_vec()));
@@ -175,14 +176,15 @@ impl Part {
 /// Which paths a plan covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Paths {
-    /// Those this host can build; others are left out, saying so.
+    /// Those this host can build; others are left out with a message.
     All,
-    /// These. One that cannot be built is left out if the plan says so ([`Plan::where_installed`]), else it is an error.
+    /// These. One that cannot be built is left out if the plan says so ([`Plan::where_installed`]); otherwise it is an
+    /// error.
     Named(Vec<String>),
 }
 
 impl Paths {
-    /// Reads names of paths; `all` among them stands for every path that this host can build.
+    /// Reads names of paths; `all` among them means every path that this host can build.
     #[must_use]
     pub fn from_names(names: &[String]) -> Self {
         if names.iter().any(|name| name == "all") {
@@ -193,7 +195,7 @@ impl Paths {
     }
 }
 
-/// The plans that come with the program: (file name, text).
+/// The plans of the program: (file name, text).
 pub static PLANS: &[(&str, &str)] = &[
     ("paths.toml", include_str!("../../../../plans/paths.toml")),
     (
@@ -301,7 +303,7 @@ pub static PLANS: &[(&str, &str)] = &[
 pub fn find(name: &str) -> Result<Plan, FileError> {
     for (file, text) in PLANS {
         if file.strip_suffix(".toml") == Some(name) {
-            // Whoever chose it by its name named none of its paths.
+            // A user who names the plan has named none of its paths.
             return Ok(Plan {
                 where_installed: true,
                 ..parse(file, text)?
@@ -345,7 +347,7 @@ mod tests {
         let names: Vec<&str> = left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["native", "veth-route"]);
         assert_eq!(left_out[1].1, "no veth-route");
-        // The part that had the routed path alone is gone.
+        // The part with only the routed path is removed.
         assert_eq!(plan.parts.len(), 1);
         assert_eq!(
             plan.parts[0].paths,

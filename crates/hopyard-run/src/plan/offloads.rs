@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::{Part, Paths, Plan};
 use crate::model::{Base, Blocks, LoadKind, OffloadChange, OffloadFlag, OffloadSurvey, Peer};
 
-/// Long enough to settle after the warm-up; more blocks tell more than longer windows.
+/// Long enough to settle after the warm-up. More blocks are better than longer windows.
 const WINDOW: Duration = Duration::from_millis(300);
 const WARM_UP: Duration = Duration::from_millis(100);
 const BLOCKS: Blocks = Blocks { min: 10, max: 16 };
-/// For each load, so that a sweep of one is done within two minutes.
+/// For each load, so that a sweep of one load ends within two minutes.
 const TIME_LIMIT: Duration = Duration::from_secs(100);
 
-/// The plan of a sweep: each combination that is one of its own, under each load.
+/// The plan of a sweep: each distinct combination under each load.
 #[must_use]
 pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurvey) -> Plan {
     let measured = survey.combinations.iter().filter(|c| c.is_measured());
@@ -47,7 +47,7 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
     }
 }
 
-/// The axes that ask for a combination.
+/// The axes that select a combination.
 fn settings(change: &OffloadChange) -> Vec<(String, Vec<String>)> {
     let single = |flag: &OffloadFlag| (flag.name(), change.rest.other());
     std::iter::once((Base::OFFLOAD, change.rest))

@@ -1,4 +1,4 @@
-//! `[[published]]` of a plan: what a report has published of its cells.
+//! `[[published]]` of a plan: figures that a report published for its cells.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ struct RawFigure {
     half_width: Option<f64>,
 }
 
-/// `[[published]]`, with names that there are.
+/// `[[published]]` with its names checked.
 pub(super) fn published(source: &Source<'_>, raw: Raw) -> Result<Published, Error> {
     let quantity = source.read("quantity", &raw.quantity, |name| {
         if name == assess::PER_GHZ {
@@ -41,7 +41,7 @@ pub(super) fn published(source: &Source<'_>, raw: Raw) -> Result<Published, Erro
         assess::quantity(name).map(|q| q.name.to_owned())
     })?;
     let figure = |figure: RawFigure| {
-        // TOML has numbers that are none.
+        // TOML allows NaN and infinities.
         let numbers = [Some(figure.value), figure.half_width];
         if !numbers.into_iter().flatten().all(f64::is_finite) {
             let line = source.line(&figure.path.span());
@@ -74,7 +74,7 @@ pub(super) fn published(source: &Source<'_>, raw: Raw) -> Result<Published, Erro
     })
 }
 
-/// What a published figure was varied in: one value of each axis, as axes show it.
+/// The varied settings of a published figure: one value of each axis, as the axis prints it.
 fn varied(source: &Source<'_>, figure: &RawFigure) -> Result<BTreeMap<String, String>, Error> {
     let line = source.line(&figure.path.span());
     let mut set = BTreeMap::new();

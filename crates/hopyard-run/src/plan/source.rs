@@ -1,4 +1,4 @@
-//! The text of a plan, read so that every error names file, line and key.
+//! The text of a plan, read in such a way that every error names file, line and key.
 
 use std::ops::Range;
 
@@ -6,15 +6,15 @@ use toml::Spanned;
 
 use crate::lab;
 
-/// What can be wrong with a plan's text.
+/// An error in a plan's text.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is neither a plan nor a file of such a name.
+    /// There is neither a plan nor a file with that name.
     #[error("there is no plan `{name}`: choose {choices}, or name a .toml file")]
     Unknown {
-        /// The name that was asked for.
+        /// The given name.
         name: String,
-        /// Names of all plans, for people.
+        /// Names of all plans, as text for people.
         choices: String,
     },
     /// The file cannot be read.
@@ -29,10 +29,10 @@ pub enum Error {
     Toml {
         /// Name of the file or plan.
         file: String,
-        /// The parser's words, with line, column and key.
+        /// The parser's message, with line, column and key.
         message: String,
     },
-    /// A value is not one.
+    /// A value is not valid.
     #[error("{file}:{line}: {key}: {why}")]
     Value {
         /// Name of the file or plan.
@@ -41,12 +41,12 @@ pub enum Error {
         line: usize,
         /// Key whose value is wrong.
         key: String,
-        /// What is wrong with it, and what would be right.
+        /// Why it is wrong, and what is valid.
         why: String,
     },
 }
 
-/// The text of a plan, by the name that errors give it.
+/// The text of a plan, with its name in errors.
 pub(super) struct Source<'a> {
     pub(super) file: &'a str,
     pub(super) text: &'a str,
@@ -97,10 +97,10 @@ impl Source<'_> {
         }
     }
 
-    /// The line on which a key is set; 1 where it cannot be found.
+    /// The line on which a key is set; 1 if it cannot be found.
     pub(super) fn line_of_key(&self, key: &str) -> usize {
         let sets_it = |line: &str| {
-            // A key with other signs than letters is in quotes.
+            // A key with characters other than letters is in quotes.
             let line = line.trim_start().trim_start_matches('"');
             line.strip_prefix(key)
                 .map(|rest| rest.trim_start_matches('"'))
@@ -119,7 +119,7 @@ pub(super) fn path_name(text: &str) -> Result<String, crate::model::UnknownName>
     }
 }
 
-/// A number or text of TOML, as axes read it.
+/// A number or text of TOML, in the form that axes read.
 pub(super) fn plain(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),

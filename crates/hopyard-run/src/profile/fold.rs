@@ -1,5 +1,4 @@
-//! From samples to what is stored: whose they are, the names of their functions, and how often each chain was
-//! seen.
+//! From samples to what is stored: their owners, the names of their functions, and the count of each call chain.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +6,7 @@ use super::{FREQUENCY_HZ, Symbols, Taken};
 use crate::meter::{Whose, whose};
 use crate::model::{ProfileWindow, Stack};
 
-/// Root of what ran on an idle CPU, and of the idling itself.
+/// Root frame of samples on an idle CPU, and of idling itself.
 pub const IDLE: &str = "idle";
 /// Frame of everything in user space.
 pub const USER: &str = "[user]";
@@ -28,9 +27,9 @@ pub struct Span {
     pub cpus: u32,
 }
 
-/// Puts samples together. Reads /proc for the processes they are of: call it while those run.
+/// Combines samples. Reads /proc for their processes, so call it while those run.
 ///
-/// Block, attempt and cell are for the caller to fill in.
+/// The caller fills in block, attempt and cell.
 #[must_use]
 pub fn fold(taken: &Taken, span: Span, roots: Roots<'_>, symbols: &Symbols) -> ProfileWindow {
     let names = |address| symbols.name(address);
@@ -47,7 +46,7 @@ fn fold_with(
     let mut counts: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
     let mut elsewhere = 0;
     let within = span.open_ns..=span.close_ns;
-    // The order to stop may be late on a busy machine: by then the load may have ended.
+    // The order to stop may be late on a busy machine, when the load may have ended.
     for sample in taken.samples.iter().filter(|s| within.contains(&s.at_ns)) {
         let Some(root) = owners.root(sample.pid) else {
             elsewhere += 1;
@@ -108,7 +107,7 @@ impl Frames {
     }
 }
 
-/// Who ran, by process; `None` where it was not for the load.
+/// Who ran, by process; `None` if it was not for the load.
 struct Owners<'a> {
     known: HashMap<i32, Option<String>>,
     whose: Box<dyn Fn(i32) -> Whose + 'a>,

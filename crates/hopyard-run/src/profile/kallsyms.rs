@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::Error;
 
 const FILE: &str = "/proc/kallsyms";
-/// No function is longer; an address farther from the symbol before it lies in something without a name.
+/// No function is longer. An address that is further from the symbol before it belongs to something without a name.
 const LONGEST: u64 = 1 << 16;
 
-/// The kernel's symbols at one time. BPF programs come and go: read it while the lab stands.
+/// The kernel's symbols at one time. BPF programs come and go, so read them while the lab exists.
 #[derive(Debug)]
 pub struct Symbols {
     text: String,
@@ -19,7 +19,7 @@ pub struct Symbols {
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
     address: u64,
-    /// Where its name is in the text; `None` for data, which only ends the function before it.
+    /// Position of its name in the text; `None` for data, which only ends the function before it.
     name: Option<(u32, u32)>,
 }
 
@@ -33,7 +33,7 @@ impl Symbols {
         Self::parse(text).ok_or(Error::NoAddresses)
     }
 
-    /// `None` where no function has an address.
+    /// `None` if no function has an address.
     fn parse(text: String) -> Option<Self> {
         let mut symbols = Vec::with_capacity(text.len() / 40);
         let mut at = 0;
@@ -41,13 +41,13 @@ impl Symbols {
             symbols.extend(symbol(line, at));
             at += line.len();
         }
-        // Stable: of several names of one address, the first is the one that unwinders print.
+        // A stable sort: of several names for one address, the first is the one that unwinders print.
         symbols.sort_by_key(|symbol| symbol.address);
         let known = symbols.iter().any(|s| s.name.is_some() && s.address != 0);
         known.then_some(Self { text, symbols })
     }
 
-    /// The function at an address: `br_forward`, or `nft_do_chain [nf_tables]` where a module has it.
+    /// The function at an address: `br_forward`, or `nft_do_chain [nf_tables]` for one in a module.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<String> {
         let after = self.symbols.partition_point(|s| s.address <= address);
@@ -61,7 +61,7 @@ impl Symbols {
         Some(name.replace('\t', " "))
     }
 
-    /// Where a function is, if the kernel has it.
+    /// The addresses of a function, if the kernel has it.
     #[must_use]
     pub fn span(&self, name: &str) -> Option<Range<u64>> {
         let own = |symbol: &&Symbol| self.text_of(symbol) == Some(name);

@@ -1,8 +1,8 @@
-//! Where every nanosecond goes: call chains of the whole machine, sampled, and what they belong to.
+//! Profiles: sampled call chains of the whole machine, and their subsystems.
 //!
-//! [`Profiler`] samples, [`Symbols`] names addresses, [`fold`] puts samples together as they are stored, and
-//! [`subsystems`] says what a chain belongs to. Sampling perturbs, so it has windows of its own; what a
-//! subsystem costs is its share there of the cost measured elsewhere (docs/profile.md).
+//! [`Profiler`] samples, [`Symbols`] names addresses, [`fold`] combines samples for storing, and [`subsystems`]
+//! classifies call chains. Sampling slows the load, so it has windows of its own; the cost of a subsystem is its share
+//! there of the cost measured elsewhere (docs/profile.md).
 
 pub mod fold;
 mod kallsyms;
@@ -16,15 +16,15 @@ pub use kallsyms::Symbols;
 pub use record::RawSample;
 pub use sampling::{Profiler, Taken};
 
-/// Samples per second and CPU. Near 1 kHz, as more would perturb; a prime, so that samples do not keep in
-/// step with the kernel's tick (100, 250, 1000 Hz) or a load's own timers and always find the same work.
+/// Samples per second and CPU. Near 1 kHz, because more would slow the load more. A prime number, so that samples do
+/// not keep in step with the kernel's tick (100, 250, 1000 Hz) or a load's own timers and always find the same work.
 pub const FREQUENCY_HZ: u64 = 997;
 
 /// Shortest and longest window of a profile.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The window in which a profile is taken, for a measured window of that length.
+/// The sampling window for a measured window of this length.
 #[must_use]
 pub fn window(measured: Duration) -> Duration {
     measured.clamp(SHORTEST, LONGEST)
@@ -39,7 +39,7 @@ pub enum Error {
          kernel.perf_event_paranoid to 0 or less; or leave --profile out"
     )]
     Denied { cpu: usize },
-    /// The kernel cannot do it.
+    /// The kernel lacks support.
     #[error(
         "cannot sample CPU {cpu}: this kernel has no perf events; build it with CONFIG_PERF_EVENTS, or leave \
          --profile out"
@@ -56,7 +56,7 @@ pub enum Error {
     /// The names of kernel functions cannot be read.
     #[error("cannot read the kernel's symbols from /proc/kallsyms; it takes CONFIG_KALLSYMS")]
     Symbols(#[source] std::io::Error),
-    /// They are there without addresses.
+    /// The names have no addresses.
     #[error(
         "cannot name kernel functions: /proc/kallsyms shows no addresses; run as root (CAP_SYSLOG) with sysctl \
          kernel.kptr_restrict at 0 or 1, or leave --profile out"
@@ -64,7 +64,7 @@ pub enum Error {
     NoAddresses,
 }
 
-/// Can profiles be taken here? To be asked before anything is built.
+/// Checks whether profiles can be taken here, before anything is built.
 ///
 /// # Errors
 /// The privilege or the kernel's support is missing; the error says what to do.

@@ -1,13 +1,13 @@
-//! Records of the kernel's ring buffer (`perf_event_open(2)`, "Reading results"), as asked for by
-//! [`super::Profiler`]: thread, time, call chain.
+//! Records of the kernel's ring buffer (`perf_event_open(2)`, "Reading results"), in the layout that
+//! [`super::Profiler`] requests: thread, time, call chain.
 //!
-//! perf-event2's own parser refuses a chain of no entries, which is what a sample in user space has when user
-//! chains are left out; the layout asked for here is a few words.
+//! perf-event2's own parser refuses a chain without entries, which a sample in user space has if user chains are left
+//! out. The layout used here is only a few words.
 
 /// `PERF_RECORD_MISC_CPUMODE_MASK` and `PERF_RECORD_MISC_USER` (include/uapi/linux/perf_event.h).
 const MODE: u16 = 7;
 const USER: u16 = 2;
-/// `PERF_CONTEXT_MAX`: entries from here on are no addresses but say what follows.
+/// `PERF_CONTEXT_MAX`: entries from here on are not addresses but say what follows.
 const CONTEXT: u64 = (-4095_i64).cast_unsigned();
 
 /// One sample.
@@ -17,13 +17,13 @@ pub struct RawSample {
     pub pid: i32,
     /// `CLOCK_MONOTONIC`, ns.
     pub at_ns: u64,
-    /// Was it in user space? Then there is no chain.
+    /// Whether it was in user space. Then there is no chain.
     pub user: bool,
     /// Kernel addresses, the innermost first.
     pub chain: Vec<u64>,
 }
 
-/// A `PERF_RECORD_SAMPLE` without its header; `None` where it is not of the form asked for.
+/// A `PERF_RECORD_SAMPLE` without its header; `None` if its layout is not the requested one.
 pub(super) fn sample(misc: u16, bytes: &[u8]) -> Option<RawSample> {
     let mut words = words(bytes);
     let ids = words.next()?.to_ne_bytes();

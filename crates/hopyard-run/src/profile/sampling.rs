@@ -9,13 +9,13 @@ use perf_event::{Builder, Clock, SampleFlag, Sampler};
 use super::record::{self, RawSample};
 use super::{Error, FREQUENCY_HZ};
 
-/// Room for a sample with a chain of 60 functions; those of network paths have some 30.
+/// Room for a sample with a chain of 60 functions; chains of network paths have some 30.
 const SAMPLE_BYTES: u64 = 512;
 /// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE` (include/uapi/linux/perf_event.h).
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 
-/// Events on all CPUs, not yet or no longer counting.
+/// Events on all CPUs, before or after counting.
 pub struct Profiler {
     cpus: Vec<(usize, Sampler)>,
 }
@@ -81,7 +81,7 @@ impl Profiler {
         Ok(())
     }
 
-    /// Reads the buffers, to be called after [`Profiler::stop`].
+    /// Reads the buffers. Call it after [`Profiler::stop`].
     pub fn take(&mut self) -> Taken {
         let mut taken = Taken::default();
         for (_, sampler) in &mut self.cpus {
@@ -93,7 +93,7 @@ impl Profiler {
                         None => taken.lost += 1,
                     },
                     LOST => taken.lost += record::lost(&bytes).unwrap_or(1),
-                    // Throttling and the like: nothing that carries a sample.
+                    // Throttling and other records without samples.
                     _ => {}
                 }
             }
@@ -116,7 +116,7 @@ fn open(cpu: usize, window: Duration) -> Result<Sampler, Error> {
         .map_err(|source| refused(cpu, source))
 }
 
-/// A power of two, so that the window fits.
+/// Size of a buffer for the window: a power of two.
 fn buffer_bytes(window: Duration) -> usize {
     const LEAST: u64 = 1 << 16;
     const MOST: u64 = 1 << 23;

@@ -1,4 +1,4 @@
-//! The blocks of a run: every cell once, in random order, stored as it comes.
+//! The blocks of a run: every cell once, in random order, each sample stored at once.
 
 mod enough;
 mod order;
@@ -20,35 +20,35 @@ use crate::units::ns;
 
 /// A block with more steal than this share is measured once more (docs/method.md, "Blocks").
 const STEAL: f64 = 0.01;
-/// How often a block may be measured in all.
+/// How often a block may be measured in total.
 const ATTEMPTS: u32 = 2;
-/// A cell that failed so often from the start will not work.
+/// A cell whose first samples all failed is given up after this many.
 const HOPELESS: u32 = 3;
 
-/// The blocks of a run under way.
+/// The blocks of a run in progress.
 pub(super) struct Blocks<'a> {
     prepared: &'a Prepared,
     samples: &'a mut Vec<Sample>,
     profiles: &'a mut Vec<ProfileWindow>,
     began: Instant,
-    /// Where the run goes on: the time it had taken, its block and the attempt at that.
+    /// Where the run continues: the time used before, the block, and the attempt at it.
     offset: Duration,
     first: (u32, u32),
-    /// Straight failures from the start, by cell; a cell that worked once is never given up.
+    /// Consecutive failures from the start, by cell. A cell that worked once is never given up.
     failures: Vec<Option<u32>>,
-    /// What the machine uses by itself, as closely as it was read so far: steal hides it in some blocks.
+    /// What the idle machine uses, by the most precise reading so far: steal hides it in some blocks.
     quiet: Option<QuietCores>,
 }
 
-/// What became of a block.
+/// The state of a block.
 #[derive(Default)]
 struct Visited {
     /// Cells visited so far.
     done: usize,
-    /// What the hypervisor took of single windows, and how long they were. Turns look to it themselves.
+    /// Steal during single windows, and their total length. Turns check steal themselves.
     steal_ns: f64,
     time_ns: f64,
-    /// A cell failed that may work yet.
+    /// A cell failed that is not given up yet.
     failed: bool,
 }
 
@@ -73,7 +73,7 @@ impl Visited {
     }
 }
 
-/// What came of a cell, or the cause of its failure.
+/// The measurement of a cell, or the cause of its failure.
 type CellOutcome = (usize, Result<Measurement, String>);
 
 /// Why a block ended early.
@@ -88,7 +88,7 @@ impl<E: Into<Error>> From<E> for Stop {
     }
 }
 
-/// An interrupt ends the run; anything else that the instrument cannot do is an error.
+/// An interrupt ends the run; any other failure of the instrument is an error.
 fn stop(error: measure::Error) -> Stop {
     if error.is_interrupt() {
         Stop::End(End::Interrupted)
@@ -148,8 +148,8 @@ impl<'a> Blocks<'a> {
         Ok(End::Complete)
     }
 
-    /// Measures a block, once more if the hypervisor took too much of it. What failed in it is a finding, which no second
-    /// attempt may hide.
+    /// Measures a block, and once more if the hypervisor took too much of it. A failed cell is a finding, which a
+    /// second attempt must not hide, so such a block is not repeated.
     fn undisturbed(
         &mut self,
         block: u32,
@@ -189,7 +189,7 @@ impl<'a> Blocks<'a> {
         let of: usize = groups.iter().map(|group| group.cells.len()).sum();
         let groups = self.with_rounds(groups);
         let block_end = self.block_end(block);
-        // What the quiet machine does is known of one and the same setting.
+        // The idle machine is always read under the same setting.
         self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
         let mut now = None;
         let read = self.prepared.sampler.quiet_cores().map_err(stop)?;
@@ -249,7 +249,7 @@ impl<'a> Blocks<'a> {
         Ok(visited)
     }
 
-    /// Switches the host, if settings of it are compared.
+    /// Switches the host, if settings are compared.
     fn switch(&self, setting: Option<Setting>) -> Result<(), Stop> {
         match (self.prepared.host.borrow_mut().as_mut(), setting) {
             (Some(host), Some(setting)) => host.set(setting, "").map_err(|e| stop(e.into())),
@@ -287,7 +287,7 @@ impl<'a> Blocks<'a> {
         (quiet, order): (QuietCores, &mut ChaCha8Rng),
         observer: &mut dyn Observer,
     ) -> Result<Vec<CellOutcome>, Stop> {
-        // Else it was done before.
+        // Otherwise it is switched already.
         let is_switched = group.setting.is_none();
         let (hopeless, tried): (Vec<usize>, Vec<usize>) = group
             .cells
@@ -299,7 +299,7 @@ impl<'a> Blocks<'a> {
             .collect();
         let mut host = self.prepared.host.borrow_mut();
         if host.is_some() {
-            // A lab is made under the setting that it is measured under.
+            // A lab is built under the setting under which it is measured.
             *labs = Labs::default();
         }
         let host = host.as_mut().filter(|_| is_switched);
@@ -335,7 +335,7 @@ impl<'a> Blocks<'a> {
         self.note(index, outcome, observer)
     }
 
-    /// Counts failures, and tells of them.
+    /// Counts failures, and reports them.
     fn note(
         &mut self,
         index: usize,
@@ -357,7 +357,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Takes a profile beside a sample. Where it fails the sample counts all the same.
+    /// Takes a profile besides a sample. If that fails, the sample counts nevertheless.
     fn profile(
         &mut self,
         (block, attempt, index): (u32, u32, usize),
@@ -389,7 +389,7 @@ fn not_tried_again() -> String {
     format!("not tried again after {HOPELESS} failures in a row")
 }
 
-/// How often a cell has failed from the start, or nothing once it worked.
+/// How often a cell has failed from the start; `None` once it has worked.
 fn straight_failures(samples: &[Sample], cell: usize) -> Option<u32> {
     let mut own = samples.iter().filter(|s| s.cell == cell);
     let failed = |s: &Sample| matches!(s.outcome, Outcome::Failed { .. });

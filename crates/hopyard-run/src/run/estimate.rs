@@ -1,4 +1,4 @@
-//! How long a run takes, before it begins.
+//! Estimates of a run's duration, before it begins.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::model::{FOR_A_VERDICT, LoadKind};
 use crate::units::show_duration;
 
 impl Prepared {
-    /// How long a block takes, roughly.
+    /// Approximate duration of a block.
     #[must_use]
     pub fn block_estimate(&self) -> Duration {
         self.block_with(|load| turns::rounds(load, self.sampler.window))
     }
 
-    /// How long a block takes at least, roughly: with a single round of each cell.
+    /// Approximate least duration of a block: with a single round of each cell.
     pub(super) fn shortest_block(&self) -> Duration {
         self.block_with(|_| 1)
     }
 
-    /// How long a block takes that has the fewest rounds which leave a choice where some are disturbed, roughly.
+    /// Approximate duration of a block with the fewest rounds that still leave a choice if some are disturbed.
     pub(super) fn leanest_block(&self) -> Duration {
         self.block_with(|_| *turns::ROUNDS.start())
     }
@@ -58,7 +58,7 @@ impl Prepared {
         Sampler::quiet_estimate() + measuring + self.switching_estimate()
     }
 
-    /// How long the switches of a block from one setting to the other take, roughly.
+    /// Approximate time that a block needs for switching between the settings.
     fn switching_estimate(&self) -> Duration {
         let Some(settings) = &self.header.settings else {
             return Duration::ZERO;
@@ -70,17 +70,17 @@ impl Prepared {
                 0
             }
         };
-        // And before each half of the block.
+        // Also before each half of the block.
         let count = 3 + self.groups.iter().map(switches).sum::<u32>();
         Duration::from_secs_f64(settings.switch_s).saturating_mul(count)
     }
 
-    /// The load of a group's cells, which is one.
+    /// The load of a group's cells; they share it.
     pub(super) fn load_of(&self, group: &groups::Group) -> LoadKind {
         self.header.cells[group.cells[0]].cell.load
     }
 
-    /// How long all that is still to be measured takes at most, roughly.
+    /// Approximate longest duration of everything that is still to be measured.
     #[must_use]
     pub fn estimate(&self) -> Duration {
         let before = self.before.as_ref();

@@ -12,28 +12,28 @@ use crate::store::{Header, PlannedCell};
 /// Cells that are visited together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Their places in the run's list.
+    /// Their indices in the run's list.
     pub(super) cells: Vec<usize>,
-    /// By turns, with their labs side by side; else it is one cell alone.
+    /// Whether they take turns, with their labs side by side; otherwise it is a single cell.
     pub(super) takes_turns: bool,
-    /// The setting that all of them are measured under. `None` where there are no settings, and where there are cells of both:
-    /// they are switched between turns.
+    /// The setting under which all of them are measured. `None` without settings, and if there are cells of both: then
+    /// the host is switched between turns.
     pub(super) setting: Option<Setting>,
-    /// Whom all of them talk to.
+    /// The peer of all of them.
     pub(super) peer: Peer,
-    /// Those that others of them are compared with, with their turns in each round.
+    /// The cells that others are compared with, with their turns in each round.
     pub(super) bases: HashMap<usize, u32>,
 }
 
 impl Group {
-    /// How many turns a cell has in each round.
+    /// The number of turns of a cell in each round.
     pub(super) fn turns(&self, cell: usize) -> u32 {
         self.bases.get(&cell).copied().unwrap_or(1)
     }
 }
 
-/// The groups of a run: cells of one load and peer are what is compared. Cells that cannot be built are in none.
-/// A cell's two settings are in one group where the host is switched between turns, and never otherwise.
+/// The groups of a run: cells of one load and peer are compared. Cells that cannot be built are in no group. A cell's
+/// two settings are in one group only if the host is switched between turns.
 pub(super) fn of_run(header: &Header) -> Vec<Group> {
     let settings = header.settings.as_ref();
     let together = settings.is_none_or(|s| s.switched_between == SwitchedBetween::Turns);
@@ -44,7 +44,7 @@ pub(super) fn of_run(header: &Header) -> Vec<Group> {
     groups
 }
 
-/// The bases among some cells, with the turns that they are to have in each round.
+/// The bases among these cells, with their turns in each round.
 fn bases(header: &Header, cells: &[usize]) -> HashMap<usize, u32> {
     let mut compared: HashMap<usize, usize> = HashMap::new();
     for &cell in cells {
@@ -96,12 +96,12 @@ fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group>
     groups
 }
 
-/// Where nothing is built, two workers have a connection of their own for each sample.
+/// Whether the cell's lab is built. If nothing is built, each sample has two workers and a connection of its own.
 fn is_built(cell: &Cell) -> bool {
     lab::path(&cell.path).is_ok_and(lab::Path::is_built)
 }
 
-/// The cells that can be built, those of two settings and otherwise alike as one where they are to be `together`.
+/// The cells that can be built; with `together`, cells that differ only in the setting are one unit.
 fn units(cells: &[PlannedCell], together: bool) -> Vec<Vec<usize>> {
     let mut units: Vec<Vec<usize>> = Vec::new();
     let mut places: HashMap<Cell, usize> = HashMap::new();
@@ -206,7 +206,7 @@ mod tests {
             );
             cells.push(of(setting, "veth", LoadKind::UdpFlood));
         }
-        // Made-up paths take no turns.
+        // The test's paths do not exist, so they take no turns.
         for planned in &mut cells {
             let n: u32 = planned
                 .cell

@@ -1,4 +1,4 @@
-//! The orchestrator: carries a plan out, block by block, and stores what comes of it.
+//! The orchestrator: executes a plan, block by block, and stores the samples.
 
 mod blocks;
 mod estimate;
@@ -31,26 +31,26 @@ use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
 pub use survey::survey_offloads;
 use tried::{LoopKey, TrialKey, ceilings, try_labs};
 
-/// What can end a run before it begins, or in the middle.
+/// What can end a run before it begins, or early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The plan cannot be carried out here.
+    /// The plan cannot run here.
     #[error(transparent)]
     Plan(#[from] plan::ExpandError),
-    /// No cell of it can be built.
+    /// None of its cells can be built.
     #[error("nothing to measure: {0}")]
     Nothing(String),
-    /// Nothing can be compared with the base that was asked for.
+    /// Nothing can be compared with the given base.
     #[error("cannot compare with `{base}`: {why}")]
     Base {
         base: String,
         /// Why not, and what to do.
         why: String,
     },
-    /// A gate could decide nothing.
+    /// The gate could decide nothing.
     #[error("{0}")]
     Gate(String),
-    /// There is nothing to go on with.
+    /// The run cannot be continued.
     #[error("cannot resume {run}: {why}")]
     Resume {
         /// The run's directory.
@@ -58,16 +58,16 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
-    /// The run directory.
+    /// The run directory cannot be used.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The instrument.
+    /// Measuring failed.
     #[error(transparent)]
     Measure(#[from] measure::Error),
 }
 
 impl Error {
-    /// Can this host not do what was asked, rather than that something went wrong?
+    /// Whether this host cannot do what was asked, as opposed to a malfunction.
     #[must_use]
     pub fn is_request(&self) -> bool {
         match self {
@@ -82,50 +82,50 @@ impl Error {
     }
 }
 
-/// Who wants to know how it goes.
+/// Receives the progress of a run.
 pub trait Observer {
-    /// The plan is known: this many cells, and so long a block takes, roughly.
+    /// The plan is known, with its number of cells and the approximate duration of a block.
     fn planned(&mut self, _cells: usize, _blocks: Blocks, _block: Duration) {}
-    /// How long measuring may take, where that is limited.
+    /// How long measuring may take, if there is a limit.
     fn limited(&mut self, _limit: Duration) {}
-    /// So many blocks are done, and nothing is measured at the moment. `so_far` works out what their comparisons say.
+    /// This many blocks are done, and nothing is being measured. `so_far` computes the comparisons so far.
     fn compared(&mut self, _blocks: u32, _header: &Header, _so_far: &dyn Fn() -> Vec<SoFar>) {}
     /// A sample begins.
     fn measuring(&mut self, _block: u32, _done: usize, _of: usize, _cell: &Cell) {}
     /// A sample failed.
     fn failed(&mut self, _cell: &Cell, _cause: &str) {}
-    /// A sentence worth reading.
+    /// A note for the user.
     fn note(&mut self, _text: &str) {}
-    /// The last sample is in.
+    /// The last sample is stored.
     fn finished(&mut self) {}
 }
 
-/// A run about to be made: checked, with its header.
+/// A run that is ready to start: checked, with its header.
 #[derive(Debug)]
 pub struct Prepared {
     sampler: Sampler,
-    /// Which cells are visited together.
+    /// The groups of cells that are visited together.
     groups: Vec<groups::Group>,
-    /// What will be written down.
+    /// The header to be stored.
     pub header: Header,
-    /// What is there already, of a run that goes on.
+    /// What is stored already, for a continued run.
     before: Option<resume::Before>,
-    /// The host, where settings of it are compared. Restored when it is dropped.
+    /// The host, if settings are compared. Dropping it restores the host.
     host: RefCell<Option<Host>>,
 }
 
-/// A seed nobody chose.
+/// A random seed.
 #[must_use]
 pub fn any_seed() -> u64 {
     let now = jiff::Timestamp::now().as_nanosecond();
-    // 32 bits are enough to be different and short enough to be typed again.
+    // 32 bits are enough to be different, and short enough to be typed.
     (now as u64 ^ u64::from(std::process::id())) & 0xffff_ffff
 }
 
-/// Checks a plan whole on this host: names and values, every lab built once, the generator's ceiling.
+/// Checks a plan completely on this host: names and values, every lab built once, the generator's ceiling.
 ///
 /// # Errors
-/// It cannot be carried out; nothing is left behind.
+/// It cannot run; nothing is left behind.
 pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let Expanded { cells, left_out } = plan::expand(plan)?;
     let base = plan::base_with_digest(plan)?;
@@ -138,7 +138,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let cells: Vec<PlannedCell> = cells
         .into_iter()
         .map(|cell| {
-            // What lies between endpoints that stand already is not known.
+            // The path between existing endpoints is not known.
             let path = lab::path(&cell.path).ok().filter(|path| path.is_built());
             PlannedCell {
                 unsupported: tried.missing.get(&TrialKey::of(&cell)).cloned(),
@@ -166,7 +166,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let turns: BTreeSet<Duration> = loads.filter_map(LoadKind::turn).collect();
     let turn_ns = turns.last().copied().map(ns);
     let shortest_turn_ns = turns.first().copied().map(ns).filter(|_| turns.len() > 1);
-    // Last of what is tried: from here on the host is to be restored.
+    // The last trial: from here on the host must be restored.
     let mut host = plan.settings.clone().map(Host::new);
     let mut header = Header {
         schema: store::SCHEMA.to_owned(),
@@ -219,7 +219,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     })
 }
 
-/// Tries the commands of two settings, and chooses when to switch.
+/// Tries the commands of two settings, and decides when to switch.
 fn pilot(
     host: &mut Host,
     commands: &Settings,
@@ -237,7 +237,7 @@ fn pilot(
     })
 }
 
-/// Checks that a gate, if one was asked for, can decide anything.
+/// Checks that a gate, if there is one, can decide anything.
 ///
 /// # Errors
 /// It cannot.
@@ -245,7 +245,7 @@ pub fn check_gate(header: &Header) -> Result<(), Error> {
     assess::check_gate(header).map_err(Error::Gate)
 }
 
-/// When and what; the name of a directory.
+/// Time and plan: the name of the directory.
 fn id(started: &jiff::Timestamp, plan: &str) -> String {
     const LONGEST: usize = 50;
     let plan = plan.replace(|c: char| c == '/' || c.is_control(), "-");
@@ -266,7 +266,7 @@ impl Prepared {
         self.header.time_limit_ns.map(Duration::from_nanos)
     }
 
-    /// Carries it out and gives back what was stored, and what ended it early, if something did.
+    /// Executes the plan, and returns what was stored and what ended it early, if anything.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -306,7 +306,7 @@ impl Prepared {
         Ok((run, failure))
     }
 
-    /// Restores the host, where settings of it were compared.
+    /// Restores the host, if settings were compared.
     fn restore(&self) -> Result<(), Error> {
         match self.host.borrow_mut().as_mut().map(Host::restore) {
             None | Some(Ok(())) => Ok(()),
@@ -314,7 +314,7 @@ impl Prepared {
         }
     }
 
-    /// Carries it out for somebody else to keep.
+    /// Executes the plan; the caller stores the samples.
     ///
     /// # Errors
     /// What ended it early.

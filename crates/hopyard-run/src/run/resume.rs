@@ -1,4 +1,4 @@
-//! Going on with a run that ended early, as if it had not.
+//! Continuing a run that ended early.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::model::{Cell, EndpointsAsked, Environment, ProfileWindow, Sample, Set
 use crate::settings::Host;
 use crate::store::{self, End, Header, Writer};
 
-/// What a run has done so far.
+/// The state of a run so far.
 #[derive(Debug)]
 pub(super) struct Before {
     pub(super) writer: Writer,
@@ -21,12 +21,12 @@ pub(super) struct Before {
     pub(super) profiles: Vec<ProfileWindow>,
 }
 
-/// Checks that a run can go on where it ended: the same machine and kernel, and every lab builds still. A
-/// time limit counts from now. Commands that make settings are those given now, and have to be those that the run began
-/// with: what a directory holds is never run.
+/// Checks that a run can continue where it ended: the machine and kernel are the same, and every lab can still be
+/// built. A time limit counts from now. Commands of settings are those given now, and must equal those that the run
+/// began with: nothing stored in a directory is ever run.
 ///
 /// # Errors
-/// It was carried out to its end, is under way, or this is no place to go on with it; nothing has changed.
+/// It has ended as planned, is in progress, or cannot be continued here; nothing has changed.
 pub fn resume(
     directory: &Path,
     time_limit: Option<Duration>,
@@ -34,7 +34,7 @@ pub fn resume(
     endpoints: Option<&Endpoints>,
 ) -> Result<Prepared, Error> {
     let refused = refused(directory);
-    // Locked first: what is read afterwards stays as it is.
+    // Locked first, so that the files cannot change after they were read.
     let writer = Writer::open(directory)?;
     let run = store::load(directory)?;
     let mut header = run.header;
@@ -69,7 +69,7 @@ pub fn resume(
     })
 }
 
-/// Is this the machine and kernel that a run was made on?
+/// Checks that this is the machine and kernel of a run.
 ///
 /// # Errors
 /// It is not.
@@ -87,7 +87,7 @@ fn refused(directory: &Path) -> impl Fn(String) -> Error {
     }
 }
 
-/// Figures of two machines, kernels or versions are no one run's.
+/// Figures of different machines, kernels or versions must not be mixed in one run.
 fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
     let version = |env: &Environment| env.hopyard_version.clone();
     let program = ("hopyard", version(then), version(now));
@@ -100,7 +100,7 @@ fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
     }
 }
 
-/// Are the commands given now those that the run began with?
+/// Checks that the given commands are those that the run began with.
 fn same_settings(then: Option<&Settings>, now: Option<&Settings>) -> Result<(), String> {
     match (then, now) {
         (then, now) if then == now => Ok(()),
@@ -120,7 +120,7 @@ fn same_settings(then: Option<&Settings>, now: Option<&Settings>) -> Result<(), 
     }
 }
 
-/// Are the endpoints given now those that the run began with?
+/// Checks that the given endpoints are those that the run began with.
 fn same_endpoints(
     then: Option<&EndpointsAsked>,
     now: Option<&EndpointsAsked>,
@@ -144,7 +144,7 @@ fn same_endpoints(
     }
 }
 
-/// What of the run cannot be built any more.
+/// Cells of the run that can no longer be built.
 fn missing_now(header: &Header, sampler: &Sampler) -> Result<Option<String>, Error> {
     let cells: Vec<Cell> = header
         .cells
@@ -158,8 +158,8 @@ fn missing_now(header: &Header, sampler: &Sampler) -> Result<Option<String>, Err
     Ok(cause.map(|cause| format!("{cause} (it could be built when the run started)")))
 }
 
-/// The block to go on with, and its attempt: the first that no attempt visited whole. A block that was
-/// cut short begins anew, so that what is compared was measured side by side.
+/// The block to continue with, and the attempt at it: the first block that no attempt completed. An interrupted block
+/// begins anew, so that compared cells are measured side by side.
 pub(super) fn place(header: &Header, samples: &[Sample]) -> (u32, u32) {
     let wanted = header
         .cells

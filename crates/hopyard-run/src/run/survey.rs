@@ -1,4 +1,4 @@
-//! What the kernel makes of combinations of offloads, before any of them is measured.
+//! The state that the kernel makes of combinations of offloads, read before any of them is measured.
 
 use super::Error;
 use crate::lab::{self, Lab};
@@ -8,10 +8,10 @@ use crate::model::{
 };
 use crate::{assess, measure, signals};
 
-/// Flags as they read back, or why they cannot be had.
+/// Flags as read back, or why the kernel refuses them.
 type ReadBack = Result<Vec<OffloadState>, String>;
 
-/// Builds the path once for each combination of offloads and reads back what came of it.
+/// Builds the path once for each combination of offloads and reads the flags back.
 ///
 /// # Errors
 /// The path cannot be built here, none of its offloads can be changed, or the user wants to stop.
@@ -43,8 +43,8 @@ pub fn survey_offloads(path: &'static dyn lab::Path, peer: Peer) -> Result<Offlo
     Ok(survey)
 }
 
-/// The flags of every device of the way. Others (a bridge's own device, the wire of a path that does not
-/// use it) may differ without the traffic knowing.
+/// The flags of every device of the path. Those of other devices (a bridge's own device, the wire of a path that does
+/// not use it) may differ without affecting the traffic.
 fn read_back(path: &'static dyn lab::Path, peer: Peer, axes: &Axes) -> Result<ReadBack, Error> {
     if signals::interrupted() {
         return Err(measure::Error::Interrupted.into());
@@ -68,7 +68,7 @@ fn read_back(path: &'static dyn lab::Path, peer: Peer, axes: &Axes) -> Result<Re
     }
 }
 
-/// The flags that no device lets one change, and the others.
+/// The flags that no device allows to change, and the others.
 fn changeable(states: &[OffloadState]) -> (Vec<FixedOffload>, Vec<OffloadFlag>) {
     let mut fixed = Vec::new();
     let mut flags = Vec::new();
@@ -83,14 +83,14 @@ fn changeable(states: &[OffloadState]) -> (Vec<FixedOffload>, Vec<OffloadFlag>) 
     (fixed, flags)
 }
 
-/// The state that devices share, `mixed` where they differ; `None` without devices.
+/// The state that devices share, `mixed` if they differ; `None` without devices.
 fn common(states: &[&OffloadState]) -> Option<String> {
     let first = states.first()?;
     let alike = states.iter().all(|s| s.state == first.state);
     Some(if alike { &*first.state } else { "mixed" }.to_owned())
 }
 
-/// Every flag as the devices of the way have it.
+/// The state of every flag on the devices of the path.
 fn now(states: &[OffloadState]) -> Vec<OffloadNow> {
     let state = |flag: OffloadFlag| {
         let own: Vec<_> = states.iter().filter(|s| s.flag == flag).collect();
@@ -99,7 +99,7 @@ fn now(states: &[OffloadState]) -> Vec<OffloadNow> {
     OffloadFlag::ALL.into_iter().filter_map(state).collect()
 }
 
-/// Which combinations are one and the same, and what each changes against the first, all on.
+/// Which combinations read back alike, and what each changes against the first, all on.
 fn compare(fixed: Vec<FixedOffload>, read: Vec<(OffloadChange, ReadBack)>) -> OffloadSurvey {
     let mut seen: Vec<(OffloadChange, Vec<OffloadState>)> = Vec::new();
     let mut combinations = Vec::new();
@@ -131,12 +131,12 @@ fn compare(fixed: Vec<FixedOffload>, read: Vec<(OffloadChange, ReadBack)>) -> Of
     }
 }
 
-/// Whose flag, and which.
+/// Namespace, device and flag.
 fn key(state: &OffloadState) -> (&str, &str, OffloadFlag) {
     (&state.namespace, &state.device, state.flag)
 }
 
-/// Flags that are not alike on some device.
+/// Flags that differ on some device.
 fn differing(states: &[OffloadState], others: &[OffloadState]) -> Vec<OffloadFlag> {
     let differs = |flag: &OffloadFlag| {
         states.iter().filter(|s| s.flag == *flag).any(|state| {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use OffloadFlag::{Gro, Gso, Lro, Tso, TxChecksum};
 
-    /// Two devices as veth ends are: LRO cannot be had, TSO goes with checksums.
+    /// Two veth devices: LRO is not available, and TSO goes off with checksums.
     fn veth(change: &OffloadChange) -> Vec<OffloadState> {
         let axes = change.with(&Axes::default());
         let asked = |flag| axes.offload_of("a", "eth0", flag).map(|(to, _)| to);

@@ -1,4 +1,4 @@
-//! What is tried out before a run: each different lab, and the generator by itself.
+//! Trials before a run: each different lab, and the generator alone.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use crate::measure::{self, Sampler};
 use crate::model::{Axes, Cell, FilterChain, LoadKind, Ruleset};
 use crate::signals;
 
-/// What decides the generator's ceiling.
+/// What the generator's ceiling depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct LoopKey {
     load: LoadKind,
@@ -25,7 +25,8 @@ impl LoopKey {
     }
 }
 
-/// What is tried once: a lab, and each load in it where rules of the user's may stop one and not another.
+/// What is tried once: a lab, and with rules of the user each load in it, because they may stop one load and not
+/// another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct TrialKey {
     lab: LabKey,
@@ -42,12 +43,12 @@ impl TrialKey {
     }
 }
 
-/// What trying each different lab has shown.
+/// Results of the trials.
 #[derive(Debug, Default)]
 pub(super) struct Tried {
-    /// Why those that cannot be built here cannot.
+    /// Labs that cannot be built here, with the reason.
     pub(super) missing: HashMap<TrialKey, String>,
-    /// Which chains of the user's rules saw the traffic, of labs that have such rules.
+    /// Which chains of the user's rules saw the traffic, for labs with such rules.
     pub(super) chains: HashMap<TrialKey, Vec<FilterChain>>,
 }
 
@@ -73,12 +74,12 @@ pub(super) fn try_labs(sampler: &Sampler, cells: &[Cell]) -> Result<Tried, Error
     Ok(tried)
 }
 
-/// What became of one lab.
+/// The result of one trial.
 enum Outcome {
     Built,
-    /// It has rules of the user's, and this is what they saw.
+    /// What the user's rules saw.
     Seen(Vec<FilterChain>),
-    /// This host cannot build it, and why.
+    /// Why this host cannot build it.
     Missing(String),
 }
 
@@ -86,7 +87,7 @@ fn try_lab(sampler: &Sampler, cell: &Cell, cpus: &[usize]) -> Result<Outcome, Er
     let built = lab::path(&cell.path)
         .map_err(lab::Error::from)
         .and_then(|path| {
-            // The CPUs of endpoints that stand already are their own.
+            // The CPUs of existing endpoints may be those of other machines.
             if path.is_built() {
                 measure::places(cell.axes.placement, cpus)?;
             }
@@ -120,8 +121,8 @@ pub(super) fn ceilings(sampler: &Sampler, cells: &[Cell]) -> Result<HashMap<Loop
     Ok(ceilings)
 }
 
-/// What fails while the user interrupts is the interruption: a terminal sends Ctrl-C to workers too, and one that has only
-/// just been started dies of it.
+/// A failure during an interruption counts as the interruption: a terminal sends Ctrl-C to workers too, and one that
+/// has just started dies of it.
 fn unless_interrupted<T>(outcome: Result<T, impl Into<Error>>) -> Result<T, Error> {
     match outcome {
         Err(_) if signals::interrupted() => Err(measure::Error::Interrupted.into()),

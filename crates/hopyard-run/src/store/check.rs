@@ -1,4 +1,4 @@
-//! What cannot be, though it reads: files may be damaged, or changed by hand.
+//! Impossible contents of files that can be parsed: they may be damaged, or edited by hand.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -8,19 +8,19 @@ use super::{Header, PlannedCell};
 use crate::model::{AXES, Axes, Base, Blocks, Outcome, ProfileWindow, Sample, WINDOW};
 use crate::units::CONFIDENCE;
 
-/// Shares that a gate may let through.
+/// Losses that a gate may allow.
 const LOSS: RangeInclusive<f64> = 0.0..=1.0;
 
-/// Longer than any run is under way, ns; below it spans can be added up.
+/// Longer than any run takes, ns; sums of shorter spans do not overflow.
 const LONGEST_NS: u64 = 1 << 60;
-/// More often than a block is ever begun anew.
+/// More often than any block is begun anew.
 const MOST_ATTEMPTS: u32 = 1000;
-/// What file systems take, less a number.
+/// The limit of file systems, minus room for a number.
 const LONGEST_ID: usize = 240;
-/// More CPUs than Linux knows (`NR_CPUS`).
+/// The most CPUs that Linux supports (`NR_CPUS`).
 const MOST_CPUS: u32 = 8192;
 
-/// Can a run be like that?
+/// Checks that a header is possible.
 pub(crate) fn header(header: &Header) -> Result<(), String> {
     let blocks = Blocks {
         min: header.blocks_min,
@@ -61,7 +61,7 @@ pub(crate) fn header(header: &Header) -> Result<(), String> {
     Ok(())
 }
 
-/// Can an id be the name of a directory, as that of a new run is?
+/// Checks that an id can be the name of a directory, as that of a new run is.
 pub(crate) fn id(id: &str) -> Result<(), String> {
     let is_plain = |c: char| c != '/' && !c.is_control();
     if !id.is_empty() && id.len() <= LONGEST_ID && !id.starts_with('.') && id.chars().all(is_plain)
@@ -110,7 +110,7 @@ fn machine(header: &Header) -> Result<(), String> {
     }
 }
 
-/// Would its axes take the values that it has?
+/// Checks that the axes accept their values.
 fn cell(planned: &PlannedCell) -> Result<(), String> {
     if let Some(ceiling) = planned.ceiling_per_s {
         within("ceiling_per_s", ceiling, &(0.0..=1e15))?;
@@ -123,13 +123,13 @@ fn cell(planned: &PlannedCell) -> Result<(), String> {
     Ok(())
 }
 
-/// Lines of a file that came before.
+/// Lines of a file read so far.
 #[derive(Debug)]
 pub(crate) struct Known {
     blocks: u32,
-    /// Is it measured? Of each cell.
+    /// For each cell, whether it is measured.
     cells: Vec<bool>,
-    /// Block, attempt and cell of each.
+    /// Block, attempt and cell of each line.
     seen: HashSet<(u32, u32, usize)>,
 }
 
@@ -144,7 +144,7 @@ impl Known {
         }
     }
 
-    /// Can a sample be, after those before it?
+    /// Checks that a sample is possible after those before it.
     pub(crate) fn sample(&mut self, sample: &Sample) -> Result<(), String> {
         self.place(sample.block, sample.attempt, sample.cell)?;
         for (what, ns) in [
@@ -161,7 +161,7 @@ impl Known {
         }
     }
 
-    /// Can a profile?
+    /// Checks that a profile is possible.
     pub(crate) fn profile(&mut self, profile: &ProfileWindow) -> Result<(), String> {
         self.place(profile.block, profile.attempt, profile.cell)?;
         profile.check().map_err(|e| e.to_string())

@@ -1,13 +1,13 @@
 //! The run directory: the header, raw samples appended one by one, and how the run ended.
 //!
 //! ```text
-//! run.json        what was to be done, and on what machine
-//! samples.jsonl   a line per sample, written and flushed as soon as it is there
-//! profiles.jsonl  a line per profile, where the run takes any
-//! end.json        how it ended; missing where the program was killed
+//! run.json        the plan and the machine
+//! samples.jsonl   a line per sample, written and flushed at once
+//! profiles.jsonl  a line per profile, if the run takes any
+//! end.json        how it ended; missing if the program was killed
 //! ```
 //!
-//! Every report is made from these alone, so a run that was cut short is still worth something.
+//! Every report uses only these files, so an interrupted run is still useful.
 
 mod check;
 mod place;
@@ -30,26 +30,26 @@ const SAMPLES: &str = "samples.jsonl";
 const PROFILES: &str = "profiles.jsonl";
 const END: &str = "end.json";
 
-/// Where the lines of a run go as they come: its directory, or somebody who keeps one.
+/// Destination of the lines of a run: its directory, or a host that has one.
 pub trait Record {
-    /// Keeps a sample.
+    /// Stores a sample.
     ///
     /// # Errors
-    /// It could not be kept; the run cannot go on.
+    /// It could not be stored; the run cannot continue.
     fn append(&mut self, sample: &Sample) -> Result<(), Error>;
-    /// Keeps a profile.
+    /// Stores a profile.
     ///
     /// # Errors
     /// As for a sample.
     fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error>;
-    /// Keeps how the run ended.
+    /// Stores how the run ended.
     ///
     /// # Errors
     /// As for a sample.
     fn finish(&mut self, end: End) -> Result<(), Error>;
 }
 
-/// What can go wrong with a run directory.
+/// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It cannot be written.
@@ -63,7 +63,7 @@ pub enum Error {
     #[error("{} holds a run already, or what is left of one ({file}): choose another --out", .directory.display())]
     Taken {
         directory: PathBuf,
-        /// What is in it.
+        /// The file in it.
         file: &'static str,
     },
     /// It cannot be read.
@@ -76,7 +76,7 @@ pub enum Error {
     /// Another process writes to the run.
     #[error("{} is being written: its run is under way", .0.display())]
     Busy(PathBuf),
-    /// It is no run directory.
+    /// It is not a run directory.
     #[error("{} is no run directory: it has no {HEADER}", .0.display())]
     NoRun(PathBuf),
     /// A file is damaged.
@@ -89,11 +89,11 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
-    /// A file reads, and says what cannot be.
+    /// A file can be parsed, but its contents are impossible.
     #[error("{} is damaged: {why}", .file.display())]
     Wrong {
         file: PathBuf,
-        /// What cannot be, and what could.
+        /// What is impossible, and what is allowed.
         why: String,
     },
     /// Another version wrote it.

@@ -1,4 +1,4 @@
-//! Where a run is to be kept: known to be fit before anything is built or measured.
+//! Where a run is stored: checked before anything is built or measured.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{END, Error, HEADER, PROFILES, SAMPLES};
 
-/// Can a run be written there? Leaves nothing behind.
+/// Checks that a run can be written there. Leaves nothing behind.
 ///
 /// # Errors
 /// The directory holds a run, or cannot be written.
@@ -15,19 +15,19 @@ pub fn check_place(directory: &Path) -> Result<(), Error> {
     check_writable(directory)
 }
 
-/// Can files be made in a directory, or where it would be made?
+/// Checks that files can be created in a directory, or where it would be created.
 ///
 /// # Errors
 /// They cannot.
 pub fn check_writable(directory: &Path) -> Result<(), Error> {
-    // Privilege makes permission bits say little; what tells is to make a file.
+    // For a privileged process, permission bits prove nothing, so try to create a file.
     try_a_file(nearest(directory)).map_err(|source| Error::Write {
         file: directory.to_owned(),
         source,
     })
 }
 
-/// A run is never written over, nor is what is left of one.
+/// Refuses a directory with a run, or with the rest of one, which must not be overwritten.
 pub(super) fn refuse_taken(directory: &Path) -> Result<(), Error> {
     let there = |file: &&str| directory.join(file).exists();
     match [HEADER, SAMPLES, PROFILES, END].into_iter().find(there) {
@@ -39,7 +39,7 @@ pub(super) fn refuse_taken(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// The directory itself, or the first above it that exists.
+/// The directory itself, or the nearest existing one above it.
 fn nearest(directory: &Path) -> &Path {
     let mut upwards = directory.ancestors();
     match upwards.find(|d| d.as_os_str().is_empty() || d.exists()) {

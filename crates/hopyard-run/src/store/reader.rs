@@ -10,7 +10,7 @@ use super::{END, Error, HEADER, Header, PROFILES, Run, SAMPLES, SCHEMA};
 use crate::bounded::{self, Lines};
 use crate::model::{ProfileWindow, Sample};
 
-/// Reads a run directory. A last line without its end (a kill in mid-write) is passed over.
+/// Reads a run directory. An incomplete last line (the writer was killed) is ignored.
 ///
 /// # Errors
 /// There is no run, or a file is damaged or of another version.
@@ -48,7 +48,7 @@ pub fn load(directory: &Path) -> Result<Run, Error> {
     })
 }
 
-/// The runs that a directory stands for: itself where it is a run directory, else all run directories in it, by name.
+/// The run directories for an argument: the directory itself if it is one, else all run directories in it, by name.
 ///
 /// # Errors
 /// It cannot be read, or there is no run.
@@ -97,7 +97,7 @@ fn check_schema(file: &Path, text: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The lines of a file; none where there is no file.
+/// The lines of a file; none if it does not exist.
 fn load_lines<T: for<'de> Deserialize<'de>>(
     file: &Path,
     mut check: impl FnMut(&T) -> Result<(), String>,

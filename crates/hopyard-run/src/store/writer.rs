@@ -15,12 +15,12 @@ use crate::model::{ProfileWindow, Sample};
 pub struct Writer {
     directory: PathBuf,
     samples: File,
-    /// Made with the first profile.
+    /// Created with the first profile.
     profiles: Option<File>,
 }
 
 impl Writer {
-    /// Makes the directory and writes the header.
+    /// Creates the directory and writes the header.
     ///
     /// # Errors
     /// The directory holds a run, or cannot be written.
@@ -40,10 +40,10 @@ impl Writer {
         })
     }
 
-    /// Opens the directory of a run that is to go on; nothing is changed yet.
+    /// Opens the directory of a run that will be continued; changes nothing yet.
     ///
     /// # Errors
-    /// There is no run, somebody else writes it, or it cannot be written.
+    /// There is no run, another process writes it, or it cannot be written.
     pub fn open(directory: &Path) -> Result<Self, Error> {
         if !directory.join(HEADER).exists() {
             return Err(Error::NoRun(directory.to_owned()));
@@ -63,8 +63,8 @@ impl Writer {
         })
     }
 
-    /// Goes on with a run that was opened: takes away half a line that a kill left, and how it ended, and keeps what is asked
-    /// of it now (its time limit, its needs).
+    /// Continues a run that was opened: removes an incomplete last line and the record of its end, and stores its new
+    /// options (time limit, needs).
     ///
     /// # Errors
     /// The files cannot be read or written.
@@ -92,8 +92,8 @@ impl Writer {
 }
 
 impl Record for Writer {
-    /// In one write, so that who follows a live run has each sample as soon as it is there. A file grows by
-    /// pages, so the last line may for a moment lack its end: up to the last newline lines are whole.
+    /// One write per line, so that a reader of a running run gets each sample at once. A file grows by pages, so the
+    /// last line may be incomplete for a moment; lines are complete up to the last newline.
     fn append(&mut self, sample: &Sample) -> Result<(), Error> {
         append(&mut self.samples, sample).map_err(|source| Error::Write {
             file: self.directory.join(SAMPLES),
@@ -134,7 +134,7 @@ fn append(file: &mut File, value: &impl Serialize) -> io::Result<()> {
     file.write_all(&line)
 }
 
-/// Writes a new file, or puts it in the place of another, as `write` does.
+/// Writes a new file, or replaces one, as `write` does.
 fn write_json(
     file: &Path,
     value: &impl Serialize,
@@ -152,7 +152,7 @@ fn write_json(
         })
 }
 
-/// Keeps others from writing the run for as long as the file is open.
+/// Prevents other processes from writing the run while the file is open.
 fn lock(directory: &Path, samples: &File) -> Result<(), Error> {
     samples.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => Error::Busy(directory.to_owned()),
@@ -172,10 +172,10 @@ fn old_file(file: &Path, create: bool) -> Result<File, Error> {
     })
 }
 
-/// How much is read at once, bytes.
+/// Bytes per read.
 const CHUNK: usize = 1 << 16;
 
-/// Shortens a file to its last whole line.
+/// Shortens a file to its last complete line.
 fn cut_half_a_line(file: &mut File) -> io::Result<()> {
     let mut end = file.metadata()?.len();
     let mut chunk = vec![0; CHUNK];

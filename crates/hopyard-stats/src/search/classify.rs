@@ -1,13 +1,13 @@
-//! What the trials of one load make of it (RFC 9971, load classification and conditional throughput).
+//! How the trials of one load classify it (RFC 9971, load classification and conditional throughput).
 
 use super::{Goal, Trial};
 
-/// What a load is for a goal.
+/// The class of a load for a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// It keeps to the goal, whatever the rest of the duration sum would bring.
+    /// It keeps to the goal, whatever the remaining trials of the duration sum would show.
     Lower,
-    /// It does not, whatever that would bring.
+    /// It does not, whatever those would show.
     Upper,
     /// More trials are needed.
     Undecided,
@@ -39,17 +39,16 @@ impl Sums {
 }
 
 impl Goal {
-    /// Is the trial as long as a lower bound takes?
+    /// Is the trial long enough for a lower bound?
     pub(super) fn is_full(&self, trial: &Trial) -> bool {
-        // Durations go through integers of ns on their way.
+        // Durations were rounded to ns on the way.
         trial.duration_s >= self.final_trial_s * (1.0 - 1e-6)
     }
 }
 
-/// What a load is, by all its trials.
+/// The class of a load by all its trials.
 ///
-/// Short trials never make a lower bound. Their high losses count against the load as far as their low losses do not
-/// make up for them.
+/// Short trials never make a lower bound. Their high losses count against the load unless their low losses compensate.
 #[must_use]
 pub fn classify<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Trial>) -> Class {
     let sums = Sums::of(goal, trials);
@@ -58,7 +57,7 @@ pub fn classify<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Trial>) ->
     let whole = (sums.full_low + high).max(goal.duration_sum_s);
     let allowed = whole * goal.exceed_ratio;
     let at_worst = whole - sums.full_low;
-    // Rounding must not decide where a share is met exactly.
+    // Rounding must not decide if a share is met exactly.
     let within = |sum: f64| sum <= allowed + 1e-9 * whole;
     match (within(at_worst), within(high)) {
         (true, _) => Class::Lower,
@@ -67,8 +66,8 @@ pub fn classify<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Trial>) ->
     }
 }
 
-/// What arrives per second at a load in all but the worst of its full-length trials, of which the goal's exceed ratio
-/// is left out; trials that are missing in the duration sum are taken to lose everything.
+/// What arrives per second at a load in its worst full-length trial, after leaving out the share of worst trials that
+/// the goal's exceed ratio allows. Trials that are missing in the duration sum count as losing everything.
 #[must_use]
 pub fn conditional_throughput<'a>(
     goal: &Goal,

@@ -1,18 +1,18 @@
 //! Which load to try next, and when to stop.
 //!
-//! The goal is approached in phases: short trials and a wide goal first, each next phase four times as long and half
-//! as wide, the last one the goal itself. The first trial is at the greatest load; what it forwards says about where the
-//! bounds lie, so most searches bracket them in three or four trials instead of halving the whole range.
+//! The search has phases: short trials and a wide goal first, each next phase four times as long and half as wide, the
+//! last one the goal itself. The first trial is at the greatest load. What it forwards hints at the bounds, so most
+//! searches bracket them in three or four trials instead of halving the whole range.
 
 use super::{Asked, Class, Goal, GoalResult, Trial, classify, conditional_throughput};
 
-/// A search ends after so many trials, whatever it knows then.
+/// A search ends after this many trials in any case.
 pub const MOST_TRIALS: usize = 60;
-/// Trials of a phase are so many times longer than those of the phase before.
+/// Trials of a phase are this many times longer than those of the phase before.
 const LONGER: f64 = 4.0;
 /// Where to try around the rate that an overloaded system forwards, in widths of the goal.
 const AROUND: [f64; 6] = [-0.5, 0.5, -2.0, 2.0, -8.0, 8.0];
-/// A load nearer to a known bound than this share of the width says nothing new.
+/// A load nearer to a known bound than this share of the width shows nothing new.
 const NEAR: f64 = 0.25;
 
 /// The relevant bounds.
@@ -29,17 +29,17 @@ pub struct Search {
     least: f64,
     most: f64,
     phases: Vec<Goal>,
-    /// Place in `phases`; past its end all is known.
+    /// Index into `phases`; beyond the last one the search is over.
     phase: usize,
-    /// Of the phase before.
+    /// Bounds of the phase before.
     before: Bounds,
-    /// Where the upper bound's trials say the capacity is.
+    /// The capacity that the upper bound's trials suggest.
     hint: Option<f64>,
     trials: Vec<Trial>,
 }
 
 impl Search {
-    /// A search for a goal between two loads, both above 0.
+    /// A search between two loads, both above 0.
     #[must_use]
     pub fn new(goal: Goal, least_per_s: f64, most_per_s: f64) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Search {
         None
     }
 
-    /// Takes in what came of a trial.
+    /// Records the result of a trial.
     pub fn tell(&mut self, trial: Trial) {
         self.trials.push(trial);
     }
@@ -82,7 +82,7 @@ impl Search {
         &self.trials
     }
 
-    /// What is known by now.
+    /// The result so far.
     #[must_use]
     pub fn result(&self) -> GoalResult {
         let Bounds { lower, upper } = self.bounds(&self.goal);
@@ -98,7 +98,7 @@ impl Search {
         }
     }
 
-    /// The load that a phase needs next; `None` where it knows enough.
+    /// The load that a phase needs next; `None` if the phase is complete.
     fn choose(&mut self, goal: &Goal) -> Option<f64> {
         let classes = self.classes(goal);
         let undecided = |load: f64| classes.contains(&(load, Class::Undecided));
@@ -118,7 +118,7 @@ impl Search {
         match (bounds.lower, bounds.upper) {
             (None, None) => self.before.lower.or(self.before.upper).or(Some(self.most)),
             (Some(lower), None) if lower >= self.most => None,
-            // What shorter trials found too much comes first.
+            // First the loads at which shorter trials lost too much.
             (Some(lower), None) => tried().find(|load| *load > lower).or(Some(self.most)),
             (None, Some(upper)) if upper <= self.least => None,
             (None, Some(upper)) => {
@@ -130,7 +130,7 @@ impl Search {
         }
     }
 
-    /// A load between two bounds, the lower of which may be the least load, untried.
+    /// A load between two bounds. The lower one may be the least load, untried.
     fn between(&mut self, goal: &Goal, lower: Option<f64>, upper: f64) -> f64 {
         let width = goal.width_ratio;
         let from = lower.unwrap_or(self.least);
@@ -151,7 +151,7 @@ impl Search {
         found.unwrap_or_else(|| (from * upper).sqrt())
     }
 
-    /// What arrived per second in the trials of a load, in the mean.
+    /// Mean of what arrived per second in the trials of a load.
     fn forwarded(&self, load: f64) -> f64 {
         let (sum, count) = self.at(load).fold((0.0, 0.0), |(sum, count), trial| {
             (sum + trial.forwarded_per_s, count + 1.0)

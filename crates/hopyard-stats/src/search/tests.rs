@@ -17,7 +17,7 @@ fn goal(final_trial_s: f64, duration_sum_s: f64, loss_ratio: f64, exceed_ratio: 
     }
 }
 
-/// How many, length in s, loss.
+/// Number of trials, length in s, loss.
 type Kinds<'a> = &'a [(usize, f64, f64)];
 
 fn trials(kinds: Kinds<'_>) -> Vec<Trial> {
@@ -46,9 +46,9 @@ fn example_goals() -> [Goal; 4] {
 #[test]
 fn loads_are_classified_as_in_the_example_of_rfc_9971() {
     use Class::{Lower as L, Undecided as U, Upper as H};
-    // By its appendix. Its table has the last two of "20% exceed" as lower bounds, beside exceed ratios of 42.857 % and
-    // 27.273 %, which are not within 20 %.
-    // The trials at each of the six points in time, and what the four goals make of them.
+    // From the RFC's appendix. Its table calls the last two of "20% exceed" lower bounds, although their exceed ratios
+    // of 42.857 % and 27.273 % are not within 20 %. The trials at each of the six points in time, and the classes for
+    // the four goals.
     let points: [(Kinds, [Class; 4]); 7] = [
         (&[], [U, U, U, U]),
         (&[(59, 1.0, 0.0)], [U, U, U, U]),
@@ -93,7 +93,7 @@ fn conditional_throughput_is_that_of_the_example_of_rfc_9971() {
     assert!(conditional_throughput(&tst009, LOAD, &trials[..120]).abs() < 1e-9);
 }
 
-/// Searches a system that loses by a rule of load and duration.
+/// Searches a system whose loss is a function of load and duration.
 fn search(goal: Goal, range: (f64, f64), mut loss: impl FnMut(f64, f64) -> f64) -> Search {
     let mut search = Search::new(goal, range.0, range.1);
     while let Some(asked) = search.ask() {
@@ -110,7 +110,7 @@ fn search(goal: Goal, range: (f64, f64), mut loss: impl FnMut(f64, f64) -> f64) 
     search
 }
 
-/// A goal as it is used: majority of three trials, a shorter phase before.
+/// A typical goal: majority of three trials, a shorter phase before.
 fn used(loss_ratio: f64) -> Goal {
     Goal {
         initial_trial_s: 0.25,
@@ -118,14 +118,14 @@ fn used(loss_ratio: f64) -> Goal {
     }
 }
 
-/// What a system of a given capacity loses.
+/// Loss of a system with a given capacity.
 fn step(capacity: f64) -> impl Fn(f64, f64) -> f64 {
     move |load, _| (1.0 - capacity / load).max(0.0)
 }
 
 const RANGE: (f64, f64) = (1e3, 5e6);
 
-/// Both bounds there, around a load, a width apart at most.
+/// Both bounds exist, enclose a load, and are at most a width apart.
 fn encloses(search: &Search, goal: &Goal, threshold: f64) -> Result<(), TestCaseError> {
     let result = search.result();
     prop_assert!(result.regular, "{result:?}");
@@ -150,11 +150,11 @@ proptest! {
         let throughput = search.result().throughput_per_s.unwrap();
         prop_assert!(throughput <= capacity * (1.0 + 1e-9));
         prop_assert!(throughput >= capacity * (1.0 - 0.01 - 1e-6), "{throughput} of {capacity}");
-        // Two for each bound of the last phase, and those that find them.
+        // Two for each bound of the last phase, and those that locate them.
         prop_assert!(search.trials().len() <= 16, "{}", search.trials().len());
     }
 
-    /// Nothing of it is a hint: the receiver says that nothing comes while there is too much.
+    /// No hint: the receiver gets nothing as soon as the load is too high.
     #[test]
     fn a_system_that_collapses_is_halved(capacity in 1.1e3f64..4.9e6) {
         let goal = used(0.0);
@@ -195,7 +195,7 @@ proptest! {
         prop_assert_eq!(search.trials().len(), 3);
     }
 
-    /// Whatever comes, the search ends, and what it says holds of its trials.
+    /// For any losses, the search ends, and its result is consistent with its trials.
     #[test]
     fn a_search_ends(losses in proptest::collection::vec(prop_oneof![Just(0.0), 0.0f64..=1.0], MOST_TRIALS)) {
         let goal = used(0.0);
@@ -213,7 +213,7 @@ proptest! {
     }
 }
 
-/// A trial in ten is disturbed, and loses a little whatever its load.
+/// A trial in ten is disturbed, and loses a little at any load.
 #[test]
 fn a_majority_of_trials_sits_out_noise() {
     const CAPACITY: f64 = 250e3;
@@ -225,7 +225,7 @@ fn a_majority_of_trials_sits_out_noise() {
             step(CAPACITY)(load, 1.0).max(noise)
         });
         let result = search.result();
-        // Noise loses and never finds: what lies above the capacity is no lower bound.
+        // Noise only adds loss: a load above the capacity is never a lower bound.
         assert!(
             result
                 .lower_per_s
@@ -234,6 +234,6 @@ fn a_majority_of_trials_sits_out_noise() {
         let throughput = result.throughput_per_s.unwrap_or(0.0);
         near += usize::from(throughput > CAPACITY * 0.975);
     }
-    // Three trials of four searches' last bounds are quiet; a quarter of them would be luck.
+    // With noise in one trial of ten, most searches still come near; a quarter would be chance.
     assert!(near >= 170, "{near} of 200");
 }

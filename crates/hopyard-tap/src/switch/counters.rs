@@ -1,4 +1,4 @@
-//! What is counted, by port: a worker writes its own, anybody adds them up.
+//! Counters by port: each worker writes its own, and readers add them up.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,45 +13,47 @@ pub(super) enum Event {
     TxFrames,
     /// Bytes of the frames written, without virtio-net headers.
     TxBytes,
-    /// Read from it and written to all others, as nobody or everybody was meant.
+    /// Read from it and written to all others: for a group, or an unknown address.
     Flooded,
-    /// Addresses first heard here.
+    /// Addresses that first sent from here.
     Learnt,
-    /// Addresses heard here that were elsewhere before.
+    /// Addresses that send from here and were at another port before.
     Moved,
-    /// Addresses heard here for which the table has no room.
+    /// Addresses that send from here and have no room in the table.
     TableFull,
-    /// Written to it as part of the frame before them.
+    /// Written to it as part of the previous frame.
     Joined,
-    /// Writes put off, as its queue took no more.
+    /// Writes postponed because its queue was full.
     Waited,
-    /// Read from it by another queue than the frame of the same flow before.
+    /// Read from it by another queue than the previous frame of the same flow.
     QueueChanged,
-    /// Frames read from the port that went nowhere, by reason.
+    /// Frames read from the port and not forwarded, by reason.
     Drop(Reason),
 }
 
-/// Why a frame went nowhere.
+/// Why a frame was not forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
     /// Read: it has no Ethernet header.
     Runt,
-    /// Read: it is longer than any device gives ([`LARGEST_FRAME`](crate::LARGEST_FRAME)).
+    /// Read: it is longer than any device passes ([`LARGEST_FRAME`](crate::LARGEST_FRAME)).
     Giant,
-    /// Read: it is from a group's address, or from nobody's.
+    /// Read: its source is a group's address, or zero.
     BadSource,
-    /// Read: whom it is for is at the port it came from.
+    /// Read: its destination is at the port it came from.
     SamePort,
-    /// Read: its source is not among the addresses given to the port, or is given to another ([`Rules::macs`](super::Rules::macs)).
+    /// Read: its source is not among the addresses given to the port, or is given to another one
+    /// ([`Rules::macs`](super::Rules::macs)).
     Mac,
-    /// Read: its source is one more than the port may have ([`Rules::addresses`](super::Rules::addresses)).
+    /// Read: its source is one address more than the port may have ([`Rules::addresses`](super::Rules::addresses)).
     Quota,
     /// Read: it is for a group that no bridge forwards to (01:80:c2:00:00:00 to 0f).
     Reserved,
     /// Read: both ports are isolated; of a frame for every port, each copy that was not made ([`Rules::isolated`](super::Rules::isolated)).
     Isolated,
-    /// Read: it is for several ports, and the port has sent too many such ([`Rules::broadcasts`](super::Rules::broadcasts)).
+    /// Read: it is for several ports, and the port has sent too many such frames
+    /// ([`Rules::broadcasts`](super::Rules::broadcasts)).
     Broadcast,
     /// To be written: the device took no more for as long as the switch waits.
     Stalled,
@@ -59,9 +61,9 @@ pub enum Reason {
     Down,
     /// To be written: the device was deleted.
     Gone,
-    /// To be written: the kernel refuses it, as its virtio-net header contradicts it.
+    /// To be written: the kernel refuses it, because its virtio-net header contradicts it.
     Refused,
-    /// To be written: the kernel failed otherwise, out of memory for one.
+    /// To be written: the kernel failed otherwise, for example out of memory.
     Failed,
 }
 
@@ -84,7 +86,7 @@ impl Reason {
         Self::Failed,
     ];
 
-    /// In results.
+    /// The word in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -133,7 +135,7 @@ impl Event {
 pub(super) struct Cell([AtomicU64; EVENTS]);
 
 impl Cell {
-    /// Only its worker calls this, so that no instruction need be atomic as a whole.
+    /// Only its worker calls this, so the addition need not be atomic.
     pub(super) fn add(&self, event: Event, count: u64) {
         let slot = &self.0[event.index()];
         slot.store(slot.load(Relaxed) + count, Relaxed);
@@ -158,19 +160,19 @@ pub struct Counters {
     pub tx_bytes: u64,
     /// Frames from here that went to every other port.
     pub flooded: u64,
-    /// Addresses first heard here.
+    /// Addresses that first sent from here.
     pub learnt: u64,
-    /// Addresses heard here that were at another port before.
+    /// Addresses that send from here and were at another port before.
     pub moved: u64,
-    /// Frames from addresses for which there was no room.
+    /// Frames from addresses without room in the table.
     pub table_full: u64,
-    /// Frames that went to its device as part of the one before them, which `tx_frames` counts.
+    /// Frames that went to its device as part of the previous one, which `tx_frames` counts.
     pub joined: u64,
-    /// How often a frame was put off, as the device took no more.
+    /// How often a frame was postponed because the device was full.
     pub waited: u64,
-    /// Frames that its device sent by another queue than the frame of the same flow before, TCP and UDP.
+    /// Frames that its device sent by another queue than the previous frame of the same flow, TCP and UDP.
     pub queue_changes: u64,
-    /// Frames lost, by reason, those that happened.
+    /// Lost frames by reason, without zeros.
     pub drops: Vec<(Reason, u64)>,
 }
 
@@ -198,7 +200,7 @@ impl Counters {
         }
     }
 
-    /// All that was lost here.
+    /// All frames lost here.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.drops.iter().map(|(_, count)| count).sum()

@@ -1,4 +1,4 @@
-//! How often flows change their queue: what sends the frames of one flow to several workers, and out of their order.
+//! How often flows change their queue, which sends the frames of one flow to several workers and out of order.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -7,20 +7,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use foldhash::quality::RandomState;
 
-/// Flows watched at once; of two in one place, each takes the other for gone.
+/// Flows watched at once. If two flows share an entry, each replaces the other.
 const CAPACITY: usize = 4096;
-/// Bits of an entry that say which queue.
+/// Bits of an entry for the queue.
 const QUEUE_BITS: u32 = 16;
-/// As much of a frame as its addresses and ports are in: two VLAN tags, and options or a few extension headers.
+/// Bytes of a frame that contain its addresses and ports: two VLAN tags, and options or a few extension headers.
 const HEADERS: usize = 256;
 
-/// The queue by which each flow came last. Shared by all workers without a lock; an entry is one word.
+/// The queue by which each flow last came. Shared by all workers without a lock; an entry is one word.
 #[derive(Debug)]
 pub(super) struct Flows {
     /// Most of a flow's hash, and its queue + 1; 0 is free.
     last: Box<[AtomicU64]>,
     hash: RandomState,
-    /// Was there ever a second queue? Until then no flow can change its own, and no frame is looked into.
+    /// Whether there ever was a second queue. Until then no flow can change its queue, and frames are not parsed.
     has_choice: AtomicBool,
 }
 
@@ -33,12 +33,12 @@ impl Flows {
         }
     }
 
-    /// From here on there is more than one queue to come by.
+    /// Call this when there is a second queue.
     pub(super) fn watch(&self) {
         self.has_choice.store(true, Relaxed);
     }
 
-    /// Notes by which queue a frame came. Whatever is not TCP or UDP is in no flow.
+    /// Records by which queue a frame came. A frame that is neither TCP nor UDP belongs to no flow.
     pub(super) fn seen(&self, frame: &[u8], queue: usize) -> Seen {
         if !self.has_choice.load(Relaxed) {
             return Seen::Alike;
@@ -59,7 +59,7 @@ impl Flows {
         }
     }
 
-    /// Both directions of a flow come by this queue from now on, which is no change of theirs.
+    /// Both directions of a flow will use this queue from now on, which does not count as a change.
     pub(super) fn expect(&self, flow: Flow, queue: usize) {
         for flow in [flow, reverse(flow)] {
             let (slot, entry) = self.entry(flow, queue);
@@ -67,7 +67,7 @@ impl Flows {
         }
     }
 
-    /// The place of a flow, and what it holds when a frame came by this queue.
+    /// The entry of a flow, and its content after a frame by this queue.
     fn entry(&self, flow: Flow, queue: usize) -> (&AtomicU64, u64) {
         let hash = self.hash.hash_one(flow);
         let entry = hash >> QUEUE_BITS << QUEUE_BITS | (queue as u64 + 1);
@@ -75,18 +75,18 @@ impl Flows {
     }
 }
 
-/// A frame after those of its flow before it.
+/// A frame compared with earlier ones of its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// It came by the same queue, or is in no flow.
+    /// It came by the same queue, or belongs to no flow.
     Alike,
-    /// None was seen before it, or not for long.
+    /// It is the first one, or the first one for a long time.
     New(Flow),
     /// It came by another queue.
     Changed(Flow),
 }
 
-/// Source and destination, in that order, with what runs between them.
+/// Source and destination address, protocol, source and destination port.
 pub(super) type Flow = (IpAddr, IpAddr, u8, u16, u16);
 
 /// The flow of the answers.
@@ -95,7 +95,7 @@ pub(super) fn reverse((from, to, protocol, source, destination): Flow) -> Flow {
 }
 
 pub(super) fn flow(frame: &[u8]) -> Option<Flow> {
-    // Lax: a segment that is still to be cut has no length of its own.
+    // Lax: a segment that is still to be cut has no valid length.
     let headers = &frame[..frame.len().min(HEADERS)];
     let packet = LaxSlicedPacket::from_ethernet(headers).ok()?;
     let (protocol, from, to) = match packet.transport? {
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// A segment of 64 KiB that its device would cut: the length in its header is 0 or more than there is.
+    /// A segment of 64 KiB that its device would cut: the length in its header is 0 or too large.
     #[test]
     fn lengths_in_headers_do_not_matter() {
         let flows = watched();

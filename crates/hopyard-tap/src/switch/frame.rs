@@ -1,4 +1,4 @@
-//! What the switch reads of a frame: its two addresses.
+//! The two addresses of a frame.
 
 /// A MAC address, in the low 48 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -6,8 +6,8 @@ pub(super) struct Mac(u64);
 
 /// The bit of the first byte that makes an address a group's (IEEE 802, section 8.2.2).
 const GROUP: u64 = 1 << 40;
-/// Addresses that no bridge forwards, but for their last four bits: spanning tree, pause, link aggregation, 802.1X, LLDP
-/// (IEEE 802.1Q, table 8-1).
+/// Addresses that no bridge forwards, without their last four bits: spanning tree, pause, link aggregation, 802.1X,
+/// LLDP (IEEE 802.1Q, table 8-1).
 const RESERVED: u64 = 0x0180_c200_0000;
 const HEADER: usize = 14;
 
@@ -17,17 +17,17 @@ impl Mac {
         Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
-    /// Broadcast or multicast.
+    /// Whether it is broadcast or multicast.
     pub(super) fn is_group(self) -> bool {
         self.0 & GROUP != 0
     }
 
-    /// Is it one of the group addresses that no bridge forwards?
+    /// Whether it is one of the group addresses that no bridge forwards.
     pub(super) fn is_reserved(self) -> bool {
         self.0 & !0xf == RESERVED
     }
 
-    /// Can a station send from it?
+    /// Whether a station can send from it.
     pub(super) fn is_station(self) -> bool {
         self.0 != 0 && !self.is_group()
     }

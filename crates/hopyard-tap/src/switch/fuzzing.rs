@@ -1,15 +1,15 @@
-//! What `fuzz/` has of the switch's insides.
+//! Internals of the switch for `fuzz/`.
 
 use super::flows::flow;
 use super::join::frames::{check, new};
 
-/// Bytes that say what becomes of one frame.
+/// Bytes that describe one frame.
 const STEP: usize = 6;
 
-/// Joins whatever there is to join of frames that somebody sent, and checks that, cut again, they are what they were.
+/// Joins whatever can be joined of any frames, and checks that cutting it again gives the originals.
 ///
 /// # Panics
-/// They are not.
+/// It does not.
 pub fn join_any(frames: &[Vec<u8>]) {
     check(frames);
     for frame in frames {
@@ -17,11 +17,10 @@ pub fn join_any(frames: &[Vec<u8>]) {
     }
 }
 
-/// Joins a TCP stream's frames: how long each is, what it is marked with, and which of its bytes is another, is up to
-/// `bytes`.
+/// Joins a TCP stream's frames. `bytes` decide the length of each, its marks, and which of its bytes is altered.
 ///
 /// # Panics
-/// Cut again, they are not what they were.
+/// Cutting the result again does not give the originals.
 pub fn join_stream(bytes: &[u8]) {
     let [head, unit, steps @ ..] = bytes else {
         return;

@@ -1,13 +1,13 @@
 //! Joining frames of one TCP flow into one.
 //!
-//! [`Join::Packets`] has the rules of the kernel's GRO (`tcp_gro_receive` in `net/ipv4/tcp_offload.c`, `inet_gro_receive`,
-//! `ipv6_gro_receive`): what comes of it, cut again where its header says, is the packets that there were. A sender whose
-//! messages are no multiple of its segments ends each frame with a shorter packet that is pushed, and GRO ends there too.
-//! [`Join::Stream`] goes on: TCP is a stream of bytes, where packets begin in it means nothing, and PSH marks no record
-//! (RFC 9293, section 3.9.1.2). Packets are then at most as long as those that there were.
+//! [`Join::Packets`] has the rules of the kernel's GRO (`tcp_gro_receive` in `net/ipv4/tcp_offload.c`,
+//! `inet_gro_receive`, `ipv6_gro_receive`): the result, resegmented as its header says, gives packets identical to the
+//! originals. If a sender's messages are no multiple of its segments, each frame ends with a shorter packet with PSH,
+//! and GRO stops there. [`Join::Stream`] continues: TCP is a stream of bytes, in which packet boundaries mean nothing,
+//! and PSH marks no record (RFC 9293, section 3.9.1.2). Packets are then at most as long as the originals.
 //!
-//! Frames that never left the machine are joined alone: their checksum is still to be computed, so that there is no sum
-//! over their bytes. And only those whose headers agree with themselves: all others pass as they are.
+//! Only frames that never left the machine are joined: their checksum is still to be computed, so there is no sum over
+//! their bytes. Their headers must also be consistent. All other frames pass unchanged.
 
 use std::ops::Range;
 
@@ -18,11 +18,11 @@ use super::Join;
 use super::shared::HEADER;
 use crate::vnet::{Checksum, SegmentKind, Segmentation, VnetHeader};
 
-/// Where things are in a buffer: the virtio-net header, an Ethernet header without tags, IP.
+/// Offsets in a buffer: the virtio-net header, an Ethernet header without tags, IP.
 const ETHERNET: usize = HEADER.bytes();
 const ETHER_TYPE: usize = ETHERNET + 12;
 const IP: usize = ETHERNET + 14;
-/// Where things are in a TCP header (RFC 9293, section 3.1).
+/// Offsets in a TCP header (RFC 9293, section 3.1).
 const SEQUENCE: usize = 4;
 const ACKNOWLEDGEMENT: usize = 8;
 const OFFSET: usize = 12;
@@ -36,11 +36,11 @@ const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 const ECE: u8 = 0x40;
 const TCP: u8 = 6;
-/// An IPv4 header without options.
+/// First byte of an IPv4 header without options.
 const V4_BARE: u8 = 0x45;
-/// Not a fragment, and not to be one (RFC 791, section 3.1).
+/// Not a fragment, and fragmentation not allowed (RFC 791, section 3.1).
 const V4_WHOLE: u16 = 0x4000;
-/// Congestion experienced (RFC 3168, section 5): each packet that says so counts.
+/// Congestion experienced (RFC 3168, section 5): each packet with this mark counts, so none is joined.
 const CE: u8 = 3;
 /// The most that the length field of either family holds.
 const LONGEST: usize = 65_535;
@@ -52,7 +52,7 @@ enum Family {
 }
 
 impl Family {
-    /// Of a frame of TCP whose IP header is as short as it can be and as long as it says.
+    /// For a TCP frame with the shortest IP header of its family and a consistent length.
     fn of(bytes: &[u8]) -> Option<Self> {
         let ip = bytes.get(IP..)?;
         let family = match word(bytes, ETHER_TYPE)? {
@@ -93,7 +93,7 @@ impl Family {
         }
     }
 
-    /// Bytes of the IP header that its length leaves out.
+    /// Bytes of the IP header that its length field does not count.
     fn unmeasured(self) -> usize {
         match self {
             Self::V4 => 0,
@@ -115,8 +115,8 @@ impl Family {
         }
     }
 
-    /// What frames of one flow have alike before the payload, which begins there: all but lengths, identifications,
-    /// checksums, sequence numbers and flags.
+    /// The header fields that must be equal in frames of one flow: all before the payload, which begins there, except
+    /// lengths, identifications, checksums, sequence numbers and flags.
     fn alike(self, payload: usize) -> [Range<usize>; 6] {
         let tcp = self.tcp();
         let (length, rest) = match self {
@@ -134,10 +134,10 @@ impl Family {
         ]
     }
 
-    /// The sum of the pseudo header, as a frame has it whose checksum is to be computed (RFC 9293, section 3.1; RFC
-    /// 8200, section 8.1).
+    /// The sum of the pseudo header, which a frame contains if its checksum is still to be computed (RFC 9293, section
+    /// 3.1; RFC 8200, section 8.1).
     fn pseudo(self, bytes: &[u8], segment: usize) -> [u8; 2] {
-        // Neither family's segments are longer than 65535 here, whatever the width of the field.
+        // Segments are not longer than 65535 here in either family, whatever the width of the field.
         let length = (segment as u32).to_be_bytes();
         let sum = Sum16BitWords::new()
             .add_slice(&bytes[self.addresses()])
@@ -157,10 +157,10 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     family: Family,
-    /// Where the payload begins, and how long it is.
+    /// Offset of the payload, and its length.
     payload: usize,
     length: usize,
-    /// Payload of each packet that it is cut into; `None` if it is one packet.
+    /// Payload of each packet that it will be cut into; `None` if it is one packet.
     cut: Option<u16>,
     sequence: u32,
     /// IPv4's identification.
@@ -169,7 +169,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Reads a frame with its virtio-net header; `None` for one that is never joined.
+    /// Reads a frame with its virtio-net header; `None` if it is never joined.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let family = Family::of(bytes)?;
         let tcp = family.tcp();
@@ -190,7 +190,8 @@ impl Segment {
         let plain = reserved == 0 && flags & !(PSH | FIN | ECE) == ACK;
         let sum = head.slice()[CHECKSUM..URGENT] == family.pseudo(bytes, bytes.len() - tcp);
         let length = bytes.len().checked_sub(payload)?;
-        // One that claims to be cut into more than it has would let others become longer packets than they were.
+        // A frame that claims to be cut into larger packets than it has payload would let others become longer packets
+        // than they were.
         let holds = length > 0 && cut.is_none_or(|size| usize::from(size) <= length);
         let joinable = header.checksum == whole_sum && plain && sum && holds;
         joinable.then_some(Self {
@@ -209,33 +210,33 @@ impl Segment {
         self.cut.map_or(self.length, usize::from)
     }
 
-    /// How many packets it is.
+    /// The number of packets.
     fn packets(&self) -> u16 {
         self.length.div_ceil(self.unit()) as u16
     }
 
-    /// Can more follow it, in packets of a size? Never after the end of the stream; for GRO, neither after a shorter packet
-    /// nor after one that is pushed.
+    /// Whether more frames can follow it, in packets of this size. Never after the end of the stream; for GRO, neither
+    /// after a shorter packet nor after PSH.
     fn goes_on(&self, unit: usize, join: Join) -> bool {
         let whole = self.length.is_multiple_of(unit) && self.flags & PSH == 0;
         self.flags & FIN == 0 && (whole || join == Join::Stream)
     }
 }
 
-/// Frames that are to be one.
+/// Frames that will become one.
 #[derive(Debug)]
 pub(super) struct Joint {
     join: Join,
     first: Segment,
-    /// Payload of each packet that they are cut into, and whether one of them is to be cut there.
+    /// Payload of each packet that they will be cut into, and whether one of them must be cut there.
     unit: usize,
     cut: bool,
-    /// What the next one has.
+    /// Sequence number of the next frame.
     sequence: u32,
     id: u16,
     /// Payload of all of them.
     length: usize,
-    /// Of all of them.
+    /// Flags of all of them.
     flags: u8,
     goes_on: bool,
 }
@@ -255,12 +256,12 @@ impl Joint {
         }
     }
 
-    /// Where the payload begins in each of its frames.
+    /// Offset of the payload in each of its frames.
     pub(super) fn payload(&self) -> usize {
         self.first.payload
     }
 
-    /// Adds a frame, if it goes on where this ends; `first` and `bytes` are the first frame and that one.
+    /// Adds a frame if it continues this; `first` and `bytes` are the first frame and the new one.
     pub(super) fn add(&mut self, first: &[u8], segment: &Segment, bytes: &[u8]) -> bool {
         let fits = self.goes_on
             && segment.sequence == self.sequence
@@ -279,8 +280,8 @@ impl Joint {
         fits
     }
 
-    /// Is it cut as these are, or one packet that is no longer? For a stream, also if all of these are packets that are no
-    /// longer than what it is cut into.
+    /// Whether it is cut into packets of the same size, or is one packet of at most that size. For a stream, also if
+    /// all of these are packets of at most the size that it is cut into.
     fn same_cut(&self, segment: &Segment) -> bool {
         let unit = segment.unit();
         let shorter = segment.cut.is_none() && unit < self.unit;
@@ -290,7 +291,7 @@ impl Joint {
 
     fn alike(&self, first: &[u8], segment: &Segment, bytes: &[u8]) -> bool {
         let head = &self.first;
-        // Counted on, or always the same, as of packets that are never fragments (RFC 6864, section 4.1).
+        // It counts up, or is constant, as for packets that are never fragmented (RFC 6864, section 4.1).
         let id = head.family == Family::V6 || segment.id == self.id || segment.id == head.id;
         let flags = (head.flags ^ segment.flags) & !(PSH | FIN) == 0;
         let same = |range: Range<usize>| first[range.clone()] == bytes[range];
@@ -298,7 +299,7 @@ impl Joint {
         begin && id && flags && head.family.alike(head.payload).into_iter().all(same)
     }
 
-    /// Makes the headers of the first frame those of all of them.
+    /// Turns the headers of the first frame into those of all of them.
     pub(super) fn seal(&self, first: &mut [u8]) {
         let head = &self.first;
         let (family, tcp) = (head.family, head.family.tcp());

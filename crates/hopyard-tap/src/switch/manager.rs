@@ -11,9 +11,9 @@ use super::thread::spawn;
 use super::{QueueCount, Switch};
 use crate::error::Result;
 
-/// How often the manager looks.
+/// Interval of the manager's checks.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Ports whose offloads it looks at each time: asking the kernel takes a lock of which it has one.
+/// Ports whose offloads it reads each time: every request takes a lock that the whole kernel shares.
 const LOOKS: usize = 16;
 
 /// The thread that keeps the clock and the number of queues.

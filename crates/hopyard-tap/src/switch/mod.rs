@@ -66,12 +66,12 @@ use worker::Worker;
 /// The most ports of one switch.
 pub const MAX_PORTS: usize = 1024;
 
-/// Can switches be started here, by this process?
+/// Checks whether this process can start switches here.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where there is no io_uring with what a switch takes.
+/// [`Error::Unsupported`] without the io_uring features that a switch needs.
 pub fn supported() -> Result<()> {
-    // A closed ring has the verifier give up on this thread (ring_exit.rs).
+    // After a ring was closed, the verifier fails on that thread (ring_exit.rs).
     let asked = on_fresh_thread("ring probe", || Worker::ring().map(drop)).flatten();
     let what = "start the tap switch";
     asked.map_err(|error| match error.raw_os_error() {
@@ -93,16 +93,16 @@ pub fn supported() -> Result<()> {
 /// How many queues are attached at each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QueueCount {
-    /// So many, for good.
+    /// This many, permanently.
     Fixed(usize),
-    /// One to so many, as the load asks for.
+    /// One up to `most`, depending on the load.
     Auto {
         /// Most queues of each port.
         most: usize,
     },
 }
 
-/// Who chooses the queue by which a frame leaves the kernel. See [`Steering`](crate::Steering).
+/// What chooses the queue by which a frame leaves the kernel. See [`Steering`](crate::Steering).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Choice {
@@ -113,21 +113,21 @@ pub enum Choice {
     Hash,
     /// The CPU that sends.
     Cpu,
-    /// The switch: each flow has a queue of its own choosing for as long as it lasts, both directions the same, new flows the
-    /// queues in turn. Its first frame comes by hash.
+    /// The switch: it assigns new flows to the queues in turn, both directions of a flow to the same one, for as long
+    /// as the flow lasts. The first frame of a flow comes by hash.
     Pinned,
 }
 
-/// What becomes of frames of one TCP flow that are there together, follow each other and are to enter the kernel by a device
-/// that has TCP segmentation offload (`ethtool -k`).
+/// How frames of one TCP flow are joined. They must be found together, follow each other, and enter the kernel by a
+/// device with TCP segmentation offload (`ethtool -k`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Join {
-    /// They pass as they are.
+    /// Not at all.
     Off,
-    /// They enter as one if that, cut again, is the packets that they were: the rules of the kernel's GRO.
+    /// Into one frame, if resegmenting it gives packets identical to the originals: the rules of the kernel's GRO.
     Packets,
-    /// They enter as one: the same bytes in the same order, in packets no longer than they were.
+    /// Into one frame: the same bytes in the same order, in packets no longer than before.
     #[default]
     Stream,
 }
@@ -137,16 +137,16 @@ pub enum Join {
 pub struct NewSwitch {
     /// The ports: two or more.
     pub ports: Vec<NewPort>,
-    /// How many queues each port has.
+    /// The number of queues of each port.
     pub queues: QueueCount,
-    /// Who chooses among them.
+    /// What chooses among them.
     pub steering: Choice,
-    /// What may stay undone on frames that pass; without `uso` where the kernel has none.
+    /// Work that may be left undone on frames; without `uso` if the kernel lacks it.
     pub offloads: Offloads,
-    /// Whether frames of a flow enter the kernel as one.
+    /// How frames of a flow are joined.
     pub join: Join,
-    /// Bytes on their way into the kernel, for each queue: beyond, frames wait. What the kernel delivers to
-    /// its own sockets it takes at once, what it hands on to a slower device adds up.
+    /// Limit on the bytes under way into the kernel, for each queue; further frames wait. Frames for the kernel's own
+    /// sockets are taken at once; frames for a slower device add up.
     pub send_buffer: u32,
     /// How long frames wait for a device that takes no more, before they are lost ([`Reason::Stalled`]).
     pub patience: Duration,
@@ -167,13 +167,14 @@ impl Default for NewSwitch {
 }
 
 impl NewSwitch {
-    /// Makes or opens the devices, brings them up, and starts to move frames.
+    /// Makes or opens the devices, brings them up, and starts to move frames. After an error, everything that was made
+    /// is removed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for fewer than two or more than [`MAX_PORTS`] ports, for the same device twice, for rules that make no
-    /// sense, for no queues or more than [`MAX_QUEUES`]; [`Error::Limit`] where the process may not have enough files, memory or
-    /// threads; whatever [`NewDevice::create`](crate::NewDevice::create) and
-    /// [`Device::open_with`](crate::Device::open_with) answer. What was made is gone again then.
+    /// [`Error::Invalid`] for fewer than two or more than [`MAX_PORTS`] ports, for the same device twice, for invalid
+    /// rules, for no queues or more than [`MAX_QUEUES`]; [`Error::Limit`] if the process may not have enough files,
+    /// memory or threads; the errors of [`NewDevice::create`](crate::NewDevice::create) and
+    /// [`Device::open_with`](crate::Device::open_with).
     pub fn start(self) -> Result<Switch> {
         self.check()?;
         let files = needed_files(self.ports.len(), self.first());
@@ -240,60 +241,61 @@ fn check_queues(count: usize) -> Result<()> {
     Err(Error::invalid("attach queues of the tap switch", why))
 }
 
-/// Files that a switch takes beside the namespaces of its ports: netlink sockets and what else a port looks at its device with,
-/// and the queues.
+/// Files that a switch needs besides the namespaces of its ports: netlink sockets and other files for each port's
+/// device, and the queues.
 fn needed_files(ports: usize, queues: usize) -> u64 {
     const PORT: usize = 5;
     (ports * PORT) as u64 + queue_files(ports, queues)
 }
 
-/// Files that queues take: one at each port, of each worker its ring and the pipe that ends it, and some on the way.
+/// Files that queues need: one at each port; for each worker its ring and the pipe that ends it; and some while
+/// starting.
 fn queue_files(ports: usize, queues: usize) -> u64 {
     const WORKER: usize = 3;
     const SPARE: usize = 16;
     (queues * (ports + WORKER) + SPARE) as u64
 }
 
-/// What there is of a port.
+/// Status of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortState {
-    /// The device, as of the start.
+    /// Name of the device at the start.
     pub device: String,
-    /// Whether it is still there.
+    /// Whether it still exists.
     pub there: bool,
-    /// What it may do, as of the start.
+    /// Its rules at the start.
     pub rules: Rules,
-    /// Whether frames for it are joined, as of the last look at the device.
+    /// Whether frames for it are joined, by the last check of the device.
     pub joins: bool,
     /// Frames and bytes since the switch began, all queues of the port together.
     pub counters: Counters,
     /// The same for each queue, by number.
     pub by_queue: Vec<Counters>,
-    /// Frames that the kernel dropped before the switch could read them, as a queue was full or none was attached, and
-    /// other drops of the device; `None` if it cannot be asked any more.
+    /// Frames that the kernel dropped before the switch could read them, because a queue was full or none was attached,
+    /// and other drops of the device; `None` if it can no longer be asked.
     pub unread: Option<u64>,
 }
 
-/// What there is of a switch.
+/// Status of a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct State {
-    /// In the order they were named.
+    /// In the order in which they were named.
     pub ports: Vec<PortState>,
     /// Time since it began.
     pub uptime: Duration,
-    /// Queues attached at each.
+    /// Queues attached at each port.
     pub queues: usize,
-    /// How often one more was attached, and one detached, since the start.
+    /// How often a queue was attached or detached since the start.
     pub changes: u64,
     /// Addresses in the table.
     pub addresses: usize,
-    /// Why the number of queues that the load asks for could not be had, the last time.
+    /// Why the number of queues could not follow the load, the last time.
     pub trouble: Option<String>,
 }
 
-/// A running switch. Dropping it ends it; devices that it made go with it.
+/// A running switch. Dropping it ends it and removes the devices that it made.
 #[derive(Debug)]
 pub struct Switch {
     shared: Arc<Shared>,
@@ -302,19 +304,18 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// What there is, now.
+    /// The current status.
     #[must_use]
     pub fn state(&self) -> State {
         self.pool().state()
     }
 
-    /// Attaches or detaches queues of every port, under traffic, without losing a frame. With
-    /// [`QueueCount::Auto`] the load has its say again a moment later.
+    /// Attaches or detaches queues of every port, under traffic, without losing a frame. With [`QueueCount::Auto`] the
+    /// load soon decides again. If a queue cannot be attached at every port, it is attached at none.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for none or more than [`MAX_QUEUES`], or if a queue to be detached does not run dry;
-    /// [`Error::Limit`]; those of [`Device::open_queue`](crate::Device::open_queue). The queue that could not be attached at
-    /// every port is attached at none then.
+    /// [`Error::Invalid`] for none or more than [`MAX_QUEUES`], or if a queue to be detached does not become empty;
+    /// [`Error::Limit`]; those of [`Device::open_queue`](crate::Device::open_queue).
     pub fn set_queues(&self, count: usize) -> Result<()> {
         check_queues(count)?;
         self.pool().change_queues(count)
@@ -330,7 +331,7 @@ impl Drop for Switch {
         self.shared.end();
         if let Some(manager) = self.manager.take() {
             manager.thread().unpark();
-            // A thread that panicked has said so; nothing is left to do about it.
+            // A thread that panicked has printed it; there is nothing else to do.
             let _ = manager.join();
         }
         self.pool().end();

@@ -1,4 +1,5 @@
-//! Pins each flow to a queue with its first frame, the queues in turn ([`Choice::Pinned`](super::Choice::Pinned)).
+//! Pins each flow to a queue with its first frame; flows are assigned to the queues in turn
+//! ([`Choice::Pinned`](super::Choice::Pinned)).
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,10 +14,10 @@ use crate::flow::Flow;
 use crate::queue::Queue;
 use crate::steering::{Pins, Steering};
 
-/// Flows that are pinned at once: a pin for each direction.
+/// The most flows that are pinned at once: each has a pin for each direction.
 const MOST: usize = Pins::MOST / 2;
 
-/// Which flow goes by which queue, at all ports alike. Workers ask once for each flow that they have not seen before.
+/// Assignment of flows to queues, the same for all ports. Workers call it once for each new flow.
 #[derive(Debug)]
 pub(super) struct Pinner {
     pinned: Mutex<Pinned>,
@@ -30,7 +31,7 @@ struct Pinned {
     flows: Book,
 }
 
-/// Flows with their queues, of both directions the one that sorts first; the oldest make room.
+/// Flows with their queues; of both directions, the one that sorts first. The oldest make room.
 #[derive(Debug)]
 struct Book {
     queues: HashMap<flows::Flow, u16>,
@@ -40,11 +41,11 @@ struct Book {
     turn: u16,
 }
 
-/// What becomes of a flow.
+/// A new entry.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     queue: u16,
-    /// A flow that is pinned no more.
+    /// A flow that is no longer pinned.
     gone: Option<flows::Flow>,
 }
 
@@ -64,19 +65,19 @@ impl Pinner {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a device send its frames as the pins say.
+    /// Makes a device select queues by the pins.
     pub(super) fn steer(&self, queue: &Queue) -> Result<()> {
         queue.steer(Steering::Pinned(&self.pinned().pins))
     }
 
-    /// So many queues are attached: flows that come are spread over them.
+    /// Sets the number of attached queues: new flows are spread over them.
     pub(super) fn set_queues(&self, count: usize) {
         self.queues
             .store(u16::try_from(count).unwrap_or(u16::MAX), Relaxed);
     }
 
-    /// Pins both directions of a flow that is not pinned yet, and answers with its queue. `None` where it is already, and where
-    /// the kernel takes no pin: then the flow goes by its hash.
+    /// Pins both directions of a flow that is not pinned yet, and returns its queue. `None` if it is pinned already, or
+    /// if the kernel refuses the pin: then the hash decides.
     pub(super) fn pin(&self, flow: flows::Flow) -> Option<u16> {
         let queues = self.queues.load(Relaxed);
         if queues < 2 {
@@ -86,7 +87,7 @@ impl Pinner {
         let Pinned { pins, flows } = &mut *pinned;
         let Entry { queue, gone } = flows.enter(flow, queues)?;
         for flow in gone.iter().flat_map(both) {
-            // What is still pinned stays where it is.
+            // If this fails, the flow stays on its queue.
             let _ = pins.unpin(&flow);
         }
         let [there, back] = both(&flow);
@@ -107,7 +108,7 @@ impl Book {
         }
     }
 
-    /// Enters a flow that is not there.
+    /// Enters a flow if it is new.
     fn enter(&mut self, flow: flows::Flow, queues: u16) -> Option<Entry> {
         let flow = flow.min(flows::reverse(flow));
         if self.queues.contains_key(&flow) {
@@ -127,7 +128,7 @@ impl Book {
     }
 }
 
-/// Both directions as the map of pins has them.
+/// Both directions in the form of the map of pins.
 fn both(flow: &flows::Flow) -> [Flow; 2] {
     let (from, to, protocol, source, destination) = *flow;
     let source = SocketAddr::new(from, source);

@@ -1,4 +1,4 @@
-//! The ports and the workers that serve them: how queues are attached and detached.
+//! The ports and their workers: how queues are attached and detached.
 
 use std::io::PipeWriter;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::error::{Error, Result, chain};
 use crate::queue::Queue;
 use crate::sys;
 
-/// How long a frame is under way between being given a queue's number and being in it where the kernel cannot be asked: it
-/// does both with its softirqs off.
+/// Time between choosing a queue and placing the frame in it, if `membarrier` is not available: the kernel does both
+/// with softirqs off.
 const UNDER_WAY: Duration = Duration::from_millis(20);
-/// How long the frames that are in a queue may take to be read.
+/// Time in which the frames of a queue must be read.
 const DRY_AFTER: Duration = Duration::from_secs(1);
-/// How often it is looked whether they are.
+/// Interval of checks whether they are.
 const DRY_LOOK: Duration = Duration::from_millis(1);
-/// How long no queue is attached by itself after one could not be: trying takes time.
+/// How long no queue is attached automatically after a failure, because trying takes time.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// The ports and the workers that serve them.
@@ -31,29 +31,29 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10);
 pub(super) struct WorkerPool {
     shared: Arc<Shared>,
     ports: Vec<Port>,
-    /// One for each queue ever attached; those beyond `attached` have nothing to do.
+    /// One for each queue that was ever attached; those beyond `attached` are idle.
     workers: Vec<WorkerHandle>,
     attached: usize,
     changes: u64,
-    /// The port whose offloads are looked at next.
+    /// The port whose offloads are checked next.
     next_look: usize,
-    /// Why the last change that the load asked for was not made, and when that was.
+    /// Why the last change that the load required failed, and when.
     trouble: Option<(String, Instant)>,
 }
 
 #[derive(Debug)]
 struct WorkerHandle {
     thread: JoinHandle<()>,
-    /// Its worker ends when this is closed.
+    /// Closing this ends the worker.
     end: Option<PipeWriter>,
-    /// A port had no queue for it: it is replaced before the queue is attached again.
+    /// Whether a port had no queue for it. It is replaced before the queue is attached again.
     incomplete: bool,
     records: Records,
-    /// Rested up to the manager's last look, nanoseconds.
+    /// Idle time up to the manager's last check, nanoseconds.
     seen_ns: u64,
 }
 
-/// What a worker writes and others read.
+/// Data that a worker writes and others read.
 #[derive(Debug, Clone)]
 struct Records {
     /// By port.
@@ -61,7 +61,7 @@ struct Records {
     rest: Arc<Rest>,
 }
 
-/// A queue of a worker, and whether it is to be read.
+/// A queue of a worker, and whether it is read.
 type Post = (Arc<Queue>, bool);
 
 impl WorkerPool {
@@ -79,11 +79,11 @@ impl WorkerPool {
         pool
     }
 
-    /// Attaches one more queue to every port, with a worker. Ports whose device was deleted go without.
+    /// Attaches one more queue to every port, with a worker. Ports whose device was deleted are left out. After an
+    /// error, all queues are detached again, and no frame is lost.
     ///
     /// # Errors
-    /// There is no worker to be had, or no queue of a device that is there. What was attached is detached again, and no frame
-    /// lost.
+    /// There is no worker, or no further queue for an existing device.
     pub(super) fn grow(&mut self) -> Result<()> {
         let files = queue_files(self.ports.len(), 1);
         Error::need_files(
@@ -97,11 +97,11 @@ impl WorkerPool {
         let number = self.attached;
         let former = self.dismiss_incomplete(number);
         let recruit = (self.workers.len() == number).then(|| Recruit::new(number));
-        // Before any queue is attached: frames that come by it have to be read.
+        // Before any queue is attached, because its frames must be read.
         let recruit = recruit.transpose()?;
         let (queues, failure) = self.attach(number);
         let Some(queues) = queues else {
-            // There is no queue to write to: the whole switch does not start.
+            // There is no queue to write to, so the whole switch does not start.
             return failure.map_or(Ok(()), Err);
         };
         if let Some(recruit) = recruit {
@@ -113,13 +113,13 @@ impl WorkerPool {
         let Some(failure) = failure else {
             return Ok(());
         };
-        // The others' queues may have frames by now.
+        // The other ports' queues may have frames by now.
         self.shrink()?;
         Err(failure)
     }
 
-    /// A queue of each port, and whether it is to be read; and the error of the first device that is there and has none. That
-    /// one and those after it have another queue in its place, to write to.
+    /// A queue of each port, and whether it is read; and the error of the first existing device without one. That
+    /// device and all after it get an older queue to write to.
     fn attach(&mut self, number: usize) -> (Option<Vec<Post>>, Option<Error>) {
         let mut failure = None;
         let queue = |port: &mut Port| {
@@ -164,7 +164,7 @@ impl WorkerPool {
         }
     }
 
-    /// Ends the worker of a queue that not every port had; what it wrote is the next one's.
+    /// Ends the worker of a queue that not every port had; the next worker continues its counters.
     fn dismiss_incomplete(&mut self, number: usize) -> Option<Records> {
         let handle = self.workers.pop_if(|handle| handle.incomplete)?;
         debug_assert_eq!(self.workers.len(), number);
@@ -176,7 +176,7 @@ impl WorkerPool {
         Some(records)
     }
 
-    /// Detaches the last queue of every port, read empty before; false if it does not run dry.
+    /// Detaches the last queue of every port after reading it empty; false if it does not become empty.
     fn shrink(&mut self) -> Result<bool> {
         let last = self.attached - 1;
         let among = u16::try_from(last).unwrap_or(u16::MAX);
@@ -191,21 +191,21 @@ impl WorkerPool {
         done.and(steered).map(|()| dry)
     }
 
-    /// Does it to every port, also after failures; answers the first one.
+    /// Does it to every port, also after failures; returns the first error.
     fn each(&self, act: impl Fn(&Port) -> Result<()>) -> Result<()> {
         self.ports.iter().map(act).fold(Ok(()), Result::and)
     }
 
-    /// Waits until nothing is left in the queues of a worker that get nothing any more.
+    /// Waits until the queues of a worker that get no frames any more are empty.
     ///
-    /// What detaching throws away is what the kernel still holds for reading (`tun_queue_purge`). A frame that it has read for
-    /// the worker, whether the worker knows of it or not, is in a buffer of the worker's, and a detached queue still writes:
-    /// whether the worker rests says nothing, as one that has not been woken yet does.
+    /// Detaching drops what the kernel still holds for reading (`tun_queue_purge`). A frame that was read into a buffer
+    /// of the worker is safe, whether the worker has seen it or not, because a detached queue can still be written.
+    /// Whether the worker is idle does not matter: it may not have been woken yet.
     fn runs_dry(&self, number: usize) -> bool {
         all_have_arrived();
         let deadline = Instant::now() + DRY_AFTER;
         let files = || self.ports.iter().filter_map(move |port| port.file(number));
-        // Where that cannot be asked, there may be some.
+        // If that cannot be checked, there may be some.
         while sys::is_ready(files(), libc::POLLIN).unwrap_or(true) {
             if Instant::now() > deadline {
                 return false;
@@ -215,7 +215,7 @@ impl WorkerPool {
         true
     }
 
-    /// Attaches or detaches queues until there are so many.
+    /// Attaches or detaches queues until there are `count`.
     pub(super) fn change_queues(&mut self, count: usize) -> Result<()> {
         while self.attached < count {
             self.grow()?;
@@ -231,7 +231,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// The share of time that each worker of an attached queue was at work since the last call.
+    /// The share of time for which each worker of an attached queue was busy since the last call.
     fn busy(&mut self, elapsed: Duration) -> Vec<f64> {
         let now_ns = self.shared.now_ns();
         let share = |handle: &mut WorkerHandle| {
@@ -245,7 +245,7 @@ impl WorkerPool {
         shares
     }
 
-    /// Looks whether frames for so many of the ports are to be joined, other ports each time.
+    /// Checks for `count` of the ports whether frames for them are joined, other ports each time.
     pub(super) fn look_at_offloads(&mut self, count: usize) {
         if self.shared.join == Join::Off {
             return;
@@ -258,7 +258,7 @@ impl WorkerPool {
         }
     }
 
-    /// Attaches or detaches a queue, as the load asks for.
+    /// Attaches or detaches a queue, depending on the load.
     pub(super) fn follow(&mut self, scale: &mut Scale, elapsed: Duration) {
         let busy = self.busy(elapsed);
         let before = self.attached;
@@ -271,7 +271,7 @@ impl WorkerPool {
             Change::Grow => self.grow(),
             _ => self.shrink().map(drop),
         };
-        // It goes on with the queues that it has, and `State::trouble` says why.
+        // It continues with the queues that it has, and `State::trouble` says why.
         self.trouble = changed.err().map(|error| (chain(&error), Instant::now()));
         self.changes += u64::from(self.attached != before);
     }
@@ -318,15 +318,15 @@ impl WorkerPool {
 impl WorkerHandle {
     fn join(self) {
         drop(self.end);
-        // A thread that panicked has said so; nothing is left to do about it.
+        // A thread that panicked has printed it; there is nothing else to do.
         let _ = self.thread.join();
     }
 }
 
-/// Waits until each frame is in the queue whose number it was given before.
+/// Waits until each frame is in the queue that was chosen for it.
 ///
-/// The kernel chooses and fills the queue within one section under RCU (`__dev_queue_xmit`), however long the sender's CPU is
-/// taken away in between. What it left in the queue's discipline for another CPU to send is not waited for.
+/// The kernel chooses and fills the queue within one RCU section (`__dev_queue_xmit`), however long the sender loses
+/// its CPU in between. Frames that it left in the queueing discipline for another CPU are not waited for.
 fn all_have_arrived() {
     if sys::wait_for_readers().is_err() {
         thread::sleep(UNDER_WAY);

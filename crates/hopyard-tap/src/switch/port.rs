@@ -1,4 +1,4 @@
-//! A port: a tap with the queues that were opened of it.
+//! A port: a tap with its open queues.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::offload::Offloads;
 use crate::queue::Queue;
 use crate::steering::Steering;
 
-/// Frames that each queue of a new device holds: a TCP window of 6 MiB (the most of `net.ipv4.tcp_rmem`) in frames of
-/// Ethernet's own size. A tap gives its sender no sign before it overflows, and 1000, the default, TCP does overrun.
+/// Frames that each queue of a new device holds: a TCP window of 6 MiB (the most of `net.ipv4.tcp_rmem`) in Ethernet
+/// frames of standard size. A tap gives its sender no sign before it overflows, and TCP overruns the default of 1000.
 const QUEUE_LENGTH: u32 = 4096;
 
 #[derive(Debug)]
@@ -24,18 +24,18 @@ pub(super) struct Port {
     device: Device,
     rules: Rules,
     steering: Choice,
-    /// Where flows are pinned.
+    /// Set if flows are pinned.
     pinner: Option<Arc<Pinner>>,
     send_buffer: u32,
-    /// Opened, by number; `None` where there was none to be had. The attached ones come first.
+    /// Open queues by number; `None` if there was none. The attached ones come first.
     queues: Vec<Option<Arc<Queue>>>,
-    /// Opened with the device, and nobody's yet.
+    /// Opened with the device, and not used yet.
     first: Option<Queue>,
     handle: Handle,
 }
 
 impl Port {
-    /// Opens the device, or makes it, and brings it up.
+    /// Opens or makes the device, and brings it up.
     pub(super) fn open(
         new: &NewPort,
         switch: &NewSwitch,
@@ -71,10 +71,10 @@ impl Port {
         &self.rules
     }
 
-    /// One more queue that is attached. A port whose device was deleted needs none: any queue says that it is gone.
+    /// One more attached queue. A port whose device was deleted needs none: any queue reports that it is gone.
     ///
     /// # Errors
-    /// The device is there, and has no further queue. It is as it was then.
+    /// The device exists, but has no further queue. It is unchanged.
     pub(super) fn grow(&mut self, number: usize) -> Result<Arc<Queue>> {
         match self.attach(number) {
             Err(error) if self.is_there() => Err(error),
@@ -94,7 +94,7 @@ impl Port {
             (None, None) => self.device.open_queue()?,
         };
         queue.set_nonblocking(true)?;
-        // The bound is each file's own, though the request reads like the device's.
+        // The limit belongs to each file, although the request looks like one for the device.
         queue.set_send_buffer(self.send_buffer)?;
         let queue = Arc::new(queue);
         self.queues.resize(number, None);
@@ -102,7 +102,7 @@ impl Port {
         Ok(queue)
     }
 
-    /// A queue to write to in place of one that is not to be had.
+    /// A queue to write to, instead of one that is not available.
     pub(super) fn stand_in(&self) -> Option<Arc<Queue>> {
         self.queue(0).map(Arc::clone)
     }
@@ -111,7 +111,7 @@ impl Port {
         self.queues.get(number).and_then(Option::as_ref)
     }
 
-    /// Has frames come by the first `count` queues alone, or by all that are attached.
+    /// Makes frames use only the first `count` queues, or all attached ones.
     pub(super) fn steer(&self, count: Option<u16>) -> Result<()> {
         let Some(queue) = self.queue(0).map(Arc::as_ref).or(self.first.as_ref()) else {
             return Ok(());
@@ -131,7 +131,7 @@ impl Port {
         self.queue(number).map(|queue| queue.as_fd())
     }
 
-    /// Detaches a queue, which has been read empty.
+    /// Detaches a queue that was read empty.
     pub(super) fn shrink(&self, number: usize) -> Result<()> {
         match self.queue(number).map(|queue| queue.detach()) {
             None | Some(Err(Error::AlreadyDetached { .. })) => Ok(()),
@@ -139,18 +139,18 @@ impl Port {
         }
     }
 
-    /// Closes the queues from a number on.
+    /// Closes the queues from this number on.
     pub(super) fn close(&mut self, from: usize) {
         self.queues.truncate(from);
     }
 
-    /// Is the device still there?
+    /// Whether the device still exists.
     pub(super) fn is_there(&self) -> bool {
         let first = self.queue(0).map(Arc::as_ref).or(self.first.as_ref());
         first.is_some_and(|queue| queue.state().is_ok())
     }
 
-    /// What cannot be done to a device that was deleted need not be.
+    /// Ignores a failure if the device was deleted.
     fn unless_gone(&self, done: Result<()>) -> Result<()> {
         if done.is_err() && !self.is_there() {
             return Ok(());
@@ -158,13 +158,14 @@ impl Port {
         done
     }
 
-    /// Does the device take segments of TCP that are to be cut? Not where somebody switched that off, or it is gone.
+    /// Whether the device accepts TCP segments that are still to be cut. Not if that was switched off, or the device is
+    /// gone.
     pub(super) fn takes_segments(&self) -> bool {
         let offloads = self.handle.offloads(self.device());
         offloads.is_ok_and(|offloads| offloads.tso.is_on() == Some(true))
     }
 
-    /// Frames that the kernel dropped on their way to the switch.
+    /// Frames that the kernel dropped before the switch read them.
     pub(super) fn unread(&self) -> Option<u64> {
         let stats = self.handle.device_stats().ok()?;
         let own = stats
@@ -174,7 +175,7 @@ impl Port {
     }
 }
 
-/// Opens one more queue of a device, also if it was renamed or moved to another namespace since.
+/// Opens one more queue of a device, even if it was renamed or moved to another namespace.
 fn another(device: &Device, queue: &Queue) -> Result<Queue> {
     match device.open_queue() {
         Err(Error::Missing { .. }) => queue.find_device()?.open_queue(),
@@ -200,7 +201,7 @@ fn open(name: &str, handle: &Handle) -> Result<(Device, Queue)> {
     Ok((device, queue))
 }
 
-/// Sets them, without `uso` on a kernel that has none.
+/// Sets offloads, without `uso` on a kernel that lacks it.
 fn set_offloads(queue: &Queue, offloads: Offloads) -> Result<()> {
     match queue.set_offloads(offloads) {
         Err(Error::Unsupported { .. }) if offloads.uso => queue.set_offloads(Offloads {

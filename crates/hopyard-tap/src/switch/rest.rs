@@ -1,12 +1,12 @@
-//! How much of its time a worker had nothing to do, for whoever decides how many there shall be.
+//! Idle time of a worker, from which the number of queues is decided.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Debug, Default)]
 pub(super) struct Rest {
-    /// Nanoseconds of all rests that ended.
+    /// Nanoseconds of all idle periods that ended.
     ended_ns: AtomicU64,
-    /// When the present one began, nanoseconds of the switch's clock; 0 while there is work.
+    /// Begin of the current idle period, nanoseconds of the switch's clock; 0 while there is work.
     began_ns: AtomicU64,
 }
 
@@ -21,7 +21,7 @@ impl Rest {
         self.began_ns.store(0, Relaxed);
     }
 
-    /// Nanoseconds rested up to `now_ns`.
+    /// Nanoseconds idle up to `now_ns`.
     pub(super) fn until(&self, now_ns: u64) -> u64 {
         let open = match self.began_ns.load(Relaxed) {
             0 => 0,

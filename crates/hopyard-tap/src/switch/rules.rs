@@ -1,4 +1,4 @@
-//! Ports to be, and what each of them may do.
+//! New ports, and their rules.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use hopyard_net::NetNs;
 use super::frame::Mac;
 use crate::error::{Error, Result};
 
-/// The most addresses that are given to the ports of a switch, all together: they share the table of addresses.
+/// The most addresses that may be given to the ports of a switch, all together: they share the table of addresses.
 pub const MAX_GIVEN: usize = 2048;
 
-/// A tap to be a port.
+/// A tap that becomes a port.
 #[derive(Debug)]
 pub struct NewPort {
-    /// Its name. Where there is no such device, one is made, and goes with the switch.
+    /// Its name. If there is no such device, one is made, and removed with the switch.
     pub device: String,
     /// The network namespace it is in.
     pub ns: NetNs,
-    /// What it may do.
+    /// What it may send and receive.
     pub rules: Rules,
 }
 
@@ -33,18 +33,18 @@ impl NewPort {
     }
 }
 
-/// What a port may do. What it may not is dropped and counted.
+/// What a port may do. Frames against the rules are dropped and counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// The only addresses that the port may send from, and no other port may; they are known from the start and never
-    /// forgotten. Empty: any address that is not given to another port, as they are heard.
+    /// The only addresses that the port may send from, and that no other port may. They are known from the start and
+    /// never forgotten. Empty: any address that is not given to another port, learnt from its frames.
     pub macs: Vec<[u8; 6]>,
-    /// Isolated ports get nothing from each other.
+    /// Whether it is isolated: isolated ports get nothing from each other.
     pub isolated: bool,
     /// The most addresses that the table learns of the port at once; frames from further ones are dropped.
     pub addresses: u32,
-    /// Frames per second that may be copied to several ports: broadcasts, multicasts and those for unknown addresses. What was
-    /// not sent for ten seconds may come at once. `None`: any number.
+    /// Frames per second that may be copied to several ports: broadcasts, multicasts and those for unknown addresses.
+    /// The unused allowance of ten seconds may be sent at once. `None`: no limit.
     pub broadcasts: Option<u32>,
 }
 

@@ -1,15 +1,15 @@
-//! How many queues a load deserves.
+//! The number of queues for a load.
 
-/// Share of all attached queues' time above which one more is attached.
+/// If all attached queues are busy for more than this share of time, one more is attached.
 const BUSY: f64 = 0.85;
-/// Share of what would be left without one of them below which it is detached.
+/// If the queues would be busy for less than this share without one of them, it is detached.
 const IDLE: f64 = 0.6;
-/// Looks in a row that must agree before one more is attached, and before one is detached: what is
-/// attached in vain costs little, and detaching takes time.
+/// Consecutive checks that must agree before a queue is attached or detached: attaching one too many costs little, and
+/// detaching takes time.
 const GROW_AFTER: u32 = 2;
 const SHRINK_AFTER: u32 = 10;
 
-/// What to do about the number of queues.
+/// The change to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Keep,
@@ -17,7 +17,7 @@ pub(super) enum Change {
     Shrink,
 }
 
-/// Decides, look by look.
+/// Decides from check to check.
 #[derive(Debug)]
 pub(super) struct Scale {
     most: usize,
@@ -34,8 +34,7 @@ impl Scale {
         }
     }
 
-    /// `busy` has the share of time, 0 to 1, that each worker of an attached queue had work since the last
-    /// look.
+    /// `busy` is the share of time, 0 to 1, for which each worker of an attached queue was busy since the last check.
     pub(super) fn look(&mut self, busy: &[f64]) -> Change {
         let attached = busy.len() as f64;
         let sum: f64 = busy.iter().sum();
@@ -67,7 +66,7 @@ mod tests {
     fn queues_follow_a_load_that_lasts() {
         let mut scale = Scale::new(2);
         assert_eq!(looks(&mut scale, &[1.0], 2), [Change::Keep, Change::Grow]);
-        // As many as there may be.
+        // The maximum is reached.
         assert!(
             looks(&mut scale, &[1.0, 1.0], 20)
                 .iter()
@@ -95,7 +94,7 @@ mod tests {
     #[test]
     fn one_flow_does_not_make_queues_come_and_go() {
         let mut scale = Scale::new(8);
-        // It saturates one queue: the second comes, stays idle, and stays.
+        // It saturates one queue: a second one is added, stays idle, and is kept.
         assert_eq!(looks(&mut scale, &[1.0], 2)[1], Change::Grow);
         assert!(
             looks(&mut scale, &[1.0, 0.0], 100)

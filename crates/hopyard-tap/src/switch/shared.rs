@@ -1,4 +1,4 @@
-//! What all workers have in common.
+//! Data that all workers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -12,26 +12,26 @@ use super::{Join, NewSwitch};
 use crate::VnetHeaderSize;
 use crate::error::{Error, Result};
 
-/// The header before each frame, passed on as it is.
+/// The header before each frame, passed on unchanged.
 pub(super) const HEADER: VnetHeaderSize = VnetHeaderSize::Mergeable;
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) table: Table,
     pub(super) flows: Flows,
-    /// Where flows are pinned.
+    /// Set if flows are pinned.
     pinner: Option<Arc<Pinner>>,
     ending: AtomicBool,
     began: Instant,
-    /// Seconds since it began, kept by the manager: reading a clock for every frame is too dear.
+    /// Seconds since it began, kept by the manager: reading a clock for every frame costs too much.
     now_s: AtomicU32,
-    /// How frames become one.
+    /// How frames are joined.
     pub(super) join: Join,
-    /// How long they wait for a device that takes no more.
+    /// How long frames wait for a device that takes no more.
     pub(super) patience: Duration,
-    /// By port: does it happen there?
+    /// By port: whether frames for it are joined.
     joins: Box<[AtomicBool]>,
-    /// By port: what it may send to several others.
+    /// By port: limit of frames to several others.
     buckets: Box<[Bucket]>,
 }
 
@@ -58,7 +58,7 @@ impl Shared {
         })
     }
 
-    /// So many queues are attached.
+    /// Sets the number of attached queues.
     pub(super) fn set_queues(&self, count: usize) {
         if count > 1 {
             self.flows.watch();
@@ -68,14 +68,14 @@ impl Shared {
         }
     }
 
-    /// Pins a flow, if flows are and it is not.
+    /// Pins a flow, if flows are pinned and this one is not yet.
     pub(super) fn pin(&self, flow: Flow) {
         if let Some(queue) = self.pinner.as_ref().and_then(|pinner| pinner.pin(flow)) {
             self.flows.expect(flow, queue.into());
         }
     }
 
-    /// May a port send one more frame to several others?
+    /// Whether a port may send one more frame to several others.
     pub(super) fn may_flood(&self, from: usize) -> bool {
         self.buckets[from].take(|| self.now_ns())
     }
@@ -88,7 +88,7 @@ impl Shared {
         self.ending.store(true, Relaxed);
     }
 
-    /// Are frames for a port joined?
+    /// Whether frames for a port are joined.
     pub(super) fn joins(&self, port: usize) -> bool {
         self.joins[port].load(Relaxed)
     }
@@ -104,12 +104,12 @@ impl Shared {
             .max(1)
     }
 
-    /// Seconds since it began, as of the manager's last look.
+    /// Seconds since it began, by the manager's last check.
     pub(super) fn now_s(&self) -> u32 {
         self.now_s.load(Relaxed)
     }
 
-    /// Brings [`Shared::now_s`] up to date, and what goes by it.
+    /// Updates [`Shared::now_s`], and everything that depends on it.
     pub(super) fn tick(&self) {
         let now = u32::try_from(self.began.elapsed().as_secs()).unwrap_or(u32::MAX);
         if self.now_s.swap(now, Relaxed) != now {

@@ -1,4 +1,4 @@
-//! What a worker knows of the frames in its buffers.
+//! A worker's record of the frames in its buffers.
 
 use std::iter;
 use std::ops::Range;
@@ -11,11 +11,11 @@ pub(super) struct Slots(Vec<Slot>);
 struct Slot {
     /// Bytes in the buffer.
     length: usize,
-    /// Those before it are not written, as the frame is part of the one in another buffer.
+    /// Bytes before this offset are not written, because the frame is part of one in another buffer.
     from: usize,
-    /// Ports that still have to take it; 0 is a free buffer.
+    /// Ports that must still take it; 0 is a free buffer.
     left: usize,
-    /// What is written after it, as the same frame.
+    /// The buffer that is written after it as part of the same frame.
     next: Option<u16>,
 }
 
@@ -32,7 +32,7 @@ impl Slots {
         &mut self.0[usize::from(buffer)]
     }
 
-    /// A frame came into a buffer, for one port.
+    /// A frame arrived in a buffer, for one port.
     pub(super) fn fill(&mut self, buffer: u16, length: usize) {
         *self.slot_mut(buffer) = Slot {
             length,
@@ -41,32 +41,32 @@ impl Slots {
         };
     }
 
-    /// So many ports have to take it.
+    /// This many ports must take it.
     pub(super) fn spread(&mut self, buffer: u16, ports: usize) {
         self.slot_mut(buffer).left = ports;
     }
 
-    /// What is in buffer `next` from byte `from` on is written after what is in `last`.
+    /// Buffer `next`, from byte `from` on, is written after buffer `last`.
     pub(super) fn join(&mut self, last: u16, next: u16, from: usize) {
         self.slot_mut(last).next = Some(next);
         self.slot_mut(next).from = from;
     }
 
-    /// One port less has to take a frame. Is it all of them?
+    /// A port has taken the frame. Returns whether it was the last one.
     pub(super) fn take(&mut self, buffer: u16) -> bool {
         let slot = self.slot_mut(buffer);
         slot.left -= 1;
         slot.left == 0
     }
 
-    /// Frees the first buffer of those that are left of a frame; the next one follows.
+    /// Frees the first buffer of a frame, and returns the next one.
     pub(super) fn free(&mut self, buffer: u16) -> Option<u16> {
         let slot = self.slot_mut(buffer);
         slot.left = 0;
         slot.next.take()
     }
 
-    /// Is no buffer free?
+    /// Whether no buffer is free.
     pub(super) fn is_full(&self) -> bool {
         self.0.iter().all(|slot| slot.left > 0)
     }
@@ -76,7 +76,7 @@ impl Slots {
         self.slot(buffer).length
     }
 
-    /// What is to be written as one frame: buffers and the part of each.
+    /// The parts of one frame: buffers and the range of each.
     pub(super) fn pieces(&self, first: u16) -> impl Iterator<Item = (u16, Range<usize>)> {
         iter::successors(Some(first), |buffer| self.slot(*buffer).next).map(|buffer| {
             let slot = self.slot(buffer);

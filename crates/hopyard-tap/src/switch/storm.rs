@@ -1,18 +1,18 @@
-//! How many frames a port may send to several others.
+//! Limit of the frames that a port may send to several others.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// What was not sent for so many seconds may be sent at once.
+/// The unused allowance of this many seconds may be sent at once.
 const BURST_S: u64 = 10;
 
 /// A token bucket that holds the tokens of [`BURST_S`], shared by all workers without a lock.
 ///
-/// It is kept as the time at which it will be full again (the generic cell rate algorithm, ITU-T I.371): a token taken puts that
-/// off by the time in which one comes back.
+/// It stores the time at which it will be full again (the generic cell rate algorithm, ITU-T I.371): taking a token
+/// postpones that by the interval of one token.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    /// The time in which a token comes back; `None` where there is no limit.
+    /// Interval between tokens; `None` without a limit.
     interval_ns: Option<u64>,
     full_at_ns: AtomicU64,
 }

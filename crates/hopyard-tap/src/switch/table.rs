@@ -1,7 +1,8 @@
-//! Which port has which MAC address: learnt from what ports send, forgotten when they fall silent.
+//! The table of MAC addresses: which port has which address, learnt from frames that ports send, and forgotten after
+//! silence.
 //!
-//! Shared by all workers without a lock. An entry is one word, address and port together, so that readers
-//! see it whole or not at all; its age is a word of its own, where a moment's disagreement does no harm.
+//! Shared by all workers without a lock. An entry is one word, address and port together, so readers never see half of
+//! it. Its age is a separate word, where a brief inconsistency does no harm.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -13,26 +14,26 @@ use super::rules::Rules;
 
 /// How long a silent address is remembered, seconds (IEEE 802.1Q, table 8-6: 300).
 pub const AGEING_S: u32 = 300;
-/// Entries of the buckets that an address can be in, side by side: two cache lines with their ages.
+/// Entries of a bucket, the only ones for an address: two cache lines with their ages.
 const BUCKET: usize = 8;
-/// Addresses remembered at once; more are flooded to and counted.
+/// Addresses remembered at once. Frames to further ones are flooded and counted.
 pub(super) const CAPACITY: usize = 8192;
 /// The bit of an entry whose address was given to its port: it neither ages nor moves.
 const GIVEN: u64 = 1 << 15;
 /// The bit of an entry whose port is isolated.
 const ISOLATED: u64 = 1 << 14;
-/// The bits of an entry that say which port, counted from 1.
+/// The bits of an entry for the port, counted from 1.
 const PORT: u64 = (1 << 14) - 1;
-/// Seeds tried before addresses that are given crowd a bucket under each of them: of [`MAX_GIVEN`](super::MAX_GIVEN), nine are in
-/// one bucket of eight under about every fourth seed.
+/// The most seeds tried to place given addresses: of [`MAX_GIVEN`](super::MAX_GIVEN), nine fall into one bucket of
+/// eight under about every fourth seed.
 const SEEDS: usize = 200;
 
-/// What became of a source address.
+/// The result of learning a source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Learnt {
-    /// It is where it was.
+    /// It is unchanged.
     Known,
-    /// It was not there.
+    /// It is new.
     New,
     /// It was at another port.
     Moved,
@@ -40,30 +41,30 @@ pub(super) enum Learnt {
     Full,
     /// The port may not send from it.
     Refused,
-    /// It is one more than the port may have.
+    /// The port would have more addresses than it may.
     OverQuota,
 }
 
-/// Where an address is.
+/// The place of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// At a port.
     At(usize),
-    /// At a port that gets no frames from the one that asks: itself, or both are isolated.
+    /// At a port that gets no frames from this one: the same port, or both are isolated.
     Barred(usize),
-    /// Nobody knows.
+    /// Unknown.
     Nowhere,
 }
 
-/// What the table knows of a port.
+/// Data of a port.
 #[derive(Debug)]
 struct Place {
     /// The lower bits of its entries.
     tag: u64,
-    /// No frame from here goes to entries that have these bits as `tag` has them: those of the port itself, or of every
-    /// isolated one.
+    /// Bits of an entry. No frame from here goes to entries in which these bits equal those of `tag`: the port's own
+    /// entries, or those of every isolated port.
     barred: u64,
-    /// Entries that were learnt of it, and how many there may be.
+    /// Entries learnt from it, and the most there may be.
     used: AtomicU32,
     most: u32,
 }
@@ -84,7 +85,7 @@ impl Place {
         }
     }
 
-    /// Takes one more entry; false if it has all that it may.
+    /// Takes one more entry; false if it has reached its limit.
     fn take(&self) -> bool {
         let took = self.used.fetch_add(1, Relaxed) < self.most;
         if !took {
@@ -102,18 +103,18 @@ impl Place {
 pub(super) struct Table {
     /// Address in the upper 48 bits, then [`GIVEN`], [`ISOLATED`] and [`PORT`]; 0 is free.
     entries: Box<[AtomicU64]>,
-    /// When each was last heard, seconds.
+    /// When each address was last seen, seconds.
     heard: Box<[AtomicU32]>,
-    /// Seeded anew each time: nobody outside can aim at one bucket. All bits of an address decide, since
-    /// those of one maker, or one lab, are consecutive numbers.
+    /// Seeded anew each time, so that nobody outside can target one bucket. All bits of an address matter, because
+    /// addresses of one manufacturer or one lab are consecutive.
     hash: RandomState,
     /// By port.
     places: Box<[Place]>,
 }
 
 impl Table {
-    /// For `capacity` addresses, a power of two from [`BUCKET`] up, and ports with these rules; `None` if there is no room for
-    /// the addresses that they give.
+    /// For `capacity` addresses, a power of two from [`BUCKET`] up, and ports with these rules; `None` if there is no
+    /// room for the addresses that they give.
     pub(super) fn new<'a>(
         capacity: usize,
         rules: &(impl Iterator<Item = &'a Rules> + Clone),
@@ -151,7 +152,7 @@ impl Table {
             .is_some()
     }
 
-    /// Where an address is for a port: it was given to that port, or heard there within [`AGEING_S`].
+    /// The place of an address as seen from a port: it was given to that place, or sent from there within [`AGEING_S`].
     pub(super) fn find(&self, mac: Mac, from: usize, now_s: u32) -> Found {
         match self.position(mac) {
             Some((at, entry)) if self.is_known(at, entry, now_s) => {
@@ -166,12 +167,12 @@ impl Table {
         }
     }
 
-    /// Is it that no frame goes from one port to the other?
+    /// Whether no frame may go from one port to the other.
     pub(super) fn are_apart(&self, from: usize, to: usize) -> bool {
         self.places[from].tag & self.places[to].tag & ISOLATED != 0
     }
 
-    /// Ports that a frame for everybody goes to.
+    /// The number of ports that receive a flooded frame.
     pub(super) fn receivers(&self, from: usize) -> usize {
         let gets = |to: &usize| *to != from && !self.are_apart(from, *to);
         if self.places[from].tag & ISOLATED != 0 {
@@ -181,7 +182,7 @@ impl Table {
         }
     }
 
-    /// Takes note that an address sent from a port.
+    /// Records that an address sent from a port.
     pub(super) fn learn(&self, mac: Mac, from: usize, now_s: u32) -> Learnt {
         let new = self.entry(mac, from);
         let Some((at, old)) = self.position(mac) else {
@@ -197,7 +198,7 @@ impl Table {
         if fresh { Learnt::Known } else { Learnt::New }
     }
 
-    /// An address that is another port's by `old` sent from this one.
+    /// An address that belongs to another port by `old` sent from this one.
     #[cold]
     fn move_to(&self, at: usize, old: u64, mac: Mac, from: usize, now_s: u32) -> Learnt {
         let new = self.entry(mac, from);
@@ -209,7 +210,7 @@ impl Table {
         }
         let fresh = self.is_fresh(at, now_s);
         self.heard[at].store(now_s, Relaxed);
-        // Should the entry have become somebody else's meanwhile, the next frame tries again.
+        // If the entry has changed meanwhile, the next frame tries again.
         let moved = self.entries[at].compare_exchange(old, new, Relaxed, Relaxed);
         let loser = if moved.is_ok() { port(old) } else { from };
         self.places[loser].give_back();
@@ -230,7 +231,7 @@ impl Table {
             if old != 0 && self.is_known(at, old, now_s) {
                 continue;
             }
-            // Its age first: the entry must not be found old.
+            // The age first, so that the entry is never seen as old.
             self.heard[at].store(now_s, Relaxed);
             if self.entries[at]
                 .compare_exchange(old, new, Relaxed, Relaxed)
@@ -246,19 +247,19 @@ impl Table {
         Learnt::Full
     }
 
-    /// Forgets addresses that fell silent, so that they count towards no port's quota.
+    /// Forgets silent addresses, so that they count towards no port's quota.
     pub(super) fn sweep(&self, now_s: u32) {
         for (at, slot) in self.entries.iter().enumerate() {
             let old = slot.load(Relaxed);
             let stale = old != 0 && !self.is_known(at, old, now_s);
-            // Who is heard again just now is learnt again with the next frame.
+            // If the address sends at this moment, the next frame enters it again.
             if stale && slot.compare_exchange(old, 0, Relaxed, Relaxed).is_ok() {
                 self.places[port(old)].give_back();
             }
         }
     }
 
-    /// Addresses that were given to ports, or heard within [`AGEING_S`].
+    /// The number of addresses that were given to ports, or sent within [`AGEING_S`].
     pub(super) fn len(&self, now_s: u32) -> usize {
         let known = |at: &usize| {
             let entry = self.entries[*at].load(Relaxed);
@@ -267,7 +268,7 @@ impl Table {
         (0..self.entries.len()).filter(known).count()
     }
 
-    /// Where an address is, and its entry. A free entry, which has the bits of address 0, is nobody's.
+    /// Index and entry of an address. A free entry has the bits of address 0 and never matches.
     fn position(&self, mac: Mac) -> Option<(usize, u64)> {
         let entry = |at: usize| (at, self.entries[at].load(Relaxed));
         let mut entries = self.bucket(mac).map(entry);

@@ -4,7 +4,6 @@ use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result};
 
-/// Starts a thread of the switch.
 pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     thread::Builder::new()
         .name(name.into())

@@ -1,9 +1,9 @@
-//! One worker: the same queue of every port, and nothing else.
+//! One worker: it serves the same queue of every port.
 //!
-//! The kernel reads frames into the worker's buffers as they come, many for one system call, and the worker has it
-//! write them from there. Of the frames that it finds, those of one TCP flow that follow each other to a port are written as
-//! one; none waits for another to come. A frame for a port that takes no more keeps its buffer; with no buffers left, frames
-//! stay in their source.
+//! The kernel reads frames into the worker's buffers as they arrive, many for one system call, and writes them from
+//! there. Among the frames that the worker finds, consecutive frames of one TCP flow to one port are written as one; no
+//! frame waits for another. A frame for a port that takes no more keeps its buffer; with no buffers left, frames stay
+//! in their source.
 
 mod recruit;
 mod verdict;
@@ -25,34 +25,34 @@ pub(super) use recruit::Recruit;
 use verdict::Verdict;
 use waiting::Waiting;
 
-/// Buffers of a worker: as many frames as are moved for one system call, at most.
+/// Buffers of a worker: the most frames that one system call moves.
 const BUFFERS: u16 = 64;
-/// A byte more than can come: whatever reaches it is too long.
+/// One byte more than the longest frame: a frame that reaches it is too long.
 const BUFFER: usize = HEADER.bytes() + LARGEST_FRAME + 1;
-/// How long a worker keeps looking before it sleeps: about what waking it on an idle CPU takes, so that looking in
-/// vain costs at most twice what sleeping at once would have.
+/// How long a worker polls before it sleeps. It is about the time that waking it on an idle CPU takes, so polling in
+/// vain costs at most twice as much as sleeping at once.
 const LOOK: Duration = Duration::from_micros(30);
 
 pub(super) struct Worker {
-    /// Of its queues.
+    /// Number of its queues.
     pub(super) number: usize,
-    /// One of each port.
+    /// One queue of each port.
     pub(super) queues: Vec<Arc<Queue>>,
-    /// One for each port.
+    /// Counters of each port.
     pub(super) counters: Arc<[Cell]>,
     pub(super) rest: Arc<Rest>,
     pub(super) shared: Arc<Shared>,
 }
 
-/// Frames for a port that are to be one, of those found together.
+/// Frames for a port that will become one.
 struct Open {
     joint: Joint,
-    /// The first and the last one's buffer.
+    /// Buffer of the first frame.
     first: u16,
     last: u16,
 }
 
-/// A worker at work, with what is its own alone.
+/// A running worker, with the data that only it uses.
 struct Work {
     // First, so that it ends before the queues are closed.
     ring: Ring,
@@ -60,22 +60,22 @@ struct Work {
     ended: bool,
     /// By port.
     waiting: Vec<Waiting>,
-    /// Ports that found no buffer to read into.
+    /// Ports that have no buffer to read into.
     starved: Vec<usize>,
-    /// By port: what the next frame may join.
+    /// By port: the frame that the next one may join.
     open: Vec<Option<Open>>,
-    /// Ports that have such.
+    /// Ports that have such a frame.
     joining: Vec<usize>,
     slots: Slots,
 }
 
 impl Worker {
-    /// The buffers of a worker, to be made by the thread that uses them.
+    /// The buffers of a worker. Call this on the thread that will use them.
     pub(super) fn ring() -> std::io::Result<Ring> {
         Ring::new(BUFFERS, BUFFER)
     }
 
-    /// Moves frames from those ports that are to be read, until the other end of `end` is closed.
+    /// Moves frames from the ports that are read, until the other end of `end` is closed.
     fn run(self, mut ring: Ring, reads: &[bool], end: &impl AsRawFd) {
         let ports = self.queues.len();
         for port in (0..ports).filter(|port| reads[*port]) {
@@ -101,7 +101,7 @@ impl Work {
         let mut done = Vec::new();
         while !self.ended {
             if self.ring.submit().is_err() {
-                // Out of memory for a moment, and asked again.
+                // Out of memory for a moment: try again.
                 std::thread::yield_now();
             }
             self.ring.take(&mut done);
@@ -118,7 +118,7 @@ impl Work {
         }
     }
 
-    /// Reads on from ports that had no buffers, once there are some; frames stay in their source until then.
+    /// Continues to read from ports that had no buffers, as soon as there are some.
     fn feed(&mut self) {
         if self.slots.is_full() {
             return;
@@ -128,10 +128,10 @@ impl Work {
         }
     }
 
-    /// Waits until there is something to do: awake for a while, then asleep.
+    /// Waits for work: polls for a while, then sleeps.
     fn rest(&mut self) {
         if self.give_up_waiting() {
-            // Buffers are free again, for ports that had none to be read into.
+            // Buffers are free again, for ports that had none.
             return;
         }
         let began_ns = self.worker.shared.now_ns();
@@ -175,7 +175,7 @@ impl Work {
                 error: Some(error),
             } => self.lose(port, buffer, reason(error)),
             Done::Writable { port } => self.resume(port),
-            // The device was deleted: nothing comes from it any more.
+            // The device was deleted, so nothing more arrives from it.
             Done::ReadEnded { gone: true, .. } | Done::Nothing => {}
             Done::Watched => self.ended = true,
             Done::ReadEnded { port, gone: false } => self.starved.push(port),
@@ -201,7 +201,7 @@ impl Work {
         self.count(port, Event::Joined, frames - 1);
     }
 
-    /// Sends a frame that was read where it belongs.
+    /// Forwards a frame that was read.
     fn forward(&mut self, from: usize, buffer: u16, length: usize) {
         self.slots.fill(buffer, length);
         let bytes = length.saturating_sub(HEADER.bytes());
@@ -239,7 +239,7 @@ impl Work {
         }
     }
 
-    /// Joins a frame to what is about to be written to its port, or has it follow that.
+    /// Joins a frame to the one that is about to be written to its port, or queues it after that.
     fn send(&mut self, port: usize, buffer: u16) {
         let bytes = self.ring.frame(buffer, self.slots.length(buffer));
         let joins = self.worker.shared.joins(port);
@@ -264,7 +264,7 @@ impl Work {
         });
     }
 
-    /// Writes what was joined for a port.
+    /// Writes the joined frame for a port.
     fn close(&mut self, port: usize) {
         let Some(open) = self.open[port].take() else {
             return;
@@ -282,7 +282,7 @@ impl Work {
         self.release(first);
     }
 
-    /// One port less has to take a frame; the last one gives its buffers back.
+    /// A port has taken a frame; the last one gives the buffers back.
     fn release(&mut self, first: u16) {
         let mut left = self.slots.take(first).then_some(first);
         while let Some(buffer) = left {
@@ -292,7 +292,7 @@ impl Work {
     }
 }
 
-/// What the kernel's refusal means (`tun_get_user`, `drivers/net/tun.c`).
+/// The reason behind the kernel's error (`tun_get_user`, `drivers/net/tun.c`).
 fn reason(error: i32) -> Reason {
     match error {
         libc::EIO => Reason::Down,

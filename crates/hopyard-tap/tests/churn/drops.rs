@@ -1,4 +1,4 @@
-//! Packets that the kernel threw away, by the function that did.
+//! Packets that the kernel dropped, by the function that dropped them.
 
 use aya::maps::{HashMap, MapData};
 use aya::programs::BtfTracePoint;
@@ -6,14 +6,14 @@ use aya::{Btf, Ebpf, EbpfLoader, include_bytes_aligned};
 
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/drops.bpf.o"));
 
-/// Counts as long as it lives.
+/// Counts until it is dropped.
 pub(crate) struct Drops {
     map: HashMap<MapData, u64, u64>,
     _program: Ebpf,
 }
 
 impl Drops {
-    /// Watches packets with that mark, wherever they are.
+    /// Watches packets with this mark everywhere.
     pub(crate) fn watch(mark: u32) -> Self {
         let mut object = EbpfLoader::new()
             .override_global("mark", &mark, true)
@@ -39,7 +39,7 @@ impl Drops {
         self.map.iter().map(|place| place.unwrap().1).sum()
     }
 
-    /// By function, most first.
+    /// By function, the most drops first.
     pub(crate) fn places(&self) -> Vec<(String, u64)> {
         let symbols = symbols();
         let mut places = std::collections::BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Queues that come and go ten thousand times under traffic (MQ10): every frame reaches one attached queue
-//! once, or is accounted for; nothing leaks. Needs root; a process of its own, as it counts descriptors.
+//! Queues attached and detached ten thousand times under traffic (MQ10): every frame reaches one attached queue once,
+//! or is accounted for; nothing leaks. Needs root, and a process of its own, because it counts descriptors.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,17 +26,17 @@ use world::{Sender, arrival, next, world};
 
 const CHANGES: u32 = 10_000;
 const SLOTS: usize = 8;
-/// Datagrams on their way at most, below what one queue holds.
+/// The most datagrams under way, fewer than one queue holds.
 const WINDOW: u64 = 400;
 const MARK: u32 = 0x6879_0001;
 
-/// A queue with what it should be.
+/// A queue and its expected state.
 struct Slot {
     queue: Queue,
     attached: bool,
 }
 
-/// Everything that the threads share.
+/// Data that the threads share.
 struct Account {
     slots: Vec<Mutex<Slot>>,
     sent: AtomicU64,
@@ -56,14 +56,14 @@ impl Account {
                 thread::yield_now();
                 continue;
             }
-            // Before sending, so that a reader never knows of more than there are.
+            // Before sending, so that a reader never sees more than were counted.
             self.sent.store(number + 1, Ordering::Relaxed);
             let flow = usize::try_from(number).unwrap() % senders.len();
             senders[flow].send(number).unwrap();
         }
     }
 
-    /// Reads all queues in turn until told to end and nothing is left.
+    /// Reads all queues in turn until it is told to end and nothing is left.
     fn receive(&self) {
         loop {
             let last = !self.reading.load(Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Account {
         self.slots.iter().filter(attached).count()
     }
 
-    /// Attaches what is detached; detaches, or closes and opens anew, what is attached.
+    /// Attaches detached queues; detaches attached ones, or closes and reopens them.
     fn change(&self, device: &Device, dice: &mut Dice, least: usize) {
         let attached = self.attached();
         let mut slot = self.slots[dice.below(self.slots.len())].lock().unwrap();
@@ -119,7 +119,7 @@ impl Account {
     }
 }
 
-/// Churns and returns how much was sent, read, and lost by place in the kernel.
+/// Changes queues under traffic; returns how many frames were sent, read, and lost by place in the kernel.
 fn churn(changes: u32, least: usize, mark: u32) -> (u64, u64, Vec<(String, u64)>) {
     let (handle, device, queues) = world(NewDevice {
         queues: Queues::Multi(SLOTS),
@@ -198,12 +198,12 @@ fn queues_come_and_go_ten_thousand_times() {
     assert_eq!(sent, read + lost, "each is read or accounted for");
     assert!(read > u64::from(CHANGES), "there was traffic: {read}");
     for (place, count) in &places {
-        // In the queue as it was detached; or its number chosen just before, and nobody's just after.
+        // Lost in a queue that was detached, or its number was chosen just before it was detached.
         let of_tun = place.trim_start_matches('_').starts_with("tun_");
         assert!(of_tun, "{count} lost in {place}");
     }
 
-    // With none attached, frames are dropped, and come again with the next one.
+    // With none attached, frames are dropped; they arrive again with the next queue.
     let (sent, read, places) = churn(1000, 0, MARK + 2);
     let lost: u64 = places.iter().map(|(_, count)| count).sum();
     assert_eq!(sent, read + lost);

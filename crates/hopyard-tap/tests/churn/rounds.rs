@@ -1,5 +1,5 @@
-//! Further accounts: nothing lost where flows are steered away first, exactly what sat in the queue where not,
-//! and memory of flows given back.
+//! Further checks: nothing is lost if flows are steered away first, exactly the content of the queue if not, and memory
+//! of flows is freed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use hopyard_tap::{NewDevice, Pins, Queue, Queues, Steering, TunLayer};
 use crate::drops::Drops;
 use crate::world::{SOON, STATION, Sender, make, namespace, next, world};
 
-/// Numbers without pattern (Marsaglia, *Xorshift RNGs*).
+/// Pseudo-random numbers (Marsaglia, *Xorshift RNGs*).
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -37,8 +37,8 @@ fn drain(queue: &Queue) -> u64 {
     std::iter::from_fn(|| next(queue)).count() as u64
 }
 
-/// Detaches the last queue again and again under traffic, its flows pinned elsewhere and its frames read first:
-/// not one frame is lost.
+/// Detaches the last queue again and again under traffic, with its flows pinned elsewhere and its frames read first: no
+/// frame is lost.
 pub(crate) fn graceful(rounds: u32, mark: u32) {
     let (handle, _device, queues) = world(new("tap0", 2));
     let drops = Drops::watch(mark);
@@ -101,19 +101,19 @@ pub(crate) fn graceful(rounds: u32, mark: u32) {
     assert!(moved > 0);
 }
 
-/// Waits until whoever chose a queue before has delivered to it: the kernel does both within one section under RCU, the end of
-/// which `membarrier(2)` waits for with this command.
+/// Waits until every sender that chose a queue before has delivered to it. The kernel does both within one RCU section,
+/// whose end `membarrier(2)` waits for with this command.
 fn deliver() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1;
     // SAFETY: the call takes three numbers.
     let answer = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if answer != 0 {
-        // Not where CPUs run without a tick (`nohz_full`).
+        // It is refused if CPUs run without a tick (`nohz_full`).
         thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// What sits unread in a queue is lost with it, and nothing else; whether it is detached or closed.
+/// Unread frames in a queue are lost with it, and nothing else, whether it is detached or closed.
 pub(crate) fn sat_in_the_queue(mark: u32) {
     let (handle, _device, mut queues) = world(new("tap0", 3));
     let drops = Drops::watch(mark);
@@ -138,8 +138,7 @@ pub(crate) fn sat_in_the_queue(mark: u32) {
     assert_eq!(drain(&queues[0]), 5);
 }
 
-/// A device remembers up to 4096 flows; what sixty devices remember is seen in the kernel's memory, and
-/// given back with them.
+/// A device remembers up to 4096 flows. The memory of sixty devices shows in the kernel's, and is freed with them.
 pub(crate) fn flows_are_freed() {
     const DEVICES: u64 = 60;
     let handle = namespace();
@@ -162,7 +161,7 @@ pub(crate) fn flows_are_freed() {
     // An entry takes 64 bytes at least.
     let flows = DEVICES * 4096 * 64 / 1024;
     assert!(with_flows > before + flows / 2, "flows are seen");
-    // Freed once nobody can be reading them any more (RCU).
+    // Freed as soon as no reader can use them any more (RCU).
     let start = Instant::now();
     let left = loop {
         let left = unreclaimable().saturating_sub(empty);
@@ -179,7 +178,7 @@ pub(crate) fn flows_are_freed() {
     );
 }
 
-/// Memory of the kernel that it cannot give back at will, KiB.
+/// Kernel memory that cannot be reclaimed, KiB.
 fn unreclaimable() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap();
     let line = text.lines().find(|line| line.starts_with("SUnreclaim:"));
@@ -187,7 +186,7 @@ fn unreclaimable() -> u64 {
     word.parse().unwrap()
 }
 
-/// A UDP datagram from the station to nobody, of the flow with that source port.
+/// A UDP datagram from the station to an unused address, of the flow with this source port.
 fn datagram(port: u16) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1];
     frame.extend(STATION);

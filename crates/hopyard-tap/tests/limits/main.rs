@@ -1,4 +1,4 @@
-//! Limits of a process, which are lowered here: alone in its process. Needs root.
+//! Limits of a process. They are lowered here, so the test has a process of its own. Needs root.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,19 +18,19 @@ fn ports(handles: &[Handle]) -> Vec<NewPort> {
     handles.iter().map(port).collect()
 }
 
-/// The limit of open files under which so many more can be opened.
+/// The limit of open files that allows this many more.
 fn limit(free: u64) -> u64 {
     let files = fs::read_dir("/proc/self/fd").unwrap();
     let numbers = files.map(|file| file.unwrap().file_name().to_string_lossy().parse());
     let mut open: BTreeSet<u64> = numbers.map(Result::unwrap).collect();
-    // The directory itself has the lowest number that was free.
+    // The directory itself has the lowest free number.
     let own = (0..).find(|number| !Path::new(&format!("/proc/self/fd/{number}")).exists());
     open.remove(&own.unwrap());
     let mut unused = (0..).filter(|number| !open.contains(number));
     unused.nth(free.try_into().unwrap()).unwrap()
 }
 
-/// Does it with so many numbers left for files.
+/// Runs `act` with this many file numbers left.
 fn with_files<T>(free: u64, act: impl FnOnce() -> T) -> T {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, limit(free), hard).unwrap();
@@ -47,7 +47,7 @@ fn workers() -> usize {
         .count()
 }
 
-/// Waits for so many workers; how many there are.
+/// Waits until there are this many workers; returns the number.
 fn workers_become(count: usize) -> usize {
     let deadline = Instant::now() + Duration::from_secs(5);
     while workers() != count && Instant::now() < deadline {

@@ -1,5 +1,5 @@
-//! Devices that another program made. Needs root; a process of its own, as each program that it starts holds all of its
-//! files for a moment, queues among them, and other tests look at who has some.
+//! Devices that another program made. Needs root, and a process of its own: a program that it starts briefly holds all
+//! of its files, queues among them, and other tests check who holds any.
 
 #![expect(
     clippy::unwrap_used,

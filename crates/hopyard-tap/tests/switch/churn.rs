@@ -1,4 +1,4 @@
-//! Queues that come and go while frames pass.
+//! Queues attached and detached while frames pass.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -11,13 +11,13 @@ use crate::stations::{joined, until};
 
 const FLOWS: usize = 16;
 const ROUNDS: u32 = 5;
-/// Fewer than a queue of a tap holds, and than wait for an address (`neigh/default/unres_qlen_bytes`):
-/// neither overflows, however long the switch has to wait for a CPU.
+/// Fewer than a queue of a tap holds, and than may wait for an address (`neigh/default/unres_qlen_bytes`): neither
+/// overflows, however long the switch waits for a CPU.
 const UNDERWAY: u32 = 128;
-/// For what takes some three seconds where the machine is not taken by others.
+/// Time for something that takes some three seconds on an undisturbed machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks again where frames were left in a queue for as long as the switch waits: a worker had no CPU.
+/// Tries again if frames were left in a queue for as long as the switch waits, because a worker had no CPU.
 fn set_queues(switch: &Switch, count: usize, deadline: Instant) {
     while let Err(error) = switch.set_queues(count) {
         let again = error.to_string().contains("try again later");
@@ -64,7 +64,7 @@ fn every_frame_arrives_once_while_queues_come_and_go() {
                     heard.fetch_add(1, Relaxed);
                 }
             }
-            // Who comes twice comes after all have come.
+            // A frame that arrived twice would arrive after all others.
             while receiver.recv(&mut datagram).is_ok() {
                 numbers.push(u32::from_be_bytes(datagram[..4].try_into().unwrap()));
             }
@@ -120,13 +120,13 @@ fn queues_follow_the_load() {
         assert_eq!(switch.state().queues, 1);
         let bind = || UdpSocket::bind("10.7.0.1:0").unwrap();
         let sender = stations[0].handle.ns().run(bind).unwrap();
-        // Whoever is not there to hear it costs the switch the same.
+        // The cost for the switch is the same without a receiver.
         sender.connect("10.7.0.2:9").unwrap();
         let deadline = Instant::now() + PATIENCE;
         while switch.state().queues < 2 {
             assert!(Instant::now() < deadline, "{:#?}", switch.state());
             for _ in 0..2000 {
-                // The port is closed, and the answer to that an error of the next send.
+                // The port is closed, so the next send reports an error.
                 let _ = sender.send(&[0; 64]);
             }
         }

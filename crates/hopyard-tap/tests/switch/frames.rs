@@ -13,19 +13,19 @@ fn frames_go_where_their_address_was_heard_and_else_everywhere() {
     let hear = || [0, 1, 2].map(|at| heard(&switch, &stations, at));
     assert!(stations[0].send(&frame(BROADCAST, mac(1), 1)));
     assert_eq!(hear(), [vec![], vec![1], vec![1]]);
-    // Not heard yet.
+    // Not known yet.
     assert!(stations[0].send(&frame(mac(2), mac(1), 2)));
     assert_eq!(hear(), [vec![], vec![2], vec![2]]);
     assert!(stations[1].send(&frame(mac(1), mac(2), 3)));
     assert_eq!(hear(), [vec![3], vec![], vec![]]);
     assert!(stations[0].send(&frame(mac(2), mac(1), 4)));
     assert_eq!(hear(), [vec![], vec![4], vec![]]);
-    // A station that moves is followed with its first frame.
+    // A station that moves is known from its first frame.
     assert!(stations[2].send(&frame(mac(1), mac(2), 5)));
     assert_eq!(hear(), [vec![5], vec![], vec![]]);
     assert!(stations[0].send(&frame(mac(2), mac(1), 6)));
     assert_eq!(hear(), [vec![], vec![], vec![6]]);
-    // Whom it is for is where it came from.
+    // The destination is at the port it came from.
     assert!(stations[2].send(&frame(mac(2), mac(3), 7)));
     assert_eq!(hear().concat(), Vec::<u32>::new());
 
@@ -61,7 +61,7 @@ fn a_flow_that_changes_its_queue_is_counted() {
         let cpu = cpus[round % cpus.len()];
         cpu::pin_current_thread(&[cpu]).unwrap();
         assert!(stations[0].send(&datagram));
-        // What is counted of it is, once it has been written.
+        // A frame is counted after it was written.
         let sent = before + round as u64 + 1;
         until(&switch, "passed on", |ports| {
             ports[1].counters.tx_frames >= sent
@@ -73,7 +73,7 @@ fn a_flow_that_changes_its_queue_is_counted() {
     assert_eq!(ports[0].counters.queue_changes, changes.count() as u64);
 }
 
-/// Frames that came by each queue of a port.
+/// Frames by each queue of a port.
 fn by_queue(switch: &Switch, port: usize) -> Vec<u64> {
     let ports = switch.state().ports;
     ports[port]
@@ -118,7 +118,7 @@ fn pinned_flows_have_the_queues_in_turn_and_stay() {
             ports[1 - from].counters.tx_frames > before
         });
     };
-    // The first frame of each comes by hash.
+    // The first frame of each flow comes by hash.
     (0..FLOWS).for_each(|flow| send(0, flow));
     let before = [0, 1].map(|port| by_queue(&switch, port));
     for _ in 0..FRAMES {

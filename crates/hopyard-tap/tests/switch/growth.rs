@@ -1,4 +1,4 @@
-//! Queues are attached and detached at ports of which some are gone, or take no more queues.
+//! Queues are attached and detached at ports, some of which are gone or accept no more queues.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn queues_come_and_go_beside_taps_that_were_deleted() {
 #[test]
 fn a_tap_that_takes_no_more_queues_leaves_the_others_as_they_were() {
     let (switch, stations) = joined(3, NewSwitch::default());
-    // The last one that is asked: the others have got theirs by then.
+    // The last port in order: the others already have a queue by then.
     let ns = stations[2].handle.ns();
     let (device, first) = ns.run(|| Device::open(TAP).unwrap()).unwrap();
     let more = (0..MAX_QUEUES - 2).map(|_| device.open_queue().unwrap());

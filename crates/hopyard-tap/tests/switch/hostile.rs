@@ -1,4 +1,4 @@
-//! Frames that nobody should send, and devices that go away.
+//! Invalid frames, and devices that are deleted.
 
 use hopyard_tap::switch::{NewSwitch, Reason, Rules};
 
@@ -77,7 +77,7 @@ fn an_address_at_two_ports_at_once_stops_nothing() {
     assert_eq!((moved, state.addresses), (499, 1), "{state:#?}");
 }
 
-/// Headers of all kinds before frames of all lengths: what the kernel lets in is passed on or counted.
+/// Headers of all kinds before frames of all lengths: what the kernel accepts is passed on or counted.
 #[test]
 fn headers_that_lie_are_the_kernels_to_refuse_and_are_counted() {
     let (switch, stations) = joined(2, NewSwitch::default());
@@ -112,8 +112,8 @@ fn headers_that_lie_are_the_kernels_to_refuse_and_are_counted() {
         }
     }
     assert!(sent > 10, "{sent}");
-    // The kernel cuts segments that say so into several: how many there are to read, nobody tells beforehand. The last has
-    // come once this one, behind it in the same queue, has.
+    // The kernel cuts some of them into several segments, so the number to read is not known. All have arrived when
+    // this one, behind them in the same queue, has.
     pass(77);
     until(&switch, "what was read went somewhere", |ports| {
         let to = &ports[1].counters;
@@ -130,7 +130,7 @@ fn headers_that_lie_are_the_kernels_to_refuse_and_are_counted() {
     let to = &ports[1].counters;
     let gone = to.tx_frames + to.joined + to.dropped();
     assert_eq!(read, gone + ports[0].counters.dropped(), "{ports:#?}");
-    // And it goes on.
+    // The switch still works.
     pass(78);
 }
 

@@ -1,4 +1,4 @@
-//! A device that takes no more: frames wait in their source.
+//! Devices that take no more: frames wait in their source.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use hopyard_tap::switch::{NewSwitch, PortState, Reason};
 use crate::stations::{BROADCAST, SOON, TAP, frame, joined, mac, until};
 use crate::whole::stream;
 
-/// Bridges forward at once, and everything.
+/// Bridges that forward at once, and everything.
 fn at_once() -> BridgeSettings {
     let settings = BridgeSettings::default().stp(false).forward_delay(0);
     settings.multicast_snooping(false)
@@ -42,13 +42,14 @@ fn beyond(slow: &Handle) -> Handle {
     far
 }
 
-/// What came out of the wire.
+/// Packets that came out of the wire.
 fn packets(far: &Handle) -> u64 {
     let stats = far.device_stats().unwrap();
     stats.iter().find(|s| s.name == FAR).unwrap().rx_packets
 }
 
-/// The wire takes no segments and no unfinished checksums: the kernel cuts each frame by its header, and the far end checks what comes.
+/// The wire accepts no segments and no unfinished checksums: the kernel cuts each frame by its header, and the far end
+/// checks the packets.
 #[test]
 fn joined_frames_are_cut_again_on_a_wire_and_arrive_as_they_were_sent() {
     let (switch, stations) = joined(2, NewSwitch::default());
@@ -78,14 +79,14 @@ fn joined_frames_are_cut_again_on_a_wire_and_arrive_as_they_were_sent() {
     }
 }
 
-/// Behind the second station's tap is a wire of 10 Mbit/s, so that frames add up in its queue.
+/// Behind the second station's tap is a wire of 10 Mbit/s, so frames accumulate in its queue.
 #[test]
 fn frames_wait_for_a_slow_device_instead_of_being_lost() {
     // Fewer than the queue of a port holds.
     const SENT: u32 = 2000;
     let new = NewSwitch {
         send_buffer: 32 * 1024,
-        // The wire stands still while others have the CPU that it is served on.
+        // The wire stops while other programs use its CPU.
         patience: Duration::from_secs(30),
         ..NewSwitch::default()
     };
@@ -93,9 +94,9 @@ fn frames_wait_for_a_slow_device_instead_of_being_lost() {
     let far = beyond(&stations[1].handle);
     stations[1].handle.shape("wire0", 10_000_000).unwrap();
     let before = packets(&far);
-    // At once what the wire carries in 2.4 s: the queue that they come by holds them all, the switch and the wire hold a few.
+    // All at once what the wire carries in 2.4 s: the port's queue holds them all, the switch and the wire hold a few.
     for number in 0..SENT {
-        // Nobody is known by that address: the bridge hands on the frame itself, not a copy that nobody counts.
+        // An unknown address: the bridge forwards the frame itself, not a copy that is not counted.
         let mut large = frame(mac(2), mac(1), number);
         large.resize(1514, 0);
         assert!(stations[0].send(&large));
@@ -156,7 +157,7 @@ fn a_stuck_device_holds_up_the_others_once() {
     let (switch, stations) = joined(4, new);
     let _far = beyond(&stations[1].handle);
     stations[1].handle.shape("wire0", 8_000).unwrap();
-    // The switch knows where everybody is.
+    // The switch learns all addresses.
     for at in [1, 3] {
         assert!(stations[at as usize].send(&frame(BROADCAST, mac(at + 1), 0)));
         stations[2].hear(0);
@@ -168,11 +169,11 @@ fn a_stuck_device_holds_up_the_others_once() {
             let mut large = frame(mac(2), mac(1), 0);
             large.resize(1514, 0);
             while !done.load(Relaxed) {
-                // What its own queue does not hold, the kernel drops.
+                // The kernel drops what its own queue cannot hold.
                 stations[0].send(&large);
             }
         });
-        // More than the wire's own queue holds, which is 256 KiB, waits behind it by then.
+        // By then more frames wait than the wire's own queue of 256 KiB holds.
         until(&switch, "the device is stuck", |ports| {
             stalled(&ports[1]) > 0
         });
@@ -195,6 +196,6 @@ fn a_stuck_device_holds_up_the_others_once() {
         took.last(),
         took[took.len() / 2]
     );
-    // One may meet a pause of the machine.
+    // One may be delayed by a pause of the machine.
     assert!(held_up <= 1, "{:#?}", switch.state());
 }

@@ -1,4 +1,4 @@
-//! What ports may do, and what nobody may.
+//! What ports may do, and what no port may do.
 
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn a_port_sends_from_the_addresses_given_to_it_and_nobody_else_does() {
     };
     let plain = Rules::default();
     let (switch, stations) = joined_by(vec![strict, plain.clone(), plain], NewSwitch::default());
-    // Known before it was heard.
+    // Known before it sent anything.
     assert!(stations[1].send(&frame(mac(2), mac(9), 1)));
     assert_eq!(hear(&switch, &stations), [vec![1], vec![], vec![]]);
     for (number, from) in [(2, mac(1)), (3, mac(2)), (4, mac(3)), (5, mac(9))] {
@@ -72,7 +72,7 @@ fn isolated_ports_reach_the_others_alone_and_each_copy_is_counted() {
     assert!(stations[3].send(&frame(mac(1), mac(4), 4)));
     assert!(stations[0].send(&frame(mac(4), mac(1), 5)));
     assert!(stations[0].send(&frame(mac(2), mac(1), 6)));
-    // Nobody was heard there.
+    // No address was learnt there.
     assert!(stations[2].send(&frame(mac(99), mac(3), 7)));
     let all = [vec![3, 4], vec![3], vec![3], vec![5, 7]];
     assert_eq!(hear(&switch, &stations), all);
@@ -88,7 +88,7 @@ fn two_isolated_ports_have_nobody() {
         ..Rules::default()
     };
     let (switch, stations) = joined_by(vec![isolated; 2], NewSwitch::default());
-    // More than a worker has buffers: each comes back.
+    // More than a worker has buffers: each is freed.
     for number in 0..200 {
         assert!(stations[0].send(&frame(BROADCAST, mac(1), number)));
     }
@@ -137,7 +137,7 @@ fn broadcasts_beyond_the_limit_are_dropped_and_the_rest_passes() {
         assert!(stations[0].send(&frame(mac(2), mac(1), SENT + number)));
     }
     all_gone(&switch, &stations);
-    // All were decided on by now, and the burst was there at the start.
+    // All are decided by now, and the initial allowance was full.
     let most = u64::from(PER_S) * (began.elapsed().as_secs() + 1 + BURST_S);
     let least = u64::from(PER_S) * BURST_S;
     let ports = switch.state().ports;

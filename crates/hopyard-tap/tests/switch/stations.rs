@@ -16,7 +16,7 @@ use nix::sys::socket::{
 /// Ethernet type for local experiments (IEEE 802).
 pub(crate) const TYPE: u16 = 0x88b5;
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
-/// What is to come has come by then.
+/// Time in which expected frames arrive.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// The device of every station.
 pub(crate) const TAP: &str = "tap0";
@@ -25,16 +25,16 @@ pub(crate) const TAP: &str = "tap0";
 pub(crate) struct Station {
     pub(crate) handle: Handle,
     socket: Option<OwnedFd>,
-    /// Frames that the kernel took from it.
+    /// Frames that the kernel accepted from it.
     accepted: AtomicU64,
 }
 
-/// A switch that joins so many stations, 10.7.0.1 and on.
+/// A switch with this many stations, 10.7.0.1 and up.
 pub(crate) fn joined(count: usize, new: NewSwitch) -> (Switch, Vec<Station>) {
     joined_by(vec![Rules::default(); count], new)
 }
 
-/// A switch that joins a station for each of these rules.
+/// A switch with a station for each of these rules.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "callers make one of its own for each"
@@ -63,7 +63,7 @@ pub(crate) fn mac(number: u32) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-/// A frame of [`TYPE`] with a number in it.
+/// A frame of [`TYPE`] that contains a number.
 pub(crate) fn frame(to: [u8; 6], from: [u8; 6], number: u32) -> Vec<u8> {
     [
         &to[..],
@@ -103,7 +103,7 @@ impl Station {
         self.socket.as_ref().unwrap()
     }
 
-    /// Has the tap send a frame; false if the kernel refuses to.
+    /// Sends a frame by the tap; false if the kernel refuses it.
     pub(crate) fn send(&self, frame: &[u8]) -> bool {
         let fd = self.socket().as_raw_fd();
         let accepted = send(fd, frame, MsgFlags::empty()).is_ok();
@@ -111,7 +111,7 @@ impl Station {
         accepted
     }
 
-    /// Frames sent from now on have a virtio-net header of ten bytes in front (`PACKET_VNET_HDR`).
+    /// From now on, frames are sent with a virtio-net header of ten bytes in front (`PACKET_VNET_HDR`).
     pub(crate) fn with_headers(&self) {
         const PACKET_VNET_HDR: i32 = 15;
         let on = 1;
@@ -125,7 +125,7 @@ impl Station {
         assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
     }
 
-    /// The number of the next frame that has come, if there is one.
+    /// The number of the next frame that has arrived, if any.
     fn next(&self) -> Option<u32> {
         let mut buffer = [0; 2048];
         let fd = self.socket().as_raw_fd();
@@ -134,7 +134,7 @@ impl Station {
                 Ok(length) if length >= 18 => {
                     return Some(u32::from_be_bytes(buffer[14..18].try_into().unwrap()));
                 }
-                // Too short to have one.
+                // Too short to contain one.
                 Ok(_) => {}
                 Err(Errno::EAGAIN) => return None,
                 Err(error) => panic!("hearing: {error}"),
@@ -142,7 +142,7 @@ impl Station {
         }
     }
 
-    /// Waits for the frame of a number. What was sent before it by the same way has come, or does not.
+    /// Waits for the frame with a number. Frames sent before it on the same path have arrived by then, or never will.
     pub(crate) fn hear(&self, number: u32) {
         let deadline = Instant::now() + SOON;
         while !std::iter::from_fn(|| self.next()).any(|next| next == number) {
@@ -152,18 +152,18 @@ impl Station {
     }
 }
 
-/// The numbers of the frames that came to a station, once all that were sent have gone where they go.
+/// The numbers of the frames that a station received, after all sent frames were forwarded or dropped.
 pub(crate) fn heard(switch: &Switch, stations: &[Station], at: usize) -> Vec<u32> {
     all_gone(switch, stations);
     std::iter::from_fn(|| stations[at].next()).collect()
 }
 
-/// Waits until the switch has read all that was sent and written or dropped each frame, a copy at each port but one where
-/// it went to all. What it has written, the sockets have.
+/// Waits until the switch has read all sent frames, and written or dropped each (for a flooded frame, a copy for each
+/// other port). The sockets have what was written.
 pub(crate) fn all_gone(switch: &Switch, stations: &[Station]) {
     let last = RefCell::new(Vec::new());
     until(switch, "all that was sent went somewhere", |ports| {
-        // Ports are read one after the other: they belong together if they are the same a second time.
+        // Ports are read one after the other, so their counters are consistent if they are equal the second time.
         let before = last.replace(ports.to_vec());
         all_read(ports, stations) && are_balanced(ports) && before == ports
     });
@@ -176,7 +176,7 @@ fn all_read(ports: &[PortState], stations: &[Station]) -> bool {
     })
 }
 
-/// Did all that was read go somewhere? Counters are read one after the other: only those that change no more tell.
+/// Whether all read frames were written or dropped. Counters are read one after the other, so they must not change any more.
 pub(crate) fn are_balanced(ports: &[PortState]) -> bool {
     let gone = sum(ports, |port| port.tx_frames + port.joined + port.dropped());
     let copies = sum(ports, |port| port.flooded) * (ports.len() as u64 - 2);
@@ -198,11 +198,11 @@ fn link_address(index: u32) -> LinkAddr {
         sll_addr: [0; 8],
     };
     let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: `raw` is a whole sockaddr_ll, and its family says so.
+    // SAFETY: `raw` is a complete sockaddr_ll, and its family says so.
     unsafe { LinkAddr::from_raw((&raw const raw).cast(), Some(size)) }.unwrap()
 }
 
-/// Waits until the counters say so.
+/// Waits until the counters meet the condition.
 pub(crate) fn until(switch: &Switch, what: &str, so: impl Fn(&[PortState]) -> bool) {
     let deadline = Instant::now() + SOON;
     while !so(&switch.state().ports) {

@@ -1,4 +1,4 @@
-//! TCP through the switch: large segments pass whole, frames that are there together as one, and nothing is altered.
+//! TCP through the switch: large segments pass as one frame, frames found together are joined, and nothing is altered.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -22,13 +22,13 @@ fn byte(at: usize) -> u8 {
         .to_be_bytes()[0]
 }
 
-/// Sends a stream from one namespace to another, and sees that it arrives as it was sent.
+/// Sends a stream from one namespace to another, and checks that it arrives unchanged.
 pub(crate) fn stream(from: &Handle, to: &Handle, address: &str, length: usize) {
     let address: SocketAddr = address.parse().unwrap();
     let listener = to.ns().run(|| TcpListener::bind(address).unwrap()).unwrap();
     let connect = || TcpStream::connect(address).unwrap();
     let mut sender = from.ns().run(connect).unwrap();
-    // Others may pace what they send, so that no two frames are there together.
+    // Other algorithms may pace, so that no two frames are found together.
     setsockopt(&sender, sockopt::TcpCongestion, &OsString::from("cubic")).unwrap();
     let (mut receiver, _) = listener.accept().unwrap();
     let bytes: Vec<u8> = (0..length).map(byte).collect();
@@ -49,7 +49,7 @@ pub(crate) fn stream(from: &Handle, to: &Handle, address: &str, length: usize) {
     );
 }
 
-/// What the two ports of a switch counted of a stream from the first to the second.
+/// The counters of a switch's two ports for a stream from the first to the second.
 fn counted(
     new: NewSwitch,
     address: &str,
@@ -66,8 +66,8 @@ fn counted(
     at_rest(&switch)
 }
 
-/// The counters once nothing passes any more: the last acknowledgements are on their way when a stream has arrived,
-/// and ports are read one after the other. Where others take the machine, frames rest in a worker's hands too.
+/// The counters when nothing passes any more: the last acknowledgements are still under way when a stream has arrived,
+/// and ports are read one after the other. On a busy machine, a worker may also hold frames.
 fn at_rest(switch: &Switch) -> [Counters; 2] {
     let read = || switch.state().ports;
     for _ in 0..300 {
@@ -81,7 +81,7 @@ fn at_rest(switch: &Switch) -> [Counters; 2] {
     panic!("frames passed for 30 s after the stream: {:#?}", read());
 }
 
-/// Nothing but joining makes fewer frames than were read.
+/// Only joining makes fewer frames than were read.
 fn add_up(counters: &[Counters; 2]) {
     let [from, to] = counters;
     let written = to.tx_frames + to.joined + to.dropped();

@@ -30,7 +30,7 @@ fn device(layer: TunLayer, size: VnetHeaderSize, offloads: Offloads) -> NewDevic
     }
 }
 
-/// Clears a flag when it goes, also by a panic.
+/// Clears a flag when it is dropped, also by a panic.
 struct Clear<'a>(&'a AtomicBool);
 
 impl Drop for Clear<'_> {
@@ -39,15 +39,15 @@ impl Drop for Clear<'_> {
     }
 }
 
-/// What passed in one direction.
+/// Frames that passed in one direction.
 type Passed = Mutex<Vec<(VnetHeader, usize)>>;
 
-/// Two namespaces, 10.9.0.1 and .2, fd09::1 and ::2, whose devices a thread joins.
+/// Two namespaces, 10.9.0.1 and .2, fd09::1 and ::2, whose devices are joined by a thread.
 struct Cable {
     ends: [Handle; 2],
     queues: [Queue; 2],
     passed: [Passed; 2],
-    /// Whether headers are handed on, or replaced by the default.
+    /// Whether headers are passed on, or replaced by the default.
     honest: AtomicBool,
 }
 
@@ -76,7 +76,7 @@ impl Cable {
         }
     }
 
-    /// Carries frames both ways while `f` runs.
+    /// Carries frames in both directions while `f` runs.
     fn carry<T>(&self, f: impl FnOnce() -> T) -> T {
         let going = AtomicBool::new(true);
         thread::scope(|scope| {
@@ -131,7 +131,7 @@ fn pattern() -> Vec<u8> {
     (0..BULK).map(|at| (at % 251) as u8).collect()
 }
 
-/// Sends a lot one way, and then the other way.
+/// Sends much data in one direction, and then in the other.
 fn there_and_back(cable: &Cable, address: &str) {
     let listener = cable.listener(address);
     let data = pattern();
@@ -223,7 +223,7 @@ fn without_offloads_every_frame_is_finished() {
     }
 }
 
-/// A socket at end 0, and one at end 1 that the first sends to.
+/// A socket at end 0, and one at end 1 to which the first sends.
 fn pair(cable: &Cable) -> (UdpSocket, UdpSocket) {
     let bind = |end: usize, at: &'static str| {
         cable.ends[end]
@@ -237,7 +237,8 @@ fn pair(cable: &Cable) -> (UdpSocket, UdpSocket) {
     (client, server)
 }
 
-/// Sends a datagram from end 0 to end 1, where it is to come in `count` pieces; how long those are that come.
+/// Sends a datagram from end 0 to end 1, where it must arrive in `count` pieces; returns the lengths of those that
+/// arrive.
 fn datagram(cable: &Cable, bytes: &[u8], cut: Option<i32>, count: usize) -> Vec<usize> {
     let (client, server) = pair(cable);
     server.set_read_timeout(Some(SOON)).unwrap();
@@ -255,7 +256,7 @@ fn datagram(cable: &Cable, bytes: &[u8], cut: Option<i32>, count: usize) -> Vec<
     })
 }
 
-/// Sends a datagram that end 1 is to refuse for its checksum.
+/// Sends a datagram that end 1 must refuse for its checksum.
 fn refused_datagram(cable: &Cable, bytes: &[u8]) {
     let (client, server) = pair(cable);
     server.set_nonblocking(true).unwrap();
@@ -326,7 +327,7 @@ fn offloads_change_at_run_time() {
     let partial = |cable: &Cable| {
         cable.passed[0].lock().unwrap().clear();
         assert_eq!(datagram(cable, b"x", None, 1), [1]);
-        // Not what the kernel says unasked: a frame of one byte in UDP over IPv4.
+        // Ignores what the kernel sends by itself: counts frames of one byte in UDP over IPv4.
         let passed = cable.passed(0);
         let (header, _) = passed.iter().find(|passed| passed.1 == 43).unwrap();
         matches!(header.checksum, Checksum::Partial { .. })

@@ -76,7 +76,7 @@ fn whoever_comes_first_chooses_the_header() {
     queue.set_persistent(false).unwrap();
 }
 
-/// A `/dev/net/tun` that everybody may open, seen by the calling thread alone.
+/// A `/dev/net/tun` that everybody may open, visible only to the calling thread.
 fn open_driver_to_all() {
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let none = None::<&str>;
@@ -94,7 +94,7 @@ fn open_driver_to_all() {
     std::fs::set_permissions(node, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
 }
 
-/// Makes the calling thread, and it alone, somebody without privileges.
+/// Makes only the calling thread a user without privileges.
 fn become_user(user: u32, group: u32) {
     let none: *const libc::gid_t = std::ptr::null();
     // SAFETY: no groups are read from the null pointer, as the count is 0.
@@ -131,7 +131,7 @@ fn its_owner_needs_no_privilege() {
         .run(|| {
             open_driver_to_all();
             become_user(USER, USER);
-            // A device that belongs to nobody is everybody's.
+            // A device without owner may be opened by everybody.
             for name in ["own0", "grp0", "open0"] {
                 let (device, queue) = Device::open(name).unwrap();
                 let second = device.open_queue().unwrap();

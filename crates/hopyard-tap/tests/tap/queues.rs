@@ -19,7 +19,7 @@ fn multi(name: &str, queues: usize) -> NewDevice {
     }
 }
 
-/// Turns an Ethernet frame or IP packet with UDP over IPv4 round; checksums stay right.
+/// Exchanges source and destination of an Ethernet frame or IP packet with UDP over IPv4; checksums stay right.
 fn turn_round(layer: TunLayer, frame: &mut [u8]) {
     let ip = match layer {
         TunLayer::Tap => 14,
@@ -38,7 +38,7 @@ fn turn_round(layer: TunLayer, frame: &mut [u8]) {
     }
 }
 
-/// The next numbered datagram of any of the queues: whose it is, and the length of its frame.
+/// The next numbered datagram of any of the queues: index of the queue, and length of the frame.
 fn read(queues: &[Queue], frame: &mut [u8]) -> (usize, usize) {
     let start = Instant::now();
     while start.elapsed() < SOON {
@@ -140,7 +140,7 @@ fn a_detached_queue_gets_nothing_and_its_frames_go_to_the_others() {
     let now = share();
     assert!(now[0] > 0 && now[1] == 0 && now[2] > 0, "{now:?}");
 
-    // None left: dropped and counted; then all is as before.
+    // None left: frames are dropped and counted; then everything is as before.
     queues[0].detach().unwrap();
     queues[2].detach().unwrap();
     let dropped = || {
@@ -194,7 +194,7 @@ fn up_to_the_limit_and_beyond() {
     assert!(matches!(beyond, Error::TooManyQueues { .. }), "{beyond}");
     queues.remove(7);
     queues.push(device.open_queue().unwrap());
-    // Queue 255 got the number 7 as that one was detached; the new one is the last.
+    // Queue 255 got the number 7 when that one was detached; the new one is the last.
     pins.pin(&sender.flow(), 7).unwrap();
     sender.send(1).unwrap();
     assert_eq!(next(&queues[254]), Some(1));

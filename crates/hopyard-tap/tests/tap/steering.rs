@@ -1,4 +1,4 @@
-//! Which queue gets which flow, by each way to choose.
+//! Which queue gets which flow, for each way to choose.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use crate::world::{STATION, Sender, arrival, world};
 
 const QUEUES: usize = 4;
-/// Of each family, so many that no queue is left out by chance.
+/// For each family, so many that no queue is left out by chance.
 const FLOWS: usize = 64;
 
 fn devices() -> [NewDevice; 2] {
@@ -22,7 +22,7 @@ fn devices() -> [NewDevice; 2] {
     })
 }
 
-/// A [`world`] with fd09::1 of the kernel and ::2 of the station besides.
+/// A [`world`] that also has fd09::1 for the kernel and ::2 for the station.
 fn both_families(new: NewDevice) -> (Handle, Device, Vec<Queue>) {
     let (handle, device, queues) = world(new);
     let [ours, theirs] = ["fd09::1", "fd09::2"].map(|address| address.parse().unwrap());
@@ -74,7 +74,7 @@ fn by_the_cpu_that_sends() {
         for &cpu in cpus.iter().cycle().take(2 * cpus.len()) {
             let mut set = CpuSet::new();
             set.set(cpu).unwrap();
-            // This test's thread alone, which ends with it.
+            // Only this test's thread, which ends with the test.
             sched_setaffinity(Pid::from_raw(0), &set).unwrap();
             assert_eq!(choice(&sender, &queues), cpu % QUEUES);
         }
@@ -108,7 +108,8 @@ fn pinned_one_by_one() {
                 assert_eq!(choice(sender, &queues), sender.flow().queue(QUEUES));
             }
         }
-        // More than there are queues: modulo. And the device keeps the pins of those who forget theirs.
+        // A number above the count of queues is taken modulo the count. The device keeps its pins after [`Pins`] is
+        // dropped.
         let sender = Sender::new(&handle, "10.9.0.2", 0);
         pins.pin(&sender.flow(), 42).unwrap();
         drop(pins);
@@ -121,7 +122,7 @@ fn answer(sender: &Sender, layer: TunLayer) -> Vec<u8> {
     let port = sender.flow().source.port();
     let mut frame = Vec::new();
     if layer == TunLayer::Tap {
-        // To a group: the device's own address is random.
+        // To a group, because the device's own address is random.
         frame.extend([0xff; 6]);
         frame.extend(STATION);
         frame.extend([8, 0]);
@@ -157,7 +158,7 @@ fn by_the_kernel_a_flow_goes_where_it_came_from() {
                 assert_eq!(choice(sender, &queues), queue);
             }
         }
-        // A program takes over, and gives it back; the table is still there.
+        // A program takes over and is removed again; the kernel's table still exists.
         queues[0].steer(Steering::Hash).unwrap();
         queues[0].steer(Steering::Kernel).unwrap();
         for (at, sender) in flows.iter().enumerate() {
@@ -183,7 +184,8 @@ fn only_from(sender: &Sender, queue: usize) {
     let size = libc::socklen_t::try_from(size_of_val(&program)).unwrap();
     let fd = std::os::fd::AsRawFd::as_raw_fd(&sender.socket);
     let option = (&raw const program).cast();
-    // SAFETY: `program` is a whole sock_fprog, its filter has the length it says, and both live until the call returns.
+    // SAFETY: `program` is a complete sock_fprog, its filter has the stated length, and both live until the call
+    // returns.
     let set =
         unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, option, size) };
     assert_eq!(set, 0);

@@ -1,4 +1,4 @@
-//! Wrong uses, and what they are told.
+//! Wrong uses, and their errors.
 
 use hopyard_net::{Handle, LinkKind, NewLink};
 use hopyard_tap::{Device, Error, NewDevice, Offloads, Queues, VnetHeaderSize};

@@ -11,7 +11,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 /// The station behind the device, and its port.
 pub(crate) const STATION: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
 pub(crate) const PORT: u16 = 9000;
-/// A frame that is to come has come by then.
+/// Time in which an expected frame arrives.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 pub(crate) fn namespace() -> Handle {
@@ -24,8 +24,8 @@ pub(crate) fn make(handle: &Handle, new: &NewDevice) -> (Device, Vec<Queue>) {
     handle.ns().run(|| new.create()).unwrap().unwrap()
 }
 
-/// A nonblocking device in a namespace of its own, up, with 10.9.0.1 of the kernel and .2 of the station. It has no IPv6
-/// address, which the kernel would report to routers unasked, a little later.
+/// A nonblocking device in a namespace of its own, up, with 10.9.0.1 for the kernel and .2 for the station. It has no
+/// IPv6 address, because the kernel would send multicast reports by itself later.
 pub(crate) fn world(new: NewDevice) -> (Handle, Device, Vec<Queue>) {
     let handle = namespace();
     let new = NewDevice {
@@ -78,7 +78,7 @@ impl Sender {
     }
 }
 
-/// The number in a datagram of a [`Sender`] (the last eight bytes); `None` for whatever else a kernel says.
+/// The number in a datagram of a [`Sender`] (the last eight bytes); `None` for anything else that a kernel sends.
 pub(crate) fn number(layer: TunLayer, frame: &[u8]) -> Option<u64> {
     let packet = match layer {
         TunLayer::Tap => frame.get(14..)?,
@@ -96,7 +96,7 @@ pub(crate) fn number(layer: TunLayer, frame: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(packet[header + 8..].try_into().unwrap()))
 }
 
-/// The next numbered datagram of a queue, if there is one.
+/// The next numbered datagram of a queue, if any.
 pub(crate) fn next(queue: &Queue) -> Option<u64> {
     let mut frame = [0; 2048];
     let layer = queue.device().layer();
@@ -113,7 +113,7 @@ pub(crate) fn next(queue: &Queue) -> Option<u64> {
     }
 }
 
-/// Which of the queues gets the next numbered datagram, and the number.
+/// The queue that gets the next numbered datagram, and the number.
 pub(crate) fn arrival(queues: &[Queue]) -> (usize, u64) {
     let start = Instant::now();
     while start.elapsed() < SOON {

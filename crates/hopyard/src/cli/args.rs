@@ -1,4 +1,4 @@
-//! Words and flags of commands that several files need.
+//! Arguments and flags of commands that several files need.
 
 mod endpoints;
 mod switch;
@@ -43,7 +43,7 @@ pub(super) struct RunArgs {
     /// A plan by name, or a TOML file
     #[arg(default_value = "paths")]
     pub(super) plan: String,
-    /// Paths to build, or `all` that this host can
+    /// Paths to build, or `all` that this host can build
     #[arg(long, value_delimiter = ',', value_name = "PATH,…")]
     pub(super) paths: Option<Vec<String>>,
     /// Skip named paths that this host cannot build, instead of refusing
@@ -52,17 +52,17 @@ pub(super) struct RunArgs {
     /// Peers that exchange traffic with the endpoint: local, far, host
     #[arg(long, value_delimiter = ',', value_name = "PEER,…")]
     pub(super) peer: Option<Vec<Peer>>,
-    /// Loads to drive
+    /// Loads to measure
     #[arg(long, value_delimiter = ',', value_name = "LOAD,…")]
     pub(super) loads: Option<Vec<LoadKind>>,
-    /// Set an axis; of several values, each one is measured
+    /// Set an axis; several values are all measured
     #[arg(long, value_name = "AXIS=VALUE,…", value_parser = axis_values)]
     pub(super) set: Vec<(String, Vec<String>)>,
-    /// Search for the rate of udp_paced that loses nothing (ndr), 0.5 % (pdr) or SHARE (pdr:SHARE) at most;
-    /// same as --set search=…
+    /// Search for the highest rate of udp_paced with no loss (ndr), at most 0.5 % (pdr) or SHARE (pdr:SHARE); same as
+    /// --set search=…
     #[arg(long, value_name = "ndr|pdr")]
     pub(super) search: Option<SearchFor>,
-    /// Load packet filter rules into the hub, for `nft -f` or as iptables-save prints them; same as --set ruleset=…
+    /// Load packet filter rules into the hub, for `nft -f` or in the format of iptables-save; same as --set ruleset=…
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     pub(super) ruleset: Vec<String>,
     /// Length of a measured window
@@ -71,7 +71,7 @@ pub(super) struct RunArgs {
     /// Time of traffic before each window that is not counted; `0s` counts from the first packet on
     #[arg(long, value_name = "TIME", value_parser = crate::plan::warm_up)]
     pub(super) warm_up: Option<Duration>,
-    /// Measure cells that are compared in short turns, side by side (on, the default), or one after another (off)
+    /// Measure compared cells in short turns, side by side (on, the default), or one after another (off)
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub(super) turns: Option<bool>,
     /// Smallest and largest number of blocks
@@ -80,7 +80,8 @@ pub(super) struct RunArgs {
     /// Half-width of intervals at which measuring may stop
     #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) half_width: Option<f64>,
-    /// Measure until each comparison could show a difference of this size, 30 minutes at most unless --time-limit says otherwise
+    /// Measure until each comparison could show a difference of this size, at most 30 minutes unless --time-limit says
+    /// otherwise
     #[arg(long, value_name = "SHARE", value_parser = units::parse_difference)]
     pub(super) decide: Option<f64>,
     /// Confidence of intervals
@@ -99,7 +100,7 @@ pub(super) struct RunArgs {
     /// Command that restores this host at the end, however the run ends
     #[arg(long, value_name = "CMD", requires = "a", value_parser = command)]
     pub(super) restore: Option<String>,
-    /// A gate: fail where a cell is shown to be worse than its base by more than this
+    /// A gate: fail if a cell is shown to be worse than its base by more than this
     #[arg(long, value_name = "LOSS", value_parser = units::parse_loss)]
     pub(super) fail_on: Option<f64>,
     /// Stop measuring after this time
@@ -108,7 +109,7 @@ pub(super) struct RunArgs {
     /// What the recommended path must offer: filter, vlan, host-access, unprivileged; kept with the run
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
     pub(super) need: Vec<Need>,
-    /// A shorter run: windows of at most 200 ms, 8 blocks, 4 minutes at most
+    /// A shorter run: windows of at most 200 ms, 8 blocks, at most 4 minutes
     #[arg(long)]
     pub(super) quick: bool,
     /// Continue a run that was interrupted, killed or out of time
@@ -117,7 +118,7 @@ pub(super) struct RunArgs {
         "decide", "confidence", "base", "seed", "out", "profile", "quick", "kernel",
     ])]
     pub(super) resume: Option<PathBuf>,
-    /// Seed of every random order (default: another each time, and recorded)
+    /// Seed of every random order (default: random, and recorded)
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
     /// Also break the cost down by kernel subsystem, sampled in separate windows

@@ -19,13 +19,13 @@ Examples:
 The plugins are called in namespaces of their own, on a host that has one device, `up0`; `\"master\"` in a
 network's file has to name it. Nothing outside is touched, and nothing stays.")]
 pub(super) struct AttachArgs {
-    /// A network's configuration (.conflist or .conf) in place of the plan's; may be repeated
+    /// A network's configuration (.conflist or .conf), instead of the plan's; may be repeated
     #[arg(long, value_name = "FILE")]
     conflist: Vec<PathBuf>,
-    /// Containers of each network that are there before
+    /// Number of containers of each network that exist before
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     ports: Vec<u32>,
-    /// ADDs side by side
+    /// Number of ADDs at the same time
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     beside: Vec<u32>,
     /// Fresh hosts for each number of ports; verdicts need 8
@@ -40,7 +40,7 @@ pub(super) struct AttachArgs {
     /// The plan: `attach`, or a file like plans/attach.toml
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// A directory of plugins in place of the plan's; may be repeated
+    /// A directory of plugins, instead of the plan's; may be repeated
     #[arg(long, value_name = "DIR")]
     cni_path: Vec<PathBuf>,
     /// Seed of the random order (default: random)
@@ -52,7 +52,7 @@ pub(super) struct AttachArgs {
     /// Write to a file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Measure nothing: compute and print such a document again
+    /// Measure nothing; print such a document again
     #[arg(long, value_name = "FILE", conflicts_with_all = ["conflist", "ports", "beside", "blocks", "attachments", "base", "plan", "cni_path", "seed"])]
     from: Option<PathBuf>,
 }
@@ -108,14 +108,14 @@ fn measured(args: &AttachArgs) -> Result<hopyard_attach::Run, Failure> {
         }
     });
     if is_watched {
-        // The line of the progress is empty again.
+        // Clears the line of the progress.
         let _written = write!(std::io::stderr(), "\r\x1b[K");
     }
     Ok(run?)
 }
 
 fn told(progress: Progress) {
-    // Whoever watches may have gone.
+    // The terminal may be gone.
     let _written = write!(
         std::io::stderr(),
         "\r\x1b[Kblock {} of {}, {} ports: {} of {} visits",

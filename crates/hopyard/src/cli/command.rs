@@ -1,4 +1,4 @@
-//! The commands, from which help, completions and manual pages are made.
+//! The commands: help, completions and manual pages are generated from them.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use super::guest::KernelArgs;
 use super::offloads::DoctorArgs;
 use crate::guest;
 
-/// hopyard builds every path Linux offers between network namespaces, drives netperf-class load over
-/// it, and says what it costs on this kernel.
+/// hopyard builds every path that Linux offers between network namespaces, drives netperf-class load over it, and says
+/// what it costs on this kernel.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -37,9 +37,9 @@ pub(super) struct Args {
 pub(super) enum Command {
     /// Measure the paths of a plan and print the results
     Run(Box<RunArgs>),
-    /// Print a run again, from its stored samples
+    /// Print the report of a run again, from its stored samples
     Report(super::report::ReportArgs),
-    /// Compare repeated runs of two things cell by cell, or fail where one is worse
+    /// Compare repeated runs of two things cell by cell, or fail if one is worse
     Diff(super::diff::DiffArgs),
     /// Measure how long a container waits for its network: ADD, first answer and DEL of CNI plugins
     Attach(Box<super::attach::AttachArgs>),
@@ -47,11 +47,11 @@ pub(super) enum Command {
     Fleet(super::fleet::FleetArgs),
     /// Check published claims here: holds, fails, undecided, or cannot be tested here and why
     Claims(Box<super::claims::ClaimsArgs>),
-    /// Say what this host can build, what would distort figures, and how to mend it; or which offload matters
+    /// Say what this host can build, what distorts figures, and how to fix it; or which offload matters
     Doctor(DoctorArgs),
-    /// List what there is to choose from
+    /// List paths, loads, axes, plans or claims
     List(ListArgs),
-    /// Build a path and keep it, to experiment by hand
+    /// Build a path and keep it, for experiments by hand
     Lab(LabArgs),
     /// The direct switch: bind virtual interfaces to a device, forward by MAC address, no bridge
     Switch(SwitchArgs),
@@ -61,7 +61,7 @@ pub(super) enum Command {
     Kernel(KernelArgs),
     /// The tap switch: join multi-queue taps by MAC address, in user space
     Tapswitch(super::tapswitch::TapswitchArgs),
-    /// Remove what an interrupted lab left behind
+    /// Remove leftovers of interrupted labs
     Clean {
         /// Also remove kept labs that this version does not understand
         #[arg(long)]
@@ -103,7 +103,7 @@ pub(super) enum Command {
         /// The directory
         directory: Option<PathBuf>,
     },
-    /// Drive load as a process of a run tells it to, over stdin and stdout
+    /// Drive load for a run, controlled over stdin and stdout
     #[command(hide = true)]
     Worker,
     /// Pass the frames of two devices on to each other by AF_XDP, for a lab
@@ -125,7 +125,7 @@ pub(super) enum Command {
     /// Calls CNI plugins as a process of `attach` tells it to, over stdin and stdout
     #[command(hide = true)]
     AttachHost,
-    /// Carries out a plan that comes on stdin
+    /// Execute a plan from stdin
     #[command(hide = true)]
     Runner,
     /// The first process of a guest

@@ -31,20 +31,20 @@ three of each side, or five of one side, or five others of one thing (--repeats)
 Exit status: 0 fine, 1 the gate failed, 2 the runs cannot be compared, 4 undecided: the gate could not see such a loss.
 docs/diff.md has more.")]
 pub(super) struct DiffArgs {
-    /// The runs compared with, all of one thing: run directories, or a directory that has some in it
+    /// The base side, runs of one thing: run directories, or a directory that contains some
     #[arg(value_name = "RUNS_A")]
     a: OsString,
-    /// The runs that are compared, likewise
+    /// The runs compared with it, likewise
     #[arg(value_name = "RUNS_B")]
     b: OsString,
-    /// More runs of one thing, made here with the same plan, to tell how much such runs differ; may be given several times,
-    /// once for each thing
+    /// More runs of one thing, made here with the same plan, to show how much such runs differ; may be repeated, once
+    /// for each thing
     #[arg(long, value_name = "RUNS")]
     repeats: Vec<OsString>,
     /// Compare each cell's ratio to the base of its own run
     #[arg(long)]
     relative: bool,
-    /// Fail where a cell is shown to be worse in B by more than this
+    /// Fail if a cell is shown to be worse in B by more than this
     #[arg(long, value_name = "LOSS", value_parser = units::parse_loss)]
     fail_on: Option<f64>,
     /// How to print it
@@ -77,7 +77,7 @@ pub(super) fn diff(args: &DiffArgs) -> Done {
     Ok(by_gate(report.gate.as_ref()))
 }
 
-/// The run directories that an argument names: itself, or what is between its commas, each with the runs in it.
+/// The run directories of an argument: itself, or its parts between commas, each with the runs in it.
 fn directories(named: &OsStr) -> Result<Vec<PathBuf>, store::Error> {
     let is_one = Path::new(named).exists();
     let names: Vec<&OsStr> = if is_one {
@@ -100,12 +100,12 @@ fn load(directories: &[PathBuf]) -> Result<Vec<Run>, store::Error> {
         .collect()
 }
 
-/// A directory under two names is one run.
+/// A directory with two names is one run.
 fn refuse_twice<'a>(directories: impl Iterator<Item = &'a PathBuf>) -> Result<(), Failure> {
     let mut known: Vec<(PathBuf, &PathBuf)> = Vec::new();
     for directory in directories {
         let Ok(real) = directory.canonicalize() else {
-            // Loading it says what is wrong.
+            // Loading it reports the error.
             continue;
         };
         if let Some((_, other)) = known.iter().find(|(path, _)| *path == real) {

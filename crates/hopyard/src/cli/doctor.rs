@@ -1,4 +1,4 @@
-//! `hopyard doctor`: what this host can build, what would distort figures, how to mend it.
+//! `hopyard doctor`: what this host can build, what distorts figures, how to fix it.
 
 use hopyard_net::{NetNs, may_make_namespaces};
 use hopyard_switch::{Bypassed, bypassed_rules};
@@ -18,7 +18,7 @@ struct Diagnosis {
     schema: &'static str,
     paths: Vec<PathState>,
     findings: Vec<Finding>,
-    /// What this user does not get.
+    /// What needs root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_root: Vec<NeedsRoot>,
     environment: Environment,
@@ -31,14 +31,14 @@ struct PathState {
     reason: Option<String>,
 }
 
-/// Something that would distort figures.
+/// Something that distorts figures.
 #[derive(Debug, Serialize)]
 struct Finding {
-    /// What is the matter.
+    /// The problem.
     what: String,
-    /// What it does to figures.
+    /// Its effect on figures.
     effect: String,
-    /// How to mend it.
+    /// The remedy.
     mend: String,
 }
 
@@ -52,7 +52,7 @@ fn finding(what: impl Into<String>, effect: &str, mend: impl Into<String>) -> Fi
 
 pub(super) fn doctor(args: &DoctorArgs) -> Done {
     let is_root = may_make_namespaces();
-    // What `hopyard run` would see.
+    // The view of `hopyard run`.
     let entered = rootless::enter();
     let paths = paths();
     let default = plan::find("paths")?;
@@ -82,7 +82,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Done {
     }
 }
 
-/// Every path with the reason why not: something missing, or no privilege to find out.
+/// Every path with the reason if it cannot be built: something is missing, or no privilege to find out.
 fn paths() -> Vec<PathState> {
     PATHS
         .iter()
@@ -97,7 +97,7 @@ fn paths() -> Vec<PathState> {
         .collect()
 }
 
-/// What the kernel and its settings do to figures.
+/// Effects of the kernel and its settings on figures.
 fn of_environment(environment: &Environment) -> Vec<Finding> {
     let mut findings = Vec::new();
     if environment.cpus < 2 {
@@ -162,7 +162,7 @@ fn of_environment(environment: &Environment) -> Vec<Finding> {
     findings
 }
 
-/// What happens on the machine right now.
+/// Current use of the machine.
 fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
     let state = sampler.idle_state()?;
@@ -197,7 +197,7 @@ fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
     Ok(findings)
 }
 
-/// Rules that a switch made here would pass by. Labs have namespaces of their own, without any.
+/// Rules that a switch in this namespace would bypass. Labs have namespaces of their own, without rules.
 fn of_rules(found: hopyard_net::Result<Bypassed>) -> Vec<Finding> {
     const EFFECT: &str = "none on figures; but frames that `hopyard switch` forwards, between its ports and to the \
     wire, bypass these rules";

@@ -45,9 +45,9 @@ pub(super) struct FleetArgs {
 enum FleetCommand {
     /// Measure the pairs of a fleet, each by a run of its own
     Run(RunArgs),
-    /// Print the rounds and the expected time; nothing is reached or measured
+    /// Print the rounds and the expected time; contacts and measures nothing
     Plan(PlanArgs),
-    /// Print a fleet again, from what its directory holds
+    /// Print a fleet again, from its directory
     Show(ShowArgs),
     /// Measure kernels × paths × loads, a cell on each node, each compared with the base on its own node alone
     Matrix(matrix::MatrixArgs),
@@ -63,7 +63,7 @@ enum FleetCommand {
 struct FromArgs {
     /// File that names the machines
     endpoints: Option<PathBuf>,
-    /// The nodes of the Slurm allocation around us, by `srun`
+    /// Use the nodes of the current Slurm allocation, by `srun`
     #[arg(long)]
     slurm: bool,
     /// The pods that this command lists, as in `kubectl get pods -l app=x -o json`; they are reached by its `exec`
@@ -76,7 +76,7 @@ struct SettingArgs {
     /// Which pairs: all, both-ways (all, each machine as client and as server), ring (default: all)
     #[arg(long, value_name = "all|both-ways|ring")]
     pairs: Option<Pairs>,
-    /// Loads to drive (default: tcp_stream,tcp_rr)
+    /// Loads to measure (default: tcp_stream,tcp_rr)
     #[arg(long, value_delimiter = ',', value_name = "LOAD,…")]
     loads: Option<Vec<LoadKind>>,
     /// Length of a measured window (default: 500ms)
@@ -88,10 +88,10 @@ struct SettingArgs {
     /// Smallest and largest number of blocks of a pair (default: 4)
     #[arg(long, value_name = "MIN..MAX")]
     blocks: Option<Blocks>,
-    /// Most pairs side by side (default: half of the machines, 50 at most)
+    /// Most pairs at the same time (default: half of the machines, at most 50)
     #[arg(long, value_name = "N")]
     at_once: Option<usize>,
-    /// End a pair that takes longer (default: a minute and three times what it should take)
+    /// End a pair that takes longer (default: a minute and three times its expected time)
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     pair_limit: Option<Duration>,
 }
@@ -103,10 +103,10 @@ struct RunArgs {
     /// Directory for results
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Go on in the directory: measure what is missing or failed, with the settings it has
+    /// Continue in the directory: measure what is missing or failed, with its settings
     #[arg(long, conflicts_with_all = ["pairs", "loads", "window", "warm_up", "blocks", "at_once", "pair_limit"])]
     resume: bool,
-    /// Begin no more pairs after this time
+    /// Begin no further pairs after this time
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     time_limit: Option<Duration>,
     /// Run pairs on another machine, which this command leads to, instead of here; several share the pairs. `connect` has to work there
@@ -219,7 +219,7 @@ pub(super) fn fleet(args: FleetArgs) -> Done {
 
 fn run(args: &RunArgs) -> Done {
     let endpoints = args.from.read()?;
-    // Before anything is made: a signal that comes then is heard.
+    // Before anything is made, so that no signal is missed.
     signals::listen().map_err(|e| Failure::internal(&e))?;
     let program = own_program()?;
     let mut store = if args.resume {
@@ -275,7 +275,7 @@ fn own_program() -> Result<PathBuf, Failure> {
 fn told(fleet: &Fleet, json: bool, directory: Option<&Path>) -> Done {
     let ranks = Ranks::of(fleet);
     let document = document(fleet, &ranks);
-    // What was measured for hours is told even where it cannot be written once more.
+    // Results of hours are printed even if the document cannot be written.
     let written = directory.map_or(Ok(()), |directory| write(&document, directory));
     if json {
         deliver(&pretty(&document)?, None)?;
@@ -290,7 +290,7 @@ fn told(fleet: &Fleet, json: bool, directory: Option<&Path>) -> Done {
     })
 }
 
-/// A line about how far it is, for whoever watches a terminal.
+/// A progress line for a terminal.
 struct Watch {
     is_watched: bool,
     last: String,
@@ -319,7 +319,7 @@ impl Watch {
             "{measured} of {of} pairs measured, {failed} failed, {running} run, {lost} machines lost"
         );
         if line != self.last {
-            // Whoever watches may have gone.
+            // The terminal may be gone.
             let _written = write!(std::io::stderr(), "\r\x1b[K{line}");
             self.last = line;
         }
@@ -327,7 +327,7 @@ impl Watch {
 
     fn end(&self) {
         if self.is_watched {
-            // The line is empty again.
+            // Clears the line.
             let _written = write!(std::io::stderr(), "\r\x1b[K");
         }
     }

@@ -18,10 +18,10 @@ pub(super) struct GuestArgs {
     /// Directory of its modules (default: beside the kernel, or the host's /lib/modules)
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// Further kernel parameters, as in "mitigations=off"
+    /// More kernel parameters, as in "mitigations=off"
     #[arg(long, value_name = "WORDS", requires = "kernel", default_value = "")]
     append: String,
-    /// What runs the guest's code: kvm, or tcg, which emulates the CPU (default: KVM where it works)
+    /// Accelerator of the guest: kvm, or tcg, which emulates the CPU (default: KVM if it works)
     #[arg(long, value_name = "NAME", requires = "kernel")]
     accel: Option<Accelerator>,
     /// Kernel of the guests of path `vm` (default: the newest fetched)
@@ -76,7 +76,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Why a run in a guest ended after it had begun: the cells that it did not come to have failed.
+/// The failure of a run whose guest ended early: the cells that were not measured have failed.
 pub(super) fn cut_short(error: &Error) -> Failure {
     Failure {
         status: 1,
@@ -85,7 +85,7 @@ pub(super) fn cut_short(error: &Error) -> Failure {
 }
 
 impl GuestArgs {
-    /// What the guests asked for boot with, if any were: all that can be checked before one boots.
+    /// The settings of guests, if any were asked for, with everything checked that can be checked before one boots.
     pub(super) fn host(&self) -> Result<Option<Host>, Failure> {
         let Some(kernel) = &self.kernel else {
             return Ok(None);

@@ -27,13 +27,13 @@ is said of speed. The directory of --out must not be there yet.
 Exit status: 0 each path works on each kernel or cannot be built there, 1 one does not work or a run ended early, 2 nothing was
 measured, 130 interrupted.")]
 pub(super) struct KernelsArgs {
-    /// Kernels, and paths to look at (default: all that each kernel has)
+    /// Kernels, and paths to measure (default: all that each kernel has)
     #[arg(value_name = "KERNEL|PATH", required = true)]
     words: Vec<String>,
     /// Directory for the runs, one for each kernel
     #[arg(long, value_name = "DIR", default_value = "hopyard-kernels")]
     out: PathBuf,
-    /// What runs the guests' code: kvm, or tcg, which emulates the CPU (default: KVM where it works)
+    /// Accelerator of the guests: kvm, or tcg, which emulates the CPU (default: KVM if it works)
     #[arg(long, value_name = "NAME")]
     accel: Option<Accelerator>,
     /// Print the document `hopyard/kernels/1`
@@ -44,11 +44,11 @@ pub(super) struct KernelsArgs {
     options: Vec<String>,
 }
 
-/// The host's own kernel.
+/// The word for the host's own kernel.
 const HOST: &str = "host";
-/// The path that is looked at in any case.
+/// The path that is always measured.
 const ALWAYS: &str = "veth";
-/// A look at what works.
+/// Options of a quick look at what works.
 const LOOK: [&str; 6] = [
     "--loads",
     "tcp_rr,tcp_stream",
@@ -76,7 +76,7 @@ pub(super) fn kernels(args: &KernelsArgs) -> Done {
     }
     signals::listen().map_err(|e| Failure::internal(&e))?;
     let names = names(&kernels);
-    // All is checked before the first is measured.
+    // Everything is checked before the first one is measured.
     let runs: Vec<(&String, PathBuf, RunArgs)> = kernels
         .iter()
         .zip(names)
@@ -87,7 +87,7 @@ pub(super) fn kernels(args: &KernelsArgs) -> Done {
         })
         .collect::<Result<_, Failure>>()?;
     let mut asked_for: Vec<(usize, KernelAsked)> = Vec::new();
-    // Who is not root moves into a user namespace to measure here, from which no guest can be booted any more: guests first.
+    // Without root, measuring here enters a user namespace, from which no guest can be booted. So guests come first.
     let (here, guests): (Vec<_>, Vec<_>) = runs
         .into_iter()
         .enumerate()
@@ -134,7 +134,7 @@ pub(super) fn kernels(args: &KernelsArgs) -> Done {
     })
 }
 
-/// Names of directories, each once.
+/// Names of directories, each one unique.
 fn names(kernels: &[&String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for kernel in kernels {
@@ -146,7 +146,7 @@ fn names(kernels: &[&String]) -> Vec<String> {
     names
 }
 
-/// The options of `hopyard run` for one kernel. Fetches it where it is Debian's.
+/// The options of `hopyard run` for one kernel. Fetches the kernel if it is Debian's.
 fn asked(
     args: &KernelsArgs,
     kernel: &str,
@@ -186,7 +186,7 @@ fn asked(
     }
     add("--out", directory.display().to_string());
     if !paths.is_empty() {
-        // One that every kernel has, so that there is a run where none of the others can be built.
+        // Every kernel has this path, so there is a run even if none of the others can be built.
         let mut names: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
         if !names.contains(&ALWAYS) {
             names.insert(0, ALWAYS);
@@ -214,7 +214,7 @@ fn parsed(options: Vec<String>) -> Result<RunArgs, Failure> {
     })
 }
 
-/// A file, or a kernel of Debian's.
+/// A file, or a kernel of Debian.
 fn open(kernel: &str) -> Result<Kernel, Failure> {
     if kernel.contains('/') || Path::new(kernel).is_file() {
         return Ok(Kernel::open(Path::new(kernel), None)?);
@@ -222,7 +222,7 @@ fn open(kernel: &str) -> Result<Kernel, Failure> {
     Ok(fetch::fetch(Some(kernel), &fetch::home())?)
 }
 
-/// Runs it. What fails on one kernel is told beside the others.
+/// Runs it. A failure on one kernel is reported beside the others.
 fn carry(kernel: &str, directory: &Path, asked: &RunArgs) -> KernelAsked {
     let (run, failure) = match measured(asked) {
         Ok(Measured { run, failure, .. }) => (Some(run), failure),

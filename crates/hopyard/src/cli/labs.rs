@@ -90,7 +90,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     print(&text)
 }
 
-/// Of containers, where there are many.
+/// The most containers that are listed.
 const SHOWN: usize = 8;
 
 /// The first of many names.

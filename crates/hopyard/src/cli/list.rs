@@ -8,7 +8,7 @@ use crate::lab::{PATHS, Path};
 use crate::model::{AXES, Axes, LoadKind};
 use crate::plan::{self, PLANS};
 
-/// A thing to choose from: its name, what it is, and more columns for people.
+/// An entry: its name, a line about it, and more columns for people.
 struct Row {
     name: &'static str,
     summary: String,

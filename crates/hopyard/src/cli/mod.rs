@@ -1,7 +1,7 @@
-//! The command line: what people type, and what they get back.
+//! The command line: arguments, output, and exit statuses.
 //!
-//! Results go to stdout, everything else to stderr. Exit status 0: fine; 1: a cell failed or a check did;
-//! 2: usage, or a request this host cannot meet; 3: an internal failure; 130: interrupted.
+//! Results go to stdout, everything else to stderr. Exit status 0: fine; 1: a cell or a check failed; 2: usage, or a
+//! request this host cannot meet; 3: an internal failure; 4: a gate that could not decide; 130: interrupted.
 
 mod args;
 mod attach;
@@ -33,7 +33,7 @@ use crate::model::Gate;
 use crate::{lab, load, measure, meter, plain, plan, run as runner, signals, store};
 use command::{Args, Command};
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     status: u8,
@@ -41,7 +41,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A wrong word, or something this host cannot do.
+    /// A usage error, or something this host cannot do.
     fn request(message: impl Into<String>) -> Self {
         Self {
             status: 2,
@@ -94,7 +94,7 @@ is_a_request!(
     crate::report::functions::Error
 );
 
-/// Errors that say themselves whether the request was wrong.
+/// Errors that know whether the request was wrong.
 macro_rules! may_be_a_request {
     ($($error:ty),+) => {
         $(impl From<$error> for Failure {
@@ -163,7 +163,7 @@ type Done = Result<ExitCode, Failure>;
 /// Exit status of a gate that could not see the loss it guards against.
 const UNDECIDED: u8 = 4;
 
-/// The exit status that a gate asks for, if there is one.
+/// The exit status of a gate, if there is one.
 fn by_gate(gate: Option<&Gate>) -> ExitCode {
     match gate {
         Some(gate) if gate.failed => ExitCode::from(1),
@@ -195,7 +195,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints help, or what is wrong with the command line, which may have names of files in it that others chose.
+/// Prints help, or an error about the command line, sanitized: it may contain names of files that others chose.
 fn told(error: &clap::Error) -> std::io::Result<()> {
     let text = error.render().to_string();
     match plain::document(&text) {
@@ -260,12 +260,12 @@ fn dispatch(command: Command) -> Done {
     }
 }
 
-/// Writes a text, harmless wherever it is from. A reader that has seen enough (`| head`) is no failure.
+/// Prints a text, sanitized. A reader that ends early (`| head`) is no failure.
 fn print(text: &str) -> Done {
     is_read(text).map(|_| ExitCode::SUCCESS)
 }
 
-/// Writes a result, which is harmless already or no text, to a file, or to stdout where none is named.
+/// Writes a result to a file, or to stdout without one. It is sanitized already, or not a text.
 fn deliver(text: &(impl AsRef<[u8]> + ?Sized), file: Option<&std::path::Path>) -> Done {
     match file {
         None => write(text.as_ref()).map(|_| ExitCode::SUCCESS),
@@ -275,7 +275,7 @@ fn deliver(text: &(impl AsRef<[u8]> + ?Sized), file: Option<&std::path::Path>) -
     }
 }
 
-/// Is stdout a terminal that shows colours to somebody who wants them (<https://no-color.org>)?
+/// Whether stdout is a terminal and colours are wanted (<https://no-color.org>).
 fn shows_colours() -> bool {
     use std::io::IsTerminal;
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -283,12 +283,12 @@ fn shows_colours() -> bool {
     wanted && able && std::io::stdout().is_terminal()
 }
 
-/// Writes a text; false when nobody reads any more.
+/// Prints a text; false if the reader is gone.
 fn is_read(text: &str) -> Result<bool, Failure> {
     write(plain::document(text).as_bytes())
 }
 
-/// Writes to stdout; false when nobody reads any more.
+/// Writes to stdout; false if the reader is gone.
 fn write(bytes: &[u8]) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -310,7 +310,7 @@ fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
         })
 }
 
-/// A plain table as wide as it needs to be.
+/// A plain table, as wide as needed.
 fn table(heads: &[&str]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table

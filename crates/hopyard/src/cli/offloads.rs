@@ -29,11 +29,11 @@ pub(super) struct DoctorArgs {
     pub(super) json: bool,
 }
 
-/// What a sweep of offloads takes.
+/// Options of a sweep of offloads.
 #[derive(Debug, Args)]
 pub(super) struct SweepArgs {
-    /// Say how the offloads of a path are now, what changing each would do, and which one matters: measures
-    /// them one at a time and in the pairs that interact; about two minutes for one load
+    /// Show the current offloads of a path, what changing each would do, and which one matters: measures them one at a
+    /// time and in the pairs that interact; about two minutes for one load
     #[arg(long, value_name = "PATH")]
     pub(super) offloads: Option<String>,
     /// Peers that exchange traffic with the endpoint: local, far, host
@@ -44,7 +44,7 @@ pub(super) struct SweepArgs {
         requires = "offloads"
     )]
     peer: Peer,
-    /// Loads to drive
+    /// Loads to measure
     #[arg(
         long,
         value_delimiter = ',',
@@ -62,7 +62,7 @@ pub(super) struct SweepArgs {
     /// Stop measuring after this time (default 100s for each load)
     #[arg(long, value_name = "TIME", value_parser = plan::time_limit, requires = "offloads")]
     time_limit: Option<Duration>,
-    /// Seed of every random order (default: another each time, and recorded)
+    /// Seed of every random order (default: random, and recorded)
     #[arg(long, value_name = "N", requires = "offloads")]
     seed: Option<u64>,
     /// Directory for the run (default: hopyard-runs/TIME-offloads)
@@ -84,7 +84,7 @@ pub(super) fn doctor(path: &str, args: &DoctorArgs) -> Done {
     carry_out(prepared, &directory, args.json)
 }
 
-/// The plan with what the command line changes of it.
+/// The plan with changes from the command line.
 fn planned(path: &str, sweep: &SweepArgs, survey: &OffloadSurvey) -> Plan {
     let plan = plan::offloads(path, sweep.peer, &sweep.loads, survey);
     Plan {

@@ -1,4 +1,4 @@
-//! `hopyard completions` and `hopyard man`: what the definition of the command line says, for shells and for `man`.
+//! `hopyard completions` and `hopyard man`, from the definition of the command line.
 
 use std::io;
 use std::path::Path;

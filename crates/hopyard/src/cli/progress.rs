@@ -1,4 +1,4 @@
-//! How it goes, on a terminal only: what the comparisons say so far, and where the run is.
+//! Progress on a terminal: the comparisons so far, and the state of the run.
 
 mod table;
 
@@ -18,14 +18,14 @@ use crate::units::{counted, show_duration};
 /// Columns of the bar.
 const BAR: usize = 24;
 
-/// A table of what is compared, and a line that shows block, cell, elapsed and remaining time. It is drawn where nothing is
-/// measured, and at no other time.
+/// A table of comparisons, and a line with block, cell, elapsed and remaining time. It is drawn only while nothing is
+/// measured.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     blocks: Option<Blocks>,
     block: Duration,
     began: Instant,
-    /// Measuring ends after it.
+    /// Time after which measuring ends.
     limit: Option<Duration>,
 }
 
@@ -47,7 +47,7 @@ impl Progress {
         }
     }
 
-    /// Until the fewest blocks are done, as far as can be told.
+    /// Estimated time until the fewest blocks are done.
     fn left(&self, block: u32, done: usize, of: usize) -> Duration {
         let min = self.blocks.map_or(1, |b| b.min).max(block + 1);
         let passed = f64::from(block) + count(done) / count(of.max(1));
@@ -79,7 +79,7 @@ impl Observer for Progress {
         self.block = block;
         self.began = Instant::now();
         if std::io::stderr().is_terminal() {
-            // Every change is drawn: there are few.
+            // Every change is drawn, because there are few.
             let target = ProgressDrawTarget::stderr_with_hz(u8::MAX);
             let bar = ProgressBar::with_draw_target(Some(1), target);
             if let Ok(style) =
@@ -121,7 +121,7 @@ impl Observer for Progress {
             show_duration(Duration::from_secs(self.began.elapsed().as_secs())),
             show_duration(Duration::from_secs(left.as_secs())),
         );
-        // A line that is wrapped would not fit below the table.
+        // A wrapped line would not fit below the table.
         let (_, width) = Term::stderr().size();
         let room = usize::from(width).saturating_sub(BAR + 1);
         bar.set_message(message.chars().take(room).collect::<String>());

@@ -107,7 +107,7 @@ pub(super) fn report(args: &ReportArgs) -> Done {
     deliver(&text, args.output.as_deref())
 }
 
-/// A report as it is printed: in colours where the format has them and a terminal shows them.
+/// A report for stdout: coloured if the format has colours and the terminal shows them.
 pub(super) fn for_stdout(
     format: &Export,
     report: &RunReport,

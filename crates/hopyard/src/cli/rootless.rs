@@ -1,4 +1,4 @@
-//! Measuring without root: in a user namespace of its own, as far as the kernel gives what is needed.
+//! Measuring without root: in a user namespace of its own, as far as the kernel permits.
 
 use hopyard_net::cpu::{self, RealtimeGuard};
 use hopyard_net::{Cgroup, enter_own_user_namespace, may_make_namespaces};
@@ -9,16 +9,17 @@ use crate::lab::LabId;
 use crate::model::CpuAccounting;
 use crate::profile;
 
-/// Something that takes root.
+/// Something that needs root.
 #[derive(Debug, Serialize)]
 pub(super) struct NeedsRoot {
-    /// The figure or the command, and what becomes of it.
+    /// The figure or the command, and the effect.
     pub(super) what: String,
-    /// What the kernel keeps for root.
+    /// What the kernel reserves for root.
     pub(super) why: String,
 }
 
-/// Before labs are built: where this user may not make namespaces, the process moves into a user namespace of its own, where it may.
+/// Call this before labs are built: if this user may not make namespaces, the process enters a user namespace of its
+/// own, where it may.
 ///
 /// # Errors
 /// This user may not have one.
@@ -34,7 +35,7 @@ pub(super) fn enter() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What this process does without, found out by trying; `refused` is why it has no user namespace.
+/// What this process cannot do, found by trying; `refused` is why it has no user namespace.
 pub(super) fn need_root(refused: Option<Failure>, accounting: CpuAccounting) -> Vec<NeedsRoot> {
     let needs = |what: &str, why: String| NeedsRoot {
         what: what.to_owned(),

@@ -22,7 +22,7 @@ use crate::run::guest::protocol::Order;
 use crate::store::{self, End, Header, Run};
 use crate::{profile, run, signals};
 
-/// Where runs go by themselves.
+/// Default directory of runs.
 const RUNS: &str = "hopyard-runs";
 
 pub(super) fn run(args: &RunArgs) -> Done {
@@ -30,13 +30,13 @@ pub(super) fn run(args: &RunArgs) -> Done {
     told(measured(args)?, args.json)
 }
 
-/// What came of a run, here or in a guest.
+/// The result of a run, here or in a guest.
 pub(super) struct Measured {
     pub(super) run: Run,
-    /// What ended it early, if something did.
+    /// What ended it early, if anything.
     pub(super) failure: Option<Failure>,
     directory: PathBuf,
-    /// Can it go on? The machine of a guest is gone.
+    /// Whether it can be continued. The machine of a guest is gone.
     resumable: bool,
 }
 
@@ -91,7 +91,7 @@ fn in_guest(args: &RunArgs, host: &Host) -> Result<Measured, Failure> {
     })
 }
 
-/// Can a run be kept there?
+/// Checks that a run can be stored there.
 pub(super) fn check_out(out: Option<&Path>) -> Result<(), store::Error> {
     match out {
         Some(out) => store::check_place(out),
@@ -99,12 +99,12 @@ pub(super) fn check_out(out: Option<&Path>) -> Result<(), store::Error> {
     }
 }
 
-/// Where a run of that name goes.
+/// The directory for a run with this id.
 pub(super) fn destination(out: Option<&Path>, id: &str) -> PathBuf {
     out.map_or_else(|| unused(id), Path::to_owned)
 }
 
-/// Measures, and prints what came of it.
+/// Measures, and prints the result.
 pub(super) fn carry_out(prepared: Prepared, directory: &Path, json: bool) -> Done {
     told(carried_out(prepared, directory.to_owned())?, json)
 }
@@ -119,7 +119,7 @@ fn carried_out(prepared: Prepared, directory: PathBuf) -> Result<Measured, Failu
     })
 }
 
-/// Prints a run, with what was measured until then before the reason why it ended.
+/// Prints a run; if it ended early, what was measured first, and then the reason.
 fn told(measured: Measured, json: bool) -> Done {
     let Measured {
         run,
@@ -139,14 +139,14 @@ fn told(measured: Measured, json: bool) -> Done {
     }
 }
 
-/// A new run, and where it goes.
+/// A new run, and its directory.
 fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
     let plan = planned(args)?;
     check_out(args.out.as_deref())?;
     if args.profile {
         can_profile()?;
     }
-    // Endpoints that stand already are reached from here, and a setting of this host is nothing that a namespace has.
+    // Existing endpoints are reached from here, and a setting of this host has no effect in a namespace.
     if plan.endpoints.is_none() && args.a.is_none() {
         rootless::enter()?;
     }
@@ -156,7 +156,7 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
     Ok((prepared, directory))
 }
 
-/// A run that goes on where it is.
+/// A run that is continued in its directory.
 fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Failure> {
     let needs = Need::all(&args.need).map_err(Failure::request)?;
     let endpoints = args.endpoints.endpoints(None)?;
@@ -196,10 +196,10 @@ fn settings(args: &RunArgs) -> Option<Settings> {
     })
 }
 
-/// The plan with what the command line changes of it.
+/// The plan with changes from the command line.
 pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = plan::find(&args.plan)?;
-    // What is asked for by name is there or is an error.
+    // A path named on the command line must exist.
     plan.where_installed &= args.paths.is_none();
     plan.where_installed |= args.where_installed;
     for part in &mut plan.parts {
@@ -238,7 +238,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     if let Some(difference) = args.decide {
         plan.decide_at(difference);
     } else if args.time_limit.is_some() && args.blocks.is_none() {
-        // The time that was asked for is used, if need be.
+        // The whole given time may be used.
         plan.blocks.max = Blocks::MOST;
     }
     plan.turns = args.turns.unwrap_or(plan.turns);
@@ -267,7 +267,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// A directory of the run's name; of two runs in one second the later gets a number.
+/// A directory with the run's name; the later of two runs in one second gets a number.
 fn unused(id: &str) -> PathBuf {
     let home = PathBuf::from(RUNS);
     let mut directory = home.join(id);

@@ -92,12 +92,12 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
     }
 }
 
-/// Goes on past switches that cannot be upgraded, and names each.
+/// Continues after switches that cannot be upgraded, and names each.
 fn upgrade_all() -> Done {
     let mut failures = Vec::new();
     for name in Switch::list()? {
         match Switch::open(&name).and_then(|mut switch| switch.upgrade()) {
-            // Somebody deleted it meanwhile.
+            // It was deleted meanwhile.
             Ok(()) | Err(hopyard_switch::Error::NoSwitch { .. }) => {}
             Err(error) => failures.push(Failure::from(error)),
         }
@@ -112,7 +112,7 @@ fn upgrade_all() -> Done {
     })
 }
 
-/// Refuses the names that switches of labs have.
+/// Refuses names of the form that switches of labs have.
 fn need_a_free_name(name: &str) -> Result<(), Failure> {
     if LabId::of_switch(name).is_none() {
         return Ok(());

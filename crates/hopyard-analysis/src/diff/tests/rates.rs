@@ -1,5 +1,5 @@
-//! How often a comparison is wrong, and how often it finds what there is to find: many sets of runs, through the very
-//! code of `hopyard diff --fail-on`.
+//! How often a comparison is wrong, and how often it finds a true difference: many sets of runs, with the code of
+//! `hopyard diff --fail-on`.
 
 use super::*;
 
@@ -8,11 +8,11 @@ const ANY_LOSS: Ask = Ask {
     fail_on: Some(0.0),
 };
 
-/// Runs of each side, and of one thing besides.
+/// Runs of each side, and additional runs of one thing.
 type Counts = (usize, usize, usize);
 
-/// How many of so many comparisons of one thing with itself are called different, and how many fail a gate that lets no loss
-/// through. Without a margin, so that no alarm hides behind *equivalent*.
+/// How many of `times` comparisons of one thing with itself call something different, and how many fail a gate that
+/// allows no loss. Without a margin, so that *equivalent* hides no alarm.
 fn alarms_of_one_thing(world: World, (a, b, repeats): Counts, times: u64) -> (u64, u64) {
     let (mut verdicts, mut gates) = (0, 0);
     for seed in 0..times {
@@ -31,7 +31,7 @@ fn alarms_of_one_thing(world: World, (a, b, repeats): Counts, times: u64) -> (u6
     (verdicts, gates)
 }
 
-/// Scatter between runs that blocks do not tell of, and blocks that are like their neighbours.
+/// Scatter between runs that blocks do not show, and blocks that resemble their neighbours.
 const WORLDS: [(&str, World); 3] = [
     (
         "runs differ by 10 %",
@@ -65,8 +65,8 @@ const WORLDS: [(&str, World); 3] = [
     ),
 ];
 
-/// With verdicts from the blocks of two single runs, 199 of 200 pairs of one thing were called different where runs differ by
-/// 10 % (four cells, 10 blocks), and 175 of 200 where blocks are like their neighbours (60 blocks).
+/// With verdicts from the blocks of two single runs, 199 of 200 pairs of one thing were called different if runs differ
+/// by 10 % (four cells, 10 blocks), and 175 of 200 if blocks resemble their neighbours (60 blocks).
 #[test]
 fn runs_of_one_thing_rarely_alarm() {
     const TIMES: u64 = 100;
@@ -83,7 +83,7 @@ fn runs_of_one_thing_rarely_alarm() {
     }
 }
 
-/// Two single runs alarm never, and pass never.
+/// Two single runs never alarm, and never pass.
 #[test]
 fn single_runs_are_never_decided() {
     for (_, world) in WORLDS {
@@ -91,7 +91,7 @@ fn single_runs_are_never_decided() {
     }
 }
 
-/// Of what a table states that it can find, how much did it?
+/// Of the differences that a table states it can find, how many it found.
 #[derive(Debug, Default)]
 struct Power {
     stated: u32,
@@ -110,7 +110,7 @@ impl Power {
     }
 }
 
-/// One cell of forty that is slower by 3 %, and one by so much that a gate at 3 % says it catches that.
+/// One cell of forty that is slower by 3 %, and one by so much that a gate at 3 % states it catches that.
 #[test]
 fn slow_cells_of_forty_are_found() {
     const TABLES: u64 = 20;
@@ -147,7 +147,7 @@ fn slow_cells_of_forty_are_found() {
     assert_eq!(false_alarms, 0, "of cells that are as they were");
 }
 
-/// A loss that the tables say they find is found, where runs scatter by 10 %.
+/// A loss that the tables state they find is found, if runs scatter by 10 %.
 #[test]
 fn a_large_loss_is_found_through_strong_scatter() {
     let world = WORLDS[0].1;
@@ -158,7 +158,7 @@ fn a_large_loss_is_found_through_strong_scatter() {
         let b = world.runs("b", 6, &[1.0, 0.75], &mut rng);
         let report = between(&a, &b, &Ask::default());
         let q = &report.cells[1].comparisons["goodput_bps"];
-        // Slower by a quarter is a ratio of 4/3 the other way round, in which the detectable difference is stated.
+        // Slower by a quarter is a ratio of 4/3 in the other direction, in which the detectable difference is stated.
         power.add(
             q.smallest_detectable.unwrap() <= 1.0 / 3.0,
             q.change == Some(Change::Worse),
@@ -168,7 +168,7 @@ fn a_large_loss_is_found_through_strong_scatter() {
     power.is_kept();
 }
 
-/// A loss as large as the gate says that it catches is caught as often as it says.
+/// A loss as large as the gate states it catches is caught as often as stated.
 #[test]
 fn the_gate_knows_its_power() {
     let [a, b] = pair(&[1.0; 4], &[1.0; 4], 0.01, 9);

@@ -1,8 +1,8 @@
-//! What cannot be compared, and what is said of it.
+//! Runs that cannot be compared, and the errors about them.
 
 use super::*;
 
-/// A run of one cell, with its load, peer and axes as a test wants them.
+/// A run of one cell, with load, peer and axes chosen by the test.
 fn of_cell(id: &str, change: impl FnOnce(&mut crate::model::Cell)) -> Run {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut run = made(id, &[1.0], 0.005, &mut rng);

@@ -1,12 +1,12 @@
-//! Where the scatter between runs is known, and what is said where it is not.
+//! Comparisons with a known scatter between runs, and without.
 
 use super::*;
 use crate::model::IntervalFrom;
 
-/// Runs of both sides, and groups for their scatter alone.
+/// Runs of both sides, and groups that only show scatter.
 type Named = (Vec<Run>, Vec<Run>, Vec<Vec<Run>>);
 
-/// Two single runs: whatever they show, nobody knows whether two more would.
+/// Two single runs: whatever they show, it is not known whether two more would show it.
 #[test]
 fn two_single_runs_have_no_verdict_and_a_gate_stays_undecided() {
     for b in [[1.0, 0.5, 1.0, 1.0], [1.0; 4], [2.0; 4]] {
@@ -34,7 +34,7 @@ fn two_single_runs_have_no_verdict_and_a_gate_stays_undecided() {
             [DiffWarningCode::ScatterUnknown, DiffWarningCode::GateBlind]
         );
     }
-    // Noisy blocks: even if runs differed by nothing else, three would be too few.
+    // Noisy blocks: even if runs differed in nothing else, three would be too few.
     let [a, b] = singles(&[1.0; 4], &[1.0; 4], 0.1, 1);
     let needed = of_two(&a, &b, &GATE).unwrap().gate.unwrap().runs_needed;
     assert!((20..200).contains(&needed.unwrap()), "{needed:?}");
@@ -145,7 +145,7 @@ fn runs_that_are_no_repeats_are_told() {
     );
 }
 
-/// A machine that is faster in one run and slower in the next: figures of cells cannot tell what ratios can.
+/// A machine that is faster in one run and slower in the next: figures of cells cannot show what ratios can.
 #[test]
 fn what_moves_whole_runs_cancels_in_ratios() {
     let world = World {
@@ -177,7 +177,7 @@ fn what_moves_whole_runs_cancels_in_ratios() {
     assert!(plain <= 12 && ratios >= 36, "{plain}, {ratios} of 40");
 }
 
-/// What counts is how far runs are apart: short runs, often enough, have verdicts.
+/// Only the scatter between runs counts: short runs, often enough, have verdicts.
 #[test]
 fn runs_of_few_blocks_count_as_runs() {
     let world = World {

@@ -21,7 +21,7 @@ fn every_axis_takes_its_own_shown_value_back() {
     assert_eq!(axes, again, "a value does not read back");
 }
 
-/// Cells that differ in one axis only are equal without it: means and curves are made of such cells.
+/// Cells that differ in one axis only are equal without it. Means and curves are made of such cells.
 #[test]
 fn every_axis_can_be_taken_out() {
     let all = every_axis();
@@ -41,7 +41,7 @@ fn every_axis_can_be_taken_out() {
     }
 }
 
-/// A wire without a limit is no missing wire.
+/// A wire without a limit is not the same as no wire.
 #[test]
 fn no_rate_is_stored_as_such() {
     let with = |rate_bps, pace_bps| Axes {

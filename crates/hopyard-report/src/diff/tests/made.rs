@@ -1,4 +1,4 @@
-//! A made-up comparison whose parts differ in everything that a report tells apart.
+//! A synthetic comparison whose parts differ in everything that a report distinguishes.
 
 use crate::fixture::{estimate, run};
 use crate::model::{
@@ -18,7 +18,7 @@ pub(super) fn cell(path: &str, load: LoadKind, size: Option<u32>) -> Cell {
     }
 }
 
-/// A quantity that was `value` in A and has this ratio; what is beyond the half-width differs.
+/// A quantity with `value` in A and this ratio; it differs if the ratio is beyond the half-width.
 pub(super) fn quantity(value: f64, ratio: f64, half: f64, more: bool) -> QuantityDiff {
     let off = (ratio - 1.0).abs();
     let verdict = match off {

@@ -1,4 +1,4 @@
-//! The data behind the page, inside it: the document, compressed, and a table of all samples.
+//! The data of the page, embedded in it: the document, compressed, and a table of all samples.
 
 use std::io::{self, Write};
 
@@ -33,14 +33,14 @@ pub(super) fn links(report: &RunReport, observations: &[Observation]) -> Markup 
     }
 }
 
-/// As gzip (RFC 1952), without a name or a time. It cannot fail in memory.
+/// Gzip (RFC 1952), without a name or a time. It cannot fail in memory.
 fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;
     encoder.finish()
 }
 
-/// Of a URL (RFC 3986): what is not unreserved or harmless in data.
+/// Percent-encoding for a URL (RFC 3986): all bytes that are not unreserved or harmless in data.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! The machine, and which devices the traffic moved.
+//! The machine, and the devices that the traffic passed.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::plain;
 /// Devices of a cell that are named.
 const NAMED: usize = 12;
 
-/// All that was captured of the machine.
+/// Everything captured about the machine.
 pub(super) fn environment(environment: &Environment) -> Markup {
     let facts = facts(environment);
     html! {
@@ -82,7 +82,7 @@ fn facts(env: &Environment) -> Vec<(&'static str, String)> {
     known.filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// What moved in each cell.
+/// The devices that counted traffic in each cell.
 pub(super) fn devices(report: &RunReport) -> Markup {
     let layout = Layout::of(&report.cells);
     let measured = report.cells.iter().filter(|c| c.status == CellStatus::Ok);

@@ -1,5 +1,5 @@
-//! One self-contained HTML page: nothing from anywhere else, for a screen of any width, light or dark, for paper, for a keyboard and
-//! for who hears it. Its one script sorts tables; without it all is there, in the order of the plan.
+//! One self-contained HTML page that loads nothing, for screens of any width, light or dark, for paper, for a keyboard
+//! and for screen readers. Its one script sorts tables; without it the page is complete, in the order of the plan.
 
 mod downloads;
 mod facts;
@@ -72,7 +72,7 @@ fn render(
             nav aria-label="Contents" { ul { @for (index, title) in page.contents.iter().enumerate() {
                 li { a href=(format!("#{}", anchor(index))) { (title) } }
             } } }
-            // A sweep of offloads is about its findings.
+            // The findings are what a sweep of offloads is about.
             @if report.offloads.is_some() { (summary) }
             (recommendation)
             (doubts)
@@ -88,7 +88,7 @@ fn render(
     Ok(whole(&name, &body).into_string())
 }
 
-/// Blocks alone, below a title.
+/// A page with a title and blocks only.
 ///
 /// # Errors
 /// A picture cannot be drawn.
@@ -141,7 +141,7 @@ fn whole(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// Nothing is fetched; the one style sheet and the one script are known by their hashes, and nothing else runs.
+/// Nothing is fetched. The one style sheet and the one script are allowed by their hashes, and nothing else runs.
 fn policy() -> String {
     let [style, script] = [STYLE, SORT].map(|text| STANDARD.encode(Sha256::digest(text)));
     format!(
@@ -150,7 +150,7 @@ fn policy() -> String {
     )
 }
 
-/// How pictures and colours are to be read.
+/// How to read pictures and colours.
 fn reading(report: &RunReport) -> Markup {
     let confidence = number::chosen_percent(report.run.confidence);
     let settling = |cell: &CellReport| cell.series.as_ref().is_some_and(|s| s.settling.is_some());
@@ -170,7 +170,7 @@ fn anchor(index: usize) -> String {
     format!("part-{}", index + 1)
 }
 
-/// A page in the making.
+/// A page being written.
 #[derive(Default)]
 struct Page {
     /// Headings of the second level.
@@ -189,11 +189,11 @@ impl Page {
         html! { h2 id=(id) { (marked(text)) } }
     }
 
-    /// Blocks whose headings are of this level.
+    /// Blocks whose headings have this level.
     fn blocks(&mut self, blocks: &[Block], level: u8) -> Result<Markup, Error> {
         let mut caption = "figures";
         let mut parts = Vec::new();
-        // Tables that follow each other stand side by side where there is room.
+        // Consecutive tables are side by side if there is room.
         let both_tables =
             |one: &Block, next: &Block| matches!((one, next), (Block::Table(_), Block::Table(_)));
         for together in blocks.chunk_by(both_tables) {
@@ -268,10 +268,10 @@ impl Page {
     }
 }
 
-/// Text in which back-ticks mark what is typed.
+/// Text in which back-ticks mark literal input.
 fn marked(text: &str) -> Markup {
     let pieces: Vec<&str> = text.split('`').collect();
-    // A lone back-tick is none.
+    // A back-tick without a partner is a plain character.
     if pieces.len().is_multiple_of(2) {
         return html! { (text) };
     }

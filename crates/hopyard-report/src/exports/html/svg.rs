@@ -1,8 +1,7 @@
-//! Draws pictures as SVG in the page's own colours: `currentColor` and the variables `--grid`, `--h0` … of the
-//! style sheet, so that one picture suits light, dark and paper.
+//! Draws pictures as SVG in the page's own colours (`currentColor` and the variables `--grid`, `--h0` … of the style
+//! sheet), so that one picture suits light, dark and paper.
 //!
-//! plotters knows colours as numbers only; numbers that nobody would choose stand for those names until the
-//! picture is done.
+//! plotters only knows colours as numbers, so unlikely numbers stand for those names until the picture is done.
 
 mod curves;
 mod found;
@@ -17,15 +16,15 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::number::trimmed;
 use crate::plot::{Drawing, Plot};
 
-/// Pixels of a picture that is not scaled: as wide as a small screen shows without shrinking it.
+/// Width of a picture in pixels before scaling: a small screen shows it without shrinking.
 const WIDTH: u32 = 400;
-/// Size of all texts as plotters counts it, by the height of a line: some 12 pixels in SVG.
+/// Size of all texts in plotters' units, which are heights of a line: some 12 pixels in SVG.
 const FONT: i32 = 15;
-/// Width of a character of them, pixels: a little more than most fonts take.
+/// Width of a character, pixels: slightly more than in most fonts.
 const CHARACTER: f64 = 7.1;
 /// Names longer than this are cut.
 const LONGEST: usize = 24;
-/// So many hues has the style sheet; shapes tell further ones apart.
+/// Number of hues of the style sheet; shapes distinguish further ones.
 pub(super) const HUES: usize = 8;
 
 const INK: RGBColor = RGBColor(0, 0, 0);
@@ -35,23 +34,23 @@ const MARKED: u8 = 1;
 /// Pixels for the axis below rows.
 const AXIS: u32 = 42;
 
-/// Two axes of numbers.
+/// Two numerical axes.
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// A picture: its size in pixels and what is in its `<svg>`.
+/// A picture: its size in pixels and the contents of its `<svg>`.
 pub(super) struct Picture {
     pub(super) width: u32,
     pub(super) height: u32,
     pub(super) inside: String,
 }
 
-/// Draws.
+/// Draws a picture.
 ///
 /// # Errors
-/// plotters cannot; with figures that are numbers it can.
+/// plotters fails, which it does not for finite numbers.
 pub(super) fn draw(plot: &Plot) -> Result<Picture, Box<dyn std::error::Error>> {
     let height = match &plot.drawing {
         Drawing::Rows(lines) => rows::height(lines),
@@ -75,7 +74,7 @@ pub(super) fn draw(plot: &Plot) -> Result<Picture, Box<dyn std::error::Error>> {
     })
 }
 
-/// What stands between `<svg …>` and `</svg>`.
+/// The text between `<svg …>` and `</svg>`.
 fn inside(svg: &str) -> &str {
     let start = svg
         .find("<svg")
@@ -92,7 +91,7 @@ fn in_page_colours(svg: &str) -> String {
     let mut svg = svg
         .replace(&named(INK), "\"currentColor\"")
         .replace(&named(GRID), "\"var(--grid)\"")
-        // Said by each element, and what it would be anyway.
+        // The default, which plotters writes for each element.
         .replace(" opacity=\"1\"", "")
         .replace(" stroke=\"none\"", "");
     for place in 0..HUES {
@@ -112,7 +111,7 @@ fn width(text: &str) -> i32 {
     (f64::from(u32::try_from(text.chars().count()).unwrap_or(u32::MAX)) * CHARACTER).ceil() as i32
 }
 
-/// Where something in a list stands, as a coordinate.
+/// The coordinate of an index in a list.
 fn place(index: usize) -> f64 {
     f64::from(u32::try_from(index).unwrap_or(u32::MAX))
 }
@@ -122,7 +121,7 @@ fn margin(names: &[String]) -> i32 {
     names.iter().map(|name| width(name)).max().unwrap_or(0) + 10
 }
 
-/// An empty chart with a row for each name, wide enough for all values. The names are the caller's to write.
+/// An empty chart with a row for each name, wide enough for all values. The caller writes the names.
 fn named_rows<'a, 'b>(
     canvas: &'a Canvas<'b>,
     unit: &str,
@@ -163,7 +162,7 @@ fn ink(h: HPos, v: VPos) -> TextStyle<'static> {
         .pos(Pos::new(h, v))
 }
 
-/// From nothing, or from below it, to a little more than the greatest.
+/// From 0, or from below it, to slightly more than the greatest.
 fn span(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (low, high) = values
         .filter(|v| v.is_finite())
@@ -182,7 +181,7 @@ fn tick(value: &f64) -> String {
     trimmed(*value)
 }
 
-/// The sign of a hue, that it can be told by without colour: a polygon around its place.
+/// The sign of a hue, which distinguishes it without colour: a polygon around its place.
 fn sign(hue: usize, size: i32) -> Vec<(i32, i32)> {
     let s = size;
     match hue % 5 {
@@ -213,12 +212,12 @@ fn draw_sign(canvas: &Canvas<'_>, at: (i32, i32), of: usize) -> Drawn {
     Ok(())
 }
 
-/// Name and hue of what a legend explains.
+/// Name and hue of a legend's entry.
 type Entry<'a> = (&'a str, usize);
 
 const LEGEND_LINE: u32 = 18;
 
-/// Where each entry of a legend goes: (left, line), and how many lines there are.
+/// Positions of the entries of a legend as (left, line), and the number of lines.
 fn legend_places(entries: &[Entry<'_>]) -> (Vec<(i32, u32)>, u32) {
     let room = i32::try_from(WIDTH).unwrap_or(i32::MAX) - 8;
     let (mut left, mut line) = (8, 0);

@@ -1,5 +1,5 @@
-//! Tables: the parts of a cell stand below each other as in text, by blanks in a font whose characters are all
-//! of one width. Each carries its number, by which the page's script sorts.
+//! Tables: the parts of a cell are aligned as in text, by blanks in a fixed-width font. Each cell has its number, by
+//! which the page's script sorts.
 
 use maud::{Markup, html};
 
@@ -7,9 +7,9 @@ use crate::document::{Cell, Column, Part, Row, Side, Table, Tone};
 use crate::exports::text::lined_up;
 use crate::number::leading;
 
-/// A table and what it is called. Screens narrower than it scroll it alone.
+/// A table and its caption. A table that is wider than the screen scrolls by itself.
 pub(super) fn table(table: &Table, caption: &str) -> Markup {
-    // What a heading above says already is for those alone who come to the table by another way.
+    // If the heading above says the same, only screen readers get the caption.
     let what = what(table);
     let label = what.map_or_else(|| caption.to_owned(), |what| format!("{what}: {caption}"));
     let (sorted, sums) = rows(table);
@@ -30,7 +30,7 @@ pub(super) fn table(table: &Table, caption: &str) -> Markup {
     }
 }
 
-/// Of a grid: the quantity, which stands over the names of its rows.
+/// For a grid: the quantity, which is the heading of its row names.
 fn what(table: &Table) -> Option<&str> {
     match &table.columns.first()?.header[..] {
         [what, _] if !what.is_empty() => Some(what),
@@ -57,7 +57,7 @@ fn side(column: &Column) -> Option<&'static str> {
     (column.side == Side::Right).then_some("number")
 }
 
-/// The rows that a reader may sort, and those that sum them up.
+/// The rows that a reader may sort, and the rows with sums.
 fn rows(table: &Table) -> (Vec<Markup>, Vec<Markup>) {
     let columns: Vec<Vec<Vec<String>>> = (0..table.columns.len())
         .map(|index| column(table, index))
@@ -121,17 +121,17 @@ fn field(table: &Table, index: usize, cell: &Cell, texts: &[String]) -> Markup {
     }
 }
 
-/// The number by which a cell is sorted; `None` where it is text.
+/// The number by which a cell is sorted; `None` for text.
 fn value(cell: &Cell) -> Option<f64> {
     match cell.0.first()?.text() {
-        // As often as itself, among ratios.
+        // The base is 1 among ratios.
         "base" => Some(1.0),
         text => leading(text),
     }
 }
 
 fn verdict(text: &str, tone: Tone) -> Markup {
-    // The sign is the same for better and worse; who hears the page is told.
+    // The sign is the same for better and worse, so screen readers get the word.
     let (class, heard) = match tone {
         Tone::Better => ("better", " better"),
         Tone::Worse => ("worse", " worse"),

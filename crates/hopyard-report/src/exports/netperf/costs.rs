@@ -1,4 +1,4 @@
-//! What netperf calls local and remote.
+//! netperf's local and remote CPU figures.
 
 use crate::model::{CellReport, EndpointUsed};
 use crate::quantity::{
@@ -8,23 +8,23 @@ use crate::quantity::{
 
 /// CPU figures of a cell by netperf's columns.
 pub(super) struct Costs {
-    /// Are they of one end each?
+    /// Whether they are separate for the two ends.
     pub(super) is_apart: bool,
     pub(super) local: Cost,
     pub(super) remote: Cost,
 }
 
-/// Those of one column.
+/// The figures of one column.
 #[derive(Default)]
 pub(super) struct Cost {
     pub(super) cores: Option<f64>,
     pub(super) ns_per_byte: Option<f64>,
     pub(super) ns_per_transaction: Option<f64>,
-    /// Of the machine.
+    /// CPUs of the machine.
     pub(super) cpus: Option<u32>,
 }
 
-/// Of each end where they are known apart, else of both together.
+/// For each end if they are known separately, else for both together.
 pub(super) fn costs(cell: &CellReport) -> Costs {
     let of = |cores, byte, transaction, cpus| {
         let value = |name: &str| cell.estimates.get(name).map(|estimate| estimate.value);

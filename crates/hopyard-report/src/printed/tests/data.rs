@@ -1,4 +1,4 @@
-//! The files hold what was printed: what follows from one printed figure is another one, and plans have the same figures.
+//! Checks of the data files: printed figures are consistent with each other, and plans have the same figures.
 
 use std::path::Path;
 
@@ -34,7 +34,8 @@ fn there_are_as_many_figures_as_were_printed() {
         .map(|f| (f.report.clone(), f.tables.len(), figures(f)))
         .collect();
     let expected = [
-        // 9 in each stream, two columns of the remote side less in `etun`; 12 in each test of transactions, and 14 of datagrams.
+        // 9 in each stream; `etun` has no remote side, so two columns less; 12 in each test of transactions, and 14 in
+        // those of datagrams.
         (
             "netns-macvlan-2007",
             15,
@@ -114,7 +115,7 @@ fn profiles_sum_to_their_printed_totals() {
     }
 }
 
-/// Service demand is the CPU share of four CPUs over the work that arrived.
+/// Service demand is the CPU share of four CPUs over the work done.
 #[test]
 fn service_demand_follows_from_cpu_and_rate() {
     let file = file("netns-macvlan-2007");
@@ -124,7 +125,7 @@ fn service_demand_follows_from_cpu_and_rate() {
         };
         let expected = 4.0 * number(cpu) / 100.0 * 1e6 / per_s;
         let off = expected / number(demand) - 1.0;
-        // CPU has three digits in print.
+        // The printed CPU share has three digits.
         assert!(off.abs() < 0.005, "{}: {expected} {demand:?}", table.title);
     };
     for table in &file.tables {
@@ -155,7 +156,7 @@ fn service_demand_follows_from_cpu_and_rate() {
                 let arrived = kb(&others[0].print[5]);
                 near(table, &first.print[7], &first.print[6], arrived);
                 near(table, &others[0].print[7], &others[0].print[6], arrived);
-                // Messages of 1400 B come to the printed throughput.
+                // Messages of 1400 B give the printed throughput.
                 for row in &table.rows {
                     let mbit = number(&row.print[3]) * 1400.0 * 8.0 / row.seconds.unwrap() / 1e6;
                     assert!(
@@ -182,7 +183,7 @@ fn the_derived_column_of_table_1_is_derived() {
     }
 }
 
-/// The figures that a plan carries stand at the places of the same cells here, in the unit of print or in that of the plan.
+/// The figures of a plan are at the places of the same cells here, in the unit of the report or of the plan.
 #[test]
 fn plans_have_the_same_figures() {
     let mut compared = 0;
@@ -228,7 +229,8 @@ fn of_plan(figure: &toml::Value) -> PublishedFigure {
     figure.try_into().unwrap()
 }
 
-/// What stands at the places of a cell: rows with more axes than the plan are of the two CPUs that it plays.
+/// The printed values at the places of a cell. Rows with more axes than the plan are those of the two CPUs that it
+/// represents.
 fn printed(file: &File, quantity: &str, figure: &PublishedFigure) -> Vec<f64> {
     let mut found = Vec::new();
     for stand in &file.plans {
@@ -303,7 +305,7 @@ fn every_report_with_claims_has_its_figures() {
     };
     assert_eq!(names("published"), names("claims"));
     assert_eq!(all().len(), names("claims").len());
-    // Each row has a name of its own in its table.
+    // Each row has a unique name in its table.
     for file in all() {
         for table in &file.tables {
             let key = |row: &Row| row.key.clone();

@@ -1,4 +1,4 @@
-//! Each printed place is filled from its own cell: the cell that the test works out from the row's names.
+//! Each printed place is filled from its own cell, which the test derives from the row's names.
 
 use super::super::evidence::{Evidence, Value};
 use super::super::file::{File, Table};
@@ -9,7 +9,7 @@ use crate::model::{CellReport, LoadKind, Peer, RunReport};
 const STREAM: LoadKind = LoadKind::TcpStream;
 const MAERTS: LoadKind = LoadKind::TcpMaerts;
 
-/// The figure here at a column of a row, by the names that print has.
+/// The figure here in a column of a row, by the report's names.
 fn found(evidence: &Evidence<'_>, title: &str, key: &[&str], column: usize) -> f64 {
     match answer(evidence, title, key, column) {
         Ok(Value::Measured(estimate)) => estimate.value,
@@ -103,7 +103,7 @@ fn scenario(number: usize) -> (LoadKind, Peer, &'static str) {
     }
 }
 
-/// Of a plan: path → the cell of scenario, CPUs, queues, sessions.
+/// For a plan: path → the cell of scenario, CPUs, queues, sessions.
 fn every_scenario(plan: &str, of: impl Fn(usize, &str, &str, &str) -> Option<CellReport>) {
     let mut report = of_plan(plan, "queues=1");
     let numbers = ["1", "2", "4", "8"];
@@ -220,7 +220,7 @@ fn of_2007() {
                     answer(&evidence, &title, &[], 8).unwrap_err();
                 }
                 LoadKind::UdpStream => {
-                    // As many as 20 s, or 40 s, would have had.
+                    // As many as in 20 s, or in 40 s.
                     let seconds = if path == "veth-route" { 40.0 } else { 20.0 };
                     near(at(&["local"], 3), &cell, 1.07e6 / 8.0 / 1400.0 * seconds);
                     near(at(&["local"], 4), &cell, 1.08 * seconds);
@@ -254,7 +254,7 @@ fn of_2006() {
     ];
     for (_, path) in paths {
         for load in [MAERTS, STREAM] {
-            // Senders that nothing holds back stand first, and are not meant.
+            // Unlimited senders come first, and must not be used.
             report
                 .cells
                 .extend(["none", "940mbit"].map(|pace| cell(path, load, pace)));
@@ -272,7 +272,7 @@ fn of_2006() {
     }
 }
 
-/// A run that has none of it answers nowhere.
+/// A run without any of it fills nothing.
 #[test]
 fn an_empty_run_fills_nothing() {
     for file in super::all() {

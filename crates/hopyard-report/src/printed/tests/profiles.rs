@@ -6,7 +6,7 @@ use crate::model::{LoadKind, Peer, Rate};
 
 const TITLE: &str = "Profile, receive: bridge, netfilter off";
 
-/// Only the second cell has samples; each window has other ones.
+/// Only the second cell has samples, which differ by window.
 #[test]
 fn functions_of_then_and_of_now() {
     let mut report = of_plan("netback-direct-2006", "bridge-nf");
@@ -43,7 +43,7 @@ fn functions_of_then_and_of_now() {
                 ("__br_forward", 10),
             ],
         ),
-        // Of another cell.
+        // A window of another cell.
         profile_window(2, 0, &[("br_forward", 500), ("tcp_ack", 100)]),
     ];
     insta::assert_snapshot!(text(&evidence(&file, &report, &run), TITLE), @r"

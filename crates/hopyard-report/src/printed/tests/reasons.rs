@@ -1,4 +1,4 @@
-//! What a run does not hold says why.
+//! A place that a run cannot fill has a reason.
 
 use super::{coded, evidence, file, of_plan, stored, text};
 use crate::model::{CellStatus, Datapath, DatapathKind, LoadKind, OPEN_VSWITCH, Peer};
@@ -101,7 +101,7 @@ fn plans_and_formats_that_have_no_tables() {
     insta::assert_snapshot!(said(&report, "csv"), @"published tables are not written as CSV: choose text, markdown, html");
 }
 
-/// Whatever a run holds, all of print is there, and fits a terminal.
+/// Whatever a run contains, all printed tables are there and fit a terminal.
 #[test]
 fn every_plan_has_its_report_in_every_format_for_people() {
     let run = stored();

@@ -7,7 +7,7 @@ use crate::assess::{assess_for, observations};
 use crate::model::stored::Run;
 use crate::plot::{Curves, Drawing};
 
-/// A core that is full from 20 senders on natively, from the first in containers, whose jitter is an eighth higher.
+/// A core that is full from 20 senders on natively and from the first in containers, whose jitter is an eighth higher.
 fn run() -> Run {
     let mut run = senders(|own, n| Shown {
         packets: 100_000.0,
@@ -102,7 +102,7 @@ fn pictures_have_the_printed_points() {
         seen: &seen,
     };
     let plots = evidence.pictures();
-    // Of one size alone; jitter over time is another plan's.
+    // Pictures of one size only; jitter over time belongs to another plan.
     let titles: Vec<&str> = plots.iter().map(|plot| plot.title.as_str()).collect();
     assert_eq!(
         titles,

@@ -153,7 +153,7 @@ fn datagrams(path: &str, factor: f64) -> CellReport {
         .build()
 }
 
-/// netperf's lines, with what the sender and the receiver of datagrams have.
+/// netperf's lines, with separate rows for sender and receiver of datagrams.
 #[test]
 fn a_table_of_lines() {
     let mut report = of_plan("netns-macvlan-2007", "native");

@@ -1,4 +1,4 @@
-//! What a measured figure shows beside a printed one.
+//! Comparison of a measured figure with a printed one.
 
 use super::super::print::{Print, Rules, Says};
 use crate::stats::Estimate;
@@ -33,7 +33,7 @@ fn the_interval_decides_with_the_margin() {
     assert_eq!(says("100", &here(100.0, 97.0, 103.0)), Says::Open);
     assert_eq!(says("100", &here(105.0, 101.0, 109.0)), Says::Different);
     assert_eq!(says("100", &here(90.0, 85.0, 95.0)), Says::Different);
-    // What print is known to counts against sameness and against difference.
+    // The uncertainty of the printed figure counts against equality and against difference.
     assert_eq!(says("100 ±4", &here(100.0, 99.0, 101.0)), Says::Open);
     assert_eq!(says("100 ±4", &here(105.0, 103.0, 107.0)), Says::Open);
     assert_eq!(says("100 ±4", &here(107.0, 105.0, 109.0)), Says::Different);
@@ -60,7 +60,7 @@ fn what_has_no_figure_has_no_verdict() {
         assert_eq!(print.compared(&here(1.0, 1.0, 1.0), RULES), None);
         assert_eq!(print.is(1.0), None);
     }
-    // Nor does a quick look, or a single block.
+    // A quick look or a single block decides nothing either.
     let quick = Rules {
         decides: false,
         ..RULES

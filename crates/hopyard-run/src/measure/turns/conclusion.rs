@@ -1,4 +1,4 @@
-//! What a generation comes to: a measurement of each cell, put together from its turns.
+//! The result of a generation: a measurement of each cell from its turns.
 
 use super::round::Taken;
 use super::standing::Standing;
@@ -16,7 +16,7 @@ use crate::model::{
 use crate::units::float;
 
 impl Standing<'_> {
-    /// Puts the turns together, and proves the way by all traffic there was.
+    /// Combines the turns, and proves the path by all traffic of the generation.
     pub(super) fn conclude(self, quiet: QuietCores) -> Result<Measurement, Error> {
         let Standing {
             cell,
@@ -75,7 +75,7 @@ impl Standing<'_> {
     }
 }
 
-/// A measurement of some turns, from that of all traffic.
+/// A measurement of the kept turns, based on that of all traffic.
 fn put_together(
     load: LoadKind,
     whole: Measurement,
@@ -115,7 +115,7 @@ fn put_together(
             })
             .collect(),
         latency: together(|taken| taken.latency.as_ref())?,
-        // Of fresh sockets there are as many as the generation has, of connections those of its turns.
+        // First packets of fresh sockets belong to the whole generation; those of connections belong to its turns.
         first_packet: together(|taken| taken.first_packet.as_ref())?.or(whole.first_packet.clone()),
         client_scheduling: whole.client_scheduling.times(share),
         arrived: whole.arrived.map(|arrived| Arrived {

@@ -1,4 +1,4 @@
-//! One round: a turn of each cell, in the order that was drawn.
+//! One round: a turn of each cell, in random order.
 
 use std::time::Duration;
 
@@ -17,17 +17,18 @@ use crate::units::{float, ns};
 const WARM_UP: Duration = Duration::from_millis(6);
 /// Traffic after the window, so that both ends are busy for all of it.
 const TAIL: Duration = Duration::from_millis(2);
-/// Time in which both ends hear of their next turn and wake up for it.
+/// Time in which both ends receive the order for their next turn and wake up.
 const LEAD: Duration = Duration::from_micros(1_500);
 
-/// More steal than this share of the machine disturbs a turn: less than the smallest step in which the kernel tells of it.
+/// More steal than this share of the machine disturbs a turn. It is less than the smallest step in which the kernel
+/// reports steal.
 const STEAL: f64 = 0.01;
-/// As does more use by other processes than this.
+/// More use by other processes than this share of the machine disturbs a turn.
 const FOREIGN: f64 = 0.02;
-/// And an edge that was read so much later than planned, as a share of the window.
+/// An edge that is read this much too late disturbs a turn, as a share of the window.
 const LATE: f64 = 0.05;
 
-/// A turn with what is put together once.
+/// A turn with figures that are combined once per generation.
 pub(super) struct Taken {
     pub(super) turn: Turn,
     pub(super) latency: Option<Latency>,
@@ -46,10 +47,10 @@ struct Seen {
 /// What all turns of a round have in common.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Round {
-    /// `None` for the first round, which counts for nothing.
+    /// `None` for the first round, which does not count.
     pub(super) number: Option<u32>,
     pub(super) quiet: QuietCores,
-    /// Rounds with an undisturbed turn that each cell is to have in the generation.
+    /// Rounds with an undisturbed turn that each cell needs in the generation.
     pub(super) wanted: u32,
 }
 
@@ -62,7 +63,7 @@ impl Sampler {
         round: Round,
     ) -> Result<(), Error> {
         let known = meter::possibly_foreign()?;
-        // The load fills the CPUs, and edges are to be read in time.
+        // The load fills the CPUs, and edges must be read in time.
         let _prompt = cpu::RealtimeGuard::new();
         for &at in order {
             let taking =
@@ -72,7 +73,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// A turn of a lab, and at once another one where something disturbed it.
+    /// A turn of a lab, repeated at once if it was disturbed.
     fn undisturbed_turn(
         &self,
         standing: &mut Standing<'_>,
@@ -90,7 +91,7 @@ impl Sampler {
         }
     }
 
-    /// A turn of a lab, after which nothing of its traffic is under way any more.
+    /// A turn of a lab, which ends when its traffic has drained.
     fn turn(&self, standing: &mut Standing<'_>, round: Round, known: &[i32]) -> Result<(), Error> {
         let timetable =
             Lengths::of(standing.cell.load, round).from(clock::monotonic_ns() + ns(LEAD));
@@ -127,7 +128,7 @@ impl Sampler {
     }
 }
 
-/// How long the parts of a turn are.
+/// Lengths of the parts of a turn.
 #[derive(Debug, Clone, Copy)]
 struct Lengths {
     warm_up: Duration,
@@ -135,7 +136,7 @@ struct Lengths {
 }
 
 impl Lengths {
-    /// What connections learn at their beginning.
+    /// The turn in which connections adapt.
     const FIRST: Self = Self {
         warm_up: Duration::from_millis(20),
         window: Duration::from_millis(5),
@@ -166,7 +167,7 @@ impl Lengths {
 }
 
 impl Standing<'_> {
-    /// Hears what the ends counted in a turn and keeps it.
+    /// Records what the ends counted in a turn.
     fn hear(&mut self, round: Round, timetable: Timetable, seen: &Seen) -> Result<(), Error> {
         let (clients, server) = self.ends.done()?;
         let client = merge::merged(&clients).map_err(Error::Merge)?;
@@ -199,7 +200,7 @@ impl Standing<'_> {
     }
 }
 
-/// What else used the CPUs, where it was too much. It looks at nothing that the load counted.
+/// What disturbed the turn, if anything. It does not look at what the load counted.
 fn disturbance(cpu: &CpuUse, late_ns: u64, window_ns: u64) -> Option<Disturbance> {
     let machine_ns = cpu.elapsed_ns * f64::from(cpu.cpus);
     if cpu.steal_ns > STEAL * machine_ns {
@@ -219,7 +220,7 @@ mod tests {
     use crate::model::TickSplit;
     use proptest::prelude::*;
 
-    /// What tells of a disturbance is given neither counts nor a measurement.
+    /// The test for a disturbance gets neither counts nor a measurement.
     const SIGNS_ONLY: fn(&CpuUse, u64, u64) -> Option<Disturbance> = disturbance;
 
     const WINDOW_NS: u64 = 25_000_000;

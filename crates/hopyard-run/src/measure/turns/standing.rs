@@ -1,4 +1,4 @@
-//! Labs that stand side by side, each with connected ends.
+//! Labs that exist side by side, each with connected ends.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -17,13 +17,14 @@ use crate::measure::{Error, Sampler, wait_until};
 use crate::model::{Cell, DeviceCount};
 use crate::units::ns;
 
-/// A lab with connected ends, and what became of its turns.
+/// A lab with connected ends, and its turns so far.
 pub(super) struct Standing<'a> {
     pub(super) cell: &'a Cell,
-    /// Before the lab: fields are dropped in this order, and a lab's control group cannot go while processes are in it.
+    /// Before the lab, because fields are dropped in this order, and a lab's control group cannot be removed while it
+    /// has processes.
     pub(super) ends: Ends,
     pub(super) lab: Rc<Lab>,
-    /// Of the load and of switches that are programs.
+    /// Processes of the load and of user-space switches.
     pub(super) pids: Vec<u32>,
     pub(super) devices: Vec<DeviceCount>,
     pub(super) beside: AuxCounters,
@@ -33,7 +34,7 @@ pub(super) struct Standing<'a> {
 }
 
 impl Standing<'_> {
-    /// Turns taken so far, for each that it has in a round.
+    /// Turns taken so far, divided by its turns in a round.
     pub(super) fn taken_each(&self) -> u32 {
         let taken = u32::try_from(self.taken.len()).unwrap_or(u32::MAX);
         taken / self.turns_each_round.max(1)
@@ -46,12 +47,12 @@ impl Standing<'_> {
         rounds.len()
     }
 
-    /// Waits until the lab's processes rest. What its sockets still hold, or the queues of a switch that is a program, would
-    /// take CPU time in the turn of the next lab; a program that never rests is not waited for.
+    /// Waits until the lab's processes rest. Otherwise, data in its sockets or in the queues of a user-space switch
+    /// would take CPU time in the turn of the next lab. The wait is limited, because some programs never rest.
     pub(super) fn come_to_rest(&self) -> Result<(), Error> {
         const STEP: Duration = Duration::from_micros(500);
         const AT_MOST: Duration = Duration::from_millis(60);
-        /// Resting processes use less of a step than this share.
+        /// A resting process uses less than one part in this many of a step.
         const RESTING: u64 = 10;
         let end_ns = clock::monotonic_ns() + ns(AT_MOST);
         let mut used = self.used_ns();
@@ -65,14 +66,14 @@ impl Standing<'_> {
         }
     }
 
-    /// CPU time of the processes, ns; one that has ended has none.
+    /// CPU time of the processes, ns; 0 for one that has ended.
     fn used_ns(&self) -> u64 {
         let pids = self.pids.iter().filter_map(|pid| i32::try_from(*pid).ok());
         pids.filter_map(|pid| clock::process_cpu_ns(pid).ok()).sum()
     }
 }
 
-/// A lab that stands, or what befell it.
+/// A working lab, or its failure.
 pub(super) type Place<'a> = Result<Standing<'a>, Error>;
 
 impl Sampler {
@@ -98,8 +99,8 @@ impl Sampler {
     }
 }
 
-/// Does something at a place that nothing befell before. What befalls it now stays there; only what ends the whole
-/// generation is given back.
+/// Does something in a lab that has not failed. A failure stays with the lab; only an error that ends the whole
+/// generation is returned.
 pub(super) fn attempt<'a, T>(
     place: &mut Place<'a>,
     work: impl FnOnce(&mut Standing<'a>) -> Result<T, Error>,
@@ -118,7 +119,7 @@ pub(super) fn attempt<'a, T>(
     }
 }
 
-/// What lies behind a failure: a lab whose daemon died carries nothing, of which its ends can only tell that nothing arrived.
+/// The cause of a failure: a lab whose daemon died carries nothing, and its ends can only report that nothing arrived.
 fn behind(error: Error, lab: &Lab) -> Error {
     if error.is_interrupt() {
         return error;
@@ -129,7 +130,7 @@ fn behind(error: Error, lab: &Lab) -> Error {
     }
 }
 
-/// Passes an interrupt on, which ends the generation; any other error stays with its cell.
+/// Passes on an interrupt, which ends the generation; any other error stays with its cell.
 pub(super) fn interrupts_only<T>(outcome: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match outcome {
         Err(error) if error.is_interrupt() => Err(error),

@@ -1,4 +1,4 @@
-//! The two settings of this host within a generation: each has its labs and its turns together.
+//! The two settings of this host within a generation: the labs and turns of each are grouped.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -8,14 +8,14 @@ use crate::measure::Error;
 use crate::model::{Cell, Setting};
 use crate::settings::Host;
 
-/// Cells of one setting, which have their turns one after another.
+/// Cells of one setting, whose turns follow each other.
 pub(super) struct Variant {
     pub(super) setting: Option<Setting>,
-    /// Their places.
+    /// Indices of the cells.
     pub(super) cells: Vec<usize>,
 }
 
-/// The settings among cells; one of them where there are none to choose from.
+/// The settings of the cells; a single group if settings are not compared.
 pub(super) fn variants(cells: &[&Cell]) -> Vec<Variant> {
     let mut variants: Vec<Variant> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {
@@ -32,7 +32,8 @@ pub(super) fn variants(cells: &[&Cell]) -> Vec<Variant> {
 }
 
 impl Variant {
-    /// Whom to visit in a round, in random order: each place as often as it has turns in a round, or once in the first one.
+    /// The order of turns in a round, at random: each index as often as it has turns in a round, or once in the first
+    /// round.
     pub(super) fn visits(
         &self,
         places: &[Place<'_>],
@@ -67,7 +68,7 @@ impl Variant {
     }
 }
 
-/// Its lab in a line, for a command that makes a setting: the cell and its namespaces.
+/// Its lab in a line for the command that makes a setting: the cell and its namespaces.
 fn told(standing: &Standing<'_>) -> String {
     let spaces = standing.lab.spaces().iter();
     let spaces = spaces.map(|s| format!("{}={}", s.role, s.handle.ns().proc_path().display()));

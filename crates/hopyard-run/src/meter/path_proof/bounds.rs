@@ -1,33 +1,33 @@
-//! Within which bounds a device's counters must be, by what was counted at the ends.
+//! Bounds of a device's counters, by what the ends counted.
 
 use super::{ProofSegment, Traffic};
 use crate::loads::Passing;
 use crate::model::{Counted, MOST_OPEN};
 use crate::units::float;
 
-/// Share of the counted traffic that may fall beside the window at its edges.
+/// Share of the counted traffic that may fall outside the window at its edges.
 const EDGE: f64 = 0.10;
-/// Packets that come and go without the load (ARP, neighbour discovery).
+/// Packets besides the load (ARP, neighbour discovery).
 pub(super) const CHATTER_PACKETS: f64 = 64.0;
 /// One full socket buffer may be counted at one end and not yet at the other.
 const IN_FLIGHT_BYTES: f64 = 8.0 * 1024.0 * 1024.0;
-/// Of a transaction one way, with a connection of its own.
+/// The most packets of a transaction in one direction, with a connection of its own.
 const MOST_PACKETS: f64 = 10.0;
-/// Ethernet, IPv6, TCP with options, and a tunnel's headers on top, bytes.
+/// Ethernet, IPv6, TCP with options, and a tunnel's headers, bytes.
 const HEADERS_BYTES: f64 = 200.0;
 
-/// What was counted over one span, for another that begins or ends a little apart from it: it may have stopped
-/// between the two, or gone on as before.
+/// A count over one span, converted to another span that begins or ends at slightly different times: traffic may have
+/// stopped between the two, or gone on as before.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bracket {
-    /// Smallest count that fits.
+    /// Smallest possible count.
     pub least: Counted,
-    /// Largest count that fits.
+    /// Largest possible count.
     pub most: Counted,
 }
 
 impl Bracket {
-    /// Of a count, for a span longer by the factor `stretch` than the one that it was counted over.
+    /// From a count, for a span longer by the factor `stretch`.
     #[must_use]
     pub fn over(count: Counted, stretch: f64) -> Self {
         Self {
@@ -47,13 +47,14 @@ impl From<Counted> for Bracket {
 }
 
 impl Traffic<'_> {
-    /// Did its sender send nothing? Of datagrams that says that it never ran: anybody else's may wait for an answer.
+    /// Whether its sender sent nothing. For datagrams this means that it did not run; with other loads the sender may
+    /// have waited for an answer.
     fn had_no_turn(&self) -> bool {
         self.load.is_udp_stream() && [self.sent, self.received] == [Bracket::default(); 2]
     }
 }
 
-/// Of one direction.
+/// Bounds of one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bounds {
     pub(super) unit: &'static str,
@@ -62,8 +63,8 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// With room for a burst, where the segment is a part of the whole; a device that nothing passed is no part of it,
-    /// unless nothing was sent: who got no turn on a crowded CPU proves nothing and refutes nothing.
+    /// Bounds with the tolerance for bursts, if the segment has one. A device that counted nothing is not on the path,
+    /// unless nothing was sent: a sender that did not run on a crowded CPU proves nothing either way.
     pub(super) fn of(self, segment: &ProofSegment<'_>) -> Self {
         let Some(burst) = segment.burst else {
             return self;
@@ -84,7 +85,7 @@ impl Bounds {
     }
 }
 
-/// What one direction must carry. `None`: anything (acknowledgements of a stream come as they like).
+/// What one direction must carry. `None`: anything, as for acknowledgements of a stream.
 pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
     let axes = traffic.axes;
     let segment = f64::from(axes.mtu_bytes) - 100.0;
@@ -128,10 +129,10 @@ pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
             let at_most = most_beside_data + 2.0 * segments;
             let Bracket { least, most } = traffic.received;
             let flying = f64::from(axes.outstanding.unwrap_or(1));
-            // TCP may join what is in flight into one packet.
+            // TCP may join requests in flight into one packet.
             let joined = if traffic.load.is_tcp() { flying } else { 1.0 };
-            // All of what is in flight may pass before the window, or after it; and packets of connections that do not end
-            // belong to no transaction.
+            // Everything in flight may pass before or after the window. Packets of connections that do not end belong
+            // to no transaction.
             let flows = f64::from(axes.flows);
             let begun = (flying - 1.0) * flows;
             let unfinished = match axes.connections_per_s {
@@ -140,7 +141,7 @@ pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
             };
             Some(Bounds {
                 unit: "packets",
-                // However few: a device that nothing passed refutes the way.
+                // However few: a device that counted nothing fails the proof.
                 low: ((1.0 - EDGE) * float(least.transactions) * at_least / joined
                     - CHATTER_PACKETS
                     - begun)

@@ -14,7 +14,7 @@ fn error(more: &str) -> String {
     expand(&plan(more)).unwrap_err().to_string()
 }
 
-/// Needs root, to see which paths there are.
+/// Needs root, to see which paths are available.
 #[test]
 fn a_thousand_cells_are_there_at_once() {
     let sizes: Vec<String> = (1..=100).map(|n| (64 * n).to_string()).collect();
@@ -23,11 +23,11 @@ fn a_thousand_cells_are_there_at_once() {
         sizes.join(", ")
     ));
     expand(&plan).unwrap();
-    // Of its own, whatever else the machine does meanwhile.
+    // CPU time of this thread, independent of what else the machine does.
     let began_ns = thread_cpu_ns();
     let cells = expand(&plan).unwrap().cells;
     let took = Duration::from_nanos(thread_cpu_ns() - began_ns);
-    // Three streams and two that have no message size, on two paths.
+    // Three streams and two loads without a message size, on two paths.
     let streams = plan.parts[0].loads.iter().filter(|l| l.is_stream()).count();
     let others = plan.parts[0].loads.len() - streams;
     assert_eq!(cells.len(), (streams * 200 + others * 2) * 2);

@@ -10,7 +10,7 @@ use crate::stats;
 use crate::units::show_duration;
 
 impl Blocks<'_> {
-    /// After how many blocks to see whether they are enough.
+    /// Numbers of blocks after which to check whether they are enough.
     pub(super) fn looks(&self, blocks: PlannedBlocks) -> Vec<usize> {
         let (min, max) = (blocks.min as usize, blocks.max as usize);
         if self.prepared.header.decide.is_some() {
@@ -30,8 +30,8 @@ impl Blocks<'_> {
         }
     }
 
-    /// Says early what this machine can tell apart, and how long something finer takes: the error goes down with the square
-    /// root of the blocks.
+    /// Reports early which differences this machine can show, and how long a smaller one takes: the error falls with
+    /// the square root of the number of blocks.
     pub(super) fn tell_what_can_be_seen(&self, block: u32, observer: &mut dyn Observer) {
         const FINE: f64 = 0.05;
         let header = &self.prepared.header;

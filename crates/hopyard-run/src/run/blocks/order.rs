@@ -1,4 +1,4 @@
-//! In which order a block visits its cells.
+//! The order in which a block visits its cells.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::run::groups::Group;
 
-/// Groups in random order; those of one setting after each other, and of these those of one peer, which share labs. Settings
-/// and peers are in random order too.
+/// Groups in random order. Those of one setting follow each other, and among them those of one peer, which share labs.
+/// Settings and peers are in random order too.
 pub(super) fn ordered(mut groups: Vec<Group>, order: &mut ChaCha8Rng) -> Vec<Group> {
     groups.shuffle(order);
     let drawn = groups.clone();
@@ -20,8 +20,8 @@ pub(super) fn ordered(mut groups: Vec<Group>, order: &mut ChaCha8Rng) -> Vec<Gro
     groups
 }
 
-/// What orders the cells of a block: the seed, the block and the attempt alone, so that a block that was
-/// measured once more leaves the order of all others as it was.
+/// The random order of a block's cells. It depends only on the seed, the block and the attempt, so repeating a block
+/// does not change the order of others.
 pub(super) fn order(seed: u64, block: u32, attempt: u32) -> ChaCha8Rng {
     let mut order = ChaCha8Rng::seed_from_u64(seed);
     order.set_stream(u64::from(block) << 32 | u64::from(attempt));

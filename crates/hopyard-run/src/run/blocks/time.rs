@@ -1,5 +1,5 @@
-//! How the time of a run is shared between its blocks, that of a block between its groups, and that of a group between labs
-//! and rounds.
+//! How the time of a run is divided among its blocks, that of a block among its groups, and that of a group between
+//! labs and rounds.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use crate::measure::turns;
 use crate::model::FOR_A_VERDICT;
 use crate::run::groups::Group;
 
-/// Of a time limit, what the last block may use: the rest is for taking its labs down.
+/// Share of a time limit that the last block may use: the rest is for removing its labs.
 const OF_LIMIT: f64 = 0.97;
 
 impl Blocks<'_> {
-    /// Is there no time for another block? Those that share the time are made as short as they can be, so one of them fits if
-    /// the shortest does; another fits where it may take as long as those before it.
+    /// Whether there is no time for another block. Blocks that share the time can be as short as
+    /// [`Prepared::shortest_block`]; any other block is assumed to take as long as those before it.
     pub(super) fn next_block_is_too_late(&self, block: u32) -> bool {
         let (Some(limit), done) = (self.prepared.time_limit(), block - self.first.0) else {
             return false;
@@ -36,7 +36,7 @@ impl Blocks<'_> {
             .is_some_and(|limit| self.began.elapsed() > limit)
     }
 
-    /// When a block is to end, so that each of those that share the time has as much of what is left.
+    /// When a block must end, so that all blocks that share the time have equal parts of what is left.
     pub(super) fn block_end(&self, block: u32) -> Option<Instant> {
         let limit = self.prepared.time_limit()?.mul_f64(OF_LIMIT);
         let left = limit.saturating_sub(self.began.elapsed());
@@ -44,8 +44,8 @@ impl Blocks<'_> {
         Some(Instant::now() + left / blocks)
     }
 
-    /// When the first of some groups is to end, so that all of them end with the block. Each has as much of the time that is
-    /// left as it takes of the time that all of them take.
+    /// When the first of these groups must end, so that all of them end with the block. Each gets a part of the
+    /// remaining time in proportion to its estimate.
     pub(super) fn group_end(
         &self,
         block_end: Option<Instant>,
@@ -59,7 +59,7 @@ impl Blocks<'_> {
         Some(now + left.mul_f64(own / all.max(f64::MIN_POSITIVE)))
     }
 
-    /// How long a group takes where nothing is disturbed, roughly.
+    /// Approximate duration of a group without disturbances.
     fn estimate(&self, group: &Group, rounds: u32) -> Duration {
         let sampler = &self.prepared.sampler;
         if group.takes_turns {
@@ -70,13 +70,13 @@ impl Blocks<'_> {
         }
     }
 
-    /// How many rounds the next generations of some groups are to have: as many as the window that was asked for has, until
-    /// samples tell better. Where the time limit leaves room for no more blocks than verdicts need, groups in which more
-    /// cells are near to their base get more of it; else rounds and generations share the time as serves best, within a factor
-    /// of what was asked for.
+    /// The number of rounds of the next generations of these groups: as many as the given window has, until samples
+    /// suggest another number. If the time limit has no room for more blocks than verdicts need, groups with more cells
+    /// near their base get more rounds. Otherwise rounds and generations share the time in the best ratio, within a
+    /// factor of what was asked for.
     ///
-    /// What earlier generations showed decides about the rounds of a later one, and never about the number of generations:
-    /// each is expected to show the same ratio, however many rounds it has, and all of them count alike.
+    /// Earlier generations decide about the rounds of a later one, but never about the number of generations. Each is
+    /// expected to show the same ratio, however many rounds it has, and all of them count alike.
     pub(super) fn with_rounds(&self, groups: Vec<Group>) -> Vec<(Group, u32)> {
         let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
         let asked = |group: &Group| {
@@ -102,7 +102,7 @@ impl Blocks<'_> {
         groups.into_iter().map(with).collect()
     }
 
-    /// Do the blocks that verdicts need take all the time there is?
+    /// Whether the blocks that verdicts need take the whole time.
     fn is_short_of_time(&self) -> bool {
         let wanted = self.prepared.block_estimate() * self.needed();
         self.prepared
@@ -110,7 +110,7 @@ impl Blocks<'_> {
             .is_some_and(|limit| wanted > limit)
     }
 
-    /// Among how many blocks the time is shared.
+    /// The number of blocks that share the time.
     fn shared_by(&self) -> u32 {
         let needed = self.needed();
         if !self.is_short_of_time() {
@@ -129,23 +129,23 @@ impl Blocks<'_> {
         )
     }
 
-    /// The blocks that verdicts need, of those that were asked for.
+    /// The number of blocks that verdicts need, if as many were asked for.
     fn needed(&self) -> u32 {
         self.prepared.header.blocks_min.min(FOR_A_VERDICT)
     }
 }
 
-/// How many blocks fit into a time limit if each has the fewest rounds, within the bounds. A short time is worth most in many
-/// short blocks: a ratio's interval from 8 blocks has 7 degrees of freedom, and where some hundred comparisons are corrected
-/// for their number it is half as wide again as that from 16 blocks with as many rounds in all.
+/// How many blocks fit into a time limit if each has the fewest rounds, within the bounds. A short time is best used by
+/// many short blocks: a ratio's interval from 8 blocks has 7 degrees of freedom. With some hundred comparisons to
+/// correct for, it is half as wide again as the interval from 16 blocks with as many rounds in all.
 fn blocks_within(limit: Duration, leanest: Duration, bounds: RangeInclusive<u32>) -> u32 {
     let fit = limit.as_secs_f64() / leanest.as_secs_f64().max(f64::MIN_POSITIVE);
     // Saturates: no run has so many blocks.
     (fit as u32).clamp(*bounds.start(), *bounds.end())
 }
 
-/// By how much more rounds than it was asked for a group needs, by which cells are far from their base: those show so in a few
-/// rounds. From half as many where all are, to twice as many where none is.
+/// The factor on a group's rounds, by which of its cells are far from their base: those show so in a few rounds. From a
+/// half if all are, to two if none is.
 fn need(cells: &[usize], far: &[usize]) -> f64 {
     let near = cells.iter().filter(|cell| !far.contains(cell)).count();
     let count = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));

@@ -1,5 +1,5 @@
-//! A run inside a guest. This is the host's side: boots the guest, gives it the plan, keeps what it measures.
-//! [`runner`] is the side of the guest, and [`protocol`] what the two say to each other.
+//! A run inside a guest. This is the host's side: it boots the guest, sends it the plan, and stores its samples.
+//! [`runner`] is the guest's side, and [`protocol`] the messages between them.
 
 pub mod protocol;
 pub mod runner;
@@ -19,23 +19,22 @@ use crate::load::lines;
 use crate::model::{Blocks, Cell};
 use crate::store::{self, End, Header, Known, Record, Run, Writer, check_header, check_id};
 
-/// Building every lab once takes seconds; emulated, with Open vSwitch, some more.
+/// Time for building every lab once: seconds, and more if emulated and with Open vSwitch.
 const PREPARING: Duration = Duration::from_secs(300);
-/// Around a sample: labs come and go, and an emulated CPU is slow.
+/// Time besides a sample: labs come and go, and an emulated CPU is slow.
 const AROUND: Duration = Duration::from_secs(60);
 
-/// What a guest does after it prepared the plan.
+/// The guest's activity after it prepared the plan, in error messages.
 const DOING: &str = "measure";
-/// Nobody has plans with longer ones.
+/// An upper limit: nobody plans longer blocks.
 const LONGEST_BLOCK: Duration = Duration::from_secs(365 * 24 * 3600);
-/// Lines that a guest may say beside what it measures: about one sample, and while it prepares the plan. Each is shown
-/// to the user.
+/// Lines that a guest may send besides measurements: for each sample, and while it prepares the plan. Each is shown to
+/// the user.
 const WORDS: u32 = 1000;
 
-/// The result of everything with a run in a guest that can fail.
 type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong with a run in a guest.
+/// Why a run in a guest failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The guest failed, or refuses the plan.
@@ -46,7 +45,7 @@ pub enum Error {
     Store(#[from] store::Error),
 }
 
-/// What every guest of a request boots with.
+/// The settings of every guest for a request.
 #[derive(Debug)]
 pub struct Host {
     kernel: Kernel,
@@ -56,7 +55,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Guests of so many CPUs with a kernel, further words for it, and an accelerator (whichever works, if nobody says).
+    /// Guests with this many CPUs, a kernel, its additional parameters, and an accelerator (without one, whichever
+    /// works).
     ///
     /// # Errors
     /// There is no QEMU.
@@ -76,14 +76,14 @@ impl Host {
     }
 }
 
-/// What came of a run in a guest.
+/// The result of a run in a guest.
 #[derive(Debug)]
 pub struct Carried {
     /// The run with all samples that were stored.
     pub run: Run,
     /// The run directory on the host.
     pub directory: PathBuf,
-    /// What ended it early, if something did.
+    /// What ended it early, if anything.
     pub failure: Option<Error>,
 }
 
@@ -209,7 +209,8 @@ fn prepared(
     }
 }
 
-/// Is it the run that was asked for, and can it be? It names the directory, and all else is held against it.
+/// Checks that the header is possible and belongs to the requested run. It names the directory, and everything else is
+/// compared with it.
 fn check_prepared(header: &Header, order: &Order) -> std::result::Result<(), String> {
     let plan = &order.plan;
     let asked = (&plan.name, order.seed, plan.blocks.max, order.profile);
@@ -226,7 +227,7 @@ fn check_prepared(header: &Header, order: &Order) -> std::result::Result<(), Str
     check_header(header)
 }
 
-/// Hears a guest with an end: in words and in time.
+/// Receives from a guest, with a limit on lines and time.
 struct Listener {
     doing: &'static str,
     patience: Duration,
@@ -253,18 +254,18 @@ impl Listener {
         Ok(machine.hear_until(self.doing, self.began, self.patience)?)
     }
 
-    /// It got on: words and time are counted anew.
+    /// The guest made progress: lines and time are counted anew.
     fn got_on(&mut self) {
         *self = Self::new(self.doing, self.patience);
     }
 }
 
-/// What a guest says and cannot be.
+/// An error about an impossible message.
 fn unbelievable(doing: &'static str, why: String) -> Error {
     guest::Error::Unbelievable { doing, why }.into()
 }
 
-/// An answer that does not fit, or a refusal.
+/// An error about an unexpected answer, or a refusal.
 fn out_of_turn(doing: &'static str, said: &Said) -> Error {
     let error = match said {
         Said::Refused { message, request } => guest::Error::Refused {
@@ -279,7 +280,7 @@ fn out_of_turn(doing: &'static str, said: &Said) -> Error {
     error.into()
 }
 
-/// Writes down what the guest says, line by line.
+/// Stores what the guest sends, line by line.
 struct Keeper {
     writer: Writer,
     run: Run,
@@ -302,7 +303,7 @@ impl Keeper {
         })
     }
 
-    /// To the end of the run.
+    /// Until the end of the run.
     fn keep(&mut self, machine: &mut Machine<Said>, observer: &mut dyn Observer) -> Result<()> {
         let header = &self.run.header;
         let sample = Duration::from_nanos(header.window_ns.saturating_add(header.warm_up_ns));
@@ -361,7 +362,7 @@ impl Keeper {
         self.run.header.cells.len()
     }
 
-    /// What it measures is a cell of the run.
+    /// Checks that the cell belongs to the run.
     fn need_known(&self, cell: &Cell) -> Result<()> {
         if self
             .run

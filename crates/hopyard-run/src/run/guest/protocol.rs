@@ -1,4 +1,4 @@
-//! What host and guest say to each other when a plan is carried out inside: a JSON object per line.
+//! Messages between host and guest when a plan runs inside: a JSON object per line.
 //!
 //! ```text
 //! guest   hello
@@ -13,17 +13,17 @@ use crate::model::{Blocks, Cell, ProfileWindow, Sample};
 use crate::plan::Plan;
 use crate::store::{End, Header};
 
-/// What the host asks.
+/// The host's order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
-    /// The plan, with what the command line changed of it.
+    /// The plan, with changes from the command line.
     pub plan: Plan,
     /// Seed of every random order.
     pub seed: u64,
-    /// Are profiles taken too?
+    /// Whether profiles are taken too.
     pub profile: bool,
-    /// Paths that are left out already, with the reason. Where there is such a list, those that the guest cannot build
-    /// are left out as well; otherwise they are an error.
+    /// Paths that are already left out, with the reason. If there is such a list, paths that the guest cannot build are
+    /// left out as well; otherwise they are an error.
     #[serde(default)]
     pub left_out: Option<Vec<(String, String)>>,
 }
@@ -111,11 +111,11 @@ pub enum Said {
         /// How the run ended.
         end: End,
     },
-    /// It cannot be carried out, or no further.
+    /// The plan cannot be executed, or not to its end.
     Refused {
-        /// Operation, object and way out.
+        /// Operation, object and advice.
         message: String,
-        /// Is it a request that cannot be met, rather than something gone wrong?
+        /// Whether the request cannot be met, as opposed to a malfunction.
         request: bool,
     },
 }

@@ -75,7 +75,7 @@ fn tell(said: &Said) -> Result<(), StoreError> {
     })
 }
 
-/// The host at the other end: it keeps what is measured, and shows how it goes.
+/// The host at the other end: it stores samples and shows progress.
 struct Port;
 
 impl Record for Port {
@@ -87,13 +87,13 @@ impl Record for Port {
         tell(&Said::Profile(Box::new(profile.clone())))
     }
 
-    /// The last line says it.
+    /// The last message reports the end.
     fn finish(&mut self, _end: End) -> Result<(), store::Error> {
         Ok(())
     }
 }
 
-/// Lines that do not get through are not worth ending for; the next sample will tell.
+/// A line that is lost is no reason to end; if the connection is broken, the next sample fails.
 impl Observer for Port {
     fn planned(&mut self, cells: usize, blocks: Blocks, block: Duration) {
         let _ = say(&Said::Planned {

@@ -44,7 +44,7 @@ fn cell(axes: Axes) -> Cell {
 
 /// Axes whose other value gives another key, by the registry.
 fn telling<Key: PartialEq>(key: impl Fn(&Cell) -> Key) -> Vec<&'static str> {
-    // With a process for each flow, the number of flows is that of processes or containers.
+    // With a process for each flow, the number of flows is the number of processes or containers.
     let plain = Axes {
         containers: Some(Containers::Native),
         ..Axes::default()

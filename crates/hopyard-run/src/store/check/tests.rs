@@ -1,11 +1,11 @@
-//! Runs that read and cannot be.
+//! Runs that can be parsed but are impossible.
 
 use super::*;
 use crate::assess::testing::{measured, push, run};
 use crate::model::{BusyCpus, Latency, Measurement};
 use crate::store::Run;
 
-/// Two cells and two samples, as they may be.
+/// A valid run with two cells and two samples.
 fn made() -> Run {
     let mut made = run(&["veth", "bridge"]);
     for cell in 0..2 {
@@ -28,7 +28,7 @@ fn said(made: &Run) -> Result<(), String> {
         .try_for_each(|sample| known.sample(sample))
 }
 
-/// What is said of a run after a change.
+/// The error about a run after a change.
 fn wrong(change: impl FnOnce(&mut Run)) -> String {
     let mut made = made();
     change(&mut made);

@@ -1,4 +1,4 @@
-//! Frames to be joined, and what has to have become of them.
+//! Test frames to join, and checks of the result.
 
 #![expect(clippy::unwrap_used, reason = "what was made here is as it was made")]
 
@@ -9,7 +9,7 @@ use etherparse::{
 
 use crate::switch::join::*;
 
-/// A frame to be made.
+/// A frame to make.
 #[derive(Debug, Clone)]
 pub(in crate::switch) struct New {
     pub(in crate::switch) v6: bool,
@@ -36,7 +36,7 @@ pub(in crate::switch) fn new(v6: bool) -> New {
     }
 }
 
-/// Bytes with headers as a kernel makes them whose checksums are complete.
+/// Bytes with complete headers and checksums, as a kernel makes them.
 fn whole(ip: IpHeaders, tcp: TcpHeader, payload: &[u8]) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ip(ip);
     let mut bytes = Vec::new();
@@ -58,7 +58,7 @@ pub(in crate::switch) fn sum(bytes: &[u8]) -> u16 {
 }
 
 impl New {
-    /// The frame that follows it, as long.
+    /// The next frame of the flow, of the same length.
     pub(in crate::switch) fn next(&self) -> Self {
         let mut next = self.clone();
         next.tcp.sequence_number = self
@@ -90,7 +90,7 @@ impl New {
         IpHeaders::Ipv4(header, Default::default())
     }
 
-    /// As it is read from a tap.
+    /// The frame as read from a tap.
     pub(in crate::switch) fn frame(&self) -> Vec<u8> {
         let mut bytes = whole(self.ip(), self.tcp.clone(), &self.payload);
         let tcp = if self.v6 { 54 } else { 34 };
@@ -118,7 +118,7 @@ impl New {
     }
 }
 
-/// What a worker writes to a port of frames that it found together.
+/// What a worker writes to a port if it finds these frames together.
 pub(in crate::switch) fn joined(frames: &[Vec<u8>], join: Join) -> Vec<Vec<u8>> {
     let mut written: Vec<Vec<u8>> = Vec::new();
     let mut open: Option<(Joint, Vec<u8>, Vec<u8>)> = None;
@@ -149,7 +149,7 @@ pub(in crate::switch) fn joined(frames: &[Vec<u8>], join: Join) -> Vec<Vec<u8>> 
     written
 }
 
-/// The packets that a frame is on a wire, cut as `tcp_gso_segment` does and with their checksums. Its headers have to be
+/// The packets that a frame becomes on a wire, cut as `tcp_gso_segment` does, with their checksums. Its headers must be
 /// right.
 fn packets(frame: &[u8]) -> Vec<Vec<u8>> {
     let (head, bytes) = frame.split_at(HEADER.bytes());
@@ -216,14 +216,14 @@ fn stream(packets: &[Vec<u8>]) -> Vec<u8> {
         .collect()
 }
 
-/// Joins frames, and checks that nothing but that has become of them. How many are left, as packets and as a stream?
+/// Joins frames, and checks that nothing else changed. Returns how many are left, as packets and as a stream.
 pub(in crate::switch) fn check(frames: &[Vec<u8>]) -> [usize; 2] {
     [Join::Packets, Join::Stream].map(|join| check_one(frames, join))
 }
 
 fn check_one(frames: &[Vec<u8>], join: Join) -> usize {
     let written = joined(frames, join);
-    // What was joined has to be what there was; the rest is, to the bit.
+    // A joined frame must equal the originals; every other frame must be unchanged.
     let mut rest = frames;
     for frame in &written {
         if rest.first() == Some(frame) {

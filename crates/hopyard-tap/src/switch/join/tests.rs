@@ -61,7 +61,7 @@ fn what_is_pushed_and_the_end_of_a_stream_are_the_last() {
     }
 }
 
-/// What a sender does whose messages are no multiple of its segments.
+/// Frames of a sender whose messages are no multiple of its segments.
 #[test]
 fn messages_that_end_in_a_shorter_packet_are_one_as_a_stream_alone() {
     for v6 in [false, true] {
@@ -110,7 +110,7 @@ fn identifications_count_on_or_stay() {
     assert_eq!(check(&[first.frame(), other.frame()]), [2, 2]);
 }
 
-/// Whatever differs, or is not as it should be, in one of two frames.
+/// Any difference, or any invalid field, in one of two frames.
 #[test]
 fn what_is_no_plain_part_of_the_same_stretch_is_never_joined() {
     type Alter = fn(&mut New);
@@ -153,7 +153,7 @@ fn what_is_no_plain_part_of_the_same_stretch_is_never_joined() {
     }
 }
 
-/// Sums the IPv4 header again.
+/// Recomputes the IPv4 header's sum.
 fn with_sum(mut frame: Vec<u8>) -> Vec<u8> {
     let length = 4 * usize::from(frame[IP] & 15);
     frame[IP + 10..IP + 12].fill(0);
@@ -247,7 +247,7 @@ fn headers_that_are_not_plain_or_lie_are_never_joined() {
     assert_eq!(check(&experienced), [2, 2]);
 }
 
-/// Joined, they would be cut into longer packets than they were.
+/// If joined, they would be cut into longer packets than before.
 #[test]
 fn frames_that_are_to_be_cut_into_more_than_they_have_stay_apart() {
     for is_v6 in [false, true] {
@@ -261,7 +261,7 @@ fn frames_that_are_to_be_cut_into_more_than_they_have_stay_apart() {
     }
 }
 
-/// What a stream's frames look like, one after the other: packets in it, what the last one lacks, marks, a gap before it.
+/// The frames of a stream: for each, the number of packets, what the last one lacks, marks, and a gap before it.
 fn steps() -> impl Strategy<Value = Vec<(usize, usize, u8, bool)>> {
     let marks = prop_oneof![6 => Just(0_u8), 1 => Just(PSH), 1 => Just(FIN), 1 => Just(ECE)];
     let step = (1..12_usize, 0..20_usize, marks, prop::bool::weighted(0.1));
@@ -269,7 +269,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, usize, u8, bool)>> {
 }
 
 proptest! {
-    /// Any stream, cut into frames in any way, is the same packets after joining.
+    /// Any stream, cut into frames in any way, gives the same packets after joining.
     #[test]
     fn joining_loses_and_alters_nothing(v6: bool, unit in 1..1500_usize, start: u32, steps in steps()) {
         let mut frames = Vec::new();
@@ -288,7 +288,7 @@ proptest! {
         check(&frames);
     }
 
-    /// Whatever a byte of the headers becomes: nothing is joined that was not to be, nothing is mangled.
+    /// Whatever a header byte becomes, nothing else is joined or altered.
     #[test]
     fn altered_headers_alter_nothing_else(v6: bool, which in 0..3_usize, at in 0..90_usize, value: u8, both: bool) {
         let first = new(v6);

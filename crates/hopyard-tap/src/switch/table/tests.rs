@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// With so many ports of the default rules.
+/// A table for this many ports with default rules.
 fn table(capacity: usize, ports: usize) -> Table {
     let rules = Rules {
         addresses: u32::MAX,
@@ -67,8 +67,8 @@ fn a_full_table_keeps_what_it_has_and_takes_new_ones_when_those_are_old() {
     assert_eq!(table.port_of(mac(99), AGEING_S + 1), Some(2));
 }
 
-/// Under any seed: a hash that only multiplies puts nine neighbours into one bucket of eight with one seed in
-/// a thousand.
+/// With any seed: a hash that only multiplies puts nine neighbours into one bucket of eight with one seed in a
+/// thousand.
 #[test]
 fn consecutive_addresses_do_not_crowd_one_bucket() {
     for _ in 0..10_000 {
@@ -94,7 +94,7 @@ fn workers_learn_side_by_side() {
             });
         }
     });
-    // Two that insert the same address at once may do so twice; no more than each once.
+    // Two threads that insert the same address at once may do so twice, but each only once.
     assert!((64..=4 * 64).contains(&table.len(0)));
 }
 
@@ -112,7 +112,7 @@ fn a_port_has_no_more_addresses_than_its_quota_and_silent_ones_are_given_up() {
     );
     assert_eq!(table.port_of(mac(3), 0), None);
     assert_eq!(learn(1, 0, 0), Learnt::Known);
-    // What moves away is one less, and one more where it comes to.
+    // An address that moves counts one less here and one more there.
     assert_eq!(learn(1, 1, 0), Learnt::Moved);
     assert_eq!(learn(3, 0, 0), Learnt::New);
     assert_eq!(learn(1, 0, 0), Learnt::OverQuota);
@@ -138,7 +138,7 @@ fn addresses_that_are_given_stay_and_nobody_else_has_them() {
         assert_eq!([1, 2].map(|n| table.port_of(mac(n), now_s)), [Some(0); 2]);
         assert_eq!(table.learn(mac(1), 1, now_s), Learnt::Refused);
         assert_eq!(table.port_of(mac(1), now_s), Some(0));
-        // Nor may the port send from any other.
+        // Nor may the port send from any other address.
         table.learn(mac(4), 1, now_s);
         for other in [3, 4] {
             assert_eq!(table.learn(mac(other), 0, now_s), Learnt::Refused);
@@ -206,7 +206,7 @@ proptest! {
         heard in prop::collection::vec((0u64..64, 0usize..4, 0u32..200), 1..400),
     ) {
         let rules = vec![Rules { addresses: 5, ..Rules::default() }; 4];
-        // Small, so that buckets are full.
+        // Small, so that buckets become full.
         let table = Table::new(2 * BUCKET, &rules.iter()).unwrap();
         let mut now_s = 0;
         for (number, from, later) in heard {

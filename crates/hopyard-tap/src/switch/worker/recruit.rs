@@ -1,4 +1,4 @@
-//! A thread that is to be a worker: what it takes is there before any queue is attached.
+//! A thread that will be a worker, with everything it needs before any queue is attached.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -8,7 +8,7 @@ use super::Worker;
 use crate::error::{Error, Result};
 use crate::switch::thread::spawn;
 
-/// What a worker is told to do, and the queues that it is to read.
+/// A worker's data, and for each of its queues whether it is read.
 type Order = (Worker, Vec<bool>);
 
 /// A thread with the buffers of a worker, which waits for its queues. Dropping it ends the thread.
@@ -19,7 +19,7 @@ pub(in crate::switch) struct Recruit {
 }
 
 impl Recruit {
-    /// For the queues of a number.
+    /// For the queues with this number.
     ///
     /// # Errors
     /// There is no thread, or no memory or file for its buffers.
@@ -35,7 +35,7 @@ impl Recruit {
         let thread = spawn(&format!("tap queue {number}"), move || {
             serve(&say, &ordered, &end);
         })?;
-        // It ends without a word if it panics.
+        // The thread closes the channel if it panics.
         let gone = || Err(io::Error::other("its thread ended"));
         said.recv().unwrap_or_else(|_| gone()).map_err(failed)?;
         Ok(Self {
@@ -45,20 +45,20 @@ impl Recruit {
         })
     }
 
-    /// Has it work, until what this answers is closed.
+    /// Starts its work, which ends when the returned pipe is closed.
     pub(in crate::switch) fn work(
         self,
         worker: Worker,
         reads: Vec<bool>,
     ) -> (JoinHandle<()>, PipeWriter) {
-        // It waits for nothing else.
+        // It waits for nothing else, so this cannot fail.
         let _ = self.orders.send((worker, reads));
         (self.thread, self.end)
     }
 }
 
 fn serve(say: &SyncSender<io::Result<()>>, ordered: &Receiver<Order>, end: &PipeReader) {
-    // A ring is used by the thread that made it.
+    // A ring must be used by the thread that made it.
     let ring = match Worker::ring() {
         Ok(ring) => ring,
         Err(error) => {

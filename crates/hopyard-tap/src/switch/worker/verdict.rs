@@ -6,13 +6,13 @@ use crate::switch::flows::Seen;
 use crate::switch::frame::{Mac, addresses};
 use crate::switch::table::{Found, Learnt};
 
-/// What becomes of a frame that was read.
+/// The decision about a frame that was read.
 pub(super) enum Verdict {
     /// It goes to this port.
     Send(usize),
     /// It goes to every other port: its address is a group's, or unknown.
     Flood,
-    /// It goes nowhere.
+    /// It is not forwarded.
     Drop(Reason),
 }
 
@@ -57,7 +57,7 @@ impl Work {
         }
     }
 
-    /// Counts what the table learnt; an error where the port may not send from the address.
+    /// Counts what the table learnt; an error if the port may not send from the address.
     #[cold]
     fn note(&self, learnt: Learnt, from: usize) -> Result<(), Reason> {
         let event = match learnt {

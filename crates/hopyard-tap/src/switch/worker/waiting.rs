@@ -1,7 +1,7 @@
 //! Frames that wait for a port that takes no more.
 //!
-//! A frame that waits keeps its buffer, and with no buffers left nothing is read: so a port is waited for once, for a while, and
-//! from then on its frames are lost at once until it takes some again.
+//! A waiting frame keeps its buffer, and with no buffers left nothing is read. So the switch waits for a port once, for
+//! a limited time; after that, frames for the port are lost at once until it takes some again.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -11,22 +11,22 @@ use super::Work;
 use crate::switch::counters::{Event, Reason};
 use crate::sys;
 
-/// The least time to sleep: a port that takes frames again by the time its patience ends is told of just now.
+/// The least time to sleep, so that a port that takes frames again at the end of its patience is noticed.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
 
-/// What waits for a port that took no more.
+/// Waiting frames of a port.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Their first buffers, in their order.
+    /// Their first buffers, in order.
     frames: VecDeque<u16>,
-    /// Since when the first does; `None` while the port takes frames.
+    /// When the first began to wait; `None` while the port takes frames.
     since: Option<Instant>,
-    /// It took nothing for as long as frames wait: nobody waits for it until it takes a frame.
+    /// The port took nothing for the whole patience, so frames do not wait for it until it takes one.
     stalled: bool,
 }
 
 impl Work {
-    /// Has a frame written, after those that wait.
+    /// Writes a frame after those that wait.
     pub(super) fn write(&mut self, port: usize, first: u16) {
         if self.waiting[port].since.is_some() {
             self.hold(port, first);
@@ -36,7 +36,7 @@ impl Work {
         }
     }
 
-    /// Puts a frame off until its port takes frames again, or loses it where nobody waits for that.
+    /// Postpones a frame until its port takes frames again, or drops it if the port is stalled.
     fn hold(&mut self, port: usize, first: u16) {
         if self.waiting[port].stalled {
             return self.lose(port, first, Reason::Stalled);
@@ -45,7 +45,7 @@ impl Work {
         self.waiting[port].frames.push_back(first);
     }
 
-    /// A port takes no more.
+    /// A port refused a frame.
     pub(super) fn refused(&mut self, port: usize, buffer: u16) {
         if self.waiting[port].since.is_none() {
             self.waiting[port].since = Some(Instant::now());
@@ -59,7 +59,7 @@ impl Work {
         self.waiting[port].stalled = false;
     }
 
-    /// A port takes frames again: those that waited, in their order.
+    /// A port takes frames again: writes the waiting ones in order.
     pub(super) fn resume(&mut self, port: usize) {
         self.waiting[port].since = None;
         for first in std::mem::take(&mut self.waiting[port].frames) {
@@ -67,7 +67,7 @@ impl Work {
         }
     }
 
-    /// Loses what has waited too long. Was there any?
+    /// Drops frames that have waited too long; returns whether there were any.
     pub(super) fn give_up_waiting(&mut self) -> bool {
         let mut lost = false;
         for port in 0..self.waiting.len() {
@@ -82,7 +82,7 @@ impl Work {
         lost
     }
 
-    /// Have frames waited too long for a port that still takes no more?
+    /// Whether frames have waited too long for a port that still takes no more.
     fn is_stalled(&self, port: usize) -> bool {
         let waiting = &self.waiting[port];
         let patience = self.worker.shared.patience;
@@ -92,12 +92,12 @@ impl Work {
         if !long || waiting.frames.is_empty() {
             return false;
         }
-        // Was it this thread that had no CPU, the port may take frames by now, and the ring is about to tell.
+        // If this thread had no CPU, the port may take frames by now, and the ring is about to report it.
         let file = self.worker.queues[port].as_fd();
         !sys::is_ready([file], libc::POLLOUT).unwrap_or(true)
     }
 
-    /// How long until frames have waited too long; `None` where none wait.
+    /// Time until frames have waited too long; `None` if none wait.
     pub(super) fn patience_left(&self) -> Option<Duration> {
         let held = self.waiting.iter().filter(|port| !port.frames.is_empty());
         let since = held.filter_map(|port| port.since).min()?;

@@ -11,13 +11,13 @@ use crate::plan::{Part, Paths, Plan};
 
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct EndpointArgs {
-    /// Command that runs the rest of its arguments where the client is to be, for path as-is (docs/endpoints.md)
+    /// Command that runs the rest of its arguments at the client, for path as-is (docs/endpoints.md)
     #[arg(long, value_name = "PREFIX", conflicts_with = "kernel")]
     client: Option<Prefix>,
-    /// The same for the server, as in 'ssh host2'
+    /// Command that runs the rest of its arguments at the server, as in 'ssh host2'
     #[arg(long, value_name = "PREFIX", conflicts_with = "kernel")]
     server: Option<Prefix>,
-    /// Address that the server listens at (default: found)
+    /// Address on which the server listens (default: found)
     #[arg(long, value_name = "ADDRESS", conflicts_with = "kernel")]
     server_address: Option<IpAddr>,
     /// Card of this machine that is the wire of labs towards --far, and theirs alone meanwhile (docs/uplink.md)
@@ -32,7 +32,7 @@ pub(in crate::cli) struct EndpointArgs {
 }
 
 impl EndpointArgs {
-    /// The endpoints with what a plan says of them.
+    /// The endpoints, with missing values from a plan.
     ///
     /// # Errors
     /// One is missing.
@@ -56,7 +56,7 @@ impl EndpointArgs {
         }
         let client = self.client.clone().or(planned.map(|p| p.client.clone()));
         let server = self.server.clone().or(planned.map(|p| p.server.clone()));
-        // An address belongs to the server that it was given with.
+        // An address belongs to the server with which it was given.
         let planned = planned.filter(|_| self.server.is_none());
         let server_address = self
             .server_address
@@ -83,7 +83,7 @@ impl EndpointArgs {
     /// Puts them into a plan.
     ///
     /// # Errors
-    /// One is missing, or no path of the plan is between them.
+    /// One is missing, or no path of the plan uses them.
     pub(in crate::cli) fn apply(&self, plan: &mut Plan) -> Result<(), Failure> {
         let is_given =
             self.client.is_some() || self.server.is_some() || self.server_address.is_some();

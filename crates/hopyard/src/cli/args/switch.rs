@@ -1,4 +1,4 @@
-//! The words of `hopyard switch`.
+//! Arguments and flags of `hopyard switch`.
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
@@ -31,7 +31,7 @@ pub(in crate::cli) enum SwitchCommand {
     Create {
         /// Its name
         name: String,
-        /// The device that leads to the wire
+        /// The device towards the wire
         #[arg(long, value_name = "DEV")]
         uplink: Option<String>,
         /// Answer ARP and neighbour solicitations for the ports' --ip addresses, so that broadcasts do
@@ -41,8 +41,8 @@ pub(in crate::cli) enum SwitchCommand {
         /// Another Ethernet address of the host behind the uplink: of a macvlan, a bridge, VRRP
         #[arg(long, value_name = "M")]
         host_mac: Vec<hopyard_switch::Mac>,
-        /// Attach behind the eBPF programs that others have at the devices: they see frames first, and may
-        /// keep them from the switch (default: attach before them)
+        /// Attach behind the eBPF programs that others have at the devices: those see frames first, and may keep them
+        /// from the switch (default: attach before them)
         #[arg(long)]
         behind_others: bool,
         /// Experimental: join TCP connections between two ports whose sockets are in this control group (a directory of a
@@ -58,12 +58,12 @@ pub(in crate::cli) enum SwitchCommand {
         )]
         accept: Vec<hopyard_switch::Loss>,
     },
-    /// Experimental: give a switch a shortcut for TCP between two ports, or take it away
+    /// Experimental: give a switch a shortcut for TCP between two ports, or remove it
     ///
-    /// What one socket sends is put into the queue of the other, without packets: no capture, packet filter or
-    /// counter sees it. Both must be in the control group when the connection is made. A self-test runs first and
-    /// refuses what joined sockets do wrong on this kernel. What they lack beside that has to be accepted by name
-    /// (--accept waitall,splice,…), for programs that do not use it.
+    /// What one socket sends is put into the queue of the other, without packets: no capture, packet filter or counter
+    /// sees it. Both must be in the control group when the connection is made. A self-test runs first and refuses the
+    /// shortcut if joined sockets behave wrongly on this kernel. What joined sockets lack otherwise must be accepted by
+    /// name (--accept waitall,splice,…), for programs that do not use it.
     Shortcut {
         /// The switch
         name: String,
@@ -78,29 +78,29 @@ pub(in crate::cli) enum SwitchCommand {
             conflicts_with = "off"
         )]
         accept: Vec<hopyard_switch::Loss>,
-        /// Take it away; connections that stand go on by frames
+        /// Remove it; existing connections continue by frames
         #[arg(long)]
         off: bool,
     },
     /// Set the uplink, also after its device was recreated or its Ethernet address changed
     ///
-    /// Ports stay as they are.
+    /// Ports stay unchanged.
     Uplink {
         /// The switch
         name: String,
-        /// The device that leads to the wire
+        /// The device towards the wire
         device: String,
-        /// Another Ethernet address of the host behind the uplink; these replace the present ones (for none, give
-        /// the device's own)
+        /// Another Ethernet address of the host behind the uplink; these replace the present ones (for none, give the
+        /// device's own)
         #[arg(long, value_name = "M")]
         host_mac: Vec<hopyard_switch::Mac>,
     },
     /// Bind devices to a switch, or remove them
     Port(PortArgs),
-    /// Make a switch as a file describes it, or change it to that
+    /// Make a switch from a file, or change it accordingly
     ///
-    /// Takes only the steps that are needed. Whatever is interrupted is finished by the next `apply`. Ports that were not made
-    /// from a file, as those of the CNI plugin, are left alone.
+    /// Takes only the steps that are needed. If it is interrupted, the next `apply` finishes. Ports that were not made
+    /// from a file, such as those of the CNI plugin, are left alone.
     Apply(ApplyArgs),
     /// Print a file from which `apply` makes the switch
     Export {
@@ -126,21 +126,21 @@ pub(in crate::cli) enum SwitchCommand {
         #[arg(long)]
         watch: bool,
     },
-    /// Print the frames from and to a port that are dropped, with the reason and their headers
+    /// Print the dropped frames from and to a port, with the reason and their headers
     ///
-    /// The first ones that the switch drops from now on. Frames that pass cost the same meanwhile.
+    /// The first ones that the switch drops from now on. Frames that pass do not become slower.
     Trace(TraceArgs),
-    /// Print the counters as OpenMetrics, for Prometheus and its like
+    /// Print the counters as OpenMetrics, for Prometheus and similar programs
     ///
-    /// With --output the file is replaced in one step, as the textfile collector of node_exporter needs it.
+    /// With --output the file is replaced atomically, as the textfile collector of node_exporter needs it.
     Metrics {
         /// The switch (default: all)
         name: Option<String>,
-        /// Write to a file instead of stdout; node_exporter reads those whose names end in .prom
+        /// Write to a file instead of stdout; node_exporter reads files whose names end in .prom
         #[arg(short, long, value_name = "FILE")]
         output: Option<std::path::PathBuf>,
     },
-    /// Replace the eBPF programs that run with those of this version; no packet is lost
+    /// Replace the running eBPF programs with those of this version; no packet is lost
     Upgrade {
         /// The switch (default: all)
         name: Option<String>,
@@ -149,7 +149,7 @@ pub(in crate::cli) enum SwitchCommand {
     Delete {
         /// The switch
         name: String,
-        /// Only if it is there and has no ports: for scripts that take off ports
+        /// Only if it exists and has no ports: for scripts that remove ports
         #[arg(long)]
         unused: bool,
     },
@@ -157,15 +157,15 @@ pub(in crate::cli) enum SwitchCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct ApplyArgs {
-    /// The TOML file; the switch has its name, without `.toml`, unless it says `name`
+    /// The TOML file; the switch has its name, without `.toml`, unless the file has `name`
     pub(in crate::cli) file: std::path::PathBuf,
     /// Only print the steps; exit status 0: nothing to do, 1: something
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,
-    /// Remove ports too that are not in the file and were not made from one
+    /// Also remove ports that are not in the file and were not made from one
     #[arg(long)]
     pub(in crate::cli) prune: bool,
-    /// Wait so long for devices that are missing
+    /// Wait this long for missing devices
     #[arg(long, value_name = "TIME", value_parser = crate::units::parse_duration)]
     pub(in crate::cli) wait: Option<std::time::Duration>,
     /// Print as JSON
@@ -179,7 +179,7 @@ pub(in crate::cli) struct PortArgs {
     pub(in crate::cli) command: PortCommand,
 }
 
-/// Whether a port is to have something.
+/// The value of a switchable setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum OnOff {
     On,
@@ -199,10 +199,10 @@ pub(in crate::cli) struct TraceArgs {
     /// The switch (default: the one that has the port)
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) switch: Option<String>,
-    /// End after so many frames, up to 500
+    /// End after this many frames, at most 500
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=hopyard_switch::MOST_TOLD))]
     pub(in crate::cli) count: u64,
-    /// End after this time, as 60s (default: wait)
+    /// End after this time, such as 60s (default: wait)
     #[arg(long, value_name = "TIME", value_parser = crate::units::parse_duration)]
     pub(in crate::cli) timeout: Option<std::time::Duration>,
     /// Print a JSON document per line
@@ -221,7 +221,7 @@ pub(in crate::cli) enum PortCommand {
         /// The guest's MAC address; several: the first is its own (default: read from the other end)
         #[arg(long, value_name = "M")]
         mac: Vec<hopyard_switch::Mac>,
-        /// An IP address that the guest may use; without any it may use all
+        /// An IP address that the guest may use; without any, it may use all
         #[arg(long, value_name = "A")]
         ip: Vec<std::net::IpAddr>,
         /// A prefix whose addresses the guest may use (SLAAC, privacy addresses); other ports may have the same
@@ -236,8 +236,8 @@ pub(in crate::cli) enum PortCommand {
         /// Let it send from any address that no other port has
         #[arg(long)]
         allow_spoof: bool,
-        /// Send frames to it through the queue of the device, where captures, filters and shapers are, instead of straight
-        /// into the guest's namespace
+        /// Send frames to it through the queue of the device, where captures, filters and shapers are, instead of
+        /// directly into the guest's namespace
         #[arg(long)]
         queued: bool,
         /// Let it send router advertisements and redirects, and claim the addresses of the host and its gateways
@@ -249,10 +249,11 @@ pub(in crate::cli) enum PortCommand {
         /// Broadcasts and multicasts per second that it may send (`unlimited`: any number), in bursts of up to 10 seconds' worth
         #[arg(long, value_name = "N", default_value_t)]
         broadcasts: hopyard_switch::Broadcasts,
-        /// How fast it may get frames, as 100mbit, or 100mbit,burst=1000000 with the bytes that may pass at once; what is beyond is dropped
+        /// How fast it may receive frames, such as 100mbit, or 100mbit,burst=1000000 with the bytes that may pass at
+        /// once; frames beyond that are dropped
         #[arg(long, value_name = "RATE", default_value_t)]
         rate_in: hopyard_switch::Rate,
-        /// How fast it may send, in the same words
+        /// How fast it may send, in the same form
         #[arg(long, value_name = "RATE", default_value_t)]
         rate_out: hopyard_switch::Rate,
     },
@@ -278,10 +279,11 @@ pub(in crate::cli) enum PortCommand {
         /// Broadcasts and multicasts per second that it may send (`unlimited`: any number)
         #[arg(long, group = "change", value_name = "N")]
         broadcasts: Option<hopyard_switch::Broadcasts>,
-        /// How fast it may get frames, as 100mbit, or 100mbit,burst=1000000 with the bytes that may pass at once; `unlimited` lifts it
+        /// How fast it may receive frames, such as 100mbit, or 100mbit,burst=1000000 with the bytes that may pass at
+        /// once; `unlimited` removes the limit
         #[arg(long, group = "change", value_name = "RATE")]
         rate_in: Option<hopyard_switch::Rate>,
-        /// How fast it may send, in the same words
+        /// How fast it may send, in the same form
         #[arg(long, group = "change", value_name = "RATE")]
         rate_out: Option<hopyard_switch::Rate>,
     },

@@ -1,4 +1,4 @@
-//! Values that are checked where they are typed.
+//! Parsers of arguments, which check values early.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ pub(super) fn command(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `--need`: something that a path must offer, or nothing at all, whatever the run asked for.
+/// `--need`: something that a path must offer, or `none`, which removes the needs of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Nothing,
@@ -38,7 +38,7 @@ impl FromStr for Need {
 }
 
 impl Need {
-    /// What is needed; `None` where nobody said.
+    /// The needs; `None` without the option.
     pub(crate) fn all(asked: &[Self]) -> Result<Option<Vec<Feature>>, String> {
         let of = |need: &Self| match need {
             Self::Nothing => None,
@@ -55,8 +55,8 @@ impl Need {
     }
 }
 
-/// `--format`: the name of one of the formats that have a part, such as a writer of comparisons, for that part. What can be
-/// chosen, and what help says of it, is in the formats' descriptors.
+/// `--format`: the name of a format that has a certain part, such as a writer of comparisons; returns that part.
+/// Choices and help come from the formats' descriptors.
 pub(crate) fn format<T: Clone + Send + Sync + 'static>(
     part: fn(&'static Export) -> Option<T>,
 ) -> impl TypedValueParser<Value = T> {
@@ -79,7 +79,7 @@ pub(super) fn axis_values(text: &str) -> Result<(String, Vec<String>), String> {
     for value in values.split(',').map(str::trim) {
         let (_, whole) = as_axis(written.trim(), value);
         if let Err(error) = (axis.set)(&mut crate::model::Axes::default(), &whole) {
-            // Only values of switches of devices have that sign themselves.
+            // Only values of device switches contain `=` themselves.
             let is_whole = axis.values.contains('=') && axis.name == written.trim();
             return Err(if value.contains('=') && !is_whole {
                 format!("give each axis with a --set of its own: --set {value}")

@@ -25,7 +25,7 @@ use crate::run::{self, Observer};
 use crate::units::show_duration;
 use crate::{profile, signals};
 
-/// What the plans of a first look take at most; deeds and benches take some of the ten minutes too.
+/// Time for the plans of a first look; functional checks and benches need part of the ten minutes too.
 const QUICK: Duration = Duration::from_secs(520);
 /// What the plans of all claims take at most, so that all is known within an hour.
 const ALL: Duration = Duration::from_secs(55 * 60);
@@ -71,7 +71,7 @@ pub(super) struct ClaimsArgs {
     /// ones each plan its own time limit)
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     time_limit: Option<Duration>,
-    /// Seed of every random order (default: another each time, and recorded)
+    /// Seed of every random order (default: random, and recorded)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Directory for the runs (default: hopyard-runs/TIME-claims)
@@ -104,7 +104,7 @@ enum ClaimsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Say what a claim is, how it is judged, and what that takes
+    /// Say what a claim is, how it is judged, and what that needs
     Show {
         /// Claims by id, or reports by name
         #[arg(required = true, value_name = "ID|REPORT")]
@@ -130,12 +130,12 @@ pub(super) fn claims(args: &ClaimsArgs) -> Done {
     }
 }
 
-/// The claims that come along; a test rules out that they are wrong.
+/// The built-in claims; a test checks that they are valid.
 fn reports() -> Result<&'static [Report], Failure> {
     claims::reports().map_err(|error| Failure::internal(error))
 }
 
-/// Judges what directories hold.
+/// Judges the contents of directories.
 fn judge_from(args: &ClaimsArgs) -> Done {
     let reports = reports()?;
     let evidence = evidence_from(&args.from)?;
@@ -166,7 +166,7 @@ fn judge_from(args: &ClaimsArgs) -> Done {
     tell(args, &chosen, &evidence, false)
 }
 
-/// Does the evidence say anything about a claim?
+/// Whether the evidence says anything about a claim.
 fn is_about(one: Chosen<'_>, evidence: &Evidence) -> bool {
     one.claim.measured().any(|check| match &check.judge {
         Judge::Missing { .. } => false,
@@ -194,7 +194,7 @@ fn tell(args: &ClaimsArgs, chosen: &[Chosen<'_>], evidence: &Evidence, questions
     deliver(&text, args.output.as_deref())
 }
 
-/// Claims or open questions of these names.
+/// Claims or open questions with these names.
 fn choose<'a>(
     reports: &'a [Report],
     names: &[String],
@@ -293,14 +293,14 @@ fn check(args: &ClaimsArgs) -> Done {
     }
 }
 
-/// Runs on this host. False where somebody interrupted.
+/// Runs on this host; returns false if the user interrupted.
 fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result<bool, Failure> {
     let mut progress = Progress::new();
     if demand.plans.iter().any(|plan| plan.profile) {
         let cpus = hopyard_net::cpu::online_cpus().map_err(crate::measure::Error::from)?;
         profile::check(&cpus)?;
     }
-    // All are prepared before any is run: what is wrong is known first, and how long all will take.
+    // All are prepared before any is run, so that mistakes and the total time are known first.
     let mut next = Vec::new();
     for plan in &demand.plans {
         let seed = seed(args, place);

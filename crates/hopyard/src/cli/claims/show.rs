@@ -51,7 +51,7 @@ pub(in crate::cli) fn list(as_json: bool) -> Done {
     ))
 }
 
-/// By which means a claim is tested here; none where it cannot be.
+/// How a claim is tested here; empty if it cannot be.
 fn means(claim: &Claim) -> Vec<&'static str> {
     let means_of = |check: &Check| match check.judge {
         Judge::Does { .. } => Some("deed"),
@@ -70,7 +70,7 @@ fn codes(claim: &Claim) -> String {
     codes.join(" ")
 }
 
-/// Each claim with its rule, and the open questions of reports named.
+/// Each claim with its rule, and the open questions of the named reports.
 pub(super) fn show(names: &[String]) -> Done {
     let reports = reports()?;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The comparisons of a run under way as a table that fits a terminal.
+//! The comparisons of a run in progress as a table that fits a terminal.
 
 use crate::assess::SoFar;
 use crate::model::{Cell, VerdictReport};
@@ -7,15 +7,15 @@ use crate::report::{percent, ratio};
 use crate::stats::Verdict;
 use crate::units::counted;
 
-/// Fewest rows worth their place on a terminal.
+/// Fewest rows that are worth showing.
 const FEWEST: usize = 2;
-/// Lines that are not rows: a sentence, the head, how many rows are left out, and the progress below.
+/// Lines besides the rows: a sentence, the head, the number of rows left out, and the progress line.
 const AROUND: usize = 5;
 /// Width of a comparison.
 const COLUMN: usize = 24;
 
-/// A table of at most that many lines and columns; nothing where it has no room, or nothing to show. Where not all rows have a place, those that
-/// are known least have it.
+/// A table of at most this many lines and columns; nothing if there is no room, or nothing to show. If not all rows
+/// fit, the least precise ones are shown.
 pub(super) fn table(
     all: &[(&Cell, SoFar)],
     block: u32,

@@ -20,9 +20,9 @@ mod words;
 use file::Described;
 use words::words;
 
-/// How often devices that are missing are looked for.
+/// Interval of checks for missing devices.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Exit status of `--dry-run` where there is something to do, as of `diff`.
+/// Exit status of `--dry-run` if there is something to do, as for `diff`.
 const DIFFERS: u8 = 1;
 
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ pub(super) fn apply(args: &ApplyArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One `apply` at a time in a network namespace; the next one finds what this one did.
+/// One `apply` at a time in a network namespace; the next one sees the changes of this one.
 fn take_turn() -> Result<Flock<File>, Failure> {
     let ns = Path::new("/proc/thread-self/ns/net");
     let failed =
@@ -73,7 +73,7 @@ fn take_turn() -> Result<Flock<File>, Failure> {
     Flock::lock(opened, FlockArg::LockExclusive).map_err(|(_, errno)| failed(errno.into()))
 }
 
-/// What there is to do; waits for devices that are missing.
+/// The steps needed; waits for missing devices.
 fn compare(described: &Described, args: &ApplyArgs) -> Result<Plan, Failure> {
     let end = args.wait.map(|wait| Instant::now() + wait);
     loop {
@@ -97,7 +97,7 @@ fn carry_out(plan: &Plan, silent: bool) -> Result<(), Failure> {
     let carried_out = plan.carry_out(|change| {
         done += 1;
         if !silent {
-            // As soon as it is done: the next step may take its time, or fail.
+            // Printed at once, because the next step may take long or fail.
             let line = format!("{}: {}\n", plan.name, words(change).text);
             told = print(&line);
         }

@@ -1,9 +1,9 @@
-//! The headers of a frame in words. It may be anybody's, broken on purpose, and cut off: what is not there is not said.
+//! The headers of a frame as text. Frames may be malformed or truncated: missing parts are left out.
 
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Octets that are read one after another.
+/// Octets, read one after another.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -23,7 +23,7 @@ impl Reader<'_> {
     }
 }
 
-/// The headers from the Ethernet addresses on; `tag` was taken off the frame before.
+/// The headers from the Ethernet addresses on; `tag` was removed from the frame before.
 pub(super) fn headers(octets: &[u8], tag: Option<(u16, u16)>) -> String {
     let mut text = String::new();
     if ethernet(&mut text, &mut Reader(octets), tag).is_none() {
@@ -40,7 +40,7 @@ fn mac([a, b, c, d, e, f]: [u8; 6]) -> String {
     format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }
 
-/// Writing to a string does not fail.
+/// Writing to a string cannot fail.
 macro_rules! say {
     ($text:expr, $($arguments:tt)*) => {{
         let _ = write!($text, $($arguments)*);
@@ -54,7 +54,7 @@ fn ethernet(text: &mut String, frame: &mut Reader<'_>, tag: Option<(u16, u16)>) 
         say_tag(text, kind, contents);
     }
     let mut kind = frame.word()?;
-    // Two at most are read of what may be any number.
+    // At most two tags are read, although there may be more.
     for _ in 0..2 {
         if !matches!(kind, 0x8100 | 0x88a8) {
             break;
@@ -175,7 +175,7 @@ fn extension(next: u8) -> &'static str {
     }
 }
 
-/// What an IP packet carries; nothing can be read where it does not begin in this fragment.
+/// The payload of an IP packet; nothing can be read if it does not begin in this fragment.
 fn upper(text: &mut String, protocol: u8, begins: bool, frame: &mut Reader<'_>) -> Option<()> {
     if !begins {
         say!(text, ", of protocol {protocol}");

@@ -1,7 +1,7 @@
 //! `hopyard switch metrics`: the counters of switches as OpenMetrics.
 //!
-//! Only counters and gauges are used, and `# UNIT` and `# EOF` are comments of the older text format: so the textfile collector
-//! of node_exporter, which knows no other types, reads the page as well.
+//! Only counters and gauges are used, and `# UNIT` and `# EOF` are comments in the older text format. So the textfile
+//! collector of node_exporter, which supports no other types, can read the page too.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -38,7 +38,7 @@ fn count(name: String) -> Result<Counted, Error> {
     Ok(Counted { name, parties })
 }
 
-/// Every switch; one that somebody removes meanwhile is none.
+/// Every switch, except those that are removed meanwhile.
 fn all() -> Result<Vec<Counted>, Error> {
     let mut all = Vec::new();
     for name in Switch::list()? {
@@ -52,7 +52,7 @@ fn all() -> Result<Vec<Counted>, Error> {
 
 type Count = fn(&Counters) -> u64;
 
-/// Name, unit, what it counts, and where it is.
+/// Name, unit, description, and accessor.
 const COUNTERS: [(&str, &str, &str, Count); 7] = [
     (
         "hopyard_switch_rx_packets",
@@ -100,7 +100,7 @@ const COUNTERS: [(&str, &str, &str, Count); 7] = [
 
 type ShortcutCount = fn(&ShortcutCounters) -> u64;
 
-/// As [`COUNTERS`], of what goes by the shortcut. None of it is in the others.
+/// As [`COUNTERS`], for the shortcut. The others do not include it.
 const SHORTCUT_COUNTERS: [(&str, &str, &str, ShortcutCount); 6] = [
     (
         "hopyard_switch_shortcut_joined_sockets",
@@ -167,7 +167,7 @@ fn page(switches: &[Counted]) -> String {
         "Packets of the party that were dropped; a broadcast counts once for each copy that was not made",
     );
     for (labels, party) in parties(switches) {
-        // Those that did not happen, too: a counter that appears with its first drop hides that drop from `increase`.
+        // Zeros too: if a counter first appears with its first drop, `increase` misses that drop.
         for ((reason, _), drops) in DROP_REASONS.iter().zip(party.counters.drops) {
             let mut labels = labels.clone();
             labels.push(("reason", (*reason).to_owned()));
@@ -178,7 +178,7 @@ fn page(switches: &[Counted]) -> String {
     page.finish()
 }
 
-/// Where a switch has a shortcut.
+/// For switches with a shortcut.
 fn shortcuts(page: &mut Page, switches: &[Counted]) {
     let joined: Vec<(Vec<Label>, &ShortcutCounters)> = parties(switches)
         .filter_map(|(labels, party)| Some((labels, party.shortcut.as_ref()?)))
@@ -221,20 +221,19 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// Puts a file in the place of another in one step, so that nobody reads half of it. Everybody may read it: the collector is
-/// another user.
+/// Replaces a file atomically. Everybody may read it, because the collector is another user.
 fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let draft = draft(file)?;
     let written = write(&draft, text).and_then(|()| fs::rename(&draft, file));
     if written.is_err() {
-        // The first problem is the one to report.
+        // The first error is the one to report.
         let _ = fs::remove_file(&draft);
     }
     written
 }
 
-/// Beside the file, under a name that no collector takes for one of its files. One that was left by a command that was killed
-/// goes with the next that has its number.
+/// A name beside the file that no collector reads. A file left by a killed command is removed by the next process with
+/// the same pid.
 fn draft(file: &Path) -> io::Result<PathBuf> {
     let name = file
         .file_name()
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
         let nowhere = home.path().join("absent/hopyard.prom");
         assert!(replace(&nowhere, b"new\n").is_err());
-        // A directory stands in the way: the draft goes.
+        // A directory with the file's name is in the way: the draft is removed.
         fs::create_dir(home.path().join("d")).unwrap();
         assert!(replace(&home.path().join("d"), b"new\n").is_err());
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);

@@ -10,26 +10,26 @@ use hopyard_switch::{
 use super::super::{Done, table};
 use super::show::warn;
 
-/// Makes a switch with a shortcut, or nothing.
+/// Makes a switch with a shortcut, or neither.
 pub(super) fn create(
     new: &NewSwitch<'_>,
     cgroup: &Path,
     accept: &[Loss],
 ) -> Result<Switch, hopyard_switch::Error> {
-    // Before anything is made: it takes longer than all the rest.
+    // Before anything is made, because it takes longest.
     let test = test_shortcut()?;
     let mut switch = Switch::create(new)?;
     match switch.set_tested_shortcut(&NewShortcut { cgroup, accept }, &test) {
         Ok(()) => Ok(switch),
         Err(error) => {
-            // The first problem is the one to report.
+            // The first error is the one to report.
             let _ = switch.delete();
             Err(error)
         }
     }
 }
 
-/// Gives a switch a shortcut, or takes it away.
+/// Gives a switch a shortcut, or removes it.
 pub(super) fn set(name: &str, cgroup: Option<&Path>, accept: &[Loss]) -> Done {
     let mut switch = Switch::open(name)?;
     match cgroup {
@@ -42,14 +42,14 @@ pub(super) fn set(name: &str, cgroup: Option<&Path>, accept: &[Loss]) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `show` says of it, behind the rest of its line.
+/// The text about it in `show`, at the end of its line.
 pub(super) fn shown(shortcut: Option<&Shortcut>) -> String {
     shortcut.map_or_else(String::new, |shortcut| {
         format!(", shortcut for sockets of {}", shortcut.cgroup.display())
     })
 }
 
-/// What `stats` says of it, below the rest.
+/// The text about it in `stats`, below the rest.
 pub(super) fn counted(parties: &[PartyStats]) -> String {
     let rows: Vec<(&str, &ShortcutCounters)> = parties
         .iter()

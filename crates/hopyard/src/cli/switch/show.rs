@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::super::{Done, pretty, print, table};
 use super::{shortcut, words};
 
-/// What is not as it should be, in the words of the command line.
+/// Problems, in terms of the command line.
 fn warnings(shown: &Shown) -> Vec<String> {
     let say = |warning: &Warning| warning.reword(|way_out| words::command(&shown.name, way_out));
     shown.warnings.iter().map(say).collect()
@@ -20,7 +20,7 @@ struct ShownDocument<'a> {
     switches: Vec<ShownSwitch<'a>>,
 }
 
-/// [`Shown`] with the warnings in the words of the command line.
+/// [`Shown`] with the warnings in terms of the command line.
 #[derive(Serialize)]
 struct ShownSwitch<'a> {
     name: &'a str,
@@ -69,7 +69,7 @@ pub(super) fn show(name: Option<String>, json: bool) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what is not as it should be to standard error.
+/// Prints problems to standard error.
 pub(super) fn warn(shown: &Shown) {
     for warning in warnings(shown) {
         crate::note(format_args!("{}: {warning}", shown.name));

@@ -10,14 +10,14 @@ use serde::Serialize;
 use super::super::{Done, Failure, is_read, pretty, print, table};
 use super::shortcut;
 
-/// How often `stats --watch` looks.
+/// Interval of `stats --watch`.
 const PERIOD: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct StatsDocument {
     schema: &'static str,
     switch: String,
-    /// Of the span since the last document; absent in the first.
+    /// Length of the span since the last document; absent in the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     span_s: Option<f64>,
     parties: Vec<PartyDocument>,
@@ -33,9 +33,9 @@ struct PartyDocument {
     answered: u64,
     over_rate: u64,
     too_big: u64,
-    /// By reason, those that happened.
+    /// By reason, without zeros.
     drops: BTreeMap<&'static str, u64>,
-    /// None of it is in the others.
+    /// The other counters do not include these.
     #[serde(skip_serializing_if = "Option::is_none")]
     shortcut: Option<ShortcutCounters>,
 }
@@ -58,14 +58,14 @@ impl From<&PartyStats> for PartyDocument {
     }
 }
 
-/// The state of all counters at an instant.
+/// All counters at an instant.
 struct Reading {
     at: Instant,
     parties: Vec<PartyStats>,
 }
 
 impl Reading {
-    /// Opens the switch each time: ports come and go while somebody watches.
+    /// Opens the switch each time, because ports come and go meanwhile.
     fn take(name: &str) -> Result<Self, hopyard_switch::Error> {
         let switch = Switch::open(name)?;
         Ok(Self {
@@ -150,7 +150,7 @@ fn stats_text(
 
 fn before<'a>(last: &'a Reading, party: &PartyStats) -> Option<&'a Counters> {
     let found = last.parties.iter().find(|p| p.party == party.party)?;
-    // Fewer than before: the port was removed and added again in between.
+    // The counter fell: the port was removed and added again in between.
     (found.counters.rx_packets <= party.counters.rx_packets).then_some(&found.counters)
 }
 
@@ -199,7 +199,7 @@ fn drops(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
     }
 }
 
-/// What others sent to the party and its rate had no room for, which is among their drops.
+/// Frames to the party that its rate dropped. The senders' drops include them.
 fn not_given(over_rate: u64) -> String {
     match over_rate {
         0 => String::new(),

@@ -11,7 +11,7 @@ use crate::cli::args::TraceArgs;
 use crate::cli::{Done, Failure, is_read};
 use crate::signals;
 
-/// How often it looks whether it was asked to end.
+/// Interval of checks whether it must end.
 const PERIOD: Duration = Duration::from_millis(200);
 
 pub(super) fn trace(args: &TraceArgs) -> Done {
@@ -49,7 +49,7 @@ pub(super) fn trace(args: &TraceArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The switch that is named, or the one that has the port.
+/// The named switch, or the one that has the port.
 fn find(name: Option<&str>, party: &Traced) -> Result<Switch, Failure> {
     if let Some(name) = name {
         return Ok(Switch::open(name)?);
@@ -97,7 +97,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     gso_size_bytes: Option<u32>,
     headers: String,
-    /// Of its beginning, in hexadecimal digits.
+    /// The beginning of the frame, in hexadecimal digits.
     octets: String,
 }
 

@@ -1,8 +1,8 @@
-//! What `hopyard-switch` says by its functions, in the words of the command line.
+//! Advice of `hopyard-switch`, in terms of the command line.
 
 use hopyard_switch::{Error, PORTS_NAMED, WayOut};
 
-/// The way out of an error, in the words of the command line.
+/// Advice for an error, in terms of the command line.
 pub(in crate::cli) fn advice(error: &Error) -> Option<String> {
     Some(match error {
         Error::Exists { name } => {
@@ -28,7 +28,7 @@ pub(in crate::cli) fn advice(error: &Error) -> Option<String> {
     })
 }
 
-/// The command that mends what a warning of a switch is about.
+/// The command that fixes the problem of a warning.
 pub(super) fn command(switch: &str, way_out: &WayOut) -> String {
     match way_out {
         WayOut::SetUplink { device } => {

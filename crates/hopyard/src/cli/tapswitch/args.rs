@@ -1,4 +1,4 @@
-//! Words and flags of `hopyard tapswitch`.
+//! Arguments and flags of `hopyard tapswitch`.
 
 use std::str::FromStr;
 
@@ -31,7 +31,7 @@ pub(super) enum TapswitchCommand {
     Run(RunArgs),
     /// Print the state of a switch and its problems
     Show {
-        /// The switch (default: all that run)
+        /// The switch (default: all running ones)
         name: Option<String>,
         /// Print as JSON
         #[arg(long)]
@@ -56,7 +56,7 @@ pub(super) struct RunArgs {
     pub(super) name: String,
     #[command(flatten)]
     pub(super) ports: Ports,
-    /// Queues of each tap: a number, or `auto` for as many as the load needs, one per CPU at most
+    /// Queues of each tap: a number, or `auto` for as many as the load needs, at most one per CPU
     #[arg(long, default_value = "auto", value_name = "N|auto")]
     pub(super) queues: Queues,
     /// Queue selection of the taps: by the kernel, a hash, the CPU, or the switch
@@ -68,7 +68,7 @@ pub(super) struct RunArgs {
     /// Which consecutive frames of a TCP flow are joined before they are written to a device with TCP segmentation offload
     #[arg(long, default_value = "stream")]
     pub(super) join: Joining,
-    /// Bytes that each queue may have on their way in the kernel before frames wait
+    /// Bytes that each queue may have under way in the kernel before frames wait
     #[arg(long, default_value = "4MiB", value_name = "SIZE", value_parser = send_buffer)]
     pub(super) send_buffer: u32,
 }
@@ -92,7 +92,7 @@ impl FromStr for Queues {
     }
 }
 
-/// Who chooses a queue.
+/// Queue selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Steering {
     /// The kernel: a flow uses the queue on which its replies arrived
@@ -101,11 +101,11 @@ pub(super) enum Steering {
     Hash,
     /// The number of the CPU that sends
     Cpu,
-    /// The switch: each flow stays on one queue, new flows take the queues in turn
+    /// The switch: each flow stays on one queue, new flows are assigned to the queues in turn
     Pinned,
 }
 
-/// Which frames become one.
+/// Which frames are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Joining {
     /// None
@@ -140,7 +140,7 @@ impl From<Steering> for Choice {
 fn send_buffer(text: &str) -> Result<u32, String> {
     const LEAST: u32 = 128 * 1024;
     let bytes = crate::units::parse_bytes(text).map_err(|e| e.to_string())?;
-    // Below, the largest frame alone would have to wait for the one before it.
+    // With less, even the largest frame would have to wait for the one before it.
     if bytes < LEAST || i32::try_from(bytes).is_err() {
         return Err("give 128KiB to 2047MiB".into());
     }

@@ -21,7 +21,7 @@ use super::{Done, Failure, is_read, pretty, print};
 use crate::signals;
 use crate::tapswitch::{Claim, Document, Error, names, need_free, read};
 
-/// How often `stats --watch` looks.
+/// Interval of `stats --watch`.
 const PERIOD: Duration = Duration::from_secs(1);
 
 pub(super) fn tapswitch(args: TapswitchArgs) -> Done {
@@ -59,7 +59,7 @@ fn run(args: &RunArgs) -> Done {
     let join = format!("{:?}", args.join).to_lowercase();
     need_free(&args.name)?;
     let switch = new.start()?;
-    // Only now: whoever can ask it may count on its devices.
+    // Only now, because a client that can reach it may rely on its devices.
     let claim = Claim::take(&args.name)?;
     let labels = args.ports.0.iter().map(|port| port.tap.label.clone());
     let labels: Vec<String> = labels.collect();
@@ -101,11 +101,11 @@ fn new_switch(args: &RunArgs) -> Result<NewSwitch, Failure> {
     })
 }
 
-/// Answers whoever asks, until somebody wants the switch to end.
+/// Answers requests until the switch must end.
 fn answer(claim: &Claim, document: impl Fn() -> Document) {
     while !signals::interrupted() {
         let mut asked = [PollFd::new(claim.listener().as_fd(), PollFlags::POLLIN)];
-        // A signal ends the wait; one that comes just before it is seen a moment later.
+        // A signal ends the wait; one just before the wait is seen slightly later.
         let limit = PollTimeout::from(100u8);
         if matches!(poll(&mut asked, limit), Ok(count) if count > 0) {
             claim.answer(&document);
@@ -139,7 +139,7 @@ fn show(name: Option<String>, json: bool) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What all that run tell, but those that end meanwhile.
+/// The status of all running switches; those that end meanwhile are left out.
 fn all() -> Result<Vec<Document>, Error> {
     let each = names()?.into_iter().map(|name| read(&name));
     each.filter(|answer| !matches!(answer, Err(Error::None { .. })))

@@ -11,7 +11,7 @@ use hopyard_tap::switch::Rules;
 /// A tap on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tap {
-    /// As it was typed.
+    /// The text of the argument.
     pub(super) label: String,
     pub(super) device: String,
     pub(super) netns: Option<PathBuf>,
@@ -54,14 +54,14 @@ impl FromStr for Broadcasts {
     }
 }
 
-/// The flags as clap reads them: each by itself.
+/// The flags in clap's view: each separately.
 #[derive(Debug, Args)]
 struct Flags {
     /// A tap, and the network namespace it is in: a name of `ip netns` or a file; two or more
     #[arg(long, value_name = "DEV[@NETNS]", required = true)]
     tap: Vec<Tap>,
-    /// For the tap before it: an address that it may send from, and no other tap; several may be given (default: any
-    /// that is not given to another tap)
+    /// For the tap before it: an address that it may send from, and no other tap may; may be repeated (default: any
+    /// address that is not given to another tap)
     #[arg(long, value_name = "M")]
     mac: Vec<Mac>,
     /// For the tap before it: nothing passes between it and other isolated taps
@@ -70,8 +70,8 @@ struct Flags {
     /// For the tap before it: the most addresses that it may have at once (default: 1024)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     addresses: Vec<u32>,
-    /// For the tap before it: broadcasts, multicasts and frames for unknown addresses that it may send to several others
-    /// per second, or `unlimited` (default: 100); what was not sent for ten seconds may come at once
+    /// For the tap before it: broadcasts, multicasts and frames for unknown addresses that it may send to several
+    /// others per second, or `unlimited` (default: 100); the unused allowance of ten seconds may be sent at once
     #[arg(long, value_name = "N|unlimited")]
     broadcasts: Vec<Broadcasts>,
 }
@@ -83,7 +83,7 @@ pub(super) struct Port {
     pub(super) rules: Rules,
 }
 
-/// All taps, in their order.
+/// All taps, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ports(pub(super) Vec<Port>);
 
@@ -127,7 +127,7 @@ impl FromArgMatches for Ports {
     }
 }
 
-/// The values of a flag, and their places on the command line.
+/// The values of a flag, and their positions on the command line.
 fn values<T: Clone + Send + Sync + 'static>(
     matches: &ArgMatches,
     flag: &str,
@@ -137,7 +137,7 @@ fn values<T: Clone + Send + Sync + 'static>(
     places.zip(values)
 }
 
-/// Gives each value of a flag to the tap before it.
+/// Assigns each value of a flag to the tap before it.
 fn each<T: Clone + Send + Sync + 'static>(
     matches: &ArgMatches,
     flag: &str,

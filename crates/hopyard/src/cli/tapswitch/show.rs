@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::cli::table;
 use crate::tapswitch::{Document, PortDocument};
 
-/// What a switch is.
+/// A description of the switch.
 pub(super) fn what(document: &Document) -> String {
     let queues = &document.queues;
     let mut text = format!(
@@ -46,11 +46,11 @@ pub(super) fn what(document: &Document) -> String {
     text
 }
 
-/// What a port may do, a line for each.
+/// The rules of a port, a line for each.
 fn rules(port: &PortDocument) -> String {
     let macs = port.macs.iter().map(|mac| format!("mac {mac}"));
     let isolated = port.isolated.then(|| "isolated".to_owned());
-    // What is given needs no quota.
+    // A port with given addresses needs no quota.
     let quota = port.address_quota.filter(|_| port.macs.is_empty());
     let quota = quota.map(|most| format!("{most} addresses"));
     let limit = port
@@ -64,7 +64,7 @@ fn rules(port: &PortDocument) -> String {
     }
 }
 
-/// What passed since the start.
+/// Counters since the start.
 pub(super) fn totals(document: &Document) -> String {
     let mut table = table(&[
         "port",
@@ -84,7 +84,7 @@ pub(super) fn totals(document: &Document) -> String {
     format!("{table}\n")
 }
 
-/// What passed since the document before, per second.
+/// Counters since the previous document, per second.
 pub(super) fn rates(now: &Document, before: &Document) -> String {
     let span_s = now.span_s.unwrap_or(1.0);
     let heads = [

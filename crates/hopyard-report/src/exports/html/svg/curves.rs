@@ -9,13 +9,13 @@ use super::{
 };
 use crate::plot::{Across, Curve, Curves, Mark};
 
-/// Pixels of the picture without its legend and what was found.
+/// Pixels of the picture without its legend and the rows above it.
 const HEIGHT: u32 = 250;
 /// Pixels for the unit above.
 const UNIT: u32 = 24;
 /// Pixels to the left.
 const LEFT: u32 = 48;
-/// Signs of a curve; of one with more values not every value has one.
+/// The most signs of a curve: with more values, some have no sign.
 const SIGNS: usize = 24;
 
 fn chart_height(chart: &Curves) -> u32 {
@@ -79,7 +79,7 @@ fn axes<'a, 'b>(
     Ok(chart)
 }
 
-/// Bands and lines, without what is missing.
+/// Bands and lines, with gaps for missing values.
 fn lines(chart: &mut Chart<'_, '_>, drawn: &Curves, curve: &Curve) -> Drawn {
     let colour = hue(curve.hue);
     for part in unbroken(drawn, &curve.marks) {
@@ -90,7 +90,7 @@ fn lines(chart: &mut Chart<'_, '_>, drawn: &Curves, curve: &Curve) -> Drawn {
     Ok(())
 }
 
-/// Dots and signs; of what is not joined the intervals too, and the curves side by side.
+/// Dots and signs; for curves without lines, also the intervals, with the curves side by side.
 fn marks(chart: &mut Chart<'_, '_>, drawn: &Curves, index: usize) -> Drawn {
     let (across, curve) = (&drawn.across, &drawn.curves[index]);
     let colour = hue(curve.hue);
@@ -100,7 +100,7 @@ fn marks(chart: &mut Chart<'_, '_>, drawn: &Curves, index: usize) -> Drawn {
     } else {
         share * 0.5 - 0.25
     };
-    // Those of several curves do not hide each other.
+    // Signs of several curves must not hide each other.
     let every = if curve.marks.len() > SIGNS {
         curve.marks.len() / 8
     } else {
@@ -131,7 +131,7 @@ fn marks(chart: &mut Chart<'_, '_>, drawn: &Curves, index: usize) -> Drawn {
     Ok(())
 }
 
-/// Runs of values without a gap, with their places.
+/// Consecutive values without a gap, with their coordinates.
 fn unbroken<'m>(drawn: &Curves, marks: &'m [Option<Mark>]) -> Vec<Vec<(f64, &'m Mark)>> {
     let ticks = drawn.across.ticks.iter().zip(marks).enumerate();
     let placed: Vec<Option<(f64, &Mark)>> = ticks
@@ -143,14 +143,14 @@ fn unbroken<'m>(drawn: &Curves, marks: &'m [Option<Mark>]) -> Vec<Vec<(f64, &'m 
         .collect()
 }
 
-/// Is there nothing at a tick but points that stand by themselves?
+/// Whether a tick has only isolated points.
 fn has_points_alone(drawn: &Curves, at: usize) -> bool {
     let mut there = (drawn.curves.iter()).filter(|c| c.marks.get(at).is_some_and(Option::is_some));
     let is_points = there.next().is_some_and(|curve| curve.is_points);
     is_points && there.all(|curve| curve.is_points)
 }
 
-/// Around all intervals: the upper ends, then the lower ones back.
+/// The outline of all intervals: the upper ends, then the lower ones in reverse.
 fn band(part: &[(f64, &Mark)]) -> Option<Vec<(f64, f64)>> {
     let ends = |(x, mark): &(f64, &Mark)| Some((*x, mark.interval?));
     let ends: Vec<_> = part.iter().map(ends).collect::<Option<_>>()?;
@@ -159,7 +159,7 @@ fn band(part: &[(f64, &Mark)]) -> Option<Vec<(f64, f64)>> {
     (ends.len() > 1).then(|| upper.chain(lower).collect())
 }
 
-/// Names below the axis: the last, and from the left as many as there is room for.
+/// Names below the axis: the last one, and from the left as many as fit.
 fn label(canvas: &Canvas<'_>, across: &Across, chart: &Chart<'_, '_>) -> Drawn {
     let (_, bottom) = chart.backend_coord(&(across.ends().0, chart.y_range().start));
     let labelled = across.ticks.iter().filter(|tick| tick.is_labelled);

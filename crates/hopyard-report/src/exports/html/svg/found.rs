@@ -1,5 +1,5 @@
-//! What was found along an axis, in rows above a chart: a thin line for how far it may be off, a thick one from where to where, a
-//! sign in the middle, and from a single place a line down through the chart.
+//! Findings along an axis, in rows above a chart: a thin line for the uncertainty, a thick one for the range, a sign in
+//! the middle, and for a single place a line down through the chart.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -14,7 +14,7 @@ pub(super) fn height(found: &[Found]) -> u32 {
     pixels(found.len(), ROW)
 }
 
-/// Draws rows from `top` on, their names left of `left`.
+/// Draws rows from `top` down, with their names left of `left`.
 pub(super) fn draw(
     canvas: &Canvas<'_>,
     chart: &Chart<'_, '_>,

@@ -42,7 +42,7 @@ pub(super) fn draw(canvas: &Canvas<'_>, unit: &str, lines: &[Line]) -> Drawn {
             continue;
         };
         let colour = hue(line.hue);
-        // Off the line, so that neither hides the other.
+        // Beside the line, so that neither hides the other.
         let dots = mark.dots.iter().map(|dot| {
             EmptyElement::at((*dot, middle)) + Circle::new((0, 7), 2, colour.mix(0.45).filled())
         });

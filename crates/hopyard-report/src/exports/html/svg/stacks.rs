@@ -1,4 +1,4 @@
-//! Parts that sum up: a bar for each sum, with the number of each part that has room for it.
+//! Parts of sums: a bar for each sum, with the number of each part that has room for it.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};

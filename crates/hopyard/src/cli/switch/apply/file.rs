@@ -20,9 +20,9 @@ const SWITCH_KEYS: [&str; 8] = [
     "defaults",
     "ports",
 ];
-/// Keys of a port beside its settings.
+/// Keys of a port besides its settings.
 const PORT_KEYS: [&str; 4] = ["device", "netns", "optional", "mtu"];
-/// Where `netns = "NAME"` is.
+/// The directory for `netns = "NAME"`.
 const NAMED: &str = "/run/netns";
 
 mod shortcut;
@@ -55,7 +55,7 @@ impl Lines {
 }
 
 impl Described {
-    /// What is wrong, with file, line and key.
+    /// The problem, with file, line and key.
     pub(super) fn say(&self, problem: &Problem) -> String {
         let port = problem.port.and_then(|n| self.ports.get(n));
         let line = port.unwrap_or(&self.lines).of(problem.key);
@@ -124,7 +124,7 @@ impl Source<'_> {
             Some(Value::Number(number)) => u32::try_from(number).ok(),
             _ => None,
         };
-        // The least that IPv4 takes, and the most that a device can say (RFC 791).
+        // The least for IPv4, and the most for a device (RFC 791).
         mtu.filter(|mtu| (68..=65535).contains(mtu))
             .ok_or_else(|| self.wrong(found, "takes a number, 68 to 65535"))
     }
@@ -145,7 +145,7 @@ impl Source<'_> {
     }
 }
 
-/// A value as settings read it; `None`: a kind that none takes.
+/// A value in the form of settings; `None` for a kind that no setting accepts.
 fn value(value: &DeValue<'_>) -> Option<Value> {
     Some(match value {
         DeValue::String(text) => Value::Text(text.to_string()),
@@ -171,7 +171,7 @@ pub(super) fn read(path: &Path) -> Result<Described, String> {
     parse(&file, &stem.unwrap_or_default(), &text)
 }
 
-/// Reads a switch, whose name is this one where the text gives none.
+/// Reads a switch; `name` is its default name.
 fn parse(file: &str, name: &str, text: &str) -> Result<Described, String> {
     let root = DeTable::parse(text)
         .map_err(|error| format!("{file}: {}", error.to_string().trim_end()))?;
@@ -182,7 +182,7 @@ fn parse(file: &str, name: &str, text: &str) -> Result<Described, String> {
     };
     let table = root.get_ref();
     let mut ports = Vec::new();
-    // What ports have of it comes first, wherever it stands.
+    // The ports' defaults first, wherever they are in the file.
     let defaults = match table.get("defaults") {
         Some(value) => defaults(&source, value)?,
         None => PortSpec::default(),
@@ -221,7 +221,7 @@ fn parse(file: &str, name: &str, text: &str) -> Result<Described, String> {
     })
 }
 
-/// Other addresses of the host, written as a port's.
+/// Other addresses of the host, written like a port's.
 fn macs(source: &Source<'_>, found: Found<'_, '_>) -> Result<Vec<Mac>, String> {
     let mut port = PortSpec::default();
     if let Some(setting) = Setting::of("mac") {
@@ -230,7 +230,7 @@ fn macs(source: &Source<'_>, found: Found<'_, '_>) -> Result<Vec<Mac>, String> {
     Ok(port.macs)
 }
 
-/// `[defaults]`: what every port has that does not say otherwise.
+/// `[defaults]`: the settings of every port that does not set them itself.
 fn defaults(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<PortSpec, String> {
     let mut port = PortSpec::default();
     let table = value.get_ref().as_table();
@@ -242,7 +242,7 @@ fn defaults(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<PortSpe
         let found = (&**key.get_ref(), value);
         match (found.0, Setting::of(found.0)) {
             ("mtu", _) => port.mtu = Some(source.mtu(found)?),
-            // Of one port alone.
+            // These belong to one port only.
             ("mac" | "ip", _) => return Err(source.wrong(found, "each port has its own")),
             (_, Some(setting)) => source.set(&mut port, setting, found)?,
             (other, None) => {
@@ -296,7 +296,7 @@ fn port(
     Ok(port)
 }
 
-/// A namespace by the name that `ip netns` gives it, or by its file.
+/// A namespace by its name in `ip netns`, or by its file.
 fn namespace(text: &str) -> PathBuf {
     Path::new(NAMED).join(text)
 }

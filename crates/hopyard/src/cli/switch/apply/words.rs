@@ -1,4 +1,4 @@
-//! The steps of a plan, in words.
+//! The steps of a plan, as text.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use hopyard_switch::apply::{Change, Difference, PortSpec, SETTINGS, SwitchSpec, Why};
 use hopyard_switch::{Loss, Mac, Shortcut};
 
-/// What kind of step it is, its object, and all of it in words.
+/// The kind of a step, its object, and the whole step as text.
 pub(super) struct Words {
     pub(super) step: &'static str,
-    /// The device; of the switch itself: none.
+    /// The device; `None` for the switch itself.
     pub(super) device: Option<String>,
     pub(super) text: String,
 }
@@ -177,7 +177,7 @@ fn difference(one: &Difference) -> String {
     format!("{} = {} (was {})", one.key, one.wanted, one.was)
 }
 
-/// The settings of a port that are not as they are by default, as TOML has them.
+/// The settings of a port that differ from the default, as in TOML.
 pub(super) fn settings(port: &PortSpec) -> Vec<String> {
     let default = PortSpec::default();
     let each = SETTINGS
