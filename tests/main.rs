@@ -13,8 +13,8 @@
 )]
 
 mod ab;
-mod apis;
 mod af_xdp;
+mod apis;
 mod apply;
 mod attach;
 mod axes;
@@ -96,5 +96,5 @@ mod uplink;
 mod watch;
 mod wire;
 mod workers;
-mod zero_copy;
 mod xdp;
+mod zero_copy;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{PATIENCE, in_guest};
 use crate::support::cli::Running;
-use crate::support::kernels::{kernel, backported_kernel};
+use crate::support::kernels::{backported_kernel, kernel};
 use crate::support::{beside, tell};
 
 /// The cells of a run in a guest, each of one block.

@@ -33,8 +33,8 @@ mod setting;
 mod sockets;
 mod taps;
 mod trace;
-mod zero_copy;
 mod xps;
+mod zero_copy;
 
 pub use api::Api;
 pub use axis::Decides;

@@ -22,8 +22,8 @@ use super::taps::{Join, Steering};
 use super::trace::Trace;
 use super::{
     api, chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip,
-    messages, mptcp, napi, offloads, outstanding, pauses, rates, rfs, rps, ruleset, services, setting,
-    sockets, taps, trace, xps, zero_copy,
+    messages, mptcp, napi, offloads, outstanding, pauses, rates, rfs, rps, ruleset, services,
+    setting, sockets, taps, trace, xps, zero_copy,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};

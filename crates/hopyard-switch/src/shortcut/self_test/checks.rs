@@ -135,7 +135,9 @@ fn streams(bench: &Bench) -> Checked {
         })?;
         let mut got = [0];
         said("receive", client.read_exact(&mut got))?;
-        ensure(&got == b"?", || "a message before a stream is another one".into())?;
+        ensure(&got == b"?", || {
+            "a message before a stream is another one".into()
+        })?;
         said("send", server.write_all(b"?"))?;
     }
     for text in [b"!", b"!"] {
@@ -145,7 +147,9 @@ fn streams(bench: &Bench) -> Checked {
     }
     let mut got = [0; 3];
     said("receive", client.read_exact(&mut got))?;
-    ensure(&got == b"?!!", || "messages behind a stream are others".into())
+    ensure(&got == b"?!!", || {
+        "messages behind a stream are others".into()
+    })
 }
 
 fn order_while_joining(bench: &Bench) -> Checked {
