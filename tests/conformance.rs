@@ -235,7 +235,7 @@ fn traffic_that_goes_round_the_path_is_found_out() {
         assert!(!measured.way.proved, "{load}: {:?}", measured.way);
         let problems = measured.way.problems.join("\n");
         assert!(
-            problems.contains("a/round is not on the way"),
+            problems.contains("a/round is not on the path"),
             "{load}: {problems}"
         );
         assert!(problems.contains("hub/veth-a"), "{load}: {problems}");

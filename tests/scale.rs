@@ -87,7 +87,7 @@ fn resident_kib(pid: u32) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The controller's memory, the proof of the way, and books that the last lab's end is not in.
+/// The controller's memory, the path proof, and books that the last lab's end is not in.
 #[test]
 fn a_thousand_containers_are_measured() {
     const WINDOW_S: f64 = 0.5;

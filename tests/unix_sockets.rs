@@ -116,7 +116,7 @@ fn traffic_that_goes_by_a_device_is_found_out() {
             "{load}"
         );
         for problem in [
-            "a/round is not on the way",
+            "a/round is not on the path",
             "the kernel lists 0 connections of Unix sockets between both ends, where the traffic has 1",
         ] {
             assert!(problems.contains(problem), "{load}: {problems}");

@@ -83,7 +83,7 @@ pub(crate) fn proved(lab: &Lab, cell: &Cell, window_ms: u64) -> Result<Measureme
     }
     let ratio = measured.cpu.elapsed_ns * 1000.0 / float(measured.window_ns);
     Err(format!(
-        "{}: the way is not proved: {:?} (CPUs were read over {ratio:.0} ‰ of the window)",
+        "{}: path proof fails: {:?} (CPUs were read over {ratio:.0} ‰ of the window)",
         cell.load, measured.way.problems
     ))
 }

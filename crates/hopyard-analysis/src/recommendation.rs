@@ -189,7 +189,7 @@ impl Contest {
         if self.ranked.is_empty() {
             let needs: Vec<&str> = needs.iter().map(|need| need.name()).collect();
             return Some(match needs[..] {
-                [] => "no path has figures whose way was proved".to_owned(),
+                [] => "no path has figures with a path proof".to_owned(),
                 [one] => {
                     format!("none of the measured paths can be recommended where {one} is needed")
                 }
@@ -229,7 +229,7 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
         CellStatus::Unsupported => return Some(format!("cannot be built here: {cause}")),
         CellStatus::Failed => return Some(format!("failed: {cause}")),
         CellStatus::Ok if !cell.way.proved => {
-            return Some("went a way that was not proved".to_owned());
+            return Some("has no path proof".to_owned());
         }
         CellStatus::Ok if !cell.estimates.contains_key(name) => {
             return Some("has no figure".to_owned());

@@ -162,7 +162,7 @@ impl WarningCode {
             Self::TwoModes => "cells with two modes",
             Self::Unsettled => "windows that never settled",
             Self::Dependent => "blocks that are not independent",
-            Self::Way => "a way that was not proved",
+            Self::Way => "a failed path proof",
             Self::Failed => "cells that failed",
             Self::CutShort => "a run that was cut short",
             Self::CpuAccounting => "a coarse clock of CPU time",

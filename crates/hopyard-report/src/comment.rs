@@ -47,7 +47,7 @@ pub(super) fn of_run(report: &RunReport, observations: &[Observation]) -> Commen
             ),
             (name("What the verdicts support"), chapters.conclusion),
             (name("Warnings and failures"), chapters.doubts),
-            (name("Proof of the way"), chapters.proof),
+            (name("Path proof"), chapters.proof),
             (
                 name("Recommendation"),
                 [chapters.conditions, chapters.recommendation].concat(),

@@ -65,7 +65,7 @@ pub(super) fn doubts(cell: &CellReport) -> Option<String> {
         remarks.push(format!("devices dropped {}", counted_u64(drops, "packet")));
     }
     if !cell.way.proved {
-        remarks.push("the way was not proved, see below".to_owned());
+        remarks.push("path proof failed, see below".to_owned());
     }
     (!remarks.is_empty()).then(|| format!("{}: {}", plain::line(&cell.path), remarks.join("; ")))
 }
@@ -306,15 +306,12 @@ pub(super) fn way(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
                 ""
             };
             vec![Block::Paragraph(format!(
-                "The way was proved for {whom}{with}: every device on it moved with the traffic, no \
+                "Path proof passed for {whom}{with}: the path's devices moved with the traffic, no \
                  other did."
             ))]
         }
         (all, some) => {
-            let heading = format!(
-                "The way was not proved for {some} of {}",
-                counted(all, "cell")
-            );
+            let heading = format!("Path proof failed for {some} of {}", counted(all, "cell"));
             let sentences = unproved
                 .iter()
                 .map(|cell| {

@@ -162,7 +162,7 @@ fn not_measured(survey: &OffloadSurvey) -> Option<Block> {
         .collect();
     (!fixed.is_empty()).then(|| {
         Block::Paragraph(format!(
-            "Not measured, since no device of the way lets it be changed: {}.",
+            "Not measured, since no device of the path lets it be changed: {}.",
             fixed.join(", ")
         ))
     })

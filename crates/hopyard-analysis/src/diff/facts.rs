@@ -202,6 +202,6 @@ fn of_cell(cell: &CellReport) -> Vec<Fact> {
     if let Some(sees) = cell.filter_sees {
         facts.push(fact("packet filter of the hub sees the traffic", &sees));
     }
-    facts.push(fact("way proved", &cell.way.proved));
+    facts.push(fact("path proof", &cell.way.proved));
     facts
 }

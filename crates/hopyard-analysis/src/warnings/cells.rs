@@ -38,7 +38,7 @@ pub(super) fn way(cells: &[CellReport]) -> Option<String> {
     })?;
     let problem = found.iter().find_map(|cell| cell.way.problems.first())?;
     Some(format!(
-        "The way could not be proved for {}: {problem}. Do not trust these cells before you know why.",
+        "Path proof failed for {}: {problem}. Do not trust these cells before you know why.",
         named(&found)
     ))
 }

@@ -44,7 +44,7 @@ fn render(report: &RunReport) -> String {
         "hopyard_way_proved",
         "gauge",
         "",
-        "1 where the way was proved in every sample, else 0",
+        "1 where every sample has a path proof, else 0",
     );
     for cell in report
         .cells
@@ -267,7 +267,7 @@ mod tests {
         hopyard_cell_ok{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none"} 1
         hopyard_cell_ok{path="netkit",peer="local",load="tcp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",congestion="cubic",placement="split",family="4",mtu_bytes="1500"} 0
         # TYPE hopyard_way_proved gauge
-        # HELP hopyard_way_proved 1 where the way was proved in every sample, else 0
+        # HELP hopyard_way_proved 1 where every sample has a path proof, else 0
         hopyard_way_proved{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none"} 1
         # TYPE hopyard_transactions_per_s gauge
         # UNIT hopyard_transactions_per_s per_s

@@ -143,7 +143,7 @@ fn curves_for_people() {
 
     ± half-width at 95 % confidence
 
-    The way was proved for all 6 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 6 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -184,7 +184,7 @@ fn jitter_over_time_for_people() {
 
     ± half-width at 95 % confidence
 
-    The way was proved for all 6 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 6 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 

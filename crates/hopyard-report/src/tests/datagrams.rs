@@ -49,7 +49,7 @@ fn a_flood() {
     What the verdicts support, relative to veth
     - udp_flood · local: no path is shown to beat veth.
 
-    The way was proved for both cells: every device on it moved with the traffic, no other did.
+    Path proof passed for both cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -94,7 +94,7 @@ fn a_flood_by_its_senders() {
     What the verdicts support, relative to veth
     - udp_flood · local · 1 flow; udp_flood · local · 32 flows: no path is shown to beat veth.
 
-    The way was proved for all 4 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 4 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -136,7 +136,7 @@ fn a_search() {
     What the verdicts support, relative to veth
     - udp_paced · local: direct carries the most within its loss, 1.11×.
 
-    The way was proved for all 3 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 3 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -178,6 +178,6 @@ fn an_open_loop() {
     What the verdicts support, relative to veth
     - udp_paced · local: no path is shown to beat veth.
 
-    The way was proved for both cells: every device on it moved with the traffic, no other did.
+    Path proof passed for both cells: the path's devices moved with the traffic, no other did.
     ");
 }

@@ -75,7 +75,7 @@ fn failed_and_unsupported_cells_say_why() {
     - netkit (all its cells) unsupported: the kernel has no netkit support: build it with CONFIG_NETKIT
       or choose another path
 
-    The way was proved for all 9 cells with figures: every device on it moved with the traffic, no other
+    Path proof passed for all 9 cells with figures: the path's devices moved with the traffic, no other
     did.
     ");
 }
@@ -131,7 +131,7 @@ fn quick_look() {
     Zero everywhere: retransmits.
     Bytes per skb: 61400 everywhere.
 
-    The way was proved for all 3 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 3 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -166,7 +166,7 @@ fn cut_short() {
     - tcp_stream · local: no path is shown to beat veth; none is shown to cost less CPU per byte; bridge
       costs the most, 1.10×.
 
-    The way was proved for both cells: every device on it moved with the traffic, no other did.
+    Path proof passed for both cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -187,7 +187,7 @@ fn two_modes_and_unsettled_windows() {
     report.cells[4].way.proved = false;
     report.cells[4].way.problems = vec![
         "device ipvl0 in a sent 12 packets, expected 41 800 at least".to_owned(),
-        "device lo in a moved 41 788 packets though it is not on the way".to_owned(),
+        "device lo in a moved 41 788 packets though it is not on the path".to_owned(),
     ];
     insta::assert_snapshot!(from(&text(&report), "tcp_stream"), @r"
     tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
@@ -202,7 +202,7 @@ fn two_modes_and_unsettled_windows() {
     netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64
     ¹ bridge: goodput has two modes, 12.1 and 24.4 Gbit/s: the figure lies between them
     ² macvlan: 3 windows never settled; 1 sample failed: the lab could not be built: device busy
-    ³ ipvlan: the way was not proved, see below
+    ³ ipvlan: path proof failed, see below
     Retransmits: bridge 17.3 per window.
     Bytes per skb: 61400 everywhere.
 
@@ -210,7 +210,7 @@ fn two_modes_and_unsettled_windows() {
     - tcp_stream · local: macvlan carries the most, 1.12×; macvlan costs the least CPU per byte, 0.905×;
       bridge-nf costs the most, 1.31×.
 
-    The way was not proved for 1 of 6 cells
+    Path proof failed for 1 of 6 cells
     - ipvlan · tcp_stream · local: device ipvl0 in a sent 12 packets, expected 41 800 at least; device
       lo in a moved 41 788 packets though it is not on the way
     ");
@@ -253,7 +253,7 @@ fn without_its_base_a_table_says_so() {
     Without figures
     - veth (tcp_stream · local) failed: device busy
 
-    The way was proved for all 3 cells with figures: every device on it moved with the traffic, no other
+    Path proof passed for all 3 cells with figures: the path's devices moved with the traffic, no other
     did.
     ");
 }

@@ -30,7 +30,7 @@ fn figures_signs_and_pictures() {
     let report = fixture::paths();
     let text = html(&report);
     assert_eq!(text.matches("<h1").count(), 1);
-    for part in ["Warnings", "Proof of the way", "Environment", "Raw data"] {
+    for part in ["Warnings", "Path proof", "Environment", "Raw data"] {
         assert!(text.contains(&format!("{part}</h2>")), "{part}");
     }
     // Better, worse and equivalent differ not only in colour.

@@ -106,7 +106,7 @@ fn the_tables_say_what_was_changed_and_what_that_did() {
     survey.combinations[4].refused = Some("a/eth0 has gso fixed on".to_owned());
     let text = String::from_utf8(TEXT.render(&assess(&run), &[]).unwrap()).unwrap();
     let from = text.find("tcp_stream").unwrap();
-    let to = text.find("The way was").unwrap();
+    let to = text.find("Path proof passed").unwrap();
     insta::assert_snapshot!(text[from..to].trim_end(), @"
     tcp_stream · local · 16 KiB messages (bulk TCP, client to server)
     offloads               goodput                CPU cost               bytes
@@ -132,7 +132,7 @@ fn the_tables_say_what_was_changed_and_what_that_did() {
     tx_checksum and tso on  16.0  ±0.3%  3.97× ≠     0.750 ±0.3%  0.252× ≠      60000
     ¹ tso off with tx_checksum
 
-    Not measured, since no device of the way lets it be changed: lro is fixed off.
+    Not measured, since no device of the path lets it be changed: lro is fixed off.
 
     ± half-width at 95 % confidence · ≠ different · = equivalent within ±2 %
 

@@ -104,7 +104,7 @@ fn six_paths_under_five_loads() {
       programs that choose nothing will see other figures: pass --set congestion=bbr to measure those.
     - the machine: The hypervisor took 1.4 % of the CPU time.
 
-    The way was proved for all 30 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 30 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -180,7 +180,7 @@ fn markdown() {
 
     - ipvlan (tcp_stream · local) failed: worker a died: signal 9 | out of memory, while the kernel had \*no\* &lt;free> pages left
 
-    The way was proved for all 11 cells with figures: every device on it moved with the traffic, no other did.
+    Path proof passed for all 11 cells with figures: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -222,7 +222,7 @@ fn what_was_not_measured_is_a_dash() {
     What the verdicts support, relative to veth
     - udp_rr · host: no path is shown to beat veth.
 
-    The way was proved for all 3 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 3 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -288,7 +288,7 @@ fn ipv6_over_a_shaped_wire() {
     - tcp_stream · far: macvlan carries as much as veth.
     - tcp_rr · far: macvlan completes as much as veth.
 
-    The way was proved for all 4 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 4 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 

@@ -125,7 +125,7 @@ fn what_each_subsystem_costs_and_what_netfilter_adds() {
 
     ± half-width at 95 % confidence
 
-    The way was proved for both cells: every device on it moved with the traffic, no other did.
+    Path proof passed for both cells: the path's devices moved with the traffic, no other did.
     ");
 }
 

@@ -80,7 +80,7 @@ fn one_axis() {
     Without figures
     - macvlan (tcp_stream · local · 16 KiB messages) failed: the connection was refused
 
-    The way was proved for all 11 cells with figures: every device on it moved with the traffic, no
+    Path proof passed for all 11 cells with figures: the path's devices moved with the traffic, no
     other did.
     ");
 }
@@ -138,7 +138,7 @@ fn one_path_alone_is_a_list() {
 
     ± half-width at 95 % confidence
 
-    The way was proved for both cells: every device on it moved with the traffic, no other did.
+    Path proof passed for both cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -187,7 +187,7 @@ fn two_axes() {
       local · 8 flows · offload on; tcp_stream · local · 8 flows · offload off: no path is shown to beat
       veth; none is shown to cost less CPU per byte; bridge costs the most, 1.18×.
 
-    The way was proved for all 8 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 8 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -392,7 +392,7 @@ fn one_path_over_three_axes() {
 
     ± half-width at 95 % confidence
 
-    The way was proved for all 12 cells: every device on it moved with the traffic, no other did.
+    Path proof passed for all 12 cells: the path's devices moved with the traffic, no other did.
     ");
 }
 
@@ -440,7 +440,7 @@ fn a_wide_list_goes_on_below_with_its_keys() {
     - bridge (udp_stream · local · 8 flows · MTU 9000 · offload off) failed: no buffers: raise
       net.core.wmem_max
 
-    The way was proved for all 5 cells with figures: every device on it moved with the traffic, no other
+    Path proof passed for all 5 cells with figures: the path's devices moved with the traffic, no other
     did.
     ");
 }

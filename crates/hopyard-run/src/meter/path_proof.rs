@@ -85,13 +85,13 @@ pub fn prove_segments(segments: &[ProofSegment<'_>], devices: &[DeviceCount]) ->
         let allowed = float(busiest) * ELSEWHERE + CHATTER_PACKETS;
         if !on_way && float(packets) > allowed {
             beside.push(format!(
-                "{}/{} is not on the way, but {packets} packets passed through it",
+                "{}/{} is not on the path, but {packets} packets passed through it",
                 device.namespace, device.name
             ));
         }
     }
     shorten(&mut beside, "beside it");
-    shorten(&mut problems, "on the way");
+    shorten(&mut problems, "on the path");
     problems.extend(beside);
     PathProof {
         proved: problems.is_empty(),
@@ -231,7 +231,7 @@ mod tests {
         let way = prove_stream(gib, &[a, b, lo]);
         assert_eq!(
             way.problems,
-            ["hub/lo is not on the way, but 33000 packets passed through it"]
+            ["hub/lo is not on the path, but 33000 packets passed through it"]
         );
     }
 

@@ -55,7 +55,7 @@ fn render(
     let figures = page.blocks(&chapters.figures, 2)?;
     let summary = page.blocks(&chapters.conclusion, 2)?;
     let conditions = page.blocks(&chapters.conditions, 2)?;
-    let heading = page.heading("Proof of the way", 2);
+    let heading = page.heading("Path proof", 2);
     let proof = page.blocks(&chapters.proof, 3)?;
     let devices = facts::devices(report);
     let environment = page.heading("Environment", 2);
