@@ -1,0 +1,116 @@
+use super::*;
+use hopyard_model::Peer;
+
+fn paced(message_size: u32, flows: u32, pace_bps: u64) -> LoadSpec {
+    let mut axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local, &[]);
+    axes.message_size_bytes = Some(message_size);
+    axes.flows = flows;
+    axes.pace_bps = Some(Rate(Some(pace_bps)));
+    LoadSpec::new(LoadKind::TcpStream, &axes)
+}
+
+#[test]
+fn every_load_can_be_made_with_the_default_axes() {
+    for load in LoadKind::ALL {
+        let axes = Axes::default().for_cell(load, Peer::Local, &[]);
+        assert_eq!(LoadSpec::new(load, &axes).check(), Ok(()), "{load}");
+    }
+}
+
+#[test]
+fn unix_sockets_carry_connections_alone() {
+    for load in LoadKind::ALL {
+        let axes = Axes::default().for_cell(load, Peer::Local, &[]);
+        for sockets in [Sockets::UnixStream, Sockets::UnixSeqpacket] {
+            let checked = LoadSpec::new(load, &axes).over(sockets).check();
+            assert_eq!(checked.is_ok(), load.is_tcp(), "{load}: {checked:?}");
+        }
+    }
+}
+
+#[test]
+fn a_message_that_would_be_cut_is_refused() {
+    let axes = Axes::default().for_cell(LoadKind::TcpStream, Peer::Local, &[]);
+    let checked = |sockets, size, buffer| {
+        let spec = LoadSpec {
+            message_size: size,
+            socket_buffer: buffer,
+            ..LoadSpec::new(LoadKind::TcpStream, &axes).over(sockets)
+        };
+        spec.check()
+    };
+    assert_eq!(checked(Sockets::UnixSeqpacket, MOST_MESSAGE, None), Ok(()));
+    assert_eq!(checked(Sockets::UnixStream, 1 << 20, None), Ok(()));
+    let why = checked(Sockets::UnixSeqpacket, MOST_MESSAGE + 1, None).unwrap_err();
+    assert!(why.starts_with("message_size 131073 is too large"), "{why}");
+    let why = checked(Sockets::UnixSeqpacket, 16384, Some(8192)).unwrap_err();
+    assert!(why.ends_with("at most 16352 bytes"), "{why}");
+}
+
+#[test]
+fn a_pause_takes_a_pace() {
+    let mut spec = paced(1000, 1, 8_000_000);
+    spec.pace_pause_ns = 1_000_000;
+    assert_eq!(spec.check(), Ok(()));
+    spec.pace_bps = None;
+    let why = spec.check().unwrap_err();
+    assert!(why.contains("set `pace`"), "{why}");
+}
+
+#[test]
+fn a_pace_is_of_all_flows_together() {
+    let interval_ps = |spec: LoadSpec| spec.interval_ps();
+    assert_eq!(interval_ps(paced(1000, 1, 8_000_000)), Some(1_000_000_000));
+    assert_eq!(interval_ps(paced(1000, 4, 8_000_000)), Some(4_000_000_000));
+    assert_eq!(paced(1000, 4, 8_000_000).check(), Ok(()));
+}
+
+#[test]
+fn numbered_datagrams_need_room_and_a_pace() {
+    let of = |kind, size| {
+        let mut axes = Axes::default().for_cell(kind, Peer::Local, &[]);
+        axes.message_size_bytes = Some(size);
+        LoadSpec::new(kind, &axes)
+    };
+    assert_eq!(of(LoadKind::UdpFlood, 32).check(), Ok(()));
+    assert_eq!(of(LoadKind::UdpPaced, 64).check(), Ok(()));
+    let error = of(LoadKind::UdpFlood, 31).check().unwrap_err();
+    assert!(error.starts_with("message_size 31 is too small for udp_flood"));
+    let mut spec = of(LoadKind::UdpPaced, 64);
+    spec.pace_bps = None;
+    let error = spec.check().unwrap_err();
+    assert!(error.starts_with("udp_paced with no pace"), "{error}");
+}
+
+#[test]
+fn flows_begin_one_after_another() {
+    let mut axes = Axes::default().for_cell(LoadKind::UdpFlood, Peer::Local, &[]);
+    axes.start = Some("staggered:2ms".parse().unwrap());
+    axes.flows = 1000;
+    let spec = LoadSpec::new(LoadKind::UdpFlood, &axes);
+    assert_eq!(
+        (spec.begins_after_ns(0), spec.begins_after_ns(999)),
+        (0, 1_998_000_000)
+    );
+    assert_eq!(spec.part(998, 2).begins_after_ns(1), 1_998_000_000);
+    assert_eq!(spec.check(), Ok(()));
+    axes.start = Some("staggered:10s".parse().unwrap());
+    let error = LoadSpec::new(LoadKind::UdpFlood, &axes)
+        .check()
+        .unwrap_err();
+    assert!(
+        error.starts_with(
+            "the last of 1000 flows would begin 9990 s after the first: at most 600 s"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_message_now_and_then_is_no_load() {
+    assert_eq!(
+        paced(1024 * 1024, 1, 1_000_000).check().unwrap_err(),
+        "a message of 1048576 bytes every 8388 ms is too seldom: at most 50 ms, with a greater pace or a \
+         smaller message_size"
+    );
+}
