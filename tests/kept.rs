@@ -182,7 +182,7 @@ fn a_lab_that_cannot_be_built_leaves_nothing() {
         unharmed(|| {
             run(&["lab", "up", "wormhole"])
                 .exits(2)
-                .says(&["there is no path `wormhole`", "choose native, veth"]);
+                .says(&["there is no path `wormhole`", "choose native, unix"]);
             run(&["lab", "up", "veth", "--peer", "far"])
                 .exits(2)
                 .says(&["path `veth` has no peer `far`", "local, host"]);

@@ -160,7 +160,7 @@ fn a_wrong_request_is_refused_before_anything_is_built() {
     let _beside = beside();
     unharmed(|| {
         refused(&["--offloads", "wormhole"])
-            .says(&["there is no path `wormhole`", "choose native, veth"]);
+            .says(&["there is no path `wormhole`", "choose native, unix"]);
         refused(&["--offloads", "veth", "--peer", "far"])
             .says(&["path `veth` has no peer `far`", "choose local, host"]);
         refused(&["--offloads", "veth", "--loads", "tcp_rrr"]).says(&["tcp_rrr", "tcp_stream"]);

@@ -27,7 +27,7 @@ fn unknown_words_list_the_known_ones() {
     let _beside = beside();
     unharmed(|| {
         refused(&["--paths", "wormhole"])
-            .says(&["there is no path `wormhole`", "choose native, veth"]);
+            .says(&["there is no path `wormhole`", "choose native, unix"]);
         refused(&["--loads", "tcp_rrr"]).says(&["tcp_rrr", "tcp_stream", "udp_rr"]);
         refused(&["--peer", "moon"]).says(&["moon", "local", "far", "host"]);
         refused(&["--set", "colour=red"]).says(&["there is no axis `colour`", "flows", "mtu"]);

@@ -166,7 +166,7 @@ mod tests {
     fn an_unknown_path_lists_the_known() {
         let error = path("wormhole").unwrap_err().to_string();
         assert!(
-            error.starts_with("there is no path `wormhole`: choose native, veth,"),
+            error.starts_with("there is no path `wormhole`: choose native, unix,"),
             "{error}"
         );
     }
