@@ -196,7 +196,9 @@ fn by_netkit(hub: &Handle, pair: &str, to: &str, program: &str) -> Result<Counts
 /// Has the driver of a device hand each frame to another one.
 fn by_xdp(hub: &Handle, from: &str, to: &str) -> Result<Counts> {
     let mut programs = Programs::load(&Told::default())?;
-    programs.set_out(hub.link(to)?.index)?;
+    let index = hub.link(to)?.index;
+    // The kernel looks for the device in the namespace of the thread that names it (kernel/bpf/devmap.c).
+    hub.ns().run(|| programs.set_out(index))??;
     hub.set_xdp(from, programs.program("hopyard_xdp")?)?;
     programs.counts()
 }
