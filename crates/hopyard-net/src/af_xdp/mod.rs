@@ -137,7 +137,7 @@ impl XdpPair {
         self.ports.each_ref().map(|port| port.socket.as_fd())
     }
 
-    /// Passes on what is there: from the first device to the second, and the other way.
+    /// Passes on what is there, a batch at most each way: from the first device to the second, and back.
     ///
     /// # Errors
     /// [`Error::Kernel`]: a device went down, or is gone.
@@ -177,28 +177,28 @@ impl Port {
     }
 }
 
-/// Passes on what `from` has received, as far as `to` has room, after giving back the places whose frames were sent.
+/// Passes on what `from` has received, a batch at most and as far as `to` has room, after giving back the places whose frames were
+/// sent. Under a flood there is always more: the other direction has its turn, and the caller counts.
 fn pass(from: &mut Port, to: &mut Port) -> io::Result<PassedOn> {
+    give_back(from, to);
     let mut passed = PassedOn::default();
-    loop {
-        give_back(from, to);
-        let count = from.received.ready().min(to.to_send.room()).min(BATCH);
-        if count == 0 {
-            return Ok(passed);
-        }
-        for _ in 0..count {
-            let frame = from.received.take();
-            passed.packets += 1;
-            passed.bytes += u64::from(frame.len);
-            to.to_send.put(libc::xdp_desc {
-                options: 0,
-                ..frame
-            });
-        }
-        from.received.release();
-        to.to_send.submit();
-        send(to)?;
+    let count = from.received.ready().min(to.to_send.room()).min(BATCH);
+    if count == 0 {
+        return Ok(passed);
     }
+    for _ in 0..count {
+        let frame = from.received.take();
+        passed.packets += 1;
+        passed.bytes += u64::from(frame.len);
+        to.to_send.put(libc::xdp_desc {
+            options: 0,
+            ..frame
+        });
+    }
+    from.received.release();
+    to.to_send.submit();
+    send(to)?;
+    Ok(passed)
 }
 
 /// Frames that `to` has sent lay in places of `from`.
