@@ -140,7 +140,7 @@ fn as_asked(lab: &Lab, flag: &str, value: &str) -> Result<(), String> {
 fn every_device_has_the_mtu() {
     let _beside = beside();
     walk("mtu", |path, peer| {
-        for mtu in [1330, 9000] {
+        for mtu in [1340, 9000] {
             let set = [("mtu", &*mtu.to_string())];
             let cell = cell(path.name(), peer, LoadKind::TcpStream, &set);
             let lab = match build(&cell) {
@@ -157,12 +157,18 @@ fn every_device_has_the_mtu() {
                     tell(&hopyard::chain(&e));
                     continue;
                 }
+                // boringtun reads no longer packets.
+                Err(e @ Error::AxisRefused { .. }) if path.name() == "tun-vpn" && mtu > 1560 => {
+                    tell(&e.to_string());
+                    continue;
+                }
                 Err(e) => return Err(hopyard::chain(&e)),
             };
             for (role, name) in devices(&lab) {
                 let handle = &lab.space(role).unwrap().handle;
                 let link = handle.link(&name).unwrap();
-                let wanted = mtu - headers(link.kind.as_deref().unwrap_or_default());
+                let kind = link.kind.as_deref().unwrap_or_default();
+                let wanted = mtu - headers(kind).max(headers(&name));
                 if link.mtu != wanted {
                     return Err(format!("{role}/{name} has MTU {}, not {wanted}", link.mtu));
                 }
@@ -178,7 +184,8 @@ fn headers(kind: &str) -> u32 {
         "vxlan" | "geneve" => 50,
         "gre" => 24,
         "ipip" => 20,
-        "wireguard" => 60,
+        // Of the latter, the path and its device, whose kind is that of taps too.
+        "wireguard" | "tun-vpn" | "vpn0" => 60,
         "macsec" => 32,
         "ipsec" => 37,
         "ipsec-tunnel" => 57,

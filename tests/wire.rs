@@ -1,5 +1,9 @@
 //! A wire that pauses: it keeps its rate, carries what a wire carries, and does without a timer for each frame.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
 use hopyard::lab::Lab;
 use hopyard::model::{Cell, LoadKind, Measurement, Peer};
 use hopyard_net::PacketSocket;
@@ -11,6 +15,8 @@ use crate::support::{alone, beside, cell, float, mostly, proved, tell};
 
 /// EtherType of a pause (IEEE 802.3, annex 31B).
 const PAUSE: u16 = 0x8808;
+/// `ETH_P_ALL` of include/uapi/linux/if_ether.h.
+const ALL: u16 = 3;
 
 fn lab(cell: &Cell) -> Lab {
     build(cell).unwrap_or_else(|why| panic!("{}", hopyard::chain(&why)))
@@ -84,6 +90,16 @@ fn frames_as_long_as_a_pause_are_no_pauses() {
     }
 }
 
+/// How many pauses are among the frames that a socket has heard.
+fn heard(socket: &PacketSocket) -> usize {
+    let mut room = [0; 2048];
+    let frames = std::iter::from_fn(|| {
+        let came = socket.receive(&mut room).unwrap();
+        came.map(|_| room[12..14] == PAUSE.to_be_bytes())
+    });
+    frames.filter(|is_pause| *is_pause).count()
+}
+
 /// The frames that stand for pauses end at the other end of the wire: a switch that floods what it does not know gets none.
 #[test]
 fn pauses_end_at_the_wire() {
@@ -100,14 +116,25 @@ fn pauses_end_at_the_wire() {
         let cell = cell(path, Peer::Far, load, &set);
         let lab = lab(&cell);
         let space = |role| &lab.space(role).unwrap().handle;
-        let at_wire = PacketSocket::open(space("hub").ns(), "up0", PAUSE).unwrap();
+        // All frames, which are heard before the programs at the device get them.
+        let at_wire = PacketSocket::open(space("hub").ns(), "up0", ALL).unwrap();
         let at_guest = PacketSocket::open(space("a").ns(), "eth0", PAUSE).unwrap();
-        proved(&lab, &cell, 300).unwrap();
-        let heard = |socket: &PacketSocket| {
-            let mut room = [0; 2048];
-            std::iter::from_fn(|| socket.receive(&mut room).unwrap()).count()
-        };
-        let (at_wire, at_guest) = (heard(&at_wire), heard(&at_guest));
+        let done = AtomicBool::new(false);
+        let at_wire = thread::scope(|scope| {
+            let heard = scope.spawn(|| {
+                let mut pauses = 0;
+                while !done.load(Ordering::Relaxed) {
+                    pauses += heard(&at_wire);
+                    thread::sleep(Duration::from_millis(1));
+                }
+                pauses
+            });
+            let proved = proved(&lab, &cell, 300);
+            done.store(true, Ordering::Relaxed);
+            proved.unwrap();
+            heard.join().unwrap()
+        });
+        let at_guest = heard(&at_guest);
         tell(&format!(
             "{path}: {at_wire} pauses came by the wire, {at_guest} to the guest"
         ));

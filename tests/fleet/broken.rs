@@ -169,7 +169,10 @@ fn what_is_no_fleet_is_refused_and_nothing_is_made() {
     std::fs::write(site.room.at("binary"), [0xff, 0xfe]).unwrap();
     for (words, said) in [
         (&["run", &two][..], "--output"),
-        (&["run", "-o", "out"], "<ENDPOINTS|--slurm>"),
+        (
+            &["run", "-o", "out"],
+            "<ENDPOINTS|--slurm|--pods <COMMAND>>",
+        ),
         (&["run", "absent", "-o", "out"], "cannot read absent"),
         (&["run", "/dev/zero", "-o", "out"], "no regular file"),
         (&["run", "binary", "-o", "out"], "no UTF-8"),
