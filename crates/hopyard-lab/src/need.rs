@@ -112,7 +112,7 @@ impl Need {
     };
     /// Hooks for eBPF programs and a BPF file system, which the direct switch lives on.
     pub const DIRECT_SWITCH: Self = Self {
-        since: "5.17",
+        since: "6.2",
         carried: Carried::modules(&["sch_ingress", "cls_bpf"]),
         ..Self::new("direct switch", |_| probe_switch())
     };
@@ -221,7 +221,7 @@ fn probe_switch() -> hopyard_net::Result<()> {
                 what: "make a direct switch".to_owned(),
                 feature: "eBPF programs at its devices".to_owned(),
                 remedy: format!(
-                    "this needs Linux 5.17 or newer with CONFIG_BPF_SYSCALL and CONFIG_NET_CLS_ACT, and \
+                    "this needs Linux 6.2 or newer with CONFIG_BPF_SYSCALL, CONFIG_NET_CLS_ACT and CONFIG_DEBUG_INFO_BTF, and \
                      CAP_BPF ({}), or choose another path",
                     crate::chain(&other)
                 ),

@@ -31,6 +31,7 @@ const PROGRAM: Program = Program {
 pub(crate) static HOME: Home = Home::new(PROGRAM.called, "/run/hopyard-boringtun", &[PROGRAM.name]);
 /// boringtun, and tuns for it.
 const NEED: Need = Need {
+    since: "3.8",
     carried: carried(&[PROGRAM.name]),
     ..Need::new(PROGRAM.name, |_| probe())
 };
@@ -80,6 +81,10 @@ impl Path for TunVpn {
 
     fn axes(&self) -> &'static [&'static str] {
         &["queues"]
+    }
+
+    fn mtu_owner(&self) -> &'static str {
+        "the tunnel's device: 60 bytes less than below"
     }
 
     fn rules_instead(&self, _: Peer) -> &'static str {

@@ -43,6 +43,10 @@ impl Path for Vrf {
         true
     }
 
+    fn learns(&self, _: &Axes) -> bool {
+        true
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["containers", "rules"]
     }

@@ -106,7 +106,7 @@ pub(super) struct RunArgs {
     /// Stop measuring after this time
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     pub(super) time_limit: Option<Duration>,
-    /// What the recommended path must offer: filter, vlan, host-access, unprivileged; kept with the run
+    /// What the recommended path must offer: filter, vlan, host-access, unprivileged, learning; kept with the run
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
     pub(super) need: Vec<Need>,
     /// A shorter run: windows of at most 200 ms, 8 blocks, at most 4 minutes

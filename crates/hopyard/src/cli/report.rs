@@ -27,7 +27,7 @@ Examples:
 pub(super) struct ReportArgs {
     /// The run's directory, or a fleet's
     pub(super) run: PathBuf,
-    /// What the recommended path must offer: filter, vlan, host-access, unprivileged, or none (default: what the run
+    /// What the recommended path must offer: filter, vlan, host-access, unprivileged, learning, or none (default: what the run
     /// was asked for)
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
     pub(super) need: Vec<Need>,
