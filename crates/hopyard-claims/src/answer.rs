@@ -2,7 +2,6 @@
 
 use super::Chosen;
 use super::evidence::Evidence;
-use super::in_guest;
 use super::place::{combine, of_check, place};
 use super::rule::{Check, Judge};
 use crate::model::{AnswerFigure, AnswerPoint, Answered, FOR_A_VERDICT, QuestionReport};
@@ -76,7 +75,7 @@ pub(super) fn figure(check: &Check, plan: &str, evidence: &Evidence) -> AnswerFi
     }
     let mut seen = gathered.refuted;
     if let Judge::Does { does } = &check.judge {
-        match in_guest::deed(does, evidence) {
+        match evidence.deed(does) {
             Some(Ok(deed)) => seen = Some(deed.seen),
             Some(Err(why)) => missing.push(why),
             None => missing.push("it was not tried".to_owned()),

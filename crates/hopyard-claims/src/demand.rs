@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Chosen;
 use super::evidence::What;
+use super::lacking::lacking;
 use super::rule::{Check, Judge};
 use super::select::Selection;
 use crate::lab;
@@ -164,34 +165,6 @@ fn needs_profile(check: &Check) -> bool {
     check.of_cells().is_some_and(|(what, _)| of_profile(what))
 }
 
-/// Why a path cannot be built here, or why that would not count.
-pub(super) fn lacking(name: &str, in_guest: bool) -> Option<String> {
-    lab::lacking(name).or_else(|| {
-        let is_ovs = name.starts_with("ovs-");
-        (is_ovs && !in_guest && !lab::ovs::in_kernel()).then(|| {
-            "the openvswitch kernel module is missing, and its userspace datapath does not count; `--kernel` takes one \
-             that has it, as Debian's (docs/guests.md)"
-                .to_owned()
-        })
-    })
-    .or_else(|| {
-        (name == "vm" && !has_kvm()).then(|| {
-            "a guest would be emulated for want of KVM (/dev/kvm), and its figures have a shape and no size"
-                .to_owned()
-        })
-    })
-}
-
-/// May guests use the machine's own CPUs?
-#[must_use]
-pub fn has_kvm() -> bool {
-    let device = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/kvm");
-    device.is_ok()
-}
-
 /// The cells that checks need, in the order of the plan.
 fn cells(
     plan: &Plan,
@@ -219,6 +192,9 @@ fn cells(
 
 /// A part that is one cell.
 pub(super) fn part(cell: &Cell) -> Part {
+    // Ends without devices have some axes at no value, which would be read as their default.
+    let has =
+        |axis: &crate::model::Axis| lab::path(&cell.path).is_ok_and(|path| path.has_axis(axis));
     let set = |axis: &&crate::model::Axis| {
         let shown = axis.value(cell.load, &cell.axes)?;
         Some((axis.name.to_owned(), vec![shown]))
@@ -227,6 +203,10 @@ pub(super) fn part(cell: &Cell) -> Part {
         paths: Paths::Named(vec![cell.path.clone()]),
         peers: vec![cell.peer],
         loads: vec![cell.load],
-        set: AXES.iter().filter_map(|axis| set(&axis)).collect(),
+        set: AXES
+            .iter()
+            .filter(|axis| has(axis))
+            .filter_map(|axis| set(&axis))
+            .collect(),
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer};
 
-use super::bench::{Benched, Done};
-use super::in_guest::Beside;
-use super::profiles::{profile_share, softirq_by_profile};
+use super::bench::{Benched, Done, FunctionalCheck};
+use super::guest::Beside;
+use super::profiles::{profile_share, share, softirq_by_profile};
 use crate::assess::{self, PER_GHZ, Quantity, last_attempts, quantity};
 use crate::model::stored::by_reason;
 use crate::model::{
@@ -192,15 +192,6 @@ impl What {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a window are far below 2^53"
-)]
-pub(super) fn share(part: u64, rest: u64) -> Option<f64> {
-    let whole = part + rest;
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
 /// Values by block.
 pub(super) type Series = BTreeMap<u32, f64>;
 
@@ -224,6 +215,23 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// The deed as it was done here, or else in the guest.
+    pub(super) fn deed(&self, name: &str) -> Option<Done> {
+        let here = self.done.get(name);
+        let guest = self.beside.as_ref().map(|beside| &beside.guest);
+        let there = guest.and_then(|guest| Some((guest, guest.done.get(name)?)));
+        match (here, there) {
+            (None | Some(Err(_)), Some((guest, Ok(done)))) => Some(Ok(FunctionalCheck {
+                passed: done.passed,
+                seen: format!("{} (in {})", done.seen, guest.described()),
+            })),
+            (Some(Err(here)), Some((guest, Err(there)))) if here != there => {
+                Some(Err(format!("{here}; in {}: {there}", guest.described())))
+            }
+            (here, _) => here.cloned(),
+        }
+    }
+
     /// Adds what was found elsewhere. Of two runs of a plan the first counts, and so with all else.
     pub(super) fn add(&mut self, found: Self) {
         for run in found.runs {

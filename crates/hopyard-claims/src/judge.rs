@@ -2,25 +2,14 @@
 //! confidence.
 
 use super::demand::pairs;
-use super::evidence::{self, Evidence, What};
+use super::evidence::{self, What};
 use super::figure::{Figure, Gathered, Point};
 use super::groups::{self, Group};
-use super::in_guest;
 use super::peak;
 use super::rule::{Check, Judge};
 use super::shapes;
 use crate::model::{Base, Cell};
 use crate::store::Run;
-
-/// The points of a check that is about cells of a plan: of the run here, and of one in a guest where this machine lacks a path.
-pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered {
-    let mut gathered = match evidence.of_plan(plan) {
-        Ok(run) => of_run(check, plan, run),
-        Err(why) => Gathered::untested(why),
-    };
-    in_guest::add(check, plan, evidence, &mut gathered);
-    gathered
-}
 
 /// The paths that a check names: of its cells, and of what they are compared with.
 pub(super) fn named_paths(check: &Check) -> Vec<String> {

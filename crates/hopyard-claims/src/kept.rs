@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bench::{self, Benched, Done};
-use super::in_guest::{self, Beside, Guest};
+use super::guest::{self, Beside, Guest};
 use super::{Demand, Evidence};
 use crate::bounded;
 use crate::run::{self, Observer};
@@ -233,7 +233,7 @@ impl Place {
     /// Where the run of a plan in a guest is.
     #[must_use]
     pub fn of_plan_in_guest(&self, plan: &str) -> PathBuf {
-        self.directory.join(in_guest::DIRECTORY).join(plan)
+        self.directory.join(guest::DIRECTORY).join(plan)
     }
 
     #[must_use]
@@ -267,7 +267,7 @@ impl Place {
         let Some(guest) = self.asked.guest.clone() else {
             return Ok(None);
         };
-        let directory = self.directory.join(in_guest::DIRECTORY);
+        let directory = self.directory.join(guest::DIRECTORY);
         let runs = if directory.exists() {
             runs(&directory)?
         } else {

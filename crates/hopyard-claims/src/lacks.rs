@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::Chosen;
-use super::demand::{lacking, put_off};
+use super::demand::put_off;
 use super::judge::named_paths;
+use super::lacking::lacking;
 use super::rule::{Check, Judge};
 
 /// Something that is missing, and the claims that miss it.

@@ -3,7 +3,7 @@
 use super::bounds::Bounds;
 use super::evidence::Evidence;
 use super::figure::{Figure, Gathered, Point};
-use super::judge::gather;
+use super::gather::gather;
 use super::rule::{Check, Judge, Over};
 use crate::model::{BoundPosition, ClaimVerdict, FOR_A_VERDICT};
 use crate::stats::Estimate;

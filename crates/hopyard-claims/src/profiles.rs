@@ -1,9 +1,17 @@
 //! What profiles taken beside samples say: shares of subsystems, and of softirqs.
 
-use super::evidence::share;
 use crate::model::{Measurement, ProfileWindow, Sample};
 use crate::profile::subsystems::{Place, place, plain_name};
 use crate::store::Run;
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a window are far below 2^53"
+)]
+pub(super) fn share(part: u64, rest: u64) -> Option<f64> {
+    let whole = part + rest;
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
 
 /// The window of profiling taken beside a sample.
 fn window_beside<'a>(run: &'a Run, sample: &Sample) -> Option<&'a ProfileWindow> {

@@ -10,7 +10,6 @@ use super::answer;
 use super::bounds::Bounds;
 use super::evidence::Evidence;
 use super::figure::{Figure, Gathered};
-use super::in_guest;
 use super::place::{combine, of_check, place};
 use super::rule::{Check, Grade, Judge, Over};
 use super::sentence::sentence;
@@ -116,7 +115,7 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
         verdict = ClaimVerdict::Fails;
     }
     if let Judge::Does { does } = &check.judge {
-        match in_guest::deed(does, evidence) {
+        match evidence.deed(does) {
             Some(Ok(deed)) => {
                 verdict = if deed.passed {
                     ClaimVerdict::Holds

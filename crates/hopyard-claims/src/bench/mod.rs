@@ -169,7 +169,7 @@ pub(super) fn bench(name: &str) -> Result<(), UnknownName> {
 /// What a deed needs that this machine's kernel plainly does not have.
 pub(super) fn lacking(name: &str) -> Option<String> {
     match name {
-        "rule-misses-internal-ports" => super::demand::lacking("ovs-internal", false),
+        "rule-misses-internal-ports" => super::lacking::lacking("ovs-internal", false),
         "queues-carry-by-vhost" => vhost::lacking(),
         _ => None,
     }

@@ -10,6 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::oracle::Part;
 use super::synthetic::{Aim, Aimed, BLOCKS, World};
 use super::*;
+use crate::guest::Guest;
 use crate::model::{AXES, Axis, Datapath, DatapathKind, GuestUsed, Measurement, OPEN_VSWITCH};
 use crate::store::{PlannedCell, Record, Writer};
 
@@ -23,11 +24,11 @@ pub(super) fn write(seed: u64, directory: &Path) {
     asked.benched = std::mem::take(&mut evidence.benched);
     let guest = asked.done.iter().filter(|(_, done)| done.is_err());
     let guest = guest.map(|(name, _)| (name.clone(), passing()));
-    asked.guest = chance(&mut rng, 0.5).then(|| in_guest::Guest {
+    asked.guest = chance(&mut rng, 0.5).then(|| Guest {
         release: "6".to_owned(),
         emulated: false,
         done: guest.collect(),
-        ..in_guest::Guest::default()
+        ..Guest::default()
     });
     let has_guest = asked.guest.is_some();
     let place = kept::Place::create(directory, asked).unwrap();

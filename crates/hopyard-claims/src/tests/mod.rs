@@ -57,7 +57,7 @@ fn cells_without_a_host(plan: &plan::Plan) -> Vec<crate::model::Cell> {
                     path: name.clone(),
                     peer,
                     load,
-                    axes: axes.for_cell(load, peer, path.axes()),
+                    axes: path.axes_of(axes, load, peer),
                 }));
             }
         }

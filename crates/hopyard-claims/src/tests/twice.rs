@@ -216,7 +216,7 @@ fn all_files() -> Vec<&'static str> {
 }
 
 /// Made-up worlds of evidence.
-const WORLDS: u64 = 8;
+const WORLDS: u64 = 10;
 /// As many are looked at side by side.
 const SIDE_BY_SIDE: u64 = 2;
 

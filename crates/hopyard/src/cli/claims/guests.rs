@@ -1,7 +1,8 @@
 //! Claims in guests: all of them on another kernel (`--kernel`), or what this machine's kernel lacks (`--guest`).
 
 use super::{ClaimsArgs, seed};
-use crate::claims::in_guest::{self, Guest};
+use crate::claims::guest::Guest;
+use crate::claims::in_guest;
 use crate::claims::kept::{self, Place};
 use crate::claims::{self, Chosen, Demand, PlanDemand};
 use crate::cli::Failure;

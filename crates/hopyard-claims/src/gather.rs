@@ -1,0 +1,72 @@
+//! What evidence has for a check: of the run here, and of a guest where this machine lacks a path.
+
+use super::evidence::{self, Evidence};
+use super::figure::Gathered;
+use super::guest::Guest;
+use super::judge;
+use super::rule::Check;
+use crate::report::claims::quoted;
+
+/// The points of a check that is about cells of a plan: of the run here, and of one in a guest where this machine lacks a path.
+pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered {
+    let mut gathered = match evidence.of_plan(plan) {
+        Ok(run) => judge::of_run(check, plan, run),
+        Err(why) => Gathered::untested(why),
+    };
+    add(check, plan, evidence, &mut gathered);
+    gathered
+}
+
+/// Adds to what was gathered here what the guest has of paths that this machine lacks.
+fn add(check: &Check, plan: &str, evidence: &Evidence, gathered: &mut Gathered) {
+    let Some(beside) = &evidence.beside else {
+        return;
+    };
+    let Some(run) = beside.runs.iter().find(|run| run.header.plan == plan) else {
+        if let Some(why) = beside.guest.not_run.get(plan) {
+            gathered.note(format!("in {}: {why}", beside.guest.described()));
+        }
+        return;
+    };
+    let here = evidence.of_plan(plan).ok();
+    let is_here = |path: &str| {
+        here.is_some_and(|run| run.header.cells.iter().any(|one| one.cell.path == path))
+    };
+    for part in check.of_paths(&|path| !is_here(path)) {
+        let there = judge::of_run(&part, plan, run);
+        if there.points.is_empty() {
+            let why = there.untested.join("; ");
+            gathered.note(format!("in {}: {why}", beside.guest.described()));
+        } else if run.header.environment.is_emulated() {
+            gathered.note(shape(&beside.guest, &there));
+        } else {
+            let lacking = match evidence.of_plan(plan) {
+                Ok(here) => evidence::left_out(here, &judge::named_paths(check)),
+                Err(why) => vec![why],
+            };
+            gathered.untested.retain(|why| !lacking.contains(why));
+            gathered.take(there, &format!("in {}", beside.guest.described()));
+        }
+    }
+}
+
+/// What an emulated guest has to say: `in a guest with Linux 6.1.0, emulated, whose figures have a shape and no size: goodput is …`.
+fn shape(guest: &Guest, there: &Gathered) -> String {
+    let each = there.points.iter().map(|point| {
+        let measured = point.figure.interval(there.confidence);
+        let said = measured.map_or_else(
+            || "measured once".to_owned(),
+            |measured| quoted(there.quantity.as_deref(), &measured),
+        );
+        match point.at.as_str() {
+            "" => said,
+            at => format!("{said} {at}"),
+        }
+    });
+    format!(
+        "in {}, whose figures have a shape and no size: {} {}",
+        guest.described(),
+        there.what,
+        each.collect::<Vec<_>>().join(", ")
+    )
+}

@@ -1,0 +1,31 @@
+//! Paths that cannot be built here, or whose figures would not count.
+
+use crate::lab;
+
+/// Why a path cannot be built here, or why that would not count.
+pub(super) fn lacking(name: &str, in_guest: bool) -> Option<String> {
+    lab::lacking(name).or_else(|| {
+        let is_ovs = name.starts_with("ovs-");
+        (is_ovs && !in_guest && !lab::ovs::in_kernel()).then(|| {
+            "the openvswitch kernel module is missing, and its userspace datapath does not count; `--kernel` takes one \
+             that has it, as Debian's (docs/guests.md)"
+                .to_owned()
+        })
+    })
+    .or_else(|| {
+        (name == "vm" && !has_kvm()).then(|| {
+            "a guest would be emulated for want of KVM (/dev/kvm), and its figures have a shape and no size"
+                .to_owned()
+        })
+    })
+}
+
+/// May guests use the machine's own CPUs?
+#[must_use]
+pub fn has_kvm() -> bool {
+    let device = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/kvm");
+    device.is_ok()
+}
