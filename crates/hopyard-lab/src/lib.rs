@@ -47,6 +47,7 @@ pub mod tapswitch;
 mod topology;
 mod tracking;
 mod unix_connections;
+mod upper;
 mod usermode;
 mod wire;
 mod wireguard_api;

@@ -5,7 +5,6 @@
 
 mod conntrack;
 mod cpus;
-mod device_offload;
 mod gso_max;
 mod napi;
 mod rfs;
@@ -63,5 +62,4 @@ pub(super) static ON_LAB: &[&dyn OnLab] = &[
     &xps::Xps,
     &napi::Threads,
     &wire_pause::WirePause,
-    &device_offload::DeviceOffload,
 ];

@@ -3,9 +3,9 @@
 use hopyard_net::{LinkKind, NetNs, NetkitLayer, NewLink};
 
 use super::Builder;
-use crate::card::Upper;
 use crate::error::or_another_path;
 use crate::topology::role;
+use crate::upper::Upper;
 use crate::{Error, Result};
 
 impl Builder {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Need;
 use crate::axes::ON_LAB;
 use crate::load::Sockets;
-use crate::model::{Attach, Axes, Axis, Family, Feature, LoadKind, Peer};
+use crate::model::{Attach, Axes, Axis, DeviceOffloads, Family, Feature, LoadKind, Peer};
 use crate::{Builder, Error, Result, Topology};
 
 /// One way to connect an endpoint.
@@ -205,6 +205,11 @@ impl dyn Path {
         for axis in ON_LAB {
             self.probe(axis.needs(axes))?;
             axis.check(axes)?;
+        }
+        // Offload switches for devices of one path name one that there is.
+        let switches = axes.device_offload.iter().flat_map(DeviceOffloads::iter);
+        for path in switches.filter_map(|one| one.path.as_deref()) {
+            super::path(path)?;
         }
         Ok(())
     }

@@ -1,11 +1,14 @@
 //! The steps from the switch there is to the one that is wanted. Nothing here asks the kernel.
 
+mod joining;
+
+pub(super) use self::joining::stays;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::devices::Ends;
 use super::problem::Problem;
-use super::shortcut;
 use super::{PortSpec, Present, PresentPort, SETTINGS, ShortcutSpec, SwitchSpec};
 use crate::mac::Mac;
 use crate::shortcut::{SelfTest, Shortcut};
@@ -140,7 +143,7 @@ pub(super) fn steps(
     }
     let stands = present.is_some();
     let present = present.unwrap_or(&nothing);
-    changes.extend(shortcut::end(wanted, present));
+    changes.extend(joining::end(wanted, present));
     let described: BTreeSet<&str> = wanted.ports.iter().map(|p| p.device.as_str()).collect();
     let mut left_alone = Vec::new();
     for port in &present.ports {
@@ -211,7 +214,7 @@ pub(super) fn steps(
     changes.extend(kept);
     changes.extend(late);
     changes.extend(added.into_iter().cloned().map(Change::Add));
-    changes.extend(shortcut::begin(wanted, present));
+    changes.extend(joining::begin(wanted, present));
     (changes, left_alone)
 }
 

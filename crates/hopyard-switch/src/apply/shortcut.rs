@@ -1,43 +1,13 @@
 //! The shortcut of a description: the steps to it, and what keeps them from being taken.
 
-use std::collections::BTreeSet;
-
+use super::ShortcutSpec;
 use super::devices::Sought;
-use super::plan::{Change, Plan};
+use super::plan::{Change, Plan, stays};
 use super::problem::Problem;
-use super::{Present, ShortcutSpec, SwitchSpec};
 use crate::error::{Error, Result};
 use crate::joining::open_cgroup;
-use crate::shortcut::{Loss, NewShortcut, SelfTest, Shortcut, test_shortcut};
+use crate::shortcut::{NewShortcut, SelfTest, Shortcut, test_shortcut};
 use crate::switch::Switch;
-
-/// The first step: what the description does not have goes before ports change.
-pub(super) fn end(wanted: &SwitchSpec, present: &Present) -> Option<Change> {
-    let was = present.shortcut.clone()?;
-    let is_wanted = wanted.shortcut.is_some();
-    (!is_wanted).then_some(Change::NoShortcut { was })
-}
-
-/// The last step: all ports are there by then.
-pub(super) fn begin(wanted: &SwitchSpec, present: &Present) -> Option<Change> {
-    let wanted = wanted.shortcut.as_ref()?;
-    let was = present.shortcut.as_ref();
-    let is_it = was
-        .is_some_and(|was| stays(wanted, was) && sorted(&was.accepted) == sorted(&wanted.accept));
-    (!is_it).then(|| Change::Shortcut {
-        wanted: wanted.clone(),
-        was: was.cloned(),
-    })
-}
-
-/// Is its control group the one that is wanted?
-fn stays(wanted: &ShortcutSpec, was: &Shortcut) -> bool {
-    was.has_cgroup && was.cgroup == wanted.cgroup
-}
-
-fn sorted(losses: &[Loss]) -> BTreeSet<Loss> {
-    losses.iter().copied().collect()
-}
 
 /// Looks whether the step to a shortcut can be taken. The self-test comes last, since it takes a second or two.
 pub(super) fn check(plan: &mut Plan) -> Result<()> {

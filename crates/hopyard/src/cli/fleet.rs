@@ -1,7 +1,6 @@
 //! `hopyard fleet`: many machines measured in pairs.
 
 mod matrix;
-mod report;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -19,8 +18,6 @@ use super::{Done, Failure, deliver, pretty, print};
 use crate::lab::Prefix;
 use crate::model::{Blocks, LoadKind};
 use crate::signals;
-
-pub(super) use self::report::report;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -1,5 +1,7 @@
 //! `hopyard report`.
 
+mod of_fleet;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -75,7 +77,7 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         )));
     }
     if hopyard_fleet::is_fleet(&args.run) {
-        return super::fleet::report(args);
+        return of_fleet::report(args);
     }
     if args.duckdb.is_some() || !args.history.is_empty() || args.margin.is_some() {
         return Err(Failure::request(format!(

@@ -4,11 +4,11 @@ use hopyard_fleet::{
     DuckDb, Fleet, MARGIN, Page, Ranks, assess, assessment, page, points, text, verdicts_text,
 };
 
-use super::super::report::ReportArgs;
-use super::super::{Done, Failure, deliver, pretty};
+use super::ReportArgs;
+use crate::cli::{Done, Failure, deliver, pretty};
 
 /// From its samples, read by DuckDB.
-pub(in crate::cli) fn report(args: &ReportArgs) -> Done {
+pub(super) fn report(args: &ReportArgs) -> Done {
     let is_of_runs =
         args.flame.is_some() || args.functions.is_some() || args.published || !args.need.is_empty();
     if is_of_runs {
