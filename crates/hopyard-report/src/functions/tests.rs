@@ -29,8 +29,8 @@ fn functions_of_what_connects_are_counted_and_summed() {
     nf_hook_slow          10   5.000
     br_forward             5   2.500
     TOTAL                 60  30.000
-    Of 200 samples of busy CPUs; functions of netfilter, bridge, ovs, macvlan, bpf, vxlan, wireguard,
-      ipsec.
+    Of 200 samples of busy CPUs; functions of netfilter, bridge, ovs, macvlan, bpf, af_xdp, vxlan,
+      wireguard, macsec, ipsec.
     ");
 }
 

@@ -212,7 +212,7 @@ fn two_modes_and_unsettled_windows() {
 
     Path proof failed for 1 of 6 cells
     - ipvlan · tcp_stream · local: device ipvl0 in a sent 12 packets, expected 41 800 at least; device
-      lo in a moved 41 788 packets though it is not on the way
+      lo in a moved 41 788 packets though it is not on the path
     ");
 }
 

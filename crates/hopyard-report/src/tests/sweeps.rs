@@ -80,8 +80,8 @@ fn one_axis() {
     Without figures
     - macvlan (tcp_stream · local · 16 KiB messages) failed: the connection was refused
 
-    Path proof passed for all 11 cells with figures: the path's devices moved with the traffic, no
-    other did.
+    Path proof passed for all 11 cells with figures: the path's devices moved with the traffic, no other
+    did.
     ");
 }
 
