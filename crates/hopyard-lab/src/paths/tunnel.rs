@@ -6,7 +6,7 @@ use hopyard_net::LinkKind;
 
 use crate::builder::ETH;
 use crate::far::Vxlan;
-use crate::model::{Hop, Peer};
+use crate::model::{Hop, Peer, Switch};
 use crate::topology::{Addresses, host, role};
 use crate::wire::{FAR_END, UPLINK};
 use crate::{Builder, Endpoint, Error, Result, Subnet, Topology};
@@ -146,8 +146,28 @@ impl Tunnel {
         })
     }
 
+    /// A wire that pauses makes pauses of copies of frames, and the kernel lets no program cut a packet that is yet to be
+    /// encapsulated by a driver (`skb->encapsulation`, net/core/filter.c): nothing would pass.
+    fn check_wire(&self, lab: &Builder, peer: Peer) -> Result<()> {
+        let axes = lab.axes();
+        let is_plain =
+            matches!(self.path, "wireguard" | "macsec") || axes.offload == Some(Switch::Off);
+        match axes.wire_pause_ns {
+            Some(pause) if peer == Peer::Far && !is_plain => Err(Error::AxisRefused {
+                device: self.device.to_owned(),
+                axis: "wire_pause",
+                value: pause.to_string(),
+                why: "the kernel makes no pauses of packets that devices are to encapsulate: set `offload` to off, leave \
+                      `wire_pause` out, or choose another path"
+                    .to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes the underlay and both ends.
     pub(super) fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
+        self.check_wire(lab, peer)?;
         underlay(lab, peer, self.path, self.overhead)?;
         let [near, far] = ends(peer);
         let mtu = lab.mtu() - self.overhead;
