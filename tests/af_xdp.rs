@@ -18,7 +18,7 @@ use crate::support::{alone, apart, beside, cell, proved, sampler, tell, until};
 
 #[test]
 fn frames_up_to_a_page_and_both_ip_versions_pass() {
-    let _alone = alone();
+    let _beside = beside();
     let settings: [&[(&str, &str)]; 4] = [
         &[("family", "6")],
         &[("mtu", "3490")],
@@ -80,7 +80,7 @@ fn its_cpu_time_is_part_of_the_path() {
 /// A bridge in its place carries everything as well, past what would count it.
 #[test]
 fn what_goes_by_the_stack_is_found_out() {
-    let _alone = alone();
+    let _beside = beside();
     let cell = cell("af-xdp", Peer::Local, LoadKind::UdpRr, &[]);
     let lab = build(&cell).unwrap();
     let hub = &lab.space("hub").unwrap().handle;
@@ -104,7 +104,7 @@ fn what_goes_by_the_stack_is_found_out() {
 
 #[test]
 fn a_forwarder_that_dies_is_named() {
-    let _alone = alone();
+    let _beside = beside();
     let cell = cell("af-xdp", Peer::Local, LoadKind::TcpRr, &[]);
     let lab = build(&cell).unwrap();
     kill(pid(lab.daemons()[0]), Signal::SIGKILL).unwrap();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::protocol::{Worker, spec, timetable};
 use crate::support::cli::{PROGRAM, run};
 use crate::support::plan::Room;
-use crate::support::{alone, beside, cell, proved, tell};
+use crate::support::{beside, cell, proved, tell};
 
 const LOADS: [&str; 5] = ["tcp_stream", "tcp_maerts", "udp_stream", "tcp_rr", "udp_rr"];
 
@@ -80,7 +80,7 @@ fn of_both(room: &Room, load: &str, api: &str, flows: u32) -> [Calls; 2] {
 
 #[test]
 fn a_worker_makes_the_calls_of_its_api_and_no_others() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     for load in LOADS {
         for (api, flows) in [
@@ -120,7 +120,7 @@ fn a_worker_makes_the_calls_of_its_api_and_no_others() {
 
 #[test]
 fn every_api_carries_a_load_over_a_path_that_is_proved() {
-    let _alone = alone();
+    let _beside = beside();
     for load in LOADS {
         for api in ["epoll", "uring"] {
             for flows in ["1", "3"] {
@@ -142,7 +142,7 @@ fn every_api_carries_a_load_over_a_path_that_is_proved() {
 /// A sweep, whose cells take turns over standing connections.
 #[test]
 fn a_sweep_takes_turns() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let out = room.name("run");
     run(&[

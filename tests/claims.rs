@@ -156,7 +156,18 @@ fn deeds_by_the_program() {
     let room = Room::new();
     let out = room.name("out");
     unharmed(|| {
-        let arguments = ["claims", "ND6", "ND11", "MQ10", "MQ17", "--out", &out];
+        // The plans of MQ17 have cells as well, which say nothing here.
+        let arguments = [
+            "claims",
+            "ND6",
+            "ND11",
+            "MQ10",
+            "MQ17",
+            "--time-limit",
+            "5s",
+            "--out",
+            &out,
+        ];
         let said = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
         said.exits(0);
     });
@@ -203,7 +214,16 @@ fn questions_are_answered_by_measurement() {
     let room = Room::new();
     let out = room.name("out");
     unharmed(|| {
-        let arguments = ["claims", "--questions", "MQ-Q5", "MQ-Q2", "--out", &out];
+        let arguments = [
+            "claims",
+            "--questions",
+            "MQ-Q5",
+            "MQ-Q2",
+            "--time-limit",
+            "40s",
+            "--out",
+            &out,
+        ];
         let said = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
         said.exits(0).prints(&[
             "2 open questions: 1 answered, 0 partly answered, 1 open",

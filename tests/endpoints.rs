@@ -406,7 +406,7 @@ fn a_cut_connection_is_a_failed_sample_and_leaves_nothing() {
 /// As a network that is gone: nothing is closed, nothing comes.
 #[test]
 fn a_connection_that_falls_silent_is_given_up_by_both_ends() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let site = Site::new();
         let relayed = site.script("cat | $ENTER \"$@\" | cat");
@@ -450,7 +450,7 @@ fn a_connection_that_falls_silent_is_given_up_by_both_ends() {
 /// `kubectl exec` may never close the stdin of what it started.
 #[test]
 fn a_worker_whose_stdin_stays_open_ends_without_its_controller() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let site = Site::new();
         let open = site.script("(cat; exec sleep 100) | $ENTER \"$@\"");
@@ -484,7 +484,7 @@ fn a_worker_whose_stdin_stays_open_ends_without_its_controller() {
 /// The data link goes while a sample runs: later samples do not find their way.
 #[test]
 fn a_far_link_that_goes_down_fails_its_samples() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let site = Site::new();
         let [_, server] = site.prefixes();

@@ -106,7 +106,7 @@ fn another_program_sees_the_same() {
                 let whole = measured.latency.as_ref().unwrap();
                 // One may be at work at each edge of the window.
                 assert!(
-                    first.count.abs_diff(whole.count) <= 1,
+                    first.count.abs_diff(whole.count) <= 2,
                     "{} connected, {} done",
                     first.count,
                     whole.count

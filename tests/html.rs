@@ -12,7 +12,7 @@ use crate::support::chance::{Seen, Verdict, decide};
 use crate::support::cli::run;
 use crate::support::host::unharmed;
 use crate::support::plan::{Room, measured, samples};
-use crate::support::{alone, beside, tell};
+use crate::support::{beside, tell};
 
 /// Would be markup, the end of an attribute, and code, were it not for escaping.
 const HOSTILE: &str =
@@ -73,7 +73,7 @@ fn quiet(browser: &Browser, file: &std::path::Path) {
 
 #[test]
 fn a_browser_shows_it_on_any_screen() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let room = Room::new();
         let file = page(&room, "8");

@@ -55,7 +55,7 @@ fn threaded_devices(lab: &Lab) -> Vec<String> {
 
 #[test]
 fn threads_poll_what_has_napi_and_the_rest_is_said() {
-    let _alone = alone();
+    let _beside = beside();
     assert_eq!(pollers().0, Vec::<String>::new(), "of somebody else");
     walk("napi", |path, peer| {
         let set = [("gro", "on"), ("tso", "off"), ("napi", "threaded")];

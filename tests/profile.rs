@@ -179,7 +179,7 @@ fn again(room: &Room, paths: &str) {
 
 #[test]
 fn garbage_in_a_stored_profile_is_named() {
-    let _alone = alone();
+    let _beside = beside();
     let how = ["--blocks", "2", "--window", "100ms"];
     // Where the hypervisor took time there is no CPU time to split.
     let mut rooms = (0..TRIES).map(|_| Room::new());

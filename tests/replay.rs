@@ -95,7 +95,7 @@ fn gaps_are_those_of_the_trace() {
 /// Sample, document, table and comparison; what a trace is stands in each.
 #[test]
 fn a_run_says_what_it_replayed() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let calm = room.file("calm.csv", "0.001,500\n");
     let bursts = room.file("bursts.csv", "0.004,500\n0,500\n0,500\n0,500\n");
@@ -233,7 +233,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_built() {
 /// A trace that the machine cannot send in time, and one that is longer than a window: both are said.
 #[test]
 fn a_trace_that_is_too_fast_or_too_long_is_said() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let fast = room.file("fast.csv", "0.0000001,64\n".repeat(1000));
     let out = room.name("fast");

@@ -8,7 +8,7 @@ use hopyard_switch::{NewShortcut, SelfTest, Switch};
 use crate::support::cli::run;
 use crate::support::traces::Traces;
 use crate::support::walk::machine_has;
-use crate::support::{alone, apart, cell, proved, sampler, skip, tell, unless_disturbed};
+use crate::support::{apart, beside, cell, proved, sampler, skip, tell, unless_disturbed};
 
 const PATH: &str = "direct-shortcut";
 
@@ -31,7 +31,7 @@ fn is_missing() -> bool {
 
 #[test]
 fn requests_go_by_the_shortcut_and_not_by_devices() {
-    let _alone = alone();
+    let _beside = beside();
     if is_missing() {
         return;
     }
@@ -58,7 +58,7 @@ fn requests_go_by_the_shortcut_and_not_by_devices() {
 /// The same lab without the shortcut: requests take another way than the path says.
 #[test]
 fn requests_that_go_by_frames_refute_the_way() {
-    let _alone = alone();
+    let _beside = beside();
     if is_missing() {
         return;
     }
@@ -90,7 +90,7 @@ fn requests_that_go_by_frames_refute_the_way() {
 /// The same without a switch: frames pass the pair until both ends were found, and messages then pass it by.
 #[test]
 fn sockets_at_both_ends_of_a_pair_are_joined_without_a_switch() {
-    let _alone = alone();
+    let _beside = beside();
     if is_missing() {
         return;
     }

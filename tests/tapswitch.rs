@@ -18,7 +18,7 @@ use crate::support::icmp::ping;
 use crate::support::plan::{Room, plan};
 use crate::support::procs::{self, Process};
 use crate::support::traces::Traces;
-use crate::support::{alone, apart, beside, cell, proved, tell, until};
+use crate::support::{apart, beside, cell, proved, tell, until};
 
 /// Switches of labs among some processes.
 fn switches(among: Vec<Process>) -> Vec<Process> {
@@ -380,7 +380,7 @@ fn wrong_flags_are_refused_with_what_is_right() {
 
 #[test]
 fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
-    let _alone = alone();
+    let _beside = beside();
     for (queues, steering, join) in [
         ("1", "kernel", "packets"),
         ("4", "hash", "off"),

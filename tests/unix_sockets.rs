@@ -16,13 +16,13 @@ use crate::axes::build;
 use crate::support::cli::{Running, hopyard, run};
 use crate::support::plan::Room;
 use crate::support::traces::Traces;
-use crate::support::{alone, apart, beside, cell, proved, sampler, tell, until};
+use crate::support::{apart, beside, cell, proved, sampler, tell, until};
 
 const PATHS: [&str; 2] = ["unix", "unix-seqpacket"];
 
 #[test]
 fn every_load_with_connections_is_carried_and_its_files_go() {
-    let _alone = alone();
+    let _beside = beside();
     let before = Traces::now();
     for name in PATHS {
         for load in LoadKind::ALL.into_iter().filter(|load| load.is_tcp()) {
@@ -54,7 +54,7 @@ fn files(lab: &Lab) -> usize {
 /// What another program sees of the kind of the sockets.
 #[test]
 fn the_sockets_are_of_the_kind_that_the_path_says() {
-    let _alone = alone();
+    let _beside = beside();
     for (name, kind) in [("unix", "u_str"), ("unix-seqpacket", "u_seq")] {
         let cell = cell(name, Peer::Host, LoadKind::TcpRr, &[("flows", "3")]);
         let lab = build(&cell).unwrap();
@@ -87,7 +87,7 @@ fn the_sockets_are_of_the_kind_that_the_path_says() {
 /// The same lab with a cable between its namespaces, over which the load goes by TCP: bytes arrive as before.
 #[test]
 fn traffic_that_goes_by_a_device_is_found_out() {
-    let _alone = alone();
+    let _beside = beside();
     for load in [LoadKind::TcpStream, LoadKind::TcpRr] {
         let unix = cell("unix", Peer::Local, load, &[]);
         let mut lab = build(&unix).unwrap();
@@ -160,7 +160,7 @@ fn paths_with_unix_sockets_are_known_to_whoever_recommends() {
 /// Beside the usual values of axes that it does not have.
 #[test]
 fn it_is_compared_with_a_cable_and_not_recommended() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let out = room.name("run");
     let words = [

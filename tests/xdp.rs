@@ -8,7 +8,7 @@ use hopyard_net::{BridgeSettings, LinkKind, NewLink};
 
 use crate::axes::build;
 use crate::support::cli::run;
-use crate::support::{alone, beside, cell, proved, sampler, tell};
+use crate::support::{beside, cell, proved, sampler, tell};
 
 /// What iproute2 prints, run in a namespace of a lab.
 fn ip(lab: &Lab, role: &str, words: &[&str]) -> String {
@@ -21,7 +21,7 @@ fn ip(lab: &Lab, role: &str, words: &[&str]) -> String {
 
 #[test]
 fn frames_of_any_length_and_both_ip_versions_pass_in_the_drivers() {
-    let _alone = alone();
+    let _beside = beside();
     let settings: [&[(&str, &str)]; 5] = [
         &[("family", "6")],
         &[("mtu", "9000")],
@@ -59,7 +59,7 @@ fn frames_of_any_length_and_both_ip_versions_pass_in_the_drivers() {
 /// A bridge in place of the programs carries everything as well, past what would count it.
 #[test]
 fn what_goes_by_the_stack_is_found_out() {
-    let _alone = alone();
+    let _beside = beside();
     for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
         let cell = cell("veth-xdp", Peer::Local, load, &[]);
         let lab = build(&cell).unwrap();

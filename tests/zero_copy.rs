@@ -5,7 +5,7 @@ use hopyard::model::{LoadKind, Measurement, Peer};
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, cell, float, proved, tell};
+use crate::support::{beside, cell, float, proved, tell};
 
 const LOADS: [LoadKind; 4] = [
     LoadKind::TcpStream,
@@ -28,7 +28,7 @@ fn measured(path: &str, load: LoadKind, set: &[(&str, &str)]) -> Measurement {
 /// Within one kernel the bytes are copied, and the kernel says so of every send.
 #[test]
 fn over_loopback_and_veth_the_kernel_copies_all_the_same() {
-    let _alone = alone();
+    let _beside = beside();
     for path in ["native", "veth"] {
         for load in LOADS {
             for api in APIS.into_iter().filter(|api| has(load, api)) {
@@ -61,7 +61,7 @@ fn over_loopback_and_veth_the_kernel_copies_all_the_same() {
 
 #[test]
 fn a_report_says_that_the_kernel_copied() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let out = room.name("run");
     run(&[

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::cli::PROGRAM;
 use crate::support::plan::Room;
-use crate::support::{alone, skip};
+use crate::support::{beside, skip};
 
 const SCRIPT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -23,7 +23,7 @@ fn remove_groups(name: &str) {
 
 #[test]
 fn containers_are_reached_by_podman_exec() {
-    let _alone = alone();
+    let _beside = beside();
     for program in ["/usr/bin/podman", "/usr/bin/busybox"] {
         if !Path::new(program).exists() {
             skip("podman", false, &format!("there is no {program}"));

@@ -10,7 +10,7 @@ use hopyard_net::NetNs;
 use super::{Site, only_cell};
 use crate::support::cli::PROGRAM;
 use crate::support::host::unharmed;
-use crate::support::{alone, skip, ssh, until};
+use crate::support::{alone, beside, skip, ssh, until};
 
 /// An sshd in the server's namespace, with an empty `/run` of its own; it ends with the value.
 struct Sshd {
@@ -105,7 +105,7 @@ fn through_ssh_a_cell_is_what_it_is_without() {
 
 #[test]
 fn where_there_is_no_hopyard_the_worker_is_taken_there_and_leaves_nothing() {
-    let _alone = alone();
+    let _beside = beside();
     let worker = Path::new(PROGRAM).with_file_name("hopyard-worker");
     if !has_sshd() {
         return;
@@ -143,7 +143,7 @@ fn where_there_is_no_hopyard_the_worker_is_taken_there_and_leaves_nothing() {
 /// A copy that is cut in the middle is removed by the shell that takes it.
 #[test]
 fn a_copy_that_does_not_arrive_whole_is_removed() {
-    let _alone = alone();
+    let _beside = beside();
     let worker = Path::new(PROGRAM).with_file_name("hopyard-worker");
     if !worker.exists() {
         skip(

@@ -167,8 +167,8 @@ pub(crate) fn machine_has(need: Need) -> bool {
             ];
             unshared(&[&state[..], &cipher].concat()) == Some(true)
         }
-        // Loops in eBPF programs.
-        "direct switch" => is_kernel_at_least("5.17"),
+        // Functions of the kernel that its programs call.
+        "direct switch" => is_kernel_at_least("6.2"),
         "tcx" => is_kernel_at_least("6.6"),
         "af_xdp" => std::fs::read_to_string("/proc/net/protocols")
             .is_ok_and(|protocols| protocols.lines().any(|line| line.starts_with("XDP "))),
