@@ -161,11 +161,11 @@ fn what_fails_twice_or_with_many_others_has_failed() {
         printed.lines().last(),
         Some("2 passed, 2 failed, 1 skipped")
     );
-    let (status, printed) = unit(&noisy(9, "N ... ok"));
+    let (status, printed) = unit(&noisy(13, "N ... ok"));
     assert_eq!(status, Some(101), "{printed}");
     assert_eq!(
         printed.lines().last(),
-        Some("2 passed, 9 failed, 1 skipped")
+        Some("2 passed, 13 failed, 1 skipped")
     );
     // Another program's failures stay.
     let other = "echo 'test x ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'";
