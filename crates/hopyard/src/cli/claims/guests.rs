@@ -40,6 +40,12 @@ pub(super) fn measure_beside(
     let host = Host::new(kernel(wanted)?, "", None, cpus.len())?;
     let names: Vec<String> = demand.deeds.iter().cloned().collect();
     let tried = run::guest::try_out(&names, &host, &mut progress)?;
+    // A KVM that is there may boot no guest: then the plans are those of an emulated one.
+    let demand = match tried.emulated && !emulated {
+        true => in_guest::demand_of_guest(chosen, &place.asked.done, true)
+            .map_err(|e| Failure::internal(&e))?,
+        false => demand,
+    };
     let mut said = Guest {
         release: tried.release,
         emulated: tried.emulated,
