@@ -86,7 +86,11 @@ fn middle(mut values: Vec<f64>) -> f64 {
 /// Times of hopyard and of the other program, taken in turn in labs of their own.
 const PAIRS: usize = 9;
 
-/// A program that measures nothing else sees the same, within 5 %.
+/// How far the two may be apart. A debug build of ours spends half a microsecond more around its system calls: 1.04 to 1.09 of the
+/// other program's time were seen on a quiet machine.
+const APART: f64 = if cfg!(debug_assertions) { 0.12 } else { 0.05 };
+
+/// A program that measures nothing else sees the same, within 5 % of a release build.
 #[test]
 fn another_program_sees_the_same() {
     let _alone = alone();
@@ -131,7 +135,7 @@ fn another_program_sees_the_same() {
                 own / other
             );
             tell(&told);
-            (0.95..1.05)
+            (1.0 - APART..1.0 + APART)
                 .contains(&(own / other))
                 .then_some(())
                 .ok_or(told)
