@@ -259,6 +259,8 @@ impl Sampler {
         let (before, began_ns) = counters()?;
         let opened = self.meter.open(ours)?;
         let first = beside()?;
+        // While the traffic goes: after the slow reading at the other edge the ends may have closed their sockets.
+        let unix_connections = lab.unix_connections()?;
         self.meter.stand_by();
         wait_until(timetable.close_ns)?;
         let (after, ended_ns) = counters()?;
@@ -266,7 +268,7 @@ impl Sampler {
         let last = beside()?;
         Ok(Observed {
             connections: lab.connections()?,
-            unix_connections: lab.unix_connections()?,
+            unix_connections,
             beside: last.since(first),
             cpu: closed.since(&opened),
             client_cpus: closed.busy(&opened, client_cpus),
