@@ -7,12 +7,13 @@
 mod serve;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hopyard_host::bounded::lines_as_they_come;
 use hopyard_lab::Prefix;
 use hopyard_model::plain;
 use hopyard_net::end_with_starter;
@@ -108,7 +109,11 @@ impl Relays {
                 version: VERSION,
                 plan,
             });
-            told.map_err(|e| relay.failed(&e.to_string()))?;
+            if let Err(error) = told {
+                // A command that is no relay may have ended by now: that it did not greet tells more.
+                relay.greets()?;
+                return Err(relay.failed(&error.to_string()));
+            }
         }
         for relay in &mut relays {
             relay.greets()?;
@@ -142,7 +147,7 @@ impl Relay {
             prefix: prefix.to_string(),
             child,
             to,
-            lines: lines(from),
+            lines: lines_as_they_come(from, LONGEST_LINE),
             running: BTreeMap::new(),
             heard: Instant::now(),
             told: Instant::now(),
@@ -221,21 +226,6 @@ impl Drop for Relay {
         let _killed = self.child.kill();
         let _waited = self.child.wait();
     }
-}
-
-fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
-    let (to, lines) = channel();
-    std::thread::spawn(move || {
-        let mut from = BufReader::new(from);
-        loop {
-            let mut line = String::new();
-            let read = from.by_ref().take(LONGEST_LINE).read_line(&mut line);
-            if !matches!(read, Ok(1..)) || to.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 /// A pair whose relay is gone: nobody knows anything of its machines.

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 
 use nix::fcntl::OFlag;
 
@@ -47,6 +49,29 @@ impl Lines {
         }
         Ok(None)
     }
+}
+
+/// All bytes of a file that somebody named, which may be a pipe; `None` where it has more than `most`.
+pub fn read_named(name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    File::open(name)?.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
+/// Lines of at most so many bytes as they come, from a thread of its own; the end of the channel is the end of what is read.
+pub fn lines_as_they_come(from: impl Read + Send + 'static, most: u64) -> Receiver<String> {
+    let (to, lines) = channel();
+    thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        loop {
+            let mut line = String::new();
+            let read = from.by_ref().take(most).read_line(&mut line);
+            if !matches!(read, Ok(1..)) || to.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 /// Opens a file for reading, if it is a regular file and not too large.

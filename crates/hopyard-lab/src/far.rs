@@ -3,10 +3,10 @@
 //! `hopyard far` is started there by the user's command. It is told on stdin what to make, says on stdout where that is, and undoes it
 //! at the end of its stdin, or when nothing has come for a while: a network that is gone closes nothing.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::IpAddr;
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::part::{Part, Undone};
 use super::topology::{Addresses, role};
 use super::wire::FAR_END;
 use super::{Builder, Error, LabId, Result};
+use crate::bounded::lines_as_they_come;
 
 /// Nothing came for so long: whoever asked is gone.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -80,7 +81,7 @@ enum Made {
 /// # Errors
 /// The card cannot be had, or what was made cannot be undone.
 pub fn serve(card: &str) -> Result<()> {
-    let lines = lines(std::io::stdin());
+    let lines = lines_as_they_come(std::io::stdin(), LONGEST_LINE);
     let order = lines.recv_timeout(SILENCE).map_err(|_| Error::Far {
         prefix: "hopyard far".to_owned(),
         why: "nobody said what to make".to_owned(),
@@ -117,22 +118,6 @@ pub fn serve(card: &str) -> Result<()> {
         crate::note(format_args!("{problem}"));
     }
     Ok(())
-}
-
-/// Lines as they come; the end of the channel is the end of what is read.
-fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
-    let (to, lines) = channel();
-    std::thread::spawn(move || {
-        let mut from = BufReader::new(from);
-        loop {
-            let mut line = String::new();
-            let read = from.by_ref().take(LONGEST_LINE).read_line(&mut line);
-            if !matches!(read, Ok(1..)) || to.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 fn make(card: &str, order: &Order) -> Result<(Card, Handle)> {
@@ -199,9 +184,12 @@ impl FarMachine {
         let text = serde_json::to_string(order).map_err(|e| failed(e.to_string()))?;
         let written = writeln!(to, "{text}");
         let heard = written.map_err(|e| e.to_string()).and_then(|()| {
-            lines(from).recv_timeout(PATIENCE).map_err(|_| {
-                "`hopyard far` said nothing: is hopyard in PATH there, and are you root?".to_owned()
-            })
+            lines_as_they_come(from, LONGEST_LINE)
+                .recv_timeout(PATIENCE)
+                .map_err(|_| {
+                    "`hopyard far` said nothing: is hopyard in PATH there, and are you root?"
+                        .to_owned()
+                })
         });
         let made = heard.and_then(|line| {
             serde_json::from_str::<Made>(&line).map_err(|_| {

@@ -10,8 +10,8 @@ use netlink_packet_generic::{GenlFamily, GenlMessage};
 use netlink_sys::protocols::NETLINK_GENERIC;
 
 use crate::attrs::{attribute, u16_at, u32_at};
-use crate::error::Result;
-use crate::handle::refused;
+use crate::error::{Error, Result};
+use crate::handle::{Handle, missing_device, refused};
 use crate::netlink::{Netlink, Refusal};
 
 /// The family that knows the others, and what it says of one (include/uapi/linux/genetlink.h).
@@ -31,6 +31,39 @@ const NL80211_IFTYPE_P2P_CLIENT: u32 = 8;
 pub(crate) struct Genl {
     socket: Netlink,
     family: u16,
+}
+
+impl Handle {
+    /// Asks a family, whose module has its name, about a device. A family answers for devices of the namespace in which its
+    /// socket was opened.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] without the family, [`Error::Missing`] for the device.
+    pub(crate) fn with_family<T: Send>(
+        &self,
+        name: &str,
+        what: &str,
+        device: &str,
+        ask: impl FnOnce(&mut Genl) -> std::result::Result<T, Refusal> + Send,
+    ) -> Result<T> {
+        let asked = self.ns().run(|| match Genl::find(name)? {
+            Some(mut family) => ask(&mut family).map(Some),
+            None => Ok(None),
+        })?;
+        match asked {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(Error::Unsupported {
+                what: what.to_owned(),
+                feature: name.to_owned(),
+                remedy: format!(
+                    "load module `{name}` (kernel option CONFIG_{})",
+                    name.to_uppercase()
+                ),
+            }),
+            Err(refusal) if refusal.errno() == libc::ENODEV => Err(missing_device(what, device)),
+            Err(refusal) => Err(refused(what, refusal)),
+        }
+    }
 }
 
 impl Genl {

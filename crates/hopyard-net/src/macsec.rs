@@ -4,10 +4,9 @@ use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
 use netlink_packet_generic::GenlFamily;
 
 use crate::attrs::{attribute, attributes, u32_at, u64_at};
-use crate::error::{Error, Result};
-use crate::genl::{GENLMSGHDR, Genl};
-use crate::handle::{Handle, missing_device, refused};
-use crate::netlink::Refusal;
+use crate::error::Result;
+use crate::genl::GENLMSGHDR;
+use crate::handle::{Handle, missing_device};
 
 /// A key of AES-128.
 pub type MacsecKey = [u8; 16];
@@ -83,7 +82,7 @@ impl Handle {
         ];
         for (command, attributes) in requests {
             let message = Message::of(command, index, attributes);
-            self.with_macsec(&what, device, |family| family.request(message))?;
+            self.with_family(FAMILY, &what, device, |family| family.request(message))?;
         }
         Ok(())
     }
@@ -96,36 +95,13 @@ impl Handle {
         let what = format!("read what `{device}` has encrypted");
         let index = self.index_for(&what, device)?;
         let message = Message::of(GET_TXSC, index, Vec::new());
-        let answers = self.with_macsec(&what, device, |family| family.dump(message))?;
+        let answers = self.with_family(FAMILY, &what, device, |family| family.dump(message))?;
         let mut answers = answers.iter().filter_map(|answer| answer.get(GENLMSGHDR..));
         let own = |answer: &&[u8]| {
             attribute(answer, 0, IFINDEX).and_then(|value| u32_at(value, 0)) == Some(index)
         };
         let found = answers.find(own).map(traffic);
         found.ok_or_else(|| missing_device(&what, device))
-    }
-
-    /// The family answers for devices of the namespace in which its socket was opened.
-    fn with_macsec<T: Send>(
-        &self,
-        what: &str,
-        device: &str,
-        ask: impl FnOnce(&mut Genl) -> std::result::Result<T, Refusal> + Send,
-    ) -> Result<T> {
-        let asked = self.ns().run(|| match Genl::find(FAMILY)? {
-            Some(mut family) => ask(&mut family).map(Some),
-            None => Ok(None),
-        })?;
-        match asked {
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(Error::Unsupported {
-                what: what.to_owned(),
-                feature: FAMILY.to_owned(),
-                remedy: "load module `macsec` (kernel option CONFIG_MACSEC)".to_owned(),
-            }),
-            Err(refusal) if refusal.errno() == libc::ENODEV => Err(missing_device(what, device)),
-            Err(refusal) => Err(refused(what, refusal)),
-        }
     }
 }
 

@@ -10,9 +10,8 @@ use netlink_packet_wireguard::{
 };
 
 use crate::error::{Error, Result};
-use crate::genl::{GENLMSGHDR, Genl};
-use crate::handle::{Handle, missing_device, refused};
-use crate::netlink::Refusal;
+use crate::genl::GENLMSGHDR;
+use crate::handle::Handle;
 
 /// A key of WireGuard, Curve25519.
 pub type WireguardKey = [u8; WireguardAttribute::WG_KEY_LEN];
@@ -116,7 +115,7 @@ impl Handle {
             cmd: WireguardCmd::SetDevice,
             attributes: settings,
         };
-        self.with_wireguard(what, device, |family| family.request(message))
+        self.with_family(FAMILY, what, device, |family| family.request(message))
             .map(drop)
     }
 
@@ -125,7 +124,7 @@ impl Handle {
             cmd: WireguardCmd::GetDevice,
             attributes: vec![WireguardAttribute::IfName(device.to_owned())],
         };
-        let answers = self.with_wireguard(what, device, |family| family.dump(message))?;
+        let answers = self.with_family(FAMILY, what, device, |family| family.dump(message))?;
         let mut attributes = Vec::new();
         for answer in answers {
             attributes.extend(parse(&answer).map_err(|why| Error::Reply {
@@ -134,29 +133,6 @@ impl Handle {
             })?);
         }
         Ok(attributes)
-    }
-
-    /// The family answers for devices of the namespace in which its socket was opened.
-    fn with_wireguard<T: Send>(
-        &self,
-        what: &str,
-        device: &str,
-        ask: impl FnOnce(&mut Genl) -> std::result::Result<T, Refusal> + Send,
-    ) -> Result<T> {
-        let asked = self.ns().run(|| match Genl::find(FAMILY)? {
-            Some(mut family) => ask(&mut family).map(Some),
-            None => Ok(None),
-        })?;
-        match asked {
-            Ok(Some(answer)) => Ok(answer),
-            Ok(None) => Err(Error::Unsupported {
-                what: what.to_owned(),
-                feature: FAMILY.to_owned(),
-                remedy: "load module `wireguard` (kernel option CONFIG_WIREGUARD)".to_owned(),
-            }),
-            Err(refusal) if refusal.errno() == libc::ENODEV => Err(missing_device(what, device)),
-            Err(refusal) => Err(refused(what, refusal)),
-        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::TryRecvError;
 use std::time::Instant;
 
-use super::{BEAT, SILENCE, Said, Told, VERSION, lines};
+use hopyard_host::bounded::lines_as_they_come;
+
+use super::{BEAT, LONGEST_LINE, SILENCE, Said, Told, VERSION};
 use crate::children::Children;
 use crate::drive::{Engine, Job};
 use crate::error::{Error, Result};
@@ -42,7 +44,7 @@ impl Drop for Home {
 /// # Errors
 /// It is told nothing that makes sense, or cannot write.
 pub fn serve(program: PathBuf, is_stopped: impl Fn() -> bool) -> Result<()> {
-    let told = lines(std::io::stdin());
+    let told = lines_as_they_come(std::io::stdin(), LONGEST_LINE);
     let first = told
         .recv_timeout(SILENCE)
         .map_err(|_| wrong("nobody said which plan it is"))?;

@@ -3,15 +3,13 @@
 //! What they are is seen by the first line: rules as `iptables-save` prints them begin with a table (`*filter`), anything
 //! else is for `nft -f`.
 
-use std::fs::File;
-use std::io::Read;
-
 use hopyard_net::{
     IptablesFamily, NetNs, apply_ruleset, check_ruleset, nft_chains, restore_iptables,
 };
 use sha2::{Digest, Sha256};
 
 use super::OnLab;
+use crate::bounded;
 use crate::model::{Axes, Ruleset};
 use crate::need::Need;
 use crate::own_chains::OwnChains;
@@ -115,13 +113,8 @@ fn whole(rules: &Ruleset) -> Result<String> {
         what: format!("read the rules in {name}"),
         source,
     };
-    let file = File::open(name).map_err(unread)?;
-    let mut bytes = Vec::new();
-    let mut most = file.take(MOST_BYTES + 1);
-    most.read_to_end(&mut bytes).map_err(unread)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(wrong("it is larger than 64 MiB"));
-    }
+    let bytes = bounded::read_named(name, MOST_BYTES).map_err(unread)?;
+    let bytes = bytes.ok_or_else(|| wrong("it is larger than 64 MiB"))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text"))?;
     if known.as_ref().is_some_and(|known| *known != digest(&text)) {
         return Err(wrong(

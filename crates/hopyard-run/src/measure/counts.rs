@@ -53,7 +53,7 @@ pub(super) struct Observed {
     pub(super) allowed_cpus: Option<BusyCpus>,
     /// As the hub tracks them at the end, before they are closed.
     pub(super) connections: Option<Connections>,
-    /// As the kernel lists those of Unix sockets at the end, before they are closed.
+    /// As the kernel lists those of Unix sockets while the traffic goes.
     pub(super) unix_connections: Option<u64>,
 }
 

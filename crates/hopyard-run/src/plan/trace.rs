@@ -1,10 +1,8 @@
 //! Traces of load `udp_trace`, read from their files.
 
-use std::fs::File;
-use std::io::Read;
-
 use sha2::{Digest, Sha256};
 
+use crate::bounded;
 use crate::load::LoadSpec;
 use crate::model::{Axes, LoadKind, NotATrace, Replay, Trace, TraceSummary};
 
@@ -88,13 +86,8 @@ fn read(trace: &Trace) -> Result<Replay, TraceError> {
         file: name.clone(),
         source,
     };
-    let file = File::open(name).map_err(unread)?;
-    let mut bytes = Vec::new();
-    let mut most = file.take(MOST_BYTES + 1);
-    most.read_to_end(&mut bytes).map_err(unread)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(whole("is larger than 8 MiB: cut the trace"));
-    }
+    let bytes = bounded::read_named(name, MOST_BYTES).map_err(unread)?;
+    let bytes = bytes.ok_or_else(|| whole("is larger than 8 MiB: cut the trace"))?;
     let text = String::from_utf8(bytes).map_err(|_| whole("is no text"))?;
     let replay = Replay::parse(&text).map_err(|wrong| TraceError::Wrong {
         file: name.clone(),
