@@ -7,13 +7,13 @@ use crate::support::beside;
 use crate::support::plan::Room;
 use crate::support::skip::{skip, skip_part};
 
-/// Runs `scripts/unit` with a script in place of cargo, and of the lab's test program (`lab-1` beside it); gives its exit status
-/// and what it printed.
+/// Runs `scripts/unit` with a script in place of cargo, and of test programs (`lab-1` and `other-1` beside it); gives its exit
+/// status and what it printed.
 fn unit(cargo: &str) -> (Option<i32>, String) {
     // The programs it starts would be taken for left behind by tests that compare the whole machine.
     let _beside = beside();
     let room = Room::new();
-    let [stand_in, _] = ["cargo", "lab-1"].map(|name| {
+    let [stand_in, ..] = ["cargo", "lab-1", "other-1"].map(|name| {
         let file = room.file(name, format!("#!/bin/sh\n{cargo}\n"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         file
@@ -121,56 +121,57 @@ fn a_test_program_that_dies_and_a_build_that_fails_are_failures() {
     );
 }
 
-/// Answers as cargo does whose lab had so many failures of tests, which end so when they run again.
-fn noisy(failures: usize, again: &str) -> String {
+/// Answers as cargo does one of whose programs had so many failures of tests, which end so when they run again.
+fn noisy(program: &str, failures: usize, again: &str) -> String {
     let failed: String = (0..failures)
         .map(|i| format!("echo 'test a::{i} ... FAILED'; "))
         .collect();
     let again = again.replace('N', "$name");
     format!(
-        "case \"$*\" in *--exact*) shift $(($# - {failures})); for name in \"$@\"; do echo \"test {again}\"; done; exit 101;; esac; \
-         {FIRST}; echo \"     Running tests/main.rs ($(dirname \"$0\")/lab-1)\"; {failed} \
+        "case \"$*\" in *--exact*) shift $(($# - 1)); for name in \"$@\"; do echo \"test {again}\"; done; exit 101;; esac; \
+         {FIRST}; program=\"$(dirname \"$0\")/{program}-1\"; printf '%s\\t%s\\n' \"$PWD\" \"$program\" >> $HOPYARD_PROGRAMS; \
+         echo \"     Running tests/main.rs ($program)\"; {failed} \
          echo 'test result: FAILED. 0 passed; {failures} failed; 0 ignored'; exit 101"
     )
 }
 
 #[test]
 fn what_a_burst_of_others_work_failed_runs_again_and_is_told() {
-    let (status, printed) = unit(&noisy(2, "N ... ok"));
-    assert_eq!(status, Some(0), "{printed}");
-    assert_eq!(
-        printed.lines().last(),
-        Some("4 passed, 0 failed, 1 skipped")
-    );
-    // One by one, what a test tells stands before its `ok`.
-    let (status, printed) = unit(&noisy(2, "N ... lab: it took 16 s\\nok"));
-    assert_eq!(status, Some(0), "{printed}");
-    for told in [
-        "passed again alone: lab::a::0\n",
-        "passed again alone: lab::a::1\n",
-    ] {
-        assert!(printed.contains(told), "{printed}");
+    for program in ["lab", "other"] {
+        let (status, printed) = unit(&noisy(program, 2, "N ... ok"));
+        assert_eq!(status, Some(0), "{printed}");
+        assert_eq!(
+            printed.lines().last(),
+            Some("4 passed, 0 failed, 1 skipped")
+        );
+        // One by one, what a test tells stands before its `ok`.
+        let (status, printed) = unit(&noisy(program, 2, "N ... lab: it took 16 s\\nok"));
+        assert_eq!(status, Some(0), "{printed}");
+        for test in ["a::0", "a::1"] {
+            let told = format!("passed again alone: {program}::{test}\n");
+            assert!(printed.contains(&told), "{printed}");
+        }
     }
 }
 
 #[test]
 fn what_fails_twice_or_with_many_others_has_failed() {
-    let (status, printed) = unit(&noisy(2, "N ... FAILED"));
+    let (status, printed) = unit(&noisy("lab", 2, "N ... FAILED"));
     assert_eq!(status, Some(101), "{printed}");
     assert_eq!(
         printed.lines().last(),
         Some("2 passed, 2 failed, 1 skipped")
     );
-    let (status, printed) = unit(&noisy(13, "N ... ok"));
+    let (status, printed) = unit(&noisy("lab", 13, "N ... ok"));
     assert_eq!(status, Some(101), "{printed}");
     assert_eq!(
         printed.lines().last(),
         Some("2 passed, 13 failed, 1 skipped")
     );
-    // Another program's failures stay.
+    // One whose program is not known stays failed.
     let other = "echo 'test x ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'";
     let (status, printed) =
-        unit(&noisy(1, "N ... ok").replacen(FIRST, &format!("{FIRST}; {other}"), 1));
+        unit(&noisy("lab", 1, "N ... ok").replacen(FIRST, &format!("{FIRST}; {other}"), 1));
     assert_eq!(status, Some(101), "{printed}");
     assert_eq!(
         printed.lines().last(),
