@@ -7,6 +7,10 @@ mod programs;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use hopyard_net::clock::monotonic_ns;
 
 pub use super::error::ovs::Error;
 pub(crate) use bridge::BRIDGE;
@@ -47,6 +51,9 @@ const SWITCH: Program = Program {
     called: "Open vSwitch's ovs-vswitchd",
     remedy: REMEDY,
 };
+/// Open vSwitch counts the CPUs for its handlers of packets anew when its last count is older, on a clock that begins with the boot
+/// (`count_cpu_cores` of 2.17 and later): started sooner it counts none, and loses every packet that its datapath asks about.
+const AGE_OF_COUNT: Duration = Duration::from_secs(10);
 const REMEDY: &str = "repair package `openvswitch-switch`";
 /// Where its directories are.
 pub(super) static HOME: Home = Home {
@@ -93,6 +100,8 @@ fn start(service: &mut Service, programs: &Programs) -> Result<()> {
 
     let mut switch = started(&SWITCH, &programs.vswitchd, &home);
     switch.arg(format!("unix:{}", socket.display()));
+    // A guest may have booted just now.
+    thread::sleep(AGE_OF_COUNT.saturating_sub(Duration::from_nanos(monotonic_ns())));
     // The first command waits for it.
     service.start(&SWITCH, switch, None)
 }
