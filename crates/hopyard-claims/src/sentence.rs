@@ -34,8 +34,13 @@ fn of_verdict(claim: &ClaimReport, missing: Option<&str>) -> String {
     let Some(check) = claim.checks.iter().find(decides) else {
         return format!("{id} {words}.");
     };
-    if let Some(seen) = &check.seen {
-        return format!("{id} {words}: {seen}.");
+    if check.seen.is_some() {
+        let seen = claim
+            .checks
+            .iter()
+            .filter(decides)
+            .filter_map(|c| c.seen.as_deref());
+        return format!("{id} {words}: {}.", seen.collect::<Vec<_>>().join("; "));
     }
     let Some(point) = check.deciding.and_then(|at| check.points.get(at)) else {
         return format!("{id} {words}.");
