@@ -54,8 +54,8 @@ pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenL
 pub use axes::{
     AXES, Api, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
     Distribution, Family, Hook, Join, MOST_FLOWS, MOST_OPEN, MOST_OUTSTANDING, Napi, OffloadFlag,
-    Pause, Placement, Rate, Routed, Ruleset, Scheduler, Segments, Setting, Steering, Switch, Trace,
-    as_axis, axis, together,
+    Pause, Placement, Rate, Routed, RulesSample, Ruleset, Scheduler, Segments, Setting, Steering,
+    Switch, Trace, as_axis, axis, together,
 };
 pub use base::Base;
 pub use blocks::{Blocks, FOR_A_VERDICT, NotBlocks, WINDOW};
@@ -96,7 +96,7 @@ pub use profile::{
 };
 pub use published::{Published, PublishedFigure};
 pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
-pub use replay::{Datagram, MOST_DATAGRAMS, NotATrace, Replay, TraceSummary};
+pub use replay::{Datagram, NotATrace, Replay, TraceSummary};
 pub use result::{
     CellReport, CellStatus, ClocksReport, DeviceOffloadsSeen, DeviceSeen, MachineOverhead,
     RunReport, RunSummary, TurnsReport, WayReport,

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::OnLab;
 use crate::bounded;
-use crate::model::{Axes, Ruleset};
+use crate::model::{Axes, RulesSample, Ruleset};
 use crate::need::Need;
 use crate::own_chains::OwnChains;
 use crate::{Builder, Error, Result, role};
@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 64 << 20;
 impl OnLab for Rules {
     fn needs(&self, axes: &Axes) -> &'static [Need] {
         match axes.ruleset {
-            Some(Ruleset::File { .. }) => &[Need::FILTER],
+            Some(Ruleset::File { .. } | Ruleset::Sample(_)) => &[Need::FILTER],
             Some(Ruleset::None) | None => &[],
         }
     }
@@ -31,17 +31,17 @@ impl OnLab for Rules {
     fn check(&self, axes: &Axes) -> Result<()> {
         match &axes.ruleset {
             Some(rules @ Ruleset::File { name, .. }) => check_syntax(name, &text(rules)?),
-            Some(Ruleset::None) | None => Ok(()),
+            Some(Ruleset::Sample(_) | Ruleset::None) | None => Ok(()),
         }
     }
 
     /// Behind the path's own rules: chains of one hook take their turns by priority, whoever was there first.
     fn apply(&self, lab: &mut Builder) -> Result<()> {
-        let rules = lab.axes().ruleset.clone();
-        let Some(rules @ Ruleset::File { name, .. }) = &rules else {
+        let rules = lab.axes().ruleset.clone().unwrap_or(Ruleset::None);
+        let Some(name) = rules.name() else {
             return Ok(());
         };
-        let text = text(rules)?;
+        let text = text(&rules)?;
         // Without a hub no host is between the endpoints.
         let Some(hub) = lab.handle(role::HUB) else {
             lab.push(OwnChains(Vec::new()));
@@ -50,14 +50,14 @@ impl OnLab for Rules {
         let hub = hub.ns();
         let of_path = nft_chains(hub)?;
         load(hub, &text).map_err(|source| Error::Rules {
-            file: name.clone(),
+            file: name.to_owned(),
             source,
         })?;
         let mut chains = nft_chains(hub)?;
         chains.retain(|chain| !of_path.contains(chain));
         if chains.is_empty() {
             return Err(Error::RulesFile {
-                file: name.clone(),
+                file: name.to_owned(),
                 why: "none of its rules hangs on a hook that nf_tables knows of: give it a base chain with rules, and \
                       rules of iptables-legacy in the form of nftables (iptables-restore-translate)"
                     .to_owned(),
@@ -74,7 +74,7 @@ impl OnLab for Rules {
 /// The file cannot be read, or has changed since its digest was taken.
 pub fn with_digest(rules: &Ruleset) -> Result<Ruleset> {
     match rules {
-        Ruleset::None => Ok(Ruleset::None),
+        Ruleset::None | Ruleset::Sample(_) => Ok(rules.clone()),
         Ruleset::File { name, .. } => Ok(Ruleset::File {
             name: name.clone(),
             digest: Some(digest(&whole(rules)?)),
@@ -82,8 +82,11 @@ pub fn with_digest(rules: &Ruleset) -> Result<Ruleset> {
     }
 }
 
-/// The rules in the file, as they are loaded.
+/// The rules as they are loaded.
 fn text(rules: &Ruleset) -> Result<String> {
+    if let Ruleset::Sample(which) = rules {
+        return Ok(sample(*which));
+    }
     let text = whole(rules)?;
     match (Kind::of(&text), rules) {
         (Kind::Nft, Ruleset::File { name, .. }) => {
@@ -94,6 +97,17 @@ fn text(rules: &Ruleset) -> Result<String> {
         }
         _ => Ok(text),
     }
+}
+
+/// No frame has the address of the rule, which is of the block for documentation (RFC 7042, 2.1.2).
+fn sample(which: RulesSample) -> String {
+    let rule = match which {
+        RulesSample::Bridge => "",
+        RulesSample::BridgeRule => "ether daddr 00:00:5e:00:53:01 drop;",
+    };
+    format!(
+        "table bridge sample {{ chain forward {{ type filter hook forward priority filter; policy accept; {rule} }}; }}\n"
+    )
 }
 
 /// The file, which has not changed since its digest was taken.

@@ -52,7 +52,7 @@ pub use outstanding::MOST_OUTSTANDING;
 pub use pauses::Pause;
 pub use rates::{Distribution, Rate};
 pub use registry::{AXES, Axes, Axis, axis};
-pub use ruleset::Ruleset;
+pub use ruleset::{RulesSample, Ruleset};
 pub use setting::Setting;
 pub use taps::{Join, Steering};
 pub use trace::Trace;

@@ -11,14 +11,16 @@ use super::digested;
 use crate::UnknownName;
 use crate::text::as_text;
 
-/// A file with packet filter rules. As text `FILE` or, after it was read, `FILE#DIGEST`: files of one name with
-/// different contents are different values. `none` is no rules.
+/// Packet filter rules. As text `none`, the name of a [sample](RulesSample), `FILE` or, after it was read, `FILE#DIGEST`: files
+/// of one name with different contents are different values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum Ruleset {
     /// No rules.
     None,
+    /// Rules that come with hopyard.
+    Sample(RulesSample),
     /// The rules of a file.
     File {
         /// As the user named it, relative to where hopyard was started.
@@ -29,9 +31,42 @@ pub enum Ruleset {
     },
 }
 
+/// A chain of family bridge that sees every bridged frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RulesSample {
+    /// Without a rule.
+    Bridge,
+    /// With one that matches no frame.
+    BridgeRule,
+}
+
+const SAMPLES: [(&str, RulesSample); 2] = [
+    ("sample:bridge", RulesSample::Bridge),
+    ("sample:bridge-rule", RulesSample::BridgeRule),
+];
+
+impl RulesSample {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bridge => SAMPLES[0].0,
+            Self::BridgeRule => SAMPLES[1].0,
+        }
+    }
+}
+
 impl Ruleset {
     /// Digits of a digest.
     pub const DIGEST: usize = digested::DIGITS;
+
+    /// The file or the sample.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Sample(sample) => Some(sample.name()),
+            Self::File { name, .. } => Some(name),
+        }
+    }
 }
 
 const NONE: &str = "none";
@@ -40,6 +75,7 @@ impl fmt::Display for Ruleset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.pad(NONE),
+            Self::Sample(sample) => f.pad(sample.name()),
             Self::File { name, digest } => f.pad(&digested::joined(name, digest.as_deref())),
         }
     }
@@ -52,6 +88,9 @@ impl FromStr for Ruleset {
         let text = text.trim();
         if text == NONE {
             return Ok(Self::None);
+        }
+        if let Some((_, sample)) = SAMPLES.into_iter().find(|(name, _)| *name == text) {
+            return Ok(Self::Sample(sample));
         }
         let (name, digest) = digested::split(text);
         if name.is_empty() {
@@ -77,7 +116,8 @@ impl Descriptor for RulesetAxis {
     const NAME: &'static str = "ruleset";
     const SUMMARY: &'static str =
         "packet filter rules of a file in the hub; also written --ruleset FILE";
-    const VALUES: &'static str = "FILE for `nft -f`, or of iptables-save; none (default)";
+    const VALUES: &'static str =
+        "FILE for `nft -f`, or of iptables-save; sample:bridge, sample:bridge-rule; none (default)";
     const OTHER: &'static str = "fw.nft#0123456789ab";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
@@ -109,6 +149,11 @@ mod tests {
             assert_eq!(ruleset.to_string(), text);
         }
         assert_eq!("none".parse::<Ruleset>().unwrap(), Ruleset::None);
+        for (name, sample) in SAMPLES {
+            let ruleset: Ruleset = name.parse().unwrap();
+            assert_eq!(ruleset, Ruleset::Sample(sample));
+            assert_eq!(ruleset.to_string(), name);
+        }
         for wrong in ["", " ", "#0123456789ab"] {
             let error = wrong.parse::<Ruleset>().unwrap_err().to_string();
             assert!(error.contains("iptables-save"), "{error}");

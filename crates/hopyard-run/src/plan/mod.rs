@@ -16,12 +16,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use expand::{Error as ExpandError, Expanded, base_with_digest, expand};
+pub(crate) use expand::base_with_digest;
+pub use expand::{Error as ExpandError, Expanded, expand};
 pub use file::{base, parse, time_limit, warm_up, window};
 pub use offloads::offloads;
 pub use source::Error as FileError;
+pub use trace::TraceError;
+pub(crate) use trace::spec_of;
 pub(crate) use trace::summaries as traces;
-pub use trace::{TraceError, spec_of};
 
 use crate::lab::Endpoints;
 use crate::model::{Blocks, FOR_A_VERDICT, Feature, LoadKind, Peer, Published, Setting, Settings};
@@ -211,6 +213,10 @@ pub static PLANS: &[(&str, &str)] = &[
         include_str!("../../../../plans/netback-direct-2006-host.toml"),
     ),
     (
+        "netback-direct-2006-tables.toml",
+        include_str!("../../../../plans/netback-direct-2006-tables.toml"),
+    ),
+    (
         "netns-macvlan-2007.toml",
         include_str!("../../../../plans/netns-macvlan-2007.toml"),
     ),
@@ -360,7 +366,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, all-paths, netback-direct-2006, netback-direct-2006-host, netns-macvlan-2007, netns-macvlan-2007-causes, namespace-switching-2014, namespace-switching-2014-flags, direct-switch, direct-switch-ports, tap-switches, services, local-shortcuts, encryption, rootless, multiqueue-tap-2011, multiqueue-tap-2011-guest, multiqueue-tap-2011-tun, multiqueue-tap-2011-tuning, planetlab-containers-2007, planetlab-rotation-2007, planetlab-routing-2007, planetlab-chains-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
+            "there is no plan `nothing`: choose paths, all-paths, netback-direct-2006, netback-direct-2006-host, netback-direct-2006-tables, netns-macvlan-2007, netns-macvlan-2007-causes, namespace-switching-2014, namespace-switching-2014-flags, direct-switch, direct-switch-ports, tap-switches, services, local-shortcuts, encryption, rootless, multiqueue-tap-2011, multiqueue-tap-2011-guest, multiqueue-tap-2011-tun, multiqueue-tap-2011-tuning, planetlab-containers-2007, planetlab-rotation-2007, planetlab-routing-2007, planetlab-chains-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
         );
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::Error;
 use crate::lab::{self, Lab, LabKey};
 use crate::measure::{self, Sampler};
-use crate::model::{Axes, Cell, FilterChain, LoadKind, Ruleset};
+use crate::model::{Axes, Cell, FilterChain, LoadKind};
 use crate::signals;
 
 /// What the generator's ceiling depends on.
@@ -35,7 +35,11 @@ pub(super) struct TrialKey {
 
 impl TrialKey {
     pub(super) fn of(cell: &Cell) -> Self {
-        let has_rules = matches!(cell.axes.ruleset, Some(Ruleset::File { .. }));
+        let has_rules = cell
+            .axes
+            .ruleset
+            .as_ref()
+            .is_some_and(|rules| rules.name().is_some());
         Self {
             lab: LabKey::of(cell),
             load: has_rules.then_some(cell.load),
